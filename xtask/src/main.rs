@@ -1,3 +1,80 @@
-//! Developer tasks.
+//! `cargo xtask`: the developer's habits, each one command.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod layers;
+mod run;
+
+use clap::{Parser, Subcommand};
+
+use run::{Failed, cargo};
+
+/// The developer's habits, each one command.
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    habit: Habit,
+}
+
+#[derive(Subcommand)]
+enum Habit {
+    /// Formatting, lints and the dependency rules: what fails fastest.
+    Check,
+    /// The tests; extra arguments go to `cargo test`.
+    Test { args: Vec<String> },
+    /// Miri (tree borrows) over the crates that hold unsafe code. Needs the nightly toolchain.
+    Miri { args: Vec<String> },
+    /// The loom models: small protocols, every interleaving within the preemption bound.
+    Loom,
+    /// The shuttle models: large protocols, random schedules.
+    Shuttle,
+    /// The criterion benchmarks below SQL; extra arguments go to `cargo bench`.
+    Bench { args: Vec<String> },
+    /// The direction of dependency between the crates.
+    Layers,
+}
+
+fn main() {
+    if let Err(failed) = habit(Args::parse().habit) {
+        eprintln!("xtask: {failed}");
+        std::process::exit(1);
+    }
+}
+
+fn habit(habit: Habit) -> Result<(), Failed> {
+    match habit {
+        Habit::Check => {
+            cargo(&["fmt", "--all", "--check"]).run()?;
+            cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+            layers::check()
+        }
+        Habit::Test { args } => cargo(&["test", "--workspace"]).args(&args).run(),
+        Habit::Miri { args } => {
+            for package in ["millpond-sync", "millpond-buffer"] {
+                cargo(&["+nightly", "miri", "test", "--lib", "-p", package])
+                    .env("MIRIFLAGS", "-Zmiri-tree-borrows -Zmiri-disable-isolation")
+                    .args(&args)
+                    .run()?;
+            }
+            Ok(())
+        }
+        Habit::Loom => models("loom", &["millpond-sync", "millpond-engine"]),
+        Habit::Shuttle => models("shuttle", &["millpond-buffer", "millpond-engine"]),
+        Habit::Bench { args } => {
+            cargo(&["bench", "-p", "millpond-sync", "-p", "millpond-buffer"]).args(&args).run()
+        }
+        Habit::Layers => layers::check(),
+    }
+}
+
+/// Runs the tests whose names contain the checker's, built with its cfg in a target directory of its
+/// own, so that the ordinary build's artifacts stay valid.
+fn models(checker: &str, packages: &[&str]) -> Result<(), Failed> {
+    for package in packages {
+        cargo(&["test", "--release", "--lib", "-p", package, checker])
+            .env("RUSTFLAGS", &format!("--cfg {checker}"))
+            .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
+            .run()?;
+    }
+    Ok(())
+}

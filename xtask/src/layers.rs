@@ -1,0 +1,36 @@
+//! The one direction of dependency: `sync <- buffer <- engine <- millpond <- server`.
+
+use crate::run::{Failed, cargo};
+
+/// Crates that a layer must never reach, directly or through others.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("millpond-sync", &["millpond-buffer", "millpond-engine", "millpond", "millpond-server"]),
+    ("millpond-buffer", &["millpond-engine", "millpond", "millpond-server", "tokio", "sqlparser"]),
+    (
+        "millpond-engine",
+        &["millpond", "millpond-server", "tokio", "mio", "sqlparser", "datafusion", "pgwire"],
+    ),
+    ("millpond", &["millpond-server", "mio", "pgwire"]),
+];
+
+/// Fails with the first dependency that points the wrong way.
+pub fn check() -> Result<(), Failed> {
+    for (package, forbidden) in FORBIDDEN {
+        let tree = cargo(&["tree", "-p", package, "-e", "normal", "--prefix", "none"]).output()?;
+        let reached: Vec<&str> =
+            tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        if reached.is_empty() {
+            return Err(Failed(format!("cargo tree knows no package {package}")));
+        }
+        if let Some(wrong) = forbidden.iter().find(|name| reached.contains(name)) {
+            return Err(Failed(format!("{package} must not depend on {wrong}")));
+        }
+        println!("{package}: {} crates, none forbidden", {
+            let mut distinct = reached.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            distinct.len()
+        });
+    }
+    Ok(())
+}

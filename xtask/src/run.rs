@@ -1,0 +1,59 @@
+//! Running a command, with its words shown when it fails.
+
+use std::fmt;
+use std::process::Command;
+
+/// A command that could not be run or that ended badly.
+#[derive(Debug)]
+pub struct Failed(pub String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A command being put together.
+pub struct Cmd(Command);
+
+/// A `cargo` command. It goes through `cargo` on the PATH, not through the one that runs the xtask,
+/// so that `+toolchain` works.
+pub fn cargo(args: &[&str]) -> Cmd {
+    let mut command = Command::new("cargo");
+    command.args(args);
+    // Set by the `cargo run` that started the xtask; it would override `+nightly`.
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    Cmd(command)
+}
+
+impl Cmd {
+    /// Appends arguments.
+    pub fn args(mut self, args: &[String]) -> Self {
+        self.0.args(args);
+        self
+    }
+
+    /// Sets a variable for the command.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    /// Runs it, output going where ours goes.
+    pub fn run(mut self) -> Result<(), Failed> {
+        match self.0.status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(Failed(format!("{:?} ended with {status}", self.0))),
+            Err(error) => Err(Failed(format!("could not run {:?}: {error}", self.0))),
+        }
+    }
+
+    /// Runs it and returns what it printed, whether it succeeded or not.
+    pub fn output(mut self) -> Result<String, Failed> {
+        let output = self
+            .0
+            .output()
+            .map_err(|error| Failed(format!("could not run {:?}: {error}", self.0)))?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
