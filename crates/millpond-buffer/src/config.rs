@@ -1,0 +1,72 @@
+//! How a pool is set up.
+
+use crate::error::BufferError;
+
+/// The settings of a pool. Start from [`PoolConfig::new`] and change what you need.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PoolConfig {
+    /// How many pages the pool holds.
+    pub frames: usize,
+    /// How many sessions can exist at a time (at most 65,534).
+    pub max_sessions: usize,
+    /// How many freelists there are; 0 for one per processor.
+    pub freelists: usize,
+    /// How many frames a session takes from the clock at a time (1 to 1024).
+    pub sweep_batch: usize,
+    /// Whether to ask the system for huge pages.
+    pub huge_pages: bool,
+    /// How many neighbouring pages one write may carry (1 to 128).
+    pub max_write_run: usize,
+}
+
+impl PoolConfig {
+    /// A pool of `frames` pages, used by up to `max_sessions` sessions at a time.
+    #[must_use]
+    pub fn new(frames: usize, max_sessions: usize) -> Self {
+        Self {
+            frames,
+            max_sessions,
+            freelists: 0,
+            sweep_batch: 32,
+            huge_pages: true,
+            max_write_run: 32,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), BufferError> {
+        let fail = |what| Err(BufferError::Config { what });
+        if self.frames == 0 || self.frames > crate::MAX_FRAMES {
+            return fail("frames must be between 1 and 2^31");
+        }
+        if self.max_sessions == 0 || self.max_sessions > 65_534 {
+            return fail("max_sessions must be between 1 and 65534");
+        }
+        if self.sweep_batch == 0 || self.sweep_batch > 1024 {
+            return fail("sweep_batch must be between 1 and 1024");
+        }
+        if self.max_write_run == 0 || self.max_write_run > 128 {
+            return fail("max_write_run must be between 1 and 128");
+        }
+        Ok(())
+    }
+}
+
+impl Default for PoolConfig {
+    /// 128 MiB and 128 sessions.
+    fn default() -> Self {
+        Self::new(16_384, 128)
+    }
+}
+
+/// Whether an operation may wait for a device, for another session's load, or for a dirty page to be
+/// written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// Return [`BufferError::WouldBlock`] instead of waiting. (Latches are short, and are waited for
+    /// all the same.)
+    Never,
+    /// Wait.
+    #[default]
+    Allowed,
+}

@@ -1,0 +1,99 @@
+//! What can go wrong in the pool.
+
+use crate::ids::{BlockNumber, PageId, RelFork};
+use crate::log::LogFlushError;
+use crate::store::StoreError;
+
+/// An error of the pool. None of them leaves a frame, a pin or a translation entry stuck, and each
+/// operation may be tried again.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BufferError {
+    /// The operation would have to wait and was told not to. Nothing has happened.
+    #[error("the operation would have to wait")]
+    WouldBlock,
+    /// Every frame is pinned.
+    #[error("no unpinned buffers available: all {frames} are in use")]
+    NoUnpinnedBuffers {
+        /// The size of the pool.
+        frames: usize,
+    },
+    /// The page read from the store is not the page that was written there.
+    #[error("checksum of {page} does not match: stored {stored:08x}, computed {computed:08x}")]
+    Checksum {
+        /// The page.
+        page: PageId,
+        /// The checksum in the page.
+        stored: u32,
+        /// The checksum of what was read.
+        computed: u32,
+    },
+    /// There is no such block.
+    #[error("block {block} of {rel} does not exist: there are {blocks}")]
+    BeyondEnd {
+        /// The fork.
+        rel: RelFork,
+        /// The block asked for.
+        block: BlockNumber,
+        /// How many blocks there are.
+        blocks: u32,
+    },
+    /// The relation has been dropped.
+    #[error("{rel} has been dropped")]
+    Dropped {
+        /// The fork asked for.
+        rel: RelFork,
+    },
+    /// A relation cannot be dropped or truncated while its pages are in use.
+    #[error("{page} is in use")]
+    InUse {
+        /// The page in use.
+        page: PageId,
+    },
+    /// A relation cannot grow beyond 2^32 - 2 blocks.
+    #[error("{rel} cannot grow any further")]
+    RelationFull {
+        /// The fork.
+        rel: RelFork,
+    },
+    /// A change of the page was interrupted half-way; only recovery can mend it.
+    #[error("a change of {page} was interrupted: restart to recover it from the log")]
+    Damaged {
+        /// The page.
+        page: PageId,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log failed, so that pages can't be written.
+    #[error(transparent)]
+    Log(#[from] LogFlushError),
+    /// All sessions are taken.
+    #[error("too many sessions: at most {max} can exist at a time")]
+    TooManySessions {
+        /// The limit.
+        max: usize,
+    },
+    /// The configuration makes no sense.
+    #[error("invalid pool configuration: {what}")]
+    Config {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The memory of the pool could not be had.
+    #[error("could not allocate {bytes} bytes for the pool: {why}")]
+    OutOfMemory {
+        /// How much.
+        bytes: usize,
+        /// What the system said.
+        why: std::sync::Arc<str>,
+    },
+}
+
+impl BufferError {
+    /// Whether the operation may succeed when it is allowed to wait.
+    #[must_use]
+    pub fn is_would_block(&self) -> bool {
+        matches!(self, BufferError::WouldBlock)
+    }
+}

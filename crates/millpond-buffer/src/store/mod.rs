@@ -1,0 +1,114 @@
+//! Where pages live when they are not in memory.
+
+mod memory;
+
+pub use memory::MemoryStore;
+
+use crate::PAGE_SIZE;
+use crate::ids::{BlockNumber, RelFork, RelationId};
+use std::sync::Arc;
+
+/// Why the store failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There are no such blocks.
+    #[error("blocks {first} to {last} of {rel} do not exist: there are {blocks}",
+        last = u64::from(first.0) + u64::from(*count).saturating_sub(1))]
+    BeyondEnd {
+        /// The fork.
+        rel: RelFork,
+        /// The first block asked for.
+        first: BlockNumber,
+        /// How many were asked for.
+        count: u32,
+        /// How many there are.
+        blocks: u32,
+    },
+    /// The fork does not exist.
+    #[error("{rel} does not exist in the store")]
+    Missing {
+        /// The fork.
+        rel: RelFork,
+    },
+    /// The system reported an error.
+    #[error("could not {operation}: {source}")]
+    Io {
+        /// What was tried, with its object, as in "write block 3 of relation 7".
+        operation: Arc<str>,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+    /// An earlier sync failed: nothing written since the last good one is known to be durable, so
+    /// nothing more is accepted.
+    #[error("the store has stopped: {why}")]
+    Stopped {
+        /// The first failure.
+        why: Arc<str>,
+    },
+}
+
+impl StoreError {
+    /// Wraps an error of the system.
+    pub fn io(operation: impl Into<Arc<str>>, source: std::io::Error) -> Self {
+        Self::Io { operation: operation.into(), source: Arc::new(source) }
+    }
+}
+
+/// A place for pages: files, memory, or something of one's own.
+///
+/// The pool never reads and writes the same page at the same time, but it does read and write
+/// different pages of a fork concurrently, and may extend a fork meanwhile.
+pub trait PageStore: Send + Sync + 'static {
+    /// Creates a fork; does nothing if it exists.
+    fn create(&self, rel: RelFork) -> Result<(), StoreError>;
+
+    /// Removes all forks of a relation; does nothing if there are none.
+    fn remove(&self, relation: RelationId) -> Result<(), StoreError>;
+
+    /// Whether the fork exists.
+    fn exists(&self, rel: RelFork) -> Result<bool, StoreError>;
+
+    /// How many blocks the fork has; 0 if it doesn't exist.
+    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError>;
+
+    /// Makes blocks `first` to `first + count - 1` exist, zero-filled if they are new. After a crash
+    /// the fork may be longer than it was said to be, never shorter than what was synced.
+    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError>;
+
+    /// Cuts the fork down to `block_count` blocks; does nothing if it is no longer than that.
+    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError>;
+
+    /// Reads blocks from `first`, one into each page. Blocks beyond the end are
+    /// [`StoreError::BeyondEnd`].
+    fn read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError>;
+
+    /// Reads like [`PageStore::read`] if that needs no waiting for a device; else returns `false`
+    /// and leaves unspecified bytes in `pages`.
+    fn try_read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<bool, StoreError>;
+
+    /// Writes blocks from `first`, one from each page. They must exist.
+    fn write(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&[u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError>;
+
+    /// Everything that was written, created, extended, truncated and removed before the call is
+    /// durable after it. A failure is final: from then on every sync and every write fails.
+    fn sync(&self) -> Result<(), StoreError>;
+
+    /// Every relation of which at least one fork exists.
+    fn relations(&self) -> Result<Vec<RelationId>, StoreError>;
+}
