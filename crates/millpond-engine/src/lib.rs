@@ -1,1 +1,8 @@
-//! See the crate's README.
+//! A synchronous transactional storage engine: log, transactions, locks, heap, B+tree.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod lmgr;
+pub mod transam;
+
+pub use error::{EngineError, EngineResult};

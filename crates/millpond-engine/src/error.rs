@@ -1,0 +1,106 @@
+//! The one error of the engine's parts.
+//!
+//! Every variant says what happened in terms a statement's author can act on; errors of the parts below are
+//! kept as sources, never flattened into text. [`EngineError::WouldBlock`] is not a failure: it asks the caller to
+//! repeat the operation where it may wait, and is only ever returned before an operation's first change.
+
+use crate::lmgr::{LockError, LockTag};
+use crate::transam::Xid;
+
+/// A result of the engine.
+pub type EngineResult<T> = Result<T, EngineError>;
+
+/// Why an operation of the engine did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The operation would have to wait, and its session said that it may not. Nothing was changed.
+    #[error("the operation would have to wait")]
+    WouldBlock,
+    /// The session was told to stop (cancel request, statement timeout, shutdown): its session line says which.
+    #[error("canceling statement due to user request")]
+    Cancelled,
+    /// Each of several transactions waited for the next.
+    #[error("deadlock detected")]
+    Deadlock {
+        /// One line per party: who waits for what, blocked by whom.
+        detail: String,
+    },
+    /// `lock_timeout` passed while waiting for a lock.
+    #[error("canceling statement due to lock timeout")]
+    LockTimeout,
+    /// NOWAIT, and somebody is in the way.
+    #[error("could not obtain lock on {tag}")]
+    LockNotAvailable {
+        /// What was to be locked.
+        tag: LockTag,
+    },
+    /// REPEATABLE READ met a row that changed after the transaction's snapshot.
+    #[error("could not serialize access due to concurrent {change}")]
+    SerializationFailure {
+        /// `update` or `delete`.
+        change: &'static str,
+    },
+    /// A key is in a unique index already.
+    #[error("duplicate key value violates unique constraint")]
+    UniqueViolation {
+        /// The number of the index's file (a `RelationId`).
+        index: u32,
+    },
+    /// A key does not fit into an index page often enough for a tree.
+    #[error("index row size {size} exceeds maximum {limit}")]
+    IndexRowTooLarge {
+        /// Bytes the entry needs.
+        size: usize,
+        /// Bytes an entry may have.
+        limit: usize,
+    },
+    /// A row does not fit into a page.
+    #[error("row is too big: size {size}, maximum size {limit}")]
+    RowTooLarge {
+        /// Bytes the row needs.
+        size: usize,
+        /// Bytes a row may have.
+        limit: usize,
+    },
+    /// A limit of the format was reached.
+    #[error("{what}")]
+    LimitExceeded {
+        /// Which one.
+        what: &'static str,
+    },
+    /// Stored bytes contradict themselves or each other.
+    #[error("{place}: {what}")]
+    Corruption {
+        /// Where: a relation and block, a file, a position in the log.
+        place: String,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A commit record was handed to a log that failed before confirming it: only a restart will tell whether
+    /// the transaction has committed.
+    #[error("the outcome of transaction {xid} is unknown until the server restarts")]
+    InDoubt {
+        /// The transaction.
+        xid: Xid,
+    },
+    /// `max_connections` and the engine's own workers use up all session slots.
+    #[error("sorry, too many clients already")]
+    TooManySessions,
+    /// Code of the engine broke its own rule; the transaction is rolled back.
+    #[error("internal error: {what}")]
+    Internal {
+        /// The rule.
+        what: &'static str,
+    },
+}
+
+impl From<LockError> for EngineError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::WouldBlock { tag } => EngineError::LockNotAvailable { tag },
+            LockError::Deadlock { detail } => EngineError::Deadlock { detail },
+            LockError::Timeout => EngineError::LockTimeout,
+            LockError::Cancelled => EngineError::Cancelled,
+        }
+    }
+}

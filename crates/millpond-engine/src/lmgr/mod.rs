@@ -1,0 +1,52 @@
+//! The lock manager: transactional locks on relations, transactions, rows and application keys.
+
+pub mod mode;
+pub mod tag;
+
+use std::time::Instant;
+
+pub use mode::{LockMode, ModeSet};
+pub use tag::LockTag;
+
+/// How long a request may wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockWait {
+    /// Not at all: [`LockError::WouldBlock`].
+    Never,
+    /// Until it is granted, cancelled, or the victim of a deadlock.
+    Forever,
+    /// Until then, when it fails with [`LockError::Timeout`].
+    Until(Instant),
+}
+
+/// What a granted request found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Acquired {
+    /// The session has not held this mode on this object before.
+    New,
+    /// It held it already; the count went up.
+    AlreadyHeld,
+}
+
+/// Why a lock was not granted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another session is in the way and the request may not wait.
+    #[error("could not obtain lock on {tag}")]
+    WouldBlock {
+        /// The object.
+        tag: LockTag,
+    },
+    /// Waiting longer would never have helped.
+    #[error("deadlock detected")]
+    Deadlock {
+        /// One line per party of the cycle: who waits for what, blocked by whom.
+        detail: String,
+    },
+    /// `lock_timeout` has passed.
+    #[error("canceling statement due to lock timeout")]
+    Timeout,
+    /// The session was told to stop waiting.
+    #[error("canceling statement due to user request")]
+    Cancelled,
+}

@@ -1,0 +1,75 @@
+//! What can be locked.
+
+use std::fmt;
+
+use crate::transam::{SessionNo, Xid};
+
+/// The object of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum LockTag {
+    /// A table or index, by its oid in the catalog (not by its file: TRUNCATE swaps the file).
+    Relation(u32),
+    /// The life of a transaction: waiting for it in Share mode is waiting for its end.
+    Transaction(Xid),
+    /// The life of a transaction of a session that has drawn no id: the session, and a count of its
+    /// transactions.
+    VirtualTransaction(SessionNo, u64),
+    /// One row version: held only while queueing for its writer, so that the queue is fair.
+    Tuple {
+        /// The table's oid.
+        relation: u32,
+        /// Its block.
+        block: u32,
+        /// Its line pointer.
+        offset: u16,
+    },
+    /// An object that is no relation: its class and oid.
+    Object {
+        /// The catalog the object is a row of.
+        class: u32,
+        /// Its oid there.
+        id: u32,
+    },
+    /// What an application means by a pair of 32-bit numbers, or by one of 64 bits.
+    Advisory {
+        /// First number, or the upper half.
+        high: u32,
+        /// Second number, or the lower half.
+        low: u32,
+        /// Whether it came as two numbers.
+        two_keys: bool,
+    },
+}
+
+impl LockTag {
+    /// The `locktype` that pg_locks shows.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            LockTag::Relation(_) => "relation",
+            LockTag::Transaction(_) => "transactionid",
+            LockTag::VirtualTransaction(..) => "virtualxid",
+            LockTag::Tuple { .. } => "tuple",
+            LockTag::Object { .. } => "object",
+            LockTag::Advisory { .. } => "advisory",
+        }
+    }
+}
+
+impl fmt::Display for LockTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LockTag::Relation(oid) => write!(f, "relation {oid}"),
+            LockTag::Transaction(xid) => write!(f, "transaction {xid}"),
+            LockTag::VirtualTransaction(session, n) => {
+                write!(f, "virtual transaction {session}/{n}")
+            }
+            LockTag::Tuple { relation, block, offset } => {
+                write!(f, "tuple ({block},{offset}) of relation {relation}")
+            }
+            LockTag::Object { class, id } => write!(f, "object {id} of class {class}"),
+            LockTag::Advisory { high, low, two_keys } => {
+                write!(f, "advisory lock [{high},{low},{}]", if *two_keys { 2 } else { 1 })
+            }
+        }
+    }
+}
