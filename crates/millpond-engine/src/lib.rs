@@ -1,8 +1,4 @@
 //! A synchronous transactional storage engine: log, transactions, locks, heap, B+tree.
 #![forbid(unsafe_code)]
 
-pub mod error;
-pub mod lmgr;
-pub mod transam;
-
-pub use error::{EngineError, EngineResult};
+pub mod access;
