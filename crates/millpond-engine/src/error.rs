@@ -4,6 +4,8 @@
 //! kept as sources, never flattened into text. [`EngineError::WouldBlock`] is not a failure: it asks the caller to
 //! repeat the operation where it may wait, and is only ever returned before an operation's first change.
 
+use millpond_buffer::{BufferError, RelationId};
+
 use crate::lmgr::{LockError, LockTag};
 use crate::transam::Xid;
 
@@ -43,8 +45,8 @@ pub enum EngineError {
     /// A key is in a unique index already.
     #[error("duplicate key value violates unique constraint")]
     UniqueViolation {
-        /// The number of the index's file (a `RelationId`).
-        index: u32,
+        /// The file of the index.
+        index: RelationId,
     },
     /// A key does not fit into an index page often enough for a tree.
     #[error("index row size {size} exceeds maximum {limit}")]
@@ -86,12 +88,24 @@ pub enum EngineError {
     /// `max_connections` and the engine's own workers use up all session slots.
     #[error("sorry, too many clients already")]
     TooManySessions,
+    /// The buffer pool could not do what was asked of it.
+    #[error(transparent)]
+    Buffer(BufferError),
     /// Code of the engine broke its own rule; the transaction is rolled back.
     #[error("internal error: {what}")]
     Internal {
         /// The rule.
         what: &'static str,
     },
+}
+
+impl From<BufferError> for EngineError {
+    fn from(error: BufferError) -> Self {
+        match error {
+            BufferError::WouldBlock => EngineError::WouldBlock,
+            other => EngineError::Buffer(other),
+        }
+    }
 }
 
 impl From<LockError> for EngineError {
