@@ -2,3 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod error;
+pub mod lmgr;
+pub mod transam;
+
+pub use error::{EngineError, EngineResult};
