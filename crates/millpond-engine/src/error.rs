@@ -8,6 +8,7 @@ use millpond_buffer::{BufferError, RelationId};
 
 use crate::lmgr::{LockError, LockTag};
 use crate::transam::Xid;
+use crate::wal::{RedoError, WalError};
 
 /// A result of the engine.
 pub type EngineResult<T> = Result<T, EngineError>;
@@ -91,6 +92,12 @@ pub enum EngineError {
     /// The buffer pool could not do what was asked of it.
     #[error(transparent)]
     Buffer(BufferError),
+    /// The log could not do what was asked of it.
+    #[error(transparent)]
+    Wal(WalError),
+    /// A record does not fit the page it is to change.
+    #[error(transparent)]
+    Redo(#[from] RedoError),
     /// Code of the engine broke its own rule; the transaction is rolled back.
     #[error("internal error: {what}")]
     Internal {
@@ -104,6 +111,15 @@ impl From<BufferError> for EngineError {
         match error {
             BufferError::WouldBlock => EngineError::WouldBlock,
             other => EngineError::Buffer(other),
+        }
+    }
+}
+
+impl From<WalError> for EngineError {
+    fn from(error: WalError) -> Self {
+        match error {
+            WalError::WouldBlock => EngineError::WouldBlock,
+            other => EngineError::Wal(other),
         }
     }
 }

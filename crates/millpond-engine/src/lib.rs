@@ -5,5 +5,6 @@ pub mod access;
 pub mod error;
 pub mod lmgr;
 pub mod transam;
+pub mod wal;
 
 pub use error::{EngineError, EngineResult};

@@ -1,0 +1,24 @@
+//! The log: what is changed is first written here (see README.md in this directory for the rules).
+
+pub mod apply;
+mod error;
+//LOG mod log;
+pub mod record;
+pub mod rmgr;
+
+pub use apply::{PageBytes, PageEdit, RedoError, RmgrRedo};
+pub use error::WalError;
+
+pub use record::{BlockRef, Decoded, ImageMode, Record, RmgrId};
+
+/// Kinds of records of the log itself ([`RmgrId::Log`]).
+pub mod info {
+    /// Fills a reservation whose images had been decided before a checkpoint began.
+    pub const NOOP: u8 = 0;
+    /// A checkpoint begins here; its position is the redo point.
+    pub const CHECKPOINT_START: u8 = 1;
+    /// The checkpoint is complete.
+    pub const CHECKPOINT_END: u8 = 2;
+    /// Says only how far the log is durable, after the last record of a burst.
+    pub const DURABLE: u8 = 3;
+}

@@ -1,0 +1,453 @@
+//! The bytes of a log record: encoding, checking and decoding.
+//!
+//! A record is a header of [`HEADER_BYTES`], its block references (each with its data and, if the
+//! page changes for the first time after a checkpoint began, an image of the page as it was
+//! *before* the change), and a payload. The record's manager decides what data and payload mean.
+//! docs/wal-format.md gives the layout byte by byte; the constants below are that page in code.
+//!
+//! Records start at multiples of eight and are padded with zeros to the next one, so that
+//! concurrent inserters never share a word of the ring (wal rule 3).
+//!
+//! The checksum is CRC-32C in two steps, so that only 20 bytes remain to be summed once the
+//! position is known: `crc(bytes 4..20 ++ crc(bytes 20..len))`. It covers the record's own
+//! position, therefore stale bytes of a recycled segment never pass (wal rule 5).
+//!
+//! Decoding accepts any bytes: it never panics and reads only inside the slice it is given.
+
+use millpond_buffer::{Lsn, PAGE_SIZE, PageId};
+use smallvec::SmallVec;
+
+use crate::transam::Xid;
+
+/// Bytes of a record before its first block reference.
+pub const HEADER_BYTES: usize = 36;
+/// Every record starts at a multiple of this.
+pub const ALIGN: u64 = 8;
+/// The longest record that is accepted, padding included.
+pub const MAX_RECORD_BYTES: usize = 1 << 22;
+/// How many blocks one record may refer to.
+pub const MAX_BLOCKS: usize = 255;
+
+const BLOCK_HEADER_BYTES: usize = 12;
+const IMAGE_HEADER_BYTES: usize = 4;
+const BLOCK_HAS_IMAGE: u16 = 1;
+const BLOCK_WILL_INIT: u16 = 2;
+
+/// Who redoes a record. The numbers are part of the log's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RmgrId {
+    /// The log itself: checkpoints, no-ops, durability marks.
+    Log = 0,
+    /// Commits and aborts.
+    Transaction = 1,
+    /// Creation, removal and truncation of files.
+    Storage = 2,
+    /// Heap pages.
+    Heap = 3,
+    /// B+tree pages.
+    BTree = 4,
+    /// Transaction status pages.
+    Clog = 5,
+    /// Catalog and sequences.
+    Catalog = 6,
+}
+
+impl RmgrId {
+    /// The manager with this number, if there is one.
+    pub fn from_u8(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => Self::Log,
+            1 => Self::Transaction,
+            2 => Self::Storage,
+            3 => Self::Heap,
+            4 => Self::BTree,
+            5 => Self::Clog,
+            6 => Self::Catalog,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a block reference carries an image of the page before the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageMode {
+    /// An image if this is the page's first change since the last checkpoint began.
+    IfNeeded,
+    /// An image in any case.
+    Always,
+    /// No image: redo builds the page from nothing and does not look at what was there.
+    Never,
+}
+
+/// One page that a record changes.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockRef<'a> {
+    /// The page.
+    pub page: PageId,
+    /// Whether the page's bytes go along.
+    pub image: ImageMode,
+    /// What redo needs to know about this page, at most 65535 bytes.
+    pub data: &'a [u8],
+}
+
+/// A record to be inserted.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// The transaction that does this, or [`Xid::INVALID`].
+    pub xid: Xid,
+    /// Who redoes it.
+    pub rmgr: RmgrId,
+    /// The kind of record, of the manager's own numbering.
+    pub info: u8,
+    /// The pages it changes.
+    pub blocks: SmallVec<[BlockRef<'a>; 4]>,
+    /// What redo needs to know apart from single pages.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// A record that changes no page.
+    pub fn new(xid: Xid, rmgr: RmgrId, info: u8, payload: &'a [u8]) -> Self {
+        Self { xid, rmgr, info, blocks: SmallVec::new(), payload }
+    }
+
+    /// Adds a page; blocks are numbered in the order in which they are added.
+    pub fn block(mut self, page: PageId, image: ImageMode, data: &'a [u8]) -> Self {
+        self.blocks.push(BlockRef { page, image, data });
+        self
+    }
+
+    /// How many bytes the record takes in the log at most, all images and the padding included.
+    pub fn max_bytes(&self) -> usize {
+        let blocks: usize = self
+            .blocks
+            .iter()
+            .map(|block| {
+                let image = match block.image {
+                    ImageMode::Never => 0,
+                    _ => IMAGE_HEADER_BYTES + PAGE_SIZE,
+                };
+                BLOCK_HEADER_BYTES + block.data.len() + image
+            })
+            .sum();
+        padded(HEADER_BYTES + blocks + self.payload.len())
+    }
+}
+
+/// `bytes` rounded up to where the next record may start.
+pub const fn padded(bytes: usize) -> usize {
+    (bytes + (ALIGN as usize - 1)) & !(ALIGN as usize - 1)
+}
+
+/// Why a record cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// The record is longer than the log accepts.
+    #[error("log record of {bytes} bytes is longer than the limit of {limit} bytes")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Too many blocks.
+    #[error("log record refers to {0} blocks, at most {MAX_BLOCKS} are possible")]
+    TooManyBlocks(usize),
+    /// The data of one block is too long.
+    #[error("log record has {0} bytes of data for one block, at most 65535 are possible")]
+    BlockDataTooLong(usize),
+}
+
+/// Encodes everything but the position into `out`, which is cleared first.
+///
+/// `images[i]`, where given, is the content of block `i`'s page and goes along. Finish the record
+/// with [`seal`] once its position is known. Returns the padded length, which is `out.len()`.
+pub fn encode(
+    out: &mut Vec<u8>,
+    record: &Record<'_>,
+    start_no: u32,
+    images: &[Option<&[u8; PAGE_SIZE]>],
+) -> Result<usize, EncodeError> {
+    if record.blocks.len() > MAX_BLOCKS {
+        return Err(EncodeError::TooManyBlocks(record.blocks.len()));
+    }
+    out.clear();
+    out.resize(20, 0);
+    out.extend_from_slice(&start_no.to_le_bytes());
+    out.extend_from_slice(&[record.rmgr as u8, record.info, record.blocks.len() as u8, 0]);
+    out.extend_from_slice(&record.xid.0.to_le_bytes());
+    for (index, block) in record.blocks.iter().enumerate() {
+        let Ok(data_bytes) = u16::try_from(block.data.len()) else {
+            return Err(EncodeError::BlockDataTooLong(block.data.len()));
+        };
+        out.extend_from_slice(&block.page.raw().to_le_bytes());
+        let flags_at = out.len();
+        let mut flags = if block.image == ImageMode::Never { BLOCK_WILL_INIT } else { 0 };
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&data_bytes.to_le_bytes());
+        if let Some(Some(page)) = images.get(index) {
+            flags |= BLOCK_HAS_IMAGE;
+            put_image(out, page);
+        }
+        out[flags_at..flags_at + 2].copy_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(block.data);
+    }
+    out.extend_from_slice(record.payload);
+    let bytes = out.len();
+    out.resize(padded(bytes), 0);
+    if out.len() > MAX_RECORD_BYTES {
+        return Err(EncodeError::TooLong { bytes, limit: MAX_RECORD_BYTES });
+    }
+    out[4..8].copy_from_slice(&(bytes as u32).to_le_bytes());
+    // The inner sum waits in the checksum field until the position is known.
+    let inner = crc_fast::crc32_iscsi(&out[20..bytes]);
+    out[0..4].copy_from_slice(&inner.to_le_bytes());
+    Ok(out.len())
+}
+
+/// Appends an image without its longest run of zero words.
+fn put_image(out: &mut Vec<u8>, page: &[u8; PAGE_SIZE]) {
+    let (start, bytes) = longest_zero_run(page);
+    out.extend_from_slice(&(start as u16).to_le_bytes());
+    out.extend_from_slice(&(bytes as u16).to_le_bytes());
+    out.extend_from_slice(&page[..start]);
+    out.extend_from_slice(&page[start + bytes..]);
+}
+
+/// Offset and length of the longest run of zero bytes that starts and ends on a word.
+fn longest_zero_run(page: &[u8; PAGE_SIZE]) -> (usize, usize) {
+    let (mut best, mut best_at, mut run) = (0, 0, 0);
+    for (index, word) in page.chunks_exact(8).enumerate() {
+        if word == [0; 8] {
+            run += 1;
+            if run > best {
+                (best, best_at) = (run, index + 1 - run);
+            }
+        } else {
+            run = 0;
+        }
+    }
+    (best_at * 8, best * 8)
+}
+
+/// Finishes an encoded record: `start` is where it goes, `flushed` up to where the log is durable.
+pub fn seal(encoded: &mut [u8], start: Lsn, flushed: Lsn) {
+    let lag = start.get().saturating_sub(flushed.get());
+    encoded[8..16].copy_from_slice(&start.get().to_le_bytes());
+    encoded[16..20].copy_from_slice(&u32::try_from(lag).unwrap_or(u32::MAX).to_le_bytes());
+    let inner = [encoded[0], encoded[1], encoded[2], encoded[3]];
+    let crc = outer_crc(&encoded[4..20], inner);
+    encoded[0..4].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn outer_crc(head: &[u8], inner: [u8; 4]) -> u32 {
+    let mut bytes = [0; 20];
+    bytes[..16].copy_from_slice(head);
+    bytes[16..].copy_from_slice(&inner);
+    crc_fast::crc32_iscsi(&bytes)
+}
+
+/// A no-op of exactly `bytes` padded bytes, unsealed, to fill a reservation that came too late.
+pub fn encode_noop(out: &mut Vec<u8>, bytes: usize, start_no: u32) {
+    let payload = vec![0; bytes.saturating_sub(HEADER_BYTES)];
+    let record = Record::new(Xid::INVALID, RmgrId::Log, super::info::NOOP, &payload);
+    // No block and a length that was accepted before: this cannot fail.
+    let encoded = encode(out, &record, start_no, &[]);
+    debug_assert_eq!(encoded, Ok(bytes));
+}
+
+/// Why bytes are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes end before the record does; it needs this many.
+    #[error("the record needs {0} bytes")]
+    Incomplete(usize),
+    /// The record carries another position than the one it was found at.
+    #[error("the record carries position {0}")]
+    Position(u64),
+    /// The length is impossible.
+    #[error("impossible length {0}")]
+    Length(u32),
+    /// The checksum does not match.
+    #[error("checksum mismatch")]
+    Checksum,
+    /// The checksum matches, but the parts contradict each other.
+    #[error("malformed: {0}")]
+    Malformed(&'static str),
+}
+
+/// A page image inside a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    hole_start: usize,
+    hole_bytes: usize,
+    bytes: &'a [u8],
+}
+
+impl Image<'_> {
+    /// Rebuilds the page.
+    pub fn restore(&self, page: &mut [u8; PAGE_SIZE]) {
+        page.fill(0);
+        let (head, tail) = self.bytes.split_at(self.hole_start);
+        page[..self.hole_start].copy_from_slice(head);
+        page[self.hole_start + self.hole_bytes..].copy_from_slice(tail);
+    }
+}
+
+/// A block reference inside a record.
+#[derive(Clone, Copy, Debug)]
+pub struct DecodedBlock<'a> {
+    /// The page.
+    pub page: PageId,
+    /// Redo builds the page from nothing.
+    pub will_init: bool,
+    /// The page as it was before the change.
+    pub image: Option<Image<'a>>,
+    /// What redo needs to know about this page.
+    pub data: &'a [u8],
+}
+
+/// A record as found in the log.
+#[derive(Clone, Debug)]
+pub struct Decoded<'a> {
+    /// Where it starts.
+    pub start: Lsn,
+    /// Where the next one starts; the LSN of the pages it changed.
+    pub end: Lsn,
+    /// Up to where the log was durable when this record was inserted (at least).
+    pub flushed: Lsn,
+    /// Which start of the engine wrote it.
+    pub start_no: u32,
+    /// The transaction.
+    pub xid: Xid,
+    /// Who redoes it.
+    pub rmgr: RmgrId,
+    /// The kind of record.
+    pub info: u8,
+    /// The pages it changes.
+    pub blocks: SmallVec<[DecodedBlock<'a>; 4]>,
+    /// The rest.
+    pub payload: &'a [u8],
+}
+
+/// The padded length that the record at the front of `bytes` claims, if it is possible at all and
+/// the record says that it belongs at `at`. Needs the first 20 bytes.
+pub fn claimed_bytes(bytes: &[u8], at: Lsn) -> Result<usize, DecodeError> {
+    let mut reader = Reader(bytes);
+    let (Some(_), Some(length), Some(position)) = (reader.u32(), reader.u32(), reader.u64()) else {
+        return Err(DecodeError::Incomplete(HEADER_BYTES));
+    };
+    if position != at.get() {
+        return Err(DecodeError::Position(position));
+    }
+    let bytes = length as usize;
+    if !(HEADER_BYTES..=MAX_RECORD_BYTES).contains(&bytes) || padded(bytes) > MAX_RECORD_BYTES {
+        return Err(DecodeError::Length(length));
+    }
+    Ok(padded(bytes))
+}
+
+/// Decodes the record at the front of `bytes`, which were read at position `at`.
+pub fn decode(bytes: &[u8], at: Lsn) -> Result<Decoded<'_>, DecodeError> {
+    let total = claimed_bytes(bytes, at)?;
+    if bytes.len() < total {
+        return Err(DecodeError::Incomplete(total));
+    }
+    let length = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize;
+    let inner = crc_fast::crc32_iscsi(&bytes[20..length]);
+    let stored = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    if outer_crc(&bytes[4..20], inner.to_le_bytes()) != stored {
+        return Err(DecodeError::Checksum);
+    }
+    decode_checked(&bytes[..length], at, total).ok_or(DecodeError::Malformed("parts"))?
+}
+
+/// Takes apart a record whose checksum matched. `None`: some part reaches beyond the end.
+fn decode_checked(bytes: &[u8], at: Lsn, total: usize) -> Option<Result<Decoded<'_>, DecodeError>> {
+    let mut reader = Reader(bytes.get(16..)?);
+    let lag = reader.u32()?;
+    let start_no = reader.u32()?;
+    let (rmgr, info, block_count, _flags) =
+        (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);
+    let xid = Xid(reader.u64()?);
+    let Some(rmgr) = RmgrId::from_u8(rmgr) else {
+        return Some(Err(DecodeError::Malformed("unknown resource manager")));
+    };
+    let mut blocks = SmallVec::new();
+    for _ in 0..block_count {
+        blocks.push(decode_block(&mut reader)?);
+    }
+    Some(Ok(Decoded {
+        start: at,
+        end: Lsn(at.get() + total as u64),
+        flushed: match lag {
+            u32::MAX => Lsn::ZERO,
+            lag => Lsn(at.get().saturating_sub(u64::from(lag))),
+        },
+        start_no,
+        xid,
+        rmgr,
+        info,
+        blocks,
+        payload: reader.0,
+    }))
+}
+
+fn decode_block<'a>(reader: &mut Reader<'a>) -> Option<DecodedBlock<'a>> {
+    let page = PageId::from_raw(reader.u64()?)?;
+    let flags = reader.u16()?;
+    let data_bytes = usize::from(reader.u16()?);
+    let image = if flags & BLOCK_HAS_IMAGE != 0 {
+        let hole_start = usize::from(reader.u16()?);
+        let hole_bytes = usize::from(reader.u16()?);
+        let kept = PAGE_SIZE.checked_sub(hole_bytes)?;
+        if hole_start > kept {
+            return None;
+        }
+        Some(Image { hole_start, hole_bytes, bytes: reader.take(kept)? })
+    } else {
+        None
+    };
+    let data = reader.take(data_bytes)?;
+    Some(DecodedBlock { page, will_init: flags & BLOCK_WILL_INIT != 0, image, data })
+}
+
+/// Reads little-endian numbers off the front of a slice.
+pub struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next `bytes` bytes.
+    pub fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(bytes)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    /// The next byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// The next two bytes.
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// The next four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// The next eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

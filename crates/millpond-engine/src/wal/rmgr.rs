@@ -1,0 +1,17 @@
+//! Which manager redoes which record: the one place that knows them all.
+
+use super::apply::{RedoError, RmgrRedo};
+use super::record::RmgrId;
+
+/// The redo function of a manager. A manager whose records never change pages has none.
+pub fn redo_of(rmgr: RmgrId) -> Result<&'static dyn RmgrRedo, RedoError> {
+    match rmgr {
+        RmgrId::Log
+        | RmgrId::Transaction
+        | RmgrId::Storage
+        | RmgrId::Heap
+        | RmgrId::BTree
+        | RmgrId::Clog
+        | RmgrId::Catalog => Err(RedoError::new("this manager changes no pages")),
+    }
+}
