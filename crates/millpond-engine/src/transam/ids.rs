@@ -16,6 +16,8 @@ impl Xid {
     pub const INVALID: Xid = Xid(0);
     /// The initial contents of a new database, and rows loaded as already visible to all.
     pub const FROZEN: Xid = Xid(2);
+    /// No transaction, as log records say it.
+    pub const NONE: Xid = Self::INVALID;
     /// The first id that is ever drawn.
     pub const FIRST: Xid = Xid(3);
     /// Ids stay below this bound: status words keep three bits for themselves.

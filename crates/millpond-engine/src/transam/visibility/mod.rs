@@ -1,0 +1,240 @@
+//! Which row versions a statement sees, may change, and which nobody can see any more.
+//!
+//! Three questions, each answered from a tuple header and the fate of the transactions it names:
+//!
+//! * [`visible`]: is the version part of a snapshot?
+//! * [`update_status`]: may the running command replace or delete it *now*? (not by snapshot: the latest
+//!   committed state decides, and [`on_conflict`] says what each isolation level makes of the answer)
+//! * [`dead_to_all`]: can pruning or vacuum take it away?
+//!
+//! A transaction that is in progress for [`visible`] has drawn no commit number yet, hence its number will
+//! be above every snapshot taken so far: "in progress" and "committed after my snapshot" are one answer
+//! (transam rule 4). None of the functions writes anything; remembering an answer in the header is the
+//! heap's business.
+
+#[cfg(test)]
+mod tests;
+
+use super::ids::{CommandId, Xid};
+use super::snapshot::{Horizon, Isolation, Snapshot, XidStatus};
+use crate::access::heap::{TupleFlags, TupleHeader};
+use crate::error::{EngineError, EngineResult};
+
+/// Where fates and combo ids are looked up: the session's context, or a model in tests.
+pub trait Fates {
+    /// The fate of a transaction; waits out the instant in which a commit draws its number.
+    fn status(&self, xid: Xid) -> EngineResult<XidStatus>;
+    /// The pair behind a combo id of the running transaction.
+    fn combo(&self, id: CommandId) -> EngineResult<(CommandId, CommandId)>;
+}
+
+/// The command that made this version, which the running transaction did.
+fn own_cmin(header: &TupleHeader, fates: &impl Fates) -> EngineResult<CommandId> {
+    if header.flags.contains(TupleFlags::COMBO_CID) {
+        Ok(fates.combo(header.cid)?.0)
+    } else {
+        Ok(header.cid)
+    }
+}
+
+/// The command that deleted this version, which the running transaction did.
+fn own_cmax(header: &TupleHeader, fates: &impl Fates) -> EngineResult<CommandId> {
+    if header.flags.contains(TupleFlags::COMBO_CID) {
+        Ok(fates.combo(header.cid)?.1)
+    } else {
+        Ok(header.cid)
+    }
+}
+
+/// Whether some transaction deleted or replaced the version, or tried to.
+fn has_deleter(header: &TupleHeader) -> bool {
+    !header.has_no_xmax() && !header.is_locked_only()
+}
+
+/// Whether the version is part of the snapshot.
+pub fn visible(
+    header: &TupleHeader,
+    snapshot: &Snapshot,
+    fates: &impl Fates,
+) -> EngineResult<bool> {
+    if !header.flags.contains(TupleFlags::XMIN_FROZEN) {
+        if snapshot.is_own(header.xmin) {
+            if own_cmin(header, fates)? >= snapshot.command {
+                return Ok(false);
+            }
+        } else {
+            match fates.status(header.xmin)? {
+                XidStatus::Committed(csn) if snapshot.sees(csn) => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+    if !has_deleter(header) {
+        return Ok(true);
+    }
+    if snapshot.is_own(header.xmax) {
+        return Ok(own_cmax(header, fates)? >= snapshot.command);
+    }
+    match fates.status(header.xmax)? {
+        XidStatus::Committed(csn) => Ok(!snapshot.sees(csn)),
+        XidStatus::InProgress | XidStatus::Aborted => Ok(true),
+    }
+}
+
+/// What stands in the way of changing a row version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UpdateStatus {
+    /// Nothing.
+    Ok,
+    /// It is not there for this command: its maker is running or was rolled back, or the running
+    /// transaction made it in this or deleted it in an earlier command.
+    Invisible,
+    /// This very command (or one that it calls) has changed it already.
+    SelfUpdated,
+    /// Another transaction, still running, has locked, replaced or deleted it.
+    InProgress(Xid),
+    /// A committed transaction has replaced it; the header's ctid names the successor.
+    Updated,
+    /// A committed transaction has deleted it.
+    Deleted,
+}
+
+/// Whether the command `command` of transaction `own` may change the version.
+///
+/// To be asked under the page's exclusive latch; the answer `Ok` holds until the latch is given up.
+/// `own` is `None` while the session has no id, which is never the case once it wants to change something.
+pub fn update_status(
+    header: &TupleHeader,
+    own: Option<Xid>,
+    command: CommandId,
+    fates: &impl Fates,
+) -> EngineResult<UpdateStatus> {
+    let is_own = |xid: Xid| own == Some(xid);
+    if !header.flags.contains(TupleFlags::XMIN_FROZEN) {
+        if is_own(header.xmin) {
+            if own_cmin(header, fates)? >= command {
+                return Ok(UpdateStatus::Invisible);
+            }
+        } else if !fates.status(header.xmin)?.is_committed() {
+            return Ok(UpdateStatus::Invisible);
+        }
+    }
+    if header.has_no_xmax() {
+        return Ok(UpdateStatus::Ok);
+    }
+    if is_own(header.xmax) {
+        return if header.is_locked_only() {
+            Ok(UpdateStatus::Ok)
+        } else if own_cmax(header, fates)? >= command {
+            Ok(UpdateStatus::SelfUpdated)
+        } else {
+            Ok(UpdateStatus::Invisible)
+        };
+    }
+    match fates.status(header.xmax)? {
+        XidStatus::InProgress => Ok(UpdateStatus::InProgress(header.xmax)),
+        XidStatus::Aborted => Ok(UpdateStatus::Ok),
+        XidStatus::Committed(_) if header.is_locked_only() => Ok(UpdateStatus::Ok),
+        XidStatus::Committed(_) if header.flags.contains(TupleFlags::UPDATED_AWAY) => {
+            Ok(UpdateStatus::Updated)
+        }
+        XidStatus::Committed(_) => Ok(UpdateStatus::Deleted),
+    }
+}
+
+/// What a statement does about an [`UpdateStatus`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConflictAction {
+    /// Change the row.
+    Proceed,
+    /// Leave it out: it is gone, or this command has dealt with it.
+    Skip,
+    /// Give up the latch, wait for the transaction to end, look again.
+    Wait(Xid),
+    /// Go on with the newest version of the row, if the statement's condition still holds for it.
+    Recheck,
+}
+
+/// What an isolation level makes of a conflict: READ COMMITTED goes on with the newest version of the
+/// row, REPEATABLE READ fails with SQLSTATE 40001 once the other transaction has committed.
+pub fn on_conflict(isolation: Isolation, status: UpdateStatus) -> EngineResult<ConflictAction> {
+    match (status, isolation) {
+        (UpdateStatus::Ok, _) => Ok(ConflictAction::Proceed),
+        (UpdateStatus::InProgress(xid), _) => Ok(ConflictAction::Wait(xid)),
+        (UpdateStatus::Invisible | UpdateStatus::SelfUpdated, _) => Ok(ConflictAction::Skip),
+        (UpdateStatus::Updated, Isolation::ReadCommitted) => Ok(ConflictAction::Recheck),
+        (UpdateStatus::Deleted, Isolation::ReadCommitted) => Ok(ConflictAction::Skip),
+        (UpdateStatus::Updated, Isolation::RepeatableRead) => {
+            Err(EngineError::SerializationFailure { change: "update" })
+        }
+        (UpdateStatus::Deleted, Isolation::RepeatableRead) => {
+            Err(EngineError::SerializationFailure { change: "delete" })
+        }
+    }
+}
+
+/// What pruning and vacuum may make of a row version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deadness {
+    /// No snapshot sees it, now or later: it can go.
+    Dead,
+    /// Deleted by a commit with this number, but some snapshot may still see it.
+    RecentlyDead(super::ids::Csn),
+    /// Nobody has deleted it.
+    Live {
+        /// Every snapshot, now or later, sees it as far as its maker is concerned: it may be marked frozen.
+        all_visible: bool,
+    },
+    /// Its maker is running.
+    InsertInProgress(Xid),
+    /// Its deleter is running.
+    DeleteInProgress(Xid),
+}
+
+/// Whether the version can still be seen by anybody. A stale horizon only errs towards keeping it.
+///
+/// `Live { all_visible: true }` also needs that nobody has locked the row if a page is to be marked; the
+/// header tells (`has_no_xmax`).
+pub fn dead_to_all(
+    header: &TupleHeader,
+    horizon: &Horizon,
+    fates: &impl Fates,
+) -> EngineResult<Deadness> {
+    let all_visible = if header.flags.contains(TupleFlags::XMIN_FROZEN) {
+        true
+    } else {
+        match fates.status(header.xmin)? {
+            XidStatus::InProgress => return Ok(Deadness::InsertInProgress(header.xmin)),
+            XidStatus::Aborted => return Ok(Deadness::Dead),
+            XidStatus::Committed(csn) => csn <= horizon.csn,
+        }
+    };
+    if !has_deleter(header) {
+        return Ok(Deadness::Live { all_visible });
+    }
+    match fates.status(header.xmax)? {
+        XidStatus::InProgress => Ok(Deadness::DeleteInProgress(header.xmax)),
+        XidStatus::Aborted => Ok(Deadness::Live { all_visible }),
+        XidStatus::Committed(csn) if csn <= horizon.csn => Ok(Deadness::Dead),
+        XidStatus::Committed(csn) => Ok(Deadness::RecentlyDead(csn)),
+    }
+}
+
+/// The command id field for a row version that the running transaction deletes or replaces in `command`:
+/// the field's value, and whether it is a combo id.
+pub fn cid_for_delete(
+    header: &TupleHeader,
+    own: Xid,
+    command: CommandId,
+    combos: &mut super::combo::ComboCids,
+) -> EngineResult<(CommandId, bool)> {
+    if header.xmin != own || header.flags.contains(TupleFlags::XMIN_FROZEN) {
+        return Ok((command, false));
+    }
+    let cmin = if header.flags.contains(TupleFlags::COMBO_CID) {
+        combos.pair(header.cid)?.0
+    } else {
+        header.cid
+    };
+    Ok((combos.id(cmin, command)?, true))
+}
