@@ -11,7 +11,7 @@ pub use config::{PoolConfig, Wait};
 pub use error::BufferError;
 pub use ids::{BlockNumber, Fork, Lsn, PageId, RelFork, RelationId};
 pub use log::{LogFlush, LogFlushError, NoLog};
-pub use store::{MemoryStore, PageStore, StoreError};
+pub use store::{FileStore, FileStoreOptions, MemoryStore, PageStore, StoreError};
 
 /// The size of a page in bytes.
 pub const PAGE_SIZE: usize = 8192;

@@ -1,7 +1,9 @@
 //! Where pages live when they are not in memory.
 
+mod file;
 mod memory;
 
+pub use file::{FileStore, FileStoreOptions};
 pub use memory::MemoryStore;
 
 use crate::PAGE_SIZE;
@@ -52,6 +54,14 @@ impl StoreError {
     /// Wraps an error of the system.
     pub fn io(operation: impl Into<Arc<str>>, source: std::io::Error) -> Self {
         Self::Io { operation: operation.into(), source: Arc::new(source) }
+    }
+
+    /// Whether the device is full (or a quota is used up): nothing was lost, and the operation may
+    /// be tried again when there is room.
+    #[must_use]
+    pub fn is_out_of_space(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 }
 

@@ -1,0 +1,451 @@
+//! The file store: one file per relation fork, cut into segments, in one directory.
+//!
+//! # Layout
+//! `16384` is the main fork of relation 16384, `16384_fsm` and `16384_vm` are its other forks; the second gigabyte
+//! of each is in `16384.1`, `16384_fsm.1` and so on. A fork exists when its first segment does. It ends at the
+//! first segment that is not full; what lies in later segments is left over from before a crash and is
+//! thrown away when the fork grows that far.
+//!
+//! # Concurrency
+//! Reads and writes of blocks take no lock but the shared side of a small one, striped by fork, to find the fork
+//! object; from there to the file descriptor there are only loads. Creating, growing, truncating and removing
+//! the same fork exclude each other through a mutex, striped by relation.
+//!
+//! # Durability and failure
+//! Each file written since the last sync is on a list once (`segment.rs` has the argument why none is missed). The
+//! first failed sync stops the store for good: the kernel may have dropped the pages it couldn't write and
+//! reports that only once, so from then on every sync, write and change of size fails. Reads go on.
+//! A full device shows when a file grows (or when a write does not find its space) as an error that leaves the
+//! fork's size as it was; it may be tried again.
+//! When descriptors run out, forks that nobody is using are closed and the operation tried once more.
+
+mod fork;
+mod names;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, RwLock};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use self::fork::{FileError, Fork, MAX_SEGMENTS};
+use self::segment::{Attempt, Segment};
+use super::{PageStore, StoreError};
+use crate::PAGE_SIZE;
+use crate::ids::{self, BlockNumber, RelFork, RelationId};
+
+const STRIPES: usize = 32;
+const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
+
+/// How a [`FileStore`] lays out its files.
+#[derive(Debug, Clone, Copy)]
+pub struct FileStoreOptions {
+    /// Blocks per segment file. Fixed for the life of the directory; 131072 (1 GiB) unless told otherwise.
+    pub segment_blocks: u32,
+}
+
+impl Default for FileStoreOptions {
+    fn default() -> Self {
+        Self { segment_blocks: DEFAULT_SEGMENT_BLOCKS }
+    }
+}
+
+type Shard = CachePadded<RwLock<HashMap<RelFork, Arc<Fork>>>>;
+
+/// Pages in the files of a directory.
+pub struct FileStore {
+    dir: Arc<Path>,
+    dir_handle: OwnedFd,
+    segment_blocks: u32,
+    forks: Box<[Shard]>,
+    /// Excludes changes of a relation's files against each other.
+    structure: Box<[Mutex<()>]>,
+    /// Files written since the last sync.
+    dirty: Mutex<Vec<Arc<Segment>>>,
+    /// Names were added to or removed from the directory since the last sync.
+    dir_dirty: AtomicBool,
+    /// One sync at a time: a second caller's guarantee includes what the first one took off the list.
+    syncing: Mutex<()>,
+    stopped: OnceLock<Arc<str>>,
+    /// Cleared when the kernel says that it can't read without waiting.
+    nowait: AtomicBool,
+}
+
+impl FileStore {
+    /// Opens the directory, creating it if need be.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(dir, FileStoreOptions::default())
+    }
+
+    /// Opens the directory with options.
+    pub fn open_with(dir: impl AsRef<Path>, options: FileStoreOptions) -> Result<Self, StoreError> {
+        let dir = dir.as_ref();
+        let failed = |source: io::Error| {
+            StoreError::io(format!("open the directory {}", dir.display()), source)
+        };
+        let smallest = u32::MAX / MAX_SEGMENTS;
+        if options.segment_blocks == 0 || (options.segment_blocks < smallest && !cfg!(test)) {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "segments are too small",
+            )));
+        }
+        fs::create_dir_all(dir).map_err(failed)?;
+        let dir_handle = rustix::fs::open(
+            dir,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|errno| failed(errno.into()))?;
+        raise_descriptor_limit();
+        Ok(Self {
+            dir: Arc::from(dir),
+            dir_handle,
+            segment_blocks: options.segment_blocks,
+            forks: (0..STRIPES).map(|_| Shard::default()).collect(),
+            structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),
+            dirty: Mutex::new(Vec::new()),
+            dir_dirty: AtomicBool::new(true),
+            syncing: Mutex::new(()),
+            stopped: OnceLock::new(),
+            nowait: AtomicBool::new(true),
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.dir
+    }
+
+    fn shard(&self, rel: RelFork) -> &Shard {
+        let mixed = (u64::from(rel.relation.get()) << 2 | rel.fork as u64)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &self.forks[(mixed >> 32) as usize % STRIPES]
+    }
+
+    fn structure(&self, relation: RelationId) -> &Mutex<()> {
+        &self.structure[relation.get() as usize % STRIPES]
+    }
+
+    fn fork(&self, rel: RelFork) -> Arc<Fork> {
+        let shard = self.shard(rel);
+        if let Some(fork) = shard.read().get(&rel) {
+            return Arc::clone(fork);
+        }
+        let new = || Arc::new(Fork::new(Arc::clone(&self.dir), rel, self.segment_blocks));
+        Arc::clone(shard.write().entry(rel).or_insert_with(new))
+    }
+
+    /// Runs a file operation; when descriptors have run out, closes idle forks and runs it once more.
+    fn with_fork<T>(
+        &self,
+        rel: RelFork,
+        operation: impl Fn() -> String,
+        mut run: impl FnMut(&Fork) -> Result<T, FileError>,
+    ) -> Result<T, StoreError> {
+        let failed = |error: FileError| {
+            let what = format!("{}: {} {}", operation(), error.verb, error.path.display());
+            StoreError::io(what, error.source)
+        };
+        match run(&self.fork(rel)) {
+            Err(error) if is_out_of_descriptors(&error.source) => {
+                self.close_idle();
+                run(&self.fork(rel)).map_err(failed)
+            }
+            other => other.map_err(failed),
+        }
+    }
+
+    /// Closes the files of all forks that no operation is using. Files still to be synced stay open by the list.
+    fn close_idle(&self) {
+        for shard in &self.forks {
+            shard.write().retain(|_, fork| Arc::strong_count(fork) > 1);
+        }
+    }
+
+    fn check_running(&self) -> Result<(), StoreError> {
+        match self.stopped.get() {
+            None => Ok(()),
+            Some(why) => Err(StoreError::Stopped { why: Arc::clone(why) }),
+        }
+    }
+
+    fn mark_dirty(&self, segment: &Arc<Segment>) {
+        if segment.set_dirty() {
+            self.dirty.lock().push(Arc::clone(segment));
+        }
+    }
+
+    /// Opens a segment for growth, creating its file if need be.
+    fn segment_to_grow<'f>(
+        &self,
+        fork: &'f Fork,
+        index: u32,
+    ) -> Result<Option<&'f Arc<Segment>>, FileError> {
+        let Some((segment, created)) = fork.segment(index, true)? else { return Ok(None) };
+        if created {
+            self.dir_dirty.store(true, Ordering::Release);
+        }
+        Ok(Some(segment))
+    }
+
+    fn extend_fork(&self, fork: &Fork, from: u32, to: u32) -> Result<bool, FileError> {
+        for (index, within, _, length) in fork.pieces(from, (to - from) as usize) {
+            let Some(segment) = self.segment_to_grow(fork, index)? else { return Ok(false) };
+            // The fork ended before this segment: whatever it holds is left over from before a crash.
+            let cleared = if within == 0 { segment.shrink(0) } else { Ok(()) };
+            let grown = cleared.and_then(|()| segment.grow(within + length as u32));
+            self.mark_dirty(segment);
+            grown.map_err(|source| FileError::new("extend", segment.path(), source))?;
+        }
+        Ok(true)
+    }
+
+    fn truncate_fork(&self, fork: &Fork, blocks: u32, old: u32) -> Result<(), FileError> {
+        // From the end, so that a crash in between leaves a fork without a hole.
+        let pieces: Vec<_> = fork.pieces(blocks, (old - blocks) as usize).collect();
+        for (index, within, ..) in pieces.into_iter().rev() {
+            let Some((segment, _)) = fork.segment(index, false)? else { continue };
+            let shrunk = segment.shrink(within);
+            self.mark_dirty(segment);
+            shrunk.map_err(|source| FileError::new("truncate", segment.path(), source))?;
+        }
+        Ok(())
+    }
+
+    fn remove_fork(&self, rel: RelFork) -> Result<(), StoreError> {
+        if let Some(fork) = self.shard(rel).write().remove(&rel) {
+            // Give the space back even while a reader still has the file open.
+            if let Ok(Some((segment, _))) = fork.segment(0, false) {
+                let _ = segment.shrink(0);
+            }
+            fork.set_removed();
+        }
+        for index in 0..=MAX_SEGMENTS {
+            let path = names::segment_path(&self.dir, rel, index);
+            match fs::remove_file(&path) {
+                Ok(()) => self.dir_dirty.store(true, Ordering::Release),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => {
+                    return Err(StoreError::io(format!("remove {}", path.display()), error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&self, operation: String, source: io::Error) -> StoreError {
+        let why: Arc<str> = format!("could not {operation}: {source}").into();
+        tracing::error!(%why, "a sync failed; no page is written any more");
+        let _ = self.stopped.set(why);
+        StoreError::io(operation, source)
+    }
+
+    fn sync_files(&self) -> Result<(), StoreError> {
+        // The list is taken as a whole; on a failure nothing is put back, because the store has stopped.
+        let files = std::mem::take(&mut *self.dirty.lock());
+        for segment in files {
+            segment.clear_dirty();
+            if segment.is_removed() {
+                continue;
+            }
+            segment
+                .sync_data()
+                .map_err(|error| self.stop(format!("sync {}", segment.path().display()), error))?;
+        }
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> Result<(), StoreError> {
+        if self.dir_dirty.swap(false, Ordering::AcqRel) {
+            rustix::fs::fsync(&self.dir_handle).map_err(|errno| {
+                self.stop(format!("sync the directory {}", self.dir.display()), errno.into())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The error for a transfer that found its file missing or too short.
+    fn beyond_end(&self, rel: RelFork, first: BlockNumber, count: usize) -> StoreError {
+        match self.with_fork(
+            rel,
+            || format!("read the size of {rel}"),
+            |fork| Ok((fork.exists()?, fork.block_count()?)),
+        ) {
+            Ok((false, _)) => StoreError::Missing { rel },
+            Ok((true, blocks)) => StoreError::BeyondEnd {
+                rel,
+                first,
+                count: u32::try_from(count).unwrap_or(u32::MAX),
+                blocks,
+            },
+            Err(error) => error,
+        }
+    }
+}
+
+impl PageStore for FileStore {
+    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
+        self.check_running()?;
+        let _alone = self.structure(rel.relation).lock();
+        self.with_fork(
+            rel,
+            || format!("create {rel}"),
+            |fork| self.segment_to_grow(fork, 0).map(|_| ()),
+        )
+    }
+
+    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
+        self.check_running()?;
+        let _alone = self.structure(relation).lock();
+        // The main fork last: while it is there, a removal that was cut short is found again.
+        for fork in ids::Fork::ALL.into_iter().rev() {
+            self.remove_fork(RelFork { relation, fork })?;
+        }
+        Ok(())
+    }
+
+    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
+        self.with_fork(rel, || format!("look for {rel}"), Fork::exists)
+    }
+
+    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
+        self.with_fork(rel, || format!("read the size of {rel}"), Fork::block_count)
+    }
+
+    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
+        self.check_running()?;
+        let _alone = self.structure(rel.relation).lock();
+        let end = first.0.saturating_add(count);
+        let what = || format!("extend {rel} to {end} blocks");
+        let done = self.with_fork(rel, what, |fork| {
+            if !fork.exists()? {
+                return Ok(false);
+            }
+            let old = fork.block_count()?;
+            if old < end { self.extend_fork(fork, old, end) } else { Ok(true) }
+        })?;
+        if done { Ok(()) } else { Err(StoreError::Missing { rel }) }
+    }
+
+    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
+        self.check_running()?;
+        let _alone = self.structure(rel.relation).lock();
+        let done = self.with_fork(
+            rel,
+            || format!("truncate {rel} to {block_count} blocks"),
+            |fork| {
+                if !fork.exists()? {
+                    return Ok(false);
+                }
+                let old = fork.block_count()?;
+                if old > block_count {
+                    self.truncate_fork(fork, block_count, old)?;
+                }
+                Ok(true)
+            },
+        )?;
+        if done { Ok(()) } else { Err(StoreError::Missing { rel }) }
+    }
+
+    fn read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError> {
+        let what = || format!("read block {first} of {rel}");
+        match self.with_fork(rel, what, |fork| fork.read(first.0, pages, true))? {
+            Attempt::Done => Ok(()),
+            _ => Err(self.beyond_end(rel, first, pages.len())),
+        }
+    }
+
+    fn try_read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<bool, StoreError> {
+        if !self.nowait.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let what = || format!("read block {first} of {rel}");
+        match self.with_fork(rel, what, |fork| fork.read(first.0, pages, false))? {
+            Attempt::Done => Ok(true),
+            Attempt::WouldWait => Ok(false),
+            Attempt::Unsupported => {
+                self.nowait.store(false, Ordering::Relaxed);
+                Ok(false)
+            }
+            Attempt::End => Err(self.beyond_end(rel, first, pages.len())),
+        }
+    }
+
+    fn write(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&[u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError> {
+        self.check_running()?;
+        let what = || format!("write block {first} of {rel}");
+        let done = self.with_fork(rel, what, |fork| {
+            for (index, within, start, length) in fork.pieces(first.0, pages.len()) {
+                let Some((segment, _)) = fork.segment(index, false)? else { return Ok(false) };
+                let written = segment.write(within, &pages[start..start + length]);
+                self.mark_dirty(segment);
+                written.map_err(|source| FileError::new("write", segment.path(), source))?;
+            }
+            Ok(true)
+        })?;
+        if done { Ok(()) } else { Err(self.beyond_end(rel, first, pages.len())) }
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        let _alone = self.syncing.lock();
+        self.check_running()?;
+        self.sync_files()?;
+        self.sync_directory()
+    }
+
+    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
+        let failed =
+            |error| StoreError::io(format!("list the directory {}", self.dir.display()), error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.dir).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            found.extend(name.to_str().and_then(names::parse).map(|(rel, _)| rel.relation));
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
+}
+
+/// Asks for as many descriptors as the system allows this process. Without them all still works, more slowly.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let _ =
+            setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+}

@@ -1,0 +1,180 @@
+//! One fork: its segments, opened on first use, and transfers that may cross segment borders.
+//!
+//! The table of open segments is a tree of `OnceLock`s, so that finding an open file takes loads only. A segment
+//! once opened stays open as long as the fork object lives; truncation leaves its file in place with no bytes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::names::segment_path;
+use super::segment::{Attempt, Segment};
+use crate::PAGE_SIZE;
+use crate::ids::RelFork;
+
+const CHUNK: usize = 256;
+/// Enough for 2^32 blocks in the smallest segments that [`super::FileStoreOptions`] allows.
+const CHUNKS: usize = 256;
+
+/// The most segments a fork can have.
+pub(super) const MAX_SEGMENTS: u32 = (CHUNK * CHUNKS) as u32;
+
+type Slot = OnceLock<Arc<Segment>>;
+type Chunk = OnceLock<Box<[Slot]>>;
+
+/// An error of one file, with what was being done to it.
+#[derive(Debug)]
+pub(super) struct FileError {
+    pub(super) verb: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) source: io::Error,
+}
+
+impl FileError {
+    pub(super) fn new(verb: &'static str, path: &Path, source: io::Error) -> Self {
+        Self { verb, path: path.to_path_buf(), source }
+    }
+}
+
+/// A fork with its open files.
+pub(super) struct Fork {
+    dir: Arc<Path>,
+    rel: RelFork,
+    segment_blocks: u32,
+    removed: AtomicBool,
+    first: Slot,
+    rest: OnceLock<Box<[Chunk]>>,
+}
+
+impl Fork {
+    pub(super) fn new(dir: Arc<Path>, rel: RelFork, segment_blocks: u32) -> Self {
+        Self {
+            dir,
+            rel,
+            segment_blocks,
+            removed: AtomicBool::new(false),
+            first: Slot::new(),
+            rest: OnceLock::new(),
+        }
+    }
+
+    /// From now on no file is opened through this object: its names may belong to a new relation.
+    pub(super) fn set_removed(&self) {
+        self.removed.store(true, Ordering::Release);
+        for segment in self.open_segments() {
+            segment.set_removed();
+        }
+    }
+
+    fn open_segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
+        let chunks = self.rest.get().into_iter().flat_map(|chunks| chunks.iter());
+        let rest = chunks.filter_map(OnceLock::get).flat_map(|chunk| chunk.iter());
+        std::iter::once(&self.first).chain(rest).filter_map(OnceLock::get)
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        let Some(index) = (index as usize).checked_sub(1) else { return Some(&self.first) };
+        if index >= CHUNK * CHUNKS {
+            return None;
+        }
+        let chunks = self.rest.get_or_init(|| (0..CHUNKS).map(|_| OnceLock::new()).collect());
+        let chunk = chunks[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Slot::new()).collect());
+        Some(&chunk[index % CHUNK])
+    }
+
+    /// The open segment; `None` if there is no such file and it isn't to be created. The flag tells that
+    /// this call may have created the file.
+    pub(super) fn segment(
+        &self,
+        index: u32,
+        create: bool,
+    ) -> Result<Option<(&Arc<Segment>, bool)>, FileError> {
+        let path = || segment_path(&self.dir, self.rel, index);
+        let Some(slot) = self.slot(index) else {
+            return Err(FileError::new("open", &path(), io::ErrorKind::FileTooLarge.into()));
+        };
+        if let Some(segment) = slot.get() {
+            return Ok(Some((segment, false)));
+        }
+        if self.removed.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let path = path();
+        match Segment::open(path.clone(), create) {
+            Ok(None) => Ok(None),
+            // Two openers may meet here: the second file is closed again.
+            Ok(Some(opened)) => Ok(Some((slot.get_or_init(|| Arc::new(opened)), create))),
+            Err(source) => Err(FileError::new("open", &path, source)),
+        }
+    }
+
+    /// Whether the fork exists: whether its first segment does.
+    pub(super) fn exists(&self) -> Result<bool, FileError> {
+        Ok(self.segment(0, false)?.is_some())
+    }
+
+    /// Whole pages up to the first segment that is not full.
+    pub(super) fn block_count(&self) -> Result<u32, FileError> {
+        let mut total: u32 = 0;
+        for index in 0..MAX_SEGMENTS {
+            let Some((segment, _)) = self.segment(index, false)? else { break };
+            let blocks = segment
+                .block_count()
+                .map_err(|source| FileError::new("read the size of", segment.path(), source))?;
+            total = total.saturating_add(blocks.min(self.segment_blocks));
+            if blocks < self.segment_blocks {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Splits a run of blocks at segment borders: (segment, block in it, position in the run, length).
+    pub(super) fn pieces(
+        &self,
+        first: u32,
+        count: usize,
+    ) -> impl Iterator<Item = (u32, u32, usize, usize)> {
+        let per_segment = self.segment_blocks;
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            if done >= count {
+                return None;
+            }
+            let block = u64::from(first) + done as u64;
+            let within = (block % u64::from(per_segment)) as u32;
+            let length = (count - done).min((per_segment - within) as usize);
+            let start = done;
+            done += length;
+            // Beyond 2^32 blocks there is no segment: the number is out of range and reading ends there.
+            Some(((block / u64::from(per_segment)) as u32, within, start, length))
+        })
+    }
+
+    /// Reads a run; `End` if it goes beyond the end.
+    pub(super) fn read(
+        &self,
+        first: u32,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+        wait: bool,
+    ) -> Result<Attempt, FileError> {
+        for (index, within, start, length) in self.pieces(first, pages.len()) {
+            let Some((segment, _)) = self.segment(index, false)? else { return Ok(Attempt::End) };
+            let pages = &mut pages[start..start + length];
+            let outcome = if wait {
+                segment
+                    .read(within, pages)
+                    .map(|complete| if complete { Attempt::Done } else { Attempt::End })
+            } else {
+                segment.try_read(within, pages)
+            };
+            match outcome {
+                Ok(Attempt::Done) => {}
+                Ok(other) => return Ok(other),
+                Err(source) => return Err(FileError::new("read", segment.path(), source)),
+            }
+        }
+        Ok(Attempt::Done)
+    }
+}

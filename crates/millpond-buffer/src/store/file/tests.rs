@@ -1,0 +1,284 @@
+use std::sync::atomic::AtomicU32;
+
+use super::*;
+use proptest::prelude::*;
+
+const REL: RelFork = RelationId::constant(16384).main();
+
+fn small(dir: &Path) -> FileStore {
+    FileStore::open_with(dir, FileStoreOptions { segment_blocks: 3 }).unwrap()
+}
+
+fn page(fill: u8) -> Box<[u8; PAGE_SIZE]> {
+    Box::new([fill; PAGE_SIZE])
+}
+
+/// Reads `count` blocks and returns each one's first byte, having checked that all its bytes agree.
+fn read(store: &FileStore, first: u32, count: usize) -> Result<Vec<u8>, StoreError> {
+    let mut pages: Vec<_> = (0..count).map(|_| page(0xEE)).collect();
+    let mut refs: Vec<&mut [u8; PAGE_SIZE]> = pages.iter_mut().map(|page| &mut **page).collect();
+    store.read(REL, BlockNumber(first), &mut refs)?;
+    Ok(pages
+        .iter()
+        .map(|page| {
+            assert!(page.iter().all(|&byte| byte == page[0]));
+            page[0]
+        })
+        .collect())
+}
+
+fn write(store: &FileStore, first: u32, fills: &[u8]) -> Result<(), StoreError> {
+    let pages: Vec<_> = fills.iter().map(|&fill| page(fill)).collect();
+    let refs: Vec<&[u8; PAGE_SIZE]> = pages.iter().map(|page| &**page).collect();
+    store.write(REL, BlockNumber(first), &refs)
+}
+
+#[test]
+fn runs_cross_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    assert!(!store.exists(REL).unwrap());
+    assert_eq!(store.block_count(REL).unwrap(), 0);
+    assert!(matches!(store.extend(REL, BlockNumber(0), 1), Err(StoreError::Missing { .. })));
+    assert!(matches!(read(&store, 0, 1), Err(StoreError::Missing { .. })));
+    store.create(REL).unwrap();
+    store.create(REL).unwrap();
+    assert!(store.exists(REL).unwrap());
+    store.extend(REL, BlockNumber(0), 8).unwrap();
+    assert_eq!(store.block_count(REL).unwrap(), 8);
+    write(&store, 1, &[1, 2, 3, 4, 5, 6]).unwrap();
+    assert_eq!(read(&store, 0, 8).unwrap(), [0, 1, 2, 3, 4, 5, 6, 0]);
+    let end = read(&store, 6, 3);
+    assert!(matches!(end, Err(StoreError::BeyondEnd { blocks: 8, .. })), "{end:?}");
+    assert!(dir.path().join("16384.2").exists());
+    drop(store);
+    let store = small(dir.path());
+    assert_eq!(read(&store, 4, 2).unwrap(), [4, 5]);
+    assert_eq!(store.relations().unwrap(), [REL.relation]);
+}
+
+#[test]
+fn truncated_blocks_come_back_as_zeros() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 9).unwrap();
+    write(&store, 0, &[7; 9]).unwrap();
+    store.truncate(REL, 2).unwrap();
+    store.truncate(REL, 5).unwrap();
+    assert_eq!(store.block_count(REL).unwrap(), 2);
+    store.extend(REL, BlockNumber(2), 7).unwrap();
+    assert_eq!(read(&store, 0, 9).unwrap(), [7, 7, 0, 0, 0, 0, 0, 0, 0]);
+    store.truncate(REL, 0).unwrap();
+    assert!(store.exists(REL).unwrap());
+    assert_eq!(store.block_count(REL).unwrap(), 0);
+}
+
+#[test]
+fn a_torn_page_and_segments_left_over_from_a_crash_are_no_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 1).unwrap();
+    // The file system kept half a page and a later segment of a growth that was never synced.
+    let torn = dir.path().join("16384");
+    let mut bytes = fs::read(&torn).unwrap();
+    bytes.extend_from_slice(&[0xAB; 100]);
+    fs::write(&torn, bytes).unwrap();
+    fs::write(dir.path().join("16384.1"), [0xCD; PAGE_SIZE]).unwrap();
+    let store = small(dir.path());
+    assert_eq!(store.block_count(REL).unwrap(), 1);
+    assert!(matches!(read(&store, 1, 1), Err(StoreError::BeyondEnd { blocks: 1, .. })));
+    store.extend(REL, BlockNumber(1), 5).unwrap();
+    assert_eq!(read(&store, 0, 6).unwrap(), [0; 6]);
+}
+
+#[test]
+fn removal_takes_every_fork_and_may_be_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    for fork in ids::Fork::ALL {
+        store.create(REL.relation.fork(fork)).unwrap();
+        store.extend(REL.relation.fork(fork), BlockNumber(0), 7).unwrap();
+    }
+    fs::write(dir.path().join("16384_other"), "not ours").unwrap();
+    store.remove(REL.relation).unwrap();
+    store.remove(REL.relation).unwrap();
+    let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["16384_other"]);
+    assert!(store.relations().unwrap().is_empty());
+    assert!(matches!(write(&store, 0, &[1]), Err(StoreError::Missing { .. })));
+    store.sync().unwrap();
+    store.create(REL).unwrap();
+    assert_eq!(store.block_count(REL).unwrap(), 0);
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    let dir = Path::new("");
+    for fork in ids::Fork::ALL {
+        for (number, segment) in [(0, 0), (16384, 3), ((1 << 28) - 1, 65535)] {
+            let rel = RelationId::constant(number).fork(fork);
+            let path = names::segment_path(dir, rel, segment);
+            assert_eq!(names::parse(path.to_str().unwrap()), Some((rel, segment)));
+        }
+    }
+    for other in ["", ".", "16384.0", "016", "+5", "5_foo", "5_fsm_vm", "5.", "268435456", "1.2.3"]
+    {
+        assert_eq!(names::parse(other), None, "{other}");
+    }
+}
+
+#[test]
+fn reading_without_waiting_finds_what_was_just_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 5).unwrap();
+    write(&store, 0, &[1, 2, 3, 4, 5]).unwrap();
+    let (mut a, mut b) = (page(0), page(0));
+    // Whether the file system can do it at all decides; a wrong answer is what must not be.
+    if store.try_read(REL, BlockNumber(2), &mut [&mut a, &mut b]).unwrap() {
+        assert_eq!((a[0], b[PAGE_SIZE - 1]), (3, 4));
+        let end = store.try_read(REL, BlockNumber(5), &mut [&mut a]);
+        assert!(matches!(end, Err(StoreError::BeyondEnd { blocks: 5, .. })), "{end:?}");
+    }
+    store.nowait.store(false, Ordering::Relaxed);
+    assert!(!store.try_read(REL, BlockNumber(2), &mut [&mut a]).unwrap());
+}
+
+#[test]
+fn a_failed_sync_is_final() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 1).unwrap();
+    store.stop("sync it".into(), io::Error::from_raw_os_error(5));
+    for _ in 0..2 {
+        assert!(matches!(store.sync(), Err(StoreError::Stopped { .. })));
+        assert!(matches!(write(&store, 0, &[1]), Err(StoreError::Stopped { .. })));
+        assert!(matches!(store.extend(REL, BlockNumber(1), 1), Err(StoreError::Stopped { .. })));
+    }
+    assert_eq!(read(&store, 0, 1).unwrap(), [0]);
+}
+
+#[test]
+fn a_full_device_is_said_and_leaves_the_size() {
+    let error = StoreError::io("extend", io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()));
+    assert!(error.is_out_of_space());
+    assert!(error.to_string().contains("No space left on device"), "{error}");
+    assert!(!StoreError::Missing { rel: REL }.is_out_of_space());
+}
+
+#[test]
+fn idle_forks_are_closed_when_descriptors_run_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 4).unwrap();
+    write(&store, 0, &[1, 2, 3, 4]).unwrap();
+    let used = store.fork(REL);
+    store.close_idle();
+    assert!(Arc::ptr_eq(&used, &store.fork(REL)));
+    drop(used);
+    store.close_idle();
+    assert!(store.shard(REL).read().is_empty());
+    assert_eq!(store.dirty.lock().len(), 2);
+    store.sync().unwrap();
+    assert_eq!(read(&store, 0, 4).unwrap(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn readers_writers_growth_and_sync_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    store.create(REL).unwrap();
+    let grown = AtomicU32::new(0);
+    const BLOCKS: u32 = 60;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for block in 0..BLOCKS {
+                store.extend(REL, BlockNumber(block), 1).unwrap();
+                grown.store(block + 1, Ordering::Release);
+            }
+        });
+        for lane in 0..2u32 {
+            let (store, grown) = (&store, &grown);
+            scope.spawn(move || {
+                for block in (lane..BLOCKS).step_by(2) {
+                    while grown.load(Ordering::Acquire) <= block {
+                        std::thread::yield_now();
+                    }
+                    write(store, block, &[block as u8 + 1]).unwrap();
+                    assert_eq!(read(store, block, 1).unwrap(), [block as u8 + 1]);
+                }
+            });
+        }
+        scope.spawn(|| {
+            while grown.load(Ordering::Acquire) < BLOCKS {
+                store.sync().unwrap();
+            }
+        });
+    });
+    store.sync().unwrap();
+    assert!(store.dirty.lock().is_empty());
+    let expected: Vec<u8> = (1..=BLOCKS as u8).collect();
+    assert_eq!(read(&store, 0, BLOCKS as usize).unwrap(), expected);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Extend(u32),
+    Truncate(u32),
+    Write(u32, u8),
+    Recreate,
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0u32..40).prop_map(Step::Extend),
+        2 => (0u32..30).prop_map(Step::Truncate),
+        8 => (0u32..30, 1u8..).prop_map(|(block, fill)| Step::Write(block, fill)),
+        1 => Just(Step::Recreate),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn behaves_like_a_vector(steps in proptest::collection::vec(step(), 1..40)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = small(dir.path());
+        store.create(REL).unwrap();
+        let mut model: Vec<u8> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Extend(to) => {
+                    let first = model.len() as u32;
+                    store.extend(REL, BlockNumber(first), to.saturating_sub(first)).unwrap();
+                    model.resize(model.len().max(to as usize), 0);
+                }
+                Step::Truncate(to) => {
+                    store.truncate(REL, to).unwrap();
+                    model.truncate(to as usize);
+                }
+                Step::Write(block, fill) => {
+                    if let Some(slot) = model.get_mut(block as usize) {
+                        write(&store, block, &[fill]).unwrap();
+                        *slot = fill;
+                    }
+                }
+                Step::Recreate => {
+                    store.remove(REL.relation).unwrap();
+                    store.create(REL).unwrap();
+                    model.clear();
+                }
+                Step::Reopen => store = small(dir.path()),
+            }
+            prop_assert_eq!(store.block_count(REL).unwrap() as usize, model.len());
+        }
+        prop_assert_eq!(read(&store, 0, model.len()).unwrap(), model);
+    }
+}
