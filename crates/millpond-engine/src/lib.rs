@@ -6,5 +6,6 @@ pub mod error;
 pub mod lmgr;
 pub mod transam;
 pub mod wal;
+pub mod types;
 
 pub use error::{EngineError, EngineResult};

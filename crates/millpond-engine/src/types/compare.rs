@@ -1,0 +1,46 @@
+//! SQL's order of values (collation "C"), the one that index keys reproduce byte by byte.
+
+use std::cmp::Ordering;
+
+use super::{Datum, Value};
+
+/// PostgreSQL's order of floats: NaN equals itself and is above everything, zeros are equal.
+fn float_order(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+impl Datum<'_> {
+    /// Compares two values of one type, or of two integer or two float types; `None` when either
+    /// is NULL or the types do not compare.
+    pub fn sql_cmp(&self, other: &Datum<'_>) -> Option<Ordering> {
+        Some(match (*self, *other) {
+            (Datum::Bool(a), Datum::Bool(b)) => a.cmp(&b),
+            (Datum::Float4(a), Datum::Float4(b)) => float_order(a.into(), b.into()),
+            (Datum::Float4(a), Datum::Float8(b)) => float_order(a.into(), b),
+            (Datum::Float8(a), Datum::Float4(b)) => float_order(a, b.into()),
+            (Datum::Float8(a), Datum::Float8(b)) => float_order(a, b),
+            (Datum::Numeric(a), Datum::Numeric(b)) => a.cmp(&b),
+            (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
+            (Datum::Date(a), Datum::Date(b)) => a.cmp(&b),
+            (Datum::Timestamp(a), Datum::Timestamp(b))
+            | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a.cmp(&b),
+            (a, b) => a.as_i64()?.cmp(&b.as_i64()?),
+        })
+    }
+
+    /// The total order of a sort: [`Self::sql_cmp`] with NULLs last and equal to each other.
+    pub fn sort_cmp(&self, other: &Datum<'_>) -> Ordering {
+        match (self.is_null(), other.is_null()) {
+            (false, false) => self.sql_cmp(other).unwrap_or(Ordering::Equal),
+            (a, b) => a.cmp(&b),
+        }
+    }
+}
+
+impl Value {
+    /// See [`Datum::sql_cmp`].
+    pub fn sql_cmp(&self, other: &Value) -> Option<Ordering> {
+        self.as_datum().sql_cmp(&other.as_datum())
+    }
+}

@@ -1,0 +1,219 @@
+//! Index keys: byte strings whose byte order is SQL's order of the columns that they encode.
+//!
+//! Each column is a flag byte and, unless NULL, its value:
+//!
+//! ```text
+//! flag        0x00 NULL (nulls first)    0x01 a value follows    0x02 NULL (nulls last)
+//! boolean     0 or 1
+//! integers    big-endian with the sign bit flipped; dates and time stamps likewise
+//! floats      big-endian bits; negative ones complemented, others with the sign bit flipped;
+//!             -0 as 0, every NaN as the one above all
+//! numeric     class: 1 -Infinity, 2 negative, 3 zero, 4 positive, 5 Infinity, 6 NaN; for 2 and 4
+//!             then the weight (u16 big-endian, biased), digit pairs (value + 1, a byte each,
+//!             without trailing zeros), 0x00; all complemented when negative
+//! strings     each 0x00 as 0x00 0xff, then 0x00 0x00; char(n) without trailing spaces
+//! ```
+//!
+//! A descending column's value bytes are complemented (not its flag, which says itself where
+//! NULLs go). No encoded value is a prefix of another, so columns are independent; no flag byte
+//! is 0xff, so a key's prefix followed by 0xff ([`AFTER`]) is above every key with that prefix.
+
+use super::{DataType, Datum, numeric};
+
+/// Appended to a prefix of a key, it bounds from above all keys that start so.
+pub const AFTER: u8 = 0xff;
+const NULL_FIRST: u8 = 0x00;
+const NOT_NULL: u8 = 0x01;
+const NULL_LAST: u8 = 0x02;
+
+/// How one column of an index is ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyOrder {
+    /// Largest first.
+    pub descending: bool,
+    /// NULLs before all values. PostgreSQL's default is true for a descending column only.
+    pub nulls_first: bool,
+}
+
+impl KeyOrder {
+    /// `ASC NULLS LAST`, the default.
+    pub const ASC: Self = Self { descending: false, nulls_first: false };
+    /// `DESC NULLS FIRST`, what `DESC` alone means.
+    pub const DESC: Self = Self { descending: true, nulls_first: true };
+}
+
+impl Default for KeyOrder {
+    fn default() -> Self {
+        Self::ASC
+    }
+}
+
+/// A value is not of the type that its index column has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("value of key column {column} is not of the column's type {expected}")]
+pub struct WrongKeyType {
+    /// Counted from 0.
+    pub column: usize,
+    /// The column's type.
+    pub expected: DataType,
+}
+
+/// One end of a range over a key column.
+#[derive(Clone, Copy, Debug)]
+pub struct RangeEnd<'a> {
+    /// Never NULL (a comparison with NULL selects nothing: don't scan).
+    pub value: Datum<'a>,
+    /// Whether the value itself is in the range.
+    pub inclusive: bool,
+}
+
+/// The key columns of an index: encodes keys, and the bounds of scans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyLayout {
+    columns: Box<[(DataType, KeyOrder)]>,
+}
+
+impl KeyLayout {
+    /// A layout over columns of these types and orders.
+    pub fn new(columns: impl IntoIterator<Item = (DataType, KeyOrder)>) -> Self {
+        Self { columns: columns.into_iter().collect() }
+    }
+
+    /// Types and orders of the key's columns.
+    pub fn columns(&self) -> &[(DataType, KeyOrder)] {
+        &self.columns
+    }
+
+    /// Appends the key of these values, which may be fewer than the key's columns (a prefix).
+    pub fn encode(&self, values: &[Datum<'_>], out: &mut Vec<u8>) -> Result<(), WrongKeyType> {
+        for (column, value) in values.iter().enumerate() {
+            self.encode_column(column, value, out)?;
+        }
+        Ok(())
+    }
+
+    /// Appends one column of a key.
+    #[inline]
+    pub fn encode_column(
+        &self,
+        column: usize,
+        value: &Datum<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WrongKeyType> {
+        let &(expected, order) =
+            self.columns.get(column).ok_or(WrongKeyType { column, expected: DataType::Bool })?;
+        if value.is_null() {
+            out.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
+            return Ok(());
+        }
+        out.push(NOT_NULL);
+        let start = out.len();
+        encode_value(value, expected, out).ok_or(WrongKeyType { column, expected })?;
+        if order.descending {
+            complement(&mut out[start..]);
+        }
+        Ok(())
+    }
+
+    /// The half-open range of keys `lower <= key < upper` whose first columns equal `equal` and
+    /// whose next column lies between `from` and `to` (in SQL's order, whatever the index's).
+    /// With neither end given the next column is free, NULLs included.
+    pub fn range(
+        &self,
+        equal: &[Datum<'_>],
+        from: Option<RangeEnd<'_>>,
+        to: Option<RangeEnd<'_>>,
+        lower: &mut Vec<u8>,
+        upper: &mut Vec<u8>,
+    ) -> Result<(), WrongKeyType> {
+        lower.clear();
+        upper.clear();
+        self.encode(equal, lower)?;
+        upper.extend_from_slice(lower);
+        if from.is_none() && to.is_none() {
+            upper.push(AFTER);
+            return Ok(());
+        }
+        let column = equal.len();
+        let descending = self.columns.get(column).is_some_and(|(_, order)| order.descending);
+        let (low, high) = if descending { (to, from) } else { (from, to) };
+        match low {
+            None => lower.push(NOT_NULL),
+            Some(end) => {
+                self.encode_column(column, &end.value, lower)?;
+                if !end.inclusive {
+                    lower.push(AFTER);
+                }
+            }
+        }
+        match high {
+            // Values only: NULLs are never in a range.
+            None => upper.push(NOT_NULL + 1),
+            Some(end) => {
+                self.encode_column(column, &end.value, upper)?;
+                if end.inclusive {
+                    upper.push(AFTER);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn complement(bytes: &mut [u8]) {
+    for byte in bytes {
+        *byte = !*byte;
+    }
+}
+
+#[inline]
+fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()> {
+    match (ty, *value) {
+        (DataType::Bool, Datum::Bool(v)) => out.push(u8::from(v)),
+        (DataType::Int2, Datum::Int2(v)) => {
+            out.extend_from_slice(&((v as u16) ^ 1 << 15).to_be_bytes());
+        }
+        (DataType::Int4, Datum::Int4(v)) | (DataType::Date, Datum::Date(v)) => {
+            out.extend_from_slice(&((v as u32) ^ 1 << 31).to_be_bytes());
+        }
+        (DataType::Int8, Datum::Int8(v))
+        | (DataType::Timestamp, Datum::Timestamp(v))
+        | (DataType::Timestamptz, Datum::Timestamptz(v)) => {
+            out.extend_from_slice(&((v as u64) ^ 1 << 63).to_be_bytes());
+        }
+        (DataType::Float4, Datum::Float4(v)) => {
+            let bits = if v.is_nan() { 0x7fff_ffff } else { (v + 0.0).to_bits() };
+            let ordered = if bits >> 31 != 0 { !bits } else { bits | 1 << 31 };
+            out.extend_from_slice(&ordered.to_be_bytes());
+        }
+        (DataType::Float8, Datum::Float8(v)) => {
+            let bits = if v.is_nan() { 0x7fff_ffff_ffff_ffff } else { (v + 0.0).to_bits() };
+            let ordered = if bits >> 63 != 0 { !bits } else { bits | 1 << 63 };
+            out.extend_from_slice(&ordered.to_be_bytes());
+        }
+        (DataType::Numeric { .. }, Datum::Numeric(v)) => numeric::encode_key(v, out),
+        (DataType::Text | DataType::Varchar(_), Datum::Text(v)) => {
+            encode_string(v.as_bytes(), out);
+        }
+        (DataType::Char(_), Datum::Text(v)) => {
+            encode_string(v.trim_end_matches(' ').as_bytes(), out);
+        }
+        (DataType::Bytea, Datum::Bytea(v)) => encode_string(v, out),
+        _ => return None,
+    }
+    Some(())
+}
+
+fn encode_string(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.contains(&0) {
+        for &byte in bytes {
+            out.push(byte);
+            if byte == 0 {
+                out.push(0xff);
+            }
+        }
+    } else {
+        out.extend_from_slice(bytes);
+    }
+    out.extend_from_slice(&[0, 0]);
+}

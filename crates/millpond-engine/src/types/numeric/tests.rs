@@ -1,0 +1,168 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn num(text: &str) -> Numeric {
+    text.parse().unwrap()
+}
+
+#[test]
+fn prints_what_it_reads() {
+    for text in [
+        "0",
+        "1",
+        "-1",
+        "12345",
+        "10000",
+        "100000000",
+        "0.1",
+        "0.0001",
+        "-0.00001",
+        "123.456",
+        "99999999999999999999.99999999999999999999",
+        "1.00",
+        "0.00",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "1234567890.0987654321",
+        "0.000000000000000000001",
+    ] {
+        assert_eq!(num(text).to_string(), text);
+        let owned = num(text);
+        assert_eq!(NumericRef::from_bytes(owned.as_ref().bytes()).unwrap().to_string(), text);
+    }
+}
+
+#[test]
+fn reads_other_spellings() {
+    for (text, printed) in [
+        ("  1.5 ", "1.5"),
+        (".5", "0.5"),
+        ("5.", "5"),
+        ("1e3", "1000"),
+        ("1.5e-3", "0.0015"),
+        ("-0", "0"),
+        ("+7", "7"),
+        ("1.5E+2", "150"),
+        ("0012.50", "12.50"),
+        ("nan", "NaN"),
+        ("inf", "Infinity"),
+        ("-INFINITY", "-Infinity"),
+        ("0e-5", "0.00000"),
+        ("12.34e1", "123.4"),
+    ] {
+        assert_eq!(num(text).to_string(), printed, "{text}");
+    }
+    for text in ["", " ", "a", "1a", "1e", "1.2.3", "--1", "1e+", ".", "-nan", "1 2", "0x10"] {
+        assert!(matches!(text.parse::<Numeric>(), Err(NumericError::Syntax(_))), "{text}");
+    }
+    assert_eq!("1e200001".parse::<Numeric>(), Err(NumericError::Overflow));
+    assert_eq!("1e-20000".parse::<Numeric>(), Err(NumericError::Overflow));
+}
+
+#[test]
+fn arithmetic_as_postgres() {
+    let check = |result: Result<Numeric, NumericError>, expected: &str| {
+        assert_eq!(result.unwrap().to_string(), expected);
+    };
+    let op = |a: &str, b: &str| (num(a), num(b));
+    let (a, b) = op("1.10", "2.205");
+    check(a.as_ref().add(b.as_ref()), "3.305");
+    check(a.as_ref().sub(b.as_ref()), "-1.105");
+    check(a.as_ref().mul(b.as_ref()), "2.42550");
+    for (a, b, quotient) in [
+        ("1", "3", "0.33333333333333333333"),
+        ("2", "3", "0.66666666666666666667"),
+        ("10", "2", "5.0000000000000000"),
+        ("1", "8", "0.12500000000000000000"),
+        ("-7", "2", "-3.5000000000000000"),
+        ("12345678901234567890", "3", "4115226300411522630"),
+        ("1", "30000", "0.000033333333333333333333"),
+    ] {
+        let (a, b) = op(a, b);
+        check(a.as_ref().div(b.as_ref()), quotient);
+    }
+    check(num("7.5").as_ref().rem(num("2").as_ref()), "1.5");
+    check(num("-7").as_ref().rem(num("2").as_ref()), "-1");
+    assert_eq!(num("1").as_ref().div(num("0").as_ref()), Err(NumericError::DivisionByZero));
+    check(num("1").as_ref().add(num("NaN").as_ref()), "NaN");
+    check(num("Infinity").as_ref().mul(num("-2").as_ref()), "-Infinity");
+    check(num("Infinity").as_ref().sub(num("Infinity").as_ref()), "NaN");
+}
+
+#[test]
+fn rounding_and_precision() {
+    for (text, scale, rounded) in [
+        ("2.5", 0, "3"),
+        ("-2.5", 0, "-3"),
+        ("2.449", 1, "2.4"),
+        ("2.45", 1, "2.5"),
+        ("1", 3, "1.000"),
+        ("1250", -2, "1300"),
+        ("0.00005", 4, "0.0001"),
+        ("9999.99995", 4, "10000.0000"),
+    ] {
+        assert_eq!(num(text).as_ref().round(scale).unwrap().to_string(), rounded, "{text}");
+    }
+    assert_eq!(num("123.456").as_ref().with_precision(5, 2).unwrap().to_string(), "123.46");
+    assert!(num("1234.5").as_ref().with_precision(5, 2).is_err());
+    assert!(num("999.995").as_ref().with_precision(5, 2).is_err());
+    assert_eq!(num("0.009").as_ref().with_precision(2, 3).unwrap().to_string(), "0.009");
+    assert!(num("0.1").as_ref().with_precision(2, 3).is_err());
+}
+
+#[test]
+fn conversions() {
+    assert_eq!(num("9223372036854775807").as_ref().to_i64("bigint"), Ok(i64::MAX));
+    assert_eq!(num("-9223372036854775808").as_ref().to_i64("bigint"), Ok(i64::MIN));
+    assert!(num("9223372036854775808").as_ref().to_i64("bigint").is_err());
+    assert_eq!(num("1.5").as_ref().to_i64("bigint"), Ok(2));
+    assert_eq!(Numeric::from(-1_234_567_890_123_i64).to_string(), "-1234567890123");
+    assert_eq!(Numeric::from_f64(0.1).to_string(), "0.1");
+    assert_eq!(Numeric::from_f64(1e20).to_string(), "100000000000000000000");
+    assert_eq!(Numeric::from_f32(0.1).to_string(), "0.1");
+    assert_eq!(num("0.1").as_ref().to_f64(), 0.1);
+}
+
+#[test]
+fn damaged_bytes_are_refused() {
+    for bytes in [
+        &[][..],
+        &[1],
+        &[3, 0xc0],
+        &[0, 0xc0, 1, 2],
+        &[0x40, 0x80, 1],
+        &[0x40, 0x80, 0x10, 0x27],
+        &[0, 0, 0],
+    ] {
+        assert!(NumericRef::from_bytes(bytes).is_none(), "{bytes:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_integers(a in any::<i64>(), b in any::<i64>()) {
+        let (x, y) = (Numeric::from(a), Numeric::from(b));
+        let (wide_a, wide_b) = (i128::from(a), i128::from(b));
+        prop_assert_eq!(x.as_ref().add(y.as_ref()).unwrap(), Numeric::from(wide_a + wide_b));
+        prop_assert_eq!(x.as_ref().mul(y.as_ref()).unwrap(), Numeric::from(wide_a * wide_b));
+        prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+        prop_assert_eq!(x.to_string(), a.to_string());
+        prop_assert_eq!(x.as_ref().to_i64("bigint").unwrap(), a);
+    }
+
+    #[test]
+    fn text_round_trips(text in "-?[1-9][0-9]{0,30}\\.[0-9]{1,30}") {
+        prop_assert_eq!(num(&text).to_string(), text);
+    }
+
+    #[test]
+    fn any_bytes_are_safe(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+        if let Some(number) = NumericRef::from_bytes(&bytes) {
+            let _ = number.cmp(&num("1").as_ref());
+            let mut key = Vec::new();
+            encode_key(number, &mut key);
+        }
+    }
+}
