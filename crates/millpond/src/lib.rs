@@ -1,1 +1,35 @@
-//! See the crate's README.
+//! Millpond: an embeddable SQL database that speaks PostgreSQL's dialect.
+//!
+//! ```no_run
+//! use millpond::{Database, Settings, Value};
+//!
+//! let database = Database::open("./millpond-data", Settings::default())?;
+//! let mut connection = database.connect()?;
+//! connection.execute("CREATE TABLE IF NOT EXISTS pets (id int PRIMARY KEY, name text)", &[])?;
+//! connection.execute("INSERT INTO pets VALUES ($1, $2)", &[Value::Int4(1), Value::from("Rex")])?;
+//! let rows = connection.query("SELECT name FROM pets WHERE id = $1", &[Value::Int4(1)])?;
+//! assert_eq!(rows.rows[0][0], Value::from("Rex"));
+//! # Ok::<(), millpond::SqlError>(())
+//! ```
+//!
+//! A [`Database`] is opened once for a directory; every thread of work has its own [`Connection`]. The simple
+//! calls ([`Connection::execute`], [`Connection::query`], [`Connection::batch`]) block until they are done.
+//! Servers drive a connection in two lanes instead: see [`conn`].
+#![forbid(unsafe_code)]
+
+pub mod conn;
+mod database;
+pub mod error;
+pub mod settings;
+mod sink;
+
+pub use conn::{
+    CancelHandle, CommitTicket, ConnectOptions, Connection, Executed, Params, Portal, Prepared, Rows,
+    TransactionStatus,
+};
+pub use database::Database;
+pub use error::{Result, Severity, SqlError, SqlState};
+pub use millpond_buffer::Wait;
+pub use millpond_engine::types::{DataType, Datum, Numeric, NumericRef, Value};
+pub use settings::{SessionSettings, Settings};
+pub use sink::{ColumnDesc, CommandTag, CopyFormat, RowSink};

@@ -1,0 +1,98 @@
+//! What a connection hands out and answers.
+
+use std::sync::Arc;
+
+use millpond_buffer::Lsn;
+use smallvec::SmallVec;
+
+use crate::sink::{ColumnDesc, CopyFormat};
+use crate::{DataType, Value};
+
+/// The values of a statement's parameters.
+pub type Params = SmallVec<[Value; 4]>;
+
+/// How a call ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executed {
+    /// All is done.
+    Complete,
+    /// The portal has given as many rows as it was asked for, and has perhaps more.
+    Suspended,
+    /// Nothing has happened, because it would have had to wait. Resume it where waiting is allowed.
+    WouldBlock,
+    /// Committed, but not yet durable.
+    CommitPending(CommitTicket),
+    /// The client is to send rows.
+    CopyIn(CopyFormat),
+}
+
+/// A commit that waits for its log record to be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitTicket {
+    /// The log position that has to become durable.
+    pub lsn: Lsn,
+}
+
+/// The letter that "ready for query" carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// No transaction block.
+    Idle,
+    /// In a transaction block.
+    InTransaction,
+    /// In a transaction block that has failed.
+    Failed,
+}
+
+impl TransactionStatus {
+    /// `I`, `T` or `E`.
+    pub const fn letter(self) -> u8 {
+        match self {
+            TransactionStatus::Idle => b'I',
+            TransactionStatus::InTransaction => b'T',
+            TransactionStatus::Failed => b'E',
+        }
+    }
+}
+
+/// Who connects, from the client's start-up packet.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// The user's name.
+    pub user: String,
+    /// The database's name.
+    pub database: String,
+    /// Where the client is, as `pg_stat_activity` shows it; empty for a Unix socket or an embedder.
+    pub client_addr: String,
+    /// Settings from the start-up packet (`application_name`, `options`, ...).
+    pub settings: Vec<(String, String)>,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        ConnectOptions {
+            user: "postgres".to_owned(),
+            database: "postgres".to_owned(),
+            client_addr: String::new(),
+            settings: Vec::new(),
+        }
+    }
+}
+
+/// The result of [`Connection::query`](super::Connection::query).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// What the columns are.
+    pub columns: Arc<[ColumnDesc]>,
+    /// The rows.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// What a client may know about a prepared statement.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// The types of its parameters.
+    pub params: Arc<[DataType]>,
+    /// Its columns, if it returns rows.
+    pub columns: Option<Arc<[ColumnDesc]>>,
+}

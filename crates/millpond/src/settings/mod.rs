@@ -1,0 +1,199 @@
+//! Settings with PostgreSQL's names: a registry, parsing and showing of values, the values of a database
+//! ([`Settings`]) and those of a session on top of them ([`SessionSettings`]).
+//!
+//! A setting is addressed by [`SettingId`], its place in the registry. Values are kept parsed.
+
+mod registry;
+mod session;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use registry::{Context, Definition, Kind, SETTINGS, Unit};
+pub use session::SessionSettings;
+pub use value::SettingValue;
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// The version of PostgreSQL whose behaviour clients can expect, and what we are.
+pub const SERVER_VERSION: &str = "16.0 (Millpond 0.1.0)";
+/// The version as a number, as clients compare it.
+pub const SERVER_VERSION_NUM: i64 = 160_000;
+pub(crate) const SERVER_VERSION_NUM_TEXT: &str = "160000";
+
+/// A setting, by its place in the registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SettingId(u16);
+
+impl SettingId {
+    /// The setting of that name, in any letter case; the error names the nearest one.
+    pub fn named(name: &str) -> Result<SettingId> {
+        Self::find(name).ok_or_else(|| unknown(name))
+    }
+
+    /// The setting of that name, in any letter case.
+    pub fn find(name: &str) -> Option<SettingId> {
+        let place = SETTINGS.iter().position(|d| d.name.eq_ignore_ascii_case(name))?;
+        Some(SettingId(place as u16))
+    }
+
+    /// What the registry says about it.
+    pub fn definition(self) -> &'static Definition {
+        &SETTINGS[usize::from(self.0)]
+    }
+
+    /// All settings.
+    pub fn all() -> impl Iterator<Item = SettingId> {
+        (0..SETTINGS.len() as u16).map(SettingId)
+    }
+
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The nearest of some words to one that is not among them, if any is near.
+pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_ascii_lowercase();
+    among
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_ascii_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(word.len()) / 2)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+fn unknown(name: &str) -> SqlError {
+    let error = SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("unrecognized configuration parameter \"{name}\""),
+    );
+    match nearest(name, SETTINGS.iter().map(|d| d.name)) {
+        Some(near) => error.hint(format!("Perhaps you meant \"{near}\".")),
+        None => error,
+    }
+}
+
+/// The values with which a database is opened; sessions start from them.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    values: Vec<SettingValue>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let values = SETTINGS
+            .iter()
+            .map(|d| value::parse(d, d.default).unwrap_or_else(|_| SettingValue::Text(d.default.into())))
+            .collect();
+        Settings { values }
+    }
+}
+
+impl Settings {
+    /// PostgreSQL's defaults (but 400 connections, and port 5433).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a value given as text, as `--set NAME=VALUE` does. An unknown name or a bad value is an error
+    /// that names the nearest valid one.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
+        let id = SettingId::named(name)?;
+        let definition = id.definition();
+        if definition.context == Context::Internal {
+            return Err(cannot_be_changed(definition));
+        }
+        self.values[id.index()] = value::parse(definition, text)?;
+        Ok(())
+    }
+
+    /// The same, as a builder.
+    pub fn with(mut self, name: &str, text: &str) -> Result<Self> {
+        self.set(name, text)?;
+        Ok(self)
+    }
+
+    /// Sets what a configuration file says: lines `name = value` or `name value`, `#` comments, values in
+    /// single quotes where they need them. The error names the line.
+    pub fn set_from_file(&mut self, text: &str) -> Result<()> {
+        for (number, line) in text.lines().enumerate() {
+            let at_line = |error: SqlError| {
+                let number = number + 1;
+                match error.context {
+                    Some(_) => error,
+                    None => error.context(format!("line {number} of the configuration file")),
+                }
+            };
+            if let Some((name, text)) = value::parse_config_line(line).map_err(at_line)? {
+                self.set(&name, &text).map_err(at_line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A value, parsed.
+    pub fn value(&self, id: SettingId) -> &SettingValue {
+        &self.values[id.index()]
+    }
+
+    /// A value as `SHOW` shows it.
+    pub fn show(&self, name: &str) -> Result<String> {
+        let id = SettingId::named(name)?;
+        Ok(value::show(id.definition(), self.value(id)))
+    }
+
+    /// A size in bytes (`shared_buffers`, `max_wal_size`, ...); 0 for what has none.
+    pub fn bytes(&self, name: &str) -> u64 {
+        self.in_smallest_unit(name)
+    }
+
+    /// A time (`checkpoint_timeout`, `deadlock_timeout`, ...); zero for what has none.
+    pub fn duration(&self, name: &str) -> std::time::Duration {
+        std::time::Duration::from_micros(self.in_smallest_unit(name))
+    }
+
+    /// A plain number.
+    pub fn int(&self, name: &str) -> i64 {
+        SettingId::find(name).map_or(0, |id| self.value(id).as_int())
+    }
+
+    /// A real number.
+    pub fn real(&self, name: &str) -> f64 {
+        SettingId::find(name).map_or(0.0, |id| self.value(id).as_real())
+    }
+
+    /// A switch.
+    pub fn bool(&self, name: &str) -> bool {
+        SettingId::find(name).is_some_and(|id| self.value(id).as_bool())
+    }
+
+    /// A text or word.
+    pub fn text(&self, name: &str) -> &str {
+        SettingId::find(name).map_or("", |id| self.value(id).as_text())
+    }
+
+    fn in_smallest_unit(&self, name: &str) -> u64 {
+        let Some(id) = SettingId::find(name) else { return 0 };
+        let unit = match id.definition().kind {
+            Kind::Int(_, _, unit) | Kind::Real(_, _, unit) => unit,
+            _ => return 0,
+        };
+        let factor = unit.family().map_or(1, |(_, factor)| factor);
+        match self.value(id) {
+            SettingValue::Real(real) => (real * factor as f64) as u64,
+            other => u64::try_from(other.as_int().saturating_mul(factor)).unwrap_or(0),
+        }
+    }
+}
+
+pub(crate) fn cannot_be_changed(definition: &Definition) -> SqlError {
+    let name = definition.name;
+    let message = match definition.context {
+        Context::Internal => format!("parameter \"{name}\" cannot be changed"),
+        Context::Postmaster => {
+            format!("parameter \"{name}\" cannot be changed without restarting the server")
+        }
+        _ => format!("parameter \"{name}\" cannot be changed now"),
+    };
+    SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message)
+}

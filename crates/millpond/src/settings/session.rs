@@ -1,0 +1,197 @@
+//! A session's settings: what it has set on top of the database's, with PostgreSQL's transactional rules.
+//!
+//! `SET` in a transaction is taken back when the transaction aborts, `SET LOCAL` when it ends in any way.
+//! For that, the first change of a setting in a transaction remembers the value before, and `SET`
+//! remembers what has to stay after a commit even when a `SET LOCAL` follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::registry::Context;
+use super::{SettingId, SettingValue, Settings, cannot_be_changed, value};
+use crate::error::Result;
+
+/// One setting that the running transaction has changed.
+#[derive(Debug)]
+struct Changed {
+    id: SettingId,
+    /// The value before the transaction (`None`: the database's).
+    before: Option<SettingValue>,
+    /// The value after a commit.
+    after: Option<SettingValue>,
+}
+
+/// The settings of a session.
+#[derive(Debug)]
+pub struct SessionSettings {
+    base: Arc<Settings>,
+    own: Vec<Option<SettingValue>>,
+    changed: Vec<Changed>,
+    to_report: Vec<SettingId>,
+    hot: Hot,
+}
+
+/// Values that statements look at, kept ready.
+#[derive(Debug, Clone, Copy)]
+struct Hot {
+    statement_timeout: Option<Duration>,
+    lock_timeout: Option<Duration>,
+    synchronous_commit: bool,
+    default_read_only: bool,
+}
+
+impl SessionSettings {
+    /// A new session's.
+    pub fn new(base: Arc<Settings>) -> Self {
+        let own = vec![None; super::SETTINGS.len()];
+        let hot = Hot {
+            statement_timeout: None,
+            lock_timeout: None,
+            synchronous_commit: true,
+            default_read_only: false,
+        };
+        let mut settings =
+            SessionSettings { base, own, changed: Vec::new(), to_report: Vec::new(), hot };
+        settings.refresh();
+        settings
+    }
+
+    /// A value.
+    pub fn value(&self, id: SettingId) -> &SettingValue {
+        self.own[id.index()].as_ref().unwrap_or_else(|| self.base.value(id))
+    }
+
+    /// A value as `SHOW` shows it.
+    pub fn show(&self, id: SettingId) -> String {
+        value::show(id.definition(), self.value(id))
+    }
+
+    /// A text or word by name.
+    pub fn text(&self, name: &str) -> &str {
+        SettingId::find(name).map_or("", |id| self.value(id).as_text())
+    }
+
+    /// A number by name.
+    pub fn int(&self, name: &str) -> i64 {
+        SettingId::find(name).map_or(0, |id| self.value(id).as_int())
+    }
+
+    /// A switch by name.
+    pub fn bool(&self, name: &str) -> bool {
+        SettingId::find(name).is_some_and(|id| self.value(id).as_bool())
+    }
+
+    /// `statement_timeout`, unless it is 0.
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.hot.statement_timeout
+    }
+
+    /// `lock_timeout`, unless it is 0.
+    pub fn lock_timeout(&self) -> Option<Duration> {
+        self.hot.lock_timeout
+    }
+
+    /// Whether a commit waits for the log.
+    pub fn synchronous_commit(&self) -> bool {
+        self.hot.synchronous_commit
+    }
+
+    /// `default_transaction_read_only`.
+    pub fn default_read_only(&self) -> bool {
+        self.hot.default_read_only
+    }
+
+    /// Sets a value as the client's start-up packet does: for the whole session.
+    pub fn set_at_start(&mut self, name: &str, text: &str) -> Result<()> {
+        let id = SettingId::named(name)?;
+        let parsed = self.check(id, text)?;
+        self.own[id.index()] = Some(parsed);
+        self.refresh();
+        Ok(())
+    }
+
+    /// `SET [LOCAL] name = text`; `None` is DEFAULT.
+    pub fn set(&mut self, id: SettingId, text: Option<&str>, local: bool) -> Result<()> {
+        let new = match text {
+            Some(text) => Some(self.check(id, text)?),
+            None if id.definition().context == Context::User => None,
+            None => return Err(cannot_be_changed(id.definition())),
+        };
+        self.assign(id, new, local);
+        Ok(())
+    }
+
+    /// `RESET ALL`.
+    pub fn reset_all(&mut self) {
+        for id in SettingId::all() {
+            if self.own[id.index()].is_some() && !id.definition().name.starts_with("transaction_") {
+                self.assign(id, None, false);
+            }
+        }
+    }
+
+    /// The transaction has ended: take back what does not last.
+    pub fn end_transaction(&mut self, committed: bool) {
+        if self.changed.is_empty() {
+            return;
+        }
+        for change in std::mem::take(&mut self.changed) {
+            let last = if committed { change.after } else { change.before };
+            self.put(change.id, last);
+        }
+        self.refresh();
+    }
+
+    /// Settings that clients are told about and that have changed since the last call.
+    pub fn take_reports(&mut self) -> Vec<SettingId> {
+        std::mem::take(&mut self.to_report)
+    }
+
+    /// Whether there is anything to report.
+    pub fn has_reports(&self) -> bool {
+        !self.to_report.is_empty()
+    }
+
+    fn check(&self, id: SettingId, text: &str) -> Result<SettingValue> {
+        let definition = id.definition();
+        if definition.context != Context::User {
+            return Err(cannot_be_changed(definition));
+        }
+        value::parse(definition, text)
+    }
+
+    fn assign(&mut self, id: SettingId, new: Option<SettingValue>, local: bool) {
+        match self.changed.iter_mut().find(|change| change.id == id) {
+            Some(change) if !local => change.after = new.clone(),
+            Some(_) => {}
+            None => {
+                let before = self.own[id.index()].clone();
+                let after = if local { before.clone() } else { new.clone() };
+                self.changed.push(Changed { id, before, after });
+            }
+        }
+        self.put(id, new);
+        self.refresh();
+    }
+
+    fn put(&mut self, id: SettingId, new: Option<SettingValue>) {
+        let differs = new.as_ref().unwrap_or_else(|| self.base.value(id)) != self.value(id);
+        if differs && id.definition().report && !self.to_report.contains(&id) {
+            self.to_report.push(id);
+        }
+        self.own[id.index()] = new;
+    }
+
+    fn refresh(&mut self) {
+        let millis = |name: &str| match self.int(name) {
+            0 => None,
+            millis => Some(Duration::from_millis(millis.unsigned_abs())),
+        };
+        self.hot = Hot {
+            statement_timeout: millis("statement_timeout"),
+            lock_timeout: millis("lock_timeout"),
+            synchronous_commit: self.text("synchronous_commit") != "off",
+            default_read_only: self.bool("default_transaction_read_only"),
+        };
+    }
+}

@@ -1,0 +1,88 @@
+use super::*;
+
+#[test]
+fn defaults_parse_and_show_as_postgresql_does() {
+    let settings = Settings::default();
+    for definition in SETTINGS {
+        assert!(value::parse(definition, definition.default).is_ok(), "{}", definition.name);
+    }
+    assert_eq!(settings.show("shared_buffers").unwrap(), "128MB");
+    assert_eq!(settings.show("checkpoint_timeout").unwrap(), "5min");
+    assert_eq!(settings.show("max_wal_size").unwrap(), "1GB");
+    assert_eq!(settings.show("datestyle").unwrap(), "ISO, MDY");
+    assert_eq!(settings.show("statement_timeout").unwrap(), "0");
+    assert_eq!(settings.show("server_version_num").unwrap(), "160000");
+    assert_eq!(settings.bytes("shared_buffers"), 128 << 20);
+}
+
+#[test]
+fn units_convert() {
+    let mut settings = Settings::default();
+    settings.set("shared_buffers", "1GB").unwrap();
+    assert_eq!(settings.bytes("shared_buffers"), 1 << 30);
+    settings.set("shared_buffers", "1024").unwrap();
+    assert_eq!(settings.show("shared_buffers").unwrap(), "8MB");
+    settings.set("checkpoint_timeout", "1.5min").unwrap();
+    assert_eq!(settings.show("checkpoint_timeout").unwrap(), "90s");
+    assert_eq!(settings.duration("checkpoint_timeout").as_secs(), 90);
+}
+
+#[test]
+fn errors_name_the_nearest() {
+    let mut settings = Settings::default();
+    let error = settings.set("shared_bufers", "1GB").unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::UNDEFINED_OBJECT);
+    assert_eq!(error.hint.as_deref(), Some("Perhaps you meant \"shared_buffers\"."));
+    let error = settings.set("shared_buffers", "1gb").unwrap_err();
+    assert!(error.hint.as_deref().unwrap().contains("Perhaps you meant \"1GB\""), "{error}");
+    let error = settings.set("synchronous_commit", "offf").unwrap_err();
+    assert!(error.hint.as_deref().unwrap().contains("\"off\""), "{error}");
+    let error = settings.set("max_connections", "0").unwrap_err();
+    assert_eq!(
+        error.message,
+        "0 is outside the valid range for parameter \"max_connections\" (1 .. 60000)"
+    );
+    assert!(settings.set("server_version", "9").is_err());
+}
+
+#[test]
+fn configuration_files() {
+    let mut settings = Settings::default();
+    settings
+        .set_from_file("# hello\nshared_buffers = 64MB # small\napplication_name 'it''s me'\n\n")
+        .unwrap();
+    assert_eq!(settings.show("shared_buffers").unwrap(), "64MB");
+    assert_eq!(settings.show("application_name").unwrap(), "it's me");
+    let error = settings.set_from_file("\nwork_memm = 3").unwrap_err();
+    assert_eq!(error.context.as_deref(), Some("line 2 of the configuration file"));
+}
+
+#[test]
+fn set_is_transactional() {
+    let mut session = SessionSettings::new(std::sync::Arc::new(Settings::default()));
+    let id = SettingId::named("work_mem").unwrap();
+    session.set(id, Some("1MB"), false).unwrap();
+    session.end_transaction(false);
+    assert_eq!(session.show(id), "4MB");
+    session.set(id, Some("1MB"), false).unwrap();
+    session.set(id, Some("2MB"), true).unwrap();
+    assert_eq!(session.show(id), "2MB");
+    session.end_transaction(true);
+    assert_eq!(session.show(id), "1MB");
+    session.set(id, None, false).unwrap();
+    session.end_transaction(true);
+    assert_eq!(session.show(id), "4MB");
+    assert!(session.set(SettingId::named("shared_buffers").unwrap(), Some("1"), false).is_err());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics(text in ".*") {
+        for definition in SETTINGS {
+            if let Ok(value) = value::parse(definition, &text) {
+                let _ = value::show(definition, &value);
+            }
+        }
+        let _ = Settings::default().set_from_file(&text);
+    }
+}
