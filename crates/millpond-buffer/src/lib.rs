@@ -5,12 +5,14 @@ mod config;
 mod error;
 mod ids;
 mod log;
+mod page_read;
 pub mod store;
 
 pub use config::{PoolConfig, Wait};
 pub use error::BufferError;
 pub use ids::{BlockNumber, Fork, Lsn, PageId, RelFork, RelationId};
 pub use log::{LogFlush, LogFlushError, NoLog};
+pub use page_read::PageRead;
 pub use store::{FileStore, FileStoreOptions, MemoryStore, PageStore, StoreError};
 
 /// The size of a page in bytes.
