@@ -4,8 +4,9 @@
 pub mod access;
 pub mod error;
 pub mod lmgr;
+pub mod page;
 pub mod transam;
-pub mod wal;
 pub mod types;
+pub mod wal;
 
 pub use error::{EngineError, EngineResult};

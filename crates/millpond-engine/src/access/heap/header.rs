@@ -7,17 +7,16 @@
 //! | 0..8 | xmin | the transaction that made this version |
 //! | 8..16 | xmax | the transaction that deleted, replaced or locked it; 0: none |
 //! | 16..20 | cid | command id of the insertion or of the deletion, or a combo id for both |
-//! | 20..24 | ctid block | where the next version is, or this version itself |
+//! | 20..24 | ctid block | where the next version is; zero: there is none |
 //! | 24..26 | ctid offset | |
 //! | 26..28 | flags | [`TupleFlags`] |
 //! | 28..30 | natts | number of columns stored (columns added later are absent) |
 //! | 30..32 | reserved | zero |
 //!
 //! Invariants: `xmin` is never 0 on a page; a frozen version keeps its xmin, because the version
-//! before it in a chain is matched by it; `ctid` names the version itself unless UPDATED_AWAY is set
-//! or a deleting transaction moved on.
+//! before it in a chain is matched by it; `ctid` is zero unless UPDATED_AWAY is set.
 
-use millpond_buffer::{BlockNumber, PAGE_SIZE};
+use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
 
 use crate::access::Tid;
 use crate::transam::{CommandId, Xid};
@@ -106,7 +105,7 @@ pub struct TupleHeader {
     pub flags: TupleFlags,
     /// How many columns are stored.
     pub natts: u16,
-    /// The next version, or this one.
+    /// The next version, when [`TupleFlags::UPDATED_AWAY`] is set.
     pub ctid: Tid,
 }
 
@@ -123,6 +122,21 @@ impl TupleHeader {
         Self {
             xmin: Xid(u64_at(XMIN)),
             xmax: Xid(u64_at(XMAX)),
+            cid: CommandId(cid_and_block as u32),
+            flags: TupleFlags((rest >> 16) as u16),
+            natts: (rest >> 32) as u16,
+            ctid: Tid::new(BlockNumber((cid_and_block >> 32) as u32), rest as u16),
+        }
+    }
+
+    /// Reads the header at byte `at`. Bytes behind the page's end read as zero, and torn bytes give a
+    /// header of garbage values, so what is made of it counts only after validation.
+    #[inline]
+    pub fn read<P: PageRead + ?Sized>(page: &P, at: usize) -> Self {
+        let (cid_and_block, rest) = (page.u64(at + CID), page.u64(at + CTID_OFFSET));
+        Self {
+            xmin: Xid(page.u64(at + XMIN)),
+            xmax: Xid(page.u64(at + XMAX)),
             cid: CommandId(cid_and_block as u32),
             flags: TupleFlags((rest >> 16) as u16),
             natts: (rest >> 32) as u16,

@@ -1,0 +1,194 @@
+//! Checks a heap page for everything that can be said of it alone: bounds, overlaps, headers, chains.
+//!
+//! Used by `millpond check` and by tests. It reports what is wrong and where; it repairs nothing.
+
+use std::fmt;
+
+use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
+
+use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
+use super::page::{self, FLAG_ALL_VISIBLE};
+use crate::page::item::{self, FLAG_HAS_UNUSED, LineSet, LineState};
+use crate::page::{FLAGS, PageKind, kind};
+use crate::transam::Xid;
+
+/// Something wrong with a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The block.
+    pub block: BlockNumber,
+    /// The line pointer, or 0 when the page as a whole is meant.
+    pub offset: u16,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            0 => write!(f, "block {}: {}", self.block.0, self.what),
+            offset => write!(f, "block {}, line pointer {offset}: {}", self.block.0, self.what),
+        }
+    }
+}
+
+/// Checks one page. `next_xid` is above every transaction id that has been drawn.
+pub fn check_page(
+    bytes: &[u8; PAGE_SIZE],
+    block: BlockNumber,
+    next_xid: Xid,
+    report: &mut dyn FnMut(Problem),
+) {
+    let mut problem = |offset, what: String| report(Problem { block, offset, what });
+    if kind(bytes) == PageKind::New as u16 {
+        if bytes[12..].iter().any(|&byte| byte != 0) {
+            problem(0, "page kind is 0 (new) but the page is not empty".into());
+        }
+        return;
+    }
+    if let Err(error) = page::check(bytes) {
+        problem(0, error.to_string());
+        return;
+    }
+    let unknown = bytes.u16(FLAGS) & !(FLAG_HAS_UNUSED | FLAG_ALL_VISIBLE);
+    if unknown != 0 {
+        problem(0, format!("unknown page flags {unknown:#06x}"));
+    }
+    check_lines(bytes, &mut problem);
+    let successors = check_tuples(bytes, block, next_xid, &mut problem);
+    check_chains(bytes, &successors, &mut problem);
+}
+
+fn check_lines(bytes: &[u8; PAGE_SIZE], problem: &mut impl FnMut(u16, String)) {
+    let count = item::line_count(bytes);
+    let (lower, upper) = (bytes.u16(item::LOWER), bytes.u16(item::UPPER));
+    let mut items: Vec<(usize, usize, u16)> = Vec::new();
+    let mut any_unused = false;
+    for offset in 1..=count {
+        let line = item::line(bytes, offset);
+        match line.state() {
+            LineState::Unused => any_unused = true,
+            LineState::Dead => {}
+            LineState::Redirect => {
+                let target = item::line(bytes, line.target());
+                let heap_only =
+                    page::header(bytes, line.target()).is_some_and(|header| header.is_heap_only());
+                if line.target() == offset || !target.is_normal() || !heap_only {
+                    let to = line.target();
+                    problem(offset, format!("redirect to {to}, which is no heap-only tuple"));
+                }
+            }
+            LineState::Normal => {
+                let (at, len) = (line.target() as usize, line.len() as usize);
+                if at < upper as usize || at + len > PAGE_SIZE || !at.is_multiple_of(8) {
+                    problem(
+                        offset,
+                        format!("tuple at {at}..{} is outside {upper}..8192", at + len),
+                    );
+                } else if len < TUPLE_HEADER_LEN {
+                    problem(offset, format!("tuple of {len} bytes is shorter than its header"));
+                } else {
+                    items.push((at, at + len, offset));
+                }
+            }
+        }
+    }
+    items.sort_unstable();
+    for pair in items.windows(2) {
+        let ((_, end, first), (start, _, second)) = (pair[0], pair[1]);
+        if start < end {
+            problem(second, format!("tuple at {start} overlaps that of line pointer {first}"));
+        }
+    }
+    if count > 0 && item::line(bytes, count).state() == LineState::Unused {
+        problem(count, format!("the last line pointer (lower {lower}) is unused"));
+    }
+    if any_unused && bytes.u16(FLAGS) & FLAG_HAS_UNUSED == 0 {
+        problem(0, "has unused line pointers, but its flag says that it has none".into());
+    }
+}
+
+/// Checks headers; returns the heap-only tuples that a predecessor or a redirect leads to.
+fn check_tuples(
+    bytes: &[u8; PAGE_SIZE],
+    block: BlockNumber,
+    next_xid: Xid,
+    problem: &mut impl FnMut(u16, String),
+) -> LineSet {
+    let mut successors = LineSet::default();
+    for offset in 1..=item::line_count(bytes) {
+        let line = item::line(bytes, offset);
+        if line.state() == LineState::Redirect {
+            successors.insert(line.target());
+        }
+        let Some(header) = page::header(bytes, offset) else { continue };
+        for (name, xid) in [("xmin", header.xmin), ("xmax", header.xmax)] {
+            if xid >= next_xid {
+                problem(offset, format!("{name} {xid} was never drawn (next is {next_xid})"));
+            }
+        }
+        if !header.xmin.is_valid() {
+            problem(offset, "xmin is 0".into());
+        }
+        check_flags(&header, offset, problem);
+        if bytes.u16(FLAGS) & FLAG_ALL_VISIBLE != 0
+            && !header.has_no_xmax()
+            && !header.is_locked_only()
+        {
+            problem(offset, format!("xmax {} on a page marked all-visible", header.xmax));
+        }
+        if header.is_hot_updated() {
+            if header.ctid.block != block {
+                let to = header.ctid;
+                problem(offset, format!("replaced in the page, but its successor is {to}"));
+            }
+            let next = page::header(bytes, header.ctid.offset);
+            // A successor that an aborted transaction left may be gone and its slot used again.
+            if next.is_some_and(|next| next.xmin == header.xmax && next.is_heap_only()) {
+                if successors.contains(header.ctid.offset) {
+                    let to = header.ctid.offset;
+                    problem(offset, format!("leads to {to}, which has a predecessor already"));
+                }
+                successors.insert(header.ctid.offset);
+            }
+        }
+    }
+    successors
+}
+
+fn check_flags(header: &TupleHeader, offset: u16, problem: &mut impl FnMut(u16, String)) {
+    let flags = header.flags;
+    if flags.0 & !TupleFlags::ALL.0 != 0 {
+        problem(offset, format!("unknown flags {:#06x}", flags.0));
+    }
+    if header.has_no_xmax() && flags.0 & TupleFlags::XMAX_BITS.0 != 0 {
+        problem(offset, format!("flags {:#06x} speak of an xmax, but there is none", flags.0));
+    }
+    if flags.contains(TupleFlags::HOT_UPDATED) && !flags.contains(TupleFlags::UPDATED_AWAY) {
+        problem(offset, "replaced in the page, but not marked replaced".into());
+    }
+    if flags.contains(TupleFlags::XMAX_LOCK_ONLY) && flags.contains(TupleFlags::UPDATED_AWAY) {
+        problem(offset, "marked both locked only and replaced".into());
+    }
+    if flags.contains(TupleFlags::UPDATED_AWAY) != (header.ctid.offset != 0) {
+        problem(offset, format!("successor {} contradicts flags {:#06x}", header.ctid, flags.0));
+    }
+}
+
+fn check_chains(
+    bytes: &[u8; PAGE_SIZE],
+    successors: &LineSet,
+    problem: &mut impl FnMut(u16, String),
+) {
+    for offset in 1..=item::line_count(bytes) {
+        let Some(header) = page::header(bytes, offset) else { continue };
+        // What aborted updates leave behind is unreachable once their predecessor was locked,
+        // replaced or tidied again; it has no xmax of another transaction.
+        if header.is_heap_only()
+            && !successors.contains(offset)
+            && header.flags.contains(TupleFlags::XMIN_FROZEN)
+        {
+            problem(offset, "a heap-only tuple to which no chain leads".into());
+        }
+    }
+}

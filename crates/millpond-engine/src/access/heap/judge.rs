@@ -1,0 +1,31 @@
+//! What pruning makes of a version: fates looked up, turned into a [`Verdict`].
+
+use super::header::{TupleFlags, TupleHeader};
+use super::prune::{Fate, Verdict};
+use crate::error::EngineResult;
+use crate::transam::visibility::{Deadness, Fates, dead_to_all};
+use crate::transam::{Horizon, XidStatus};
+
+/// The version's fate as of `horizon`. A stale horizon errs only towards keeping.
+pub fn judge(header: &TupleHeader, horizon: &Horizon, fates: &impl Fates) -> EngineResult<Verdict> {
+    let fate = match dead_to_all(header, horizon, fates)? {
+        Deadness::Dead => Fate::Dead,
+        Deadness::RecentlyDead(_) => Fate::RecentlyDead,
+        Deadness::Live { .. } => Fate::Live,
+        Deadness::InsertInProgress(_) => Fate::Inserting,
+        Deadness::DeleteInProgress(_) => Fate::Deleting,
+    };
+    let xmin_is_old = match fate {
+        Fate::Dead | Fate::Inserting => false,
+        _ if header.flags.contains(TupleFlags::XMIN_FROZEN) => true,
+        _ => matches!(fates.status(header.xmin)?, XidStatus::Committed(csn) if csn <= horizon.csn),
+    };
+    let xmax_is_void = fate == Fate::Live
+        && !header.has_no_xmax()
+        && match fates.status(header.xmax)? {
+            XidStatus::InProgress => false,
+            XidStatus::Aborted => true,
+            XidStatus::Committed(_) => header.is_locked_only(),
+        };
+    Ok(Verdict { fate, xmin_is_old, xmax_is_void })
+}

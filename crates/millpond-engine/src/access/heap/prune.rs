@@ -1,0 +1,312 @@
+//! Pruning: what of a page nobody can see any more, decided as a plan and done as a log record.
+//!
+//! [`plan`] reads a page and the fate of each version on it and says what to do; [`PrunePlan::apply`] does
+//! it. A chain loses its dead prefix: its root becomes a redirect to the first member that is kept, or dead
+//! when none is; heap-only versions that an aborted transaction left are freed. In the same record old
+//! xmins are frozen and xmaxes that came to nothing are forgotten.
+//!
+//! Invariants: a version that any snapshot can see stays, at its line pointer; a line pointer that an
+//! index entry may name never becomes unused here unless the table has no indexes (heap rule 5).
+//!
+//! Record data: flags u8 (bit 0: set all-visible, bit 1: clear it), then five counts u16 (redirects,
+//! dead, unused, frozen, forgotten), prune hint u64, then line pointers as u8 (number less one):
+//! redirects as pairs from and to, then the other four lists.
+
+use millpond_buffer::{PAGE_SIZE, PageRead};
+use smallvec::SmallVec;
+
+use super::header::{TupleFlags, TupleHeader};
+use super::page::{self, Chain, is_all_visible};
+use super::record::Input;
+use crate::page::item::{self, Line, LineSet, LineState, MAX_LINES};
+use crate::page::{PageError, PageMut};
+use crate::transam::Xid;
+
+/// What can become of a version, seen by everybody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// Made by a committed transaction, deleted by none.
+    Live,
+    /// Made by a transaction that runs.
+    Inserting,
+    /// Deleted or replaced by a transaction that runs.
+    Deleting,
+    /// Deleted, but a snapshot may still see it.
+    RecentlyDead,
+    /// Nobody will ever see it.
+    Dead,
+}
+
+/// A version's fate and what can be tidied in its header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// The fate.
+    pub fate: Fate,
+    /// xmin committed before every snapshot (also when it is frozen already).
+    pub xmin_is_old: bool,
+    /// xmax is set, but neither deletes nor locks any more.
+    pub xmax_is_void: bool,
+}
+
+type Lines = SmallVec<[u16; 32]>;
+
+/// What to do to a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PrunePlan {
+    /// Roots that become redirects, and to where.
+    pub redirects: SmallVec<[(u16, u16); 32]>,
+    /// Roots whose chain is gone; index entries may name them.
+    pub dead: Lines,
+    /// Line pointers that nothing names.
+    pub unused: Lines,
+    /// Versions whose xmin need not be looked up any more.
+    pub freeze: Lines,
+    /// Versions whose xmax is void.
+    pub forget: Lines,
+    /// What the all-visible flag becomes, when it changes.
+    pub all_visible: Option<bool>,
+    /// The prune hint that remains.
+    pub hint: Xid,
+}
+
+/// How to plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PruneOptions {
+    /// Whether index entries may name line pointers of this table.
+    pub has_indexes: bool,
+}
+
+impl PrunePlan {
+    /// Whether versions or line pointers go.
+    pub fn frees(&self) -> bool {
+        !(self.redirects.is_empty() && self.dead.is_empty() && self.unused.is_empty())
+    }
+
+    /// Whether there is nothing worth a record.
+    pub fn is_empty(&self) -> bool {
+        !self.frees()
+            && self.freeze.is_empty()
+            && self.forget.is_empty()
+            && self.all_visible.is_none()
+    }
+
+    /// Appends the record's data.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(match self.all_visible {
+            None => 0,
+            Some(true) => 1,
+            Some(false) => 2,
+        });
+        let lists = [&self.dead, &self.unused, &self.freeze, &self.forget];
+        out.extend_from_slice(&(self.redirects.len() as u16).to_le_bytes());
+        for list in lists {
+            out.extend_from_slice(&(list.len() as u16).to_le_bytes());
+        }
+        out.extend_from_slice(&self.hint.0.to_le_bytes());
+        for &(from, to) in &self.redirects {
+            out.extend_from_slice(&[(from - 1) as u8, (to - 1) as u8]);
+        }
+        for list in lists {
+            out.extend(list.iter().map(|&offset| (offset - 1) as u8));
+        }
+    }
+
+    /// The plan in a record's data.
+    pub fn decode(data: &[u8]) -> Result<Self, PageError> {
+        let mut input = Input(data);
+        let all_visible = match input.u8()? {
+            0 => None,
+            1 => Some(true),
+            2 => Some(false),
+            _ => return Err(PageError::Malformed("unknown prune flags")),
+        };
+        let mut counts = [0usize; 5];
+        for count in &mut counts {
+            *count = input.u16()? as usize;
+        }
+        let hint = Xid(input.u64()?);
+        let redirects = input.take(2 * counts[0])?.chunks_exact(2);
+        let redirects = redirects.map(|pair| (pair[0] as u16 + 1, pair[1] as u16 + 1)).collect();
+        let mut lines = |count| -> Result<Lines, PageError> {
+            Ok(input.take(count)?.iter().map(|&line| line as u16 + 1).collect())
+        };
+        let (dead, unused) = (lines(counts[1])?, lines(counts[2])?);
+        let (freeze, forget) = (lines(counts[3])?, lines(counts[4])?);
+        input.end()?;
+        Ok(Self { redirects, dead, unused, freeze, forget, all_visible, hint })
+    }
+
+    /// Does it.
+    pub fn apply<P: PageMut + ?Sized>(&self, page: &mut P) -> Result<(), PageError> {
+        for &offset in &self.freeze {
+            let Some(header) = page::header(page, offset) else {
+                return Err(PageError::Line { offset, what: "no tuple to freeze" });
+            };
+            page::set_flags(page, offset, header.flags.with(TupleFlags::XMIN_FROZEN))?;
+        }
+        for &offset in &self.forget {
+            page::clear_xmax(page, offset)?;
+        }
+        for &(from, to) in &self.redirects {
+            if from > item::line_count(page) || page::tuple(page, to).is_none() {
+                return Err(PageError::Line { offset: to, what: "no tuple to redirect to" });
+            }
+            item::set_line(page, from, Line::redirect(to));
+        }
+        for (list, line) in [(&self.dead, Line::DEAD), (&self.unused, Line::UNUSED)] {
+            for &offset in list {
+                if offset > item::line_count(page) {
+                    return Err(PageError::Line { offset, what: "no such line pointer" });
+                }
+                item::set_line(page, offset, line);
+            }
+        }
+        if self.frees() {
+            item::compact(page)?;
+        }
+        if let Some(on) = self.all_visible {
+            page::set_all_visible(page, on);
+        }
+        page.put_u64(page::PRUNE_HINT, self.hint.0);
+        Ok(())
+    }
+}
+
+/// Plans what to do to a page, asking `judge` about each version at most once.
+pub fn plan<E>(
+    page: &[u8; PAGE_SIZE],
+    options: PruneOptions,
+    mut judge: impl FnMut(&TupleHeader) -> Result<Verdict, E>,
+) -> Result<PrunePlan, E> {
+    let count = item::line_count(page);
+    let mut verdicts = [None; MAX_LINES as usize];
+    for offset in 1..=count {
+        if let Some(header) = page::header(page, offset) {
+            verdicts[offset as usize - 1] = Some(judge(&header)?);
+        }
+    }
+    let verdict = |offset: u16| verdicts.get(offset as usize - 1).copied().flatten();
+
+    let mut plan = PrunePlan::default();
+    let mut settled = LineSet::default();
+    for offset in 1..=count {
+        match item::line(page, offset).state() {
+            LineState::Unused => {}
+            LineState::Dead if options.has_indexes => {}
+            LineState::Dead => plan.unused.push(offset),
+            LineState::Normal if page::header(page, offset).is_some_and(|h| h.is_heap_only()) => {}
+            LineState::Normal | LineState::Redirect => {
+                prune_chain(page, offset, options, &verdict, &mut plan, &mut settled);
+            }
+        }
+    }
+    // Heap-only versions beyond the end of what a chain shows: left by aborted updates.
+    for offset in 1..=count {
+        let dead = verdict(offset).is_some_and(|verdict| verdict.fate == Fate::Dead);
+        let heap_only = page::header(page, offset).is_some_and(|header| header.is_heap_only());
+        if dead && heap_only && !settled.contains(offset) {
+            plan.unused.push(offset);
+            settled.insert(offset);
+        }
+    }
+    tidy(page, &verdict, &settled, &mut plan);
+    Ok(plan)
+}
+
+/// Cuts the dead prefix off the chain that begins at `root`; `gone` collects what does not stay.
+fn prune_chain(
+    page: &[u8; PAGE_SIZE],
+    root: u16,
+    options: PruneOptions,
+    verdict: &impl Fn(u16) -> Option<Verdict>,
+    plan: &mut PrunePlan,
+    gone: &mut LineSet,
+) {
+    let mut chain = Chain::from_root(root);
+    let mut prefix: SmallVec<[u16; 16]> = SmallVec::new();
+    let mut dead = 0;
+    let mut survivor = None;
+    while let Some(member) = chain.next(page) {
+        match verdict(member.offset).map(|verdict| verdict.fate) {
+            Some(Fate::Dead) => {
+                prefix.push(member.offset);
+                dead = prefix.len();
+                survivor = None;
+            }
+            Some(Fate::RecentlyDead) => {
+                survivor = survivor.or(Some(member.offset));
+                prefix.push(member.offset);
+            }
+            _ => {
+                survivor = survivor.or(Some(member.offset));
+                break;
+            }
+        }
+    }
+    if dead == 0 && survivor.is_some() {
+        return;
+    }
+    for &offset in &prefix[..dead] {
+        gone.insert(offset);
+        if offset != root {
+            plan.unused.push(offset);
+        }
+    }
+    match survivor {
+        Some(offset) => plan.redirects.push((root, offset)),
+        None if options.has_indexes => plan.dead.push(root),
+        None => plan.unused.push(root),
+    }
+}
+
+/// Freezes and forgets on the versions that stay, and says whether everybody sees them all.
+fn tidy(
+    page: &[u8; PAGE_SIZE],
+    verdict: &impl Fn(u16) -> Option<Verdict>,
+    gone: &LineSet,
+    plan: &mut PrunePlan,
+) {
+    let mut all_visible = true;
+    let mut hint = Xid::INVALID;
+    for offset in 1..=item::line_count(page) {
+        let Some((verdict, header)) = verdict(offset).zip(page::header(page, offset)) else {
+            continue;
+        };
+        if gone.contains(offset) {
+            continue;
+        }
+        if verdict.xmin_is_old && !header.flags.contains(TupleFlags::XMIN_FROZEN) {
+            plan.freeze.push(offset);
+        }
+        if verdict.xmax_is_void {
+            plan.forget.push(offset);
+        }
+        all_visible &= verdict.fate == Fate::Live && verdict.xmin_is_old;
+        if matches!(verdict.fate, Fate::Deleting | Fate::RecentlyDead | Fate::Dead)
+            && (!hint.is_valid() || header.xmax < hint)
+        {
+            hint = header.xmax;
+        }
+    }
+    plan.hint = hint;
+    if all_visible != is_all_visible(page) {
+        plan.all_visible = Some(all_visible);
+    }
+}
+
+/// A plan that only frees dead line pointers: vacuum's second pass, after no index names them.
+/// `named` says which; others may have died since.
+pub fn plan_free(page: &[u8; PAGE_SIZE], named: &LineSet) -> PrunePlan {
+    let mut plan = PrunePlan { hint: page::prune_hint(page), ..PrunePlan::default() };
+    for offset in named.iter() {
+        if item::line(page, offset).state() == LineState::Dead {
+            plan.unused.push(offset);
+        }
+    }
+    plan
+}
+
+/// Whether there is a dead line pointer on the page.
+pub fn has_dead_lines<P: PageRead + ?Sized>(page: &P) -> bool {
+    (1..=item::line_count(page)).any(|offset| item::line(page, offset).state() == LineState::Dead)
+}

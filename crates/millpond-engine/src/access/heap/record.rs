@@ -1,0 +1,246 @@
+//! The heap's log records, and what each does to a page ("do is redo").
+//!
+//! Each record is a function of the page before and of its own bytes: the same functions change pages
+//! when an operation happens and when the log is replayed (heap rule 1). Numbers are little-endian.
+//!
+//! | info | block | data |
+//! |---|---|---|
+//! | 1 INSERT | 0: the page | tuple |
+//! | 2 INSERT_MANY | 0: the page | xmin u64, cid u32, flags u8 (bit 0: set all-visible), reserved u8, count u16; then per tuple offset u16, flags u16, natts u16, length u16, columns |
+//! | 3 DELETE | 0: the page | mark |
+//! | 4 UPDATE | 0: the page of both versions | mark of the old version, tuple delta |
+//! | 5 UPDATE_MOVED | 0: the new version's page | tuple |
+//! | | 1: the old version's page | mark |
+//! | 6 LOCK | 0: the page | mark |
+//! | 7 PRUNE | 0: the page | see [`super::prune::PrunePlan`] |
+//!
+//! Bit 7 of info: block 0 becomes an empty heap page first (it is not read; it needs no image).
+//!
+//! - *tuple*: offset u16, flags u16, natts u16, cid u32, xmin u64, then the columns to the end.
+//! - *tuple delta*: as a tuple, but instead of the columns prefix u16, suffix u16, middle: that many bytes
+//!   at either end are those of the old version's columns.
+//! - *mark*: offset u16, flags u16, cid u32, xmax u64, next block u32, next offset u16: the header's
+//!   values after the change.
+
+use millpond_buffer::{BlockNumber, PAGE_SIZE};
+
+use super::header::{TUPLE_HEADER_LEN, TupleFlags};
+use super::page::{self, Mark, NewTuple};
+use super::prune::PrunePlan;
+use crate::access::Tid;
+use crate::page::{PageError, PageMut};
+use crate::transam::{CommandId, Xid};
+
+/// One tuple is added.
+pub const INSERT: u8 = 1;
+/// Several tuples of one command are added to one page.
+pub const INSERT_MANY: u8 = 2;
+/// A tuple is deleted.
+pub const DELETE: u8 = 3;
+/// A tuple is replaced by one on the same page.
+pub const UPDATE: u8 = 4;
+/// A tuple is replaced by one on another page.
+pub const UPDATE_MOVED: u8 = 5;
+/// A tuple is locked.
+pub const LOCK: u8 = 6;
+/// Versions nobody can see are removed, old ones frozen, line pointers freed.
+pub const PRUNE: u8 = 7;
+/// Block 0 becomes an empty heap page first.
+pub const INIT_PAGE: u8 = 0x80;
+
+const TRUNCATED: PageError = PageError::Malformed("heap record ends too early");
+const MANY_ALL_VISIBLE: u8 = 1;
+
+/// Takes numbers off the front of a record's bytes.
+pub(super) struct Input<'a>(pub &'a [u8]);
+
+impl<'a> Input<'a> {
+    pub fn take(&mut self, len: usize) -> Result<&'a [u8], PageError> {
+        let (head, tail) = self.0.split_at_checked(len).ok_or(TRUNCATED)?;
+        self.0 = tail;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], PageError> {
+        self.take(N)?.try_into().map_err(|_| TRUNCATED)
+    }
+
+    pub fn u8(&mut self) -> Result<u8, PageError> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub fn u16(&mut self) -> Result<u16, PageError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub fn u32(&mut self) -> Result<u32, PageError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub fn u64(&mut self) -> Result<u64, PageError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub fn end(&self) -> Result<(), PageError> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(PageError::Malformed("heap record is too long"))
+        }
+    }
+}
+
+fn put_tuple_head(out: &mut Vec<u8>, new: &NewTuple<'_>) {
+    out.extend_from_slice(&new.offset.to_le_bytes());
+    out.extend_from_slice(&new.flags.0.to_le_bytes());
+    out.extend_from_slice(&new.natts.to_le_bytes());
+    out.extend_from_slice(&new.cid.0.to_le_bytes());
+    out.extend_from_slice(&new.xmin.0.to_le_bytes());
+}
+
+/// Appends a *tuple*.
+pub fn encode_tuple(out: &mut Vec<u8>, new: &NewTuple<'_>) {
+    put_tuple_head(out, new);
+    out.extend_from_slice(new.payload);
+}
+
+fn decode_tuple_head<'a>(input: &mut Input<'a>) -> Result<NewTuple<'a>, PageError> {
+    Ok(NewTuple {
+        offset: input.u16()?,
+        flags: TupleFlags(input.u16()?),
+        natts: input.u16()?,
+        cid: CommandId(input.u32()?),
+        xmin: Xid(input.u64()?),
+        payload: &[],
+    })
+}
+
+fn decode_tuple(data: &[u8]) -> Result<NewTuple<'_>, PageError> {
+    let mut input = Input(data);
+    let mut new = decode_tuple_head(&mut input)?;
+    new.payload = input.0;
+    Ok(new)
+}
+
+/// Appends a *mark*.
+pub fn encode_mark(out: &mut Vec<u8>, mark: &Mark) {
+    out.extend_from_slice(&mark.offset.to_le_bytes());
+    out.extend_from_slice(&mark.flags.0.to_le_bytes());
+    out.extend_from_slice(&mark.cid.0.to_le_bytes());
+    out.extend_from_slice(&mark.xmax.0.to_le_bytes());
+    out.extend_from_slice(&mark.next.block.0.to_le_bytes());
+    out.extend_from_slice(&mark.next.offset.to_le_bytes());
+}
+
+fn decode_mark(input: &mut Input<'_>) -> Result<Mark, PageError> {
+    Ok(Mark {
+        offset: input.u16()?,
+        flags: TupleFlags(input.u16()?),
+        cid: CommandId(input.u32()?),
+        xmax: Xid(input.u64()?),
+        next: Tid::new(BlockNumber(input.u32()?), input.u16()?),
+    })
+}
+
+/// Appends the data of an UPDATE: the old version's mark and the new version as a difference from
+/// the old columns.
+pub fn encode_update(out: &mut Vec<u8>, mark: &Mark, new: &NewTuple<'_>, old_payload: &[u8]) {
+    encode_mark(out, mark);
+    put_tuple_head(out, new);
+    let shared = old_payload.iter().zip(new.payload).take_while(|(a, b)| a == b).count();
+    let (old_rest, new_rest) = (&old_payload[shared..], &new.payload[shared..]);
+    let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    out.extend_from_slice(&(shared as u16).to_le_bytes());
+    out.extend_from_slice(&(tail as u16).to_le_bytes());
+    out.extend_from_slice(&new_rest[..new_rest.len() - tail]);
+}
+
+/// Rows for [`encode_many`]: line pointer, flags, number of columns, columns.
+pub type ManyRow<'a> = (u16, TupleFlags, u16, &'a [u8]);
+
+/// Appends the data of an INSERT_MANY.
+pub fn encode_many(
+    out: &mut Vec<u8>,
+    xmin: Xid,
+    cid: CommandId,
+    all_visible: bool,
+    rows: &[ManyRow<'_>],
+) {
+    out.extend_from_slice(&xmin.0.to_le_bytes());
+    out.extend_from_slice(&cid.0.to_le_bytes());
+    out.extend_from_slice(&[if all_visible { MANY_ALL_VISIBLE } else { 0 }, 0]);
+    out.extend_from_slice(&(rows.len() as u16).to_le_bytes());
+    for (offset, flags, natts, payload) in rows {
+        out.extend_from_slice(&offset.to_le_bytes());
+        out.extend_from_slice(&flags.0.to_le_bytes());
+        out.extend_from_slice(&natts.to_le_bytes());
+        out.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+        out.extend_from_slice(payload);
+    }
+}
+
+/// Does to the page of block `block` what the record says.
+pub fn apply<P: PageMut + ?Sized>(
+    page: &mut P,
+    info: u8,
+    block: usize,
+    data: &[u8],
+) -> Result<(), PageError> {
+    if info & INIT_PAGE != 0 && block == 0 {
+        page::init(page);
+    } else {
+        page::check(page)?;
+    }
+    let mut input = Input(data);
+    match (info & !INIT_PAGE, block) {
+        (INSERT, 0) | (UPDATE_MOVED, 0) => {
+            page::put_tuple(page, &decode_tuple(data)?)?;
+            page::set_all_visible(page, false);
+            Ok(())
+        }
+        (INSERT_MANY, 0) => apply_many(page, &mut input),
+        (DELETE, 0) | (LOCK, 0) | (UPDATE_MOVED, 1) => {
+            let mark = decode_mark(&mut input)?;
+            input.end()?;
+            page::mark(page, &mark)
+        }
+        (UPDATE, 0) => apply_update(page, &mut input),
+        (PRUNE, 0) => PrunePlan::decode(data)?.apply(page),
+        _ => Err(PageError::Malformed("unknown heap record")),
+    }
+}
+
+fn apply_many<P: PageMut + ?Sized>(page: &mut P, input: &mut Input<'_>) -> Result<(), PageError> {
+    let (xmin, cid) = (Xid(input.u64()?), CommandId(input.u32()?));
+    let (flags, _reserved, count) = (input.u8()?, input.u8()?, input.u16()?);
+    for _ in 0..count {
+        let (offset, flags) = (input.u16()?, TupleFlags(input.u16()?));
+        let (natts, len) = (input.u16()?, input.u16()?);
+        let payload = input.take(len as usize)?;
+        page::put_tuple(page, &NewTuple { offset, xmin, cid, flags, natts, payload })?;
+    }
+    page::set_all_visible(page, flags & MANY_ALL_VISIBLE != 0);
+    input.end()
+}
+
+fn apply_update<P: PageMut + ?Sized>(page: &mut P, input: &mut Input<'_>) -> Result<(), PageError> {
+    let mark = decode_mark(input)?;
+    let mut new = decode_tuple_head(input)?;
+    let (shared, tail) = (input.u16()? as usize, input.u16()? as usize);
+    let middle = input.0;
+    let Some(old) = page::tuple(page, mark.offset) else {
+        return Err(PageError::Line { offset: mark.offset, what: "no tuple to update" });
+    };
+    let old = old.start + TUPLE_HEADER_LEN..old.end;
+    let len = shared + middle.len() + tail;
+    if shared + tail > old.len() || len > PAGE_SIZE {
+        return Err(PageError::Malformed("update shares more than the old version has"));
+    }
+    let mut columns = [0; PAGE_SIZE];
+    page.copy(old.start, &mut columns[..shared]);
+    columns[shared..shared + middle.len()].copy_from_slice(middle);
+    page.copy(old.end - tail, &mut columns[shared + middle.len()..len]);
+    new.payload = &columns[..len];
+    page::put_tuple(page, &new)?;
+    page::mark(page, &mark)
+}

@@ -1,0 +1,371 @@
+//! Pages of items behind line pointers.
+//!
+//! Layout after the twelve bytes of the pool (little-endian):
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 12..14 | page kind |
+//! | 14..16 | page flags |
+//! | 16..18 | lower: end of the line pointer array |
+//! | 18..20 | upper: start of the items |
+//! | 20..24 | reserved, zero |
+//! | 24..32 | the kind's own word (heap: prune hint) |
+//! | 32..lower | line pointers, 4 bytes each, counted from one |
+//! | lower..upper | free, unspecified bytes |
+//! | upper..8192 | items, each starting at a multiple of 8 |
+//!
+//! A line pointer packs, from the lowest bit: offset (15 bits), state (2), length (15).
+//!
+//! | state | offset | length |
+//! |---|---|---|
+//! | 0 unused | 0 | 0 |
+//! | 1 normal | where the item starts | its length |
+//! | 2 redirect | the line pointer that replaces this one | 0 |
+//! | 3 dead | 0 | 0: an index entry may still point here |
+//!
+//! Invariants: 32 <= lower <= upper <= 8192; lower is 32 plus a multiple of 4; items do not overlap;
+//! the last line pointer is not unused. Free space is one hole: whatever frees an item compacts.
+
+use std::ops::Range;
+
+use millpond_buffer::{PAGE_SIZE, PageRead};
+
+use super::{FLAGS, KIND, PageError, PageKind, PageMut};
+
+/// Offset of the end of the line pointer array.
+pub const LOWER: usize = 16;
+/// Offset of the start of the items.
+pub const UPPER: usize = 18;
+/// Offset of the word that belongs to the page's kind.
+pub const KIND_WORD: usize = 24;
+/// Where line pointers begin.
+pub const LINES: usize = 32;
+/// Bytes of a line pointer.
+pub const LINE_LEN: usize = 4;
+/// Line pointers a page can have, so that sets of them fit four words.
+pub const MAX_LINES: u16 = 256;
+/// The longest item that fits an empty page.
+pub const MAX_ITEM_LEN: usize = PAGE_SIZE - LINES - 2 * LINE_LEN;
+
+/// The page has line pointers that are unused: look for one before adding another.
+pub const FLAG_HAS_UNUSED: u16 = 1 << 0;
+
+/// The state of a line pointer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineState {
+    /// Free for use.
+    Unused,
+    /// Names an item.
+    Normal,
+    /// Names another line pointer.
+    Redirect,
+    /// Names nothing, but something outside may name it.
+    Dead,
+}
+
+/// A line pointer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Line(pub u32);
+
+impl Line {
+    /// A free line pointer.
+    pub const UNUSED: Self = Self(0);
+    /// A dead one.
+    pub const DEAD: Self = Self(3 << 15);
+
+    /// Names the item of `len` bytes at `at`.
+    #[inline]
+    pub const fn normal(at: u16, len: u16) -> Self {
+        Self((at as u32 & 0x7fff) | 1 << 15 | (len as u32 & 0x7fff) << 17)
+    }
+
+    /// Names line pointer `offset`.
+    #[inline]
+    pub const fn redirect(offset: u16) -> Self {
+        Self((offset as u32 & 0x7fff) | 2 << 15)
+    }
+
+    /// The state.
+    #[inline]
+    pub const fn state(self) -> LineState {
+        match self.0 >> 15 & 3 {
+            0 => LineState::Unused,
+            1 => LineState::Normal,
+            2 => LineState::Redirect,
+            _ => LineState::Dead,
+        }
+    }
+
+    /// Whether an item is named.
+    #[inline]
+    pub const fn is_normal(self) -> bool {
+        self.0 >> 15 & 3 == 1
+    }
+
+    /// Where the item starts, or which line pointer is meant.
+    #[inline]
+    pub const fn target(self) -> u16 {
+        (self.0 & 0x7fff) as u16
+    }
+
+    /// The item's length.
+    #[inline]
+    pub const fn len(self) -> u16 {
+        (self.0 >> 17) as u16
+    }
+
+    /// Whether the item has no bytes.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item's bytes, when an item is named and lies within the page.
+    #[inline]
+    pub fn item(self) -> Option<Range<usize>> {
+        let (start, end) = (self.target() as usize, self.target() as usize + self.len() as usize);
+        (self.is_normal() && start >= LINES && end <= PAGE_SIZE).then_some(start..end)
+    }
+}
+
+/// Rounds up to a multiple of eight.
+#[inline]
+pub const fn align8(len: usize) -> usize {
+    (len + 7) & !7
+}
+
+/// How many line pointers the page has; at most [`MAX_LINES`], whatever the bytes.
+#[inline]
+pub fn line_count<P: PageRead + ?Sized>(page: &P) -> u16 {
+    let lower = page.u16(LOWER) as usize;
+    ((lower.saturating_sub(LINES) / LINE_LEN) as u16).min(MAX_LINES)
+}
+
+/// The offset of line pointer `offset` (from one).
+#[inline]
+const fn line_at(offset: u16) -> usize {
+    LINES + (offset as usize).wrapping_sub(1).wrapping_mul(LINE_LEN)
+}
+
+/// Line pointer `offset` (from one); unused when the page has no such.
+#[inline]
+pub fn line<P: PageRead + ?Sized>(page: &P, offset: u16) -> Line {
+    if offset == 0 || offset > line_count(page) {
+        return Line::UNUSED;
+    }
+    Line(page.u32(line_at(offset)))
+}
+
+/// Overwrites line pointer `offset`.
+#[inline]
+pub fn set_line<P: PageMut + ?Sized>(page: &mut P, offset: u16, line: Line) {
+    page.put_u32(line_at(offset), line.0);
+}
+
+/// The bytes between the line pointers and the items.
+#[inline]
+pub fn hole<P: PageRead + ?Sized>(page: &P) -> usize {
+    (page.u16(UPPER) as usize).saturating_sub(page.u16(LOWER) as usize)
+}
+
+/// Bytes that an item may have to be put on this page, its line pointer already paid for; zero when
+/// the page has as many line pointers as it can.
+pub fn free_for_item<P: PageRead + ?Sized>(page: &P) -> usize {
+    if line_count(page) >= MAX_LINES && page.u16(FLAGS) & FLAG_HAS_UNUSED == 0 {
+        return 0;
+    }
+    hole(page).saturating_sub(LINE_LEN) & !7
+}
+
+/// Makes the page an empty page of `kind`.
+pub fn init<P: PageMut + ?Sized>(page: &mut P, kind: PageKind) {
+    page.put_u16(KIND, kind as u16);
+    page.put_u16(FLAGS, 0);
+    page.put_u16(LOWER, LINES as u16);
+    page.put_u16(UPPER, PAGE_SIZE as u16);
+    page.put_u32(20, 0);
+    page.put_u64(KIND_WORD, 0);
+}
+
+/// Checks the bounds.
+pub fn check_bounds<P: PageRead + ?Sized>(page: &P) -> Result<(), PageError> {
+    let (lower, upper) = (page.u16(LOWER), page.u16(UPPER));
+    let good = (LINES..=LINES + MAX_LINES as usize * LINE_LEN).contains(&(lower as usize))
+        && (lower as usize - LINES).is_multiple_of(LINE_LEN)
+        && lower <= upper
+        && upper as usize <= PAGE_SIZE
+        && upper.is_multiple_of(8);
+    if good { Ok(()) } else { Err(PageError::Bounds { lower, upper }) }
+}
+
+/// The line pointer that an item of `len` bytes would get, leaving at least `reserve` bytes free; none
+/// when there is no room. Unused line pointers are taken first.
+pub fn slot_for<P: PageRead + ?Sized>(page: &P, len: usize, reserve: usize) -> Option<u16> {
+    let count = line_count(page);
+    let unused = if page.u16(FLAGS) & FLAG_HAS_UNUSED != 0 {
+        (1..=count).find(|&offset| line(page, offset).state() == LineState::Unused)
+    } else {
+        None
+    };
+    let (offset, line_bytes) = match unused {
+        Some(offset) => (offset, 0),
+        None if count < MAX_LINES => (count + 1, LINE_LEN),
+        None => return None,
+    };
+    (align8(len) + line_bytes + reserve <= hole(page)).then_some(offset)
+}
+
+/// Makes room for an item of `len` bytes under line pointer `offset`, which must be unused or the next
+/// new one, and returns where its bytes go.
+pub fn place<P: PageMut + ?Sized>(
+    page: &mut P,
+    offset: u16,
+    len: usize,
+) -> Result<usize, PageError> {
+    check_bounds(page)?;
+    let count = line_count(page);
+    let bad = |what| Err(PageError::Line { offset, what });
+    let added = if offset == 0 || offset > MAX_LINES {
+        return bad("no such line pointer");
+    } else if offset == count + 1 {
+        LINE_LEN
+    } else if offset > count {
+        return bad("behind the next new line pointer");
+    } else if line(page, offset).state() != LineState::Unused {
+        return bad("already used");
+    } else {
+        0
+    };
+    if align8(len) + added > hole(page) || len > MAX_ITEM_LEN {
+        return Err(PageError::Full { bytes: len, free: hole(page) });
+    }
+    let at = page.u16(UPPER) as usize - align8(len);
+    page.put_u16(UPPER, at as u16);
+    if added > 0 {
+        page.put_u16(LOWER, (line_at(offset) + LINE_LEN) as u16);
+    }
+    set_line(page, offset, Line::normal(at as u16, len as u16));
+    Ok(at)
+}
+
+/// A set of line pointers of one page.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LineSet([u64; MAX_LINES as usize / 64]);
+
+impl LineSet {
+    /// Adds line pointer `offset` (from one).
+    #[inline]
+    pub fn insert(&mut self, offset: u16) {
+        let bit = offset.wrapping_sub(1) as usize;
+        if let Some(word) = self.0.get_mut(bit / 64) {
+            *word |= 1 << (bit % 64);
+        }
+    }
+
+    /// Whether line pointer `offset` is in the set.
+    #[inline]
+    pub fn contains(&self, offset: u16) -> bool {
+        let bit = offset.wrapping_sub(1) as usize;
+        self.0.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 != 0)
+    }
+
+    /// How many are in the set.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
+
+    /// The members in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        (1..=MAX_LINES).filter(|&offset| self.contains(offset))
+    }
+}
+
+/// Closes the gaps between items, drops unused line pointers at the end, and sets
+/// [`FLAG_HAS_UNUSED`] to what is true. The bytes set free become zero, which keeps page images in the
+/// log small. A function of the page alone, so recovery gets the same bytes.
+pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
+    check_bounds(page)?;
+    let old_lower = page.u16(LOWER) as usize;
+    let mut count = line_count(page);
+    while count > 0 && line(page, count).state() == LineState::Unused {
+        count -= 1;
+    }
+    page.put_u16(LOWER, (LINES + count as usize * LINE_LEN) as u16);
+
+    let mut items = [(0u16, 0u16, 0u16); MAX_LINES as usize];
+    let mut kept = 0;
+    let mut has_unused = false;
+    for offset in 1..=count {
+        let line = line(page, offset);
+        match line.state() {
+            LineState::Normal => {
+                let Some(range) = line.item() else {
+                    return Err(PageError::Line { offset, what: "item lies outside the page" });
+                };
+                items[kept] = (range.start as u16, line.len(), offset);
+                kept += 1;
+            }
+            LineState::Unused => has_unused = true,
+            LineState::Redirect | LineState::Dead => {}
+        }
+    }
+    let flags = page.u16(FLAGS) & !FLAG_HAS_UNUSED;
+    page.put_u16(FLAGS, if has_unused { flags | FLAG_HAS_UNUSED } else { flags });
+
+    // From the page's end downwards: items that lie right already are not touched.
+    let items = &mut items[..kept];
+    items.sort_unstable_by(|a, b| b.cmp(a));
+    let settled = settle(items);
+    let mut upper = settled.end;
+    if settled.end != page.u16(UPPER) as usize || old_lower != page.u16(LOWER) as usize {
+        let mut old = [0; PAGE_SIZE];
+        page.copy(0, &mut old);
+        let mut new = old;
+        let top = upper;
+        let Some(free) = new.get_mut(old_lower..top) else {
+            return Err(PageError::Bounds { lower: old_lower as u16, upper: top as u16 });
+        };
+        free.fill(0);
+        for &(at, len, offset) in &items[settled.count..] {
+            upper = upper
+                .checked_sub(align8(len as usize))
+                .filter(|&at| at >= old_lower)
+                .ok_or(PageError::Line { offset, what: "items overlap" })?;
+            let (at, len_bytes) = (at as usize, len as usize);
+            new[upper..upper + len_bytes].copy_from_slice(&old[at..at + len_bytes]);
+            set_line(page, offset, Line::normal(upper as u16, len));
+        }
+        // Line pointers lie below `old_lower`; overlapping items would have reached them.
+        page.write(old_lower, new.get(old_lower..top).unwrap_or_default());
+    }
+    if upper < page.u16(LOWER) as usize {
+        return Err(PageError::Bounds { lower: page.u16(LOWER), upper: upper as u16 });
+    }
+    page.put_u16(UPPER, upper as u16);
+    Ok(())
+}
+
+/// How many of the items, given from the page's end downwards, lie without a gap, and where they end.
+struct Settled {
+    count: usize,
+    end: usize,
+}
+
+fn settle(items: &[(u16, u16, u16)]) -> Settled {
+    let mut end = PAGE_SIZE;
+    for (count, &(at, len, _)) in items.iter().enumerate() {
+        if at as usize + align8(len as usize) != end {
+            return Settled { count, end };
+        }
+        end = at as usize;
+    }
+    Settled { count: items.len(), end }
+}
+
+#[cfg(test)]
+mod tests;
