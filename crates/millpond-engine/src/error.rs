@@ -89,6 +89,9 @@ pub enum EngineError {
     /// `max_connections` and the engine's own workers use up all session slots.
     #[error("sorry, too many clients already")]
     TooManySessions,
+    /// A rule of a table or of the catalog forbids it.
+    #[error(transparent)]
+    Table(#[from] crate::table::TableError),
     /// The buffer pool could not do what was asked of it.
     #[error(transparent)]
     Buffer(BufferError),

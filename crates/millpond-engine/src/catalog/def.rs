@@ -1,0 +1,152 @@
+//! Definitions of relations, as statements see them. They never change: DDL makes new ones.
+
+use std::sync::Arc;
+
+use millpond_buffer::RelationId;
+
+use crate::types::DataType;
+use crate::types::key::{KeyLayout, KeyOrder};
+use crate::types::tuple::TupleLayout;
+
+use super::stats::TableStats;
+
+/// The number by which a table or index is known for as long as it exists. Files have numbers of their
+/// own ([`TableDef::storage`]), so that TRUNCATE can swap them.
+pub type Oid = u32;
+
+/// Oids and relation numbers below this one are the engine's own, as in PostgreSQL.
+pub const FIRST_NORMAL_OID: Oid = 16384;
+
+/// The table that holds the definitions of all others.
+pub const CATALOG_RELATION: RelationId = RelationId::constant(1);
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDef {
+    /// Its name, as stored (unquoted identifiers are lower case).
+    pub name: String,
+    /// Its type.
+    pub ty: DataType,
+    /// Whether NULL is refused.
+    pub not_null: bool,
+    /// The text of its DEFAULT expression.
+    pub default: Option<String>,
+}
+
+impl ColumnDef {
+    /// A column without constraints.
+    pub fn new(name: impl Into<String>, ty: DataType) -> Self {
+        Self { name: name.into(), ty, not_null: false, default: None }
+    }
+
+    /// The same column, refusing NULL.
+    #[must_use]
+    pub fn not_null(mut self) -> Self {
+        self.not_null = true;
+        self
+    }
+}
+
+/// A column of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexColumn {
+    /// The table's column, counted from 0.
+    pub column: usize,
+    /// Its order in the index.
+    pub order: KeyOrder,
+}
+
+/// An index.
+#[derive(Debug)]
+pub struct IndexDef {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// The table it belongs to.
+    pub table: Oid,
+    /// Its file.
+    pub storage: RelationId,
+    /// Its columns, in order.
+    pub columns: Box<[IndexColumn]>,
+    /// Whether two rows may not have the same key (NULLs are never the same).
+    pub unique: bool,
+    /// Whether this is the primary key.
+    pub primary: bool,
+    /// Whether it came with a UNIQUE or PRIMARY KEY constraint.
+    pub constraint: bool,
+    /// How full pages are left when the index is built.
+    pub fillfactor: u8,
+    /// How keys are encoded.
+    pub keys: KeyLayout,
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct TableDef {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub storage: RelationId,
+    /// Its columns.
+    pub columns: Box<[ColumnDef]>,
+    /// Its indexes, the primary key first.
+    pub indexes: Box<[Arc<IndexDef>]>,
+    /// How full INSERT fills pages, in percent; the rest is left for updates.
+    pub fillfactor: u8,
+    /// How rows are encoded.
+    pub layout: TupleLayout,
+    /// What is known about its contents; shared by all definitions of the same table.
+    pub stats: Arc<TableStats>,
+}
+
+impl TableDef {
+    /// The position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The primary key.
+    pub fn primary_key(&self) -> Option<&Arc<IndexDef>> {
+        self.indexes.iter().find(|index| index.primary)
+    }
+
+    /// The index of that number.
+    pub fn index(&self, oid: Oid) -> Option<&Arc<IndexDef>> {
+        self.indexes.iter().find(|index| index.oid == oid)
+    }
+}
+
+/// A table to be created.
+#[derive(Clone, Debug)]
+pub struct NewTable {
+    /// Its name; must be free.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ColumnDef>,
+    /// Its fill factor in percent, 10 to 100.
+    pub fillfactor: u8,
+    /// Its primary key and unique constraints (their `table` is ignored).
+    pub indexes: Vec<NewIndex>,
+}
+
+/// An index to be created.
+#[derive(Clone, Debug)]
+pub struct NewIndex {
+    /// Its name; `None` makes one up as PostgreSQL does (`t_pkey`, `t_a_b_key`, `t_a_idx`).
+    pub name: Option<String>,
+    /// Its table.
+    pub table: Oid,
+    /// Its columns.
+    pub columns: Vec<IndexColumn>,
+    /// Refuse equal keys.
+    pub unique: bool,
+    /// Make it the primary key (its columns become NOT NULL).
+    pub primary: bool,
+    /// It belongs to a constraint.
+    pub constraint: bool,
+    /// Its fill factor in percent.
+    pub fillfactor: u8,
+}

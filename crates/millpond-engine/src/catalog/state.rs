@@ -1,0 +1,84 @@
+//! One state of the catalog: which relations exist, and how they are defined.
+//!
+//! A state never changes. The engine publishes a new one, with the next generation, when a transaction
+//! with DDL commits; a transaction that has done DDL sees a state of its own until then.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::def::{IndexDef, Oid, TableDef};
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// A table.
+    Table(Arc<TableDef>),
+    /// An index, and its table.
+    Index(Arc<TableDef>, Arc<IndexDef>),
+}
+
+/// All relations at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct CatalogState {
+    pub(crate) generation: u64,
+    tables: HashMap<Oid, Arc<TableDef>>,
+    /// Tables and indexes share one name space. The second oid is that of the index.
+    names: HashMap<String, (Oid, Option<Oid>)>,
+}
+
+impl CatalogState {
+    /// Which state this is: a later one has a higher number.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The table of that name.
+    pub fn table_by_name(&self, name: &str) -> Option<&Arc<TableDef>> {
+        match self.names.get(name)? {
+            (oid, None) => self.tables.get(oid),
+            (_, Some(_)) => None,
+        }
+    }
+
+    /// The table of that number.
+    pub fn table(&self, oid: Oid) -> Option<&Arc<TableDef>> {
+        self.tables.get(&oid)
+    }
+
+    /// The table or index of that name.
+    pub fn relation(&self, name: &str) -> Option<Relation> {
+        let (oid, index) = self.names.get(name)?;
+        let table = self.tables.get(oid)?;
+        Some(match index {
+            None => Relation::Table(Arc::clone(table)),
+            Some(index) => Relation::Index(Arc::clone(table), Arc::clone(table.index(*index)?)),
+        })
+    }
+
+    /// The index of that number, and its table.
+    pub fn index(&self, oid: Oid) -> Option<(&Arc<TableDef>, &Arc<IndexDef>)> {
+        self.tables.values().find_map(|table| table.index(oid).map(|index| (table, index)))
+    }
+
+    /// All tables, in no particular order.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableDef>> {
+        self.tables.values()
+    }
+
+    /// Puts a table in, in place of an earlier definition of it.
+    pub(crate) fn insert(&mut self, table: Arc<TableDef>) {
+        self.remove(table.oid);
+        self.names.insert(table.name.clone(), (table.oid, None));
+        for index in &table.indexes {
+            self.names.insert(index.name.clone(), (table.oid, Some(index.oid)));
+        }
+        self.tables.insert(table.oid, table);
+    }
+
+    /// Takes a table and its indexes out.
+    pub(crate) fn remove(&mut self, oid: Oid) -> Option<Arc<TableDef>> {
+        let table = self.tables.remove(&oid)?;
+        self.names.retain(|_, (table, _)| *table != oid);
+        Some(table)
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows in the session's memory, and what becomes of a request to change one.
+
+use crate::access::Tid;
+use crate::catalog::TableDef;
+use crate::types::Datum;
+use crate::types::tuple::DamagedTuple;
+
+/// A copy of a stored row. Keep one and use it again: it keeps its memory.
+#[derive(Clone, Debug, Default)]
+pub struct RowBuf {
+    pub(crate) tid: Option<Tid>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl RowBuf {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where the row version lies.
+    pub fn tid(&self) -> Option<Tid> {
+        self.tid
+    }
+
+    /// The row's bytes, to be read with [`TableDef::layout`].
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// One column.
+    pub fn column(&self, table: &TableDef, column: usize) -> Result<Datum<'_>, DamagedTuple> {
+        table.layout.column(&self.bytes, column)
+    }
+
+    /// Makes this a copy of a row that a scan has yielded.
+    pub fn set(&mut self, tid: Tid, bytes: &[u8]) {
+        self.tid = Some(tid);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+/// What became of an update, a delete or a row lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOutcome {
+    /// Done; the row is now at this place (of a deleted row: was).
+    Done(Tid),
+    /// The row is gone, or this statement has changed it already: leave it out.
+    Gone,
+    /// READ COMMITTED only: another transaction changed the row meanwhile and has committed. The
+    /// [`RowBuf`] now holds the newest version: if the statement's condition still holds for it, compute the new
+    /// values from it and try again; if not, leave it out.
+    Changed,
+}
+
+/// How strongly `SELECT FOR ...` locks rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockStrength {
+    /// `FOR KEY SHARE` and `FOR SHARE`
+    Share,
+    /// `FOR NO KEY UPDATE` and `FOR UPDATE`
+    Update,
+}
+
+/// Rows to be inserted together (COPY, multi-row INSERT): encoded, not yet stored.
+#[derive(Clone, Debug, Default)]
+pub struct RowBatch {
+    pub(crate) bytes: Vec<u8>,
+    /// Ends of the rows in `bytes`.
+    pub(crate) ends: Vec<usize>,
+}
+
+impl RowBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Rows in the batch.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether the batch is empty.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of all rows: a good size to insert is some 64 kB.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets the rows, keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// The rows' bytes.
+    pub fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+}
