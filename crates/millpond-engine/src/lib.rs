@@ -4,6 +4,7 @@
 pub mod access;
 pub mod catalog;
 pub mod engine;
+pub mod control;
 pub mod error;
 pub mod lmgr;
 pub mod page;

@@ -41,6 +41,12 @@ pub enum WalError {
         #[source]
         source: Arc<std::io::Error>,
     },
+    /// The control file is damaged or of another version.
+    #[error("{what}")]
+    Control {
+        /// What is wrong with it.
+        what: String,
+    },
     /// The log is damaged where it had been durable.
     #[error("the log is corrupt at {at}: {what}")]
     Corrupt {

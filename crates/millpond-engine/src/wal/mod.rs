@@ -2,14 +2,23 @@
 
 pub mod apply;
 mod error;
-//LOG mod log;
+mod files;
+mod flush;
+mod insertion;
+mod log;
+pub mod reader;
 pub mod record;
 pub mod rmgr;
+mod segments;
+mod store;
 
 pub use apply::{PageBytes, PageEdit, RedoError, RmgrRedo};
 pub use error::WalError;
 
+pub use files::{FileLogStore, sync_directory};
+pub use log::{Inserted, Log, LogConfig, LogStart, page_lsn};
 pub use record::{BlockRef, Decoded, ImageMode, Record, RmgrId};
+pub use store::{CONTROL_COPY_BYTES, LogStore};
 
 /// Kinds of records of the log itself ([`RmgrId::Log`]).
 pub mod info {
@@ -22,3 +31,6 @@ pub mod info {
     /// Says only how far the log is durable, after the last record of a burst.
     pub const DURABLE: u8 = 3;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! The control file: where recovery starts, and what a data directory is.
+//!
+//! Two copies, written in turn, each with its own checksum and a sequence number. A crash while one is
+//! being written leaves the other; the one with the higher number counts. docs/wal-format.md gives the bytes.
+//!
+//! Failure: a write that fails leaves the older copy in force, and the log it needs has not been
+//! removed yet, because segments are retired only after the control file is durable (wal rule 9).
+
+use std::sync::Arc;
+
+use millpond_buffer::{Lsn, PAGE_SIZE};
+
+use crate::wal::record::Reader;
+use crate::wal::{CONTROL_COPY_BYTES, LogStore, WalError};
+
+/// The version of everything on disk. Another version is refused.
+pub const FORMAT_VERSION: u32 = 1;
+
+const MAGIC: &[u8; 8] = b"millpond";
+/// Most bytes that others may keep in the control file.
+pub const STATE_BYTES: usize = 256;
+
+/// What the control file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// How often it has been written.
+    pub sequence: u64,
+    /// Bytes of a log segment.
+    pub segment_bytes: u64,
+    /// A random number given to the database when it was created.
+    pub system_id: u64,
+    /// How often the engine has started on it.
+    pub start_no: u32,
+    /// The engine ended with a checkpoint, after which it wrote nothing.
+    pub clean: bool,
+    /// Recovery starts here.
+    pub redo: Lsn,
+    /// The end of the last checkpoint's last record: the log was durable up to here.
+    pub checkpoint_end: Lsn,
+    /// When the last checkpoint completed, in seconds since 1970.
+    pub checkpoint_time: u64,
+    /// Counters of other parts as of the redo point (next ids); at most [`STATE_BYTES`].
+    pub state: Vec<u8>,
+}
+
+/// The control file in its two copies.
+pub struct ControlFile {
+    store: Arc<dyn LogStore>,
+    current: Control,
+}
+
+impl ControlFile {
+    /// Reads it; `None` if there is none, so that the data directory is new.
+    pub fn read(store: Arc<dyn LogStore>) -> Result<Option<Self>, WalError> {
+        let mut best: Option<Control> = None;
+        let mut damage = None;
+        for copy in 0..2 {
+            let bytes = store
+                .read_control(copy)
+                .map_err(|source| WalError::io("could not read the control file", source))?;
+            let Some(bytes) = bytes else { return Ok(None) };
+            match decode(&bytes) {
+                Ok(control) => {
+                    if best.as_ref().is_none_or(|best| best.sequence < control.sequence) {
+                        best = Some(control);
+                    }
+                }
+                Err(error) => damage = Some(error),
+            }
+        }
+        match (best, damage) {
+            (Some(current), _) => Ok(Some(Self { store, current })),
+            (None, damage) => Err(damage.unwrap_or_else(|| corrupt("it is empty"))),
+        }
+    }
+
+    /// Writes the first control file of a new database.
+    pub fn create(store: Arc<dyn LogStore>, first: Control) -> Result<Self, WalError> {
+        let mut this = Self { store, current: first };
+        // Both copies, so that from now on both are there.
+        this.write(this.current.clone())?;
+        this.write(this.current.clone())?;
+        Ok(this)
+    }
+
+    /// What it says.
+    pub fn current(&self) -> &Control {
+        &self.current
+    }
+
+    /// Replaces the older copy, durably. After an error the newer one is still in force.
+    pub fn write(&mut self, mut next: Control) -> Result<(), WalError> {
+        next.sequence = self.current.sequence + 1;
+        let copy = (next.sequence % 2) as usize;
+        self.store
+            .write_control(copy, &encode(&next))
+            .map_err(|source| WalError::io("could not write the control file", source))?;
+        self.current = next;
+        Ok(())
+    }
+}
+
+fn encode(control: &Control) -> [u8; CONTROL_COPY_BYTES] {
+    let mut out = Vec::with_capacity(CONTROL_COPY_BYTES);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    out.extend_from_slice(&(PAGE_SIZE as u32).to_le_bytes());
+    out.extend_from_slice(&control.start_no.to_le_bytes());
+    for number in [
+        control.sequence,
+        control.segment_bytes,
+        control.system_id,
+        u64::from(control.clean),
+        control.redo.get(),
+        control.checkpoint_end.get(),
+        control.checkpoint_time,
+    ] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    let state = &control.state[..control.state.len().min(STATE_BYTES)];
+    out.extend_from_slice(&(state.len() as u32).to_le_bytes());
+    out.extend_from_slice(state);
+    let mut bytes = [0; CONTROL_COPY_BYTES];
+    bytes[..out.len()].copy_from_slice(&out);
+    let crc = crc_fast::crc32_iscsi(&bytes);
+    bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn corrupt(what: &str) -> WalError {
+    WalError::Control { what: format!("the control file is damaged: {what}") }
+}
+
+fn decode(bytes: &[u8; CONTROL_COPY_BYTES]) -> Result<Control, WalError> {
+    let mut reader = Reader(bytes);
+    let short = || corrupt("too short");
+    if reader.take(8) != Some(MAGIC) {
+        return Err(corrupt("this is not a Millpond control file, or both copies are lost"));
+    }
+    let crc = reader.u32().ok_or_else(short)?;
+    let version = reader.u32().ok_or_else(short)?;
+    let mut without = *bytes;
+    without[8..12].fill(0);
+    if crc_fast::crc32_iscsi(&without) != crc {
+        return Err(corrupt("checksum mismatch"));
+    }
+    if version != FORMAT_VERSION {
+        return Err(WalError::Control {
+            what: format!(
+                "the data directory has format version {version}, this program reads and \
+                 writes version {FORMAT_VERSION} only; dump it with the program that made it"
+            ),
+        });
+    }
+    let page_bytes = reader.u32().ok_or_else(short)?;
+    if page_bytes as usize != PAGE_SIZE {
+        return Err(WalError::Control {
+            what: format!("the data directory has pages of {page_bytes} bytes, not {PAGE_SIZE}"),
+        });
+    }
+    decode_rest(&mut reader).ok_or_else(short)
+}
+
+fn decode_rest(reader: &mut Reader<'_>) -> Option<Control> {
+    let start_no = reader.u32()?;
+    let sequence = reader.u64()?;
+    let segment_bytes = reader.u64()?;
+    let system_id = reader.u64()?;
+    let clean = reader.u64()? != 0;
+    let redo = Lsn(reader.u64()?);
+    let checkpoint_end = Lsn(reader.u64()?);
+    let checkpoint_time = reader.u64()?;
+    let state_bytes = reader.u32()? as usize;
+    let state = reader.take(state_bytes)?.to_vec();
+    Some(Control {
+        sequence,
+        segment_bytes,
+        system_id,
+        start_no,
+        clean,
+        redo,
+        checkpoint_end,
+        checkpoint_time,
+        state,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wal::FileLogStore;
+    use proptest::prelude::*;
+
+    fn control() -> Control {
+        Control {
+            sequence: 0,
+            segment_bytes: 1 << 16,
+            system_id: 7,
+            start_no: 3,
+            clean: true,
+            redo: Lsn(1 << 20),
+            checkpoint_end: Lsn(1 << 21),
+            checkpoint_time: 12345,
+            state: vec![1, 2, 3],
+        }
+    }
+
+    #[test]
+    fn one_damaged_copy_is_survived_and_two_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let store: Arc<dyn LogStore> =
+            Arc::new(FileLogStore::open(directory.path(), 1 << 16).unwrap());
+        assert!(ControlFile::read(Arc::clone(&store)).unwrap().is_none());
+        let mut file = ControlFile::create(Arc::clone(&store), control()).unwrap();
+        let newer = Control { redo: Lsn(99), ..control() };
+        file.write(newer.clone()).unwrap();
+        let read = ControlFile::read(Arc::clone(&store)).unwrap().unwrap();
+        assert_eq!(read.current().redo, Lsn(99));
+        assert_eq!(read.current().state, [1, 2, 3]);
+
+        let copy = (read.current().sequence % 2) as usize;
+        let mut bytes = store.read_control(copy).unwrap().unwrap();
+        bytes[100] ^= 1;
+        store.write_control(copy, &bytes).unwrap();
+        let older = ControlFile::read(Arc::clone(&store)).unwrap().unwrap();
+        assert_eq!(older.current().redo, Lsn(1 << 20));
+        store.write_control(1 - copy, &bytes).unwrap();
+        let error = ControlFile::read(store).err().unwrap().to_string();
+        assert!(error.contains("damaged"), "{error}");
+    }
+
+    #[test]
+    fn another_version_is_refused_by_number() {
+        let mut bytes = encode(&control());
+        bytes[12..16].copy_from_slice(&9u32.to_le_bytes());
+        bytes[8..12].fill(0);
+        let crc = crc_fast::crc32_iscsi(&bytes);
+        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        let error = decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains("format version 9"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), CONTROL_COPY_BYTES), valid: bool) {
+            let mut bytes: [u8; CONTROL_COPY_BYTES] = bytes.try_into().unwrap();
+            if valid {
+                bytes[..8].copy_from_slice(MAGIC);
+                bytes[12..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+                bytes[16..20].copy_from_slice(&(PAGE_SIZE as u32).to_le_bytes());
+                bytes[8..12].fill(0);
+                let crc = crc_fast::crc32_iscsi(&bytes);
+                bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+            }
+            let _ = decode(&bytes);
+        }
+    }
+}

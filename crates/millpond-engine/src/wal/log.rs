@@ -1,0 +1,347 @@
+//! [`Log`]: inserting records.
+//!
+//! This file has the inserter's side; flush.rs has the side that makes records durable. The protocol
+//! between the two is in insertion.rs.
+//!
+//! # Shared state
+//!
+//! *position, slots, ring, written*: see insertion.rs. *redo*: the redo point of the newest checkpoint and
+//! its epoch, packed like the position; written once per checkpoint. *flushed*: everything below is
+//! durable. *why*: set once, when the log stops.
+//!
+//! # Failure
+//!
+//! An insert that fails has changed nothing, except that after a stop its bytes are a hole in the log. No
+//! hole is ever written: whoever writes checks for the stop after it has found the bytes complete,
+//! and the slot that declared them complete was set after the stop (wal rule 7).
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE};
+use millpond_sync::CachePadded;
+use millpond_sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::error::WalError;
+use super::flush::Flushing;
+use super::insertion::{Insertion, Place};
+use super::record::{self, EncodeError, ImageMode, Record, RmgrId};
+use super::segments::Segments;
+use super::store::LogStore;
+use crate::transam::SessionNo;
+
+/// Sizes and delays of the log.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// Bytes of a segment file: a power of two.
+    pub segment_bytes: u64,
+    /// Bytes of the ring that holds records until they are written: a power of two.
+    pub buffer_bytes: usize,
+    /// How many sessions may insert, numbered from zero.
+    pub max_sessions: usize,
+    /// How long a commit that does not wait may stay volatile, and how soon after the last record
+    /// the log says that it is durable.
+    pub writer_delay: Duration,
+    /// How long the first of a group waits for more to join, if [`LogConfig::commit_siblings`] others are waiting.
+    pub commit_delay: Duration,
+    /// See [`LogConfig::commit_delay`].
+    pub commit_siblings: usize,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 16 << 20,
+            buffer_bytes: 16 << 20,
+            max_sessions: 512,
+            writer_delay: Duration::from_millis(200),
+            commit_delay: Duration::ZERO,
+            commit_siblings: 5,
+        }
+    }
+}
+
+/// Where a log begins or goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogStart {
+    /// Where the next record goes: the end of the log that is there.
+    pub end: Lsn,
+    /// The redo point of the last checkpoint; older segments are not needed.
+    pub redo: Lsn,
+    /// Which start of the engine this is; larger than that of every record that is there.
+    pub start_no: u32,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inserted {
+    /// Its first byte.
+    pub start: Lsn,
+    /// The first byte after it: flush up to here to make it durable.
+    pub end: Lsn,
+}
+
+/// Slots for the log's own thread and for maintenance, after those of the sessions.
+const SYSTEM_SLOTS: usize = 2;
+
+/// The log of a database.
+pub struct Log {
+    pub(super) insertion: Insertion,
+    pub(super) flushing: Flushing,
+    pub(super) segments: Segments,
+    pub(super) store: Arc<dyn LogStore>,
+    pub(super) config: LogConfig,
+    redo: CachePadded<AtomicU64>,
+    /// Room to encode in; locking it makes a session's slot exclusive. On a line of its own.
+    scratch: Box<[CachePadded<Mutex<Vec<u8>>>]>,
+    why: OnceLock<Arc<str>>,
+    start_no: u32,
+}
+
+impl Log {
+    /// Goes on with the log in `store`. All that `start.end` covers must be valid; it is synced here, so that no
+    /// page can be written on the strength of log that is only in the system's cache.
+    pub fn open(
+        store: Arc<dyn LogStore>,
+        config: LogConfig,
+        start: LogStart,
+    ) -> Result<Arc<Self>, WalError> {
+        let segment_bytes = store.segment_bytes();
+        let first = start.redo.get() / segment_bytes;
+        let segments = Segments::open(Arc::clone(&store), first, start.end)?;
+        for segment in first..=start.end.get() / segment_bytes {
+            store.sync(segment).map_err(|source| {
+                WalError::io(format!("could not sync log segment {segment:016x}"), source)
+            })?;
+        }
+        let slots = config.max_sessions + SYSTEM_SLOTS;
+        let place = Place { epoch: 0, lsn: start.end };
+        let log = Arc::new(Self {
+            insertion: Insertion::new(start.end, config.buffer_bytes, slots),
+            flushing: Flushing::new(start.end),
+            segments,
+            store,
+            redo: CachePadded::new(AtomicU64::new(place.pack())),
+            scratch: (0..slots).map(|_| CachePadded::default()).collect(),
+            why: OnceLock::new(),
+            start_no: start.start_no,
+            config,
+        });
+        log.start_flusher()?;
+        Ok(log)
+    }
+
+    /// Inserts a record none of whose blocks needs an image. See [`Log::insert_with_pages`].
+    pub fn insert(&self, stripe: SessionNo, record: &Record<'_>) -> Result<Inserted, WalError> {
+        self.insert_with_pages(stripe, record, &[])
+    }
+
+    /// Inserts a record. `pages[i]` is the page of block `i` before the change, whose LSN decides
+    /// whether its image goes along; the caller holds all these pages' latches exclusively and has
+    /// marked the pages dirty (wal rule 2). The record is not durable when this returns, and it is
+    /// ordered after every record whose insertion had returned before.
+    ///
+    /// After an error nothing was inserted, and the pages must not be changed.
+    pub fn insert_with_pages(
+        &self,
+        stripe: SessionNo,
+        record: &Record<'_>,
+        pages: &[&[u8; PAGE_SIZE]],
+    ) -> Result<Inserted, WalError> {
+        let slot = stripe.index();
+        let mut scratch = self.scratch[slot].lock();
+        loop {
+            self.check_running()?;
+            let place = self.insertion.place();
+            let redo_word = self.redo.load(Ordering::Acquire);
+            let redo = redo_for(place, redo_word);
+            let images = images(record, pages, redo);
+            let bytes = record::encode(&mut scratch, record, self.start_no, &images)?;
+            self.check_length(bytes)?;
+            self.make_room(place.lsn, bytes, record.rmgr)?;
+            self.insertion.begin(slot, place.lsn);
+            let got = self.insertion.reserve(bytes);
+            // The second comparison tells epochs apart that are 256 checkpoints from each other.
+            let is_current = got.epoch == place.epoch
+                && self.redo.load(Ordering::Acquire) == redo_word
+                || pages.is_empty();
+            if !is_current {
+                record::encode_noop(&mut scratch, bytes, self.start_no);
+            }
+            let inserted = self.fill(slot, got.lsn, &mut scratch)?;
+            if is_current {
+                return Ok(inserted);
+            }
+        }
+    }
+
+    /// Inserts the record that begins a checkpoint: from its position on, the first change of every
+    /// page carries an image. Only one checkpoint may be under way at a time.
+    pub fn begin_checkpoint(
+        &self,
+        stripe: SessionNo,
+        payload: &[u8],
+    ) -> Result<Inserted, WalError> {
+        let slot = stripe.index();
+        let mut scratch = self.scratch[slot].lock();
+        self.check_running()?;
+        let record =
+            Record::new(Default::default(), RmgrId::Log, super::info::CHECKPOINT_START, payload);
+        let bytes = record::encode(&mut scratch, &record, self.start_no, &[])?;
+        let bound = self.insertion.place().lsn;
+        self.make_room(bound, bytes, RmgrId::Log)?;
+        self.insertion.begin(slot, bound);
+        let got = self.insertion.reserve_and_begin_epoch(bytes);
+        let redo = Place { epoch: got.epoch.wrapping_add(1), lsn: got.lsn };
+        self.redo.store(redo.pack(), Ordering::Release);
+        self.fill(slot, got.lsn, &mut scratch)
+    }
+
+    /// Puts the encoded record at its place.
+    fn fill(&self, slot: usize, start: Lsn, encoded: &mut [u8]) -> Result<Inserted, WalError> {
+        let end = Lsn(start.get() + encoded.len() as u64);
+        record::seal(encoded, start, self.flushed());
+        let has_room = self.insertion.wait_for_room(
+            slot,
+            start,
+            end,
+            |upto| self.ask_to_write(upto),
+            || self.is_stopping(),
+        );
+        if has_room {
+            self.insertion.copy_in(start, encoded);
+        }
+        self.insertion.finish(slot);
+        self.check_running()?;
+        self.write_early(start, end);
+        Ok(Inserted { start, end })
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<(), WalError> {
+        let limit = self.config.buffer_bytes / 2;
+        if bytes > limit {
+            return Err(EncodeError::TooLong { bytes, limit }.into());
+        }
+        Ok(())
+    }
+
+    /// Refuses an ordinary record when the disk has no room for its segment.
+    fn make_room(&self, position: Lsn, bytes: usize, rmgr: RmgrId) -> Result<(), WalError> {
+        let end = Lsn(position.get() + bytes as u64);
+        let ordinary = !matches!(rmgr, RmgrId::Log | RmgrId::Transaction | RmgrId::Clog);
+        if self.segments.allows(end, ordinary) || !ordinary {
+            return Ok(());
+        }
+        self.segments.make_room(end)
+    }
+
+    /// Whether a record of this length can be inserted without waiting for a device.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        // Others may take room at the same time; leave them some.
+        let end =
+            Lsn(self.insert_position().get() + bytes as u64 + self.insertion.ring_bytes() / 8);
+        !self.is_stopping() && self.insertion.has_room(end) && self.segments.allows(end, true)
+    }
+
+    /// Where the next record will start, or later.
+    pub fn insert_position(&self) -> Lsn {
+        self.insertion.place().lsn
+    }
+
+    /// The redo point of the newest checkpoint that has begun: a page whose LSN is not above it gets
+    /// an image with its next change.
+    pub fn redo_point(&self) -> Lsn {
+        redo_for(self.insertion.place(), self.redo.load(Ordering::Acquire))
+    }
+
+    /// Everything below it is durable.
+    pub fn flushed(&self) -> Lsn {
+        self.flushing.flushed()
+    }
+
+    /// The number of this start of the engine, as records carry it.
+    pub fn start_no(&self) -> u32 {
+        self.start_no
+    }
+
+    /// The slot for records of maintenance; one thread at a time.
+    pub fn maintenance_stripe(&self) -> SessionNo {
+        SessionNo(u16::try_from(self.config.max_sessions).unwrap_or(u16::MAX))
+    }
+
+    pub(super) fn flusher_stripe(&self) -> SessionNo {
+        SessionNo(self.maintenance_stripe().0.saturating_add(1))
+    }
+
+    /// Why the log has stopped, if it has.
+    pub fn is_stopped(&self) -> Option<Arc<str>> {
+        self.why.get().cloned()
+    }
+
+    /// Stops the log for good: nothing more is written or confirmed. The first reason stays.
+    pub fn stop(&self, why: &str) {
+        if self.why.set(Arc::from(why)).is_ok() {
+            tracing::error!("the log has stopped: {why}");
+        }
+        self.insertion.wake_all();
+        self.wake_all_waiters();
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.why.get().is_some()
+    }
+
+    pub(super) fn check_running(&self) -> Result<(), WalError> {
+        match self.why.get() {
+            None => Ok(()),
+            Some(why) => Err(WalError::Stopped { why: Arc::clone(why) }),
+        }
+    }
+
+    /// Gives up log before `redo`; keeps segments for about `ahead_bytes` to come.
+    pub fn retire(&self, redo: Lsn, ahead_bytes: u64) -> Result<(), WalError> {
+        self.segments.retire(redo, self.insert_position(), ahead_bytes)
+    }
+}
+
+/// The redo point that counts at `place`. While the checkpoint that began `place`'s epoch has not yet
+/// said where, it is at most `place`: then every page gets an image.
+fn redo_for(place: Place, redo_word: u64) -> Lsn {
+    let redo = Place::unpack(redo_word);
+    if redo.epoch == place.epoch { redo.lsn } else { place.lsn }
+}
+
+type Images<'p> = SmallVec<[Option<&'p [u8; PAGE_SIZE]>; 4]>;
+
+/// Which pages go along with the record.
+fn images<'p>(record: &Record<'_>, pages: &[&'p [u8; PAGE_SIZE]], redo: Lsn) -> Images<'p> {
+    let blocks = record.blocks.iter().zip(pages);
+    blocks
+        .map(|(block, page)| match block.image {
+            ImageMode::Never => None,
+            ImageMode::Always => Some(*page),
+            ImageMode::IfNeeded => (page_lsn(page) <= redo).then_some(*page),
+        })
+        .collect()
+}
+
+/// The LSN in a page's header.
+pub fn page_lsn(page: &[u8; PAGE_SIZE]) -> Lsn {
+    let [a, b, c, d, e, f, g, h, ..] = *page;
+    Lsn(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
+}
+
+impl LogFlush for Log {
+    fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
+        if let Some(why) = self.is_stopped() {
+            return Err(LogFlushError { why });
+        }
+        self.flush(lsn).map_err(|error| LogFlushError::new(error.to_string()))
+    }
+
+    fn flushed(&self) -> Lsn {
+        Log::flushed(self)
+    }
+}

@@ -1,0 +1,43 @@
+//! Where the log lives: files, or a simulation that crashes on demand.
+
+use std::io;
+
+/// Bytes of one copy in the control file.
+pub const CONTROL_COPY_BYTES: usize = 512;
+
+/// The segments of the log and the control file. Each call may fail; what failed is not retried.
+///
+/// A segment is a file of a fixed length whose number is the log position of its first byte divided
+/// by that length. It has no header: all its bytes are log.
+pub trait LogStore: Send + Sync + 'static {
+    /// Bytes in a segment: a power of two.
+    fn segment_bytes(&self) -> u64;
+
+    /// The numbers of all complete segments, ascending.
+    fn segments(&self) -> io::Result<Vec<u64>>;
+
+    /// Creates a segment full of zeros. When it returns, space is allocated and the segment is
+    /// durable; when it fails, the segment does not exist.
+    fn create(&self, segment: u64) -> io::Result<()>;
+
+    /// Gives a segment that is no longer needed a new number, durably. Its old bytes stay.
+    fn recycle(&self, from: u64, to: u64) -> io::Result<()>;
+
+    /// Removes a segment, durably.
+    fn remove(&self, segment: u64) -> io::Result<()>;
+
+    /// Reads from a segment; `offset + bytes.len()` is within it.
+    fn read(&self, segment: u64, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
+
+    /// Writes to a segment; `offset + bytes.len()` is within it. Durable after [`LogStore::sync`].
+    fn write(&self, segment: u64, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes everything written to the segment durable.
+    fn sync(&self, segment: u64) -> io::Result<()>;
+
+    /// Reads one of the two copies in the control file; `None` if there is no control file.
+    fn read_control(&self, copy: usize) -> io::Result<Option<[u8; CONTROL_COPY_BYTES]>>;
+
+    /// Replaces one of the two copies, durably.
+    fn write_control(&self, copy: usize, bytes: &[u8; CONTROL_COPY_BYTES]) -> io::Result<()>;
+}
