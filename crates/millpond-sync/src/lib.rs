@@ -1,1 +1,22 @@
-//! See the crate's README.
+//! What concurrent code stands on: atomics that a model checker can replace, parking, latches and
+//! striped counters.
+//!
+//! Everything that has a memory ordering is written against [`atomic`], [`thread`], [`hint`] and
+//! [`sync`], which are the standard library's by default, loom's under `--cfg loom` and shuttle's
+//! under `--cfg shuttle`. So the code that runs is the code that is checked. The rules are numbered in
+//! the crate's README and cited where they are used.
+#![deny(unsafe_code)]
+
+pub mod atomic;
+pub mod counters;
+pub mod hint;
+pub mod latch;
+pub mod parking;
+pub mod sync;
+pub mod thread;
+mod version;
+
+pub use crossbeam_utils::CachePadded;
+
+#[cfg(all(test, loom))]
+mod models;

@@ -1,0 +1,72 @@
+//! Counters of events that everyone counts and few look at.
+//!
+//! Each session counts in a stripe of its own, on cache lines of its own, with a plain load and store:
+//! counting is not an atomic read-modify-write and touches no shared line (rule 6). The price is that a
+//! stripe has one writer at a time, and that a sum is a moment's approximation.
+
+use crate::CachePadded;
+use crate::atomic::{AtomicU64, Ordering};
+
+/// `N` counters in a number of stripes.
+#[derive(Debug)]
+pub struct StripedCounters<const N: usize> {
+    stripes: Box<[CachePadded<[AtomicU64; N]>]>,
+}
+
+impl<const N: usize> StripedCounters<N> {
+    /// Counters at zero, in `stripes` stripes (at least one).
+    #[must_use]
+    pub fn new(stripes: usize) -> Self {
+        let stripe = || CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0)));
+        Self { stripes: (0..stripes.max(1)).map(|_| stripe()).collect() }
+    }
+
+    /// Adds to a counter. Two threads must not add to the same stripe at the same time: a count would
+    /// be lost (but nothing worse). Out-of-range stripes and counters are ignored.
+    #[inline]
+    pub fn add(&self, stripe: usize, counter: usize, n: u64) {
+        if let Some(count) = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter)) {
+            count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        }
+    }
+
+    /// The sum of a counter over all stripes.
+    #[must_use]
+    pub fn sum(&self, counter: usize) -> u64 {
+        self.stripes
+            .iter()
+            .filter_map(|stripe| stripe.get(counter))
+            .fold(0, |sum, count| sum.wrapping_add(count.load(Ordering::Relaxed)))
+    }
+
+    /// What one stripe has counted.
+    #[must_use]
+    pub fn of_stripe(&self, stripe: usize, counter: usize) -> u64 {
+        let count = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter));
+        count.map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_add_up() {
+        let counters = StripedCounters::<2>::new(4);
+        std::thread::scope(|scope| {
+            for stripe in 0..4 {
+                let counters = &counters;
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        counters.add(stripe, 1, 3);
+                    }
+                });
+            }
+        });
+        counters.add(9, 1, 1);
+        counters.add(0, 9, 1);
+        assert_eq!((counters.sum(0), counters.sum(1), counters.sum(9)), (0, 1200, 0));
+        assert_eq!(counters.of_stripe(2, 1), 300);
+    }
+}

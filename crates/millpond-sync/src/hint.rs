@@ -1,0 +1,55 @@
+//! Busy waiting.
+
+/// Tells the processor (or the model checker's scheduler) that this is a busy wait.
+#[inline]
+pub fn spin_loop() {
+    #[cfg(not(any(loom, shuttle, miri)))]
+    std::hint::spin_loop();
+    #[cfg(any(loom, shuttle, miri))]
+    crate::thread::yield_now();
+}
+
+/// A wait that spins at first and then lets other threads run.
+#[derive(Debug, Default)]
+pub struct Backoff {
+    round: u32,
+}
+
+/// Rounds of spinning before a waiter should park: 1 + 2 + .. + 32 pauses, about the time that parking
+/// and waking take.
+const SPIN_ROUNDS: u32 = if cfg!(any(loom, shuttle, miri)) { 0 } else { 6 };
+
+impl Backoff {
+    /// A wait that begins.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { round: 0 }
+    }
+
+    /// Waits a little; `false`, at once, when it is time to park instead.
+    #[inline]
+    pub fn spin(&mut self) -> bool {
+        if self.round >= SPIN_ROUNDS {
+            return false;
+        }
+        for _ in 0..1u32 << self.round {
+            spin_loop();
+        }
+        self.round += 1;
+        true
+    }
+
+    /// Waits a little, for what can't be parked on: spins, then yields.
+    #[inline]
+    pub fn snooze(&mut self) {
+        if !self.spin() {
+            crate::thread::yield_now();
+        }
+    }
+
+    /// Begins anew.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.round = 0;
+    }
+}

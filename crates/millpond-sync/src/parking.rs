@@ -1,0 +1,239 @@
+//! Waiting without burning a processor: threads queue up on a key (an address that the caller owns) and
+//! others wake them.
+//!
+//! By default this is `parking_lot_core`. Under a model checker it is one table, made of the checker's
+//! own mutex and condition variable, with the same promises:
+//!
+//! - a queue per key, first come first woken;
+//! - `validate` runs under the queue's lock, as do the filter and the callback of [`unpark_filter`], so
+//!   that a wake-up that follows a change of the state can't be lost (rule 1).
+//!
+//! Closures run under the queue's lock: they must not park, unpark or block. If one panics the process
+//! aborts, since the queue would stay locked.
+
+use std::time::Instant;
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParkResult {
+    /// Woken, with the waker's token.
+    Unparked(usize),
+    /// `validate` said no: the thread has not waited.
+    Invalid,
+    /// The deadline has passed. (Never under a model checker, which has no time.)
+    TimedOut,
+}
+
+/// What to do with a parked thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// Wake it and look at the next.
+    Unpark,
+    /// Leave it and look at the next.
+    Skip,
+    /// Leave it and all that follow.
+    Stop,
+}
+
+/// What [`unpark_filter`] is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unparked {
+    /// How many threads it will wake.
+    pub woken: usize,
+    /// Whether threads remain parked on the key.
+    pub more: bool,
+}
+
+/// Waits on `key` until unparked, if `validate` says so under the queue's lock.
+pub fn park(key: usize, validate: impl FnOnce() -> bool, deadline: Option<Instant>) -> ParkResult {
+    park_with(key, 0, validate, deadline)
+}
+
+/// Like [`park`], with a token that wakers' filters see.
+pub fn park_with(
+    key: usize,
+    token: usize,
+    validate: impl FnOnce() -> bool,
+    deadline: Option<Instant>,
+) -> ParkResult {
+    imp::park(key, token, || no_unwind(validate), deadline)
+}
+
+/// Wakes the thread that has waited longest; returns whether there was one.
+pub fn unpark_one(key: usize) -> bool {
+    let mut first = true;
+    let filter = |_| if std::mem::take(&mut first) { Filter::Unpark } else { Filter::Stop };
+    unpark_filter(key, filter, |_| 0).woken > 0
+}
+
+/// Wakes all threads; returns how many.
+pub fn unpark_all(key: usize) -> usize {
+    unpark_filter(key, |_| Filter::Unpark, |_| 0).woken
+}
+
+/// Wakes the threads that `filter` chooses by their tokens, in the order of their arrival. Then, still
+/// under the queue's lock, `callback` may change the state; what it returns is the token that the woken
+/// threads get.
+pub fn unpark_filter(
+    key: usize,
+    mut filter: impl FnMut(usize) -> Filter,
+    callback: impl FnOnce(Unparked) -> usize,
+) -> Unparked {
+    imp::unpark_filter(key, |token| no_unwind(|| filter(token)), |r| no_unwind(|| callback(r)))
+}
+
+/// Runs `f`; aborts the process if it panics.
+fn no_unwind<R>(f: impl FnOnce() -> R) -> R {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::process::abort();
+        }
+    }
+    let bomb = Bomb;
+    let result = f();
+    std::mem::forget(bomb);
+    result
+}
+
+#[cfg(not(any(loom, shuttle)))]
+mod imp {
+    use super::{Filter, ParkResult, Unparked};
+    use parking_lot_core::{FilterOp, ParkToken, UnparkToken};
+    use std::time::Instant;
+
+    #[allow(unsafe_code)]
+    pub(super) fn park(
+        key: usize,
+        token: usize,
+        validate: impl FnOnce() -> bool,
+        deadline: Option<Instant>,
+    ) -> ParkResult {
+        // SAFETY: `validate` doesn't unwind (`no_unwind`), and neither do the two empty closures. That
+        // closures don't park is this module's rule; breaking it deadlocks but is not undefined. A key
+        // that isn't the caller's own could only cause spurious wake-ups, which every waiter that uses
+        // `parking_lot_core` must expect.
+        let result = unsafe {
+            parking_lot_core::park(key, validate, || {}, |_, _| {}, ParkToken(token), deadline)
+        };
+        match result {
+            parking_lot_core::ParkResult::Unparked(UnparkToken(token)) => {
+                ParkResult::Unparked(token)
+            }
+            parking_lot_core::ParkResult::Invalid => ParkResult::Invalid,
+            parking_lot_core::ParkResult::TimedOut => ParkResult::TimedOut,
+        }
+    }
+
+    #[allow(unsafe_code)]
+    pub(super) fn unpark_filter(
+        key: usize,
+        mut filter: impl FnMut(usize) -> Filter,
+        callback: impl FnOnce(Unparked) -> usize,
+    ) -> Unparked {
+        let mut summary = Unparked { woken: 0, more: false };
+        let filter = |ParkToken(token)| match filter(token) {
+            Filter::Unpark => FilterOp::Unpark,
+            Filter::Skip => FilterOp::Skip,
+            Filter::Stop => FilterOp::Stop,
+        };
+        let callback = |result: parking_lot_core::UnparkResult| {
+            summary = Unparked { woken: result.unparked_threads, more: result.have_more_threads };
+            UnparkToken(callback(summary))
+        };
+        // SAFETY: as for `park`: neither closure unwinds.
+        unsafe { parking_lot_core::unpark_filter(key, filter, callback) };
+        summary
+    }
+}
+
+#[cfg(any(loom, shuttle))]
+mod imp {
+    use super::{Filter, ParkResult, Unparked};
+    use crate::sync::{Condvar, Mutex};
+    use std::time::Instant;
+
+    struct Waiter {
+        key: usize,
+        ticket: u64,
+        token: usize,
+        woken: Option<usize>,
+    }
+
+    struct Lot {
+        next_ticket: u64,
+        waiters: Vec<Waiter>,
+    }
+
+    struct Table {
+        lot: Mutex<Lot>,
+        changed: Condvar,
+    }
+
+    impl Table {
+        fn new() -> Self {
+            let lot = Lot { next_ticket: 0, waiters: Vec::new() };
+            Self { lot: Mutex::new(lot), changed: Condvar::new() }
+        }
+    }
+
+    #[cfg(loom)]
+    use loom::lazy_static;
+    #[cfg(all(shuttle, not(loom)))]
+    use shuttle::lazy_static;
+
+    lazy_static! {
+        static ref TABLE: Table = Table::new();
+    }
+
+    pub(super) fn park(
+        key: usize,
+        token: usize,
+        validate: impl FnOnce() -> bool,
+        _deadline: Option<Instant>,
+    ) -> ParkResult {
+        let mut lot = TABLE.lot.lock();
+        if !validate() {
+            return ParkResult::Invalid;
+        }
+        let ticket = lot.next_ticket;
+        lot.next_ticket += 1;
+        lot.waiters.push(Waiter { key, ticket, token, woken: None });
+        loop {
+            lot = TABLE.changed.wait(lot);
+            let mine = lot.waiters.iter().position(|waiter| waiter.ticket == ticket);
+            let woken = mine.and_then(|at| lot.waiters[at].woken.map(|token| (at, token)));
+            if let Some((at, token)) = woken {
+                lot.waiters.remove(at);
+                return ParkResult::Unparked(token);
+            }
+        }
+    }
+
+    pub(super) fn unpark_filter(
+        key: usize,
+        mut filter: impl FnMut(usize) -> Filter,
+        callback: impl FnOnce(Unparked) -> usize,
+    ) -> Unparked {
+        let mut lot = TABLE.lot.lock();
+        let mut chosen = Vec::new();
+        let mut summary = Unparked { woken: 0, more: false };
+        let mut stopped = false;
+        for waiter in lot.waiters.iter().filter(|w| w.key == key && w.woken.is_none()) {
+            let verdict = if stopped { Filter::Stop } else { filter(waiter.token) };
+            match verdict {
+                Filter::Unpark => chosen.push(waiter.ticket),
+                Filter::Skip => summary.more = true,
+                Filter::Stop => (stopped, summary.more) = (true, true),
+            }
+        }
+        summary.woken = chosen.len();
+        let token = callback(summary);
+        for waiter in lot.waiters.iter_mut().filter(|w| chosen.contains(&w.ticket)) {
+            waiter.woken = Some(token);
+        }
+        drop(lot);
+        TABLE.changed.notify_all();
+        summary
+    }
+}

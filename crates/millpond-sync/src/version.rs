@@ -1,0 +1,93 @@
+//! The version word of a sequence lock: how a reader that writes nothing learns that what it read was
+//! whole.
+//!
+//! Even: the data is at rest. Odd: a writer is changing it. Each change raises the word by two.
+//!
+//! **Memory ordering** (rule 5). The data are relaxed atomics, so that a reader that races with a writer
+//! reads torn values but never undefined ones.
+//!
+//! | writer (alone, under an exclusive latch) | reader |
+//! |---|---|
+//! | version := odd, relaxed | v := version, *acquire*; give up if odd |
+//! | fence, *release* | |
+//! | data, relaxed | data, relaxed |
+//! | version := even, *release* | fence, *acquire* |
+//! | | again := version, relaxed; good if equal to v |
+//!
+//! If the reader saw any datum of a later change, the two fences order the writer's "odd" before the
+//! reader's second load, which then differs from v. And the first load's acquire pairs with the release
+//! of the change that wrote v, so that nothing older is seen. The models in `models.rs` check both.
+
+use crate::atomic::{AtomicU64, Ordering, fence};
+
+/// A sequence lock's word.
+#[derive(Debug)]
+pub struct Version(AtomicU64);
+
+impl Version {
+    /// At rest.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// At rest.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Being changed: no reader gets through before the first [`Version::write_end`].
+    #[must_use]
+    pub fn new_locked() -> Self {
+        Self(AtomicU64::new(1))
+    }
+
+    /// Begins a read: the version to validate afterwards, or `None` while a change is going on.
+    #[inline]
+    #[must_use]
+    pub fn read_begin(&self) -> Option<u64> {
+        let version = self.0.load(Ordering::Acquire);
+        (version & 1 == 0).then_some(version)
+    }
+
+    /// Ends a read: whether everything read since [`Version::read_begin`] was whole.
+    #[inline]
+    #[must_use]
+    pub fn validate(&self, begun: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.0.load(Ordering::Relaxed) == begun
+    }
+
+    /// Begins a change. The caller is the only writer, and has not begun one already.
+    #[inline]
+    pub fn write_begin(&self) {
+        let version = self.0.load(Ordering::Relaxed);
+        debug_assert!(version & 1 == 0, "a change within a change");
+        self.0.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+    }
+
+    /// Ends a change.
+    #[inline]
+    pub fn write_end(&self) {
+        let version = self.0.load(Ordering::Relaxed);
+        debug_assert!(version & 1 == 1, "the end of no change");
+        self.0.store(version.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Whether a change is going on.
+    #[inline]
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & 1 == 1
+    }
+}
+
+impl Default for Version {
+    fn default() -> Self {
+        Self::new()
+    }
+}
