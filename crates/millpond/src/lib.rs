@@ -22,10 +22,11 @@ mod database;
 pub mod error;
 pub mod settings;
 mod sink;
+pub mod types;
 
 pub use conn::{
-    CancelHandle, CommitTicket, ConnectOptions, Connection, Executed, Params, Portal, Prepared, Rows,
-    TransactionStatus,
+    CancelHandle, CommitTicket, ConnectOptions, Connection, Executed, Params, Portal, Prepared,
+    Rows, TransactionStatus,
 };
 pub use database::Database;
 pub use error::{Result, Severity, SqlError, SqlState};

@@ -140,7 +140,11 @@ impl Connection {
     }
 
     /// Prepares one statement. Parameters whose type is not given get it from where they stand.
-    pub fn prepare(&mut self, sql: &str, param_types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
+    pub fn prepare(
+        &mut self,
+        sql: &str,
+        param_types: &[Option<DataType>],
+    ) -> Result<Arc<Prepared>> {
         let _ = (sql, param_types);
         Err(SqlError::unsupported("a prepared statement"))
     }
@@ -187,10 +191,7 @@ impl Connection {
 
     /// The client gives up: returns the error to send.
     pub fn copy_fail(&mut self, reason: &str) -> SqlError {
-        SqlError::new(
-            crate::SqlState::QUERY_CANCELED,
-            format!("COPY from stdin failed: {reason}"),
-        )
+        SqlError::new(crate::SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {reason}"))
     }
 
     /// Runs one statement, blocking, and says how many rows it returned or changed.

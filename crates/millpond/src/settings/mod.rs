@@ -56,7 +56,9 @@ impl SettingId {
 pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     among
-        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_ascii_lowercase()), candidate))
+        .map(|candidate| {
+            (strsim::damerau_levenshtein(&word, &candidate.to_ascii_lowercase()), candidate)
+        })
         .filter(|(distance, candidate)| *distance <= candidate.len().max(word.len()) / 2)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -83,7 +85,9 @@ impl Default for Settings {
     fn default() -> Self {
         let values = SETTINGS
             .iter()
-            .map(|d| value::parse(d, d.default).unwrap_or_else(|_| SettingValue::Text(d.default.into())))
+            .map(|d| {
+                value::parse(d, d.default).unwrap_or_else(|_| SettingValue::Text(d.default.into()))
+            })
             .collect();
         Settings { values }
     }

@@ -67,7 +67,12 @@ pub(crate) fn parse(definition: &Definition, text: &str) -> Result<SettingValue>
         Kind::Real(min, max, unit) => {
             let number = parse_number(name, text, unit)?;
             if number < min || number > max {
-                return Err(out_of_range(name, &format!("{number}"), &format!("{min}"), &format!("{max}")));
+                return Err(out_of_range(
+                    name,
+                    &format!("{number}"),
+                    &format!("{min}"),
+                    &format!("{max}"),
+                ));
             }
             Ok(SettingValue::Real(number))
         }
@@ -95,9 +100,8 @@ fn parse_text(definition: &Definition, text: &str) -> Result<SettingValue> {
             }
         }
         "TimeZone" => match text.to_ascii_lowercase().as_str() {
-            "utc" | "etc/utc" | "gmt" | "etc/gmt" | "z" | "zulu" | "default" | "0" | "+00" | "+00:00" => {
-                Ok(SettingValue::Text("UTC".into()))
-            }
+            "utc" | "etc/utc" | "gmt" | "etc/gmt" | "z" | "zulu" | "default" | "0" | "+00"
+            | "+00:00" => Ok(SettingValue::Text("UTC".into())),
             _ => bad("Only \"UTC\" is supported yet."),
         },
         "DateStyle" => {
@@ -116,8 +120,11 @@ fn parse_text(definition: &Definition, text: &str) -> Result<SettingValue> {
         _ if text.contains('\0') => bad("It must not contain a zero byte."),
         "application_name" => {
             // As PostgreSQL does, so that logs stay plain and rows short.
-            let clean: String =
-                text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).take(63).collect();
+            let clean: String = text
+                .chars()
+                .map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' })
+                .take(63)
+                .collect();
             Ok(SettingValue::Text(clean.into()))
         }
         _ => Ok(SettingValue::Text(text.into())),
@@ -300,8 +307,11 @@ pub(super) fn parse_config_line(line: &str) -> Result<Option<(String, String)>> 
         return Ok(None);
     }
     let bad = || {
-        SqlError::new(SqlState::CONFIG_FILE_ERROR, format!("syntax error in configuration: \"{line}\""))
-            .hint("Write name = value, and text with spaces in single quotes.")
+        SqlError::new(
+            SqlState::CONFIG_FILE_ERROR,
+            format!("syntax error in configuration: \"{line}\""),
+        )
+        .hint("Write name = value, and text with spaces in single quotes.")
     };
     let end = line.find(|c: char| c == '=' || c.is_whitespace()).ok_or_else(bad)?;
     let name = &line[..end];

@@ -1,0 +1,54 @@
+//! Integers as text.
+
+use super::{invalid_syntax, out_of_range};
+use crate::DataType;
+use crate::error::Result;
+
+/// Reads an integer within the bounds of its type: spaces around, an optional sign, digits.
+pub(super) fn parse(ty: DataType, text: &str, min: i64, max: i64) -> Result<i64> {
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    let (negative, digits) = match trimmed.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(invalid_syntax(ty, text));
+    }
+    // Counting downwards reaches the smallest integer, too.
+    let value = digits
+        .iter()
+        .try_fold(0i64, |value, digit| value.checked_mul(10)?.checked_sub(i64::from(digit - b'0')));
+    let value = if negative { value } else { value.and_then(i64::checked_neg) };
+    value.filter(|value| (min..=max).contains(value)).ok_or_else(|| out_of_range(ty, text))
+}
+
+/// Appends an integer's digits.
+#[inline]
+pub fn write_i64(value: i64, out: &mut Vec<u8>) {
+    let mut buffer = [0u8; 20];
+    let mut start = buffer.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        start -= 1;
+        buffer[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        start -= 1;
+        buffer[start] = b'-';
+    }
+    out.extend_from_slice(&buffer[start..]);
+}
+
+/// Appends a number with at least `width` digits.
+pub(super) fn write_padded(value: u32, width: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_i64(i64::from(value), out);
+    let digits = out.len() - start;
+    if digits < width {
+        out.splice(start..start, std::iter::repeat_n(b'0', width - digits));
+    }
+}

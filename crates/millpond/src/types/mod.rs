@@ -1,0 +1,53 @@
+//! Values as clients write and read them: PostgreSQL's text and binary formats.
+//!
+//! [`text`] and [`binary`] take the column's type beside the value, because some types print by their
+//! modifier (`char(n)` is stored without its padding and printed with it).
+
+pub mod binary;
+mod bytea;
+mod calendar;
+mod datetime;
+mod float;
+mod integer;
+mod length;
+pub mod text;
+
+use crate::DataType;
+use crate::error::{SqlError, SqlState};
+
+pub use calendar::{
+    Civil, USECS_PER_DAY, civil_of_date, civil_of_timestamp, date_of_civil, in_date_range,
+    in_timestamp_range,
+};
+pub use integer::write_i64;
+pub use length::{coerce_numeric, coerce_text, pad};
+
+/// The session's settings that formats depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FormatOptions {
+    /// `TimeZone` as seconds east of UTC (zones with daylight saving are not supported).
+    pub utc_offset_seconds: i32,
+    /// `bytea_output = escape`.
+    pub bytea_escape: bool,
+}
+
+#[cold]
+fn invalid_syntax(ty: DataType, text: &str) -> SqlError {
+    let name = ty.base();
+    let name = if matches!(ty, DataType::Char(_)) { "character".into() } else { name.to_string() };
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {name}: \"{text}\""),
+    )
+}
+
+#[cold]
+fn out_of_range(ty: DataType, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("value \"{text}\" is out of range for type {ty}"),
+    )
+}
+
+#[cfg(test)]
+mod tests;
