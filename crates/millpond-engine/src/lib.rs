@@ -3,11 +3,12 @@
 
 pub mod access;
 pub mod catalog;
-pub mod engine;
 pub mod control;
+pub mod engine;
 pub mod error;
 pub mod lmgr;
 pub mod page;
+pub mod proc;
 pub mod session;
 pub mod table;
 pub mod transam;

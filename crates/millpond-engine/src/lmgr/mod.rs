@@ -1,10 +1,22 @@
 //! The lock manager: transactional locks on relations, transactions, rows and application keys.
 
+mod deadlock;
+mod fast;
+mod local;
+mod manager;
 pub mod mode;
+mod table;
 pub mod tag;
+#[cfg(test)]
+mod tests;
 
 use std::time::Instant;
 
+use crate::transam::SessionNo;
+
+pub(crate) use local::LocalLocks;
+pub use local::LockOwner;
+pub use manager::LockManager;
 pub use mode::{LockMode, ModeSet};
 pub use tag::LockTag;
 
@@ -49,4 +61,23 @@ pub enum LockError {
     /// The session was told to stop waiting.
     #[error("canceling statement due to user request")]
     Cancelled,
+}
+
+/// One lock, held or wanted, as pg_locks shows it.
+#[derive(Clone, Debug)]
+pub struct LockInfo {
+    /// The object.
+    pub tag: LockTag,
+    /// The mode.
+    pub mode: LockMode,
+    /// Whose it is.
+    pub session: SessionNo,
+    /// The process id that stands for that session.
+    pub process_id: u32,
+    /// Held, or else waited for.
+    pub granted: bool,
+    /// Noted in a slot of the session's own.
+    pub fast_path: bool,
+    /// Since when it is waited for.
+    pub waiting_since: Option<Instant>,
 }

@@ -2,8 +2,10 @@
 
 pub mod combo;
 pub mod ids;
+mod ring;
 pub mod snapshot;
 pub mod visibility;
+mod word;
 
 pub use combo::ComboCids;
 pub use ids::{CommandId, Csn, SessionNo, Xid};

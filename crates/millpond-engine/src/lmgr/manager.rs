@@ -1,0 +1,521 @@
+//! The lock manager: requests, waits, releases.
+//!
+//! Every session parks on a word of its own (`ProcArray::lock_wait`), which is [`IDLE`], [`WAITING`] or
+//! [`GRANTED`]. It becomes WAITING by its session and GRANTED by whoever serves the queue, both under the
+//! partition's mutex; and `validate` of the park reads it under the parking queue's lock, so no wake-up is
+//! lost. The mutex of a partition is never held while a thread waits for a lock, a page or the log.
+//!
+//! Failure: a wait that ends by timeout, cancel or deadlock leaves the queue as if it had never been there,
+//! and serves those it was ahead of.
+
+use std::time::{Duration, Instant};
+
+use millpond_sync::CachePadded;
+use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::parking;
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use super::fast::{FastPath, Noted};
+use super::local::{Held, LocalLocks, LockOwner, Place};
+use super::mode::LockMode;
+use super::table::{Partition, Request, TagHash, Waiter};
+use super::tag::LockTag;
+use super::{Acquired, LockError, LockInfo, LockWait};
+use crate::proc::{ProcArray, ProcHandle, WaitEvent};
+use crate::transam::{SessionNo, Xid};
+
+/// Mutexes of the shared table.
+const PARTITIONS: usize = 16;
+
+/// The session does not wait for a lock.
+pub(super) const IDLE: u32 = 0;
+/// It is in a queue.
+const WAITING: u32 = 1;
+/// It was in a queue and has been served.
+pub(super) const GRANTED: u32 = 2;
+
+/// How far a request got without waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Begun {
+    AlreadyHeld,
+    Granted(Place),
+    Queued,
+}
+
+/// What a session in a queue waits for; stable for those who hold all partitions.
+pub(super) type Waits = Box<[Mutex<Option<(LockTag, LockMode)>>]>;
+
+/// All locks of a database.
+pub struct LockManager {
+    pub(super) procs: std::sync::Arc<ProcArray>,
+    fast: FastPath,
+    partitions: [CachePadded<Mutex<Partition>>; PARTITIONS],
+    pub(super) waits: Waits,
+    deadlock_timeout_us: AtomicU64,
+}
+
+impl LockManager {
+    /// A manager for the sessions of `procs`, with PostgreSQL's default `deadlock_timeout` of one second.
+    pub fn new(procs: std::sync::Arc<ProcArray>) -> std::sync::Arc<Self> {
+        let sessions = procs.capacity();
+        std::sync::Arc::new(LockManager {
+            procs,
+            fast: FastPath::new(sessions),
+            partitions: std::array::from_fn(|_| CachePadded::new(Mutex::default())),
+            waits: (0..sessions).map(|_| Mutex::new(None)).collect(),
+            deadlock_timeout_us: AtomicU64::new(1_000_000),
+        })
+    }
+
+    /// Sets `deadlock_timeout`: how long a session waits before it looks for a deadlock.
+    pub fn set_deadlock_timeout(&self, timeout: Duration) {
+        let us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
+        self.deadlock_timeout_us.store(us, Ordering::Relaxed);
+    }
+
+    fn deadlock_timeout(&self) -> Duration {
+        Duration::from_micros(self.deadlock_timeout_us.load(Ordering::Relaxed))
+    }
+
+    fn partition_no(tag: &LockTag) -> usize {
+        use std::hash::BuildHasher;
+        (TagHash::default().hash_one(tag) >> 40) as usize % PARTITIONS
+    }
+
+    fn partition(&self, tag: &LockTag) -> MutexGuard<'_, Partition> {
+        self.partitions[Self::partition_no(tag)].lock()
+    }
+
+    /// Locks all partitions, in their one order.
+    pub(super) fn all_partitions(&self) -> AllPartitions<'_> {
+        AllPartitions(self.partitions.iter().map(|p| p.lock()).collect())
+    }
+
+    /// Acquires a lock that the end of the transaction releases.
+    pub fn acquire(
+        &self,
+        proc: &ProcHandle,
+        tag: LockTag,
+        mode: LockMode,
+        how: LockWait,
+    ) -> Result<Acquired, LockError> {
+        self.acquire_for(proc, LockOwner::Transaction, tag, mode, how)
+    }
+
+    /// Acquires a lock for the transaction or for the session.
+    pub fn acquire_for(
+        &self,
+        proc: &ProcHandle,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+        how: LockWait,
+    ) -> Result<Acquired, LockError> {
+        let place = match self.begin(proc, owner, tag, mode, how != LockWait::Never)? {
+            Begun::AlreadyHeld => return Ok(Acquired::AlreadyHeld),
+            Begun::Granted(place) => place,
+            Begun::Queued => {
+                if let Err(error) = self.wait(proc, tag, how) {
+                    self.abandon(&tag, mode);
+                    return Err(error);
+                }
+                Place::Table
+            }
+        };
+        self.note_held(proc, owner, tag, mode, place);
+        Ok(Acquired::New)
+    }
+
+    /// The part of a request that does not wait.
+    pub(super) fn begin(
+        &self,
+        proc: &ProcHandle,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+        may_wait: bool,
+    ) -> Result<Begun, LockError> {
+        let mut local = proc.local_locks().borrow_mut();
+        if let Some(held) = local.held.get_mut(&(tag, mode)) {
+            *held.count(owner) += 1;
+            return Ok(Begun::AlreadyHeld);
+        }
+        if let Some(place) = self.note_weak(proc, &mut local, &tag, mode) {
+            return Ok(Begun::Granted(place));
+        }
+        if let Some(relation) = strong_relation(&tag, mode) {
+            self.fast.raise(relation);
+        }
+        let begun = self.request(proc, tag, mode, may_wait);
+        if begun.is_err() {
+            self.abandon(&tag, mode);
+        }
+        begun
+    }
+
+    /// Enters a granted lock into the session's own record.
+    pub(super) fn note_held(
+        &self,
+        proc: &ProcHandle,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+        place: Place,
+    ) {
+        let mut held = Held { place, by_transaction: 0, by_session: 0 };
+        *held.count(owner) = 1;
+        proc.local_locks().borrow_mut().held.insert((tag, mode), held);
+    }
+
+    /// Undoes what announced a request that was not granted.
+    pub(super) fn abandon(&self, tag: &LockTag, mode: LockMode) {
+        if let Some(relation) = strong_relation(tag, mode) {
+            self.fast.lower(relation);
+        }
+    }
+
+    /// The fast path: weak modes on relations, in slots of the session's own.
+    #[inline]
+    fn note_weak(
+        &self,
+        proc: &ProcHandle,
+        local: &mut LocalLocks,
+        tag: &LockTag,
+        mode: LockMode,
+    ) -> Option<Place> {
+        let LockTag::Relation(relation) = *tag else { return None };
+        if !mode.is_weak() {
+            return None;
+        }
+        match self.fast.note(proc.no(), local.slots_used, relation, mode) {
+            Noted::Slot(slot) => {
+                local.slots_used |= 1 << slot;
+                Some(Place::Slot(slot))
+            }
+            Noted::Transferred => Some(Place::Table),
+            Noted::No => None,
+        }
+    }
+
+    fn request(
+        &self,
+        proc: &ProcHandle,
+        tag: LockTag,
+        mode: LockMode,
+        may_wait: bool,
+    ) -> Result<Begun, LockError> {
+        let mut partition = self.partition(&tag);
+        let entry = partition.entry(tag);
+        if let Some(relation) = strong_relation(&tag, mode) {
+            self.fast.collect(relation, |session, mode| entry.grant(session, mode));
+        }
+        let refused = match entry.request(proc.no(), mode) {
+            Request::Granted => return Ok(Begun::Granted(Place::Table)),
+            Request::Wait(position) if may_wait => {
+                let waiter = Waiter { session: proc.no(), mode, since: Instant::now() };
+                entry.enqueue(position, waiter);
+                *self.waits[proc.no().index()].lock() = Some((tag, mode));
+                self.procs.lock_wait(proc.no()).store(WAITING, Ordering::Relaxed);
+                return Ok(Begun::Queued);
+            }
+            Request::Deadlock(other) if may_wait => {
+                LockError::Deadlock { detail: self.mutual_detail(proc.no(), tag, mode, other) }
+            }
+            Request::Wait(_) | Request::Deadlock(_) => LockError::WouldBlock { tag },
+        };
+        partition.tidy(&tag);
+        Err(refused)
+    }
+
+    /// Parks until served, or until it is time to give up.
+    fn wait(&self, proc: &ProcHandle, tag: LockTag, how: LockWait) -> Result<(), LockError> {
+        let _shown = proc.waiting(wait_event(&tag));
+        let word = self.procs.lock_wait(proc.no());
+        let key = std::ptr::from_ref(word).addr();
+        let until = if let LockWait::Until(until) = how { Some(until) } else { None };
+        let mut check_at = Instant::now().checked_add(self.deadlock_timeout());
+        loop {
+            let deadline = match (until, check_at) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            let must_wait = || word.load(Ordering::Acquire) == WAITING && !proc.is_interrupted();
+            parking::park(key, must_wait, deadline);
+            if word.load(Ordering::Acquire) == GRANTED {
+                word.store(IDLE, Ordering::Relaxed);
+                return Ok(());
+            }
+            let now = Instant::now();
+            if proc.is_interrupted() {
+                return self.give_up(proc, tag, LockError::Cancelled);
+            }
+            if until.is_some_and(|until| now >= until) {
+                return self.give_up(proc, tag, LockError::Timeout);
+            }
+            if check_at.is_some_and(|at| now >= at) {
+                check_at = None;
+                if let Some(detail) = self.find_deadlock(proc.no()) {
+                    return Err(LockError::Deadlock { detail });
+                }
+            }
+        }
+    }
+
+    /// Leaves the queue, unless the lock has been granted in the last moment.
+    fn give_up(&self, proc: &ProcHandle, tag: LockTag, why: LockError) -> Result<(), LockError> {
+        let mut partition = self.partition(&tag);
+        let word = self.procs.lock_wait(proc.no());
+        if word.load(Ordering::Relaxed) == GRANTED {
+            word.store(IDLE, Ordering::Relaxed);
+            return Ok(());
+        }
+        let served = self.leave_queue(&mut partition, proc.no(), &tag);
+        drop(partition);
+        self.wake(&served);
+        Err(why)
+    }
+
+    /// Takes a waiter out of its queue, as if it had never been there.
+    pub(super) fn leave_queue(
+        &self,
+        partition: &mut Partition,
+        session: SessionNo,
+        tag: &LockTag,
+    ) -> SmallVec<[SessionNo; 4]> {
+        self.procs.lock_wait(session).store(IDLE, Ordering::Relaxed);
+        *self.waits[session.index()].lock() = None;
+        if let Some(entry) = partition.get_mut(tag) {
+            entry.dequeue(session);
+        }
+        self.serve(partition, tag)
+    }
+
+    /// Grants what can be granted now; those served are to be [woken](Self::wake) without the mutex.
+    pub(super) fn serve(
+        &self,
+        partition: &mut Partition,
+        tag: &LockTag,
+    ) -> SmallVec<[SessionNo; 4]> {
+        let mut served: SmallVec<[SessionNo; 4]> = SmallVec::new();
+        if let Some(entry) = partition.get_mut(tag) {
+            entry.serve(|session| served.push(session));
+        }
+        for session in &served {
+            *self.waits[session.index()].lock() = None;
+            self.procs.lock_wait(*session).store(GRANTED, Ordering::Release);
+        }
+        partition.tidy(tag);
+        served
+    }
+
+    pub(super) fn wake(&self, served: &[SessionNo]) {
+        for session in served {
+            let word = self.procs.lock_wait(*session);
+            parking::unpark_all(std::ptr::from_ref(word).addr());
+        }
+    }
+
+    /// Gives one request back; `false` if the owner has not made it.
+    pub fn release(
+        &self,
+        proc: &ProcHandle,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+    ) -> bool {
+        let mut local = proc.local_locks().borrow_mut();
+        let Some(held) = local.held.get_mut(&(tag, mode)) else { return false };
+        let count = held.count(owner);
+        if *count == 0 {
+            return false;
+        }
+        *count -= 1;
+        if held.is_free() {
+            let place = held.place;
+            local.held.remove(&(tag, mode));
+            self.give_back(proc, &mut local, tag, mode, place);
+        }
+        true
+    }
+
+    /// Gives back what the transaction holds.
+    pub fn release_transaction(&self, proc: &ProcHandle) {
+        self.release_where(proc, |held| held.by_transaction = 0);
+    }
+
+    /// Gives back the session's advisory locks (`pg_advisory_unlock_all`), except what the transaction holds.
+    pub fn release_session_locks(&self, proc: &ProcHandle) {
+        self.release_where(proc, |held| held.by_session = 0);
+    }
+
+    /// Gives back everything; for the end of the session.
+    pub fn release_all(&self, proc: &ProcHandle) {
+        self.release_where(proc, |held| (held.by_transaction, held.by_session) = (0, 0));
+    }
+
+    fn release_where(&self, proc: &ProcHandle, change: impl Fn(&mut Held)) {
+        let mut local = proc.local_locks().borrow_mut();
+        if local.held.is_empty() {
+            return;
+        }
+        let mut freed: SmallVec<[(LockTag, LockMode, Place); 8]> = SmallVec::new();
+        local.held.retain(|(tag, mode), held| {
+            change(held);
+            if held.is_free() {
+                freed.push((*tag, *mode, held.place));
+            }
+            !held.is_free()
+        });
+        for (tag, mode, place) in freed {
+            self.give_back(proc, &mut local, tag, mode, place);
+        }
+    }
+
+    fn give_back(
+        &self,
+        proc: &ProcHandle,
+        local: &mut LocalLocks,
+        tag: LockTag,
+        mode: LockMode,
+        place: Place,
+    ) {
+        if let (Place::Slot(slot), LockTag::Relation(relation)) = (place, tag) {
+            local.slots_used &= !(1 << slot);
+            if self.fast.leave(proc.no(), slot, relation, mode) {
+                return;
+            }
+        }
+        self.ungrant(proc.no(), tag, mode);
+        if let Some(relation) = strong_relation(&tag, mode) {
+            self.fast.lower(relation);
+        }
+    }
+
+    fn ungrant(&self, session: SessionNo, tag: LockTag, mode: LockMode) {
+        let mut partition = self.partition(&tag);
+        let held = partition.get_mut(&tag).is_some_and(|entry| entry.ungrant(session, mode));
+        debug_assert!(held, "{session} releases {mode} on {tag}, which it does not hold");
+        let served = self.serve(&mut partition, &tag);
+        drop(partition);
+        self.wake(&served);
+    }
+
+    /// Whether the session holds exactly this mode on the object.
+    pub fn holds(&self, proc: &ProcHandle, tag: LockTag, mode: LockMode) -> bool {
+        proc.local_locks().borrow().held.contains_key(&(tag, mode))
+    }
+
+    /// Waits for the end of a transaction.
+    ///
+    /// `is_running` tells, whenever it is asked, whether the transaction is still to end. The lock on
+    /// its id comes into being here, on behalf of the session that runs it, and only here (lmgr rule 6).
+    pub fn wait_for_transaction(
+        &self,
+        proc: &ProcHandle,
+        xid: Xid,
+        how: LockWait,
+        is_running: impl Fn() -> bool,
+    ) -> Result<(), LockError> {
+        let tag = LockTag::Transaction(xid);
+        let mut partition = self.partition(&tag);
+        if !is_running() {
+            return Ok(());
+        }
+        if how == LockWait::Never {
+            return Err(LockError::WouldBlock { tag });
+        }
+        let Some(runner) = self.procs.session_of(xid) else { return Ok(()) };
+        let entry = partition.entry(tag);
+        if entry.held_by(runner).is_empty() {
+            entry.grant(runner, LockMode::Exclusive);
+            self.procs.set_xid_awaited(runner);
+            if !is_running() {
+                // The runner may have looked at its mark before it was set.
+                entry.ungrant(runner, LockMode::Exclusive);
+                let served = self.serve(&mut partition, &tag);
+                drop(partition);
+                self.wake(&served);
+                return Ok(());
+            }
+        }
+        drop(partition);
+        self.acquire_for(proc, LockOwner::Transaction, tag, LockMode::Share, how)?;
+        self.release(proc, LockOwner::Transaction, tag, LockMode::Share);
+        Ok(())
+    }
+
+    /// Ends the life of a transaction in the table, for those who wait for it. Its status is set.
+    pub(crate) fn transaction_ended(&self, runner: SessionNo, xid: Xid) {
+        let tag = LockTag::Transaction(xid);
+        let mut partition = self.partition(&tag);
+        if let Some(entry) = partition.get_mut(&tag) {
+            entry.ungrant(runner, LockMode::Exclusive);
+        }
+        let served = self.serve(&mut partition, &tag);
+        drop(partition);
+        self.wake(&served);
+    }
+
+    /// All locks, held and wanted, for pg_locks. The picture of each partition is exact; between
+    /// partitions time passes.
+    pub fn list(&self) -> Vec<LockInfo> {
+        let mut infos = Vec::new();
+        let process = |session| self.procs.process_id(session);
+        self.fast.list(|session, relation, mode| {
+            infos.push(LockInfo {
+                tag: LockTag::Relation(relation),
+                mode,
+                session,
+                process_id: process(session),
+                granted: true,
+                fast_path: true,
+                waiting_since: None,
+            });
+        });
+        for partition in &self.partitions {
+            for (tag, entry) in partition.lock().iter() {
+                let info = |session, mode, since: Option<Instant>| LockInfo {
+                    tag: *tag,
+                    mode,
+                    session,
+                    process_id: process(session),
+                    granted: since.is_none(),
+                    fast_path: false,
+                    waiting_since: since,
+                };
+                for (session, modes) in entry.holders() {
+                    infos.extend(modes.iter().map(|mode| info(session, mode, None)));
+                }
+                infos.extend(entry.queue().map(|w| info(w.session, w.mode, Some(w.since))));
+            }
+        }
+        infos
+    }
+}
+
+/// The guards of all partitions.
+pub(super) struct AllPartitions<'a>(SmallVec<[MutexGuard<'a, Partition>; PARTITIONS]>);
+
+impl AllPartitions<'_> {
+    pub(super) fn of(&mut self, tag: &LockTag) -> &mut Partition {
+        &mut self.0[LockManager::partition_no(tag)]
+    }
+}
+
+/// The relation whose weak holders must be called in before a lock of this mode can be judged.
+fn strong_relation(tag: &LockTag, mode: LockMode) -> Option<u32> {
+    match *tag {
+        LockTag::Relation(relation) if mode.is_strong() => Some(relation),
+        _ => None,
+    }
+}
+
+fn wait_event(tag: &LockTag) -> WaitEvent {
+    match tag {
+        LockTag::Relation(_) => WaitEvent::Relation,
+        LockTag::Transaction(_) | LockTag::VirtualTransaction(..) => WaitEvent::Transaction,
+        LockTag::Tuple { .. } => WaitEvent::Tuple,
+        LockTag::Object { .. } | LockTag::Advisory { .. } => WaitEvent::Lock,
+    }
+}

@@ -1,0 +1,262 @@
+//! One partition of the shared lock table: who holds what, who waits, in which order.
+//!
+//! Pure bookkeeping under the partition's mutex; nothing here waits or wakes. The rules are PostgreSQL's:
+//!
+//! * A request is granted if it conflicts with no other holder and with nobody who waits (lmgr rule 4).
+//! * Otherwise it queues at the end, unless the session already holds a mode for which somebody in the queue
+//!   waits: then it goes in front of the first such waiter, because that one cannot be served before it in any
+//!   case. If that waiter in turn holds something the request conflicts with, both would wait forever.
+//! * On a release the queue is served from the front; a waiter may overtake those it does not conflict with.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::mode::{LockMode, ModeSet};
+use super::tag::LockTag;
+use crate::transam::SessionNo;
+
+/// A quick mix for keys that are small integers chosen by the database itself.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct TagHasher(u64);
+
+impl Hasher for TagHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 29
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_u16(&mut self, n: u16) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
+}
+
+pub(crate) type TagHash = BuildHasherDefault<TagHasher>;
+
+/// A session that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Waiter {
+    pub(crate) session: SessionNo,
+    pub(crate) mode: LockMode,
+    pub(crate) since: Instant,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Request {
+    Granted,
+    /// It would queue at this position.
+    Wait(usize),
+    /// It and the waiter it would overtake would wait for each other.
+    Deadlock(SessionNo),
+}
+
+/// One object that is locked or waited for.
+#[derive(Default, Debug)]
+pub(crate) struct Entry {
+    granted: SmallVec<[(SessionNo, ModeSet); 2]>,
+    queue: VecDeque<Waiter>,
+}
+
+impl Entry {
+    /// The modes that a session holds.
+    pub(crate) fn held_by(&self, session: SessionNo) -> ModeSet {
+        let holder = self.granted.iter().find(|(s, _)| *s == session);
+        holder.map_or(ModeSet::EMPTY, |(_, modes)| *modes)
+    }
+
+    pub(crate) fn holders(&self) -> impl Iterator<Item = (SessionNo, ModeSet)> + '_ {
+        self.granted.iter().copied()
+    }
+
+    pub(crate) fn queue(&self) -> impl Iterator<Item = &Waiter> + '_ {
+        self.queue.iter()
+    }
+
+    pub(crate) fn is_unused(&self) -> bool {
+        self.granted.is_empty() && self.queue.is_empty()
+    }
+
+    /// Notes a lock as held.
+    pub(crate) fn grant(&mut self, session: SessionNo, mode: LockMode) {
+        match self.granted.iter_mut().find(|(s, _)| *s == session) {
+            Some((_, modes)) => *modes = modes.with(mode),
+            None => self.granted.push((session, ModeSet::EMPTY.with(mode))),
+        }
+    }
+
+    /// Takes a held lock away; `false` if it was not held.
+    pub(crate) fn ungrant(&mut self, session: SessionNo, mode: LockMode) -> bool {
+        let Some(index) = self.granted.iter().position(|(s, _)| *s == session) else {
+            return false;
+        };
+        let modes = &mut self.granted[index].1;
+        let held = modes.contains(mode);
+        *modes = modes.without(mode);
+        if modes.is_empty() {
+            self.granted.swap_remove(index);
+        }
+        held
+    }
+
+    /// Whether another session holds what `mode` conflicts with.
+    pub(crate) fn conflicts_with_holders(&self, session: SessionNo, mode: LockMode) -> bool {
+        let conflicts = mode.conflicts();
+        self.granted.iter().any(|(s, modes)| *s != session && modes.intersects(conflicts))
+    }
+
+    /// Decides on a request, and grants it if that is the decision.
+    pub(crate) fn request(&mut self, session: SessionNo, mode: LockMode) -> Request {
+        let conflicts = mode.conflicts();
+        let waited: ModeSet =
+            self.queue.iter().fold(ModeSet::EMPTY, |set, waiter| set.with(waiter.mode));
+        let free = !self.conflicts_with_holders(session, mode);
+        if free && !conflicts.intersects(waited) {
+            self.grant(session, mode);
+            return Request::Granted;
+        }
+        let own = self.held_by(session);
+        let mut ahead = ModeSet::EMPTY;
+        for (position, waiter) in self.queue.iter().enumerate() {
+            if waiter.mode.conflicts().intersects(own) {
+                if self.held_by(waiter.session).intersects(conflicts) {
+                    return Request::Deadlock(waiter.session);
+                }
+                if free && !conflicts.intersects(ahead) {
+                    self.grant(session, mode);
+                    return Request::Granted;
+                }
+                return Request::Wait(position);
+            }
+            ahead = ahead.with(waiter.mode);
+        }
+        Request::Wait(self.queue.len())
+    }
+
+    /// Puts a waiter into the queue.
+    pub(crate) fn enqueue(&mut self, position: usize, waiter: Waiter) {
+        self.queue.insert(position.min(self.queue.len()), waiter);
+    }
+
+    /// Takes a waiter out of the queue; `false` if it is not there.
+    pub(crate) fn dequeue(&mut self, session: SessionNo) -> bool {
+        match self.queue.iter().position(|w| w.session == session) {
+            Some(index) => self.queue.remove(index).is_some(),
+            None => false,
+        }
+    }
+
+    /// Grants to all waiters that can be served now and hands them over.
+    pub(crate) fn serve(&mut self, mut granted: impl FnMut(SessionNo)) {
+        let mut ahead = ModeSet::EMPTY;
+        let mut index = 0;
+        while let Some(waiter) = self.queue.get(index).copied() {
+            let conflicts = waiter.mode.conflicts();
+            if conflicts.intersects(ahead)
+                || self.conflicts_with_holders(waiter.session, waiter.mode)
+            {
+                ahead = ahead.with(waiter.mode);
+                index += 1;
+            } else {
+                self.queue.remove(index);
+                self.grant(waiter.session, waiter.mode);
+                granted(waiter.session);
+            }
+        }
+    }
+
+    /// Moves the waiter of `session` to just before the waiter `other`, if it is behind it.
+    pub(crate) fn move_before(&mut self, session: SessionNo, other: SessionNo) -> bool {
+        let position = |s: SessionNo| self.queue.iter().position(|w| w.session == s);
+        match (position(session), position(other)) {
+            (Some(from), Some(to)) if to < from => {
+                if let Some(waiter) = self.queue.remove(from) {
+                    self.queue.insert(to, waiter);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The order of the queue, to restore it with [`set_order`](Self::set_order).
+    pub(crate) fn order(&self) -> VecDeque<Waiter> {
+        self.queue.clone()
+    }
+
+    /// Puts the same waiters into another order.
+    pub(crate) fn set_order(&mut self, order: VecDeque<Waiter>) {
+        self.queue = order;
+    }
+
+    /// Those for whom the waiter `session` waits: holders first (`true`), then those ahead in the queue.
+    pub(crate) fn blockers(&self, session: SessionNo) -> SmallVec<[(SessionNo, bool); 4]> {
+        let mut blockers = SmallVec::new();
+        let Some(position) = self.queue.iter().position(|w| w.session == session) else {
+            return blockers;
+        };
+        let conflicts = self.queue[position].mode.conflicts();
+        for (holder, modes) in &self.granted {
+            if *holder != session && modes.intersects(conflicts) {
+                blockers.push((*holder, true));
+            }
+        }
+        for waiter in self.queue.iter().take(position) {
+            if conflicts.contains(waiter.mode) {
+                blockers.push((waiter.session, false));
+            }
+        }
+        blockers
+    }
+}
+
+/// The locks whose tags hash to one mutex.
+#[derive(Default)]
+pub(crate) struct Partition {
+    entries: HashMap<LockTag, Entry, TagHash>,
+}
+
+impl Partition {
+    pub(crate) fn entry(&mut self, tag: LockTag) -> &mut Entry {
+        self.entries.entry(tag).or_default()
+    }
+
+    pub(crate) fn get(&self, tag: &LockTag) -> Option<&Entry> {
+        self.entries.get(tag)
+    }
+
+    pub(crate) fn get_mut(&mut self, tag: &LockTag) -> Option<&mut Entry> {
+        self.entries.get_mut(tag)
+    }
+
+    /// Forgets an object that nobody holds or waits for.
+    pub(crate) fn tidy(&mut self, tag: &LockTag) {
+        if self.entries.get(tag).is_some_and(Entry::is_unused) {
+            self.entries.remove(tag);
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&LockTag, &Entry)> {
+        self.entries.iter()
+    }
+}

@@ -1,0 +1,436 @@
+//! Schedules of one thread against a model, deadlocks, and races of many threads.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::local::Place;
+use super::manager::{Begun, GRANTED, IDLE};
+use super::*;
+use crate::proc::{Interrupt, ProcArray, ProcHandle};
+use crate::transam::Xid;
+
+fn setup(sessions: u16) -> (Arc<LockManager>, Vec<ProcHandle>) {
+    let procs = ProcArray::new(sessions);
+    let manager = LockManager::new(procs.clone());
+    let handles = (0..sessions).map(|_| procs.register("test").unwrap()).collect();
+    (manager, handles)
+}
+
+const TABLE: LockTag = LockTag::Relation(16384);
+const KEY: LockTag = LockTag::Advisory { high: 0, low: 7, two_keys: false };
+
+#[test]
+fn requests_that_may_not_wait_say_who_cares() {
+    let (manager, procs) = setup(2);
+    for held in LockMode::ALL {
+        for wanted in LockMode::ALL {
+            for tag in [TABLE, KEY] {
+                manager.acquire(&procs[0], tag, held, LockWait::Never).unwrap();
+                let got = manager.acquire(&procs[1], tag, wanted, LockWait::Never);
+                assert_eq!(got.is_err(), held.conflicts_with(wanted), "{held}, {wanted}");
+                manager.release_all(&procs[0]);
+                manager.release_all(&procs[1]);
+                assert!(manager.list().is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn locks_are_counted_and_have_owners() {
+    let (manager, procs) = setup(2);
+    let (me, other) = (&procs[0], &procs[1]);
+    let exclusive = LockMode::Exclusive;
+    let acquire = |owner| manager.acquire_for(me, owner, KEY, exclusive, LockWait::Never).unwrap();
+    assert_eq!(acquire(LockOwner::Session), Acquired::New);
+    assert_eq!(acquire(LockOwner::Transaction), Acquired::AlreadyHeld);
+    assert_eq!(acquire(LockOwner::Session), Acquired::AlreadyHeld);
+    manager.release_transaction(me);
+    assert!(!manager.release(me, LockOwner::Transaction, KEY, exclusive));
+    assert!(manager.release(me, LockOwner::Session, KEY, exclusive));
+    assert!(manager.holds(me, KEY, exclusive));
+    assert!(manager.acquire(other, KEY, exclusive, LockWait::Never).is_err());
+    assert!(manager.release(me, LockOwner::Session, KEY, exclusive));
+    assert!(manager.acquire(other, KEY, exclusive, LockWait::Never).is_ok());
+}
+
+#[test]
+fn more_weak_locks_than_slots_spill_into_the_table() {
+    let (manager, procs) = setup(2);
+    for relation in 0..40 {
+        let tag = LockTag::Relation(relation);
+        manager.acquire(&procs[0], tag, LockMode::AccessShare, LockWait::Never).unwrap();
+    }
+    let fast = manager.list().iter().filter(|lock| lock.fast_path).count();
+    assert_eq!((fast, manager.list().len()), (super::fast::SLOTS, 40));
+    for relation in 0..40 {
+        let tag = LockTag::Relation(relation);
+        let strong = manager.acquire(&procs[1], tag, LockMode::AccessExclusive, LockWait::Never);
+        assert!(matches!(strong, Err(LockError::WouldBlock { .. })));
+    }
+    manager.release_transaction(&procs[0]);
+    assert!(manager.list().is_empty());
+    // Slots are free again, and no counter was left raised.
+    manager.acquire(&procs[0], LockTag::Relation(3), LockMode::RowShare, LockWait::Never).unwrap();
+    assert!(manager.list()[0].fast_path);
+}
+
+/// The state of a lock table as anybody could write it down: from the listing, without the code under test.
+struct Picture {
+    held: BTreeSet<(u16, LockTag, LockMode)>,
+    /// In queue order per object.
+    waits: Vec<(u16, LockTag, LockMode)>,
+}
+
+impl Picture {
+    fn take(manager: &LockManager) -> Self {
+        let (held, waits): (Vec<_>, Vec<_>) = manager.list().into_iter().partition(|l| l.granted);
+        let row = |lock: LockInfo| (lock.session.0, lock.tag, lock.mode);
+        Picture {
+            held: held.into_iter().map(row).collect(),
+            waits: waits.into_iter().map(row).collect(),
+        }
+    }
+
+    /// Edges of the waits-for graph; `soft` adds those to waiters further ahead.
+    fn edges(&self, soft: bool) -> Vec<(u16, u16)> {
+        let mut edges = Vec::new();
+        for (index, (waiter, tag, mode)) in self.waits.iter().enumerate() {
+            let in_the_way = |s: u16, t: &LockTag, m: LockMode| {
+                t == tag && s != *waiter && m.conflicts_with(*mode)
+            };
+            let holders = self.held.iter().filter(|(s, t, m)| in_the_way(*s, t, *m));
+            edges.extend(holders.map(|(s, ..)| (*waiter, *s)));
+            if soft {
+                let ahead = self.waits[..index].iter().filter(|(s, t, m)| in_the_way(*s, t, *m));
+                edges.extend(ahead.map(|(s, ..)| (*waiter, *s)));
+            }
+        }
+        edges
+    }
+
+    fn reaches_itself(&self, session: u16, soft: bool) -> bool {
+        let edges = self.edges(soft);
+        let mut reached = BTreeSet::from([session]);
+        loop {
+            let next: BTreeSet<u16> =
+                edges.iter().filter(|(a, _)| reached.contains(a)).map(|(_, b)| *b).collect();
+            if next.contains(&session) {
+                return true;
+            }
+            let before = reached.len();
+            reached.extend(next);
+            if reached.len() == before {
+                return false;
+            }
+        }
+    }
+
+    fn check(&self) {
+        for (s, t, m) in &self.held {
+            for (s2, t2, m2) in &self.held {
+                assert!(
+                    s == s2 || t != t2 || !m.conflicts_with(*m2),
+                    "{s} and {s2} hold {m} and {m2} on {t}"
+                );
+            }
+        }
+        for (waiter, tag, mode) in &self.waits {
+            let blocked = self.edges(true).iter().any(|(a, _)| a == waiter);
+            assert!(blocked, "{waiter} waits for {mode} on {tag} and nobody is in the way");
+        }
+    }
+}
+
+/// One schedule: random requests and releases, one thread playing all sessions.
+fn run_schedule(seed: u64) -> (u32, u32) {
+    const SESSIONS: u16 = 5;
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (manager, procs) = setup(SESSIONS);
+    let mut expected: BTreeSet<(u16, LockTag, LockMode)> = BTreeSet::new();
+    let mut waiting: Vec<Option<(LockTag, LockMode)>> = vec![None; SESSIONS as usize];
+    let (mut deadlocks, mut waits) = (0, 0);
+    for _ in 0..40 {
+        let session = rng.random_range(0..SESSIONS);
+        let proc = &procs[session as usize];
+        if waiting[session as usize].is_some() {
+            continue;
+        }
+        let tags = [TABLE, LockTag::Relation(16385), KEY];
+        let tag = tags[rng.random_range(0..tags.len())];
+        let mode = LockMode::ALL[rng.random_range(0..8)];
+        if rng.random_range(0..4) == 0 {
+            manager.release_transaction(proc);
+            expected.retain(|(s, ..)| *s != session);
+        } else {
+            let owner = LockOwner::Transaction;
+            match manager.begin(proc, owner, tag, mode, true) {
+                Ok(Begun::AlreadyHeld) => assert!(expected.contains(&(session, tag, mode))),
+                Ok(Begun::Granted(place)) => {
+                    manager.note_held(proc, owner, tag, mode, place);
+                    expected.insert((session, tag, mode));
+                }
+                Ok(Begun::Queued) => {
+                    waits += 1;
+                    waiting[session as usize] = Some((tag, mode));
+                    let before = Picture::take(&manager);
+                    let hard = before.reaches_itself(session, false);
+                    let any = before.reaches_itself(session, true);
+                    match manager.find_deadlock(proc.no()) {
+                        Some(detail) => {
+                            assert!(any, "seed {seed}: false deadlock: {detail}");
+                            manager.abandon(&tag, mode);
+                            waiting[session as usize] = None;
+                            deadlocks += 1;
+                        }
+                        None => assert!(!hard, "seed {seed}: deadlock of {session} not found"),
+                    }
+                }
+                Err(LockError::Deadlock { .. }) => deadlocks += 1,
+                Err(error) => panic!("seed {seed}: {error}"),
+            }
+        }
+        for other in 0..SESSIONS {
+            let word = manager.procs.lock_wait(procs[other as usize].no());
+            if word.load(Ordering::Relaxed) == GRANTED {
+                word.store(IDLE, Ordering::Relaxed);
+                let (tag, mode) = waiting[other as usize].take().expect("it waited");
+                let owner = LockOwner::Transaction;
+                manager.note_held(&procs[other as usize], owner, tag, mode, Place::Table);
+                expected.insert((other, tag, mode));
+            }
+        }
+        let picture = Picture::take(&manager);
+        picture.check();
+        assert_eq!(picture.held, expected, "seed {seed}");
+        for other in 0..SESSIONS {
+            assert!(!picture.reaches_itself(other, true), "seed {seed}: a deadlock remains");
+        }
+    }
+    (deadlocks, waits)
+}
+
+#[test]
+fn random_schedules_agree_with_the_model() {
+    let mut totals = (0, 0);
+    for seed in 0..2_000 {
+        let (deadlocks, waits) = run_schedule(seed);
+        totals = (totals.0 + deadlocks, totals.1 + waits);
+    }
+    assert!(totals.0 > 100 && totals.1 > 1_000, "the schedules were too tame: {totals:?}");
+}
+
+/// Waits until a session is in a queue.
+fn until_waiting(manager: &LockManager, proc_no: crate::transam::SessionNo) {
+    while !manager.list().iter().any(|l| !l.granted && l.session == proc_no) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_deadlock_of_three_names_every_party() {
+    let (manager, procs) = setup(3);
+    manager.set_deadlock_timeout(Duration::from_millis(20));
+    let keys: Vec<LockTag> =
+        (0..3).map(|low| LockTag::Advisory { high: 0, low, two_keys: true }).collect();
+    for (proc, key) in procs.iter().zip(&keys) {
+        manager.acquire(proc, *key, LockMode::Exclusive, LockWait::Never).unwrap();
+    }
+    let victims = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for (index, proc) in procs.into_iter().enumerate() {
+            let (manager, keys, victims) = (&manager, &keys, &victims);
+            scope.spawn(move || {
+                let key = keys[(index + 1) % 3];
+                match manager.acquire(&proc, key, LockMode::Exclusive, LockWait::Forever) {
+                    Ok(_) => {}
+                    Err(LockError::Deadlock { detail }) => {
+                        victims.fetch_add(1, Ordering::Relaxed);
+                        assert_eq!(detail.lines().count(), 3, "{detail}");
+                        for process in 1..=3 {
+                            assert!(detail.contains(&format!("Process {process} waits for")));
+                            assert!(detail.contains(&format!("blocked by process {process}.")));
+                        }
+                        assert!(detail.contains("ExclusiveLock on advisory lock [0,"));
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+                manager.release_all(&proc);
+            });
+        }
+    });
+    assert_eq!(victims.load(Ordering::Relaxed), 1);
+    assert!(manager.list().is_empty());
+}
+
+#[test]
+fn a_cycle_through_the_queue_is_dissolved_by_overtaking() {
+    // A holds Share on K1; B waits for Exclusive on K1; C, who holds K2, wants Share on K1 and queues
+    // behind B; A wants K2. C may overtake B, so nobody need fail.
+    let (manager, procs) = setup(3);
+    manager.set_deadlock_timeout(Duration::from_millis(20));
+    let key = |low| LockTag::Advisory { high: 0, low, two_keys: true };
+    let [a, b, c]: [ProcHandle; 3] = procs.try_into().unwrap_or_else(|_| unreachable!());
+    manager.acquire(&a, key(1), LockMode::Share, LockWait::Never).unwrap();
+    manager.acquire(&c, key(2), LockMode::Exclusive, LockWait::Never).unwrap();
+    std::thread::scope(|scope| {
+        let m = &manager;
+        let b_no = b.no();
+        scope.spawn(move || {
+            m.acquire(&b, key(1), LockMode::Exclusive, LockWait::Forever).unwrap();
+            m.release_all(&b);
+        });
+        until_waiting(m, b_no);
+        let a_no = a.no();
+        scope.spawn(move || {
+            m.acquire(&a, key(2), LockMode::Share, LockWait::Forever).unwrap();
+            m.release_all(&a);
+        });
+        until_waiting(m, a_no);
+        scope.spawn(move || {
+            m.acquire(&c, key(1), LockMode::Share, LockWait::Forever).unwrap();
+            m.release_all(&c);
+        });
+    });
+    assert!(manager.list().is_empty());
+}
+
+#[test]
+fn waits_end_by_timeout_and_by_cancel() {
+    let (manager, procs) = setup(3);
+    manager.acquire(&procs[0], TABLE, LockMode::AccessExclusive, LockWait::Never).unwrap();
+    let soon = LockWait::Until(Instant::now() + Duration::from_millis(10));
+    let late = manager.acquire(&procs[1], TABLE, LockMode::AccessShare, soon);
+    assert_eq!(late, Err(LockError::Timeout));
+    let handle = procs[1].interrupt_handle();
+    std::thread::scope(|scope| {
+        let (manager, no) = (&manager, procs[1].no());
+        let waiter = scope.spawn(move || {
+            until_waiting(manager, no);
+            handle.interrupt(Interrupt::Cancel);
+        });
+        let cancelled = manager.acquire(&procs[1], TABLE, LockMode::AccessShare, LockWait::Forever);
+        assert_eq!(cancelled, Err(LockError::Cancelled));
+        waiter.join().unwrap();
+    });
+    manager.release_all(&procs[0]);
+    assert!(manager.list().is_empty());
+    manager.acquire(&procs[2], TABLE, LockMode::AccessShare, LockWait::Never).unwrap();
+    assert!(manager.list()[0].fast_path, "the counter of strong lockers is down again");
+}
+
+#[test]
+fn who_waits_for_a_transaction_wakes_at_its_end() {
+    let (manager, procs) = setup(4);
+    let xid = Xid(77);
+    let running = AtomicBool::new(true);
+    procs[0].publish_xid(Some(xid));
+    let is_running = || running.load(Ordering::SeqCst);
+    let wait = |proc, how| manager.wait_for_transaction(proc, xid, how, is_running);
+    assert!(matches!(wait(&procs[1], LockWait::Never), Err(LockError::WouldBlock { .. })));
+    assert!(manager.list().is_empty(), "nothing is materialised for who doesn't wait");
+    let soon = LockWait::Until(Instant::now() + Duration::from_millis(5));
+    assert_eq!(wait(&procs[1], soon), Err(LockError::Timeout));
+    let mut procs = procs.into_iter();
+    let runner = procs.next().unwrap();
+    let numbers: Vec<_> = procs.as_slice().iter().map(ProcHandle::no).collect();
+    std::thread::scope(|scope| {
+        for proc in procs {
+            let manager = &manager;
+            scope.spawn(move || {
+                manager.wait_for_transaction(&proc, xid, LockWait::Forever, is_running).unwrap();
+                assert!(!is_running());
+            });
+        }
+        for no in &numbers {
+            until_waiting(&manager, *no);
+            assert_eq!(manager.blockers(*no), [runner.no()]);
+        }
+        running.store(false, Ordering::SeqCst);
+        runner.publish_xid(None);
+        assert!(runner.take_xid_awaited());
+        manager.transaction_ended(runner.no(), xid);
+    });
+    assert!(manager.list().is_empty());
+    assert!(!runner.take_xid_awaited());
+}
+
+/// Threads lock and unlock two relations in all modes; a counter per relation and mode checks exclusion.
+#[test]
+fn races_of_weak_and_strong_lockers_exclude_each_other() {
+    const THREADS: u16 = 6;
+    let (manager, procs) = setup(THREADS);
+    manager.set_deadlock_timeout(Duration::from_millis(5));
+    let holders: Vec<[AtomicU64; 9]> =
+        (0..2).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect();
+    std::thread::scope(|scope| {
+        for (index, proc) in procs.into_iter().enumerate() {
+            let (manager, holders) = (&manager, &holders);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(index as u64);
+                for _ in 0..3_000 {
+                    let relation = rng.random_range(0..2u32);
+                    let mode = LockMode::ALL[match rng.random_range(0..4) {
+                        0 => rng.random_range(0..8),
+                        _ => rng.random_range(0..3),
+                    }];
+                    let tag = LockTag::Relation(relation);
+                    manager.acquire(&proc, tag, mode, LockWait::Forever).unwrap();
+                    let counters = &holders[relation as usize];
+                    counters[mode as usize].fetch_add(1, Ordering::SeqCst);
+                    for other in LockMode::ALL {
+                        let own = u64::from(other == mode);
+                        let count = counters[other as usize].load(Ordering::SeqCst);
+                        assert!(
+                            count == own || !mode.conflicts_with(other),
+                            "{mode} beside {other}"
+                        );
+                    }
+                    counters[mode as usize].fetch_sub(1, Ordering::SeqCst);
+                    manager.release_transaction(&proc);
+                }
+            });
+        }
+    });
+    assert!(manager.list().is_empty());
+}
+
+/// Transactions that lock several keys in random order: every deadlock ends, nobody hangs.
+#[test]
+fn racing_deadlocks_all_end() {
+    const THREADS: u16 = 4;
+    let (manager, procs) = setup(THREADS);
+    manager.set_deadlock_timeout(Duration::from_millis(1));
+    let victims = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for (index, proc) in procs.into_iter().enumerate() {
+            let (manager, victims) = (&manager, &victims);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(100 + index as u64);
+                for _ in 0..150 {
+                    for _ in 0..3 {
+                        let low = rng.random_range(0..4);
+                        let tag = LockTag::Advisory { high: 0, low, two_keys: false };
+                        let mode = LockMode::ALL[rng.random_range(4..8)];
+                        match manager.acquire(&proc, tag, mode, LockWait::Forever) {
+                            Ok(_) => std::thread::yield_now(),
+                            Err(LockError::Deadlock { detail }) => {
+                                assert!(detail.lines().count() >= 2, "{detail}");
+                                victims.fetch_add(1, Ordering::Relaxed);
+                                break;
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    manager.release_transaction(&proc);
+                }
+            });
+        }
+    });
+    assert!(manager.list().is_empty());
+}

@@ -1,0 +1,143 @@
+//! What a session is doing, for those who watch: the facts behind `pg_stat_activity`.
+//!
+//! Nothing here takes part in any protocol. The wait event is an atomic in the session's line, stored
+//! only around waits; the rest sits behind a mutex that the session and a rare watcher share.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// What a session that does not run is waiting for. The numbers index [`WaitEvent::ALL`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum WaitEvent {
+    /// It is not waiting.
+    #[default]
+    None = 0,
+    /// A lock on a relation.
+    Relation = 1,
+    /// The end of a transaction.
+    Transaction = 2,
+    /// A turn in the queue for a row.
+    Tuple = 3,
+    /// Some other lock.
+    Lock = 4,
+    /// The log reaching the disk.
+    WalSync = 5,
+    /// A page being read.
+    DataFileRead = 6,
+    /// The client's next message.
+    ClientRead = 7,
+    /// The client taking what was sent.
+    ClientWrite = 8,
+    /// Nothing to do, for a worker of the engine.
+    Idle = 9,
+    /// A commit that has begun before a checkpoint.
+    CommitBeforeCheckpoint = 10,
+}
+
+impl WaitEvent {
+    /// All events, by number.
+    pub const ALL: [WaitEvent; 11] = [
+        WaitEvent::None,
+        WaitEvent::Relation,
+        WaitEvent::Transaction,
+        WaitEvent::Tuple,
+        WaitEvent::Lock,
+        WaitEvent::WalSync,
+        WaitEvent::DataFileRead,
+        WaitEvent::ClientRead,
+        WaitEvent::ClientWrite,
+        WaitEvent::Idle,
+        WaitEvent::CommitBeforeCheckpoint,
+    ];
+
+    /// `wait_event_type` and `wait_event`, unless the session is running.
+    pub fn names(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            WaitEvent::None => return None,
+            WaitEvent::Relation => ("Lock", "relation"),
+            WaitEvent::Transaction => ("Lock", "transactionid"),
+            WaitEvent::Tuple => ("Lock", "tuple"),
+            WaitEvent::Lock => ("Lock", "object"),
+            WaitEvent::WalSync => ("IO", "WalSync"),
+            WaitEvent::DataFileRead => ("IO", "DataFileRead"),
+            WaitEvent::ClientRead => ("Client", "ClientRead"),
+            WaitEvent::ClientWrite => ("Client", "ClientWrite"),
+            WaitEvent::Idle => ("Activity", "Idle"),
+            WaitEvent::CommitBeforeCheckpoint => ("IPC", "CheckpointDelayStart"),
+        })
+    }
+}
+
+/// `state` of pg_stat_activity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ActivityState {
+    /// Waiting for a statement.
+    #[default]
+    Idle,
+    /// Running one.
+    Active,
+    /// Waiting for a statement inside a transaction.
+    IdleInTransaction,
+    /// The same, and the transaction has failed.
+    IdleInTransactionAborted,
+}
+
+impl ActivityState {
+    /// As pg_stat_activity shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ActivityState::Idle => "idle",
+            ActivityState::Active => "active",
+            ActivityState::IdleInTransaction => "idle in transaction",
+            ActivityState::IdleInTransactionAborted => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// The facts about a session that only watchers read.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// `client backend`, `checkpointer`, ...
+    pub kind: &'static str,
+    /// User name.
+    pub user: Arc<str>,
+    /// Database name.
+    pub database: Arc<str>,
+    /// `application_name`.
+    pub application: Arc<str>,
+    /// The client's address, if it came over a network.
+    pub client: Option<std::net::SocketAddr>,
+    /// When the session began.
+    pub started: SystemTime,
+    /// When its transaction began.
+    pub transaction_started: Option<SystemTime>,
+    /// When its last statement began.
+    pub query_started: Option<SystemTime>,
+    /// When `state` last changed.
+    pub state_changed: Option<SystemTime>,
+    /// What it is doing.
+    pub state: ActivityState,
+    /// The text of the last statement.
+    pub query: Arc<str>,
+}
+
+impl Activity {
+    /// A session that has just begun.
+    pub fn new(kind: &'static str) -> Self {
+        let empty: Arc<str> = Arc::from("");
+        Activity {
+            kind,
+            user: empty.clone(),
+            database: empty.clone(),
+            application: empty.clone(),
+            client: None,
+            started: SystemTime::now(),
+            transaction_started: None,
+            query_started: None,
+            state_changed: None,
+            state: ActivityState::Idle,
+            query: empty,
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The statuses of recent transactions: a ring of words indexed by id, and an overflow for the few that
+//! must be remembered longer.
+//!
+//! ```text
+//!   ids:   ... | in the clog pages | in the ring              | not drawn yet
+//!                                  ^ retired                  ^ next       ^ reusable + size
+//! ```
+//!
+//! Retirement goes chunk by chunk ([`CHUNK`] ids), and only one thread at a time does it (the caller
+//! holds a mutex). It has written the clog bits of the chunk's commits before it begins here. Then:
+//!
+//! 1. If some status of the chunk must be kept (running, or committed after the horizon), a copy of the
+//!    chunk goes into the overflow, and every running word of the ring becomes *moved*.
+//! 2. `retired` passes the chunk (Release).
+//! 3. The words are emptied, then `reusable` passes the chunk (Release): its slots may be given out again.
+//!
+//! **Validated reads** (transam rule 3). A reader loads its slot (Acquire), then `retired` (Acquire). If the word was
+//! written for a later tenant, that tenant had loaded `reusable` with Acquire, hence everything before step 3
+//! happened before the word was stored, and the reader's load of `retired` sees step 2. So a word that
+//! passes the test is the reader's own.
+//!
+//! A committer whose word was moved finds its word in the overflow, where it was put before. A chunk leaves
+//! the overflow when nobody can tell its commits apart any more and their clog bits are written.
+
+use std::collections::BTreeMap;
+
+use millpond_sync::CachePadded;
+use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::sync::Arc;
+
+use super::ids::{Csn, Xid};
+use super::snapshot::XidStatus;
+use super::word::{Status, StatusWord};
+
+/// Ids that retire together; also the unit in which the clog is written.
+#[cfg(not(any(loom, shuttle)))]
+pub const CHUNK: u64 = 1024;
+/// Small, for the model checkers.
+#[cfg(any(loom, shuttle))]
+pub const CHUNK: u64 = 2;
+
+/// Where the status of a transaction is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// Here it is.
+    Status(XidStatus),
+    /// In the clog: whether it committed is all that is known, and all that matters.
+    Clog,
+    /// Nowhere: this id was never drawn, or memory is damaged.
+    Unknown,
+}
+
+/// The statuses of one retired chunk that are still of interest.
+pub(crate) struct Kept {
+    words: Box<[StatusWord]>,
+}
+
+#[cfg(not(any(loom, shuttle)))]
+type KeptMap = parking_lot::RwLock<BTreeMap<u64, Arc<Kept>>>;
+#[cfg(any(loom, shuttle))]
+type KeptMap = models_map::RwLock<BTreeMap<u64, Arc<Kept>>>;
+
+/// A mutex with the face of a reader-writer lock.
+#[cfg(any(loom, shuttle))]
+mod models_map {
+    use millpond_sync::sync::{Mutex, MutexGuard};
+    #[derive(Default)]
+    pub(super) struct RwLock<T>(Mutex<T>);
+    impl<T> RwLock<T> {
+        pub(super) fn read(&self) -> MutexGuard<'_, T> {
+            self.0.lock()
+        }
+        pub(super) fn write(&self) -> MutexGuard<'_, T> {
+            self.0.lock()
+        }
+    }
+}
+
+/// Bounds of the ring. Apart from the slots, because every reader loads `retired`, and nobody but a
+/// retirement writes here.
+struct Bounds {
+    /// Ids below are not in the ring.
+    retired: AtomicU64,
+    /// Slots of ids below may be given out again.
+    reusable: AtomicU64,
+    /// No chunk in the overflow begins below this id.
+    kept_from: AtomicU64,
+}
+
+/// The ring and its overflow.
+pub(crate) struct StatusRing {
+    slots: Box<[StatusWord]>,
+    mask: u64,
+    next: CachePadded<AtomicU64>,
+    bounds: CachePadded<Bounds>,
+    kept: KeptMap,
+}
+
+impl StatusRing {
+    /// A ring of at least `size` slots; `next`, rounded up to a chunk, is the first id that it gives out. All ids below
+    /// are in the clog.
+    pub(crate) fn new(size: usize, next: Xid) -> Self {
+        let size = size.max(4 * CHUNK as usize).next_power_of_two();
+        let next = next.0.next_multiple_of(CHUNK);
+        StatusRing {
+            slots: (0..size).map(|_| StatusWord::default()).collect(),
+            mask: size as u64 - 1,
+            next: CachePadded::new(AtomicU64::new(next)),
+            bounds: CachePadded::new(Bounds {
+                retired: AtomicU64::new(next),
+                reusable: AtomicU64::new(next),
+                kept_from: AtomicU64::new(u64::MAX),
+            }),
+            kept: KeptMap::default(),
+        }
+    }
+
+    /// Starts over after `next`; for the end of recovery, before anybody reads.
+    pub(crate) fn restart(&self, next: Xid) {
+        let next = next.0.next_multiple_of(CHUNK).max(self.next.load(Ordering::Acquire));
+        for slot in &self.slots {
+            slot.set(Status::Empty);
+        }
+        self.bounds.retired.store(next, Ordering::Release);
+        self.bounds.reusable.store(next, Ordering::Release);
+        self.next.store(next, Ordering::Release);
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
+    fn slot(&self, xid: Xid) -> &StatusWord {
+        &self.slots[(xid.0 & self.mask) as usize]
+    }
+
+    /// The next id to be drawn.
+    pub(crate) fn next(&self) -> Xid {
+        Xid(self.next.load(Ordering::Acquire))
+    }
+
+    /// Ids below are in the clog.
+    pub(crate) fn retired(&self) -> Xid {
+        Xid(self.bounds.retired.load(Ordering::Acquire))
+    }
+
+    /// How many ids can be drawn before a retirement must make room.
+    pub(crate) fn room(&self) -> u64 {
+        let reusable = self.bounds.reusable.load(Ordering::Acquire);
+        (reusable + self.size()).saturating_sub(self.next.load(Ordering::Relaxed))
+    }
+
+    /// Draws an id. The caller has seen [`room`](Self::room) for as many ids as there are sessions, and
+    /// draws one: so no two of them can overrun the ring together.
+    pub(crate) fn draw(&self) -> Xid {
+        let xid = Xid(self.next.fetch_add(1, Ordering::AcqRel));
+        self.slot(xid).set(Status::Running(xid));
+        xid
+    }
+
+    /// Marks a transaction as committing and gives the word that its number must go to.
+    pub(crate) fn mark_committing(&self, xid: Xid) -> Option<WordRef<'_>> {
+        if self.slot(xid).mark_committing(xid) {
+            return Some(WordRef::Ring(self.slot(xid)));
+        }
+        let kept = self.kept_chunk(xid)?;
+        kept.word(xid).mark_committing(xid).then_some(WordRef::Kept(kept, xid))
+    }
+
+    /// Marks a transaction as aborted; returns whether it was running.
+    pub(crate) fn set_aborted(&self, xid: Xid) -> bool {
+        self.slot(xid).set_aborted(xid)
+            || self.kept_chunk(xid).is_some_and(|kept| kept.word(xid).set_aborted(xid))
+    }
+
+    fn kept_chunk(&self, xid: Xid) -> Option<Arc<Kept>> {
+        self.kept.read().get(&(xid.0 / CHUNK)).cloned()
+    }
+
+    /// The status of a transaction; waits out the committing mark.
+    pub(crate) fn find(&self, xid: Xid) -> Found {
+        let slot = self.slot(xid);
+        loop {
+            let loaded = slot.load();
+            if xid.0 < self.bounds.retired.load(Ordering::Acquire) {
+                return self.find_kept(xid);
+            }
+            match loaded.status() {
+                Status::Committing(_) => slot.wait_committing(loaded),
+                Status::Moved => return self.find_kept(xid),
+                Status::Running(id) | Status::Aborted(id) if id != xid => return Found::Unknown,
+                Status::Empty if xid >= self.next() => return Found::Unknown,
+                status => return status.settled().map_or(Found::Unknown, Found::Status),
+            }
+        }
+    }
+
+    fn find_kept(&self, xid: Xid) -> Found {
+        if xid.0 < self.bounds.kept_from.load(Ordering::Acquire) {
+            return Found::Clog;
+        }
+        let Some(kept) = self.kept_chunk(xid) else { return Found::Clog };
+        let word = kept.word(xid);
+        loop {
+            let loaded = word.load();
+            match loaded.status() {
+                Status::Committing(_) => word.wait_committing(loaded),
+                status => return status.settled().map_or(Found::Unknown, Found::Status),
+            }
+        }
+    }
+
+    /// The chunk that retires next, if all its ids have been drawn and published.
+    pub(crate) fn oldest_chunk(&self) -> Option<u64> {
+        let first = self.bounds.retired.load(Ordering::Acquire);
+        if first + CHUNK > self.next.load(Ordering::Acquire) {
+            return None;
+        }
+        let published =
+            (first..first + CHUNK).all(|id| self.slot(Xid(id)).load().status() != Status::Empty);
+        published.then_some(first / CHUNK)
+    }
+
+    /// For each id of a chunk that is in the ring, whether it has committed.
+    pub(crate) fn committed_in(&self, chunk: u64) -> ChunkBits {
+        let mut bits = ChunkBits { settled: true, ..ChunkBits::default() };
+        for index in 0..CHUNK {
+            let xid = Xid(chunk * CHUNK + index);
+            bits.note(index, self.slot(xid).load().status());
+        }
+        bits
+    }
+
+    /// Retires the oldest chunk. Its commits so far are in the clog; commits with a number above `horizon` are
+    /// kept. Only one thread at a time, who has just got `chunk` from [`oldest_chunk`](Self::oldest_chunk).
+    pub(crate) fn retire(&self, chunk: u64, logged: &ChunkBits, horizon: Csn) {
+        let ids = chunk * CHUNK..(chunk + 1) * CHUNK;
+        let mut keep = false;
+        let words: Box<[StatusWord]> = ids
+            .clone()
+            .enumerate()
+            .map(|(index, id)| {
+                let status = self.slot(Xid(id)).load().status();
+                keep |= match status {
+                    Status::Aborted(_) => false,
+                    // Committed since the clog was written: only the overflow knows.
+                    Status::Committed(csn) => csn > horizon || !logged.contains(index as u64),
+                    _ => true,
+                };
+                // A commit under way is settled below.
+                StatusWord::new(match status {
+                    Status::Committing(xid) => Status::Running(xid),
+                    other => other,
+                })
+            })
+            .collect();
+        if keep {
+            let kept = Arc::new(Kept { words });
+            let mut map = self.kept.write();
+            map.insert(chunk, kept.clone());
+            let lowest = map.keys().next().map_or(u64::MAX, |c| c * CHUNK);
+            self.bounds.kept_from.store(lowest, Ordering::Release);
+            drop(map);
+            for id in ids.clone() {
+                self.hand_over(Xid(id), kept.word(Xid(id)));
+            }
+        }
+        self.bounds.retired.store(ids.end, Ordering::Release);
+        for id in ids.clone() {
+            self.slot(Xid(id)).set(Status::Empty);
+        }
+        self.bounds.reusable.store(ids.end, Ordering::Release);
+    }
+
+    /// Makes the overflow's word the one that counts.
+    fn hand_over(&self, xid: Xid, kept: &StatusWord) {
+        let slot = self.slot(xid);
+        loop {
+            let loaded = slot.load();
+            match loaded.status() {
+                Status::Running(_) => {
+                    if slot.move_away(xid) {
+                        return;
+                    }
+                }
+                Status::Committing(_) => slot.wait_committing(loaded),
+                settled => return kept.set(settled),
+            }
+        }
+    }
+
+    /// The chunks in the overflow.
+    pub(crate) fn kept_chunks(&self) -> Vec<u64> {
+        self.kept.read().keys().copied().collect()
+    }
+
+    /// Whether nobody can tell a kept chunk's commits apart any more, and which ids have committed.
+    pub(crate) fn kept_bits(&self, chunk: u64, horizon: Csn) -> Option<(ChunkBits, bool)> {
+        let kept = self.kept.read().get(&chunk).cloned()?;
+        let mut bits = ChunkBits { settled: true, ..ChunkBits::default() };
+        let mut old = true;
+        for (index, word) in kept.words.iter().enumerate() {
+            let status = word.load().status();
+            bits.note(index as u64, status);
+            old &= !matches!(status, Status::Committed(csn) if csn > horizon);
+        }
+        let forgettable = old && bits.settled;
+        Some((bits, forgettable))
+    }
+
+    /// Takes a chunk out of the overflow; its clog bits are written and [`kept_bits`](Self::kept_bits)
+    /// said that it may go.
+    pub(crate) fn forget(&self, chunk: u64) {
+        let mut map = self.kept.write();
+        map.remove(&chunk);
+        let lowest = map.keys().next().map_or(u64::MAX, |c| c * CHUNK);
+        self.bounds.kept_from.store(lowest, Ordering::Release);
+    }
+}
+
+impl Kept {
+    fn word(&self, xid: Xid) -> &StatusWord {
+        &self.words[(xid.0 % CHUNK) as usize]
+    }
+}
+
+/// The word of a committing transaction.
+pub(crate) enum WordRef<'a> {
+    Ring(&'a StatusWord),
+    Kept(Arc<Kept>, Xid),
+}
+
+impl WordRef<'_> {
+    /// Stores the number and wakes who waits for it.
+    pub(crate) fn set_committed(&self, csn: Csn) {
+        match self {
+            WordRef::Ring(word) => word.set_committed(csn),
+            WordRef::Kept(kept, xid) => kept.word(*xid).set_committed(csn),
+        }
+    }
+}
+
+/// Which transactions of a chunk have committed, as it goes into the clog.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ChunkBits {
+    pub(crate) bytes: [u8; CHUNK.div_ceil(8) as usize],
+    /// No transaction of the chunk can still commit.
+    pub(crate) settled: bool,
+}
+
+impl Default for ChunkBits {
+    fn default() -> Self {
+        ChunkBits { bytes: [0; CHUNK.div_ceil(8) as usize], settled: false }
+    }
+}
+
+impl ChunkBits {
+    fn note(&mut self, index: u64, status: Status) {
+        match status {
+            Status::Committed(_) => self.set(index),
+            Status::Aborted(_) => {}
+            _ => self.settled = false,
+        }
+    }
+
+    pub(crate) fn set(&mut self, index: u64) {
+        self.bytes[(index / 8) as usize] |= 1 << (index % 8);
+    }
+
+    pub(crate) fn contains(&self, index: u64) -> bool {
+        self.bytes[(index / 8) as usize] & (1 << (index % 8)) != 0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.iter().all(|b| *b == 0)
+    }
+}
