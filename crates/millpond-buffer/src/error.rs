@@ -44,6 +44,12 @@ pub enum BufferError {
         /// The fork asked for.
         rel: RelFork,
     },
+    /// The handle belongs to another pool.
+    #[error("the handle of {rel} belongs to another pool")]
+    ForeignHandle {
+        /// The fork.
+        rel: RelFork,
+    },
     /// A relation cannot be dropped or truncated while its pages are in use.
     #[error("{page} is in use")]
     InUse {

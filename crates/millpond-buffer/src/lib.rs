@@ -1,22 +1,48 @@
 //! A shared buffer pool whose hot reads write to no shared memory. See the crate's README.
 #![deny(unsafe_code)]
 
+mod arena;
 mod config;
 mod error;
+mod frame;
+mod freelist;
+mod guard;
 mod ids;
+mod load;
 mod log;
+mod page;
 mod page_read;
+mod pins;
+pub mod policy;
+mod pool;
+mod relation;
+mod session;
+mod stats;
 pub mod store;
+mod translation;
+mod words;
+mod write;
 
 pub use config::{PoolConfig, Wait};
 pub use error::BufferError;
+pub use guard::{ExclusivePage, PageChange, PinnedPage, SharedPage};
 pub use ids::{BlockNumber, Fork, Lsn, PageId, RelFork, RelationId};
 pub use log::{LogFlush, LogFlushError, NoLog};
+pub use page::{PageBytes, compute_checksum, is_new, page_lsn, set_checksum, verify_checksum};
 pub use page_read::PageRead;
+pub use pool::BufferPool;
+pub use relation::RelHandle;
+pub use session::BufferSession;
+pub use stats::PoolStats;
 pub use store::{FileStore, FileStoreOptions, MemoryStore, PageStore, StoreError};
+pub use words::PageView;
+pub use write::WriteProgress;
 
 /// The size of a page in bytes.
 pub const PAGE_SIZE: usize = 8192;
 
 /// The largest number of frames a pool can have.
 pub const MAX_FRAMES: usize = 1 << 31;
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;

@@ -1,0 +1,128 @@
+//! The memory of the frames: one region, mapped when the pool is made and unmapped when the last of its
+//! sessions is gone (rule 2).
+//!
+//! The bytes of a frame are only ever accessed as relaxed atomic words, or, while a latch keeps writers
+//! away, through a shared reference to bytes (rule 5). No `&mut` to them is ever formed.
+//!
+//! Page words are the standard library's atomics even under a model checker: the checker explores the
+//! protocol around them, not each of 1,024 words.
+#![allow(unsafe_code)]
+
+use crate::PAGE_SIZE;
+use crate::error::BufferError;
+use crate::page::PageBytes;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// Words in a page.
+pub(crate) const PAGE_WORDS: usize = PAGE_SIZE / 8;
+
+/// The bytes of a frame, as optimistic readers see them.
+pub(crate) type PageWords = [AtomicU64; PAGE_WORDS];
+
+/// One region of memory for all frames.
+pub(crate) struct Arena {
+    base: NonNull<u8>,
+    frames: usize,
+}
+
+// SAFETY: the region belongs to the arena alone, and is accessed only through `words` (atomics) and
+// `bytes` (whose callers keep writers away).
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Memory for that many frames, all zero.
+    pub(crate) fn new(frames: usize, huge_pages: bool) -> Result<Self, BufferError> {
+        let bytes = frames.checked_mul(PAGE_SIZE).filter(|&bytes| bytes > 0);
+        let bytes = bytes.ok_or(BufferError::Config { what: "the pool's size in bytes" })?;
+        let base = map(bytes, huge_pages)
+            .map_err(|why| BufferError::OutOfMemory { bytes, why: why.into() })?;
+        Ok(Self { base, frames })
+    }
+
+    /// A frame's words.
+    #[inline]
+    pub(crate) fn words(&self, frame: u32) -> &PageWords {
+        // SAFETY: `address` is inside the region, which lives as long as `self`, is zero-initialised
+        // and aligned to a page; and all concurrent accesses to it are atomic or, through `bytes`,
+        // reads while nobody writes.
+        unsafe { &*self.address(frame).cast::<PageWords>() }
+    }
+
+    /// A frame's bytes.
+    ///
+    /// # Safety
+    ///
+    /// While the reference lives nobody may store to the frame's words: the caller holds the frame's
+    /// latch, shared or exclusive, for as long.
+    #[inline]
+    pub(crate) unsafe fn bytes(&self, frame: u32) -> &PageBytes {
+        // SAFETY: inside the region as for `words`; nobody writes, by this function's contract.
+        unsafe { &*self.address(frame).cast::<PageBytes>() }
+    }
+
+    #[inline]
+    fn address(&self, frame: u32) -> *const u8 {
+        let frame = frame as usize;
+        assert!(frame < self.frames, "frame {frame} of {}", self.frames);
+        // SAFETY: the offset is inside the region, by the assertion.
+        unsafe { self.base.as_ptr().add(frame * PAGE_SIZE) }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: `base` and the size are those of `map`, and no reference into the region is left,
+        // since references borrow the arena.
+        unsafe { unmap(self.base, self.frames * PAGE_SIZE) };
+    }
+}
+
+#[cfg(not(any(miri, shuttle)))]
+fn map(bytes: usize, huge_pages: bool) -> Result<NonNull<u8>, String> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh anonymous mapping, at an address of the system's choice.
+    let base = unsafe {
+        mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE)
+            .map_err(|error| error.to_string())?
+    };
+    if huge_pages {
+        // SAFETY: advice on our own fresh mapping changes none of its contents. That it may be refused
+        // is fine: it is only about speed.
+        let advised = unsafe { madvise(base, bytes, Advice::LinuxHugepage) };
+        if let Err(error) = advised {
+            tracing::debug!(%error, "no huge pages for the pool");
+        }
+    }
+    NonNull::new(base.cast()).ok_or_else(|| "mapped at address zero".to_owned())
+}
+
+#[cfg(not(any(miri, shuttle)))]
+unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: by this function's only caller, the mapping is ours and unused.
+    let unmapped = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
+    if let Err(error) = unmapped {
+        tracing::error!(%error, "could not unmap the pool");
+    }
+}
+
+#[cfg(any(miri, shuttle))]
+fn layout(bytes: usize) -> std::alloc::Layout {
+    std::alloc::Layout::from_size_align(bytes, 4096).expect("a small pool")
+}
+
+#[cfg(any(miri, shuttle))]
+fn map(bytes: usize, _huge_pages: bool) -> Result<NonNull<u8>, String> {
+    // SAFETY: the size is not zero.
+    let base = unsafe { std::alloc::alloc_zeroed(layout(bytes)) };
+    NonNull::new(base).ok_or_else(|| "out of memory".to_owned())
+}
+
+#[cfg(any(miri, shuttle))]
+unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: allocated by `map` with the same layout.
+    unsafe { std::alloc::dealloc(base.as_ptr(), layout(bytes)) };
+}

@@ -1,0 +1,414 @@
+//! Guards: what one holds of a page, and what that allows (rule 5).
+//!
+//! | guard | the page stays in memory | its bytes |
+//! |---|---|---|
+//! | [`PinnedPage`] | yes | only through an optimistic closure |
+//! | [`SharedPage`] | yes | may be read: nobody changes them |
+//! | [`ExclusivePage`] | yes | may be read; nobody else reads or changes them, except optimistically |
+//! | [`PageChange`] | yes | may be changed |
+//!
+//! Dropping a guard gives back what it holds, on every path. A [`PageChange`] that is dropped after
+//! something was written but before it was published leaves the page *damaged*: its bytes may be anything
+//! between two states, so it is never written and no longer handed out, and recovery mends it.
+#![allow(unsafe_code)]
+
+use crate::frame::Frame;
+use crate::ids::{BlockNumber, Lsn, PageId};
+use crate::page::{PageBytes, page_lsn};
+use crate::page_read::PageRead;
+use crate::session::BufferSession;
+use crate::words::{self, PageView};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A pinned page: it stays in memory.
+pub struct PinnedPage<'s> {
+    session: &'s BufferSession,
+    frame: u32,
+    page: PageId,
+}
+
+impl<'s> PinnedPage<'s> {
+    #[inline]
+    pub(crate) fn new(session: &'s BufferSession, frame: u32, page: PageId) -> Self {
+        Self { session, frame, page }
+    }
+
+    #[inline]
+    fn descriptor(&self) -> &'s Frame {
+        &self.session.pool.frames[self.frame as usize]
+    }
+
+    /// Which page it is.
+    #[inline]
+    #[must_use]
+    pub fn page_id(&self) -> PageId {
+        self.page
+    }
+
+    /// Its block.
+    #[inline]
+    #[must_use]
+    pub fn block(&self) -> BlockNumber {
+        self.page.block()
+    }
+
+    /// Which of the pool's frames holds it.
+    #[inline]
+    #[must_use]
+    pub fn frame(&self) -> usize {
+        self.frame as usize
+    }
+
+    /// Reads from it optimistically, as [`BufferSession::read`] does. The session must not be changing
+    /// it.
+    #[inline]
+    pub fn read<R>(&self, f: impl FnMut(&PageView<'_>) -> R) -> R {
+        self.session.read_pinned(self.frame, self.page, f)
+    }
+
+    /// Takes the latch shared; waits for whoever holds it exclusively.
+    #[inline]
+    #[must_use]
+    pub fn into_shared(self) -> SharedPage<'s> {
+        self.descriptor().latch().shared();
+        SharedPage { pin: self }
+    }
+
+    /// Takes the latch shared if that needs no waiting.
+    #[inline]
+    pub fn try_into_shared(self) -> Result<SharedPage<'s>, Self> {
+        if self.descriptor().latch().try_shared() {
+            Ok(SharedPage { pin: self })
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Takes the latch exclusively; waits for whoever holds it.
+    #[inline]
+    #[must_use]
+    pub fn into_exclusive(self) -> ExclusivePage<'s> {
+        self.descriptor().latch().exclusive();
+        ExclusivePage::latched(self)
+    }
+
+    /// Takes the latch exclusively if that needs no waiting.
+    #[inline]
+    pub fn try_into_exclusive(self) -> Result<ExclusivePage<'s>, Self> {
+        if self.descriptor().latch().try_exclusive() {
+            Ok(ExclusivePage::latched(self))
+        } else {
+            Err(self)
+        }
+    }
+}
+
+impl Drop for PinnedPage<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.session.unpin(self.frame);
+    }
+}
+
+impl fmt::Debug for PinnedPage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PinnedPage({})", self.page)
+    }
+}
+
+/// A page under a shared latch.
+#[derive(Debug)]
+pub struct SharedPage<'s> {
+    pin: PinnedPage<'s>,
+}
+
+impl<'s> SharedPage<'s> {
+    /// Its bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &PageBytes {
+        // SAFETY: the shared latch is held for as long as `self`, and whoever stores holds it
+        // exclusively.
+        unsafe { self.pin.session.pool.arena.bytes(self.pin.frame) }
+    }
+
+    /// The end of the last record that changed it.
+    #[inline]
+    #[must_use]
+    pub fn lsn(&self) -> Lsn {
+        page_lsn(self.bytes())
+    }
+
+    /// Its block.
+    #[inline]
+    #[must_use]
+    pub fn block(&self) -> BlockNumber {
+        self.pin.block()
+    }
+
+    /// Which page it is.
+    #[inline]
+    #[must_use]
+    pub fn page_id(&self) -> PageId {
+        self.pin.page
+    }
+
+    /// Gives back the latch and keeps the pin.
+    #[inline]
+    #[must_use]
+    pub fn unlatch(self) -> PinnedPage<'s> {
+        // The guard's drop gives back the latch and one pin of two.
+        PinnedPage::again(&self.pin)
+    }
+}
+
+impl Drop for SharedPage<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.pin.descriptor().latch().unlock_shared();
+    }
+}
+
+impl<'s> PinnedPage<'s> {
+    /// Another pin of the same page, on the session's own account.
+    #[inline]
+    fn again(other: &PinnedPage<'s>) -> Self {
+        let counted = other.session.pins.borrow_mut().again(other.frame);
+        debug_assert!(counted, "a pinned page is in the pin table");
+        PinnedPage { ..*other }
+    }
+}
+
+impl Clone for PinnedPage<'_> {
+    /// Pins the page once more, which only this session notices.
+    fn clone(&self) -> Self {
+        Self::again(self)
+    }
+}
+
+/// A page under an exclusive latch.
+#[derive(Debug)]
+pub struct ExclusivePage<'s> {
+    pin: PinnedPage<'s>,
+}
+
+impl<'s> ExclusivePage<'s> {
+    /// The page's latch is held exclusively on behalf of the new guard.
+    #[inline]
+    pub(crate) fn latched(pin: PinnedPage<'s>) -> Self {
+        Self { pin }
+    }
+
+    /// Its bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &PageBytes {
+        // SAFETY: the exclusive latch is held for as long as `self`, and this session stores only
+        // through a `PageChange`, which borrows `self` mutably.
+        unsafe { self.pin.session.pool.arena.bytes(self.pin.frame) }
+    }
+
+    /// The end of the last record that changed it.
+    #[inline]
+    #[must_use]
+    pub fn lsn(&self) -> Lsn {
+        page_lsn(self.bytes())
+    }
+
+    /// Its block.
+    #[inline]
+    #[must_use]
+    pub fn block(&self) -> BlockNumber {
+        self.pin.block()
+    }
+
+    /// Which page it is.
+    #[inline]
+    #[must_use]
+    pub fn page_id(&self) -> PageId {
+        self.pin.page
+    }
+
+    /// Begins a change: marks the page dirty, before its log record exists, so that a checkpoint that
+    /// starts later finds it.
+    #[inline]
+    pub fn change(&mut self) -> PageChange<'_> {
+        let frame = self.pin.descriptor();
+        let was_clean = frame.mark_dirty();
+        PageChange {
+            session: self.pin.session,
+            frame: self.pin.frame,
+            page: self.pin.page,
+            was_clean,
+            wrote: false,
+            done: false,
+        }
+    }
+
+    /// Gives back the latch and keeps the pin.
+    #[inline]
+    #[must_use]
+    pub fn unlatch(self) -> PinnedPage<'s> {
+        PinnedPage::again(&self.pin)
+    }
+
+    /// Keeps the page latched, but only shared; no writer gets in between.
+    #[must_use]
+    pub fn downgrade(self) -> SharedPage<'s> {
+        let pin = PinnedPage::again(&self.pin);
+        let this = std::mem::ManuallyDrop::new(self);
+        this.pin.descriptor().latch().downgrade();
+        this.pin.session.unpin(this.pin.frame);
+        SharedPage { pin }
+    }
+}
+
+impl Drop for ExclusivePage<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.pin.descriptor().latch().unlock_exclusive();
+    }
+}
+
+/// A change of a page. Optimistic readers are kept out from the first write to the end.
+pub struct PageChange<'p> {
+    session: &'p BufferSession,
+    frame: u32,
+    page: PageId,
+    was_clean: bool,
+    wrote: bool,
+    done: bool,
+}
+
+impl PageChange<'_> {
+    #[inline]
+    fn descriptor(&self) -> &Frame {
+        &self.session.pool.frames[self.frame as usize]
+    }
+
+    /// The page's bytes, with what has been written so far.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &PageBytes {
+        // SAFETY: the change borrows the exclusive guard mutably, so the latch is held, and it stores
+        // only by `&mut self`.
+        unsafe { self.session.pool.arena.bytes(self.frame) }
+    }
+
+    /// Which page it is.
+    #[inline]
+    #[must_use]
+    pub fn page_id(&self) -> PageId {
+        self.page
+    }
+
+    #[inline]
+    fn begin(&mut self) {
+        if !self.wrote {
+            self.wrote = true;
+            let version = self.descriptor().version();
+            if !version.is_changing() {
+                version.write_begin();
+            }
+        }
+    }
+
+    /// Writes bytes at an offset. Whatever would lie beyond the end of the page is left out.
+    #[inline]
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.begin();
+        words::store(self.session.pool.words(self.frame), offset, bytes);
+    }
+
+    /// Writes the whole page.
+    pub fn write_page(&mut self, bytes: &PageBytes) {
+        self.begin();
+        words::copy_in(self.session.pool.words(self.frame), bytes);
+    }
+
+    /// Ends the change and sets the page's LSN: the end of its log record.
+    #[inline]
+    pub fn publish(mut self, lsn: Lsn) {
+        self.write(0, &lsn.0.to_le_bytes());
+        self.finish();
+    }
+
+    /// Ends a change that no log record describes, such as a hint. The LSN stays.
+    #[inline]
+    pub fn publish_unlogged(mut self) {
+        self.finish();
+    }
+
+    /// Ends a change that has written nothing: a page that was clean is clean again. (If something
+    /// was written, the page is damaged, as when the change is dropped.)
+    #[inline]
+    pub fn cancel(self) {}
+
+    fn finish(&mut self) {
+        if self.wrote {
+            self.descriptor().version().write_end();
+        }
+        self.done = true;
+    }
+}
+
+impl Drop for PageChange<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        if self.wrote {
+            // The version stays odd: optimistic readers find out from the state word.
+            self.descriptor().mark_damaged();
+            tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
+        } else if self.was_clean {
+            self.descriptor().unmark_dirty();
+        }
+    }
+}
+
+impl fmt::Debug for PageChange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PageChange({})", self.page)
+    }
+}
+
+macro_rules! read_through_bytes {
+    ($($guard:ident),*) => {$(
+        impl PageRead for $guard<'_> {
+            #[inline]
+            fn u8(&self, offset: usize) -> u8 {
+                PageRead::u8(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn u16(&self, offset: usize) -> u16 {
+                PageRead::u16(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn u32(&self, offset: usize) -> u32 {
+                PageRead::u32(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn u64(&self, offset: usize) -> u64 {
+                PageRead::u64(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn copy(&self, offset: usize, to: &mut [u8]) {
+                self.bytes().copy(offset, to);
+            }
+
+            #[inline]
+            fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Ordering {
+                self.bytes().compare(offset, len, other)
+            }
+        }
+    )*};
+}
+
+read_through_bytes!(SharedPage, ExclusivePage, PageChange);

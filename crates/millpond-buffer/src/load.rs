@@ -1,0 +1,445 @@
+//! Misses: bringing a page into memory, and making room for it.
+//!
+//! ```text
+//!            compare-and-swap        take a frame, read, verify, fill         swap
+//!  ABSENT ----------------------> LOADING --------------------------------> RESIDENT(frame)
+//!     ^                             |                                            |
+//!     |   error, panic, drop        |                 frame taken by an evictor  |
+//!     +-----------------------------+--------------------------------------------+
+//! ```
+//!
+//! Exactly one session turns an entry to LOADING; the others park on it. A session that would load holds
+//! no frame yet, so that nobody ever loses one in a race; and when it takes a frame, the page that leaves
+//! is unlinked completely before the new one is linked (rule 3).
+//!
+//! Two guards make every step undo itself when it fails or panics: [`Loading`] sets the entry to absent
+//! and wakes the waiters, [`Owned`] gives the frame to a freelist (rule 6).
+
+use crate::config::Wait;
+use crate::error::BufferError;
+use crate::frame::{NoPin, NoTake};
+use crate::guard::{ExclusivePage, PinnedPage};
+use crate::ids::{BlockNumber, PageId};
+use crate::page::{PageBytes, verify_checksum};
+use crate::policy::{self, SweepEnd, SweepFrames, Take};
+use crate::pool::BufferPool;
+use crate::relation::{Growth, RelHandle, Relation};
+use crate::session::BufferSession;
+use crate::stats::Event;
+use crate::store::StoreError;
+use crate::translation::{ABSENT, LOADING, WAITED, frame_of, resident_in};
+use crate::words;
+use crate::write::Attempt;
+use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::hint::Backoff;
+use millpond_sync::parking;
+use std::cell::Cell;
+
+/// The usage count of a page that has just been loaded.
+const FIRST_USAGE: u8 = 1;
+
+/// Rounds of a sweep with hope before it gives up: each round lowers every count once.
+const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
+
+/// Further rounds while other sessions are busy with frames that they will soon give back.
+const BUSY_ROUNDS: usize = if cfg!(any(miri, shuttle)) { 20 } else { 2_000 };
+
+/// What to do about a page that isn't there or is not valid.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Fail,
+    Zero,
+}
+
+/// An entry that this session has turned to LOADING. Dropped, it becomes absent again.
+struct Loading<'a> {
+    entry: &'a AtomicU64,
+}
+
+impl<'a> Loading<'a> {
+    fn begin(entry: &'a AtomicU64) -> Option<Self> {
+        let swapped = entry.compare_exchange(ABSENT, LOADING, Ordering::SeqCst, Ordering::Relaxed);
+        swapped.ok().map(|_| Self { entry })
+    }
+
+    /// The page is in `frame`.
+    fn finish(self, frame: u32) {
+        end_load(self.entry, resident_in(frame));
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        end_load(self.entry, ABSENT);
+    }
+}
+
+fn end_load(entry: &AtomicU64, value: u64) {
+    let before = entry.swap(value, Ordering::SeqCst);
+    if before & WAITED != 0 {
+        parking::unpark_all(entry_key(entry));
+    }
+}
+
+fn entry_key(entry: &AtomicU64) -> usize {
+    std::ptr::from_ref(entry) as usize
+}
+
+/// Waits until a load that is going on has ended.
+fn wait_for_load(entry: &AtomicU64) {
+    let mut now = entry.load(Ordering::Relaxed);
+    while now & LOADING != 0 {
+        if now & WAITED == 0 {
+            let marked = entry.compare_exchange_weak(
+                now,
+                now | WAITED,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            if let Err(changed) = marked {
+                now = changed;
+                continue;
+            }
+        }
+        let still = || entry.load(Ordering::Relaxed) == LOADING | WAITED;
+        parking::park(entry_key(entry), still, None);
+        return;
+    }
+}
+
+/// A frame that belongs to this session. Dropped, it is free.
+pub(crate) struct Owned<'a> {
+    pool: &'a BufferPool,
+    near: usize,
+    number: u32,
+}
+
+impl Owned<'_> {
+    /// Gives the frame to a page.
+    fn publish(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
+        let number = self.number;
+        self.pool.frames[number as usize].publish(page, entry, usage);
+        std::mem::forget(self);
+        number
+    }
+}
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        self.pool.free.push(self.near, &self.pool.frames, self.number);
+    }
+}
+
+/// The pool's frames as the clock sweep sees them.
+struct Victims<'a> {
+    session: &'a BufferSession,
+    wait: Wait,
+    /// Why the last dirty page could not be written. The sweep goes on: a clean page may be found.
+    failure: Cell<Option<BufferError>>,
+}
+
+impl SweepFrames for Victims<'_> {
+    type Error = std::convert::Infallible;
+
+    #[inline]
+    fn is_pinned(&self, frame: usize) -> bool {
+        self.session.pool.frames[frame].is_pinned()
+    }
+
+    #[inline]
+    fn usage(&self, frame: usize) -> u8 {
+        self.session.pool.frames[frame].usage()
+    }
+
+    #[inline]
+    fn set_usage(&self, frame: usize, usage: u8) {
+        self.session.pool.frames[frame].set_usage(usage);
+    }
+
+    fn take(&self, number: usize) -> Result<Take, Self::Error> {
+        let frame = &self.session.pool.frames[number];
+        match frame.take() {
+            Ok(()) => return Ok(Take::Taken),
+            Err(NoTake::Pinned | NoTake::Damaged) => return Ok(Take::Pinned),
+            Err(NoTake::Busy) => return Ok(Take::Busy),
+            Err(NoTake::Dirty) => {}
+        }
+        if self.wait == Wait::Never {
+            return Ok(Take::Busy);
+        }
+        match self.session.write_frame(number as u32, Attempt::IfEasy) {
+            Ok(true) => self.session.count(Event::DirtyEviction, 1),
+            Ok(false) => return Ok(Take::Busy),
+            Err(error) => {
+                self.failure.set(Some(error));
+                return Ok(Take::Pinned);
+            }
+        }
+        // Somebody may have pinned or changed it meanwhile; then it was worth keeping.
+        Ok(if frame.take().is_ok() { Take::Taken } else { Take::Busy })
+    }
+}
+
+impl BufferSession {
+    /// A frame of this session's own: a free one, else one that a page is made to leave.
+    pub(crate) fn take_frame(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
+        match self.pool.free.pop(self.number, &self.pool.frames) {
+            Some(number) => Ok(self.owned(number)),
+            None => self.evict(wait),
+        }
+    }
+
+    fn owned(&self, number: u32) -> Owned<'_> {
+        Owned { pool: &self.pool, near: self.number, number }
+    }
+
+    /// A frame that a page is made to leave.
+    pub(crate) fn evict(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
+        let frames = self.pool.frames();
+        let victims = Victims { session: self, wait, failure: Cell::new(None) };
+        let rounds = if wait == Wait::Never { MAX_ROUNDS } else { MAX_ROUNDS + BUSY_ROUNDS };
+        let mut backoff = Backoff::new();
+        for round in 0..rounds {
+            let mut piece = self.piece.get();
+            let (end, examined) = policy::sweep(&self.pool.clock, &mut piece, &victims, frames);
+            self.piece.set(piece);
+            self.count(Event::Examined, examined as u64);
+            let Ok(end) = end;
+            match end {
+                SweepEnd::Taken(number) => {
+                    self.count(Event::Eviction, 1);
+                    return Ok(self.owned(number as u32));
+                }
+                SweepEnd::Exhausted { hope: false } => break,
+                SweepEnd::Exhausted { hope: true } if round >= MAX_ROUNDS => backoff.snooze(),
+                SweepEnd::Exhausted { hope: true } => {}
+            }
+            // A frame may have been freed meanwhile.
+            if let Some(number) = self.pool.free.pop(self.number, &self.pool.frames) {
+                return Ok(self.owned(number));
+            }
+        }
+        match (wait, victims.failure.take()) {
+            (Wait::Never, _) => Err(BufferError::WouldBlock),
+            (Wait::Allowed, Some(failure)) => Err(failure),
+            (Wait::Allowed, None) => Err(BufferError::NoUnpinnedBuffers { frames }),
+        }
+    }
+
+    /// Pins a page that was not found in memory.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn pin_slow(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+        wait: Wait,
+    ) -> Result<PinnedPage<'_>, BufferError> {
+        self.pin_or_load(rel, block, wait, Missing::Fail)
+    }
+
+    /// Pins a page whatever its state in the store, for recovery: a page that is missing or not valid
+    /// is a page of zeros in memory. Creates and extends the fork where needed.
+    pub fn pin_or_zero(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+    ) -> Result<PinnedPage<'_>, BufferError> {
+        if block.0 >= rel.block_count() {
+            self.grow_to(rel, block)?;
+        }
+        self.pin_or_load(rel, block, Wait::Allowed, Missing::Zero)
+    }
+
+    fn pin_or_load(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+        wait: Wait,
+        missing: Missing,
+    ) -> Result<PinnedPage<'_>, BufferError> {
+        let relation = &*rel.0;
+        if relation.pool != self.pool.number() {
+            return Err(BufferError::ForeignHandle { rel: relation.rel });
+        }
+        let page = relation.page(block);
+        let mut backoff = Backoff::new();
+        loop {
+            relation.check(block)?;
+            let entry = relation.translation.entry(block);
+            let now = entry.load(Ordering::Acquire);
+            if let Some(frame) = frame_of(now) {
+                match self.pin_resident(frame, page) {
+                    Ok(()) => {
+                        self.count(Event::Hit, 1);
+                        return Ok(PinnedPage::new(self, frame, page));
+                    }
+                    Err(NoPin::Damaged) => return Err(BufferError::Damaged { page }),
+                    // It is just leaving.
+                    Err(NoPin::Changed) => backoff.snooze(),
+                }
+            } else if now & LOADING != 0 {
+                if wait == Wait::Never {
+                    return Err(BufferError::WouldBlock);
+                }
+                self.count(Event::LoadWait, 1);
+                wait_for_load(entry);
+            } else if let Some(loading) = Loading::begin(entry) {
+                let frame = self.load(relation, block, loading, wait, missing)?;
+                return Ok(PinnedPage::new(self, frame, page));
+            }
+        }
+    }
+
+    /// Loads a page and leaves it pinned by this session.
+    fn load(
+        &self,
+        relation: &Relation,
+        block: BlockNumber,
+        loading: Loading<'_>,
+        wait: Wait,
+        missing: Missing,
+    ) -> Result<u32, BufferError> {
+        // Again, now that whoever drops or truncates the fork would see the entry.
+        relation.check(block)?;
+        let page = relation.page(block);
+        self.pins.borrow_mut().reserve();
+        let owned = self.take_frame(wait)?;
+        self.with_scratch(1, |scratch| {
+            let bytes = &mut scratch[0].0;
+            self.fetch(relation, block, bytes, wait, missing)?;
+            words::copy_in(self.pool.words(owned.number), bytes);
+            Ok::<_, BufferError>(())
+        })?;
+        let frame = owned.publish(page, loading.entry, FIRST_USAGE);
+        self.pins.borrow_mut().first(frame);
+        loading.finish(frame);
+        self.count(Event::Miss, 1);
+        Ok(frame)
+    }
+
+    /// Reads a page from the store and checks it.
+    fn fetch(
+        &self,
+        relation: &Relation,
+        block: BlockNumber,
+        bytes: &mut PageBytes,
+        wait: Wait,
+        missing: Missing,
+    ) -> Result<(), BufferError> {
+        let (rel, store) = (relation.rel, &self.pool.store);
+        let read = match wait {
+            Wait::Never => match store.try_read(rel, block, &mut [bytes]) {
+                Ok(true) => Ok(()),
+                Ok(false) => return Err(BufferError::WouldBlock),
+                Err(error) => Err(error),
+            },
+            Wait::Allowed => store.read(rel, block, &mut [bytes]),
+        };
+        let checked = match read {
+            Ok(()) => {
+                self.count(Event::Read, 1);
+                verify_checksum(relation.page(block), bytes)
+            }
+            Err(error @ (StoreError::BeyondEnd { .. } | StoreError::Missing { .. })) => {
+                Err(error.into())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if checked.is_err() && missing == Missing::Zero {
+            bytes.fill(0);
+            return Ok(());
+        }
+        checked
+    }
+
+    pub(crate) fn extend_slow(
+        &self,
+        rel: &RelHandle,
+        wait: Wait,
+    ) -> Result<ExclusivePage<'_>, BufferError> {
+        let relation = &*rel.0;
+        if relation.pool != self.pool.number() {
+            return Err(BufferError::ForeignHandle { rel: relation.rel });
+        }
+        self.pins.borrow_mut().reserve();
+        let owned = self.take_frame(wait)?;
+        words::clear(self.pool.words(owned.number));
+        let mut growth = match wait {
+            Wait::Allowed => relation.growth(),
+            Wait::Never => relation.try_growth().ok_or(BufferError::WouldBlock)?,
+        };
+        if relation.is_dropped() {
+            return Err(BufferError::Dropped { rel: relation.rel });
+        }
+        let block = relation.blocks();
+        if block == growth.allocated {
+            if wait == Wait::Never {
+                return Err(BufferError::WouldBlock);
+            }
+            self.allocate(relation, &mut growth, block)?;
+        }
+        let page = relation.page(BlockNumber(block));
+        let entry = relation.translation.entry(BlockNumber(block));
+        // Nobody loads a block beyond the end; one who has begun to will step back.
+        let mut backoff = Backoff::new();
+        let loading = loop {
+            match Loading::begin(entry) {
+                Some(loading) => break loading,
+                None => backoff.snooze(),
+            }
+        };
+        let number = owned.number;
+        let frame = &self.pool.frames[number as usize];
+        // Free, since the frame is owned: whoever latches has pinned.
+        frame.latch().exclusive();
+        owned.publish(page, entry, FIRST_USAGE);
+        self.pins.borrow_mut().first(number);
+        relation.set_blocks(block + 1);
+        loading.finish(number);
+        drop(growth);
+        self.count(Event::Extended, 1);
+        Ok(ExclusivePage::latched(PinnedPage::new(self, number, page)))
+    }
+
+    /// Makes room in the store for blocks from `first` on: the more, the larger the fork.
+    fn allocate(
+        &self,
+        relation: &Relation,
+        growth: &mut Growth,
+        first: u32,
+    ) -> Result<(), BufferError> {
+        let room = (u32::MAX - 1).saturating_sub(first);
+        if room == 0 {
+            return Err(BufferError::RelationFull { rel: relation.rel });
+        }
+        let count = (first / 8).clamp(1, 64).min(room);
+        self.pool.store.extend(relation.rel, BlockNumber(first), count)?;
+        growth.allocated = first + count;
+        Ok(())
+    }
+
+    /// Makes a fork exist and have `block`.
+    fn grow_to(&self, rel: &RelHandle, block: BlockNumber) -> Result<(), BufferError> {
+        let relation = &*rel.0;
+        if block.0 >= u32::MAX - 1 {
+            return Err(BufferError::RelationFull { rel: relation.rel });
+        }
+        let mut growth = relation.growth();
+        if relation.is_dropped() {
+            return Err(BufferError::Dropped { rel: relation.rel });
+        }
+        let needed = block.0 + 1;
+        if growth.allocated < needed {
+            self.pool.store.create(relation.rel)?;
+            let first = growth.allocated;
+            self.pool.store.extend(relation.rel, BlockNumber(first), needed - first)?;
+            growth.allocated = needed;
+        }
+        if relation.blocks() < needed {
+            relation.set_blocks(needed);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! The clock sweep with usage counts, as in PostgreSQL.
+//!
+//! A page's usage count rises by one when the page is used, up to [`MAX_USAGE`]. A hand goes round the
+//! frames; it lowers the count of every unpinned frame that it passes and takes the first whose count is
+//! already zero. Pinned frames are passed over untouched.
+//!
+//! The hand is shared. A session advances it by a batch of frames at a time and examines that piece on
+//! its own, so that the hand is written once per batch (rule 8). A piece may grow old while its session
+//! does other things; that only means that its frames are examined a little late.
+
+use millpond_sync::atomic::{AtomicU64, Ordering};
+
+/// The highest usage count.
+pub const MAX_USAGE: u8 = 5;
+
+/// The usage count after one more use, if that differs.
+#[inline]
+#[must_use]
+pub fn raised(usage: u8) -> Option<u8> {
+    (usage < MAX_USAGE).then_some(usage + 1)
+}
+
+/// The usage count after the hand has passed, if that differs.
+#[inline]
+#[must_use]
+pub fn lowered(usage: u8) -> Option<u8> {
+    usage.checked_sub(1)
+}
+
+/// What came of taking a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// It is the caller's.
+    Taken,
+    /// It is pinned.
+    Pinned,
+    /// It can't be taken just now, but that will pass: another session is loading, writing or taking it.
+    Busy,
+}
+
+/// The frames that the hand goes round.
+pub trait SweepFrames {
+    /// Why a frame could not be taken at all.
+    type Error;
+    /// Whether the frame is pinned (or in no state to be examined).
+    fn is_pinned(&self, frame: usize) -> bool;
+    /// Its usage count.
+    fn usage(&self, frame: usize) -> u8;
+    /// Sets its usage count.
+    fn set_usage(&self, frame: usize, usage: u8);
+    /// Takes it, if nobody else uses it.
+    fn take(&self, frame: usize) -> Result<Take, Self::Error>;
+}
+
+/// The hand.
+#[derive(Debug)]
+pub struct Clock {
+    hand: AtomicU64,
+    frames: usize,
+    batch: usize,
+}
+
+/// The part of the circle that one session has still to examine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Piece {
+    next: u64,
+    end: u64,
+}
+
+/// How a sweep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepEnd {
+    /// This frame was taken.
+    Taken(usize),
+    /// As many frames were examined as allowed.
+    Exhausted {
+        /// Whether any of them was only busy, or had its usage lowered: another try may succeed.
+        hope: bool,
+    },
+}
+
+impl Clock {
+    /// A hand over `frames` frames, advanced by at most `batch` at a time.
+    #[must_use]
+    pub fn new(frames: usize, batch: usize) -> Self {
+        let frames = frames.max(1);
+        Self { hand: AtomicU64::new(0), frames, batch: batch.clamp(1, frames) }
+    }
+
+    /// How many frames the hand has passed since the beginning.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.hand.load(Ordering::Relaxed)
+    }
+
+    /// The next frame to examine, advancing the hand when the piece is used up.
+    #[inline]
+    fn step(&self, piece: &mut Piece) -> usize {
+        if piece.next == piece.end {
+            let batch = self.batch as u64;
+            piece.next = self.hand.fetch_add(batch, Ordering::Relaxed);
+            piece.end = piece.next.wrapping_add(batch);
+        }
+        let frame = (piece.next % self.frames as u64) as usize;
+        piece.next = piece.next.wrapping_add(1);
+        frame
+    }
+}
+
+/// Examines up to `limit` frames and takes the first that may go. Returns how it ended and how many
+/// frames it examined.
+pub fn sweep<F: SweepFrames>(
+    clock: &Clock,
+    piece: &mut Piece,
+    frames: &F,
+    limit: usize,
+) -> (Result<SweepEnd, F::Error>, usize) {
+    let mut hope = false;
+    for examined in 1..=limit {
+        let frame = clock.step(piece);
+        if frames.is_pinned(frame) {
+            continue;
+        }
+        if let Some(lower) = lowered(frames.usage(frame)) {
+            frames.set_usage(frame, lower);
+            hope = true;
+            continue;
+        }
+        match frames.take(frame) {
+            Ok(Take::Taken) => return (Ok(SweepEnd::Taken(frame)), examined),
+            Ok(Take::Pinned) => {}
+            Ok(Take::Busy) => hope = true,
+            Err(error) => return (Err(error), examined),
+        }
+    }
+    (Ok(SweepEnd::Exhausted { hope }), limit)
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// Frames with a usage count and a pin.
+    struct Toy(RefCell<Vec<(u8, bool)>>);
+
+    impl SweepFrames for Toy {
+        type Error = std::convert::Infallible;
+        fn is_pinned(&self, frame: usize) -> bool {
+            self.0.borrow()[frame].1
+        }
+        fn usage(&self, frame: usize) -> u8 {
+            self.0.borrow()[frame].0
+        }
+        fn set_usage(&self, frame: usize, usage: u8) {
+            self.0.borrow_mut()[frame].0 = usage;
+        }
+        fn take(&self, _: usize) -> Result<Take, Self::Error> {
+            Ok(Take::Taken)
+        }
+    }
+
+    #[test]
+    fn takes_the_first_whose_count_is_spent() {
+        let toy = Toy(vec![(1, false), (0, true), (2, false), (0, false)].into());
+        let (clock, mut piece) = (Clock::new(4, 32), Piece::default());
+        let (end, examined) = sweep(&clock, &mut piece, &toy, 100);
+        assert_eq!((end, examined), (Ok(SweepEnd::Taken(3)), 4));
+        assert_eq!(*toy.0.borrow(), [(0, false), (0, true), (1, false), (0, false)]);
+        assert_eq!(sweep(&clock, &mut piece, &toy, 100), (Ok(SweepEnd::Taken(0)), 1));
+    }
+
+    #[test]
+    fn gives_up_when_all_is_pinned() {
+        let toy = Toy(vec![(0, true), (5, true)].into());
+        let (clock, mut piece) = (Clock::new(2, 1), Piece::default());
+        let (end, _) = sweep(&clock, &mut piece, &toy, 10);
+        assert_eq!(end, Ok(SweepEnd::Exhausted { hope: false }));
+        assert_eq!(toy.0.borrow()[1].0, 5);
+    }
+
+    #[test]
+    fn counts_saturate() {
+        assert_eq!((raised(0), raised(4), raised(5)), (Some(1), Some(5), None));
+        assert_eq!((lowered(0), lowered(5)), (None, Some(4)));
+    }
+}

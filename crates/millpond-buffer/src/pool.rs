@@ -1,0 +1,255 @@
+//! The pool: frames, forks, sessions, and what concerns whole forks.
+
+use crate::arena::{Arena, PageWords};
+use crate::config::PoolConfig;
+use crate::error::BufferError;
+use crate::frame::{Frame, NoTake};
+use crate::freelist::Freelists;
+use crate::ids::{BlockNumber, RelFork, RelationId};
+use crate::log::LogFlush;
+use crate::policy::Clock;
+use crate::relation::{RelHandle, Relation};
+use crate::session::BufferSession;
+use crate::stats::{Counters, PoolStats};
+use crate::store::PageStore;
+use crate::translation::{ABSENT, frame_of};
+use millpond_sync::atomic::AtomicU64;
+use millpond_sync::hint::Backoff;
+use millpond_sync::sync::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// How often dropping a fork looks again at a page that is pinned before it gives up. Only background
+/// writers pin a page that is about to go, and not for long.
+const DROP_PATIENCE: usize = if cfg!(any(miri, shuttle)) { 100 } else { 1_000_000 };
+
+/// A pool of pages, shared by sessions.
+pub struct BufferPool {
+    pub(crate) config: PoolConfig,
+    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) log: Arc<dyn LogFlush>,
+    pub(crate) frames: Box<[Frame]>,
+    pub(crate) arena: Arena,
+    pub(crate) free: Freelists,
+    pub(crate) clock: Clock,
+    pub(crate) counters: Counters,
+    /// Held by whoever writes all dirty pages.
+    pub(crate) writing_all: Mutex<()>,
+    number: u64,
+    relations: Mutex<HashMap<RelFork, Arc<Relation>>>,
+    session_numbers: Mutex<Vec<usize>>,
+}
+
+fn next_pool_number() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+impl BufferPool {
+    /// A pool over a store and a log.
+    pub fn new(
+        config: PoolConfig,
+        store: Arc<dyn PageStore>,
+        log: Arc<dyn LogFlush>,
+    ) -> Result<Arc<Self>, BufferError> {
+        config.check()?;
+        let lists = match config.freelists {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            lists => lists,
+        };
+        let arena = Arena::new(config.frames, config.huge_pages)?;
+        let frames: Box<[Frame]> = (0..config.frames).map(|_| Frame::new()).collect();
+        let free = Freelists::new(lists);
+        for frame in (0..config.frames).rev() {
+            free.push(frame * lists / config.frames, &frames, frame as u32);
+        }
+        Ok(Arc::new(Self {
+            clock: Clock::new(config.frames, config.sweep_batch),
+            counters: Counters::new(config.max_sessions),
+            session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
+            relations: Mutex::new(HashMap::new()),
+            writing_all: Mutex::new(()),
+            number: next_pool_number(),
+            config,
+            store,
+            log,
+            frames,
+            arena,
+            free,
+        }))
+    }
+
+    /// A session: what a thread of work uses to reach pages.
+    pub fn session(self: &Arc<Self>) -> Result<BufferSession, BufferError> {
+        let number = self.session_numbers.lock().pop();
+        let number =
+            number.ok_or(BufferError::TooManySessions { max: self.config.max_sessions })?;
+        Ok(BufferSession::new(self.clone(), number))
+    }
+
+    pub(crate) fn return_session(&self, number: usize) {
+        self.session_numbers.lock().push(number);
+    }
+
+    /// A handle on a fork. A fork that does not exist in the store has no blocks.
+    pub fn relation(&self, rel: RelFork) -> Result<RelHandle, BufferError> {
+        let mut relations = self.relations.lock();
+        if let Some(known) = relations.get(&rel) {
+            return Ok(RelHandle(known.clone()));
+        }
+        // Under the lock, so that a fork that is being dropped can't be found in the store and then
+        // be entered here after it has gone. It happens once per fork.
+        let blocks = self.store.block_count(rel)?;
+        let made = Arc::new(Relation::new(rel, self.number, blocks));
+        relations.insert(rel, made.clone());
+        Ok(RelHandle(made))
+    }
+
+    /// Creates a fork in the store; does nothing if it exists.
+    pub fn create(&self, rel: RelFork) -> Result<(), BufferError> {
+        Ok(self.store.create(rel)?)
+    }
+
+    /// Drops all forks of a relation: their pages leave memory unwritten and their files go. The caller
+    /// sees to it that nobody uses the relation. Costs what the relation holds in memory, not a walk of
+    /// the pool (rule 9).
+    pub fn drop_relation(&self, relation: RelationId) -> Result<(), BufferError> {
+        let forks: Vec<_> = {
+            let relations = self.relations.lock();
+            relations.values().filter(|known| known.rel.relation == relation).cloned().collect()
+        };
+        for fork in &forks {
+            let _growth = fork.growth();
+            fork.mark_dropped();
+            self.discard(fork, BlockNumber(0))?;
+        }
+        self.store.remove(relation)?;
+        // Forgotten only now that no frame refers to their entries (rule 4). A fork that was first
+        // used meanwhile is a misuse, and stays.
+        let mut relations = self.relations.lock();
+        relations.retain(|_, known| known.rel.relation != relation || !known.is_dropped());
+        Ok(())
+    }
+
+    /// Cuts a fork down to `blocks` blocks; the others leave memory unwritten. The caller sees to it that
+    /// nobody uses them.
+    pub fn truncate(&self, rel: RelFork, blocks: u32) -> Result<(), BufferError> {
+        let handle = self.relation(rel)?;
+        let relation = &*handle.0;
+        let mut growth = relation.growth();
+        if relation.is_dropped() {
+            return Err(BufferError::Dropped { rel });
+        }
+        if blocks < relation.blocks() {
+            relation.set_blocks(blocks);
+            self.discard(relation, BlockNumber(blocks))?;
+        }
+        if blocks < growth.allocated {
+            self.store.truncate(rel, blocks)?;
+            growth.allocated = blocks;
+        }
+        Ok(())
+    }
+
+    /// Gives back the room that the store holds beyond the ends of the forks. For a clean shutdown.
+    pub fn trim(&self) -> Result<(), BufferError> {
+        let all: Vec<_> = self.relations.lock().values().cloned().collect();
+        for relation in all {
+            let mut growth = relation.growth();
+            let blocks = relation.blocks();
+            if !relation.is_dropped() && blocks < growth.allocated {
+                self.store.truncate(relation.rel, blocks)?;
+                growth.allocated = blocks;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes every page from `first` on leave memory, written or not. Loads can't begin any more.
+    fn discard(&self, relation: &Relation, first: BlockNumber) -> Result<(), BufferError> {
+        for (block, entry) in relation.translation.from(first) {
+            self.discard_one(relation, block, entry)?;
+        }
+        Ok(())
+    }
+
+    fn discard_one(
+        &self,
+        relation: &Relation,
+        block: BlockNumber,
+        entry: &AtomicU64,
+    ) -> Result<(), BufferError> {
+        let mut backoff = Backoff::new();
+        let mut patience = DROP_PATIENCE;
+        loop {
+            let now = entry.load(millpond_sync::atomic::Ordering::SeqCst);
+            if now == ABSENT {
+                return Ok(());
+            }
+            let Some(number) = frame_of(now) else {
+                // A load that began before and will step back, or finish.
+                backoff.snooze();
+                continue;
+            };
+            let frame = &self.frames[number as usize];
+            let page = relation.page(block);
+            match frame.take_from(page) {
+                Ok(()) => {
+                    self.free.push(number as usize, &self.frames, number);
+                    return Ok(());
+                }
+                Err(NoTake::Pinned) if patience == 0 => return Err(BufferError::InUse { page }),
+                Err(NoTake::Pinned) => {
+                    patience -= 1;
+                    backoff.snooze();
+                }
+                Err(_) => {
+                    frame.wait_for_write();
+                    backoff.snooze();
+                }
+            }
+        }
+    }
+
+    /// Makes everything written so far durable.
+    pub fn sync(&self) -> Result<(), BufferError> {
+        Ok(self.store.sync()?)
+    }
+
+    /// The store under the pool.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn PageStore> {
+        &self.store
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        PoolStats::of(&self.counters, self.free.len())
+    }
+
+    /// How many pages the pool holds.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    #[inline]
+    pub(crate) fn words(&self, frame: u32) -> &PageWords {
+        self.arena.words(frame)
+    }
+}
+
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferPool")
+            .field("config", &self.config)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

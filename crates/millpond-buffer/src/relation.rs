@@ -1,0 +1,121 @@
+//! What the pool knows of a fork: its size and where its pages are.
+//!
+//! **Dropping** races with loads that began before it. A loader first turns an entry to LOADING and then
+//! asks whether the fork has been dropped; who drops first says so and then walks the entries. All four
+//! steps, and the installation of new chunks, are sequentially consistent, so either the loader sees the
+//! drop and steps back, or the walk sees the loader and waits for it. After the walk every entry is absent
+//! for good, and the fork may be forgotten (rule 4).
+
+use crate::error::BufferError;
+use crate::ids::{BlockNumber, PageId, RelFork};
+use crate::translation::Translation;
+use millpond_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use millpond_sync::sync::{Mutex, MutexGuard};
+use std::fmt;
+use std::sync::Arc;
+
+/// A fork as the pool knows it.
+pub(crate) struct Relation {
+    pub(crate) rel: RelFork,
+    /// The pool's number: handles of one pool mean nothing to another.
+    pub(crate) pool: u64,
+    pub(crate) translation: Translation,
+    blocks: AtomicU32,
+    dropped: AtomicBool,
+    growth: Mutex<Growth>,
+}
+
+/// Guards the fork's end: extending, truncating and dropping.
+pub(crate) struct Growth {
+    /// How many blocks the store has; it runs ahead of the fork's own count.
+    pub(crate) allocated: u32,
+}
+
+impl Relation {
+    pub(crate) fn new(rel: RelFork, pool: u64, blocks: u32) -> Self {
+        Self {
+            rel,
+            pool,
+            translation: Translation::new(),
+            blocks: AtomicU32::new(blocks),
+            dropped: AtomicBool::new(false),
+            growth: Mutex::new(Growth { allocated: blocks }),
+        }
+    }
+
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks.load(Ordering::SeqCst)
+    }
+
+    /// Sets the size. The caller holds the growth lock.
+    pub(crate) fn set_blocks(&self, blocks: u32) {
+        self.blocks.store(blocks, Ordering::SeqCst);
+    }
+
+    pub(crate) fn growth(&self) -> MutexGuard<'_, Growth> {
+        self.growth.lock()
+    }
+
+    pub(crate) fn try_growth(&self) -> Option<MutexGuard<'_, Growth>> {
+        self.growth.try_lock()
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a block may be loaded.
+    pub(crate) fn check(&self, block: BlockNumber) -> Result<(), BufferError> {
+        if self.is_dropped() {
+            return Err(BufferError::Dropped { rel: self.rel });
+        }
+        let blocks = self.blocks();
+        if block.0 >= blocks {
+            return Err(BufferError::BeyondEnd { rel: self.rel, block, blocks });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn page(&self, block: BlockNumber) -> PageId {
+        PageId::new(self.rel, block)
+    }
+}
+
+/// A handle on a fork: what one needs to reach its pages. Cloning it writes to memory that all clones
+/// share, so a session keeps its own.
+#[derive(Clone)]
+pub struct RelHandle(pub(crate) Arc<Relation>);
+
+impl RelHandle {
+    /// Which fork.
+    #[must_use]
+    pub fn rel(&self) -> RelFork {
+        self.0.rel
+    }
+
+    /// How many blocks the fork has.
+    #[must_use]
+    pub fn block_count(&self) -> u32 {
+        self.0.blocks()
+    }
+
+    /// Whether the fork has been dropped since: then no page can be had through this handle.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        self.0.is_dropped()
+    }
+}
+
+impl fmt::Debug for RelHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RelHandle")
+            .field("rel", &self.rel())
+            .field("blocks", &self.block_count())
+            .finish_non_exhaustive()
+    }
+}

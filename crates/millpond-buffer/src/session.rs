@@ -1,0 +1,254 @@
+//! A session: one thread of work's way to the pool, with its pins, its piece of the clock, its counters
+//! and its scratch pages.
+
+use crate::config::Wait;
+use crate::error::BufferError;
+use crate::frame::NoPin;
+use crate::guard::{ExclusivePage, PinnedPage};
+use crate::ids::{BlockNumber, PageId};
+use crate::page::AlignedPage;
+use crate::pins::PinTable;
+use crate::policy::Piece;
+use crate::pool::BufferPool;
+use crate::relation::RelHandle;
+use crate::stats::Event;
+use crate::translation::frame_of;
+use crate::words::PageView;
+use millpond_sync::atomic::Ordering;
+use millpond_sync::hint::Backoff;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::Arc;
+
+/// How often an optimistic read begins anew before it takes the latch.
+const MAX_RESTARTS: u32 = 8;
+
+/// One thread of work's access to the pool. It can move between threads but not be used by two at a time.
+pub struct BufferSession {
+    pub(crate) pool: Arc<BufferPool>,
+    pub(crate) number: usize,
+    pub(crate) pins: RefCell<PinTable>,
+    pub(crate) piece: Cell<Piece>,
+    pub(crate) scratch: RefCell<Vec<Box<AlignedPage>>>,
+}
+
+impl BufferSession {
+    pub(crate) fn new(pool: Arc<BufferPool>, number: usize) -> Self {
+        Self {
+            pool,
+            number,
+            pins: RefCell::new(PinTable::new()),
+            piece: Cell::new(Piece::default()),
+            scratch: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        &self.pool
+    }
+
+    /// The session's number, less than the pool's `max_sessions` and its own while it lives.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// How many different pages the session has pinned.
+    #[must_use]
+    pub fn pinned_pages(&self) -> usize {
+        self.pins.borrow().held()
+    }
+
+    /// Pins a page: loads it if it isn't in memory, and keeps it there until the pin is dropped.
+    #[inline]
+    pub fn pin(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+        wait: Wait,
+    ) -> Result<PinnedPage<'_>, BufferError> {
+        let page = rel.0.page(block);
+        if let Some(frame) = self.resident(rel, block)
+            && self.pin_resident(frame, page).is_ok()
+        {
+            self.count(Event::Hit, 1);
+            return Ok(PinnedPage::new(self, frame, page));
+        }
+        self.pin_slow(rel, block, wait)
+    }
+
+    /// Reads from a page optimistically: if it is in memory, without writing to any shared memory.
+    ///
+    /// `f` may run several times, and what it sees may be torn, so it must only compute; the result
+    /// that is returned comes from a run during which the page did not change.
+    #[inline]
+    pub fn read<R>(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+        wait: Wait,
+        mut f: impl FnMut(&PageView<'_>) -> R,
+    ) -> Result<R, BufferError> {
+        if let Some(frame) = self.resident(rel, block)
+            && let Some(result) = self.try_read(frame, rel.0.page(block), &mut f)
+        {
+            self.count(Event::Hit, 1);
+            return Ok(result);
+        }
+        let pinned = self.pin(rel, block, wait)?;
+        Ok(pinned.read(f))
+    }
+
+    /// The frame that a page seems to be in.
+    #[inline]
+    fn resident(&self, rel: &RelHandle, block: BlockNumber) -> Option<u32> {
+        let entry = rel.0.translation.get(block)?.load(Ordering::Acquire);
+        frame_of(entry)
+    }
+
+    /// One optimistic read of a frame, if it holds `page` and rests.
+    #[inline]
+    fn try_read<R>(
+        &self,
+        number: u32,
+        page: PageId,
+        f: &mut impl FnMut(&PageView<'_>) -> R,
+    ) -> Option<R> {
+        let frame = self.pool.frames.get(number as usize)?;
+        let version = frame.version().read_begin()?;
+        if !frame.holds(page) {
+            return None;
+        }
+        let result = f(&PageView::new(self.pool.words(number)));
+        if !frame.version().validate(version) {
+            self.count(Event::Restart, 1);
+            return None;
+        }
+        frame.touch();
+        Some(result)
+    }
+
+    /// Reads from a pinned page: optimistically, or under its latch if it keeps changing.
+    pub(crate) fn read_pinned<R>(
+        &self,
+        number: u32,
+        page: PageId,
+        mut f: impl FnMut(&PageView<'_>) -> R,
+    ) -> R {
+        let mut backoff = Backoff::new();
+        for _ in 0..MAX_RESTARTS {
+            if let Some(result) = self.try_read(number, page, &mut f) {
+                return result;
+            }
+            if !backoff.spin() {
+                break;
+            }
+        }
+        self.count(Event::LatchedRead, 1);
+        let frame = &self.pool.frames[number as usize];
+        let _latch = SharedLatch::take(frame.latch());
+        f(&PageView::new(self.pool.words(number)))
+    }
+
+    /// Pins a page that seems to be in a frame: on this session's own account if it has it pinned
+    /// already, else in the frame's word.
+    #[inline]
+    pub(crate) fn pin_resident(&self, number: u32, page: PageId) -> Result<(), NoPin> {
+        let frame = self.pool.frames.get(number as usize).ok_or(NoPin::Changed)?;
+        let mut pins = self.pins.borrow_mut();
+        if pins.again(number) {
+            // While pinned a frame keeps its page, so an entry seen now can't be out of date; except
+            // that the caller may have looked at it before the pin.
+            if frame.holds(page) {
+                return Ok(());
+            }
+            pins.drop_one(number);
+            return Err(NoPin::Changed);
+        }
+        pins.reserve();
+        frame.pin(page)?;
+        pins.first(number);
+        frame.touch();
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn unpin(&self, number: u32) {
+        if self.pins.borrow_mut().drop_one(number) {
+            self.pool.frames[number as usize].unpin();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self, event: Event, n: u64) {
+        self.pool.counters.add(self.number, event as usize, n);
+    }
+
+    /// Runs `f` with `pages` scratch pages.
+    pub(crate) fn with_scratch<R>(
+        &self,
+        pages: usize,
+        f: impl FnOnce(&mut [Box<AlignedPage>]) -> R,
+    ) -> R {
+        // A store or log that came back to this session would find it taken; then pages of its own do.
+        match self.scratch.try_borrow_mut() {
+            Ok(mut scratch) => {
+                while scratch.len() < pages {
+                    scratch.push(AlignedPage::boxed());
+                }
+                f(&mut scratch[..pages])
+            }
+            Err(_) => {
+                let mut own: Vec<_> = (0..pages).map(|_| AlignedPage::boxed()).collect();
+                f(&mut own)
+            }
+        }
+    }
+
+    /// Adds a page of zeros to the end of a fork and returns it latched.
+    pub fn extend(&self, rel: &RelHandle, wait: Wait) -> Result<ExclusivePage<'_>, BufferError> {
+        self.extend_slow(rel, wait)
+    }
+}
+
+impl Drop for BufferSession {
+    /// Gives back pins whose guards were forgotten.
+    fn drop(&mut self) {
+        let pins = std::mem::replace(&mut *self.pins.borrow_mut(), PinTable::new());
+        for frame in pins.frames() {
+            self.pool.frames[frame as usize].unpin();
+        }
+        self.pool.return_session(self.number);
+    }
+}
+
+impl fmt::Debug for BufferSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferSession")
+            .field("number", &self.number)
+            .field("pinned_pages", &self.pinned_pages())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A shared latch that is released also when the closure under it panics.
+pub(crate) struct SharedLatch<'a>(&'a millpond_sync::latch::Latch);
+
+impl<'a> SharedLatch<'a> {
+    pub(crate) fn take(latch: &'a millpond_sync::latch::Latch) -> Self {
+        latch.shared();
+        Self(latch)
+    }
+
+    pub(crate) fn try_take(latch: &'a millpond_sync::latch::Latch) -> Option<Self> {
+        latch.try_shared().then(|| Self(latch))
+    }
+}
+
+impl Drop for SharedLatch<'_> {
+    fn drop(&mut self) {
+        self.0.unlock_shared();
+    }
+}

@@ -1,0 +1,256 @@
+use super::support::*;
+use crate::*;
+use std::sync::atomic::Ordering;
+
+#[test]
+fn pages_come_and_go() {
+    let Bench { store, pool, .. } = bench(4, 20);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    assert_eq!(rel.block_count(), 20);
+    for round in 0..3 {
+        for block in 0..20 {
+            assert_eq!(number(&session, &rel, block), u64::from(block), "round {round}");
+        }
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.misses, stats.evictions, stats.writes), (60, 56, 0));
+    assert_eq!(store.reads.load(Ordering::Relaxed), 60);
+    assert_eq!(session.pinned_pages(), 0);
+}
+
+#[test]
+fn hits_stay_in_memory() {
+    let Bench { pool, .. } = bench(8, 4);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for _ in 0..10 {
+        for block in 0..4 {
+            assert_eq!(number(&session, &rel, block), u64::from(block));
+        }
+    }
+    // The first read of each page pins it after the miss, and then reads.
+    assert_eq!((pool.stats().misses, pool.stats().hits), (4, 36));
+}
+
+#[test]
+fn changes_survive_eviction_and_flush_the_log_first() {
+    let Bench { store, log, pool } = bench(2, 6);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..6 {
+        set_number(&session, &rel, block, 100 + u64::from(block), 1000 + u64::from(block));
+    }
+    for block in 0..6 {
+        assert_eq!(number(&session, &rel, block), 100 + u64::from(block));
+    }
+    assert!(log.flushed().0 >= 1003);
+    let mut page = [0; PAGE_SIZE];
+    store.inner.read(REL, BlockNumber(0), &mut [&mut page]).unwrap();
+    verify_checksum(REL.page(BlockNumber(0)), &page).unwrap();
+    assert_eq!((page_lsn(&page), page.u64(16)), (Lsn(1000), 100));
+}
+
+#[test]
+fn pins_are_counted_by_session_and_frame() {
+    let Bench { pool, .. } = bench(2, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let first = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let again = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    assert_eq!(session.pinned_pages(), 1);
+    let other = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    // Both frames are pinned: an error, not a hang.
+    let full = session.pin(&rel, BlockNumber(2), Wait::Allowed);
+    assert!(matches!(full, Err(BufferError::NoUnpinnedBuffers { frames: 2 })), "{full:?}");
+    drop(first);
+    assert!(session.pin(&rel, BlockNumber(2), Wait::Allowed).is_err());
+    drop(again);
+    assert_eq!(session.pin(&rel, BlockNumber(2), Wait::Allowed).unwrap().block(), BlockNumber(2));
+    drop(other);
+    assert_eq!(session.pinned_pages(), 0);
+}
+
+#[test]
+fn latches_exclude_and_guards_convert() {
+    let Bench { pool, .. } = bench(4, 2);
+    let (one, two) = (pool.session().unwrap(), pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let pin = |session| BufferSession::pin(session, &rel, BlockNumber(1), Wait::Allowed).unwrap();
+    let shared = pin(&one).into_shared();
+    assert_eq!(shared.bytes().u64(16), 1);
+    let pinned = pin(&two).try_into_exclusive().unwrap_err();
+    let pinned_one = shared.unlatch();
+    let exclusive = pinned.try_into_exclusive().unwrap();
+    assert!(pin(&one).try_into_shared().is_err());
+    assert!(pinned_one.clone().try_into_exclusive().is_err());
+    let shared = exclusive.downgrade();
+    assert_eq!(pin(&one).into_shared().u64(16), 1);
+    assert!(pin(&one).try_into_exclusive().is_err());
+    drop((shared, pinned_one));
+    assert!(pin(&one).try_into_exclusive().is_ok());
+    assert_eq!((one.pinned_pages(), two.pinned_pages()), (0, 0));
+}
+
+#[test]
+fn a_cancelled_change_leaves_the_page_clean() {
+    let Bench { store, pool, .. } = bench(4, 2);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive();
+    page.change().cancel();
+    drop(page);
+    assert_eq!(pool.write_dirty(&session, |_| ()).unwrap(), 0);
+    assert!(store.writes.lock().is_empty());
+}
+
+#[test]
+fn hints_keep_the_lsn() {
+    let Bench { pool, .. } = bench(4, 2);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    set_number(&session, &rel, 0, 5, 77);
+    let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive();
+    let mut change = page.change();
+    change.write(100, &[1]);
+    change.publish_unlogged();
+    assert_eq!((page.lsn(), page.u8(100), page.u64(16)), (Lsn(77), 1, 5));
+}
+
+#[test]
+fn forks_grow() {
+    let Bench { store, pool, .. } = bench(4, 0);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..100u32 {
+        let mut page = session.extend(&rel, Wait::Allowed).unwrap();
+        assert_eq!(page.block(), BlockNumber(block));
+        assert!(is_new(page.bytes()));
+        let mut change = page.change();
+        change.write(16, &u64::from(block).to_le_bytes());
+        change.publish(Lsn(u64::from(block)));
+    }
+    assert_eq!(rel.block_count(), 100);
+    for block in 0..100 {
+        assert_eq!(number(&session, &rel, block), u64::from(block));
+    }
+    assert!(store.block_count(REL).unwrap() >= 100);
+    pool.trim().unwrap();
+    assert_eq!(store.block_count(REL).unwrap(), 100);
+    let beyond = session.pin(&rel, BlockNumber(100), Wait::Allowed);
+    assert!(matches!(beyond, Err(BufferError::BeyondEnd { blocks: 100, .. })));
+}
+
+#[test]
+fn a_checkpoint_writes_each_dirty_page_once_in_file_order() {
+    let Bench { store, pool, .. } = bench(64, 50);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in [9, 3, 30, 4, 31, 5, 32] {
+        set_number(&session, &rel, block, 1, 1);
+    }
+    let mut calls = Vec::new();
+    let written = pool.write_dirty(&session, |progress| calls.push(progress)).unwrap();
+    assert_eq!(written, 7);
+    assert_eq!(calls.last(), Some(&WriteProgress { total: 7, done: 7 }));
+    assert_eq!(*store.writes.lock(), [(REL, 3, 3), (REL, 9, 1), (REL, 30, 3)]);
+    assert_eq!(pool.write_dirty(&session, |_| ()).unwrap(), 0);
+    assert_eq!((pool.stats().writes, pool.stats().write_calls), (7, 3));
+}
+
+#[test]
+fn dropping_and_truncating_discard_pages() {
+    let Bench { store, pool, .. } = bench(16, 10);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..10 {
+        set_number(&session, &rel, block, 9, 9);
+    }
+    pool.truncate(REL, 4).unwrap();
+    assert_eq!((rel.block_count(), store.block_count(REL).unwrap()), (4, 4));
+    assert!(session.pin(&rel, BlockNumber(4), Wait::Allowed).is_err());
+    assert_eq!(number(&session, &rel, 3), 9);
+    assert_eq!(pool.stats().free_frames, 12);
+    // A block that comes again is new.
+    assert!(is_new(session.extend(&rel, Wait::Allowed).unwrap().bytes()));
+
+    let pinned = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    if !cfg!(miri) {
+        assert!(matches!(pool.drop_relation(REL.relation), Err(BufferError::InUse { .. })));
+    }
+    drop(pinned);
+    pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(pool.stats().free_frames, 16);
+    assert!(!store.exists(REL).unwrap() && store.writes.lock().is_empty());
+    let gone = session.pin(&rel, BlockNumber(0), Wait::Allowed);
+    assert!(matches!(gone, Err(BufferError::Dropped { .. })), "{gone:?}");
+    assert!(matches!(session.extend(&rel, Wait::Allowed), Err(BufferError::Dropped { .. })));
+
+    // The same number again is another relation.
+    pool.create(REL).unwrap();
+    let rel = pool.relation(REL).unwrap();
+    assert_eq!(rel.block_count(), 0);
+    assert!(is_new(session.extend(&rel, Wait::Allowed).unwrap().bytes()));
+}
+
+#[test]
+fn reclaiming_frees_frames_and_writes_dirty_pages() {
+    let Bench { store, pool, .. } = bench(8, 8);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..8 {
+        set_number(&session, &rel, block, 50, 50);
+    }
+    assert_eq!(pool.stats().free_frames, 0);
+    assert_eq!(pool.reclaim(&session, 3).unwrap(), 3);
+    assert_eq!((pool.stats().free_frames, store.writes.lock().len()), (3, 3));
+    assert_eq!(pool.reclaim(&session, 3).unwrap(), 0);
+    for block in 0..8 {
+        assert_eq!(number(&session, &rel, block), 50);
+    }
+}
+
+#[test]
+fn never_waiting() {
+    let Bench { store, pool, .. } = bench(2, 6);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Never).map(|_| ());
+    store.cold.store(true, Ordering::Relaxed);
+    assert!(matches!(pin(0), Err(BufferError::WouldBlock)));
+    assert_eq!(pool.stats().free_frames, 2);
+    store.cold.store(false, Ordering::Relaxed);
+    pin(0).unwrap();
+    store.cold.store(true, Ordering::Relaxed);
+    pin(0).unwrap();
+    store.cold.store(false, Ordering::Relaxed);
+    // A dirty victim would have to be written.
+    set_number(&session, &rel, 0, 1, 1);
+    set_number(&session, &rel, 1, 1, 1);
+    assert!(matches!(pin(2), Err(BufferError::WouldBlock)));
+    assert!(store.writes.lock().is_empty());
+    pool.write_dirty(&session, |_| ()).unwrap();
+    pin(2).unwrap();
+}
+
+#[test]
+fn sessions_are_limited_and_returned() {
+    let Bench { pool, .. } = bench(2, 1);
+    let all: Vec<_> = (0..16).map(|_| pool.session().unwrap()).collect();
+    assert!(matches!(pool.session(), Err(BufferError::TooManySessions { max: 16 })));
+    drop(all);
+    let rel = pool.relation(REL).unwrap();
+    let session = pool.session().unwrap();
+    std::mem::forget(session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap());
+    drop(session);
+    pool.drop_relation(REL.relation).unwrap();
+}
+
+#[test]
+fn a_handle_of_another_pool_is_refused() {
+    let (ours, theirs) = (bench(2, 1), bench(2, 1));
+    let session = ours.pool.session().unwrap();
+    let rel = theirs.pool.relation(REL).unwrap();
+    let foreign = session.pin(&rel, BlockNumber(0), Wait::Allowed);
+    assert!(matches!(foreign, Err(BufferError::ForeignHandle { .. })), "{foreign:?}");
+}

@@ -1,0 +1,149 @@
+use super::support::*;
+use crate::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+#[test]
+fn a_failed_read_leaves_nothing_stuck() {
+    let Bench { store, pool, .. } = bench(2, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    store.fail_reads.store(true, Ordering::Relaxed);
+    for _ in 0..5 {
+        let failed = session.pin(&rel, BlockNumber(0), Wait::Allowed);
+        assert!(matches!(failed, Err(BufferError::Store(StoreError::Io { .. }))), "{failed:?}");
+    }
+    assert_eq!((pool.stats().free_frames, session.pinned_pages()), (2, 0));
+    store.fail_reads.store(false, Ordering::Relaxed);
+    assert_eq!(number(&session, &rel, 0), 0);
+}
+
+#[test]
+fn a_panic_during_a_load_leaves_nothing_stuck() {
+    let Bench { store, pool, .. } = bench(2, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    store.panic_reads.store(true, Ordering::Relaxed);
+    for _ in 0..5 {
+        let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed).map(|_| ());
+        assert!(catch_unwind(AssertUnwindSafe(pin)).is_err());
+    }
+    assert_eq!((pool.stats().free_frames, session.pinned_pages()), (2, 0));
+    store.panic_reads.store(false, Ordering::Relaxed);
+    assert_eq!(number(&session, &rel, 0), 0);
+}
+
+#[test]
+fn a_failed_write_keeps_the_page_dirty() {
+    let Bench { store, pool, .. } = bench(2, 4);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    set_number(&session, &rel, 0, 70, 1);
+    set_number(&session, &rel, 1, 71, 1);
+    store.fail_writes.store(true, Ordering::Relaxed);
+    assert!(matches!(
+        session.pin(&rel, BlockNumber(2), Wait::Allowed),
+        Err(BufferError::Store(StoreError::Io { .. }))
+    ));
+    assert!(pool.write_dirty(&session, |_| ()).is_err());
+    store.fail_writes.store(false, Ordering::Relaxed);
+    assert_eq!(pool.write_dirty(&session, |_| ()).unwrap(), 2);
+    assert_eq!(*store.writes.lock(), [(REL, 0, 2)]);
+    for block in [2, 3, 0, 1] {
+        let expected = if block < 2 { 70 + block } else { block };
+        assert_eq!(number(&session, &rel, block), u64::from(expected));
+    }
+}
+
+#[test]
+fn nothing_is_written_once_the_log_has_stopped() {
+    let Bench { store, log, pool } = bench(3, 5);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    set_number(&session, &rel, 0, 70, 1);
+    log.stopped.store(true, Ordering::Relaxed);
+    assert!(matches!(pool.write_dirty(&session, |_| ()), Err(BufferError::Log(_))));
+    // Clean pages still make room, so that reading goes on.
+    for block in 0..5 {
+        let expected = if block == 0 { 70 } else { u64::from(block) };
+        assert_eq!(number(&session, &rel, block), expected);
+    }
+    assert!(store.writes.lock().is_empty());
+}
+
+#[test]
+fn damage_in_the_store_is_found() {
+    let Bench { store, pool, .. } = bench(2, 2);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let mut page = [0; PAGE_SIZE];
+    store.inner.read(REL, BlockNumber(1), &mut [&mut page]).unwrap();
+    // A page in the wrong place is as bad as a flipped bit.
+    store.inner.write(REL, BlockNumber(0), &[&page]).unwrap();
+    page[5000] ^= 4;
+    store.inner.write(REL, BlockNumber(1), &[&page]).unwrap();
+    for block in [0, 1] {
+        let damaged = session.pin(&rel, BlockNumber(block), Wait::Allowed);
+        let Err(BufferError::Checksum { page, .. }) = damaged else { panic!("{damaged:?}") };
+        assert_eq!(page, REL.page(BlockNumber(block)));
+    }
+    assert_eq!(pool.stats().free_frames, 2);
+    // Recovery gets a page of zeros and makes it anew.
+    let mut page = session.pin_or_zero(&rel, BlockNumber(1)).unwrap().into_exclusive();
+    assert!(is_new(page.bytes()));
+    let mut change = page.change();
+    change.write(16, &[8]);
+    change.publish(Lsn(1));
+    drop(page);
+    assert_eq!(number(&session, &rel, 1), 8);
+}
+
+#[test]
+fn recovery_makes_what_is_missing() {
+    let Bench { store, pool, .. } = bench(4, 2);
+    let session = pool.session().unwrap();
+    let other = RelationId::constant(8).main();
+    let rel = pool.relation(other).unwrap();
+    assert_eq!(rel.block_count(), 0);
+    let page = session.pin_or_zero(&rel, BlockNumber(5)).unwrap().into_shared();
+    assert!(is_new(page.bytes()));
+    assert_eq!((rel.block_count(), store.block_count(other).unwrap()), (6, 6));
+}
+
+#[test]
+fn an_interrupted_change_damages_its_page_only() {
+    let Bench { store, pool, .. } = bench(3, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let interrupted = catch_unwind(AssertUnwindSafe(|| {
+        let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+        let mut page = pinned.into_exclusive();
+        let mut change = page.change();
+        change.write(16, &[1; 100]);
+        panic!("made to panic");
+    }));
+    assert!(interrupted.is_err());
+    assert_eq!(session.pinned_pages(), 0);
+    let damaged = session.read(&rel, BlockNumber(1), Wait::Allowed, |page| page.u64(16));
+    assert!(matches!(damaged, Err(BufferError::Damaged { .. })), "{damaged:?}");
+    assert_eq!(number(&session, &rel, 2), 2);
+    assert_eq!(number(&session, &rel, 0), 0);
+    let checkpoint = pool.write_dirty(&session, |_| ());
+    assert!(matches!(checkpoint, Err(BufferError::Damaged { .. })), "{checkpoint:?}");
+    assert!(store.writes.lock().is_empty());
+    pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(pool.stats().free_frames, 3);
+}
+
+#[test]
+fn a_panicking_reader_holds_nothing() {
+    let Bench { pool, .. } = bench(3, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let read = || session.read(&rel, BlockNumber(1), Wait::Allowed, |_| panic!("made to panic"));
+    let panicked: Result<Result<(), BufferError>, _> = catch_unwind(AssertUnwindSafe(read));
+    assert!(panicked.is_err());
+    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    assert!(pinned.try_into_exclusive().is_ok());
+    assert_eq!(session.pinned_pages(), 0);
+}

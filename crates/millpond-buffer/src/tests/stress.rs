@@ -1,0 +1,153 @@
+//! Real threads on pools that are too small.
+
+use super::support::*;
+use crate::*;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const THREADS: u64 = 4;
+const ROUNDS: usize = if cfg!(miri) { 40 } else { 10_000 };
+const BLOCKS: u32 = if cfg!(miri) { 6 } else { 40 };
+
+/// Sixteen words that a writer keeps equal.
+fn write_pattern(page: &mut ExclusivePage<'_>) -> u64 {
+    let next = page.u64(64) + 1;
+    let lsn = page.lsn().0 + 1;
+    let mut change = page.change();
+    for at in 0..16 {
+        change.write(64 + at * 504, &next.to_le_bytes());
+    }
+    change.publish(Lsn(lsn));
+    next
+}
+
+fn read_pattern(page: &impl PageRead) -> [u64; 16] {
+    std::array::from_fn(|at| page.u64(64 + at * 504))
+}
+
+/// Readers never see a torn or an older page, writers lose no change, whatever is evicted or written
+/// meanwhile.
+#[test]
+fn no_torn_no_stale_no_lost() {
+    let seed = rand::random::<u64>();
+    println!("seed {seed}");
+    let Bench { pool, .. } = bench(8, BLOCKS);
+    let counts: Vec<AtomicU64> = (0..BLOCKS).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (pool, counts) = (&pool, &counts);
+            scope.spawn(move || {
+                let mut random = SmallRng::seed_from_u64(seed ^ thread);
+                let session = pool.session().unwrap();
+                let rel = pool.relation(REL).unwrap();
+                for round in 0..ROUNDS {
+                    let block = random.random_range(0..BLOCKS);
+                    let count = &counts[block as usize];
+                    let at_least = count.load(Ordering::Acquire);
+                    let pin = || session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+                    let seen = match random.random_range(0..10) {
+                        0..3 => {
+                            let new = write_pattern(&mut pin().into_exclusive());
+                            count.fetch_add(1, Ordering::AcqRel);
+                            [new; 16]
+                        }
+                        3..5 => read_pattern(&pin().into_shared()),
+                        _ => session
+                            .read(&rel, BlockNumber(block), Wait::Allowed, |p| read_pattern(p))
+                            .unwrap(),
+                    };
+                    assert_eq!(seen, [seen[0]; 16], "torn");
+                    assert!(seen[0] >= at_least, "stale");
+                    if round % 512 == 5 {
+                        pool.write_dirty(&session, |_| ()).unwrap();
+                        pool.reclaim(&session, 2).unwrap();
+                    }
+                }
+                assert_eq!(session.pinned_pages(), 0);
+            });
+        }
+    });
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for (block, count) in (0..).zip(&counts) {
+        let seen = session.read(&rel, BlockNumber(block), Wait::Allowed, |p| read_pattern(p));
+        assert_eq!(seen.unwrap(), [count.load(Ordering::Relaxed); 16]);
+    }
+}
+
+/// Sessions that extend one fork get each block once.
+#[test]
+fn extending_together() {
+    let Bench { pool, .. } = bench(16, 0);
+    let each = if cfg!(miri) { 4 } else { 200 };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let pool = &pool;
+            scope.spawn(move || {
+                let session = pool.session().unwrap();
+                let rel = pool.relation(REL).unwrap();
+                for _ in 0..each {
+                    let mut page = session.extend(&rel, Wait::Allowed).unwrap();
+                    let mine = u64::from(page.block().0) << 8 | thread;
+                    let mut change = page.change();
+                    change.write(16, &mine.to_le_bytes());
+                    change.publish(Lsn(1));
+                }
+            });
+        }
+    });
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    assert_eq!(u64::from(rel.block_count()), THREADS * each);
+    let mut by_thread = [0; THREADS as usize];
+    for block in 0..rel.block_count() {
+        let seen = number(&session, &rel, block);
+        assert_eq!(seen >> 8, u64::from(block));
+        by_thread[(seen & 0xff) as usize] += 1;
+    }
+    assert_eq!(by_thread, [each; THREADS as usize]);
+}
+
+/// Forks are dropped and made again while others read them.
+#[test]
+fn dropping_under_readers() {
+    let Bench { pool, .. } = bench(8, 0);
+    let rounds = if cfg!(miri) { 3 } else { 300 };
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (pool, done) = (&pool, &done);
+            scope.spawn(move || {
+                let session = pool.session().unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    let rel = pool.relation(REL).unwrap();
+                    for block in 0..rel.block_count() {
+                        // Optimistic reads hold nothing, so they are no reason for `InUse` for long.
+                        match session.read(&rel, BlockNumber(block), Wait::Allowed, |p| p.u64(16)) {
+                            Ok(seen) => assert!(seen == 0 || seen == u64::from(block) + 1),
+                            Err(BufferError::Dropped { .. } | BufferError::BeyondEnd { .. }) => {
+                                break;
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            });
+        }
+        let session = pool.session().unwrap();
+        for _ in 0..rounds {
+            pool.create(REL).unwrap();
+            let rel = pool.relation(REL).unwrap();
+            for block in 0..12u64 {
+                let mut page = session.extend(&rel, Wait::Allowed).unwrap();
+                let mut change = page.change();
+                change.write(16, &(block + 1).to_le_bytes());
+                change.publish(Lsn(1));
+            }
+            pool.drop_relation(REL.relation).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(pool.stats().free_frames, 8);
+}

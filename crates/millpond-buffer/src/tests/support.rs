@@ -1,0 +1,145 @@
+//! Stores and logs that fail, count and remember.
+#![allow(clippy::unwrap_used)] // Helpers of tests.
+
+use crate::*;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub(super) const REL: RelFork = RelationId::constant(7).main();
+
+/// A memory store whose operations can be made to fail or panic, and that records writes.
+#[derive(Default)]
+pub(super) struct TestStore {
+    pub(super) inner: MemoryStore,
+    pub(super) fail_reads: AtomicBool,
+    pub(super) fail_writes: AtomicBool,
+    pub(super) panic_reads: AtomicBool,
+    /// `try_read` says that it would have to wait.
+    pub(super) cold: AtomicBool,
+    pub(super) reads: AtomicU64,
+    pub(super) writes: Mutex<Vec<(RelFork, u32, usize)>>,
+}
+
+fn broken(what: &str) -> StoreError {
+    StoreError::io(what, std::io::Error::other("made to fail"))
+}
+
+impl PageStore for TestStore {
+    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
+        self.inner.create(rel)
+    }
+    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
+        self.inner.remove(relation)
+    }
+    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
+        self.inner.exists(rel)
+    }
+    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
+        self.inner.block_count(rel)
+    }
+    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
+        self.inner.extend(rel, first, count)
+    }
+    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
+        self.inner.truncate(rel, block_count)
+    }
+    fn read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        assert!(!self.panic_reads.load(Ordering::Relaxed), "made to panic");
+        if self.fail_reads.load(Ordering::Relaxed) {
+            return Err(broken("read"));
+        }
+        self.inner.read(rel, first, pages)
+    }
+    fn try_read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<bool, StoreError> {
+        if self.cold.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        self.read(rel, first, pages).map(|()| true)
+    }
+    fn write(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&[u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError> {
+        if self.fail_writes.load(Ordering::Relaxed) {
+            return Err(broken("write"));
+        }
+        self.writes.lock().push((rel, first.0, pages.len()));
+        self.inner.write(rel, first, pages)
+    }
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
+        self.inner.relations()
+    }
+}
+
+/// A log that remembers how far it was flushed and can be stopped.
+#[derive(Default)]
+pub(super) struct TestLog {
+    pub(super) flushed: AtomicU64,
+    pub(super) stopped: AtomicBool,
+}
+
+impl LogFlush for TestLog {
+    fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(LogFlushError::new("made to stop"));
+        }
+        self.flushed.fetch_max(lsn.0, Ordering::Relaxed);
+        Ok(())
+    }
+    fn flushed(&self) -> Lsn {
+        Lsn(self.flushed.load(Ordering::Relaxed))
+    }
+}
+
+pub(super) struct Bench {
+    pub(super) store: Arc<TestStore>,
+    pub(super) log: Arc<TestLog>,
+    pub(super) pool: Arc<BufferPool>,
+}
+
+/// A pool of that many frames and a fork of that many blocks, each carrying its number.
+pub(super) fn bench(frames: usize, blocks: u32) -> Bench {
+    let store = Arc::new(TestStore::default());
+    let log = Arc::new(TestLog::default());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), blocks).unwrap();
+    for block in 0..blocks {
+        let mut page = [0; PAGE_SIZE];
+        page[16..24].copy_from_slice(&u64::from(block).to_le_bytes());
+        set_checksum(REL.page(BlockNumber(block)), &mut page);
+        store.inner.write(REL, BlockNumber(block), &[&page]).unwrap();
+    }
+    let pool = BufferPool::new(PoolConfig::new(frames, 16), store.clone(), log.clone()).unwrap();
+    Bench { store, log, pool }
+}
+
+/// The number that a page carries, read optimistically.
+pub(super) fn number(session: &BufferSession, rel: &RelHandle, block: u32) -> u64 {
+    session.read(rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16)).unwrap()
+}
+
+/// Changes the number that a page carries.
+pub(super) fn set_number(session: &BufferSession, rel: &RelHandle, block: u32, to: u64, lsn: u64) {
+    let pinned = session.pin(rel, BlockNumber(block), Wait::Allowed).unwrap();
+    let mut page = pinned.into_exclusive();
+    let mut change = page.change();
+    change.write(16, &to.to_le_bytes());
+    change.publish(Lsn(lsn));
+}

@@ -1,0 +1,260 @@
+//! From block to frame: per fork a tree of atomic entries, one per block.
+//!
+//! ```text
+//! entry   63                       3   2          1        0
+//!        +--------------------------+----------+--------+---------+
+//!        |          frame           | RESIDENT | WAITED | LOADING |
+//!        +--------------------------+----------+--------+---------+
+//! ```
+//!
+//! | value | meaning | who may change it |
+//! |---|---|---|
+//! | 0 | absent | anyone, to LOADING (or, under the fork's growth lock, to RESIDENT) |
+//! | LOADING (and WAITED) | one session is reading the page; WAITED if others are parked on the entry | the loader; anyone may add WAITED |
+//! | RESIDENT and a frame | the page is in that frame | who takes that frame from it, to absent |
+//!
+//! The tree has a directory of tables of doubling size, so a small fork costs little and a block's
+//! entry is three dependent loads away whatever the size; tables and chunks are made on first use. They
+//! are freed with the fork's last handle and no earlier, so that a reference to an entry stays valid for
+//! as long as somebody has the handle, or a frame is resident in it (rule 4).
+#![allow(unsafe_code)]
+
+use crate::ids::BlockNumber;
+use millpond_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::ptr;
+
+pub(crate) const ABSENT: u64 = 0;
+pub(crate) const LOADING: u64 = 1;
+pub(crate) const WAITED: u64 = 2;
+const RESIDENT: u64 = 4;
+const FRAME_SHIFT: u32 = 3;
+
+/// The entry of a page that is in `frame`.
+#[inline]
+pub(crate) fn resident_in(frame: u32) -> u64 {
+    u64::from(frame) << FRAME_SHIFT | RESIDENT
+}
+
+/// The frame that the page is in.
+#[inline]
+pub(crate) fn frame_of(entry: u64) -> Option<u32> {
+    (entry & RESIDENT != 0).then_some((entry >> FRAME_SHIFT) as u32)
+}
+
+/// Entries in a chunk.
+const CHUNK: usize = if cfg!(any(miri, shuttle)) { 4 } else { 512 };
+/// Chunks in the first table; each further table is as large as all before it together.
+const FIRST_TABLE: usize = 8;
+/// Enough for 2^32 blocks.
+const TABLES: usize = (u32::MAX as usize / CHUNK / FIRST_TABLE).ilog2() as usize + 2;
+
+type Chunk = [AtomicU64; CHUNK];
+type Table = Box<[AtomicPtr<Chunk>]>;
+
+/// The entries of one fork.
+pub(crate) struct Translation {
+    /// Each points to the first pointer of a table of [`table_len`] pointers, or is null.
+    tables: [AtomicPtr<AtomicPtr<Chunk>>; TABLES],
+}
+
+fn table_len(table: usize) -> usize {
+    if table == 0 { FIRST_TABLE } else { FIRST_TABLE << (table - 1) }
+}
+
+/// Which table has a chunk, and at what index.
+#[inline]
+fn locate(chunk: usize) -> (usize, usize) {
+    let group = chunk / FIRST_TABLE;
+    if group == 0 {
+        return (0, chunk);
+    }
+    let table = group.ilog2() as usize + 1;
+    (table, chunk - (FIRST_TABLE << (table - 1)))
+}
+
+impl Translation {
+    pub(crate) fn new() -> Self {
+        Self { tables: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
+    }
+
+    /// The entry of a block, if it was ever needed.
+    #[inline]
+    pub(crate) fn get(&self, block: BlockNumber) -> Option<&AtomicU64> {
+        let block = block.0 as usize;
+        let chunk = self.chunk(block / CHUNK)?;
+        Some(&chunk[block % CHUNK])
+    }
+
+    #[inline]
+    fn chunk(&self, number: usize) -> Option<&Chunk> {
+        let (table, at) = locate(number);
+        let first = self.tables[table].load(Ordering::Acquire);
+        if first.is_null() {
+            return None;
+        }
+        // SAFETY: a table that is not null has `table_len(table)` pointers, `at` is less than that by
+        // `locate`, and tables live as long as `self`.
+        let slot = unsafe { &*first.add(at) };
+        let chunk = slot.load(Ordering::Acquire);
+        // SAFETY: a chunk pointer is null or points to a chunk that lives as long as `self`.
+        unsafe { chunk.as_ref() }
+    }
+
+    /// The entry of a block.
+    pub(crate) fn entry(&self, block: BlockNumber) -> &AtomicU64 {
+        let (number, at) = (block.0 as usize / CHUNK, block.0 as usize % CHUNK);
+        if let Some(chunk) = self.chunk(number) {
+            return &chunk[at];
+        }
+        let slot = self.slot(number);
+        let made = Box::into_raw(Box::new(std::array::from_fn(|_| AtomicU64::new(ABSENT))));
+        // Sequentially consistent: see `Relation::is_dropped`.
+        let installed =
+            slot.compare_exchange(ptr::null_mut(), made, Ordering::SeqCst, Ordering::SeqCst);
+        let chunk = match installed {
+            Ok(_) => made,
+            Err(theirs) => {
+                // SAFETY: `made` came from `Box::into_raw` and was not installed.
+                drop(unsafe { Box::from_raw(made) });
+                theirs
+            }
+        };
+        // SAFETY: installed by us or another, so it lives as long as `self`.
+        unsafe { &(*chunk)[at] }
+    }
+
+    /// Where the pointer to a chunk is kept.
+    fn slot(&self, number: usize) -> &AtomicPtr<Chunk> {
+        let (table, at) = locate(number);
+        let len = table_len(table);
+        let mut first = self.tables[table].load(Ordering::Acquire);
+        if first.is_null() {
+            let made: Table = (0..len).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+            let made = Box::into_raw(made).cast::<AtomicPtr<Chunk>>();
+            let installed = self.tables[table].compare_exchange(
+                ptr::null_mut(),
+                made,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            );
+            first = match installed {
+                Ok(_) => made,
+                Err(theirs) => {
+                    // SAFETY: `made` came from a boxed slice of `len` and was not installed.
+                    drop(unsafe { Table::from_raw(ptr::slice_from_raw_parts_mut(made, len)) });
+                    theirs
+                }
+            };
+        }
+        // SAFETY: as in `chunk`.
+        unsafe { &*first.add(at) }
+    }
+
+    /// All entries from a block on that were ever needed, in order.
+    pub(crate) fn from(
+        &self,
+        first: BlockNumber,
+    ) -> impl Iterator<Item = (BlockNumber, &AtomicU64)> {
+        let first = first.0 as usize;
+        let chunks = (0..TABLES).flat_map(move |table| {
+            let start = if table == 0 { 0 } else { table_len(table) };
+            let len = table_len(table);
+            let some = !self.tables[table].load(Ordering::SeqCst).is_null();
+            let range = if some { start..start + len } else { 0..0 };
+            range.filter(move |number| (number + 1) * CHUNK > first)
+        });
+        chunks.filter_map(|number| Some((number, self.chunk(number)?))).flat_map(
+            move |(number, chunk)| {
+                let blocks = (0..CHUNK).map(move |at| (number * CHUNK + at, &chunk[at]));
+                blocks
+                    .filter(move |(block, _)| *block >= first)
+                    .map(|(block, entry)| (BlockNumber(block as u32), entry))
+            },
+        )
+    }
+}
+
+impl Drop for Translation {
+    fn drop(&mut self) {
+        for (table, first) in self.tables.iter().enumerate() {
+            let first = first.load(Ordering::Acquire);
+            if first.is_null() {
+                continue;
+            }
+            let slots = ptr::slice_from_raw_parts_mut(first, table_len(table));
+            // SAFETY: installed by `slot` from a boxed slice of that length, and nobody has a
+            // reference any more, since references borrow `self`; frames' references are gone by rule 4.
+            let slots = unsafe { Table::from_raw(slots) };
+            for chunk in &slots {
+                let chunk = chunk.load(Ordering::Acquire);
+                if !chunk.is_null() {
+                    // SAFETY: installed by `entry` from a box, as above.
+                    drop(unsafe { Box::from_raw(chunk) });
+                }
+            }
+        }
+    }
+}
+
+/// A frame's reference to the entry of the page that it holds.
+pub(crate) struct EntryRef(AtomicPtr<AtomicU64>);
+
+impl EntryRef {
+    pub(crate) fn none() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    pub(crate) fn set(&self, entry: &AtomicU64) {
+        self.0.store(ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Makes the entry absent. Called by who has just taken the frame from its page.
+    pub(crate) fn make_absent(&self) {
+        let entry = self.0.swap(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: the entry is that of the page that was resident in the frame until the caller took
+        // it, so its fork had not been forgotten: a fork is forgotten only after all of its entries
+        // have been seen absent (rule 4), which this store is the first to make true for this one. And
+        // the store is the last access.
+        if let Some(entry) = unsafe { entry.as_ref() } {
+            entry.store(ABSENT, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_follow_each_other() {
+        let mut expected = 0;
+        for table in 0..6 {
+            for at in 0..table_len(table) {
+                assert_eq!(locate(expected), (table, at));
+                expected += 1;
+            }
+        }
+        let (table, at) = locate(u32::MAX as usize / CHUNK);
+        assert!(table < TABLES && at < table_len(table));
+    }
+
+    #[test]
+    fn entries_are_found_again() {
+        let tree = Translation::new();
+        assert!(tree.get(BlockNumber(0)).is_none());
+        let blocks = [0, 1, 511, 512, 5000, 70_000, if cfg!(miri) { 99_999 } else { u32::MAX }];
+        for block in blocks {
+            tree.entry(BlockNumber(block)).store(resident_in(block), Ordering::Relaxed);
+        }
+        for block in blocks {
+            let entry = tree.get(BlockNumber(block)).unwrap().load(Ordering::Relaxed);
+            assert_eq!(frame_of(entry), Some(block));
+        }
+        let seen: Vec<u32> = tree
+            .from(BlockNumber(511))
+            .filter(|(_, entry)| entry.load(Ordering::Relaxed) != ABSENT)
+            .map(|(block, _)| block.0)
+            .collect();
+        assert_eq!(seen, blocks[2..]);
+    }
+}

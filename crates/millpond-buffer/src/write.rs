@@ -1,0 +1,276 @@
+//! Write-back: dirty pages reach the store, the log before them.
+//!
+//! A write has three parts (rule 7):
+//!
+//! 1. Under the shared latch, which keeps changes away, the page's DIRTY flag becomes WRITING and its
+//!    bytes are copied out. The latch is given back: nobody waits for a device on account of a latch.
+//! 2. The log is flushed up to the copy's LSN; the copy gets its checksum and goes to the store.
+//! 3. WRITING ends. If anything failed the page is DIRTY again, as if nothing had happened.
+//!
+//! The frame stays pinned throughout, so that it can't leave memory while the store has an old version.
+//! There is at most one write of a page at a time, so that an older copy never overtakes a newer one.
+//!
+//! **Checkpoints** ([`BufferPool::write_dirty`]) first mark every page that is dirty or being written,
+//! then write the marked ones in file order, neighbours joined. Whoever copies a marked page out removes
+//! the mark, so a page that was dirty at the call is written once, by the checkpoint or by another. A page
+//! whose write was under way at the call is waited for: if it failed, the page is dirty again.
+
+use crate::error::BufferError;
+use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
+use crate::ids::{Lsn, PageId};
+use crate::page::{PageBytes, page_lsn, set_checksum};
+use crate::pool::BufferPool;
+use crate::session::{BufferSession, SharedLatch};
+use crate::stats::Event;
+use crate::words;
+
+/// How far to go to write a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// Not if somebody has it latched exclusively, or is writing it.
+    IfEasy,
+    /// Wait for both.
+    Surely,
+}
+
+/// How far a [`BufferPool::write_dirty`] has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteProgress {
+    /// Pages that were dirty at the call.
+    pub total: usize,
+    /// How many of them have been dealt with.
+    pub done: usize,
+}
+
+/// What became of an attempt to begin a write.
+enum Begun<'a> {
+    /// The page has been copied out.
+    Copied(Writing<'a>),
+    /// There is nothing to write.
+    Clean,
+    /// Somebody has it.
+    Busy,
+}
+
+/// A pin on nobody's account.
+struct RawPin<'a>(&'a Frame);
+
+impl Drop for RawPin<'_> {
+    fn drop(&mut self) {
+        self.0.unpin();
+    }
+}
+
+/// A write that is under way. Dropped before [`Writing::succeed`], the page is as dirty as before.
+struct Writing<'a> {
+    pin: RawPin<'a>,
+    /// The flags that the copy has taken off.
+    restore: u64,
+    page: PageId,
+    lsn: Lsn,
+}
+
+impl Writing<'_> {
+    fn succeed(mut self) {
+        self.restore = 0;
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.pin.0.end_write(self.restore);
+    }
+}
+
+impl BufferSession {
+    /// Writes a page if it is dirty. `false`: it could not be done easily.
+    pub(crate) fn write_frame(&self, number: u32, how: Attempt) -> Result<bool, BufferError> {
+        self.with_scratch(1, |scratch| {
+            let bytes = &mut scratch[0].0;
+            match self.begin_write(number, how, None, bytes)? {
+                Begun::Clean => Ok(true),
+                Begun::Busy => Ok(false),
+                Begun::Copied(writing) => {
+                    self.pool.log_first(writing.lsn)?;
+                    set_checksum(writing.page, bytes);
+                    let page = writing.page;
+                    self.pool.store.write(page.rel_fork(), page.block(), &[bytes])?;
+                    writing.succeed();
+                    self.count(Event::Write, 1);
+                    self.count(Event::WriteCall, 1);
+                    Ok(true)
+                }
+            }
+        })
+    }
+
+    /// Copies a page out, if it needs to be written (and is `only` that page, marked by a checkpoint).
+    fn begin_write(
+        &self,
+        number: u32,
+        how: Attempt,
+        only: Option<PageId>,
+        to: &mut PageBytes,
+    ) -> Result<Begun<'_>, BufferError> {
+        let frame = &self.pool.frames[number as usize];
+        loop {
+            if frame.pin_any().is_err() {
+                return match frame.page() {
+                    Some(page) if frame.state() & DAMAGED != 0 => {
+                        Err(BufferError::Damaged { page })
+                    }
+                    _ => Ok(Begun::Clean),
+                };
+            }
+            let pin = RawPin(frame);
+            let Some(page) = frame.page().filter(|page| only.is_none_or(|only| only == *page))
+            else {
+                return Ok(Begun::Clean);
+            };
+            let latch = match how {
+                Attempt::IfEasy => match SharedLatch::try_take(frame.latch()) {
+                    Some(latch) => latch,
+                    None => return Ok(Begun::Busy),
+                },
+                Attempt::Surely => SharedLatch::take(frame.latch()),
+            };
+            let needed = if only.is_some() { DIRTY | CHECKPOINT } else { DIRTY };
+            let begun = frame.update(|state| {
+                let ready = state & (WRITING | DAMAGED | OWNED) == 0 && state & needed == needed;
+                ready.then_some(state & !(DIRTY | CHECKPOINT) | WRITING)
+            });
+            match begun {
+                Ok(before) => {
+                    let restore = before & (DIRTY | CHECKPOINT);
+                    let mut writing = Writing { pin, restore, page, lsn: Lsn::ZERO };
+                    words::copy_out(self.pool.words(number), to);
+                    writing.lsn = page_lsn(to);
+                    return Ok(Begun::Copied(writing));
+                }
+                Err(state) if state & WRITING != 0 => {
+                    drop(latch);
+                    if how == Attempt::IfEasy {
+                        return Ok(Begun::Busy);
+                    }
+                    frame.wait_for_write();
+                }
+                Err(state) if state & DAMAGED != 0 => return Err(BufferError::Damaged { page }),
+                Err(_) => return Ok(Begun::Clean),
+            }
+        }
+    }
+
+    /// Writes pages that follow each other in a file, as few writes as can be. Returns how many
+    /// of `run` have been dealt with, at least one.
+    fn write_run(&self, run: &[(PageId, u32)]) -> Result<usize, BufferError> {
+        self.with_scratch(run.len(), |scratch| {
+            let mut begun: Vec<Writing<'_>> = Vec::with_capacity(run.len());
+            let mut done = 0;
+            for (at, &(page, number)) in run.iter().enumerate() {
+                // Only the first may be waited for: then nothing of ours is waited for by others.
+                let how = if at == 0 { Attempt::Surely } else { Attempt::IfEasy };
+                match self.begin_write(number, how, Some(page), &mut scratch[at].0)? {
+                    Begun::Copied(writing) => begun.push(writing),
+                    Begun::Clean if at == 0 => return Ok(1),
+                    // The run ends before it; it is dealt with as the first of another.
+                    Begun::Clean | Begun::Busy => break,
+                }
+                done = at + 1;
+            }
+            let Some(first) = begun.first().map(|writing| writing.page) else { return Ok(1) };
+            let lsn = begun.iter().map(|writing| writing.lsn).max().unwrap_or_default();
+            self.pool.log_first(lsn)?;
+            let mut pages: Vec<&PageBytes> = Vec::with_capacity(done);
+            for (writing, page) in begun.iter().zip(scratch.iter_mut()) {
+                set_checksum(writing.page, &mut page.0);
+                pages.push(&page.0);
+            }
+            self.pool.store.write(first.rel_fork(), first.block(), &pages)?;
+            begun.into_iter().for_each(Writing::succeed);
+            self.count(Event::Write, done as u64);
+            self.count(Event::WriteCall, 1);
+            Ok(done)
+        })
+    }
+}
+
+impl BufferPool {
+    /// Nothing reaches the store before its log. A page without an LSN needs none; but once the log has
+    /// stopped, no page is written any more.
+    fn log_first(&self, lsn: Lsn) -> Result<(), BufferError> {
+        Ok(self.log.flush_to(lsn)?)
+    }
+
+    /// Writes every page that is dirty at the call, once, in file order with neighbours joined; for a
+    /// checkpoint. Returns how many there were. `pace` is called after each write and may take its time.
+    ///
+    /// The session must hold no latch. After an error the remaining pages are dirty as before; the
+    /// call can be repeated.
+    pub fn write_dirty(
+        &self,
+        session: &BufferSession,
+        mut pace: impl FnMut(WriteProgress),
+    ) -> Result<usize, BufferError> {
+        let _alone = self.writing_all.lock();
+        let mut dirty = self.mark_for_checkpoint();
+        dirty.sort_unstable();
+        let total = dirty.len();
+        let mut rest = &dirty[..];
+        while !rest.is_empty() {
+            let run = neighbours(rest, self.config.max_write_run);
+            let done = session.write_run(&rest[..run])?;
+            rest = &rest[done..];
+            pace(WriteProgress { total, done: total - rest.len() });
+        }
+        Ok(total)
+    }
+
+    /// Marks the pages that a checkpoint must write, and lists them.
+    fn mark_for_checkpoint(&self) -> Vec<(PageId, u32)> {
+        let mut dirty = Vec::new();
+        for (number, frame) in self.frames.iter().enumerate() {
+            let marked = frame.update(|state| {
+                let must = state & (DIRTY | WRITING) != 0 && state & OWNED == 0;
+                must.then_some(state | CHECKPOINT)
+            });
+            // A frame that has got another page meanwhile has lost the mark, and is passed over.
+            if marked.is_ok()
+                && let Some(page) = frame.page()
+            {
+                dirty.push((page, number as u32));
+            }
+        }
+        dirty
+    }
+
+    /// Frees frames ahead of demand, writing dirty pages on the way, until `target_clean` frames are
+    /// free or no more can be had. Returns how many it freed.
+    pub fn reclaim(
+        &self,
+        session: &BufferSession,
+        target_clean: usize,
+    ) -> Result<usize, BufferError> {
+        let target = target_clean.min(self.frames());
+        let mut freed = 0;
+        // Others take what is freed meanwhile; a call frees at most what it was asked for.
+        while self.free.len() < target && freed < target {
+            match session.evict(crate::Wait::Allowed) {
+                Ok(owned) => drop(owned),
+                Err(BufferError::NoUnpinnedBuffers { .. }) => break,
+                Err(error) => return Err(error),
+            }
+            freed += 1;
+        }
+        session.count(Event::Reclaimed, freed as u64);
+        Ok(freed)
+    }
+}
+
+/// How many pages at the beginning follow each other in one file.
+fn neighbours(pages: &[(PageId, u32)], limit: usize) -> usize {
+    let follows = |pair: &[(PageId, u32)]| {
+        pair[1].0.raw() == pair[0].0.raw() + 1 && pair[1].0.rel_fork() == pair[0].0.rel_fork()
+    };
+    let run = 1 + pages.windows(2).take_while(|pair| follows(pair)).count();
+    run.min(limit.max(1))
+}
