@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conn;
+pub mod copy;
 mod database;
 pub mod error;
 pub mod settings;
