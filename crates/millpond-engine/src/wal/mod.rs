@@ -32,5 +32,7 @@ pub mod info {
     pub const DURABLE: u8 = 3;
 }
 
+#[cfg(all(test, any(loom, shuttle)))]
+mod models;
 #[cfg(test)]
 mod tests;
