@@ -12,7 +12,7 @@ pub mod rmgr;
 mod segments;
 mod store;
 
-pub use apply::{PageBytes, PageEdit, RedoError, RmgrRedo};
+pub use apply::{Logging, PageBytes, PageEdit, RedoError, RmgrRedo, log_and_apply};
 pub use error::WalError;
 
 pub use files::{FileLogStore, sync_directory};
