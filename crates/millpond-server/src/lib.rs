@@ -18,6 +18,7 @@
 
 pub mod backend;
 pub mod cli;
+pub mod commands;
 pub mod net;
 pub mod proto;
 pub mod run;

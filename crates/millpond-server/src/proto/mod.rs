@@ -15,8 +15,6 @@ mod extended;
 pub mod sink;
 mod startup;
 
-#[cfg(test)]
-mod tests;
 
 use crate::backend::{Backend, Session};
 use crate::wire::buffer::Output;

@@ -193,7 +193,7 @@ impl<B: Backend> Conn<B> {
             session.set_wait(Wait::Allowed);
         }
         self.cancelled.store(false, Ordering::Relaxed);
-        let stream = stream(&mut self.socket, &self.cancelled, &shared.stopping);
+        let stream = stream_to(&mut self.socket, &self.cancelled, &shared.stopping);
         let step = self.protocol.resume(&mut self.output, Some(stream));
         let mut step = self.after(step);
         loop {
@@ -210,7 +210,7 @@ impl<B: Backend> Conn<B> {
                     }
                 }
                 Served::Block => {
-                    let stream = stream(&mut self.socket, &self.cancelled, &shared.stopping);
+                    let stream = stream_to(&mut self.socket, &self.cancelled, &shared.stopping);
                     let again = self.protocol.resume(&mut self.output, Some(stream));
                     step = self.after(again);
                     continue;
@@ -262,7 +262,7 @@ impl<B: Backend> Conn<B> {
                     Ok(Some(frame)) => {
                         let body = self.input.data().get(5..frame.end).unwrap_or_default();
                         let stream = may_block
-                            .then(|| stream(&mut self.socket, &self.cancelled, &shared.stopping));
+                            .then(|| stream_to(&mut self.socket, &self.cancelled, &shared.stopping));
                         let step =
                             self.protocol.message(frame.kind, body, &mut self.output, stream);
                         self.input.consume(frame.end);
@@ -312,7 +312,7 @@ impl<B: Backend> Conn<B> {
 
     /// On the lane: sends everything. False when there is no point in going on.
     fn drain(&mut self, shared: &Shared<B>) -> bool {
-        let mut stream = stream(&mut self.socket, &self.cancelled, &shared.stopping);
+        let mut stream = stream_to(&mut self.socket, &self.cancelled, &shared.stopping);
         match stream.drain(&mut self.output) {
             Ok(()) => true,
             Err(error) if error.sqlstate == SqlState::QUERY_CANCELED => true,
@@ -383,7 +383,7 @@ impl<B: Backend> Conn<B> {
     }
 }
 
-fn stream<'a>(
+fn stream_to<'a>(
     socket: &'a mut Socket,
     cancelled: &'a AtomicBool,
     stopping: &'a AtomicBool,
