@@ -9,8 +9,8 @@
 //! ```
 
 use millpond::{
-    ColumnDesc, CommandTag, CommitTicket, ConnectOptions, DataType, Datum, Executed, Params, Result,
-    RowSink, SqlError, SqlState, TransactionStatus, Wait,
+    ColumnDesc, CommandTag, CommitTicket, ConnectOptions, DataType, Datum, Executed, Params,
+    Result, RowSink, SqlError, SqlState, TransactionStatus, Wait,
 };
 use millpond_server::backend::{Backend, Cancel, Session};
 use millpond_server::net::Listener;

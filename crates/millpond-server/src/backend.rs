@@ -4,9 +4,10 @@
 //! event loops measured with one that answers without work. [`millpond::Connection`] is the real one; the
 //! calls are its calls, and their contracts stand there.
 
+use millpond::types::FormatOptions;
 use millpond::{
-    CancelHandle, ColumnDesc, CommitTicket, ConnectOptions, Connection, DataType, Database, Executed,
-    Params, Portal, Prepared, Result, RowSink, SqlError, TransactionStatus, Wait,
+    CancelHandle, ColumnDesc, CommitTicket, ConnectOptions, Connection, DataType, Database,
+    Executed, Params, Portal, Prepared, Result, RowSink, SqlError, TransactionStatus, Wait,
 };
 use std::sync::Arc;
 use std::task::Waker;
@@ -35,6 +36,10 @@ pub trait Session: Send + Sized + 'static {
     fn cancel_handle(&self) -> Self::Cancel;
     /// Every setting that clients are told about, with its value.
     fn reported_settings(&self) -> Vec<(String, String)>;
+    /// The settings on which the text of values depends.
+    fn format_options(&self) -> FormatOptions {
+        FormatOptions::default()
+    }
     /// Whether calls may wait.
     fn set_wait(&mut self, wait: Wait);
     /// For "ready for query".

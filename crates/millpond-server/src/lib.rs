@@ -8,12 +8,12 @@
 //!                             └── log: commit is durable
 //! ```
 //!
-//! * [`wire`]: bytes to messages and back
-//! * [`proto`]: what messages do to a session
-//! * [`run`]: event loops, lanes, the acceptor
-//! * [`backend`]: the seam to the database
-//! * [`net`]: sockets
-//! * [`cli`]: the command line
+//! * [`wire`][]: bytes to messages and back
+//! * [`proto`][]: what messages do to a session
+//! * [`run`][]: event loops, lanes, the acceptor
+//! * [`backend`][]: the seam to the database
+//! * [`net`][]: sockets
+//! * [`cli`][]: the command line
 #![forbid(unsafe_code)]
 
 pub mod backend;

@@ -29,7 +29,9 @@ impl Socket {
     /// Where the client is; empty for a Unix socket.
     pub fn peer(&self) -> String {
         match self {
-            Socket::Tcp(socket) => socket.peer_addr().map(|a| a.ip().to_string()).unwrap_or_default(),
+            Socket::Tcp(socket) => {
+                socket.peer_addr().map(|a| a.ip().to_string()).unwrap_or_default()
+            }
             Socket::Unix(_) => String::new(),
         }
     }

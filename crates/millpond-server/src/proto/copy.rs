@@ -31,7 +31,9 @@ impl<B: Backend> Protocol<B> {
             },
             Message::CopyDone => {
                 self.phase = Phase::Ready;
-                let result = session.copy_done(&mut WireSink::simple(out, stream));
+                let options = session.format_options();
+                let mut sink = WireSink::simple(out, stream, &mut self.codec, options);
+                let result = session.copy_done(&mut sink);
                 self.ended(call, result, out)
             }
             Message::CopyFail(reason) => {

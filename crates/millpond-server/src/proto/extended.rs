@@ -1,11 +1,13 @@
 //! The extended protocol: statements prepared, bound, described and executed by name.
 
-use super::sink::{ResultFormats, Stream, WireSink};
+use super::sink::{Stream, WireSink};
 use super::{Call, Pending, PortalEntry, Protocol, Step, violation};
 use crate::backend::{Backend, Session};
 use crate::wire::buffer::Output;
 use crate::wire::frontend::{Bind, Formats, Oids, Target};
+use crate::wire::rows::ResultFormats;
 use crate::wire::{reply, rows};
+use millpond::types::FormatOptions;
 use millpond::{DataType, Executed, Params, Result, SqlError, SqlState};
 
 /// The type id of literals whose type nobody has said: as good as none.
@@ -39,9 +41,9 @@ impl<B: Backend> Protocol<B> {
                 format!("cursor \"{}\" already exists", bind.portal),
             ));
         }
-        let params = params(bind, types)?;
-        let formats = result_formats(bind.result_formats, columns)?;
         let session = self.session.as_mut().ok_or_else(no_session)?;
+        let params = params(bind, types, &session.format_options())?;
+        let formats = result_formats(bind.result_formats, columns)?;
         let portal = session.bind(statement, params)?;
         let entry = PortalEntry { portal, formats };
         match self.portals.get_mut(bind.portal) {
@@ -97,7 +99,11 @@ impl<B: Backend> Protocol<B> {
         let Some(entry) = self.portals.get_mut(name) else {
             return self.extended(Err(no_portal(name)), out);
         };
-        let mut sink = WireSink::portal(out, stream, &entry.formats);
+        let statement = <B::Session as Session>::statement(&entry.portal);
+        if let Some(columns) = <B::Session as Session>::columns(statement) {
+            self.codec.set(columns, &entry.formats, session.format_options());
+        }
+        let mut sink = WireSink::portal(out, stream, &mut self.codec);
         let result = session.execute_portal(&mut entry.portal, max_rows, &mut sink);
         if let Ok(Executed::WouldBlock) = result {
             self.pending = Some(Pending::Execute(name.to_owned(), max_rows));
@@ -117,7 +123,7 @@ fn data_type(oid: u32) -> Result<Option<DataType>> {
     }
 }
 
-fn params(bind: &Bind<'_>, types: &[DataType]) -> Result<Params> {
+fn params(bind: &Bind<'_>, types: &[DataType], options: &FormatOptions) -> Result<Params> {
     let count = bind.params.count();
     let codes = bind.formats.count();
     if codes > 1 && codes != count {
@@ -138,7 +144,7 @@ fn params(bind: &Bind<'_>, types: &[DataType]) -> Result<Params> {
     let mut params = Params::with_capacity(count);
     for (i, (value, ty)) in bind.params.iter().zip(types).enumerate() {
         let code = codes.next().unwrap_or(first);
-        params.push(rows::param(value, code, *ty, i)?);
+        params.push(rows::param(value, code, *ty, i, options)?);
     }
     Ok(params)
 }

@@ -15,13 +15,13 @@ mod extended;
 pub mod sink;
 mod startup;
 
-
 use crate::backend::{Backend, Session};
 use crate::wire::buffer::Output;
 use crate::wire::frontend::{self, FrameError, Message, WireError};
 use crate::wire::reply;
+use crate::wire::rows::{ResultFormats, RowCodec};
 use millpond::{CommitTicket, Executed, Result, Severity, SqlError, SqlState, TransactionStatus};
-use sink::{ResultFormats, Stream, WireSink};
+use sink::{Stream, WireSink};
 use std::collections::HashMap;
 
 pub use startup::StartContext;
@@ -87,6 +87,7 @@ pub struct Protocol<B: Backend> {
     // The unnamed ones are under the empty name; a map probe costs no more than a special case.
     statements: HashMap<Box<str>, <B::Session as Session>::Statement>,
     portals: HashMap<Box<str>, PortalEntry<B::Session>>,
+    codec: RowCodec,
     encryption_asked: u8,
 }
 
@@ -99,6 +100,7 @@ impl<B: Backend> Default for Protocol<B> {
             pending: None,
             statements: HashMap::new(),
             portals: HashMap::new(),
+            codec: RowCodec::default(),
             encryption_asked: 0,
         }
     }
@@ -172,9 +174,7 @@ impl<B: Backend> Protocol<B> {
                 let error = SqlError::unsupported("the function call message");
                 self.ended(Call::Simple, Err(error), out)
             }
-            (_, Message::Password) => {
-                self.fatal(&violation("no password has been asked for"), out)
-            }
+            (_, Message::Password) => self.fatal(&violation("no password has been asked for"), out),
         }
     }
 
@@ -184,7 +184,9 @@ impl<B: Backend> Protocol<B> {
             Some(Pending::Execute(name, max_rows)) => self.execute(&name, max_rows, out, stream),
             Some(Pending::Resume(call)) => {
                 let Some(session) = &mut self.session else { return Step::Close };
-                let result = session.resume(&mut WireSink::simple(out, stream));
+                let options = session.format_options();
+                let mut sink = WireSink::simple(out, stream, &mut self.codec, options);
+                let result = session.resume(&mut sink);
                 self.ended(call, result, out)
             }
             other => {
@@ -198,7 +200,9 @@ impl<B: Backend> Protocol<B> {
     pub fn committed(&mut self, out: &mut Output, stream: Option<Stream<'_>>) -> Step {
         let Some(Pending::Commit(call)) = self.pending.take() else { return Step::Next };
         let Some(session) = &mut self.session else { return Step::Close };
-        let result = session.finish_commit(&mut WireSink::simple(out, stream));
+        let options = session.format_options();
+        let mut sink = WireSink::simple(out, stream, &mut self.codec, options);
+        let result = session.finish_commit(&mut sink);
         self.ended(call, result, out)
     }
 
@@ -223,14 +227,18 @@ impl<B: Backend> Protocol<B> {
             self.portals.remove("");
         }
         let Some(session) = &mut self.session else { return Step::Close };
-        let result = session.simple_query(sql, &mut WireSink::simple(out, stream));
+        let options = session.format_options();
+        let mut sink = WireSink::simple(out, stream, &mut self.codec, options);
+        let result = session.simple_query(sql, &mut sink);
         self.ended(Call::Simple, result, out)
     }
 
     fn sync(&mut self, out: &mut Output, stream: Option<Stream<'_>>) -> Step {
         self.phase = Phase::Ready;
         let Some(session) = &mut self.session else { return Step::Close };
-        let result = session.sync(&mut WireSink::simple(out, stream));
+        let options = session.format_options();
+        let mut sink = WireSink::simple(out, stream, &mut self.codec, options);
+        let result = session.sync(&mut sink);
         self.ended(Call::Sync, result, out)
     }
 

@@ -6,7 +6,9 @@
 
 use crate::net::Socket;
 use crate::wire::buffer::Output;
-use crate::wire::{reply, rows};
+use crate::wire::reply;
+use crate::wire::rows::{ResultFormats, RowCodec};
+use millpond::types::FormatOptions;
 use millpond::{ColumnDesc, CommandTag, CopyFormat, Datum, Result, RowSink, SqlError, SqlState};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,30 +18,6 @@ use std::time::Duration;
 pub const FULL_BYTES: usize = 64 << 10;
 /// How often a thread that waits for its client looks whether it should give up.
 pub const LOOK_UP: Duration = Duration::from_millis(100);
-
-/// The formats in which a portal's columns are sent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum ResultFormats {
-    /// All as text.
-    #[default]
-    Text,
-    /// All as binary.
-    Binary,
-    /// One code for each column.
-    Each(Box<[i16]>),
-}
-
-impl ResultFormats {
-    /// The format code of a column.
-    #[inline]
-    pub fn of(&self, column: usize) -> i16 {
-        match self {
-            ResultFormats::Text => 0,
-            ResultFormats::Binary => 1,
-            ResultFormats::Each(codes) => codes.get(column).copied().unwrap_or(0),
-        }
-    }
-}
 
 /// A client to which a thread may wait to write.
 pub struct Stream<'a> {
@@ -81,10 +59,7 @@ pub fn lost(error: &io::Error) -> SqlError {
 
 /// What sessions are told at a shutdown.
 pub fn going_down() -> SqlError {
-    SqlError::fatal(
-        SqlState::ADMIN_SHUTDOWN,
-        "terminating connection due to administrator command",
-    )
+    SqlError::fatal(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }
 
 /// What a client hears when there is no room for it.
@@ -96,27 +71,33 @@ pub fn too_many() -> SqlError {
 pub struct WireSink<'a> {
     output: &'a mut Output,
     stream: Option<Stream<'a>>,
-    formats: &'a ResultFormats,
+    codec: &'a mut RowCodec,
+    options: FormatOptions,
     // Simple queries describe their rows; portals have been described, if the client asked.
     describe: bool,
     statement_start: usize,
 }
 
 impl<'a> WireSink<'a> {
-    /// The sink of a simple query.
-    pub fn simple(output: &'a mut Output, stream: Option<Stream<'a>>) -> Self {
-        const TEXT: &ResultFormats = &ResultFormats::Text;
-        Self { describe: true, ..Self::portal(output, stream, TEXT) }
+    /// The sink of a simple query, whose columns come with its rows.
+    pub fn simple(
+        output: &'a mut Output,
+        stream: Option<Stream<'a>>,
+        codec: &'a mut RowCodec,
+        options: FormatOptions,
+    ) -> Self {
+        let statement_start = output.bytes.len();
+        Self { output, stream, codec, options, describe: true, statement_start }
     }
 
-    /// The sink of a portal.
+    /// The sink of a portal, for whose columns the codec has been set.
     pub fn portal(
         output: &'a mut Output,
         stream: Option<Stream<'a>>,
-        formats: &'a ResultFormats,
+        codec: &'a mut RowCodec,
     ) -> Self {
-        let statement_start = output.bytes.len();
-        Self { output, stream, formats, describe: false, statement_start }
+        let options = FormatOptions::default();
+        Self { describe: false, ..Self::simple(output, stream, codec, options) }
     }
 
     #[inline]
@@ -134,14 +115,15 @@ impl<'a> WireSink<'a> {
 impl RowSink for WireSink<'_> {
     fn columns(&mut self, columns: &[ColumnDesc]) -> Result<()> {
         if self.describe {
-            reply::row_description(&mut self.output.bytes, columns, |i| self.formats.of(i));
+            self.codec.set(columns, &ResultFormats::Text, self.options);
+            reply::row_description(&mut self.output.bytes, columns, |_| 0);
         }
         Ok(())
     }
 
     #[inline]
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
-        rows::data_row(&mut self.output.bytes, row, self.formats)?;
+        self.codec.data_row(&mut self.output.bytes, row);
         self.grown()
     }
 

@@ -43,9 +43,11 @@ impl CancelKeys {
 
     /// Cancels what the session runs, if the secret is right. Nobody is told whether it was.
     pub fn cancel(&self, pid: i32, secret: &[u8]) {
-        let found = self.keys.lock().get(&pid).and_then(|(key, interrupt)| {
-            same(key, secret).then(|| Arc::clone(interrupt))
-        });
+        let found = self
+            .keys
+            .lock()
+            .get(&pid)
+            .and_then(|(key, interrupt)| same(key, secret).then(|| Arc::clone(interrupt)));
         match found {
             Some(interrupt) => interrupt(Why::Cancel),
             None => tracing::debug!(pid, "cancel request without a matching session"),
@@ -76,9 +78,13 @@ mod tests {
         let keys = CancelKeys::default();
         let count = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&count);
-        let secret = keys.grant(7, true, Arc::new(move |_| {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }));
+        let secret = keys.grant(
+            7,
+            true,
+            Arc::new(move |_| {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }),
+        );
         assert_eq!(secret.len(), 32);
         keys.cancel(7, &secret[..4]);
         keys.cancel(8, &secret);

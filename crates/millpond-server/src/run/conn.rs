@@ -261,8 +261,9 @@ impl<B: Backend> Conn<B> {
                     Ok(None) => return Served::All,
                     Ok(Some(frame)) => {
                         let body = self.input.data().get(5..frame.end).unwrap_or_default();
-                        let stream = may_block
-                            .then(|| stream_to(&mut self.socket, &self.cancelled, &shared.stopping));
+                        let stream = may_block.then(|| {
+                            stream_to(&mut self.socket, &self.cancelled, &shared.stopping)
+                        });
                         let step =
                             self.protocol.message(frame.kind, body, &mut self.output, stream);
                         self.input.consume(frame.end);

@@ -153,7 +153,10 @@ impl<B: Backend> EventLoop<B> {
                 }
                 let slot = event.token().0;
                 if let Some(Slot::Here(conn)) = self.slots.get_mut(slot) {
-                    conn.note_event(event.is_readable(), event.is_read_closed() || event.is_error());
+                    conn.note_event(
+                        event.is_readable(),
+                        event.is_read_closed() || event.is_error(),
+                    );
                     self.turn(shared, slot);
                 }
             }

@@ -88,6 +88,7 @@ impl<T: Send + 'static> Lanes<T> {
     }
 
     /// How many threads there are now.
+    #[cfg(test)]
     pub fn threads(&self) -> usize {
         self.state.lock().threads
     }

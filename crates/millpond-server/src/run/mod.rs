@@ -83,7 +83,8 @@ impl<B: Backend> Server<B> {
                 numbers: AtomicU64::new(1),
             }
         });
-        let loops = (0..config.loops.max(1)).map(|_| EventLoop::new()).collect::<io::Result<Vec<_>>>()?;
+        let loops =
+            (0..config.loops.max(1)).map(|_| EventLoop::new()).collect::<io::Result<Vec<_>>>()?;
         let mailboxes: Arc<[_]> = loops.iter().map(EventLoop::mailbox).collect();
         let mut threads = Vec::new();
         for (i, one) in loops.into_iter().enumerate() {

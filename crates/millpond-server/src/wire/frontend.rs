@@ -265,8 +265,7 @@ impl<'a> Body<'a> {
     }
 
     fn text(&mut self) -> Result<&'a str, WireError> {
-        let end = memchr_nul(self.0)
-            .ok_or(WireError::Malformed("invalid string in message"))?;
+        let end = memchr_nul(self.0).ok_or(WireError::Malformed("invalid string in message"))?;
         let bytes = self.take(end)?;
         self.take(1)?;
         std::str::from_utf8(bytes).map_err(|e| WireError::Encoding(BadBytes::of(bytes, e)))

@@ -6,11 +6,11 @@
 use bytes::BytesMut;
 use millpond::{ColumnDesc, CommandTag, Severity, SqlError, TransactionStatus};
 use pgwire::messages::Message;
+use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
 };
-use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
 
 /// Newest protocol version served.
 const NEWEST_PROTOCOL: i32 = 0x0003_0002;
@@ -107,12 +107,24 @@ pub fn row_description(
             cstring(out, &column.name);
             out.extend_from_slice(&column.table_oid.to_be_bytes());
             out.extend_from_slice(&column.attnum.to_be_bytes());
-            out.extend_from_slice(&column.ty.oid().to_be_bytes());
-            out.extend_from_slice(&column.ty.typlen().to_be_bytes());
+            out.extend_from_slice(&column.type_oid.to_be_bytes());
+            out.extend_from_slice(&type_len(column).to_be_bytes());
             out.extend_from_slice(&column.ty.typmod().to_be_bytes());
             out.extend_from_slice(&format(i).to_be_bytes());
         }
     });
+}
+
+/// The width of a column's type, -1 where it varies.
+fn type_len(column: &ColumnDesc) -> i16 {
+    match column.type_oid {
+        // oid, regproc, xid, cid, regclass, regtype: four bytes, which we keep in eight.
+        24 | 26 | 28 | 29 | 2205 | 2206 => 4,
+        // "char", name
+        18 => 1,
+        19 => 64,
+        _ => column.ty.typlen(),
+    }
 }
 
 /// The types of a statement's parameters.
