@@ -2,6 +2,7 @@
 
 use super::apply::{RedoError, RmgrRedo};
 use super::record::RmgrId;
+use crate::access::btree::record::BTreeRedo;
 use crate::access::heap::redo::HeapRedo;
 use crate::transam::clog::ClogRedo;
 
@@ -9,11 +10,10 @@ use crate::transam::clog::ClogRedo;
 pub fn redo_of(rmgr: RmgrId) -> Result<&'static dyn RmgrRedo, RedoError> {
     match rmgr {
         RmgrId::Heap => Ok(&HeapRedo),
+        RmgrId::BTree => Ok(&BTreeRedo),
         RmgrId::Clog => Ok(&ClogRedo),
-        RmgrId::Log
-        | RmgrId::Transaction
-        | RmgrId::Storage
-        | RmgrId::BTree
-        | RmgrId::Catalog => Err(RedoError::new("this manager changes no pages")),
+        RmgrId::Log | RmgrId::Transaction | RmgrId::Storage | RmgrId::Catalog => {
+            Err(RedoError::new("this manager changes no pages"))
+        }
     }
 }
