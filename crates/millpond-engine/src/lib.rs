@@ -4,7 +4,6 @@
 pub mod access;
 pub mod catalog;
 pub mod control;
-pub mod ctx;
 pub mod engine;
 pub mod error;
 pub mod lmgr;
@@ -12,13 +11,10 @@ pub mod page;
 pub mod proc;
 pub mod session;
 pub mod table;
-#[cfg(test)]
-pub(crate) mod testing;
 pub mod transam;
 pub mod types;
 pub mod wal;
 
-pub use ctx::{Ctx, Shared};
 pub use engine::{Engine, EngineConfig};
 pub use error::{EngineError, EngineResult};
 pub use session::Session;

@@ -18,12 +18,18 @@
 #![forbid(unsafe_code)]
 
 pub mod conn;
-pub mod copy;
 mod database;
+#[cfg(feature = "datafusion")]
+mod datafusion;
 pub mod error;
+pub mod query;
 pub mod settings;
 mod sink;
 pub mod types;
+
+/// What `version()` answers and clients see of the server: a PostgreSQL whose protocol and catalogs are meant.
+pub const VERSION_STRING: &str =
+    concat!("PostgreSQL 15.0 (Millpond ", env!("CARGO_PKG_VERSION"), ")");
 
 pub use conn::{
     CancelHandle, CommitTicket, ConnectOptions, Connection, Executed, Params, Portal, Prepared,

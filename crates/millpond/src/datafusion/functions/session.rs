@@ -1,0 +1,125 @@
+//! Functions whose answers depend on who asks, and when.
+//!
+//! In a plan they stand as placeholders. Each run replaces them: those without arguments by their value, the
+//! others by functions that have captured the run's scanner.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType as Arrow;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{ScalarValue, internal_err};
+use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
+
+use super::scalar::{function, number, text, utf8, utf8_or_null};
+use crate::error::{SqlError, SqlState};
+use crate::query::{SessionInfo, TableScanner};
+
+type Bind = fn(&Arc<dyn TableScanner>, &Arc<SessionInfo>, &str) -> Arc<ScalarUDF>;
+
+/// Name, number of arguments, result, and how to make the real function.
+const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
+    ("current_database", (0, 0), Arrow::Utf8, |_, info, name| constant(name, &info.database)),
+    ("current_catalog", (0, 0), Arrow::Utf8, |_, info, name| constant(name, &info.database)),
+    ("current_user", (0, 0), Arrow::Utf8, |_, info, name| constant(name, &info.user)),
+    ("session_user", (0, 0), Arrow::Utf8, |_, info, name| constant(name, &info.user)),
+    ("current_role", (0, 0), Arrow::Utf8, |_, info, name| constant(name, &info.user)),
+    ("user", (0, 0), Arrow::Utf8, |_, info, name| constant(name, &info.user)),
+    ("pg_backend_pid", (0, 0), Arrow::Int32, |_, info, name| {
+        let pid = info.pid;
+        function(name, (0, 0), Arrow::Int32, move |_| Ok(ScalarValue::from(pid)))
+    }),
+    ("current_setting", (1, 2), Arrow::Utf8, |_, info, name| {
+        let info = Arc::clone(info);
+        function(name, (1, 2), Arrow::Utf8, move |args| setting(&info, args))
+    }),
+    ("pg_relation_size", (1, 2), Arrow::Int64, size),
+    ("pg_table_size", (1, 1), Arrow::Int64, size),
+    ("pg_total_relation_size", (1, 1), Arrow::Int64, size),
+];
+
+fn constant(name: &str, value: &str) -> Arc<ScalarUDF> {
+    let value = value.to_owned();
+    function(name, (0, 0), Arrow::Utf8, move |_| Ok(utf8(value.clone())))
+}
+
+fn size(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Arc<ScalarUDF> {
+    let scanner = Arc::clone(scanner);
+    function(name, (1, 2), Arrow::Int64, move |args| {
+        let oid = number(args, 0).and_then(|oid| u32::try_from(oid).ok());
+        let bytes = oid.and_then(|oid| scanner.relation_bytes(oid));
+        Ok(ScalarValue::Int64(bytes.map(|bytes| bytes as i64)))
+    })
+}
+
+fn setting(info: &SessionInfo, args: &[ScalarValue]) -> DfResult<ScalarValue> {
+    let Some(name) = text(args, 0) else { return Ok(ScalarValue::Utf8(None)) };
+    let found = info.settings.iter().find(|setting| setting.name.eq_ignore_ascii_case(&name));
+    let may_miss = matches!(args.get(1), Some(ScalarValue::Boolean(Some(true))));
+    match found {
+        None if !may_miss => Err(DataFusionError::External(Box::new(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )))),
+        found => Ok(utf8_or_null(found.map(|setting| setting.setting.clone()))),
+    }
+}
+
+/// What stands in a plan until a run replaces it.
+pub fn placeholders() -> Vec<Arc<ScalarUDF>> {
+    let placeholder = |(name, args, returns, _): &(&'static str, (usize, usize), Arrow, Bind)| {
+        let name = *name;
+        function(name, *args, returns.clone(), move |_| {
+            internal_err!("{name}() was not bound to a session")
+        })
+    };
+    FUNCTIONS.iter().map(placeholder).collect()
+}
+
+fn binder(name: &str) -> Option<Bind> {
+    FUNCTIONS.iter().find(|function| function.0 == name).map(|function| function.3)
+}
+
+/// Whether a plan must be looked at again at each run: it calls one of these functions, or the clock.
+pub fn asks_session(plan: &LogicalPlan) -> DfResult<bool> {
+    const CLOCK: &[&str] = &["now", "current_date", "current_time", "current_timestamp"];
+    let mut asks = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::ScalarFunction(call) = expr
+                    && (binder(call.name()).is_some() || CLOCK.contains(&call.name()))
+                {
+                    asks = true;
+                    return Ok(TreeNodeRecursion::Stop);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(asks)
+}
+
+/// Replaces the placeholders.
+pub fn bind_session(plan: LogicalPlan, scanner: &Arc<dyn TableScanner>) -> DfResult<LogicalPlan> {
+    let info = Arc::new(scanner.session());
+    let bound = plan.transform_up_with_subqueries(|node| {
+        node.map_expressions(|expr| {
+            expr.transform_up(|expr| match expr {
+                Expr::ScalarFunction(call) => Ok(match binder(call.name()) {
+                    None => Transformed::no(Expr::ScalarFunction(call)),
+                    Some(bind) => {
+                        let function = bind(scanner, &info, call.name());
+                        let args = call.args;
+                        Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(
+                            function, args,
+                        )))
+                    }
+                }),
+                other => Ok(Transformed::no(other)),
+            })
+        })
+    })?;
+    Ok(bound.data)
+}

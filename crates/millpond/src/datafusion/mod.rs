@@ -1,0 +1,37 @@
+//! Every `SELECT` that is not key access: Apache DataFusion over the engine's tables.
+//!
+//! ```text
+//! parsed query --rewrite--> --SqlToRel over planner::Names--> logical plan --optimizer--> QueryPlan
+//! QueryPlan + parameters + TableScanner --physical planner--> streams of batches --> RowStream --> rows
+//! ```
+//!
+//! - [`planner`]: names, types and functions; one shared session state.
+//! - [`plan`]: a plan kept with a statement, and a run of it.
+//! - [`provider`]: tables, scanned in parts under the statement's snapshot; [`filter`] drops rows early.
+//! - [`views`]: the system views. [`functions`]: PostgreSQL's functions that DataFusion lacks.
+//! - [`types`], [`batch`], [`result`], [`params`]: rows to Arrow and back.
+//! - [`dialect`]: PostgreSQL's meaning of literals, integer arithmetic, sums and averages.
+//! - [`rewrite`]: PostgreSQL's spelling to DataFusion's.
+//!
+//! Nothing here writes. Blocking calls belong in the lane that may block.
+
+mod batch;
+mod dialect;
+mod errors;
+mod filter;
+mod functions;
+mod params;
+mod plan;
+mod planner;
+mod provider;
+mod result;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+mod types;
+mod views;
+
+pub use plan::{QueryPlan, RowStream};
+pub use planner::{PlanRequest, Planner};
+pub use provider::TID_COLUMN;
+pub use result::ResultBatch;

@@ -1,0 +1,152 @@
+//! A planned query, and a run of it.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Field;
+use datafusion::common::ParamValues;
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{displayable, execute_stream};
+use futures::StreamExt;
+use millpond_engine::catalog::TableDef;
+
+use super::errors::from_datafusion;
+use super::functions;
+use super::params::{scalar, sql_types};
+use super::provider::Run;
+use super::result::ResultBatch;
+use super::rewrite::naming::shown;
+use super::types::describe;
+use crate::error::{Result, SqlError, SqlState};
+use crate::query::TableScanner;
+use crate::{ColumnDesc, DataType, Value};
+
+/// A planned query: kept with a prepared statement, run any number of times.
+pub struct QueryPlan {
+    state: Arc<SessionState>,
+    runtime: Arc<tokio::runtime::Runtime>,
+    logical: LogicalPlan,
+    /// The optimizer has already seen it; otherwise it waits for parameters or for the session.
+    optimized: bool,
+    /// It calls functions whose answers depend on the session.
+    asks_session: bool,
+    /// What its columns are.
+    pub columns: Vec<ColumnDesc>,
+    /// The types of its parameters.
+    pub params: Vec<DataType>,
+    /// The tables it reads.
+    pub tables: Vec<Arc<TableDef>>,
+}
+
+impl std::fmt::Debug for QueryPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueryPlan").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+impl QueryPlan {
+    pub(super) fn new(
+        state: Arc<SessionState>,
+        runtime: Arc<tokio::runtime::Runtime>,
+        logical: LogicalPlan,
+        tables: Vec<Arc<TableDef>>,
+        given: &[Option<DataType>],
+    ) -> Result<Self> {
+        let params = sql_types(&logical, given)?;
+        let asks_session = functions::asks_session(&logical).map_err(from_datafusion)?;
+        // now() is folded by the optimizer, so a plan that asks for it is optimized at each run.
+        let optimized = params.is_empty() && !asks_session;
+        let logical =
+            if optimized { state.optimize(&logical).map_err(from_datafusion)? } else { logical };
+        let fields = logical.schema().fields();
+        let columns = fields.iter().map(|field| column(field)).collect::<Result<_>>()?;
+        Ok(Self { state, runtime, logical, optimized, asks_session, columns, params, tables })
+    }
+
+    /// The plan as lines of text.
+    pub fn explain(&self, scanner: Arc<dyn TableScanner>) -> Result<Vec<String>> {
+        let values = vec![Value::Null; self.params.len()];
+        let (physical, _) = self.physical(scanner, &values)?;
+        let text = displayable(physical.as_ref()).indent(false).to_string();
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Starts a run. The rows come from `scanner`, whose snapshot the run is under.
+    pub fn open(&self, scanner: Arc<dyn TableScanner>, params: &[Value]) -> Result<RowStream> {
+        let (physical, state) = self.physical(Arc::clone(&scanner), params)?;
+        let entered = self.runtime.enter();
+        let stream = execute_stream(physical, state.task_ctx()).map_err(from_datafusion)?;
+        drop(entered);
+        Ok(RowStream { stream, runtime: Arc::clone(&self.runtime), scanner })
+    }
+
+    fn physical(
+        &self,
+        scanner: Arc<dyn TableScanner>,
+        params: &[Value],
+    ) -> Result<(Arc<dyn datafusion::physical_plan::ExecutionPlan>, SessionState)> {
+        if params.len() != self.params.len() {
+            return Err(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!("{} parameters given, {} needed", params.len(), self.params.len()),
+            ));
+        }
+        let mut state = SessionState::clone(&self.state);
+        state.config_mut().set_extension(Arc::new(Run { scanner: Arc::clone(&scanner) }));
+        state.mark_start_execution();
+        let mut logical = self.logical.clone();
+        if self.asks_session {
+            logical = functions::bind_session(logical, &scanner).map_err(from_datafusion)?;
+        }
+        if !params.is_empty() {
+            let values = params
+                .iter()
+                .zip(&self.params)
+                .map(|(value, ty)| Ok(ScalarAndMetadata::from(scalar(*ty, value)?)));
+            let values = ParamValues::List(values.collect::<Result<Vec<_>>>()?);
+            logical = logical.with_param_values(values).map_err(from_datafusion)?;
+        }
+        let entered = self.runtime.enter();
+        let physical = futures::executor::block_on(async {
+            if self.optimized {
+                state.query_planner().create_physical_plan(&logical, &state).await
+            } else {
+                state.create_physical_plan(&logical).await
+            }
+        });
+        drop(entered);
+        Ok((physical.map_err(from_datafusion)?, state))
+    }
+}
+
+fn column(field: &Field) -> Result<ColumnDesc> {
+    let mut described = describe(field).ok_or_else(|| {
+        SqlError::unsupported(format_args!("a result of type {}", field.data_type()))
+    })?;
+    described.name = shown(&described.name).to_owned();
+    Ok(described)
+}
+
+/// A run of a query: its rows, a batch at a time.
+pub struct RowStream {
+    stream: SendableRecordBatchStream,
+    runtime: Arc<tokio::runtime::Runtime>,
+    scanner: Arc<dyn TableScanner>,
+}
+
+impl RowStream {
+    /// The next rows; `None` at the end. Blocks.
+    pub fn next_batch(&mut self) -> Result<Option<ResultBatch>> {
+        loop {
+            self.scanner.check_cancelled()?;
+            let next = self.runtime.block_on(self.stream.next());
+            match next.transpose().map_err(from_datafusion)? {
+                None => return Ok(None),
+                Some(batch) if batch.num_rows() == 0 => {}
+                Some(batch) => return ResultBatch::new(&batch).map(Some),
+            }
+        }
+    }
+}

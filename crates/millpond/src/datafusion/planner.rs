@@ -1,0 +1,231 @@
+//! From a parsed query to a plan that can be run many times.
+//!
+//! Planning (names, types, the optimizer) happens once per statement and catalog generation; each
+//! run replaces parameters and what depends on the session, then makes the physical plan. One
+//! [`SessionState`] with its functions is shared by all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::{TableReference, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+};
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast::{Query, Statement};
+use millpond_engine::catalog::{CatalogState, Oid, TableDef};
+use parking_lot::Mutex;
+
+use super::dialect::{self, CheckedArithmetic};
+use super::errors::from_datafusion;
+use super::functions;
+use super::plan::QueryPlan;
+use super::provider::Table;
+use super::rewrite;
+use super::types::arrow_type;
+use super::views;
+use crate::DataType;
+use crate::error::{Result, SqlError, SqlState};
+
+/// What is to be planned.
+pub struct PlanRequest<'a> {
+    /// The relations that there are.
+    pub catalog: &'a Arc<CatalogState>,
+    /// The table whose rows' places are wanted as a column `__tid` (an `UPDATE`'s or `DELETE`'s target).
+    pub tid_of: Option<Oid>,
+}
+
+/// Plans queries. One per database.
+pub struct Planner {
+    base: Arc<SessionState>,
+    runtime: Arc<tokio::runtime::Runtime>,
+}
+
+impl Planner {
+    /// Sets DataFusion up: its functions, ours, and the threads that queries run on.
+    pub fn new() -> Result<Self> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut config = SessionConfig::new().with_target_partitions(threads).with_batch_size(8192);
+        let options = config.options_mut();
+        // Repartitioning small inputs between threads costs more than it brings.
+        options.optimizer.enable_round_robin_repartition = false;
+        options.sql_parser.map_string_types_to_utf8view = false;
+        options.catalog.information_schema = false;
+        options.catalog.create_default_catalog_and_schema = false;
+        let mut base =
+            SessionStateBuilder::new().with_config(config).with_default_features().build();
+        base.add_analyzer_rule(Arc::new(CheckedArithmetic));
+        functions::register(&mut base).map_err(from_datafusion)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("millpond-query")
+            .enable_time()
+            .build()
+            .map_err(|error| {
+                SqlError::internal(format!("could not start query threads: {error}"))
+            })?;
+        Ok(Self { base: Arc::new(base), runtime: Arc::new(runtime) })
+    }
+
+    /// Plans `query`. `params` are the types that the client gave to its parameters; those it left open are
+    /// inferred.
+    pub fn plan(
+        &self,
+        request: &PlanRequest<'_>,
+        mut query: Box<Query>,
+        params: &[Option<DataType>],
+    ) -> Result<QueryPlan> {
+        rewrite::adapt(&mut query);
+        let names = Names {
+            state: &self.base,
+            catalog: request.catalog,
+            tid_of: request.tid_of,
+            catalog_functions: functions::of_catalog(request.catalog),
+            used: Mutex::new(Vec::new()),
+        };
+        let options = ParserOptions::new()
+            .with_parse_float_as_decimal(true)
+            .with_map_string_types_to_utf8view(false);
+        let planner = SqlToRel::new_with_options(&names, options);
+        let given = params.iter().map(|ty| {
+            ty.map(|ty| {
+                Arc::new(datafusion::arrow::datatypes::Field::new("", arrow_type(ty), true))
+            })
+        });
+        let mut context = PlannerContext::new().with_prepare_param_data_types(given.collect());
+        let logical = planner
+            .sql_statement_to_plan_with_context(Statement::Query(query), &mut context)
+            .map_err(from_datafusion)?;
+        let logical = dialect::apply(logical).map_err(from_datafusion)?;
+        let tables = names.used.into_inner();
+        QueryPlan::new(Arc::clone(&self.base), Arc::clone(&self.runtime), logical, tables, params)
+    }
+}
+
+/// Where a query's names are looked up.
+struct Names<'a> {
+    state: &'a SessionState,
+    catalog: &'a Arc<CatalogState>,
+    tid_of: Option<Oid>,
+    catalog_functions: HashMap<String, Arc<ScalarUDF>>,
+    used: Mutex<Vec<Arc<TableDef>>>,
+}
+
+impl Names<'_> {
+    fn user_table(&self, name: &str) -> Option<Arc<dyn TableSource>> {
+        let def = self.catalog.table_by_name(name)?;
+        let mut used = self.used.lock();
+        if !used.iter().any(|known| known.oid == def.oid) {
+            used.push(Arc::clone(def));
+        }
+        let with_tid = self.tid_of == Some(def.oid);
+        Some(provider_as_source(Arc::new(Table::new(Arc::clone(def), with_tid))))
+    }
+
+    fn view(&self, schema: &str, name: &str) -> Option<Arc<dyn TableSource>> {
+        views::find(schema, name, self.catalog).map(|view| provider_as_source(view))
+    }
+}
+
+impl ContextProvider for Names<'_> {
+    fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn TableSource>> {
+        // PostgreSQL's path: pg_catalog before public.
+        let found = match (name.schema(), name.table()) {
+            (None, table) => self.view("pg_catalog", table).or_else(|| self.user_table(table)),
+            (Some("public"), table) => self.user_table(table),
+            (Some(schema), table) => self.view(schema, table),
+        };
+        found.ok_or_else(|| {
+            let shown = match name.schema() {
+                Some(schema) => format!("{schema}.{}", name.table()),
+                None => name.table().to_owned(),
+            };
+            DataFusionError::External(Box::new(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{shown}\" does not exist"),
+            )))
+        })
+    }
+
+    fn get_table_function_source(
+        &self,
+        name: &str,
+        args: Vec<datafusion::logical_expr::Expr>,
+    ) -> DfResult<Arc<dyn TableSource>> {
+        use datafusion::catalog::TableFunctionArgs;
+        let Some(function) = self.state.table_functions().get(name) else {
+            return plan_err!("Invalid function '{name}'");
+        };
+        let table =
+            function.create_table_provider_with_args(TableFunctionArgs::new(&args, self.state))?;
+        Ok(provider_as_source(table))
+    }
+
+    fn create_cte_work_table(
+        &self,
+        name: &str,
+        schema: datafusion::arrow::datatypes::SchemaRef,
+    ) -> DfResult<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.state.expr_planners()
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let of_catalog = self.catalog_functions.get(name);
+        of_catalog.or_else(|| self.state.scalar_functions().get(name)).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(
+        &self,
+        _names: &[String],
+    ) -> Option<datafusion::arrow::datatypes::DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+}
+
+/// Makes sure that the crate's plans can be kept by connections on any thread.
+const fn assert_send_sync<T: Send + Sync>() {}
+const _: () = assert_send_sync::<Planner>();
+const _: () = assert_send_sync::<LogicalPlan>();

@@ -1,0 +1,67 @@
+use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+fn adapted(sql: &str) -> String {
+    let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+    let Statement::Query(mut query) = statements.remove(0) else { panic!("not a query: {sql}") };
+    super::adapt(&mut query);
+    query.to_string()
+}
+
+#[test]
+fn operators_collations_and_schemas_are_spelled_plainly() {
+    assert_eq!(
+        adapted(
+            "SELECT pg_catalog.f(a) FROM t WHERE a OPERATOR(pg_catalog.~) '^(t)$' COLLATE pg_catalog.default"
+        ),
+        "SELECT f(a) AS \"f\" FROM t WHERE a ~ '^(t)$'"
+    );
+    assert_eq!(adapted("SELECT a FROM public.t"), "SELECT a FROM t");
+}
+
+#[test]
+fn casts_to_registered_names_are_calls() {
+    assert_eq!(
+        adapted("SELECT c.oid::pg_catalog.regclass, 't'::regclass::oid FROM c"),
+        "SELECT regclass_name(c.oid) AS \"oid\", regclass_oid('t') AS \"regclass\" FROM c"
+    );
+}
+
+#[test]
+fn joins_with_empty_relations_are_empty() {
+    assert_eq!(
+        adapted(
+            "SELECT c.oid::pg_catalog.regclass FROM pg_class c, pg_inherits i ORDER BY inhseqno"
+        ),
+        "SELECT NULL::TEXT AS \"oid\" WHERE false"
+    );
+    // An outer join keeps its left side.
+    let outer = "SELECT p.partstrat FROM pg_class AS c LEFT JOIN pg_partitioned_table AS p ON (p.partrelid = c.oid)";
+    assert_eq!(adapted(outer), outer);
+    // An aggregate over nothing is a row.
+    let counted = "SELECT count(*) AS \"count\" FROM pg_inherits";
+    assert_eq!(adapted(counted), counted);
+}
+
+#[test]
+fn laterals_without_from_are_names_for_expressions() {
+    assert_eq!(
+        adapted(
+            "SELECT o.n AS \"n\" FROM pg_class AS c CROSS JOIN LATERAL (SELECT pg_catalog.f(c.x)) AS o(n) WHERE o.n IS NOT NULL GROUP BY o.n"
+        ),
+        "SELECT (f(c.x)) AS \"n\" FROM pg_class AS c WHERE (f(c.x)) IS NOT NULL GROUP BY (f(c.x))"
+    );
+}
+
+#[test]
+fn any_over_lists_and_subqueries_is_in() {
+    assert_eq!(
+        adapted("SELECT a = ANY(ARRAY[1, 2]) FROM t"),
+        "SELECT a IN (1, 2) AS \"?column?\" FROM t"
+    );
+    assert_eq!(
+        adapted("SELECT a FROM t WHERE a = ANY(SELECT b FROM u)"),
+        "SELECT a FROM t WHERE a IN (SELECT b FROM u)"
+    );
+}

@@ -1,0 +1,520 @@
+//! Tables, indexes and their columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`,
+//! `pg_constraint`, and the friendlier `pg_tables` and `pg_indexes`.
+
+use std::sync::Arc;
+
+use millpond_engine::catalog::{ColumnDef, IndexDef, TableDef};
+
+use super::Kind::{Array, Bool, Char, Float4, Int2, Int4, Name, Oid, Text};
+use super::{Cell, Kind, Source, View};
+use crate::datafusion::functions::{constraint_oid, index_definition};
+
+const PG_CATALOG: u32 = 11;
+const PUBLIC: u32 = 2200;
+const HEAP_AM: u32 = 2;
+const BTREE_AM: u32 = 403;
+const OWNER: u32 = 10;
+const DEFAULT_COLLATION: u32 = 100;
+
+/// The views of this file.
+pub const VIEWS: &[View] = &[
+    View { schema: "pg_catalog", name: "pg_class", oid: 1259, columns: PG_CLASS, rows: pg_class },
+    View {
+        schema: "pg_catalog",
+        name: "pg_attribute",
+        oid: 1249,
+        columns: PG_ATTRIBUTE,
+        rows: pg_attribute,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "pg_attrdef",
+        oid: 2604,
+        columns: PG_ATTRDEF,
+        rows: pg_attrdef,
+    },
+    View { schema: "pg_catalog", name: "pg_index", oid: 2610, columns: PG_INDEX, rows: pg_index },
+    View {
+        schema: "pg_catalog",
+        name: "pg_constraint",
+        oid: 2606,
+        columns: PG_CONSTRAINT,
+        rows: pg_constraint,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "pg_tables",
+        oid: 12000,
+        columns: PG_TABLES,
+        rows: pg_tables,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "pg_indexes",
+        oid: 12001,
+        columns: PG_INDEXES,
+        rows: pg_indexes,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "pg_stat_user_tables",
+        oid: 12002,
+        columns: PG_STAT_USER_TABLES,
+        rows: pg_stat_user_tables,
+    },
+];
+
+const PG_CLASS: &[(&str, Kind)] = &[
+    ("oid", Oid),
+    ("relname", Name),
+    ("relnamespace", Oid),
+    ("reltype", Oid),
+    ("reloftype", Oid),
+    ("relowner", Oid),
+    ("relam", Oid),
+    ("relfilenode", Oid),
+    ("reltablespace", Oid),
+    ("relpages", Int4),
+    ("reltuples", Float4),
+    ("relallvisible", Int4),
+    ("reltoastrelid", Oid),
+    ("relhasindex", Bool),
+    ("relisshared", Bool),
+    ("relpersistence", Char),
+    ("relkind", Char),
+    ("relnatts", Int2),
+    ("relchecks", Int2),
+    ("relhasrules", Bool),
+    ("relhastriggers", Bool),
+    ("relhassubclass", Bool),
+    ("relrowsecurity", Bool),
+    ("relforcerowsecurity", Bool),
+    ("relispopulated", Bool),
+    ("relreplident", Char),
+    ("relispartition", Bool),
+    ("relrewrite", Oid),
+    ("relfrozenxid", Oid),
+    ("relminmxid", Oid),
+    ("relacl", Array),
+    ("reloptions", Array),
+    ("relpartbound", Text),
+];
+
+/// What differs between rows of `pg_class`.
+struct Class<'a> {
+    oid: u32,
+    name: &'a str,
+    namespace: u32,
+    am: u32,
+    file: u32,
+    pages: u64,
+    rows: f64,
+    has_index: bool,
+    kind: &'a str,
+    columns: usize,
+    options: Cell,
+}
+
+impl Class<'_> {
+    fn row(self) -> Vec<Cell> {
+        let replica_identity = if self.kind == "r" { "d" } else { "n" };
+        vec![
+            self.oid.into(),
+            self.name.into(),
+            self.namespace.into(),
+            0.into(),
+            0.into(),
+            OWNER.into(),
+            self.am.into(),
+            self.file.into(),
+            0.into(),
+            Cell::Int(self.pages as i64),
+            Cell::Float(self.rows),
+            0.into(),
+            0.into(),
+            self.has_index.into(),
+            false.into(),
+            "p".into(),
+            self.kind.into(),
+            self.columns.into(),
+            0.into(),
+            false.into(),
+            false.into(),
+            false.into(),
+            false.into(),
+            false.into(),
+            true.into(),
+            replica_identity.into(),
+            false.into(),
+            0.into(),
+            0.into(),
+            0.into(),
+            Cell::Null,
+            self.options,
+            Cell::Null,
+        ]
+    }
+}
+
+fn pages(source: &Source<'_>, oid: u32) -> u64 {
+    source.scanner.relation_bytes(oid).unwrap_or(0) / 8192
+}
+
+fn pg_class(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for table in sorted_tables(source) {
+        let options = if table.fillfactor == 100 {
+            Cell::Null
+        } else {
+            format!("{{fillfactor={}}}", table.fillfactor).into()
+        };
+        rows.push(
+            Class {
+                oid: table.oid,
+                name: &table.name,
+                namespace: PUBLIC,
+                am: HEAP_AM,
+                file: table.storage.get(),
+                pages: pages(source, table.oid),
+                rows: table.stats.live_rows() as f64,
+                has_index: !table.indexes.is_empty(),
+                kind: "r",
+                columns: table.columns.len(),
+                options,
+            }
+            .row(),
+        );
+        for index in &table.indexes {
+            rows.push(
+                Class {
+                    oid: index.oid,
+                    name: &index.name,
+                    namespace: PUBLIC,
+                    am: BTREE_AM,
+                    file: index.storage.get(),
+                    pages: pages(source, index.oid),
+                    rows: table.stats.live_rows() as f64,
+                    has_index: false,
+                    kind: "i",
+                    columns: index.columns.len(),
+                    options: Cell::Null,
+                }
+                .row(),
+            );
+        }
+    }
+    rows.extend(super::all().filter(|view| view.schema == "pg_catalog").map(|view| {
+        Class {
+            oid: view.oid,
+            name: view.name,
+            namespace: PG_CATALOG,
+            am: 0,
+            file: 0,
+            pages: 0,
+            rows: 0.0,
+            has_index: false,
+            kind: "v",
+            columns: view.columns.len(),
+            options: Cell::Null,
+        }
+        .row()
+    }));
+    rows
+}
+
+/// All tables, by number.
+pub fn sorted_tables(source: &Source<'_>) -> Vec<Arc<TableDef>> {
+    let mut tables: Vec<_> = source.catalog.tables().cloned().collect();
+    tables.sort_unstable_by_key(|table| table.oid);
+    tables
+}
+
+fn indexes(source: &Source<'_>) -> Vec<(Arc<TableDef>, Arc<IndexDef>)> {
+    let of_table = |table: &Arc<TableDef>| {
+        table.indexes.iter().map(|index| (Arc::clone(table), Arc::clone(index))).collect::<Vec<_>>()
+    };
+    sorted_tables(source).iter().flat_map(of_table).collect()
+}
+
+const PG_ATTRIBUTE: &[(&str, Kind)] = &[
+    ("attrelid", Oid),
+    ("attname", Name),
+    ("atttypid", Oid),
+    ("attstattarget", Int4),
+    ("attlen", Int2),
+    ("attnum", Int2),
+    ("attndims", Int4),
+    ("attcacheoff", Int4),
+    ("atttypmod", Int4),
+    ("attbyval", Bool),
+    ("attstorage", Char),
+    ("attalign", Char),
+    ("attcompression", Char),
+    ("attnotnull", Bool),
+    ("atthasdef", Bool),
+    ("atthasmissing", Bool),
+    ("attidentity", Char),
+    ("attgenerated", Char),
+    ("attisdropped", Bool),
+    ("attislocal", Bool),
+    ("attinhcount", Int4),
+    ("attcollation", Oid),
+    ("attacl", Array),
+    ("attoptions", Array),
+    ("attfdwoptions", Array),
+];
+
+fn attribute(relation: u32, number: usize, column: &ColumnDef, of_index: bool) -> Vec<Cell> {
+    let collation = if column.ty.is_string() { DEFAULT_COLLATION } else { 0 };
+    let storage = if column.ty.typlen() > 0 { "p" } else { "x" };
+    let has_default = !of_index && column.default.is_some();
+    vec![
+        relation.into(),
+        column.name.as_str().into(),
+        column.ty.oid().into(),
+        (-1).into(),
+        Cell::Int(column.ty.typlen().into()),
+        number.into(),
+        0.into(),
+        (-1).into(),
+        column.ty.typmod().into(),
+        (column.ty.typlen() > 0).into(),
+        storage.into(),
+        "i".into(),
+        "".into(),
+        (!of_index && column.not_null).into(),
+        has_default.into(),
+        false.into(),
+        "".into(),
+        "".into(),
+        false.into(),
+        true.into(),
+        0.into(),
+        collation.into(),
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+    ]
+}
+
+fn pg_attribute(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for table in sorted_tables(source) {
+        for (position, column) in table.columns.iter().enumerate() {
+            rows.push(attribute(table.oid, position + 1, column, false));
+        }
+    }
+    for (table, index) in indexes(source) {
+        for (position, key) in index.columns.iter().enumerate() {
+            rows.push(attribute(index.oid, position + 1, &table.columns[key.column], true));
+        }
+    }
+    rows
+}
+
+const PG_ATTRDEF: &[(&str, Kind)] =
+    &[("oid", Oid), ("adrelid", Oid), ("adnum", Int2), ("adbin", Text)];
+
+fn pg_attrdef(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for table in sorted_tables(source) {
+        for (position, column) in table.columns.iter().enumerate() {
+            if let Some(default) = &column.default {
+                // Its own number is not stored; nothing refers to it.
+                rows.push(vec![
+                    0.into(),
+                    table.oid.into(),
+                    (position + 1).into(),
+                    default.as_str().into(),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+const PG_INDEX: &[(&str, Kind)] = &[
+    ("indexrelid", Oid),
+    ("indrelid", Oid),
+    ("indnatts", Int2),
+    ("indnkeyatts", Int2),
+    ("indisunique", Bool),
+    ("indnullsnotdistinct", Bool),
+    ("indisprimary", Bool),
+    ("indisexclusion", Bool),
+    ("indimmediate", Bool),
+    ("indisclustered", Bool),
+    ("indisvalid", Bool),
+    ("indcheckxmin", Bool),
+    ("indisready", Bool),
+    ("indislive", Bool),
+    ("indisreplident", Bool),
+    ("indkey", Array),
+    ("indcollation", Array),
+    ("indclass", Array),
+    ("indoption", Array),
+    ("indexprs", Text),
+    ("indpred", Text),
+];
+
+fn pg_index(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let row = |(table, index): (Arc<TableDef>, Arc<IndexDef>)| {
+        let words = |word: &dyn Fn(usize) -> String| {
+            let words: Vec<String> = (0..index.columns.len()).map(word).collect();
+            words.join(" ")
+        };
+        let key = words(&|at| (index.columns[at].column + 1).to_string());
+        let zeros = words(&|_| "0".to_owned());
+        let options = words(&|at| {
+            if index.columns[at].order.descending { "3".to_owned() } else { "0".to_owned() }
+        });
+        vec![
+            index.oid.into(),
+            table.oid.into(),
+            index.columns.len().into(),
+            index.columns.len().into(),
+            index.unique.into(),
+            false.into(),
+            index.primary.into(),
+            false.into(),
+            true.into(),
+            false.into(),
+            true.into(),
+            false.into(),
+            true.into(),
+            true.into(),
+            false.into(),
+            key.into(),
+            zeros.clone().into(),
+            zeros.into(),
+            options.into(),
+            Cell::Null,
+            Cell::Null,
+        ]
+    };
+    indexes(source).into_iter().map(row).collect()
+}
+
+const PG_CONSTRAINT: &[(&str, Kind)] = &[
+    ("oid", Oid),
+    ("conname", Name),
+    ("connamespace", Oid),
+    ("contype", Char),
+    ("condeferrable", Bool),
+    ("condeferred", Bool),
+    ("convalidated", Bool),
+    ("conrelid", Oid),
+    ("contypid", Oid),
+    ("conindid", Oid),
+    ("conparentid", Oid),
+    ("confrelid", Oid),
+    ("confupdtype", Char),
+    ("confdeltype", Char),
+    ("confmatchtype", Char),
+    ("conislocal", Bool),
+    ("coninhcount", Int4),
+    ("connoinherit", Bool),
+    ("conkey", Array),
+    ("confkey", Array),
+    ("conbin", Text),
+];
+
+fn pg_constraint(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let row = |(table, index): &(Arc<TableDef>, Arc<IndexDef>)| {
+        let key: Vec<String> =
+            index.columns.iter().map(|column| (column.column + 1).to_string()).collect();
+        vec![
+            constraint_oid(index.oid).into(),
+            index.name.as_str().into(),
+            PUBLIC.into(),
+            if index.primary { "p" } else { "u" }.into(),
+            false.into(),
+            false.into(),
+            true.into(),
+            table.oid.into(),
+            0.into(),
+            index.oid.into(),
+            0.into(),
+            0.into(),
+            " ".into(),
+            " ".into(),
+            " ".into(),
+            true.into(),
+            0.into(),
+            true.into(),
+            format!("{{{}}}", key.join(",")).into(),
+            Cell::Null,
+            Cell::Null,
+        ]
+    };
+    indexes(source).iter().filter(|(_, index)| index.constraint).map(row).collect()
+}
+
+const PG_TABLES: &[(&str, Kind)] = &[
+    ("schemaname", Name),
+    ("tablename", Name),
+    ("tableowner", Name),
+    ("tablespace", Name),
+    ("hasindexes", Bool),
+    ("hasrules", Bool),
+    ("hastriggers", Bool),
+    ("rowsecurity", Bool),
+];
+
+fn pg_tables(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let row = |table: &Arc<TableDef>| {
+        vec![
+            "public".into(),
+            table.name.as_str().into(),
+            "postgres".into(),
+            Cell::Null,
+            (!table.indexes.is_empty()).into(),
+            false.into(),
+            false.into(),
+            false.into(),
+        ]
+    };
+    sorted_tables(source).iter().map(row).collect()
+}
+
+const PG_INDEXES: &[(&str, Kind)] = &[
+    ("schemaname", Name),
+    ("tablename", Name),
+    ("indexname", Name),
+    ("tablespace", Name),
+    ("indexdef", Text),
+];
+
+fn pg_indexes(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let row = |(table, index): &(Arc<TableDef>, Arc<IndexDef>)| {
+        vec![
+            "public".into(),
+            table.name.as_str().into(),
+            index.name.as_str().into(),
+            Cell::Null,
+            index_definition(table, index, 0).into(),
+        ]
+    };
+    indexes(source).iter().map(row).collect()
+}
+
+const PG_STAT_USER_TABLES: &[(&str, Kind)] = &[
+    ("relid", Oid),
+    ("schemaname", Name),
+    ("relname", Name),
+    ("n_live_tup", Kind::Int8),
+    ("n_dead_tup", Kind::Int8),
+];
+
+fn pg_stat_user_tables(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let row = |table: &Arc<TableDef>| {
+        vec![
+            table.oid.into(),
+            "public".into(),
+            table.name.as_str().into(),
+            Cell::Int(table.stats.live_rows()),
+            Cell::Int(table.stats.dead_rows()),
+        ]
+    };
+    sorted_tables(source).iter().map(row).collect()
+}

@@ -1,0 +1,72 @@
+//! What a query engine needs of a statement: the rows of tables under its snapshot, and who is asking.
+
+use std::sync::Arc;
+
+use millpond_engine::access::Tid;
+use millpond_engine::catalog::TableDef;
+
+use crate::error::Result;
+
+/// The tables under one statement's snapshot, the transaction's own writes included. Scans are opened
+/// from several threads at once.
+pub trait TableScanner: Send + Sync {
+    /// One of `parts` disjoint parts that together are the table.
+    fn scan(&self, table: &Arc<TableDef>, part: usize, parts: usize) -> Result<Box<dyn RowSource>>;
+
+    /// An error when the statement has been cancelled or has run out of time.
+    fn check_cancelled(&self) -> Result<()>;
+
+    /// Who runs the statement.
+    fn session(&self) -> SessionInfo;
+
+    /// Bytes that a relation (a table or an index, by oid) occupies in its files; `None` if there is none.
+    fn relation_bytes(&self, oid: u32) -> Option<u64>;
+}
+
+/// The rows of a part of a table, a page at a time.
+pub trait RowSource: Send {
+    /// Calls `each` for every visible row of the next page with its tuple in the table's layout;
+    /// `false` at the end.
+    fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool>;
+}
+
+/// Who runs a statement, and what the views of sessions and settings show.
+#[derive(Debug, Clone, Default)]
+pub struct SessionInfo {
+    /// The database's name.
+    pub database: String,
+    /// The user's name.
+    pub user: String,
+    /// The session's number, as `pg_backend_pid()` gives it.
+    pub pid: i32,
+    /// All settings: name, value as SHOW prints it, unit, category or description.
+    pub settings: Vec<SettingInfo>,
+    /// All sessions.
+    pub activity: Vec<ActivityInfo>,
+}
+
+/// A row of `pg_settings`.
+#[derive(Debug, Clone, Default)]
+pub struct SettingInfo {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub setting: String,
+    /// What it does.
+    pub description: String,
+}
+
+/// A row of `pg_stat_activity`.
+#[derive(Debug, Clone, Default)]
+pub struct ActivityInfo {
+    /// The session's number.
+    pub pid: i32,
+    /// The user's name.
+    pub user: String,
+    /// What the client calls itself.
+    pub application_name: String,
+    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
+    pub state: String,
+    /// The statement that runs or ran last.
+    pub query: String,
+}
