@@ -30,6 +30,10 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Gives literals and aggregates PostgreSQL's types.
 pub fn apply(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    // The types of a recursive query's work table are fixed while it is planned.
+    if plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))? {
+        return Ok(plan);
+    }
     let changed = plan.transform_up_with_subqueries(|node| {
         // LIMIT counts in bigint.
         if matches!(node, LogicalPlan::Limit(_)) {
