@@ -4,6 +4,7 @@
 pub mod access;
 pub mod catalog;
 pub mod control;
+pub mod ctx;
 pub mod engine;
 pub mod error;
 pub mod lmgr;
@@ -11,10 +12,13 @@ pub mod page;
 pub mod proc;
 pub mod session;
 pub mod table;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod transam;
 pub mod types;
 pub mod wal;
 
+pub use ctx::{Ctx, Shared};
 pub use engine::{Engine, EngineConfig};
 pub use error::{EngineError, EngineResult};
 pub use session::Session;

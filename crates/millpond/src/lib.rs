@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conn;
+pub mod copy;
 mod database;
 #[cfg(feature = "datafusion")]
 mod datafusion;

@@ -4,6 +4,7 @@
 //! that point at heap rows by [`Tid`]. Both reach pages only through the buffer pool's guards and
 //! optimistic reads, and change them only through logged records ("do is redo").
 
+pub mod btree;
 pub mod heap;
 mod tid;
 

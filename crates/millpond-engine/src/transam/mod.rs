@@ -1,12 +1,22 @@
-//! Transactions: ids, statuses, commit order, snapshots, visibility.
+//! Transactions: ids, statuses, commit order, snapshots, visibility. README.md in this directory has the rules.
 
+mod clock;
+pub mod clog;
 pub mod combo;
+mod commit;
 pub mod ids;
+pub mod record;
 mod ring;
 pub mod snapshot;
+#[cfg(test)]
+mod tests;
+mod transactions;
+mod upkeep;
 pub mod visibility;
 mod word;
 
 pub use combo::ComboCids;
+pub use commit::{CommitTicket, Durability};
 pub use ids::{CommandId, Csn, SessionNo, Xid};
 pub use snapshot::{Horizon, Isolation, Snapshot, XidStatus};
+pub use transactions::{DEFAULT_RING_SIZE, Transactions};

@@ -4,7 +4,14 @@
 //! forward path ([`log_and_apply`]) inserts the record and then runs that function; recovery runs the same
 //! function. There is no second code path that could disagree (wal rule 1).
 
-use millpond_buffer::{PAGE_SIZE, PageId};
+use millpond_buffer::{ExclusivePage, Lsn, PAGE_SIZE, PageChange, PageId, Wait};
+use smallvec::SmallVec;
+
+use super::log::Log;
+use super::record::Record;
+use super::rmgr::redo_of;
+use crate::error::{EngineError, EngineResult};
+use crate::transam::SessionNo;
 
 /// A record cannot be applied to a page: one of the two is not what it should be.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -42,6 +49,20 @@ impl PageBytes for [u8; PAGE_SIZE] {
 
     fn write_page(&mut self, page: &[u8; PAGE_SIZE]) {
         self.copy_from_slice(page);
+    }
+}
+
+impl PageBytes for PageChange<'_> {
+    fn bytes(&self) -> &[u8; PAGE_SIZE] {
+        PageChange::bytes(self)
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        PageChange::write(self, offset, bytes);
+    }
+
+    fn write_page(&mut self, page: &[u8; PAGE_SIZE]) {
+        PageChange::write_page(self, page);
     }
 }
 
@@ -108,3 +129,62 @@ pub trait RmgrRedo: Sync {
         page: &mut PageEdit<'_>,
     ) -> Result<(), RedoError>;
 }
+
+/// What [`log_and_apply`] needs to know of the session that makes a change.
+pub trait Logging {
+    /// The log.
+    fn log(&self) -> &Log;
+    /// The session's slot; one thread at a time inserts on its behalf.
+    fn stripe(&self) -> SessionNo;
+    /// Whether the session may wait for the disk.
+    fn wait(&self) -> Wait;
+}
+
+/// The one way to change pages: inserts `record` and then applies it to `pages`, which are its blocks
+/// in order, exclusively latched. Returns the record's end, which is now the pages' LSN.
+///
+/// After an error the pages are as they were. (Except if redo itself fails, which is a bug of its
+/// manager: then log and pages disagree, so the log stops.)
+pub fn log_and_apply(
+    session: &impl Logging,
+    pages: &mut [&mut ExclusivePage<'_>],
+    record: Record<'_>,
+) -> EngineResult<Lsn> {
+    let log = session.log();
+    let are_its_blocks = pages.len() == record.blocks.len()
+        && pages.iter().zip(&record.blocks).all(|(page, block)| page.page_id() == block.page);
+    if !are_its_blocks {
+        return Err(EngineError::Internal { what: "a record comes with the pages it changes" });
+    }
+    if pages.is_empty() {
+        return Ok(log.insert(session.stripe(), &record)?.end);
+    }
+    let redo = redo_of(record.rmgr)?;
+    if session.wait() == Wait::Never && !log.has_room(record.max_bytes()) {
+        return Err(EngineError::WouldBlock);
+    }
+    // Dirty before the record exists: a checkpoint that begins behind the record finds the pages,
+    // one that begins before it will redo the record (wal rule 2).
+    let changes: SmallVec<[PageChange<'_>; 4]> =
+        pages.iter_mut().map(|page| page.change()).collect();
+    let inserted = {
+        let before: SmallVec<[&[u8; PAGE_SIZE]; 4]> = changes.iter().map(|c| c.bytes()).collect();
+        log.insert_with_pages(session.stripe(), &record, &before)?
+    };
+    for (index, mut change) in changes.into_iter().enumerate() {
+        let block = &record.blocks[index];
+        let mut edit = PageEdit::new(block.page, &mut change);
+        if let Err(error) = redo.redo(record.info, index, block.data, record.payload, &mut edit) {
+            log.stop(&format!(
+                "record at {} does not apply to {}: {error}",
+                inserted.start, block.page
+            ));
+            return Err(error.into());
+        }
+        change.publish(inserted.end);
+    }
+    Ok(inserted.end)
+}
+
+#[cfg(test)]
+mod tests;

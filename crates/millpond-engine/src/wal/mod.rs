@@ -12,7 +12,7 @@ pub mod rmgr;
 mod segments;
 mod store;
 
-pub use apply::{PageBytes, PageEdit, RedoError, RmgrRedo};
+pub use apply::{Logging, PageBytes, PageEdit, RedoError, RmgrRedo, log_and_apply};
 pub use error::WalError;
 
 pub use files::{FileLogStore, sync_directory};
@@ -32,5 +32,7 @@ pub mod info {
     pub const DURABLE: u8 = 3;
 }
 
+#[cfg(all(test, any(loom, shuttle)))]
+mod models;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,300 @@
+//! Range scans in both directions, one leaf at a time.
+//!
+//! A cursor copies a leaf into memory of its own, and then holds nothing: no pin, no latch. Going on:
+//! * forward, to the right sibling that the copy names. A split of the copied leaf since then changes nothing, for
+//!   what moved right was in the copy, and the sibling still begins where the copy ended;
+//! * backward, by going down again, to the leaf that holds what comes last before the *fence*: the lowest place
+//!   that belonged to the copied leaf, which its parent (or left neighbour) told on the way down.
+//!
+//! An entry that exists during the whole scan is seen exactly once (btree rule 9). A call that would have to wait
+//! leaves the cursor as it was, so it can be repeated where waiting is allowed.
+
+use std::cmp::Ordering;
+
+use millpond_buffer::{BlockNumber, PAGE_SIZE, PageView, RelHandle};
+
+use super::ROOT;
+use super::descend::{Side, Step, Steps, aside, damaged, right_of, step};
+use super::env::Env;
+use super::page::node::{Node, Target};
+use crate::EngineResult;
+use crate::access::Tid;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending.
+    Forward,
+    /// Descending.
+    Backward,
+}
+
+/// Where to go when the copied leaf is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Down from the root.
+    Start,
+    /// To this leaf.
+    Right(u32),
+    /// Down from the root, to what is before the fence.
+    BeforeFence,
+    /// Nowhere.
+    End,
+}
+
+/// A scan over the entries with `lower <= key < upper`.
+#[derive(Debug)]
+pub struct Cursor {
+    page: Box<[u8; PAGE_SIZE]>,
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+    direction: Direction,
+    next: Next,
+    /// Slots of the copy still to be returned.
+    slots: std::ops::Range<usize>,
+    /// The slot returned last.
+    current: usize,
+    fence: (Vec<u8>, u64),
+    key: Vec<u8>,
+}
+
+impl Cursor {
+    /// A scan from the keys not below `lower` (all, if empty) up to those below `upper` (all, if `None`).
+    pub fn new(lower: &[u8], upper: Option<&[u8]>, direction: Direction) -> Self {
+        Self {
+            page: Box::new([0; PAGE_SIZE]),
+            lower: lower.to_vec(),
+            upper: upper.map(<[u8]>::to_vec),
+            direction,
+            next: Next::Start,
+            slots: 0..0,
+            current: 0,
+            fence: (Vec::new(), 0),
+            key: Vec::new(),
+        }
+    }
+
+    /// Begins another scan with the same memory.
+    pub fn restart(&mut self, lower: &[u8], upper: Option<&[u8]>, direction: Direction) {
+        self.lower.clear();
+        self.lower.extend_from_slice(lower);
+        match (&mut self.upper, upper) {
+            (Some(own), Some(upper)) => {
+                own.clear();
+                own.extend_from_slice(upper);
+            }
+            (own, upper) => *own = upper.map(<[u8]>::to_vec),
+        }
+        self.direction = direction;
+        self.next = Next::Start;
+        self.slots = 0..0;
+    }
+
+    /// The row of the next entry; `None` at the end.
+    #[inline]
+    pub fn next<E: Env + ?Sized>(&mut self, env: &E, rel: &RelHandle) -> EngineResult<Option<Tid>> {
+        loop {
+            let slot = match self.direction {
+                Direction::Forward => self.slots.next(),
+                Direction::Backward => self.slots.next_back(),
+            };
+            if let Some(slot) = slot {
+                self.current = slot;
+                return Ok(Some(Tid::from_u64(Node(&*self.page).slot(slot).tid())));
+            }
+            if self.next == Next::End {
+                return Ok(None);
+            }
+            self.advance(env, rel)?;
+        }
+    }
+
+    /// How many more entries [`Cursor::next`] returns without touching the pool.
+    pub fn buffered(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The key of the entry returned last.
+    pub fn key(&mut self) -> &[u8] {
+        self.key.clear();
+        Node(&*self.page).key_into(self.current, &mut self.key);
+        &self.key
+    }
+
+    /// Copies the next leaf. After an error the cursor is where it was.
+    fn advance<E: Env + ?Sized>(&mut self, env: &E, rel: &RelHandle) -> EngineResult<()> {
+        let is_first = self.next == Next::Start;
+        match (self.direction, self.next) {
+            (_, Next::End) => {}
+            (Direction::Forward, Next::Right(block)) => self.copy_right(env, rel, block)?,
+            (Direction::Forward, _) => {
+                let lower = std::mem::take(&mut self.lower);
+                let copied = self.copy_leaf(env, rel, Target::first(&lower), Side::At);
+                self.lower = lower;
+                copied?;
+            }
+            (Direction::Backward, Next::BeforeFence) => {
+                let (key, tid) = std::mem::take(&mut self.fence);
+                let copied = self.copy_leaf(env, rel, Target { key: &key, tid }, Side::Before);
+                if copied.is_err() {
+                    self.fence = (key, tid);
+                }
+                copied?;
+            }
+            (Direction::Backward, _) => match self.upper.take() {
+                Some(upper) => {
+                    let copied = self.copy_leaf(env, rel, Target::first(&upper), Side::Before);
+                    self.upper = Some(upper);
+                    copied?;
+                }
+                None => self.copy_leaf(env, rel, Target::first(&[]), Side::Last)?,
+            },
+        }
+        self.take_slots(is_first);
+        Ok(())
+    }
+
+    /// Says which slots of the copied leaf are in the range, and where to go on.
+    fn take_slots(&mut self, is_first: bool) {
+        let node = Node(&*self.page);
+        let count = node.count();
+        // The bounds can only cut where the scan enters and where it leaves.
+        let (mut start, mut end) = (0, count);
+        let backward = self.direction == Direction::Backward;
+        if is_first || backward {
+            start = node.lower_bound(Target::first(&self.lower));
+        }
+        if let Some(upper) = &self.upper {
+            end = node.lower_bound(Target::first(upper));
+        }
+        self.next = if backward {
+            let (key, tid) = &self.fence;
+            let more = (&key[..], *tid) > (&self.lower[..], 0);
+            if more { Next::BeforeFence } else { Next::End }
+        } else {
+            let ends_here = |upper: &Vec<u8>| {
+                node.compare_high(Target::first(upper)).is_none_or(Ordering::is_ge)
+            };
+            match node.right() {
+                Some(right) if !self.upper.as_ref().is_some_and(ends_here) => Next::Right(right),
+                _ => Next::End,
+            }
+        };
+        self.slots = start..end.max(start);
+    }
+
+    /// Copies the leaf at the right link.
+    fn copy_right<E: Env + ?Sized>(
+        &mut self,
+        env: &E,
+        rel: &RelHandle,
+        mut block: u32,
+    ) -> EngineResult<()> {
+        let mut steps = Steps::new(rel);
+        let mut copy = Box::new([0; PAGE_SIZE]);
+        loop {
+            let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+                let node = Node(view);
+                if node.is_node() && node.is_leaf() {
+                    view.copy_page(&mut copy);
+                    return Step::Arrived(());
+                }
+                aside(node)
+            })?;
+            steps.take(rel, block)?;
+            match next {
+                Step::Arrived(()) => {
+                    self.page = copy;
+                    return Ok(());
+                }
+                Step::Right(right) => block = right,
+                _ => {
+                    return Err(damaged(
+                        rel,
+                        block,
+                        "a leaf's right link leads to a page that is no leaf",
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Goes down and copies the leaf, noting its fence when the scan goes backward.
+    fn copy_leaf<E: Env + ?Sized>(
+        &mut self,
+        env: &E,
+        rel: &RelHandle,
+        target: Target<'_>,
+        side: Side,
+    ) -> EngineResult<()> {
+        let fenced = self.direction == Direction::Backward;
+        let (mut fence, mut told) = ((Vec::new(), 0), (Vec::new(), 0));
+        let mut block = ROOT;
+        let mut steps = Steps::new(rel);
+        let mut copy = Box::new([0; PAGE_SIZE]);
+        loop {
+            let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+                let next = leaf_step(view, target, side, &mut copy);
+                if fenced {
+                    told.0.clear();
+                    told.1 = fence_told(Node(view), target, side, next, &mut told.0);
+                }
+                next
+            })?;
+            steps.take(rel, block)?;
+            match next {
+                Step::Arrived(()) => {
+                    self.page = copy;
+                    self.fence = fence;
+                    return Ok(());
+                }
+                Step::Down(next) | Step::Right(next) => block = next,
+                Step::Lost => return Err(damaged(rel, block, "not a page of the tree")),
+            }
+            std::mem::swap(&mut fence, &mut told);
+        }
+    }
+}
+
+/// One step; at the leaf that the target belongs to, the copy.
+fn leaf_step(
+    view: &PageView<'_>,
+    target: Target<'_>,
+    side: Side,
+    copy: &mut [u8; PAGE_SIZE],
+) -> Step<()> {
+    let node = Node(view);
+    match step(node, target, side) {
+        Step::Arrived(()) => match right_of(node, target, side) {
+            Some(right) => Step::Right(right),
+            None => {
+                view.copy_page(copy);
+                Step::Arrived(())
+            }
+        },
+        other => other,
+    }
+}
+
+/// The lowest place that belongs to the page that `next` leads to: the separator followed down, or the high key
+/// passed to the right.
+fn fence_told(
+    node: Node<'_, PageView<'_>>,
+    target: Target<'_>,
+    side: Side,
+    next: Step<()>,
+    key: &mut Vec<u8>,
+) -> u64 {
+    match next {
+        Step::Down(_) => {
+            let slot = match side {
+                Side::At => node.child_slot(target),
+                Side::Before => node.child_slot_before(target),
+                Side::Last => node.count().saturating_sub(1),
+            };
+            node.key_into(slot, key)
+        }
+        Step::Right(_) => node.high_into(key).unwrap_or(0),
+        _ => 0,
+    }
+}

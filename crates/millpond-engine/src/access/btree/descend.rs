@@ -1,0 +1,169 @@
+//! The way down: one optimistic read a page, no pin, no latch, no shared write (btree rule 2).
+//!
+//! Between two pages nothing is held. What may have happened meanwhile:
+//! * the child was split: its high key tells, and the right link leads on (btree rule 3);
+//! * the root was split: it keeps its block and gains a level, so the child that was read in it is still one;
+//! * the child left the tree: it is marked deleted, and its right link leads to where its keys went.
+//!
+//! A page on which none of this makes sense is damage. As a cheap guard against endless loops on damaged links
+//! the number of steps is bounded by the size of the file.
+
+use std::cmp::Ordering;
+
+use millpond_buffer::{BlockNumber, RelHandle};
+use smallvec::SmallVec;
+
+use super::ROOT;
+use super::env::Env;
+use super::page::PageRead;
+use super::page::node::{Node, Target};
+use crate::{EngineError, EngineResult};
+
+/// The blocks passed on the way down, by level. Only hints: any of them may have been split since.
+pub(crate) type Path = SmallVec<[u32; 8]>;
+
+/// Where to go from a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step<R> {
+    Down(u32),
+    Right(u32),
+    Arrived(R),
+    /// Not a page of the tree.
+    Lost,
+}
+
+/// Which child of an inner page to follow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The one the target belongs to.
+    At,
+    /// The one that holds what comes last before the target.
+    Before,
+    /// The last one; the target does not matter.
+    Last,
+}
+
+/// One step on an inner page, or to the right from any page that the target is beyond.
+#[inline]
+pub(crate) fn step<P: PageRead + ?Sized>(
+    node: Node<'_, P>,
+    target: Target<'_>,
+    side: Side,
+) -> Step<()> {
+    if !node.is_node() {
+        return aside(node);
+    }
+    if node.is_leaf() {
+        return Step::Arrived(());
+    }
+    let slot = match side {
+        Side::At => node.child_slot(target),
+        Side::Before => node.child_slot_before(target),
+        Side::Last => node.count().saturating_sub(1),
+    };
+    // What lies between two entries is below the high key; only after the last one that must be asked.
+    if slot + 1 >= node.count()
+        && let Some(right) = right_of(node, target, side)
+    {
+        return Step::Right(right);
+    }
+    match node.slot(slot).child() {
+        0 => Step::Lost,
+        child => Step::Down(child),
+    }
+}
+
+/// The right sibling, if the target belongs there. (A link of zero is damage and leads to the meta page, which is
+/// none of the tree.)
+#[inline]
+pub(crate) fn right_of<P: PageRead + ?Sized>(
+    node: Node<'_, P>,
+    target: Target<'_>,
+    side: Side,
+) -> Option<u32> {
+    let beyond = match side {
+        Side::At => node.is_beyond(target),
+        Side::Before => node.compare_high(target).is_some_and(Ordering::is_lt),
+        Side::Last => return node.right(),
+    };
+    beyond.then(|| node.right().unwrap_or(0))
+}
+
+/// From a page that is no node: a deleted one leads to the right.
+#[cold]
+pub(crate) fn aside<R, P: PageRead + ?Sized>(node: Node<'_, P>) -> Step<R> {
+    match node.right() {
+        Some(right) if node.is_deleted() => Step::Right(right),
+        _ => Step::Lost,
+    }
+}
+
+/// Counts steps, so that damaged links can't lead in circles for ever.
+pub(crate) struct Steps {
+    left: u64,
+}
+
+impl Steps {
+    pub(crate) fn new(rel: &RelHandle) -> Self {
+        Self { left: 64 + 2 * u64::from(rel.block_count()) }
+    }
+
+    pub(crate) fn take(&mut self, rel: &RelHandle, block: u32) -> EngineResult<()> {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(damaged(rel, block, "the links between pages lead in a circle")),
+        }
+    }
+}
+
+/// An error that names a page.
+#[cold]
+pub(crate) fn damaged(rel: &RelHandle, block: u32, what: &str) -> EngineError {
+    EngineError::Corruption {
+        place: format!("B+tree, {}", rel.rel().page(BlockNumber(block))),
+        what: what.to_owned(),
+    }
+}
+
+/// Goes down to the page of a level that the target belongs to, noting the blocks passed.
+pub(crate) fn find_page<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    target: Target<'_>,
+    level: u16,
+    path: &mut Path,
+) -> EngineResult<u32> {
+    path.clear();
+    let mut block = ROOT;
+    let mut steps = Steps::new(rel);
+    loop {
+        let (at, next) = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+            let node = Node(view);
+            (node.level(), step(node, target, Side::At))
+        })?;
+        steps.take(rel, block)?;
+        if next == Step::Lost || at < level {
+            return Err(damaged(
+                rel,
+                block,
+                "not a page of the tree, or of another level than its parent says",
+            ));
+        }
+        if let Step::Right(right) = next {
+            block = right;
+            continue;
+        }
+        let index = usize::from(at);
+        if path.len() <= index {
+            path.resize(index + 1, 0);
+        }
+        path[index] = block;
+        match next {
+            Step::Down(child) if at > level => block = child,
+            _ => return Ok(block),
+        }
+    }
+}

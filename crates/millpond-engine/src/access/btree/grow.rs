@@ -1,0 +1,255 @@
+//! How the tree grows: entries added to latched pages, splits, and splits finished after a crash.
+//!
+//! A split is one record over the page, its new right half and, above the leaves, the child whose downlink caused
+//! it. It leaves the page marked: its right half is reachable by the link only. The downlink is a second record,
+//! which takes the mark away. Between the two the tree is correct, only slower; whoever latches a marked page for a
+//! change finishes the split first (btree rule 6).
+//!
+//! The root keeps its block: it is split by moving its entries to two new pages, in one record (btree rule 4).
+//!
+//! Latches are taken child before parent and left before right, so there is no circle (btree rule 7).
+
+use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, RelHandle, Wait};
+
+use super::descend::{Path, Side, damaged, find_page, right_of};
+use super::env::{Env, latch};
+use super::page::PageRead;
+use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
+use super::page::layout::FLAG_INCOMPLETE_SPLIT;
+use super::page::node::{Node, Target};
+use super::page::split::{Cut, cut};
+use super::record::{self, INSERT, META_ACTIVE_CYCLE, ROOT_SPLIT, SPLIT, SplitData};
+use super::{META, ROOT};
+use crate::transam::Xid;
+use crate::wal::{ImageMode, Record, RmgrId};
+use crate::{EngineError, EngineResult};
+
+/// Adds an entry to a latched page, before the slot at `index`, splitting the page if it must be. `child` is the
+/// page whose split the entry completes.
+pub(crate) fn add<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    path: &Path,
+    mut page: ExclusivePage<'e>,
+    index: usize,
+    item: Item<'_>,
+    child: Option<&mut ExclusivePage<'e>>,
+) -> EngineResult<()> {
+    if matches!(plan_insert(page.bytes(), index, item), Insertion::Full) {
+        if env.wait() == Wait::Never {
+            return Err(EngineError::WouldBlock);
+        }
+        if page.block().get() == ROOT {
+            return split_root(env, rel, page, index, item, child);
+        }
+        return split_page(env, rel, path, page, index, item, child);
+    }
+    let mut data = Vec::with_capacity(16 + item.key.len());
+    record::insert_data(&mut data, index, &item);
+    let mut record = new_record(INSERT).block(page.page_id(), ImageMode::IfNeeded, &data);
+    match child {
+        None => env.log_and_apply(&mut [&mut page], record)?,
+        Some(child) => {
+            record = record.block(child.page_id(), ImageMode::IfNeeded, &[]);
+            env.log_and_apply(&mut [&mut page, child], record)?
+        }
+    };
+    Ok(())
+}
+
+pub(crate) fn new_record<'a>(info: u8) -> Record<'a> {
+    Record::new(Xid::INVALID, RmgrId::BTree, info, &[])
+}
+
+/// Finishes the split of a latched, marked page: puts the downlink of its right sibling into the parent.
+pub(crate) fn finish_split<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    path: &Path,
+    mut page: ExclusivePage<'e>,
+) -> EngineResult<ExclusivePage<'e>> {
+    if env.wait() == Wait::Never {
+        return Err(EngineError::WouldBlock);
+    }
+    let block = page.block().get();
+    let node = Node(page.bytes());
+    let mut key = Vec::new();
+    let (Some(tid), Some(right)) = (node.high_into(&mut key), node.right()) else {
+        return Err(damaged(rel, block, "split page without a right sibling"));
+    };
+    insert_downlink(env, rel, path, &mut page, (&key, tid), right)?;
+    if Node(page.bytes()).is_split_incomplete() {
+        return Err(damaged(rel, block, "a finished split is still marked"));
+    }
+    Ok(page)
+}
+
+/// A new page at the end of the file, and the vacuum cycle to stamp the halves of a split with.
+///
+/// The page is latched before the cycle is read: a vacuum that starts later and comes to the new page waits for the
+/// latch, and one that was there before is seen (btree rule 10).
+fn new_page<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+) -> EngineResult<(ExclusivePage<'e>, u32)> {
+    let page = env.buffers().extend(rel, env.wait())?;
+    let cycle = env
+        .buffers()
+        .read(rel, BlockNumber(META), env.wait(), |view| view.u32(META_ACTIVE_CYCLE))?;
+    Ok((page, cycle))
+}
+
+/// The page's entries with the new one, cut in two.
+fn cut_page(
+    page: &ExclusivePage<'_>,
+    rel: &RelHandle,
+    new: (usize, Item<'_>),
+    right: u32,
+    cycle: u32,
+) -> EngineResult<Cut> {
+    let mut items = Items::of(page.bytes());
+    let frame = Frame { cycle, ..Frame::of(page.bytes()) };
+    items.insert(new.0, new.1);
+    cut(&items, &frame, new.0, right)
+        .ok_or_else(|| damaged(rel, page.block().get(), "no way to split the page"))
+}
+
+fn split_page<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    path: &Path,
+    mut page: ExclusivePage<'e>,
+    index: usize,
+    item: Item<'_>,
+    child: Option<&mut ExclusivePage<'e>>,
+) -> EngineResult<()> {
+    let (mut right, cycle) = new_page(env, rel)?;
+    let right_block = right.block().get();
+    let cut = cut_page(&page, rel, (index, item), right_block, cycle)?;
+    let (mut left_data, mut right_data) = (Vec::new(), Vec::with_capacity(PAGE_SIZE));
+    let separator = (&cut.key[..], cut.tid);
+    SplitData { new_index: index, item, at: cut.at, right: right_block, cycle, separator }
+        .encode(&mut left_data);
+    record::image(&mut right_data, &cut.right);
+    let mut record = new_record(SPLIT).block(right.page_id(), ImageMode::Never, &right_data).block(
+        page.page_id(),
+        ImageMode::IfNeeded,
+        &left_data,
+    );
+    match child {
+        None => env.log_and_apply(&mut [&mut right, &mut page], record)?,
+        Some(child) => {
+            record = record.block(child.page_id(), ImageMode::IfNeeded, &[]);
+            env.log_and_apply(&mut [&mut right, &mut page, child], record)?
+        }
+    };
+    drop(right);
+    // The entry is in the tree. What keeps the downlink from being added now does not keep the next writer.
+    match insert_downlink(env, rel, path, &mut page, separator, right_block) {
+        Err(error) if is_passing(&error) => {
+            tracing::debug!(%error, block = page.block().get(), "split left incomplete");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Whether the same operation may succeed later.
+fn is_passing(error: &EngineError) -> bool {
+    match error {
+        EngineError::WouldBlock | EngineError::Buffer(BufferError::NoUnpinnedBuffers { .. }) => {
+            true
+        }
+        EngineError::Buffer(BufferError::Store(store)) => store.is_out_of_space(),
+        _ => false,
+    }
+}
+
+/// Moves the root's entries to two new pages, of which the root becomes the parent.
+fn split_root<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    mut root: ExclusivePage<'e>,
+    index: usize,
+    item: Item<'_>,
+    child: Option<&mut ExclusivePage<'e>>,
+) -> EngineResult<()> {
+    let (mut left, _) = new_page(env, rel)?;
+    let (mut right, cycle) = new_page(env, rel)?;
+    let (left_block, right_block) = (left.block().get(), right.block().get());
+    let mut cut = cut_page(&root, rel, (index, item), right_block, cycle)?;
+    // Both halves get their downlinks at once.
+    let flags = cut.left.u16(super::page::layout::FLAGS) & !FLAG_INCOMPLETE_SPLIT;
+    cut.left[super::page::layout::FLAGS..][..2].copy_from_slice(&flags.to_le_bytes());
+    let level = Node(root.bytes()).level() + 1;
+    let (mut root_data, mut left_data, mut right_data) = (Vec::new(), Vec::new(), Vec::new());
+    record::root_data(&mut root_data, level, left_block, right_block, (&cut.key, cut.tid));
+    record::image(&mut left_data, &cut.left);
+    record::image(&mut right_data, &cut.right);
+    let mut record = new_record(ROOT_SPLIT)
+        .block(left.page_id(), ImageMode::Never, &left_data)
+        .block(right.page_id(), ImageMode::Never, &right_data)
+        .block(root.page_id(), ImageMode::Never, &root_data);
+    match child {
+        None => env.log_and_apply(&mut [&mut left, &mut right, &mut root], record)?,
+        Some(child) => {
+            record = record.block(child.page_id(), ImageMode::IfNeeded, &[]);
+            env.log_and_apply(&mut [&mut left, &mut right, &mut root, child], record)?
+        }
+    };
+    Ok(())
+}
+
+/// Puts the downlink of `page`'s right half into its parent, which takes the mark off `page`.
+fn insert_downlink<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    path: &Path,
+    page: &mut ExclusivePage<'e>,
+    separator: (&[u8], u64),
+    right: u32,
+) -> EngineResult<()> {
+    let level = Node(page.bytes()).level() + 1;
+    let target = Target { key: separator.0, tid: separator.1 };
+    let parent = latch_parent(env, rel, path, target, level)?;
+    let node = Node(parent.bytes());
+    let slot = node.child_slot(target);
+    if node.slot(slot).child() != page.block().get() {
+        let what =
+            format!("has no downlink to block {}, whose split is to be completed", page.block());
+        return Err(damaged(rel, parent.block().get(), &what));
+    }
+    let item = Item { key: separator.0, tid: separator.1, child: right };
+    add(env, rel, path, parent, slot + 1, item, Some(page))
+}
+
+/// Latches the page of a level that a separator belongs to, starting from the one remembered.
+fn latch_parent<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    path: &Path,
+    target: Target<'_>,
+    level: u16,
+) -> EngineResult<ExclusivePage<'e>> {
+    let mut block = path.get(usize::from(level)).copied().unwrap_or(0);
+    loop {
+        if block == 0 {
+            block = find_page(env, rel, target, level, &mut Path::new())?;
+        }
+        let page = latch(env, rel, block)?;
+        let node = Node(page.bytes());
+        if !node.is_node() || node.level() != level {
+            // The root has grown since, or the page has left the tree.
+            block = 0;
+            continue;
+        }
+        if node.is_split_incomplete() {
+            drop(finish_split(env, rel, path, page)?);
+            continue;
+        }
+        match right_of(node, target, Side::At) {
+            None => return Ok(page),
+            Some(right) => block = right,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Insertion, and the check that a key is unique.
+//!
+//! Only the leaf is latched, and its right neighbours one after the other when the place is further right. A unique
+//! check happens under the latch of the first leaf that can hold the key: everybody who wants to insert the same key
+//! must come through that latch, so the check and the insertion are one step (btree rule 8).
+
+use millpond_buffer::{BlockNumber, ExclusivePage, PinnedPage, RelHandle, Wait};
+
+use super::descend::{Path, Side, damaged, find_page, right_of};
+use super::env::{Env, latch, pin};
+use super::grow::{add, finish_split};
+use super::page::items::Item;
+use super::page::layout::MAX_KEY_BYTES;
+use super::page::node::{Node, Target};
+use crate::access::Tid;
+use crate::transam::Xid;
+use crate::{EngineError, EngineResult};
+
+/// What the heap says about a row whose index entry has the key that is to be inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UniqueVerdict {
+    /// The row is dead or not there: it does not conflict.
+    Free,
+    /// A live row has the key.
+    Duplicate,
+    /// It depends on whether this transaction commits.
+    Wait(Xid),
+}
+
+/// Asks the heap about a row. Called under a leaf's latch: it must not touch the index.
+pub type UniqueCheck<'a> = &'a dyn Fn(Tid) -> EngineResult<UniqueVerdict>;
+
+/// What became of an insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertOutcome {
+    /// The entry is in the index.
+    Done,
+    /// Nothing was inserted: this row has the key.
+    Duplicate(Tid),
+    /// Nothing was inserted: wait for the transaction's end and try again.
+    Wait(Xid),
+}
+
+/// Refuses keys that are too long for a tree.
+pub fn check_key(key: &[u8]) -> EngineResult<()> {
+    if key.len() > MAX_KEY_BYTES {
+        return Err(EngineError::IndexRowTooLarge { size: key.len(), limit: MAX_KEY_BYTES });
+    }
+    Ok(())
+}
+
+/// Inserts an entry; with `unique`, only if no other row has the key.
+///
+/// Where it may not wait, it finds out before the first change, and a leaf that would have to be split counts as
+/// waiting. An entry that is there already is left as it is.
+pub fn insert<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    key: &[u8],
+    tid: Tid,
+    unique: Option<UniqueCheck<'_>>,
+) -> EngineResult<InsertOutcome> {
+    check_key(key)?;
+    let place = Target { key, tid: tid.to_u64() };
+    let mut path = Path::new();
+    let mut leaf;
+    if let Some(check) = unique {
+        leaf = latch_leaf(env, rel, Target::first(key), &mut path)?;
+        match check_unique(env, rel, &leaf, key, tid, check)? {
+            InsertOutcome::Done => leaf = move_right(env, rel, leaf, place, &mut path)?,
+            conflict => return Ok(conflict),
+        }
+    } else {
+        leaf = latch_leaf(env, rel, place, &mut path)?;
+    }
+    let node = Node(leaf.bytes());
+    let index = node.lower_bound(place);
+    if index < node.count() && node.key_is(index, key) && node.slot(index).tid() == place.tid {
+        return Ok(InsertOutcome::Done);
+    }
+    add(env, rel, &path, leaf, index, Item { key, tid: place.tid, child: 0 }, None)?;
+    Ok(InsertOutcome::Done)
+}
+
+/// Latches the leaf a target belongs to. Splits found incomplete on the way are finished.
+fn latch_leaf<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    target: Target<'_>,
+    path: &mut Path,
+) -> EngineResult<ExclusivePage<'e>> {
+    loop {
+        let block = find_page(env, rel, target, 0, path)?;
+        let page = latch(env, rel, block)?;
+        let node = Node(page.bytes());
+        // The root may have grown, or the page left the tree, before the latch was ours: go down again.
+        if node.is_node() && node.is_leaf() {
+            return move_right(env, rel, page, target, path);
+        }
+    }
+}
+
+/// From a latched leaf to the one the target belongs to, latching the next before the last is let go.
+fn move_right<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    mut page: ExclusivePage<'e>,
+    target: Target<'_>,
+    path: &mut Path,
+) -> EngineResult<ExclusivePage<'e>> {
+    loop {
+        let node = Node(page.bytes());
+        if node.is_split_incomplete() {
+            page = finish_split(env, rel, path, page)?;
+            continue;
+        }
+        let Some(right) = right_of(node, target, Side::At) else { return Ok(page) };
+        let next = latch(env, rel, right)?;
+        if !Node(next.bytes()).is_node() {
+            return Err(damaged(
+                rel,
+                right,
+                "a right link leads to a page that is not in the tree",
+            ));
+        }
+        if let Some(leaf) = path.first_mut() {
+            *leaf = right;
+        }
+        page = next;
+    }
+}
+
+/// Asks about every row that has the key, from the first leaf (latched exclusively) on to the right.
+fn check_unique<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    leaf: &ExclusivePage<'_>,
+    key: &[u8],
+    own: Tid,
+    check: UniqueCheck<'_>,
+) -> EngineResult<InsertOutcome> {
+    let (mut outcome, mut next) = check_leaf(leaf.bytes(), key, own, check)?;
+    while outcome == InsertOutcome::Done {
+        let Some(right) = next else { break };
+        let page = pin(env, rel, right)?.into_shared();
+        (outcome, next) = check_leaf(page.bytes(), key, own, check)?;
+    }
+    Ok(outcome)
+}
+
+/// The verdict about one leaf, and where to go on if the key may.
+fn check_leaf(
+    page: &[u8; millpond_buffer::PAGE_SIZE],
+    key: &[u8],
+    own: Tid,
+    check: UniqueCheck<'_>,
+) -> EngineResult<(InsertOutcome, Option<u32>)> {
+    let node = Node(page);
+    let mut at = node.lower_bound(Target::first(key));
+    while at < node.count() && node.key_is(at, key) {
+        let tid = Tid::from_u64(node.slot(at).tid());
+        if tid != own {
+            match check(tid)? {
+                UniqueVerdict::Free => {}
+                UniqueVerdict::Duplicate => return Ok((InsertOutcome::Duplicate(tid), None)),
+                UniqueVerdict::Wait(xid) => return Ok((InsertOutcome::Wait(xid), None)),
+            }
+        }
+        at += 1;
+    }
+    let more = at >= node.count() && node.is_beyond(Target::last(key));
+    Ok((InsertOutcome::Done, node.right().filter(|_| more)))
+}
+
+/// Keeps a leaf in memory between [`prepare_insert`] and the insertion.
+#[derive(Debug)]
+pub struct PreparedInsert<'e> {
+    _leaf: Option<PinnedPage<'e>>,
+}
+
+/// Finds out, before the first change of a statement, whether an insertion would have to wait: the pages of the
+/// way are in memory, and the leaf has room. While the result lives, the leaf stays in memory.
+pub fn prepare_insert<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    key: &[u8],
+    tid: Tid,
+) -> EngineResult<PreparedInsert<'e>> {
+    check_key(key)?;
+    if env.wait() == Wait::Allowed {
+        return Ok(PreparedInsert { _leaf: None });
+    }
+    let target = Target { key, tid: tid.to_u64() };
+    let block = find_page(env, rel, target, 0, &mut Path::new())?;
+    let ready = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+        let node = Node(view);
+        node.is_node()
+            && node.is_leaf()
+            && !node.is_split_incomplete()
+            && !node.is_beyond(target)
+            && node.has_room_for(key)
+    })?;
+    if !ready {
+        return Err(EngineError::WouldBlock);
+    }
+    Ok(PreparedInsert { _leaf: Some(pin(env, rel, block)?) })
+}

@@ -1,0 +1,60 @@
+//! Point lookups: the hottest path of the engine.
+
+use millpond_buffer::{BlockNumber, PageRead, RelHandle};
+use smallvec::SmallVec;
+
+use super::ROOT;
+use super::descend::{Side, Step, Steps, damaged, step};
+use super::env::Env;
+use super::page::node::{Node, Target};
+use crate::EngineResult;
+use crate::access::Tid;
+
+/// Rows found under one key; a unique key has mostly one.
+pub type Tids = SmallVec<[Tid; 4]>;
+
+/// Appends the tids of all entries of this key, in order. When the pages are in memory it writes nothing shared and
+/// allocates nothing (as long as `found` has room).
+pub fn lookup<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    key: &[u8],
+    found: &mut Tids,
+) -> EngineResult<()> {
+    let target = Target::first(key);
+    let mut block = ROOT;
+    let mut steps = Steps::new(rel);
+    loop {
+        // What pages before gave stays; what a run on torn bytes gave, the next run takes back.
+        let kept = found.len();
+        let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+            found.truncate(kept);
+            let node = Node(view);
+            match step(node, target, Side::At) {
+                Step::Arrived(()) => collect(node, key, found),
+                other => other,
+            }
+        })?;
+        block = match next {
+            Step::Arrived(()) => return Ok(()),
+            Step::Down(next) | Step::Right(next) => next,
+            Step::Lost => return Err(damaged(rel, block, "not a page of the tree")),
+        };
+        steps.take(rel, block)?;
+    }
+}
+
+#[inline]
+fn collect<P: PageRead + ?Sized>(leaf: Node<'_, P>, key: &[u8], found: &mut Tids) -> Step<()> {
+    let count = leaf.count();
+    let mut at = leaf.lower_bound(Target::first(key));
+    while at < count && leaf.key_is(at, key) {
+        found.push(Tid::from_u64(leaf.slot(at).tid()));
+        at += 1;
+    }
+    // Only a run that reaches the end of the page can go on to the right.
+    if at >= count && leaf.is_beyond(Target::last(key)) {
+        return Step::Right(leaf.right().unwrap_or(0));
+    }
+    Step::Arrived(())
+}

@@ -1,0 +1,91 @@
+//! Where what lies on a B+tree page.
+//!
+//! ```text
+//!  0 ..  8  LSN                  (pool)
+//!  8 .. 12  checksum             (pool)
+//! 12 .. 14  page kind            2
+//! 14 .. 16  flags                LEAF, INCOMPLETE_SPLIT, META, DELETED
+//! 16 .. 20  right sibling        block, 0 = none
+//! 20 .. 22  level                0 = leaf
+//! 22 .. 24  count                number of slots
+//! 24 .. 26  body start           lowest byte in use by bodies, PAGE_SIZE when there are none
+//! 26 .. 28  prefix length        bytes that all keys of the page begin with
+//! 28 .. 30  prefix offset        where they are
+//! 30 .. 32  high key offset      0 = none: nothing bounds the page to the right
+//! 32 .. 36  cycle                the vacuum during which the page was last split, 0 = none
+//! 36 .. 40  zero
+//! 40 .. 48  stamp                of a deleted page: the transaction id that must be over before it is reused
+//! 48 ..     slots, 16 bytes each, in key order
+//! ....      free
+//! body start .. PAGE_SIZE        bodies: high key, prefix, what of keys does not fit the slots
+//! ```
+//!
+//! A slot:
+//!
+//! ```text
+//!  0 ..  8  head: the first 8 bytes of the key after the prefix, zero-padded, as a number whose order is theirs
+//!  8 .. 12  leaf: block of the row        inner: child block
+//! 12 .. 14  leaf: line pointer of the row inner: zero
+//! 14 .. 16  where: 0 to 8 = the key has so many bytes after the prefix and the head holds them all;
+//!                  9 = the empty key of an inner page's first entry, before every key; else the body's offset
+//! ```
+//!
+//! A body is a u16 (bits 0 to 14: bytes of the key after the prefix; bit 15: a tid follows), six bytes of tid if
+//! bit 15 says so (big-endian; only inner pages, whose separators need it between entries of equal keys), then the
+//! bytes of the key after prefix and head. The high key's body has always a tid, and the whole key.
+
+use millpond_buffer::PAGE_SIZE;
+
+/// The kind of page that B+tree pages say they are.
+pub(crate) const PAGE_KIND: u16 = 2;
+
+pub(crate) const KIND: usize = 12;
+pub(crate) const FLAGS: usize = 14;
+pub(crate) const RIGHT: usize = 16;
+pub(crate) const LEVEL: usize = 20;
+pub(crate) const COUNT: usize = 22;
+pub(crate) const BODY_START: usize = 24;
+pub(crate) const PREFIX_LEN: usize = 26;
+pub(crate) const PREFIX_AT: usize = 28;
+pub(crate) const HIGH_AT: usize = 30;
+pub(crate) const CYCLE: usize = 32;
+pub(crate) const STAMP: usize = 40;
+pub(crate) const SLOTS: usize = 48;
+
+pub(crate) const SLOT_BYTES: usize = 16;
+/// More slots than this can't be on a page.
+pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / SLOT_BYTES;
+/// Bytes of a key that its slot holds.
+pub(crate) const HEAD_BYTES: usize = 8;
+/// `where` of the entry before every key.
+pub(crate) const WHERE_LOWEST: u16 = 9;
+
+pub(crate) const BODY_HAS_TID: u16 = 1 << 15;
+pub(crate) const BODY_HEADER_BYTES: usize = 2;
+pub(crate) const TID_BYTES: usize = 6;
+
+/// The page holds entries that point at rows.
+pub(crate) const FLAG_LEAF: u16 = 1;
+/// The page was split and its right half has no downlink yet.
+pub(crate) const FLAG_INCOMPLETE_SPLIT: u16 = 2;
+/// Block 0.
+pub(crate) const FLAG_META: u16 = 4;
+/// The page left the tree and waits for reuse. Its right link still leads to where its keys went.
+pub(crate) const FLAG_DELETED: u16 = 8;
+
+/// Longest key. Two entries and a high key of this length fit one page whatever their prefix, so a split
+/// always finds a place to cut.
+pub(crate) const MAX_KEY_BYTES: usize = 2660;
+
+/// A key's head: its first 8 bytes as a number, missing ones as zero.
+#[inline(always)]
+pub(crate) fn head_of(key: &[u8]) -> u64 {
+    match key.first_chunk::<HEAD_BYTES>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; HEAD_BYTES];
+            head[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(head)
+        }
+    }
+}

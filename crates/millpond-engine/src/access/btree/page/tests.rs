@@ -1,0 +1,256 @@
+//! Properties of single pages: search against sorted vectors, growth by insertion and splits against a set, redo
+//! against itself, and any bytes at all against panics.
+
+use std::collections::BTreeSet;
+
+use millpond_buffer::{BlockNumber, PAGE_SIZE, PageId, RelationId};
+use proptest::prelude::*;
+
+use super::super::record::{self, BTreeRedo, SplitData};
+use super::PageRead;
+use super::items::{Frame, Insertion, Item, Items, plan_insert};
+use super::layout::{FLAG_LEAF, MAX_KEY_BYTES};
+use super::node::{Node, Target};
+use super::split;
+use crate::wal::{PageEdit, RmgrRedo};
+
+type Page = Box<[u8; PAGE_SIZE]>;
+type Entry = (Vec<u8>, u64);
+
+fn page_id() -> PageId {
+    RelationId::constant(7).main().page(BlockNumber(1))
+}
+
+/// Keys of the shapes that matter: numbers, long common starts, zeros at the end, duplicates, the longest.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => (0u32..5000).prop_map(|n| [&[1][..], &n.to_be_bytes()].concat()),
+        4 => (0u64..100_000).prop_map(|n| [&[1][..], &n.to_be_bytes()].concat()),
+        3 => (0u32..3000).prop_map(|n| format!("https://example.org/{n:05}").into_bytes()),
+        2 => proptest::collection::vec(0u8..3, 0..14),
+        1 => (0u8..4, 1000usize..=MAX_KEY_BYTES).prop_map(|(byte, len)| vec![byte; len]),
+    ]
+}
+
+/// Keys of one shape only, which is what an index has.
+fn keys(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<Entry>> {
+    let count = count.into();
+    let of = |key: BoxedStrategy<Vec<u8>>| {
+        proptest::collection::vec((key, 1u64..1 << 20), count.clone()).boxed()
+    };
+    let number = (0u64..1 << 40).prop_map(|n| [&[1][..], &n.to_be_bytes()].concat());
+    let text =
+        (0u32..300_000).prop_map(|n| format!("https://example.org/{n:06}/and/so/on").into_bytes());
+    prop_oneof![
+        of(key().boxed()),
+        of(number.boxed()),
+        of(text.boxed()),
+        of(Just(b"same".to_vec()).boxed())
+    ]
+}
+
+fn leaf_frame() -> Frame {
+    Frame { flags: FLAG_LEAF, level: 0, right: 0, cycle: 0, high: None }
+}
+
+fn items_of(entries: &[Entry], inner: bool) -> Items {
+    let mut items = Items::default();
+    for (index, (key, tid)) in entries.iter().enumerate() {
+        let child = if inner { index as u32 + 1 } else { 0 };
+        items.push(Item { key, tid: *tid, child });
+    }
+    items
+}
+
+fn entries_of(page: &[u8; PAGE_SIZE]) -> Vec<Entry> {
+    let items = Items::of(page);
+    (0..items.len()).map(|index| (items.get(index).key.to_vec(), items.get(index).tid)).collect()
+}
+
+fn redo(page: &Page, info: u8, block: usize, data: &[u8]) -> Page {
+    let mut page = page.clone();
+    BTreeRedo.redo(info, block, data, &[], &mut PageEdit::new(page_id(), &mut *page)).unwrap();
+    page
+}
+
+/// As many of the entries, from the first, as fit a page.
+fn fit(entries: &mut Vec<Entry>, frame: &Frame, inner: bool) -> Page {
+    loop {
+        let items = items_of(entries, inner);
+        if let Some(page) = items.build(frame, 0..items.len()) {
+            return page;
+        }
+        let keep = entries.len() * 3 / 4;
+        entries.truncate(keep);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn leaves_are_searched_like_sorted_vectors(entries in keys(0..400), probes in keys(40)) {
+        let mut entries: Vec<Entry> = entries.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        let page = fit(&mut entries, &leaf_frame(), false);
+        prop_assert_eq!(&entries_of(&page), &entries);
+        let node = Node(&*page);
+        for (key, tid) in probes.iter().chain(&entries) {
+            for tid in [0, *tid, tid + 1, u64::MAX] {
+                let expected = entries.partition_point(|(k, t)| (&k[..], *t) < (&key[..], tid));
+                let found = node.lower_bound(Target { key, tid });
+                prop_assert_eq!(found, expected);
+                if found < entries.len() {
+                    prop_assert_eq!(node.key_is(found, key), entries[found].0 == *key);
+                    if entries[found].0 == *key {
+                        prop_assert_eq!(node.slot(found).tid(), entries[found].1);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn inner_pages_lead_to_the_right_child(entries in keys(1..400), probes in keys(40), lowest: bool, with_tids: bool) {
+        let mut set: BTreeSet<Entry> = entries.into_iter().map(|(k, t)| (k, if with_tids { t } else { 0 })).collect();
+        if lowest {
+            set.insert((Vec::new(), 0));
+        }
+        let mut entries: Vec<Entry> = set.into_iter().collect();
+        let frame = Frame { flags: 0, level: 1, right: 9, cycle: 3, high: Some((vec![255; 12], 5)) };
+        let page = fit(&mut entries, &frame, true);
+        prop_assert_eq!(&entries_of(&page), &entries);
+        prop_assert_eq!(Frame::of(&*page), frame);
+        let node = Node(&*page);
+        for (key, tid) in probes.iter().chain(&entries) {
+            let target = Target { key, tid: *tid };
+            let at = entries[1..].partition_point(|(k, t)| (&k[..], *t) <= (&key[..], *tid));
+            prop_assert_eq!(node.child_slot(target), at);
+            prop_assert_eq!(node.slot(at).child(), at as u32 + 1);
+            let before = entries[1..].partition_point(|(k, t)| (&k[..], *t) < (&key[..], *tid));
+            prop_assert_eq!(node.child_slot_before(target), before);
+            prop_assert_eq!(node.is_beyond(target), (&key[..], *tid) >= (&[255; 12][..], 5));
+        }
+    }
+
+    #[test]
+    fn pages_grow_and_split_like_a_set(entries in keys(1..1500), removed in proptest::collection::vec(any::<u16>(), 40)) {
+        // A level of leaves without a tree above: (lower bound, page).
+        let mut pages: Vec<Page> = vec![record::empty_root().unwrap()];
+        let mut model = BTreeSet::new();
+        let mut data = Vec::new();
+        for (key, tid) in entries {
+            let target = Target { key: &key, tid };
+            if !model.insert((key.clone(), tid)) {
+                continue;
+            }
+            let home = pages.iter().position(|page| !Node(&**page).is_beyond(target)).unwrap();
+            let page = pages[home].clone();
+            let index = Node(&*page).lower_bound(target);
+            let item = Item { key: &key, tid, child: 0 };
+            if !matches!(plan_insert(&page, index, item), Insertion::Full) {
+                record::insert_data(&mut data, index, &item);
+                pages[home] = redo(&page, record::INSERT, 0, &data);
+                continue;
+            }
+            let mut items = Items::of(&*page);
+            items.insert(index, item);
+            let cut = split::cut(&items, &Frame::of(&*page), index, 77).unwrap();
+            let split = SplitData {
+                new_index: index, item, at: cut.at, right: 77, cycle: 0, separator: (&cut.key, cut.tid),
+            };
+            split.encode(&mut data);
+            let left = redo(&page, record::SPLIT, 1, &data);
+            prop_assert!(left[12..] == cut.left[12..]);
+            prop_assert!(Node(&*left).is_split_incomplete());
+            data.clear();
+            record::image(&mut data, &cut.right);
+            let right = redo(&Box::new([0xAA; PAGE_SIZE]), record::SPLIT, 0, &data);
+            prop_assert!(right[12..] == cut.right[12..]);
+            pages[home] = redo(&left, record::INSERT, 1, &[]);
+            pages.insert(home + 1, right);
+        }
+        let found: Vec<Entry> = pages.iter().flat_map(|page| entries_of(page)).collect();
+        prop_assert!(found.iter().eq(model.iter()));
+        // Removal of any subset of slots.
+        let page = &pages[0];
+        let all = entries_of(page);
+        let gone: BTreeSet<u16> = removed.iter().map(|n| n % all.len() as u16).collect();
+        let gone: Vec<u16> = gone.into_iter().collect();
+        record::remove_data(&mut data, &gone);
+        let kept: Vec<Entry> =
+            all.iter().enumerate().filter(|(i, _)| !gone.contains(&(*i as u16))).map(|(_, e)| e.clone()).collect();
+        prop_assert_eq!(entries_of(&redo(page, record::REMOVE, 0, &data)), kept);
+    }
+
+    #[test]
+    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), leaf: bool) {
+        use rand::{Rng, SeedableRng};
+        let mut rng = rand::rngs::SmallRng::seed_from_u64(seed);
+        let mut page: Page = Box::new([0; PAGE_SIZE]);
+        rng.fill(&mut page[..]);
+        page[14..16].copy_from_slice(&u16::from(leaf).to_le_bytes());
+        let node = Node(&*page);
+        let target = Target { key: &key, tid: 5 };
+        let at = node.lower_bound(target);
+        let _ = (node.key_is(at, &key), node.child_slot(target), node.child_slot_before(target), node.is_beyond(target));
+        let mut out = Vec::new();
+        let _ = (node.key_into(at, &mut out), node.high_into(&mut out));
+        let empty: Page = Box::new([0; PAGE_SIZE]);
+        for info in 0..10 {
+            for block in 0..4 {
+                for page in [&page, &empty] {
+                    let mut page = page.clone();
+                    let _ = BTreeRedo.redo(info, block, &data, &[], &mut PageEdit::new(page_id(), &mut *page));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn longest_keys_always_split() {
+    // Three entries of the greatest length, in every order, on pages with the longest high key.
+    let long = |first: u8, last: u8| {
+        let mut key = vec![7; MAX_KEY_BYTES];
+        key[0] = first;
+        key[MAX_KEY_BYTES - 1] = last;
+        key
+    };
+    for shape in [[(1, 0), (2, 0), (3, 0)], [(1, 1), (1, 2), (1, 3)], [(1, 1), (1, 1), (2, 1)]] {
+        for new in 0..3 {
+            for inner in [false, true] {
+                let mut entries: Vec<Entry> = shape
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &(a, b))| (long(a, b), 10 + i as u64))
+                    .collect();
+                let frame = Frame {
+                    flags: if inner { 0 } else { FLAG_LEAF },
+                    level: u16::from(inner),
+                    right: 5,
+                    cycle: 0,
+                    high: Some((long(9, 9), 3)),
+                };
+                let all = items_of(&entries, inner);
+                entries.remove(new);
+                let two = items_of(&entries, inner);
+                assert!(two.build(&frame, 0..2).is_some(), "two entries and a high key fit");
+                assert!(split::cut(&all, &frame, new, 9).is_some());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_leaf_holds_over_five_hundred_integers() {
+    let mut entries: Vec<Entry> =
+        (0u32..600).map(|n| ([&[1][..], &n.to_be_bytes()].concat(), u64::from(n))).collect();
+    let page = (1..=600)
+        .rev()
+        .find_map(|n| items_of(&entries[..n], false).build(&leaf_frame(), 0..n).map(|p| (n, p)));
+    let (count, page) = page.unwrap();
+    assert_eq!(count, 509);
+    entries.truncate(count);
+    assert_eq!(entries_of(&page), entries);
+    assert_eq!(page.u16(12), super::layout::PAGE_KIND);
+}

@@ -1,0 +1,321 @@
+//! The log records of the B+tree, and what they do to pages.
+//!
+//! | info | blocks | effect |
+//! |---|---|---|
+//! | [`INSERT`] | 0: page; 1 (inner only): child | adds an entry; the child's split is complete |
+//! | [`SPLIT`] | 0: right, new; 1: left; 2 (inner only): child | cuts a page, the new entry included |
+//! | [`ROOT_SPLIT`] | 0: left, new; 1: right, new; 2: root; 3 (inner only): child | the root grows by a level |
+//! | [`PAGES`] | any number, all new | pages written as a whole |
+//! | [`REMOVE`] | 0: page | removes entries |
+//! | [`SET_CYCLE`] | 0: meta page | a vacuum begins or ends |
+//!
+//! Blocks are changed and published in this order: a new page has its entries before any link leads to it.
+//! The redo functions are the only code that changes B+tree pages, in normal operation as in recovery (wal rule 1).
+
+use millpond_buffer::PAGE_SIZE;
+
+use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
+use super::page::layout::{
+    BODY_START, COUNT, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, KIND, SLOT_BYTES, SLOTS, STAMP,
+};
+use super::page::node::Node;
+use super::page::{PageRead, split};
+use crate::wal::{PageEdit, RedoError, RmgrRedo};
+
+pub(crate) const INSERT: u8 = 1;
+pub(crate) const SPLIT: u8 = 2;
+pub(crate) const ROOT_SPLIT: u8 = 3;
+pub(crate) const PAGES: u8 = 4;
+pub(crate) const REMOVE: u8 = 5;
+pub(crate) const SET_CYCLE: u8 = 6;
+
+/// Where the meta page keeps the number of the last vacuum.
+pub(crate) const META_CYCLE: usize = 32;
+/// Where the meta page keeps the number of the vacuum under way, or zero.
+pub(crate) const META_ACTIVE_CYCLE: usize = STAMP;
+
+/// Redo of the B+tree's records.
+pub struct BTreeRedo;
+
+impl RmgrRedo for BTreeRedo {
+    fn redo(
+        &self,
+        info: u8,
+        block_index: usize,
+        data: &[u8],
+        _payload: &[u8],
+        page: &mut PageEdit<'_>,
+    ) -> Result<(), RedoError> {
+        match (info, block_index) {
+            (INSERT, 0) => insert(data, page),
+            (SPLIT, 1) => cut_left(data, page),
+            (ROOT_SPLIT, 2) => grow_root(data, page),
+            (SPLIT, 0) | (ROOT_SPLIT, 0 | 1) | (PAGES, _) => restore(data, page),
+            (INSERT, 1) | (SPLIT, 2) | (ROOT_SPLIT, 3) => complete_split(page),
+            (REMOVE, 0) => remove(data, page),
+            (SET_CYCLE, 0) => set_cycle(data, page),
+            _ => Err(unfit(page, "unknown kind of record")),
+        }
+    }
+}
+
+fn unfit(page: &PageEdit<'_>, what: &str) -> RedoError {
+    RedoError::new(format!("B+tree, {}: {what}", page.page_id()))
+}
+
+/// Writes a built page, except for the pool's bytes at its start, which the caller sets.
+fn replace(edit: &mut PageEdit<'_>, page: &[u8; PAGE_SIZE]) {
+    let mut new = *page;
+    new[..KIND].copy_from_slice(&edit.bytes()[..KIND]);
+    edit.write_page(&new);
+}
+
+fn put_item(out: &mut Vec<u8>, index: usize, item: &Item<'_>) {
+    out.extend_from_slice(&(index as u16).to_le_bytes());
+    out.extend_from_slice(&item.child.to_le_bytes());
+    out.extend_from_slice(&item.tid.to_le_bytes());
+}
+
+fn read_item<'a>(reader: &mut Reader<'a>, key: &'a [u8]) -> Option<(usize, Item<'a>)> {
+    let index = usize::from(reader.u16()?);
+    let child = reader.u32()?;
+    let tid = reader.u64()?;
+    Some((index, Item { key, tid, child }))
+}
+
+/// Data of [`INSERT`], block 0.
+pub(crate) fn insert_data(out: &mut Vec<u8>, index: usize, item: &Item<'_>) {
+    out.clear();
+    put_item(out, index, item);
+    out.extend_from_slice(item.key);
+}
+
+fn insert(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
+    let mut reader = Reader(data);
+    let (index, item) = data
+        .get(14..)
+        .and_then(|key| read_item(&mut reader, key))
+        .ok_or_else(|| unfit(page, "insert record is too short"))?;
+    apply_insert(page, index, item)
+}
+
+fn apply_insert(page: &mut PageEdit<'_>, index: usize, item: Item<'_>) -> Result<(), RedoError> {
+    let count = Node(page.bytes()).count();
+    if index > count {
+        return Err(unfit(page, "insert beyond the last slot"));
+    }
+    match plan_insert(page.bytes(), index, item) {
+        Insertion::InPlace { slot, body, body_at } => {
+            let (from, to) = (SLOTS + index * SLOT_BYTES, SLOTS + count * SLOT_BYTES);
+            let mut slots = [0; PAGE_SIZE];
+            slots[..SLOT_BYTES].copy_from_slice(&slot);
+            let bytes = SLOT_BYTES + to - from;
+            slots[SLOT_BYTES..bytes].copy_from_slice(&page.bytes()[from..to]);
+            page.write(from, &slots[..bytes])?;
+            if !body.is_empty() {
+                page.write(body_at, &body)?;
+                page.write(BODY_START, &(body_at as u16).to_le_bytes())?;
+            }
+            page.write(COUNT, &(count as u16 + 1).to_le_bytes())
+        }
+        Insertion::Rebuilt(new) => {
+            replace(page, &new);
+            Ok(())
+        }
+        Insertion::Full => Err(unfit(page, "no room for the entry")),
+    }
+}
+
+/// What [`SPLIT`] says about the left page.
+pub(crate) struct SplitData<'a> {
+    /// Where the new entry goes among the old ones.
+    pub(crate) new_index: usize,
+    pub(crate) item: Item<'a>,
+    /// How many entries stay, the new one counted.
+    pub(crate) at: usize,
+    pub(crate) right: u32,
+    pub(crate) cycle: u32,
+    pub(crate) separator: (&'a [u8], u64),
+}
+
+impl<'a> SplitData<'a> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&(self.item.key.len() as u16).to_le_bytes());
+        put_item(out, self.new_index, &self.item);
+        out.extend_from_slice(&(self.at as u16).to_le_bytes());
+        out.extend_from_slice(&self.right.to_le_bytes());
+        out.extend_from_slice(&self.cycle.to_le_bytes());
+        out.extend_from_slice(&self.separator.1.to_le_bytes());
+        out.extend_from_slice(self.item.key);
+        out.extend_from_slice(self.separator.0);
+    }
+
+    fn decode(data: &'a [u8]) -> Option<Self> {
+        const FIXED: usize = 2 + 14 + 2 + 4 + 4 + 8;
+        let mut reader = Reader(data);
+        let key_len = usize::from(reader.u16()?);
+        let (key, separator) = data.get(FIXED..)?.split_at_checked(key_len)?;
+        let (new_index, item) = read_item(&mut reader, key)?;
+        let at = usize::from(reader.u16()?);
+        let right = reader.u32()?;
+        let cycle = reader.u32()?;
+        Some(Self { new_index, item, at, right, cycle, separator: (separator, reader.u64()?) })
+    }
+}
+
+fn cut_left(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
+    let Some(split) = SplitData::decode(data) else {
+        return Err(unfit(page, "split record is too short"));
+    };
+    let mut items = Items::of(page.bytes());
+    if split.new_index > items.len() || split.at > items.len() + 1 {
+        return Err(unfit(page, "split beyond the last slot"));
+    }
+    items.insert(split.new_index, split.item);
+    let frame = Frame { cycle: split.cycle, ..Frame::of(page.bytes()) };
+    let (key, tid) = split.separator;
+    match split::left_half(&items, &frame, split.at, split.right, key, tid) {
+        Some(new) => {
+            replace(page, &new);
+            Ok(())
+        }
+        None => Err(unfit(page, "the left half of a split has no room")),
+    }
+}
+
+/// Data of [`ROOT_SPLIT`], block 2: the new root's level, its two children and their separator.
+pub(crate) fn root_data(
+    out: &mut Vec<u8>,
+    level: u16,
+    left: u32,
+    right: u32,
+    separator: (&[u8], u64),
+) {
+    out.clear();
+    out.extend_from_slice(&level.to_le_bytes());
+    out.extend_from_slice(&left.to_le_bytes());
+    out.extend_from_slice(&right.to_le_bytes());
+    out.extend_from_slice(&separator.1.to_le_bytes());
+    out.extend_from_slice(separator.0);
+}
+
+fn grow_root(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
+    let built = decode_root(data);
+    let Some(new) = built else { return Err(unfit(page, "the new root cannot be built")) };
+    replace(page, &new);
+    Ok(())
+}
+
+fn decode_root(data: &[u8]) -> Option<Box<[u8; PAGE_SIZE]>> {
+    let mut reader = Reader(data);
+    let (level, left, right, tid) = (reader.u16()?, reader.u32()?, reader.u32()?, reader.u64()?);
+    let mut items = Items::default();
+    items.push(Item { key: &[], tid: 0, child: left });
+    items.push(Item { key: reader.0, tid, child: right });
+    items.build(&Frame { flags: 0, level, right: 0, cycle: 0, high: None }, 0..2)
+}
+
+/// A page without the pool's bytes and without its free middle.
+pub(crate) fn image(out: &mut Vec<u8>, page: &[u8; PAGE_SIZE]) {
+    let (end, low) = used(page);
+    out.extend_from_slice(&page[KIND..end]);
+    out.extend_from_slice(&page[low..]);
+}
+
+/// Where the slots end and where the bodies begin.
+fn used(page: &[u8; PAGE_SIZE]) -> (usize, usize) {
+    let end = SLOTS + Node(page).count() * SLOT_BYTES;
+    let low = usize::from(page.u16(BODY_START)).clamp(end, PAGE_SIZE);
+    (end, low)
+}
+
+fn restore(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
+    let mut new = [0; PAGE_SIZE];
+    let Some(header) = data.get(..SLOTS - KIND) else {
+        return Err(unfit(page, "page image is too short"));
+    };
+    new[KIND..SLOTS].copy_from_slice(header);
+    let (end, low) = used(&new);
+    let (head, tail) = data.split_at_checked(end - KIND).unwrap_or((data, &[]));
+    if head.len() != end - KIND || tail.len() != PAGE_SIZE - low {
+        return Err(unfit(page, "page image has the wrong length"));
+    }
+    new[KIND..end].copy_from_slice(head);
+    new[low..].copy_from_slice(tail);
+    replace(page, &new);
+    Ok(())
+}
+
+fn complete_split(page: &mut PageEdit<'_>) -> Result<(), RedoError> {
+    let flags = page.bytes().u16(FLAGS) & !FLAG_INCOMPLETE_SPLIT;
+    page.write(FLAGS, &flags.to_le_bytes())
+}
+
+/// Data of [`REMOVE`]: the slots to remove, ascending.
+pub(crate) fn remove_data(out: &mut Vec<u8>, slots: &[u16]) {
+    out.clear();
+    for slot in slots {
+        out.extend_from_slice(&slot.to_le_bytes());
+    }
+}
+
+fn remove(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
+    let mut gone = data
+        .chunks_exact(2)
+        .map(|bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))
+        .peekable();
+    let mut items = Items::of(page.bytes());
+    items.retain(|index| gone.next_if_eq(&index).is_none());
+    if gone.peek().is_some() {
+        return Err(unfit(page, "removal of slots that are not there"));
+    }
+    let Some(new) = items.build(&Frame::of(page.bytes()), 0..items.len()) else {
+        return Err(unfit(page, "the page got larger by a removal"));
+    };
+    replace(page, &new);
+    Ok(())
+}
+
+/// Data of [`SET_CYCLE`]: the number of the last vacuum, and that of the one under way.
+pub(crate) fn cycle_data(out: &mut Vec<u8>, last: u32, active: u32) {
+    out.clear();
+    out.extend_from_slice(&last.to_le_bytes());
+    out.extend_from_slice(&active.to_le_bytes());
+}
+
+fn set_cycle(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
+    let (Some(last), Some(active)) = (data.get(..4), data.get(4..8)) else {
+        return Err(unfit(page, "cycle record is too short"));
+    };
+    page.write(META_CYCLE, last)?;
+    page.write(META_ACTIVE_CYCLE, active)
+}
+
+/// An empty leaf that is all of the tree: the root of a new index.
+pub(crate) fn empty_root() -> Option<Box<[u8; PAGE_SIZE]>> {
+    Items::default()
+        .build(&Frame { flags: FLAG_LEAF, level: 0, right: 0, cycle: 0, high: None }, 0..0)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk::<N>()?;
+        self.0 = tail;
+        Some(*head)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}

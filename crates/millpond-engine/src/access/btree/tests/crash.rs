@@ -1,0 +1,131 @@
+//! Crashes: what recovery makes of any beginning of the log is a whole tree, with every entry whose record is in it.
+
+use std::sync::atomic::Ordering;
+
+use super::super::record::{INSERT, ROOT_SPLIT, SPLIT};
+use super::*;
+
+/// The number of entries that the first records of a log put into the tree.
+fn entries_in(tree: &Tree, env: &TestEnv) -> u64 {
+    tree.check(env).entries
+}
+
+#[test]
+fn every_beginning_of_the_log_is_a_tree() {
+    let tree = Tree::new(100);
+    let env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    // Long keys: few entries to a page, many levels soon.
+    let key = |n: u32| [&(n.wrapping_mul(2_654_435_761)).to_be_bytes()[..], &[7; 900]].concat();
+    let mut inserted_at = Vec::new();
+    for n in 0..400 {
+        insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
+        // The entry is in the tree with the first record of its insertion, at the latest when it returns.
+        inserted_at.push(tree.log.len());
+    }
+    let infos = tree.log.infos();
+    assert!(infos.contains(&SPLIT) && infos.contains(&ROOT_SPLIT));
+    let mut incomplete = 0;
+    for records in 2..=infos.len() {
+        let after_split = infos[records - 1] == SPLIT;
+        if !after_split && records % 13 != 0 && records != infos.len() {
+            continue;
+        }
+        let recovered = tree.recover(records, 1 + records % 2);
+        let env = recovered.env();
+        let acknowledged = inserted_at.iter().filter(|&&at| at <= records).count() as u64;
+        let there = entries_in(&recovered, &env);
+        assert!(
+            there == acknowledged || there == acknowledged + 1,
+            "{there} of {acknowledged} after {records}"
+        );
+        for n in 0..acknowledged as u32 {
+            assert_eq!(found(&recovered, &env, &key(n)), [tid(n)]);
+        }
+        assert_eq!(recovered.scan(&env, &[], None, Direction::Backward).len() as u64, there);
+        // Writers finish what the crash left.
+        if after_split {
+            incomplete += 1;
+            for n in 0..400 {
+                insert(&env, &recovered.rel, &key(n), tid(n), None).unwrap();
+            }
+            assert_eq!(entries_in(&recovered, &env), 400);
+        }
+    }
+    assert!(incomplete > 50);
+}
+
+#[test]
+fn the_next_writer_finishes_an_incomplete_split() {
+    let tree = Tree::new(100);
+    let env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    let mut n = 0;
+    // Until a leaf has been split below a root: the crash comes between the split and the downlink.
+    while tree.log.infos().last() != Some(&INSERT) || !tree.log.infos().contains(&SPLIT) {
+        insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
+        n += 1;
+    }
+    let at = tree.log.infos().iter().position(|&info| info == SPLIT).unwrap() + 1;
+    let recovered = tree.recover(at, 2);
+    let env = recovered.env();
+    let is_marked = |block: u32| {
+        let read = env.buffers().read(&recovered.rel, BlockNumber(block), Wait::Allowed, |view| {
+            page::node::Node(view).is_split_incomplete()
+        });
+        read.unwrap()
+    };
+    let marked = |env: &TestEnv| {
+        let _ = env;
+        (1..recovered.rel.block_count()).filter(|&block| is_marked(block)).count()
+    };
+    assert_eq!(marked(&env), 1);
+    let entries = entries_in(&recovered, &env);
+    // Readers find everything through the right link.
+    for n in 0..entries as u32 {
+        assert_eq!(found(&recovered, &env, &int_key(n)), [tid(n)]);
+    }
+    // A writer that may not wait leaves it as it is; one that may finishes it.
+    let mut hasty = recovered.env();
+    hasty.wait = Wait::Never;
+    let new = int_key(entries as u32);
+    let refused = insert(&hasty, &recovered.rel, &new, tid(999_999), None);
+    assert!(matches!(refused, Err(EngineError::WouldBlock)));
+    assert_eq!(marked(&env), 1);
+    insert(&env, &recovered.rel, &new, tid(999_999), None).unwrap();
+    assert_eq!(marked(&env), 0);
+    assert_eq!(entries_in(&recovered, &env), entries + 1);
+}
+
+#[test]
+fn a_stopped_log_changes_nothing() {
+    let tree = Tree::new(100);
+    let env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    for n in 0..3000 {
+        insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
+    }
+    tree.log.stopped.store(true, Ordering::Relaxed);
+    for n in 3000..4000 {
+        assert!(insert(&env, &tree.rel, &int_key(n), tid(n), None).is_err());
+    }
+    assert!(vacuum(&env, &tree.rel, &|_| true).is_err());
+    assert_eq!(tree.check(&env).entries, 3000);
+    tree.log.stopped.store(false, Ordering::Relaxed);
+    insert(&env, &tree.rel, &int_key(3000), tid(3000), None).unwrap();
+    assert_eq!(tree.check(&env).entries, 3001);
+}
+
+#[test]
+fn vacuum_and_bulk_build_are_redone() {
+    let tree = Tree::new(100);
+    let env = tree.env();
+    let entries = (0..20_000u32).map(|n| Ok((int_key(n), tid(n))));
+    bulk_build(&env, &tree.rel, entries, DEFAULT_FILLFACTOR).unwrap();
+    vacuum(&env, &tree.rel, &|tid| tid.offset % 2 == 0).unwrap();
+    let recovered = tree.recover(tree.log.len(), 2);
+    let all = tree.scan(&env, &[], None, Direction::Forward);
+    assert_eq!(all.len(), 10_000);
+    assert_eq!(recovered.scan(&recovered.env(), &[], None, Direction::Forward), all);
+    recovered.check(&recovered.env());
+}

@@ -1,0 +1,122 @@
+//! Ranges, both ways, also while the tree changes between the steps.
+
+use super::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn ranges_are_those_of_a_set(entries in keys(1..2000), bounds in keys(2..12)) {
+        let tree = Tree::new(100);
+        let env = tree.env();
+        create(&env, &tree.rel).unwrap();
+        let mut model = BTreeSet::new();
+        for (key, n) in &entries {
+            insert(&env, &tree.rel, key, tid(*n), None).unwrap();
+            model.insert((key.clone(), tid(*n)));
+        }
+        let bounds: Vec<&Vec<u8>> = bounds.iter().chain(entries.iter().take(3)).map(|(key, _)| key).collect();
+        for lower in &bounds {
+            for upper in &bounds {
+                let expected: Vec<_> =
+                    model.iter().filter(|(key, _)| key >= lower && key < upper).cloned().collect();
+                let found = tree.scan(&env, lower, Some(upper), Direction::Forward);
+                prop_assert_eq!(&found, &expected);
+                let mut found = tree.scan(&env, lower, Some(upper), Direction::Backward);
+                found.reverse();
+                prop_assert_eq!(&found, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_there_all_the_time_is_seen_once(
+        old in proptest::collection::btree_set(0u32..40_000, 1000..3000),
+        new in proptest::collection::vec(0u32..40_000, 1500),
+        backward: bool,
+        pause in 1usize..900,
+    ) {
+        // Even tids are there from the start; odd ones come, with their splits, while the scan pauses.
+        let tree = Tree::new(100);
+        let env = tree.env();
+        create(&env, &tree.rel).unwrap();
+        for n in &old {
+            insert(&env, &tree.rel, &int_key(*n), Tid::new(BlockNumber(*n), 2), None).unwrap();
+        }
+        let direction = if backward { Direction::Backward } else { Direction::Forward };
+        let mut cursor = Cursor::new(&[], None, direction);
+        let mut new = new.into_iter();
+        let mut seen = Vec::new();
+        let mut count = 0;
+        while let Some(tid) = cursor.next(&env, &tree.rel).unwrap() {
+            if tid.offset == 2 {
+                seen.push(tid.block.get());
+            }
+            count += 1;
+            if count % pause == 0 {
+                for n in new.by_ref().take(200) {
+                    insert(&env, &tree.rel, &int_key(n), Tid::new(BlockNumber(n), 1), None).unwrap();
+                }
+                vacuum(&env, &tree.rel, &|tid| tid.offset == 1 && tid.block.get() % 2 == 0).unwrap();
+            }
+        }
+        if backward {
+            seen.reverse();
+        }
+        prop_assert!(seen.iter().eq(old.iter()), "{} seen of {}", seen.len(), old.len());
+        tree.check(&env);
+    }
+}
+
+#[test]
+fn a_scan_that_may_not_wait_goes_on_where_it_stopped() {
+    // A pool far smaller than the tree, and a store whose pages always need waiting for.
+    let tree = Tree::new(16);
+    let mut env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    for n in 0..20_000 {
+        insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
+    }
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut cursor = Cursor::new(&[], None, direction);
+        let (mut seen, mut waits) = (0u32, 0);
+        loop {
+            env.wait = Wait::Never;
+            let next = match cursor.next(&env, &tree.rel) {
+                Err(EngineError::WouldBlock) => {
+                    waits += 1;
+                    env.wait = Wait::Allowed;
+                    cursor.next(&env, &tree.rel).unwrap()
+                }
+                other => other.unwrap(),
+            };
+            let Some(found) = next else { break };
+            let n = if direction == Direction::Forward { seen } else { 19_999 - seen };
+            assert_eq!(found, tid(n));
+            seen += 1;
+        }
+        assert_eq!(seen, 20_000, "after {waits} waits");
+    }
+}
+
+#[test]
+fn empty_leaves_are_passed() {
+    let tree = Tree::new(100);
+    let env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    for n in 0..5000 {
+        insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
+    }
+    let stats = vacuum(&env, &tree.rel, &|t| t > tid(10) && t < tid(4000)).unwrap();
+    assert!(stats.empty_leaves > 3, "{stats:?}");
+    for direction in [Direction::Forward, Direction::Backward] {
+        assert_eq!(tree.scan(&env, &[], None, direction).len() as u64, stats.kept);
+    }
+    assert_eq!(found(&tree, &env, &int_key(4000)), [tid(4000)]);
+    assert_eq!(found(&tree, &env, &int_key(2000)), []);
+    let first = tree.scan(&env, &int_key(11), Some(&int_key(4001)), Direction::Backward);
+    assert_eq!(first.len(), 1);
+    insert(&env, &tree.rel, &int_key(2000), tid(2000), None).unwrap();
+    assert_eq!(found(&tree, &env, &int_key(2000)), [tid(2000)]);
+    tree.check(&env);
+}

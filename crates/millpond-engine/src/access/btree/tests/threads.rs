@@ -1,0 +1,145 @@
+//! Many threads on one tree, with pools so small that pages come and go all the time.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+
+const WRITERS: u32 = 3;
+
+/// Writers insert disjoint keys in their own order; readers look up what is known to be there and scan; a vacuum
+/// removes what is marked. Afterwards exactly what should be there is there.
+fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8> + Sync) {
+    eprintln!("seed {seed}, {frames} frames");
+    let tree = Tree::new(frames);
+    create(&tree.env(), &tree.rel).unwrap();
+    let done: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
+    let finished = AtomicBool::new(false);
+    // Number i of writer w; every fifth entry gets a second one that the vacuum takes away.
+    let number = |writer: u32, i: u32| (i.wrapping_mul(7919) % per_writer) * WRITERS + writer;
+    let (tree, done, key, finished, number) = (&tree, &done, &key, &finished, &number);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                scope.spawn(move || {
+                    let env = tree.env();
+                    for i in 0..per_writer {
+                        let n = number(writer, i);
+                        insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
+                        if n % 5 == 0 {
+                            insert(
+                                &env,
+                                &tree.rel,
+                                &key(n),
+                                Tid::new(BlockNumber(1 << 30), 1),
+                                None,
+                            )
+                            .unwrap();
+                        }
+                        done[writer as usize].store(i + 1, Ordering::Release);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(move || {
+            let env = tree.env();
+            let mut rng = SmallRng::seed_from_u64(seed);
+            while !finished.load(Ordering::Acquire) {
+                let writer = rng.random_range(0..WRITERS);
+                let known = done[writer as usize].load(Ordering::Acquire);
+                if known == 0 {
+                    continue;
+                }
+                let n = number(writer, rng.random_range(0..known));
+                let tids = found(tree, &env, &key(n));
+                assert!(tids.contains(&tid(n)), "{n}: {tids:?}");
+            }
+        });
+        scope.spawn(move || {
+            let env = tree.env();
+            let mut turn = 0;
+            while !finished.load(Ordering::Acquire) {
+                let direction =
+                    if turn % 2 == 0 { Direction::Forward } else { Direction::Backward };
+                let known: Vec<u32> =
+                    done.iter().map(|done| done.load(Ordering::Acquire)).collect();
+                let seen = tree.scan(&env, &[], None, direction);
+                let ordered = |pair: &[(Vec<u8>, Tid)]| match direction {
+                    Direction::Forward => pair[0] < pair[1],
+                    Direction::Backward => pair[0] > pair[1],
+                };
+                assert!(seen.windows(2).all(ordered));
+                let expected = known.iter().sum::<u32>() as usize;
+                let lasting = seen.iter().filter(|(_, tid)| tid.block.get() < 1 << 30).count();
+                assert!(lasting >= expected, "{lasting} < {expected}");
+                vacuum(&env, &tree.rel, &|tid| tid.block.get() == 1 << 30).unwrap();
+                turn += 1;
+            }
+        });
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        finished.store(true, Ordering::Release);
+    });
+    let env = tree.env();
+    vacuum(&env, &tree.rel, &|tid| tid.block.get() == 1 << 30).unwrap();
+    let model: BTreeSet<_> = (0..per_writer * WRITERS).map(|n| (key(n), tid(n))).collect();
+    tree.expect(&env, &model);
+    // And the log says the same.
+    let recovered = tree.recover(tree.log.len(), 1);
+    recovered.expect(&recovered.env(), &model);
+}
+
+#[test]
+fn integers_in_a_tiny_pool() {
+    storm(1, 24, 4000, |n| int_key(n).to_vec());
+}
+
+#[test]
+fn long_keys_make_many_levels() {
+    storm(2, 40, 500, |n| [&n.reverse_bits().to_be_bytes()[..], &[3; 1200]].concat());
+}
+
+#[test]
+fn few_keys_with_many_rows() {
+    storm(3, 32, 3000, |n| int_key(n / 1000).to_vec());
+}
+
+#[test]
+fn everything_in_memory() {
+    storm(4, 600, 6000, |n| int_key(n.reverse_bits()).to_vec());
+}
+
+#[test]
+fn unique_keys_under_contention_are_taken_by_one() {
+    let tree = Tree::new(64);
+    create(&tree.env(), &tree.rel).unwrap();
+    let wins = AtomicU32::new(0);
+    const KEYS: u32 = 2000;
+    std::thread::scope(|scope| {
+        for thread in 0..4u16 {
+            let (tree, wins) = (&tree, &wins);
+            scope.spawn(move || {
+                let env = tree.env();
+                for n in 0..KEYS {
+                    let own = Tid::new(BlockNumber(n), thread + 1);
+                    let outcome = insert(
+                        &env,
+                        &tree.rel,
+                        &int_key(n),
+                        own,
+                        Some(&|_| Ok(UniqueVerdict::Duplicate)),
+                    )
+                    .unwrap();
+                    if outcome == InsertOutcome::Done {
+                        wins.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(wins.load(Ordering::Relaxed), KEYS);
+    assert_eq!(tree.check(&tree.env()).entries, u64::from(KEYS));
+}

@@ -1,0 +1,155 @@
+//! Removing the entries of rows that are gone.
+//!
+//! Leaves are visited in block order, which reads the file from front to back. A split meanwhile may move entries
+//! from a leaf ahead to a page behind (once pages are reused), where they would be missed. Therefore every vacuum has
+//! a number, kept in the meta page while it runs; a split stamps both halves with it; and when the vacuum comes to a
+//! page with its own stamp, it follows the right links to pages behind (btree rule 10).
+//!
+//! One vacuum of an index at a time: the caller holds a relation lock that excludes a second one.
+
+use millpond_buffer::{PAGE_SIZE, RelHandle};
+
+use super::env::{Env, latch, pin};
+use super::grow::new_record;
+use super::page::PageRead;
+use super::page::node::Node;
+use super::record::{self, META_CYCLE, REMOVE, SET_CYCLE};
+use super::{META, ROOT};
+use crate::EngineResult;
+use crate::access::Tid;
+use crate::wal::ImageMode;
+
+/// What a vacuum found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VacuumStats {
+    /// Pages of the file.
+    pub pages: u32,
+    /// Entries removed.
+    pub removed: u64,
+    /// Entries left.
+    pub kept: u64,
+    /// Leaves left without entries; they stay in the tree and take new ones.
+    pub empty_leaves: u32,
+}
+
+/// Removes all entries whose tid is dead, however many pages that takes.
+pub fn vacuum<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    dead: &dyn Fn(Tid) -> bool,
+) -> EngineResult<VacuumStats> {
+    let mut stats = VacuumStats::default();
+    let cycle = begin(env, rel)?;
+    let visited = visit_all(env, rel, dead, cycle, &mut stats);
+    // Also after an error: a number left behind would only cost later splits a look at the wrong stamp.
+    let ended = set_cycle(env, rel, |last| (last, 0));
+    visited?;
+    ended?;
+    Ok(stats)
+}
+
+fn begin<E: Env + ?Sized>(env: &E, rel: &RelHandle) -> EngineResult<u32> {
+    set_cycle(env, rel, |last| {
+        let next = last.checked_add(1).unwrap_or(1);
+        (next, next)
+    })
+}
+
+fn set_cycle<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    change: impl Fn(u32) -> (u32, u32),
+) -> EngineResult<u32> {
+    let mut meta = latch(env, rel, META)?;
+    let (last, active) = change(meta.bytes().u32(META_CYCLE));
+    let mut data = Vec::new();
+    record::cycle_data(&mut data, last, active);
+    let record = new_record(SET_CYCLE).block(meta.page_id(), ImageMode::IfNeeded, &data);
+    env.log_and_apply(&mut [&mut meta], record)?;
+    Ok(active)
+}
+
+fn visit_all<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    dead: &dyn Fn(Tid) -> bool,
+    cycle: u32,
+    stats: &mut VacuumStats,
+) -> EngineResult<()> {
+    let mut scratch =
+        Scratch { page: Box::new([0; PAGE_SIZE]), slots: Vec::new(), data: Vec::new() };
+    let mut block = ROOT;
+    // The end is asked for again and again: splits during the scan add pages there.
+    while block < rel.block_count() {
+        let mut next = Some(block);
+        while let Some(visited) = next {
+            next = visit(env, rel, visited, dead, cycle, stats, &mut scratch)?
+                .filter(|&right| right < block);
+        }
+        block += 1;
+    }
+    stats.pages = rel.block_count();
+    Ok(())
+}
+
+/// Memory that is used for one page after another.
+struct Scratch {
+    page: Box<[u8; PAGE_SIZE]>,
+    slots: Vec<u16>,
+    data: Vec<u8>,
+}
+
+/// Removes dead entries from one page. Returns its right sibling if the page was split during this vacuum.
+fn visit<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    block: u32,
+    dead: &dyn Fn(Tid) -> bool,
+    cycle: u32,
+    stats: &mut VacuumStats,
+    scratch: &mut Scratch,
+) -> EngineResult<Option<u32>> {
+    // The latch, not an optimistic read: a split that has latched its pages already must be waited for.
+    let page = pin(env, rel, block)?.into_shared();
+    scratch.page.copy_from_slice(page.bytes());
+    let pinned = page.unlatch();
+    find_dead(&scratch.page, dead, &mut scratch.slots);
+    if scratch.slots.is_empty() {
+        return Ok(leave(&scratch.page, cycle, 0, stats));
+    }
+    let mut page = pinned.into_exclusive();
+    // Between the latches the page may have changed: look again. Asking is cheap, entries are few.
+    find_dead(page.bytes(), dead, &mut scratch.slots);
+    if !scratch.slots.is_empty() {
+        record::remove_data(&mut scratch.data, &scratch.slots);
+        let record = new_record(REMOVE).block(page.page_id(), ImageMode::IfNeeded, &scratch.data);
+        env.log_and_apply(&mut [&mut page], record)?;
+    }
+    Ok(leave(page.bytes(), cycle, scratch.slots.len(), stats))
+}
+
+fn find_dead(page: &[u8; PAGE_SIZE], dead: &dyn Fn(Tid) -> bool, slots: &mut Vec<u16>) {
+    slots.clear();
+    let node = Node(page);
+    if node.is_node() && node.is_leaf() {
+        let found = (0..node.count()).filter(|&slot| dead(Tid::from_u64(node.slot(slot).tid())));
+        slots.extend(found.map(|slot| slot as u16));
+    }
+}
+
+/// Counts what a visited page is left with.
+fn leave(
+    page: &[u8; PAGE_SIZE],
+    cycle: u32,
+    removed: usize,
+    stats: &mut VacuumStats,
+) -> Option<u32> {
+    let node = Node(page);
+    if !node.is_node() || !node.is_leaf() {
+        return None;
+    }
+    stats.removed += removed as u64;
+    stats.kept += node.count() as u64;
+    stats.empty_leaves += u32::from(node.count() == 0);
+    node.right().filter(|_| node.cycle() == cycle)
+}

@@ -1,0 +1,228 @@
+//! What an operation of the engine works with: one session's view of everything shared.
+//!
+//! A context belongs to one thread at a time (it is `Send`, not `Sync`), and everything in it that is not
+//! shared by design is session memory. Access methods take `&Ctx`.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use millpond_buffer::{BufferPool, BufferSession, Wait};
+
+use crate::error::{EngineError, EngineResult};
+use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait};
+use crate::proc::{ProcArray, ProcHandle};
+use crate::transam::visibility::Fates;
+use crate::transam::{ComboCids, CommandId, SessionNo, Transactions, Xid, XidStatus};
+use crate::wal::{Log, Logging};
+
+/// What all contexts of a database share.
+#[derive(Clone)]
+pub struct Shared {
+    /// The buffer pool.
+    pub pool: Arc<BufferPool>,
+    /// The log.
+    pub log: Arc<Log>,
+    /// Transactions.
+    pub txns: Arc<Transactions>,
+    /// Locks.
+    pub locks: Arc<LockManager>,
+    /// The lines of all sessions.
+    pub procs: Arc<ProcArray>,
+}
+
+/// The context of a session.
+pub struct Ctx {
+    shared: Shared,
+    buffers: BufferSession,
+    proc: ProcHandle,
+    wait: Cell<Wait>,
+    lock_timeout: Cell<Option<Duration>>,
+    combos: RefCell<ComboCids>,
+}
+
+impl Ctx {
+    /// A context for a new session; `kind` is what pg_stat_activity calls it (`client backend`).
+    pub fn new(shared: &Shared, kind: &'static str) -> EngineResult<Ctx> {
+        Ok(Ctx {
+            proc: shared.procs.register(kind)?,
+            buffers: shared.pool.session()?,
+            shared: shared.clone(),
+            wait: Cell::new(Wait::Allowed),
+            lock_timeout: Cell::new(None),
+            combos: RefCell::default(),
+        })
+    }
+
+    /// What is shared.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The buffer pool.
+    #[inline]
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        &self.shared.pool
+    }
+
+    /// The session's access to the buffer pool.
+    #[inline]
+    pub fn buffers(&self) -> &BufferSession {
+        &self.buffers
+    }
+
+    /// The log.
+    #[inline]
+    pub fn log(&self) -> &Arc<Log> {
+        &self.shared.log
+    }
+
+    /// Transactions.
+    #[inline]
+    pub fn txns(&self) -> &Arc<Transactions> {
+        &self.shared.txns
+    }
+
+    /// Locks.
+    #[inline]
+    pub fn locks(&self) -> &Arc<LockManager> {
+        &self.shared.locks
+    }
+
+    /// The session's own line.
+    #[inline]
+    pub fn proc(&self) -> &ProcHandle {
+        &self.proc
+    }
+
+    /// The session's number.
+    #[inline]
+    pub fn no(&self) -> SessionNo {
+        self.proc.no()
+    }
+
+    /// Whether operations may wait; if not, they answer [`EngineError::WouldBlock`] before their first change.
+    #[inline]
+    pub fn wait(&self) -> Wait {
+        self.wait.get()
+    }
+
+    /// Says whether operations may wait.
+    pub fn set_wait(&self, wait: Wait) {
+        self.wait.set(wait);
+    }
+
+    /// Whether operations may wait.
+    #[inline]
+    pub fn may_wait(&self) -> bool {
+        matches!(self.wait.get(), Wait::Allowed)
+    }
+
+    /// Sets `lock_timeout`; `None` waits for ever.
+    pub fn set_lock_timeout(&self, timeout: Option<Duration>) {
+        self.lock_timeout.set(timeout);
+    }
+
+    /// How long a lock request that starts now may wait.
+    pub fn lock_wait(&self) -> LockWait {
+        if !self.may_wait() {
+            return LockWait::Never;
+        }
+        match self.lock_timeout.get().and_then(|timeout| Instant::now().checked_add(timeout)) {
+            Some(until) => LockWait::Until(until),
+            None => LockWait::Forever,
+        }
+    }
+
+    /// The combo command ids of the running transaction.
+    pub fn combos(&self) -> &RefCell<ComboCids> {
+        &self.combos
+    }
+
+    /// The running transaction's id, drawn now if it has none yet.
+    #[inline]
+    pub fn assign_xid(&self) -> EngineResult<Xid> {
+        match self.proc.xid() {
+            Some(xid) => Ok(xid),
+            None => self.txns().assign(self),
+        }
+    }
+
+    /// Fails if somebody has asked the session to stop.
+    #[inline]
+    pub fn check_interrupts(&self) -> EngineResult<()> {
+        self.proc.check_interrupts()
+    }
+
+    /// Acquires a lock for the transaction, waiting as the session may.
+    pub fn lock(&self, tag: LockTag, mode: LockMode) -> EngineResult<Acquired> {
+        self.lock_for(LockOwner::Transaction, tag, mode)
+    }
+
+    /// Acquires a lock for the transaction or for the session, waiting as the session may.
+    pub fn lock_for(
+        &self,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+    ) -> EngineResult<Acquired> {
+        let acquired = self.locks().acquire_for(&self.proc, owner, tag, mode, self.lock_wait());
+        acquired.map_err(|error| self.lock_error(error.into()))
+    }
+
+    /// Acquires a lock at once or fails (NOWAIT).
+    pub fn lock_nowait(&self, tag: LockTag, mode: LockMode) -> EngineResult<Acquired> {
+        Ok(self.locks().acquire(&self.proc, tag, mode, LockWait::Never)?)
+    }
+
+    /// Waits for the end of another transaction, as the session may.
+    pub fn wait_for_xid(&self, xid: Xid) -> EngineResult<()> {
+        let waited = self.txns().wait_for(self, xid, self.lock_wait());
+        waited.map_err(|error| self.lock_error(error))
+    }
+
+    /// In a session that may not wait, "somebody is in the way" means "try again where you may".
+    fn lock_error(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::LockNotAvailable { .. } if !self.may_wait() => EngineError::WouldBlock,
+            other => other,
+        }
+    }
+}
+
+impl Fates for Ctx {
+    fn status(&self, xid: Xid) -> EngineResult<XidStatus> {
+        self.txns().status(self, xid)
+    }
+
+    fn combo(&self, id: CommandId) -> EngineResult<(CommandId, CommandId)> {
+        self.combos.borrow().pair(id)
+    }
+}
+
+impl Drop for Ctx {
+    fn drop(&mut self) {
+        // A session that ends in the middle of a transaction rolls it back.
+        let shared = self.shared.clone();
+        shared.txns.abort(self, &[]);
+        shared.locks.release_all(&self.proc);
+    }
+}
+
+impl std::fmt::Debug for Ctx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ctx").field("session", &self.no()).field("xid", &self.proc.xid()).finish()
+    }
+}
+
+impl Logging for Ctx {
+    fn log(&self) -> &Log {
+        &self.shared.log
+    }
+    fn stripe(&self) -> SessionNo {
+        self.proc.no()
+    }
+    fn wait(&self) -> Wait {
+        self.wait.get()
+    }
+}

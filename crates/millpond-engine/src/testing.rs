@@ -1,0 +1,78 @@
+//! A whole engine underneath the access methods, for tests: pages in memory, the log in a temporary directory.
+
+use std::sync::Arc;
+
+use millpond_buffer::{BufferPool, Lsn, MemoryStore, PageStore, PoolConfig};
+
+use crate::ctx::{Ctx, Shared};
+use crate::lmgr::LockManager;
+use crate::proc::ProcArray;
+use crate::transam::{Transactions, Xid};
+use crate::wal::{FileLogStore, Log, LogConfig, LogStart};
+
+/// What a test stands on.
+pub(crate) struct Fixture {
+    pub(crate) shared: Shared,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) directory: tempfile::TempDir,
+}
+
+/// Where the log of a fixture begins.
+pub(crate) const LOG_START: Lsn = Lsn(4096);
+
+impl Fixture {
+    /// For eight sessions, with a pool of 256 frames.
+    pub(crate) fn new() -> Self {
+        Self::with(8, 256, crate::transam::DEFAULT_RING_SIZE)
+    }
+
+    pub(crate) fn with(sessions: u16, frames: usize, ring_size: usize) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let directory = tempfile::tempdir().unwrap();
+        let shared =
+            Self::assemble(sessions, frames, ring_size, &store, directory.path(), LOG_START, 1);
+        let fixture = Fixture { shared, store, directory };
+        fixture.shared.txns.finish_recovery(&fixture.ctx()).unwrap();
+        fixture
+    }
+
+    /// Everything above the files, before recovery; the log goes on at `end`.
+    pub(crate) fn assemble(
+        sessions: u16,
+        frames: usize,
+        ring_size: usize,
+        store: &Arc<MemoryStore>,
+        directory: &std::path::Path,
+        end: Lsn,
+        start_no: u32,
+    ) -> Shared {
+        let files = Arc::new(FileLogStore::open(directory, 1 << 20).unwrap());
+        let config = LogConfig {
+            segment_bytes: 1 << 20,
+            buffer_bytes: 1 << 20,
+            max_sessions: sessions as usize,
+            ..LogConfig::default()
+        };
+        let start = LogStart { end, redo: LOG_START, start_no };
+        let log = Log::open(files, config, start).unwrap();
+        let pages: Arc<dyn PageStore> = store.clone();
+        let pool =
+            BufferPool::new(PoolConfig::new(frames, sessions as usize + 2), pages, log.clone())
+                .unwrap();
+        let procs = ProcArray::new(sessions);
+        let locks = LockManager::new(procs.clone());
+        let txns = Transactions::new(procs.clone(), ring_size, Xid::FIRST);
+        Shared { pool, log, txns, locks, procs }
+    }
+
+    /// A session.
+    pub(crate) fn ctx(&self) -> Ctx {
+        Ctx::new(&self.shared, "client backend").unwrap()
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.shared.log.abandon();
+    }
+}

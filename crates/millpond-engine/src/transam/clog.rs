@@ -1,0 +1,156 @@
+//! The pages that remember which transactions have committed: one bit per id, in relation 2.
+//!
+//! A page is a header of [`HEADER_BYTES`] (page kind 4, the rest zero) and [`CHUNKS_PER_PAGE`] chunks of
+//! [`CHUNK`] bits; bit `i` of byte `b`, lowest first, stands for one id. A set bit means committed; a clear
+//! bit of an id that is older than every status in memory means rolled back, or lost in a crash.
+//!
+//! Bits are only ever set, so redo may be repeated. They are written a chunk at a time, by a checkpoint or when
+//! the chunk leaves memory, through the log like every other page; so a page's first change after a
+//! checkpoint began carries its image, and a torn page is restored from there (transam rule 9).
+
+use millpond_buffer::{BlockNumber, BufferError, PageRead, RelFork, RelHandle, RelationId, Wait};
+
+use super::ids::Xid;
+use super::ring::{CHUNK, ChunkBits};
+use crate::ctx::Ctx;
+use crate::error::{EngineError, EngineResult};
+use crate::wal::{ImageMode, PageEdit, Record, RedoError, RmgrId, RmgrRedo, log_and_apply};
+
+/// The relation of the status pages.
+pub const CLOG_RELATION: RelationId = RelationId::constant(2);
+/// Its only fork.
+pub const CLOG: RelFork = CLOG_RELATION.main();
+/// The page kind of status pages, bytes 12..14.
+pub const CLOG_PAGE_KIND: u16 = 4;
+/// Bytes before the first chunk.
+pub const HEADER_BYTES: usize = 128;
+/// Bytes of a chunk.
+pub const CHUNK_BYTES: usize = (CHUNK / 8) as usize;
+/// Chunks of a page.
+pub const CHUNKS_PER_PAGE: u64 = ((millpond_buffer::PAGE_SIZE - HEADER_BYTES) / CHUNK_BYTES) as u64;
+
+/// Sets the bits given in the block's data: a chunk number in the page (2 bytes), then the chunk's bytes.
+pub const INFO_SET_BITS: u8 = 0;
+
+fn block_of(chunk: u64) -> EngineResult<BlockNumber> {
+    u32::try_from(chunk / CHUNKS_PER_PAGE)
+        .ok()
+        .filter(|block| *block < BlockNumber::INVALID.0)
+        .map(BlockNumber)
+        .ok_or(EngineError::LimitExceeded { what: "no more transaction ids can be recorded" })
+}
+
+/// Whether transaction `xid`, which is not in memory any more, has committed.
+pub(super) fn has_committed(ctx: &Ctx, rel: &RelHandle, xid: Xid) -> EngineResult<bool> {
+    let chunk = xid.0 / CHUNK;
+    let block = block_of(chunk)?;
+    let bit = xid.0 % CHUNK;
+    let offset =
+        HEADER_BYTES + (chunk % CHUNKS_PER_PAGE) as usize * CHUNK_BYTES + (bit / 8) as usize;
+    let byte = ctx.buffers().read(rel, block, ctx.wait(), |page| page.u8(offset));
+    match byte {
+        Ok(byte) => Ok(byte & 1 << (bit % 8) != 0),
+        Err(BufferError::BeyondEnd { .. }) => Err(EngineError::Corruption {
+            place: CLOG.to_string(),
+            what: format!("block {block} with the status of transaction {xid} is missing"),
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sets the bits of a chunk, through the log. The page comes into being if there is none yet.
+pub(super) fn set_bits(
+    ctx: &Ctx,
+    rel: &RelHandle,
+    chunk: u64,
+    bits: &ChunkBits,
+) -> EngineResult<()> {
+    let block = block_of(chunk)?;
+    while rel.block_count() <= block.0 {
+        drop(ctx.buffers().extend(rel, Wait::Allowed)?);
+    }
+    let mut page = ctx.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive();
+    let mut data = [0; 2 + CHUNK_BYTES];
+    data[..2].copy_from_slice(&((chunk % CHUNKS_PER_PAGE) as u16).to_le_bytes());
+    data[2..].copy_from_slice(&bits.bytes);
+    let record = Record::new(Xid::NONE, RmgrId::Clog, INFO_SET_BITS, &[]).block(
+        CLOG.page(block),
+        ImageMode::IfNeeded,
+        &data,
+    );
+    log_and_apply(ctx, &mut [&mut page], record)?;
+    Ok(())
+}
+
+/// Applies records to status pages.
+pub struct ClogRedo;
+
+impl RmgrRedo for ClogRedo {
+    fn redo(
+        &self,
+        info: u8,
+        _block_index: usize,
+        block_data: &[u8],
+        _payload: &[u8],
+        page: &mut PageEdit<'_>,
+    ) -> Result<(), RedoError> {
+        if info != INFO_SET_BITS {
+            return Err(RedoError::new(format!("unknown kind {info} of status record")));
+        }
+        let Some((chunk, bits)) = block_data.split_first_chunk::<2>() else {
+            return Err(RedoError::new("status record without bits"));
+        };
+        let chunk = u16::from_le_bytes(*chunk);
+        if bits.len() != CHUNK_BYTES || u64::from(chunk) >= CHUNKS_PER_PAGE {
+            return Err(RedoError::new("status record of the wrong size"));
+        }
+        match page.bytes().u16(12) {
+            0 => page.write(12, &CLOG_PAGE_KIND.to_le_bytes())?,
+            CLOG_PAGE_KIND => {}
+            kind => return Err(RedoError::new(format!("page of kind {kind} in the status pages"))),
+        }
+        let offset = HEADER_BYTES + chunk as usize * CHUNK_BYTES;
+        let mut merged = [0; CHUNK_BYTES];
+        for ((to, old), new) in merged.iter_mut().zip(&page.bytes()[offset..]).zip(bits) {
+            *to = old | new;
+        }
+        page.write(offset, &merged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_buffer::PAGE_SIZE;
+
+    fn apply(page: &mut [u8; PAGE_SIZE], info: u8, data: &[u8]) -> Result<(), RedoError> {
+        ClogRedo.redo(info, 0, data, &[], &mut PageEdit::new(CLOG.page(BlockNumber(0)), page))
+    }
+
+    #[test]
+    fn bits_are_added_and_redo_may_repeat() {
+        let mut page = [0; PAGE_SIZE];
+        let mut data = [0; 2 + CHUNK_BYTES];
+        data[0] = 62;
+        data[2] = 0b101;
+        apply(&mut page, INFO_SET_BITS, &data).unwrap();
+        data[2] = 0b010;
+        apply(&mut page, INFO_SET_BITS, &data).unwrap();
+        apply(&mut page, INFO_SET_BITS, &data).unwrap();
+        assert_eq!(page[HEADER_BYTES + 62 * CHUNK_BYTES], 0b111);
+        assert_eq!(page.u16(12), CLOG_PAGE_KIND);
+    }
+
+    #[test]
+    fn odd_records_and_pages_are_errors() {
+        let mut page = [0; PAGE_SIZE];
+        assert!(apply(&mut page, 9, &[0; 2 + CHUNK_BYTES]).is_err());
+        assert!(apply(&mut page, INFO_SET_BITS, &[]).is_err());
+        assert!(apply(&mut page, INFO_SET_BITS, &[0; CHUNK_BYTES]).is_err());
+        let mut beyond = [0; 2 + CHUNK_BYTES];
+        beyond[0] = 63;
+        assert!(apply(&mut page, INFO_SET_BITS, &beyond).is_err());
+        page[12] = 1;
+        assert!(apply(&mut page, INFO_SET_BITS, &[0; 2 + CHUNK_BYTES]).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! The ends of transactions.
+//!
+//! A commit, in order (transam rules 4, 7 and 8):
+//!
+//! 1. the session's in-commit mark, which a checkpoint waits out;
+//! 2. the commit record, with the list of files to remove;
+//! 3. its flush, unless the commit is asynchronous: in two halves ([`Transactions::commit_start`],
+//!    [`Transactions::commit_finish`]), so that nobody need block in between;
+//! 4. the committing mark, the commit number, the status: from here on others see the changes;
+//! 5. the files go, the line no longer shows the id, the in-commit mark goes;
+//! 6. those who wait for the transaction are woken, locks are released.
+//!
+//! Failure. If the record could not be inserted the transaction can still be rolled back. If the log stopped with
+//! the record in it, nobody knows the outcome: the transaction stays in progress for all readers, whoever
+//! waits for it gets [`EngineError::InDoubt`], and a restart decides.
+
+use millpond_buffer::{BufferError, Lsn, RelationId};
+use millpond_sync::atomic::Ordering;
+
+use super::ids::{Csn, Xid};
+use super::record::{EndRecord, INFO_ABORT, INFO_COMMIT};
+use super::transactions::Transactions;
+use crate::ctx::Ctx;
+use crate::error::{EngineError, EngineResult};
+use crate::proc::WaitEvent;
+use crate::wal::{Record, RmgrId, WalError};
+
+/// Bytes that a commit record takes in the log, apart from its list of files.
+const RECORD_BYTES: usize = 64;
+
+/// Whether a commit waits for the log (`synchronous_commit`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// What is acknowledged survives a crash.
+    #[default]
+    Flush,
+    /// The log's thread flushes it soon. A crash may lose it, whole and in order.
+    Background,
+}
+
+/// A commit whose record is in the log.
+#[must_use = "the transaction is committed by `commit_finish`"]
+#[derive(Debug)]
+pub struct CommitTicket {
+    /// The commit may finish when the log is durable up to here; zero: at once.
+    pub lsn: Lsn,
+    xid: Option<Xid>,
+    files: Vec<RelationId>,
+}
+
+impl CommitTicket {
+    /// Whether there is nothing to wait for.
+    pub fn is_ready(&self) -> bool {
+        self.lsn == Lsn::ZERO
+    }
+}
+
+impl Transactions {
+    /// Commits the session's transaction: record, flush, status. `files` are those of what it dropped.
+    /// Returns the commit number, or `None` if it had changed nothing.
+    pub fn commit(
+        &self,
+        ctx: &Ctx,
+        files: &[RelationId],
+        durability: Durability,
+    ) -> EngineResult<Option<Csn>> {
+        let ticket = self.commit_start(ctx, files, durability)?;
+        if !ticket.is_ready() {
+            let _shown = ctx.proc().waiting(WaitEvent::WalSync);
+            if let Err(error) = ctx.log().flush(ticket.lsn) {
+                return Err(self.leave_in_doubt(ctx, &ticket, error));
+            }
+        }
+        self.commit_finish(ctx, ticket)
+    }
+
+    /// First half of a commit. After an error the transaction is as before and is to be rolled back.
+    pub fn commit_start(
+        &self,
+        ctx: &Ctx,
+        files: &[RelationId],
+        durability: Durability,
+    ) -> EngineResult<CommitTicket> {
+        let Some(xid) = ctx.proc().xid() else {
+            debug_assert!(files.is_empty(), "files are dropped by transactions with an id");
+            return Ok(CommitTicket { lsn: Lsn::ZERO, xid: None, files: Vec::new() });
+        };
+        let payload = EndRecord::now(files).encode();
+        if !ctx.may_wait() && !ctx.log().has_room(RECORD_BYTES + payload.len()) {
+            return Err(EngineError::WouldBlock);
+        }
+        ctx.proc().enter_commit();
+        let record = Record::new(xid, RmgrId::Transaction, INFO_COMMIT, &payload);
+        match ctx.log().insert(ctx.no(), &record) {
+            Ok(inserted) => {
+                let lsn = match durability {
+                    Durability::Flush => inserted.end,
+                    Durability::Background => Lsn::ZERO,
+                };
+                Ok(CommitTicket { lsn, xid: Some(xid), files: files.to_vec() })
+            }
+            Err(error @ WalError::Stopped { .. }) => {
+                // The log may have stopped with the record in it.
+                let ticket = CommitTicket { lsn: Lsn::ZERO, xid: Some(xid), files: Vec::new() };
+                Err(self.leave_in_doubt(ctx, &ticket, error))
+            }
+            Err(error) => {
+                ctx.proc().leave_commit();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Second half of a commit, when the log is durable up to the ticket's position.
+    pub fn commit_finish(&self, ctx: &Ctx, ticket: CommitTicket) -> EngineResult<Option<Csn>> {
+        if !ticket.is_ready()
+            && let Err(error) = ctx.log().outcome(ticket.lsn)
+        {
+            return Err(self.leave_in_doubt(ctx, &ticket, error));
+        }
+        debug_assert!(ticket.is_ready() || ctx.log().flushed() >= ticket.lsn);
+        let Some(xid) = ticket.xid else {
+            self.finish(ctx, None);
+            return Ok(None);
+        };
+        let Some(word) = self.ring.mark_committing(xid) else {
+            return Err(EngineError::Internal { what: "a committing transaction was not running" });
+        };
+        let csn = self.clock.draw();
+        word.set_committed(csn);
+        self.drop_files(ctx, &ticket.files);
+        self.finish(ctx, Some(xid));
+        Ok(Some(csn))
+    }
+
+    /// Rolls the session's transaction back, if it is in one. `files` are those of what it had created.
+    ///
+    /// Never fails: without an abort record, recovery finds a transaction without a commit record.
+    pub fn abort(&self, ctx: &Ctx, files: &[RelationId]) {
+        let Some(xid) = ctx.proc().xid() else {
+            self.finish(ctx, None);
+            return;
+        };
+        let payload = EndRecord::now(files).encode();
+        // A rolled back transaction need not be flushed, and must not wait where waiting is forbidden.
+        if ctx.may_wait() || ctx.log().has_room(RECORD_BYTES + payload.len()) {
+            let record = Record::new(xid, RmgrId::Transaction, INFO_ABORT, &payload);
+            if let Err(error) = ctx.log().insert(ctx.no(), &record) {
+                tracing::debug!(%xid, %error, "no abort record");
+            }
+        }
+        if !self.ring.set_aborted(xid) {
+            tracing::error!(%xid, "an aborting transaction was not running");
+        }
+        self.drop_files(ctx, files);
+        self.finish(ctx, Some(xid));
+    }
+
+    /// Step 5 and 6: the transaction is over, and all who care hear of it.
+    fn finish(&self, ctx: &Ctx, xid: Option<Xid>) {
+        let proc = ctx.proc();
+        if let Some(xid) = xid {
+            proc.publish_xid(None);
+            proc.leave_commit();
+            if proc.take_xid_awaited() {
+                ctx.locks().transaction_ended(ctx.no(), xid);
+            }
+        }
+        ctx.combos().borrow_mut().clear();
+        ctx.locks().release_transaction(proc);
+    }
+
+    /// The log has failed under a commit record: gives the session back, and leaves the transaction to the
+    /// next start.
+    fn leave_in_doubt(&self, ctx: &Ctx, ticket: &CommitTicket, error: WalError) -> EngineError {
+        let Some(xid) = ticket.xid else { return error.into() };
+        tracing::error!(%xid, %error, "the outcome of a commit is unknown until the next start");
+        self.in_doubt.store(true, Ordering::Release);
+        self.finish(ctx, Some(xid));
+        EngineError::InDoubt { xid }
+    }
+
+    /// Removes files. What is still in use is kept for [`Transactions::maintain`].
+    pub(super) fn drop_files(&self, ctx: &Ctx, files: &[RelationId]) {
+        for file in files {
+            match ctx.pool().drop_relation(*file) {
+                Ok(()) => {}
+                Err(BufferError::InUse { .. }) => self.undropped.lock().push(*file),
+                Err(error) => tracing::warn!(%file, %error, "a dropped relation's files remain"),
+            }
+        }
+    }
+}

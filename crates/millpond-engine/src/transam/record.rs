@@ -1,0 +1,98 @@
+//! Log records that end a transaction.
+//!
+//! Payload of commits and aborts, little-endian:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..8 | time, microseconds since 2000-01-01 UTC |
+//! | 8..12 | n: number of relations whose files go |
+//! | 12.. | n times 4 bytes: relation number |
+//!
+//! A commit lists the files of what it dropped, an abort those of what it had created. Redo removes them;
+//! removing a file twice does no harm.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use millpond_buffer::RelationId;
+
+use crate::wal::RedoError;
+
+/// The transaction has committed.
+pub const INFO_COMMIT: u8 = 0;
+/// The transaction was rolled back.
+pub const INFO_ABORT: u8 = 1;
+
+/// All ids below the payload's eight bytes have been drawn.
+pub const INFO_NEXT_XID: u8 = 2;
+
+/// Seconds from 1970 to 2000.
+const EPOCH_2000_SECONDS: u64 = 946_684_800;
+
+/// The content of a commit or abort record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndRecord {
+    /// Microseconds since 2000.
+    pub time_us: i64,
+    /// Relations whose files are removed.
+    pub files: Vec<RelationId>,
+}
+
+impl EndRecord {
+    /// A record of now.
+    pub fn now(files: &[RelationId]) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let us = since_1970.as_micros() as i64 - EPOCH_2000_SECONDS as i64 * 1_000_000;
+        EndRecord { time_us: us, files: files.to_vec() }
+    }
+
+    /// The payload's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(12 + 4 * self.files.len());
+        bytes.extend_from_slice(&self.time_us.to_le_bytes());
+        bytes.extend_from_slice(&(self.files.len() as u32).to_le_bytes());
+        for file in &self.files {
+            bytes.extend_from_slice(&file.get().to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The record in these bytes.
+    pub fn decode(payload: &[u8]) -> Result<Self, RedoError> {
+        let bad = || RedoError::new("malformed end of transaction record");
+        let (time, rest) = payload.split_first_chunk::<8>().ok_or_else(bad)?;
+        let (count, rest) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
+        if rest.len() as u64 != 4 * u64::from(u32::from_le_bytes(*count)) {
+            return Err(bad());
+        }
+        let file = |bytes: &[u8]| {
+            let number = bytes.try_into().map(u32::from_le_bytes).map_err(|_| bad())?;
+            RelationId::new(number).ok_or_else(bad)
+        };
+        Ok(EndRecord {
+            time_us: i64::from_le_bytes(*time),
+            files: rest.chunks_exact(4).map(file).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn records_round_trip(time_us: i64, files in prop::collection::vec(0u32..1 << 28, 0..9)) {
+            let files = files.into_iter().filter_map(RelationId::new).collect();
+            let record = EndRecord { time_us, files };
+            prop_assert_eq!(EndRecord::decode(&record.encode()).unwrap(), record);
+        }
+
+        #[test]
+        fn any_bytes_decode_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok(record) = EndRecord::decode(&bytes) {
+                prop_assert_eq!(record.encode(), bytes);
+            }
+        }
+    }
+}

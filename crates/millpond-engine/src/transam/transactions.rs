@@ -1,0 +1,206 @@
+//! Transactions: ids, statuses, snapshots, horizons, and what outlives memory.
+//!
+//! The parts are the clock of commits, the ring of statuses with its overflow ([`super::ring`]), the lines of
+//! the sessions ([`crate::proc`]) and the clog pages ([`super::clog`]). The ends of transactions are in
+//! [`super::commit`], the service of checkpoints and of recovery in [`super::upkeep`].
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use millpond_buffer::{BufferPool, RelHandle, RelationId};
+use millpond_sync::CachePadded;
+use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use parking_lot::Mutex;
+
+use super::ids::{Csn, Xid};
+use super::ring::{Found, StatusRing};
+use super::snapshot::{Horizon, XidStatus};
+use super::upkeep::{Recovered, Upkeep};
+use super::{clock::CommitClock, clog};
+use crate::ctx::Ctx;
+use crate::error::{EngineError, EngineResult};
+use crate::lmgr::{LockError, LockWait};
+use crate::proc::ProcArray;
+
+/// Statuses that the ring holds unless configured otherwise: two megabytes.
+pub const DEFAULT_RING_SIZE: usize = 1 << 18;
+
+/// All transactions of a database.
+pub struct Transactions {
+    pub(super) procs: Arc<ProcArray>,
+    pub(super) ring: StatusRing,
+    pub(super) clock: CommitClock,
+    /// The last horizon computed: true for ever, exact for a moment.
+    horizon: CachePadded<(AtomicU64, AtomicU64)>,
+    clog: OnceLock<RelHandle>,
+    pub(super) upkeep: Mutex<Upkeep>,
+    pub(super) recovered: Mutex<Option<Recovered>>,
+    /// The log has failed while commits waited for it: their outcome is unknown until a restart.
+    pub(super) in_doubt: AtomicBool,
+    /// Files that could not be removed at once.
+    pub(super) undropped: Mutex<Vec<RelationId>>,
+}
+
+impl Transactions {
+    /// The transactions of a database whose next id is at least `next`; recovery, or a start without any,
+    /// ends with [`finish_recovery`](Self::finish_recovery).
+    pub fn new(procs: Arc<ProcArray>, ring_size: usize, next: Xid) -> Arc<Self> {
+        // Each session may draw one id between looking for room and drawing.
+        let ring_size = ring_size.max(4 * procs.capacity());
+        let next = next.max(Xid::FIRST);
+        Arc::new(Transactions {
+            ring: StatusRing::new(ring_size, next),
+            clock: CommitClock::new(),
+            horizon: CachePadded::new((AtomicU64::new(Csn::FROZEN.0), AtomicU64::new(next.0))),
+            clog: OnceLock::new(),
+            upkeep: Mutex::default(),
+            recovered: Mutex::new(Some(Recovered::new(next))),
+            in_doubt: AtomicBool::new(false),
+            undropped: Mutex::default(),
+            procs,
+        })
+    }
+
+    /// The status pages, opened at first use.
+    pub(super) fn clog(&self, pool: &Arc<BufferPool>) -> EngineResult<&RelHandle> {
+        if let Some(rel) = self.clog.get() {
+            return Ok(rel);
+        }
+        pool.create(clog::CLOG)?;
+        let rel = pool.relation(clog::CLOG)?;
+        Ok(self.clog.get_or_init(|| rel))
+    }
+
+    /// Gives the session's transaction an id, unless it has one.
+    pub fn assign(&self, ctx: &Ctx) -> EngineResult<Xid> {
+        let proc = ctx.proc();
+        if let Some(xid) = proc.xid() {
+            return Ok(xid);
+        }
+        if self.ring.room() <= self.ring.size() / 4 {
+            self.make_room(ctx)?;
+        }
+        if self.ring.next() >= Xid::LIMIT {
+            return Err(EngineError::LimitExceeded { what: "transaction ids are used up" });
+        }
+        proc.announce_xid(self.ring.next());
+        let xid = self.ring.draw();
+        proc.publish_xid(Some(xid));
+        Ok(xid)
+    }
+
+    /// Retires statuses until there is room for an id of every session.
+    fn make_room(&self, ctx: &Ctx) -> EngineResult<()> {
+        let enough = self.procs.capacity() as u64;
+        if ctx.may_wait()
+            && let Some(mut upkeep) = self.upkeep.try_lock()
+        {
+            self.retire(ctx, &mut upkeep)?;
+        }
+        while self.ring.room() <= enough {
+            if !ctx.may_wait() {
+                return Err(EngineError::WouldBlock);
+            }
+            ctx.check_interrupts()?;
+            self.maintain(ctx)?;
+            if self.ring.room() <= enough {
+                // Some session lost the processor between drawing its id and publishing it.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The fate of a transaction. Waits out the instant in which a commit draws its number; may
+    /// have to read a status page.
+    pub fn status(&self, ctx: &Ctx, xid: Xid) -> EngineResult<XidStatus> {
+        if !xid.is_normal() {
+            return Ok(XidStatus::Committed(Csn::FROZEN));
+        }
+        match self.ring.find(xid) {
+            Found::Status(status) => Ok(status),
+            Found::Clog => {
+                let committed = clog::has_committed(ctx, self.clog(ctx.pool())?, xid)?;
+                Ok(if committed { XidStatus::Committed(Csn::FROZEN) } else { XidStatus::Aborted })
+            }
+            Found::Unknown => Err(EngineError::Corruption {
+                place: format!("transaction {xid}"),
+                what: format!("was never begun: the next is {}", self.ring.next()),
+            }),
+        }
+    }
+
+    /// Whether a transaction is still to end.
+    fn is_running(&self, xid: Xid) -> bool {
+        xid.is_normal() && matches!(self.ring.find(xid), Found::Status(XidStatus::InProgress))
+    }
+
+    /// Takes a snapshot: the number of the last commit that it sees. Vacuum leaves alone what it needs
+    /// until [`release_snapshot`](Self::release_snapshot).
+    #[inline]
+    pub fn snapshot(&self, ctx: &Ctx) -> Csn {
+        ctx.proc().publish_snapshot(|| self.clock.load())
+    }
+
+    /// Gives a snapshot back.
+    pub fn release_snapshot(&self, ctx: &Ctx, csn: Csn) {
+        ctx.proc().withdraw_snapshot(csn);
+    }
+
+    /// The number of the last commit.
+    pub fn last_csn(&self) -> Csn {
+        self.clock.load()
+    }
+
+    /// The next id to be drawn.
+    pub fn next_xid(&self) -> Xid {
+        self.ring.next()
+    }
+
+    /// What no snapshot can see any more. Looks at the line of every session.
+    pub fn horizon(&self) -> Horizon {
+        let (csn, xid) = (self.clock.load(), self.ring.next());
+        let csn = self.procs.oldest_snapshot(csn);
+        let oldest_running_xid = self.procs.oldest_xid(xid);
+        self.horizon.0.fetch_max(csn.0, Ordering::AcqRel);
+        self.horizon.1.fetch_max(oldest_running_xid.0, Ordering::AcqRel);
+        self.recent_horizon()
+    }
+
+    /// The last horizon that somebody has computed: behind, but never wrong, and free.
+    #[inline]
+    pub fn recent_horizon(&self) -> Horizon {
+        Horizon {
+            csn: Csn(self.horizon.0.load(Ordering::Acquire)),
+            oldest_running_xid: Xid(self.horizon.1.load(Ordering::Acquire)),
+        }
+    }
+
+    /// Waits for a transaction to end.
+    pub fn wait_for(&self, ctx: &Ctx, xid: Xid, how: LockWait) -> EngineResult<()> {
+        debug_assert_ne!(ctx.proc().xid(), Some(xid), "a transaction cannot wait for itself");
+        while self.is_running(xid) {
+            if self.in_doubt.load(Ordering::Acquire) {
+                return Err(EngineError::InDoubt { xid });
+            }
+            ctx.locks()
+                .wait_for_transaction(ctx.proc(), xid, how, || self.is_running(xid))
+                .map_err(|error| match error {
+                    LockError::WouldBlock { tag } => EngineError::LockNotAvailable { tag },
+                    other => other.into(),
+                })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Transactions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transactions")
+            .field("next", &self.ring.next())
+            .field("retired", &self.ring.retired())
+            .field("last_csn", &self.clock.load())
+            .finish_non_exhaustive()
+    }
+}

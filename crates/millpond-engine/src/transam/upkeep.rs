@@ -1,0 +1,186 @@
+//! Service: retiring statuses, checkpoints, recovery.
+//!
+//! Whoever does any of it holds the `upkeep` mutex, so there is one retirement and one writer of status
+//! pages at a time (transam rules 3 and 9).
+
+use std::collections::BTreeMap;
+
+use millpond_sync::atomic::Ordering;
+
+use super::clog;
+use super::ids::{Csn, Xid};
+use super::record::{EndRecord, INFO_ABORT, INFO_COMMIT, INFO_NEXT_XID};
+use super::ring::{CHUNK, ChunkBits};
+use super::transactions::Transactions;
+use crate::ctx::Ctx;
+use crate::error::EngineResult;
+use crate::wal::{Record, RedoError, RmgrId};
+
+/// What the upkeep remembers between its rounds.
+#[derive(Debug, Default)]
+pub(super) struct Upkeep {
+    /// Chunks below are settled and in the status pages.
+    logged: u64,
+    /// The horizon when the overflow was last searched.
+    searched_at: Csn,
+}
+
+/// What recovery has learned so far.
+#[derive(Debug)]
+pub(super) struct Recovered {
+    next: Xid,
+    commits: BTreeMap<u64, ChunkBits>,
+}
+
+impl Recovered {
+    pub(super) fn new(next: Xid) -> Self {
+        Recovered { next, commits: BTreeMap::new() }
+    }
+
+    fn saw(&mut self, xid: Xid) {
+        if xid.is_normal() && xid >= self.next {
+            self.next = Xid(xid.0 + 1);
+        }
+    }
+}
+
+impl Transactions {
+    /// A round of upkeep: makes room in the ring, forgets what no snapshot can tell apart, removes files that
+    /// were in use. For the maintenance thread, several times a second; cheap when there is nothing to do.
+    pub fn maintain(&self, ctx: &Ctx) -> EngineResult<()> {
+        let mut upkeep = self.upkeep.lock();
+        self.retire(ctx, &mut upkeep)?;
+        self.forget(ctx, &mut upkeep)?;
+        drop(upkeep);
+        let undropped = std::mem::take(&mut *self.undropped.lock());
+        self.drop_files(ctx, &undropped);
+        Ok(())
+    }
+
+    /// Retires the oldest chunks once the ring is half full.
+    pub(super) fn retire(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
+        if self.ring.room() > self.ring.size() / 2 {
+            return Ok(());
+        }
+        let horizon = self.horizon().csn;
+        while self.ring.room() <= self.ring.size() / 2 {
+            let Some(chunk) = self.ring.oldest_chunk() else { break };
+            let bits = self.ring.committed_in(chunk);
+            if chunk >= upkeep.logged {
+                clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
+            }
+            self.ring.retire(chunk, &bits, horizon);
+        }
+        Ok(())
+    }
+
+    /// Takes chunks out of the overflow that everybody sees alike.
+    fn forget(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
+        let chunks = self.ring.kept_chunks();
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        let horizon = self.horizon().csn;
+        if horizon == upkeep.searched_at && chunks.len() > 16 {
+            return Ok(());
+        }
+        upkeep.searched_at = horizon;
+        for chunk in chunks {
+            if let Some((bits, true)) = self.ring.kept_bits(chunk, horizon) {
+                clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
+                self.ring.forget(chunk);
+            }
+        }
+        Ok(())
+    }
+
+    /// A checkpoint's part, after its redo point was fixed: waits for the commits whose records may lie
+    /// before it, then writes all commits in memory to the status pages, and the next id to the log. The checkpoint
+    /// then writes the pages.
+    pub fn checkpoint(&self, ctx: &Ctx) -> EngineResult<()> {
+        self.procs.wait_for_commits();
+        let mut upkeep = self.upkeep.lock();
+        let rel = self.clog(ctx.pool())?;
+        let next = self.ring.next();
+        let first = (self.ring.retired().0 / CHUNK).max(upkeep.logged);
+        upkeep.logged = first;
+        for chunk in first..next.0.div_ceil(CHUNK) {
+            let bits = self.ring.committed_in(chunk);
+            if bits.settled || !bits.is_empty() {
+                clog::set_bits(ctx, rel, chunk, &bits)?;
+            }
+            if bits.settled && chunk == upkeep.logged {
+                upkeep.logged = chunk + 1;
+            }
+        }
+        for chunk in self.ring.kept_chunks() {
+            if let Some((bits, _)) = self.ring.kept_bits(chunk, Csn::MAX) {
+                clog::set_bits(ctx, rel, chunk, &bits)?;
+            }
+        }
+        // Ids drawn later have their records after the redo point, or none at all.
+        let payload = self.ring.next().0.to_le_bytes();
+        let record = Record::new(Xid::NONE, RmgrId::Transaction, INFO_NEXT_XID, &payload);
+        ctx.log().insert(ctx.no(), &record)?;
+        Ok(())
+    }
+
+    /// Recovery: learns from any record that its transaction's id was drawn.
+    pub fn redo_saw(&self, xid: Xid) {
+        if let Some(recovered) = self.recovered.lock().as_mut() {
+            recovered.saw(xid);
+        }
+    }
+
+    /// Recovery: replays a record of [`RmgrId::Transaction`]. The files that the caller is to remove are
+    /// returned. Commits are kept in memory and written to the status pages, through the log, at the end: so a
+    /// page that recovery itself leaves torn has its image in the log (transam rule 9).
+    pub fn redo(
+        &self,
+        xid: Xid,
+        info: u8,
+        payload: &[u8],
+    ) -> Result<Vec<millpond_buffer::RelationId>, RedoError> {
+        let mut recovered = self.recovered.lock();
+        let Some(recovered) = recovered.as_mut() else {
+            return Err(RedoError::new("transaction record after the end of recovery"));
+        };
+        recovered.saw(xid);
+        match info {
+            INFO_COMMIT => {
+                let end = EndRecord::decode(payload)?;
+                recovered.commits.entry(xid.0 / CHUNK).or_default().set(xid.0 % CHUNK);
+                Ok(end.files)
+            }
+            INFO_ABORT => Ok(EndRecord::decode(payload)?.files),
+            INFO_NEXT_XID => {
+                let next = payload
+                    .try_into()
+                    .map(u64::from_le_bytes)
+                    .map_err(|_| RedoError::new("malformed next transaction id"))?;
+                recovered.next = recovered.next.max(Xid(next));
+                Ok(Vec::new())
+            }
+            other => Err(RedoError::new(format!("unknown kind {other} of transaction record"))),
+        }
+    }
+
+    /// Ends recovery, or begins a start without any: writes the commits that were replayed to the status pages
+    /// and makes sure that these cover every id given out so far. Whoever was running is rolled back by that.
+    pub fn finish_recovery(&self, ctx: &Ctx) -> EngineResult<()> {
+        let mut upkeep = self.upkeep.lock();
+        let mut recovered = self.recovered.lock();
+        let Some(known) = recovered.as_ref() else { return Ok(()) };
+        let rel = self.clog(ctx.pool())?;
+        for (chunk, bits) in &known.commits {
+            clog::set_bits(ctx, rel, *chunk, bits)?;
+        }
+        let last = (known.next.0.max(1) - 1) / CHUNK;
+        clog::set_bits(ctx, rel, last, &ChunkBits::default())?;
+        self.ring.restart(known.next);
+        upkeep.logged = self.ring.retired().0 / CHUNK;
+        *recovered = None;
+        self.in_doubt.store(false, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Models of insertion: reserve, copy, write out, and the epoch.
+//!
+//! Loom explores every interleaving and every value a relaxed load may return, for two inserters and a
+//! writer; shuttle runs more sessions with a ring so small that they wait for room all the time.
+//! `cargo xtask loom` runs both.
+
+use std::sync::Arc;
+
+use millpond_buffer::Lsn;
+use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::thread;
+
+use super::insertion::Insertion;
+
+/// Fills `words` words of log with the position of their record's start, one way or the other.
+fn insert(insertion: &Insertion, slot: usize, words: usize) {
+    let bound = insertion.place().lsn;
+    insertion.begin(slot, bound);
+    let got = insertion.reserve(words * 8);
+    let end = Lsn(got.lsn.get() + words as u64 * 8);
+    assert!(insertion.wait_for_room(slot, got.lsn, end, |_| (), || false));
+    let record: Vec<u8> =
+        std::iter::repeat_n((got.lsn.get() + 1).to_le_bytes(), words).flatten().collect();
+    insertion.copy_in(got.lsn, &record);
+    insertion.finish(slot);
+}
+
+/// Writes out whatever is complete; checks that every word is of the record it should be of.
+fn write_out(insertion: &Insertion, log: &mut Vec<u64>, words: usize) -> Option<(usize, u64)> {
+    let (complete, blocker) = insertion.complete();
+    let written = insertion.written();
+    if complete > written {
+        let mut bytes = vec![0; (complete.get() - written.get()) as usize];
+        insertion.copy_out(written, &mut bytes);
+        for (index, word) in bytes.chunks_exact(8).enumerate() {
+            let at = written.get() / 8 + index as u64;
+            let start = at / words as u64 * words as u64 * 8;
+            let word = u64::from_le_bytes(word.try_into().unwrap());
+            assert_eq!(word, start + 1, "an incomplete record was written");
+            log.push(word);
+        }
+        insertion.set_written(complete);
+    }
+    blocker
+}
+
+/// `inserters` threads insert `each` records of `words` words; a writer writes them out.
+fn reserve_copy_write(inserters: usize, each: usize, words: usize, ring_words: usize) {
+    let insertion = Arc::new(Insertion::new(Lsn(0), ring_words * 8, inserters));
+    let threads: Vec<_> = (0..inserters)
+        .map(|slot| {
+            let insertion = Arc::clone(&insertion);
+            thread::spawn(move || (0..each).for_each(|_| insert(&insertion, slot, words)))
+        })
+        .collect();
+    let mut log = Vec::new();
+    let all = inserters * each * words;
+    while log.len() < all {
+        if let Some((slot, seen)) = write_out(&insertion, &mut log, words) {
+            insertion.wait_for_slot(slot, seen, || false);
+        } else {
+            thread::yield_now();
+        }
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// An inserter that decided under an old epoch always learns of the new one: whatever is reserved after the
+/// checkpoint's start has the new epoch, whatever before it the old one.
+fn epochs() {
+    let insertion = Arc::new(Insertion::new(Lsn(0), 1 << 10, 3));
+    let redo = Arc::new(AtomicU64::new(0));
+    let inserter = |slot: usize| {
+        let (insertion, redo) = (Arc::clone(&insertion), Arc::clone(&redo));
+        thread::spawn(move || {
+            let before = insertion.place();
+            insertion.begin(slot, before.lsn);
+            let got = insertion.reserve(8);
+            insertion.copy_in(got.lsn, &[1; 8]);
+            insertion.finish(slot);
+            let redo = redo.load(Ordering::Acquire);
+            if redo != 0 {
+                assert_eq!(got.epoch == 1, got.lsn.get() + 1 > redo);
+            }
+            assert!(got.epoch >= before.epoch);
+        })
+    };
+    let inserters = [inserter(0), inserter(1)];
+    insertion.begin(2, insertion.place().lsn);
+    let begun = insertion.reserve_and_begin_epoch(8);
+    insertion.copy_in(begun.lsn, &[2; 8]);
+    redo.store(begun.lsn.get() + 1, Ordering::Release);
+    insertion.finish(2);
+    inserters.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(insertion.complete(), (Lsn(24), None));
+    assert_eq!(insertion.place().epoch, 1);
+}
+
+#[cfg(loom)]
+mod with_loom {
+    fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(model);
+    }
+
+    #[test]
+    fn complete_records_only() {
+        check(3, || super::reserve_copy_write(2, 1, 1, 4));
+    }
+
+    #[test]
+    fn room_is_waited_for() {
+        check(2, || super::reserve_copy_write(2, 1, 1, 2));
+    }
+
+    #[test]
+    fn one_slot_twice() {
+        check(3, || super::reserve_copy_write(1, 2, 1, 2));
+    }
+
+    #[test]
+    fn epochs() {
+        check(3, super::epochs);
+    }
+}
+
+#[cfg(all(shuttle, not(loom)))]
+mod with_shuttle {
+    #[test]
+    fn complete_records_only() {
+        shuttle::check_random(|| super::reserve_copy_write(4, 6, 3, 64), 3000);
+    }
+
+    #[test]
+    fn room_is_waited_for() {
+        shuttle::check_random(|| super::reserve_copy_write(4, 6, 2, 4), 3000);
+        shuttle::check_pct(|| super::reserve_copy_write(3, 5, 2, 4), 3000, 4);
+    }
+
+    #[test]
+    fn epochs() {
+        shuttle::check_random(super::epochs, 5000);
+    }
+}

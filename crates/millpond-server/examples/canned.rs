@@ -1,0 +1,187 @@
+//! A server that does no work: every statement is answered with one row of one number.
+//!
+//! It runs the real protocol and the real event loops, so what pgbench reaches against it is what they cost.
+//! For comparison it can also serve with a blocking thread per connection. See docs/adr/0001.
+//!
+//! ```text
+//! cargo run --release --no-default-features --example canned -- DIR PORT [loops [N]|threads]
+//! pgbench -h DIR -p PORT -U x -n -f select.sql -M simple -c 27 -j 2 -T 5 x
+//! ```
+
+use millpond::{
+    ColumnDesc, CommandTag, CommitTicket, ConnectOptions, DataType, Datum, Executed, Params,
+    Result, RowSink, SqlError, SqlState, TransactionStatus, Wait,
+};
+use millpond_server::backend::{Backend, Cancel, Session};
+use millpond_server::net::Listener;
+use millpond_server::proto::{Protocol, StartContext, Step};
+use millpond_server::run::cancel::CancelKeys;
+use millpond_server::run::{Server, ServerConfig};
+use millpond_server::wire::buffer::{Input, Output, Received};
+use millpond_server::wire::{frontend, startup};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::Waker;
+use std::thread;
+
+struct Canned {
+    columns: Arc<[ColumnDesc]>,
+}
+
+struct CannedSession {
+    columns: Arc<[ColumnDesc]>,
+}
+
+struct Nothing;
+
+impl Cancel for Nothing {
+    fn cancel(&self) {}
+    fn terminate(&self) {}
+}
+
+impl Backend for Canned {
+    type Session = CannedSession;
+
+    fn connect(&self, _: ConnectOptions) -> Result<CannedSession> {
+        Ok(CannedSession { columns: Arc::clone(&self.columns) })
+    }
+}
+
+fn answer(sink: &mut dyn RowSink) -> Result<Executed> {
+    sink.row(&[Datum::Int4(0)])?;
+    sink.complete(CommandTag::counted("SELECT", 1))?;
+    Ok(Executed::Complete)
+}
+
+impl Session for CannedSession {
+    type Statement = (Arc<[ColumnDesc]>, Arc<[DataType]>);
+    type Portal = Self::Statement;
+    type Cancel = Nothing;
+
+    fn process_id(&self) -> i32 {
+        1
+    }
+    fn cancel_handle(&self) -> Nothing {
+        Nothing
+    }
+    fn reported_settings(&self) -> Vec<(String, String)> {
+        let settings = [("server_version", "15.0"), ("client_encoding", "UTF8")];
+        settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
+    }
+    fn set_wait(&mut self, _: Wait) {}
+    fn transaction_status(&self) -> TransactionStatus {
+        TransactionStatus::Idle
+    }
+    fn params(statement: &Self::Statement) -> &[DataType] {
+        &statement.1
+    }
+    fn columns(statement: &Self::Statement) -> Option<&Arc<[ColumnDesc]>> {
+        Some(&statement.0)
+    }
+    fn statement(portal: &Self::Portal) -> &Self::Statement {
+        portal
+    }
+    fn simple_query(&mut self, _: &str, sink: &mut dyn RowSink) -> Result<Executed> {
+        sink.columns(&self.columns)?;
+        answer(sink)
+    }
+    fn resume(&mut self, _: &mut dyn RowSink) -> Result<Executed> {
+        Ok(Executed::Complete)
+    }
+    fn on_durable(&self, _: &CommitTicket, waker: Waker) {
+        waker.wake();
+    }
+    fn finish_commit(&mut self, _: &mut dyn RowSink) -> Result<Executed> {
+        Ok(Executed::Complete)
+    }
+    fn prepare(&mut self, _: &str, _: &[Option<DataType>]) -> Result<Self::Statement> {
+        Ok((Arc::clone(&self.columns), Arc::from([DataType::Int4])))
+    }
+    fn bind(&mut self, statement: &Self::Statement, _: Params) -> Result<Self::Portal> {
+        Ok(statement.clone())
+    }
+    fn execute_portal(
+        &mut self,
+        _: &mut Self::Portal,
+        _: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Executed> {
+        answer(sink)
+    }
+    fn sync(&mut self, _: &mut dyn RowSink) -> Result<Executed> {
+        Ok(Executed::Complete)
+    }
+    fn fail(&mut self) {}
+    fn copy_data(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn copy_done(&mut self, _: &mut dyn RowSink) -> Result<Executed> {
+        Ok(Executed::Complete)
+    }
+    fn copy_fail(&mut self, reason: &str) -> SqlError {
+        SqlError::new(SqlState::QUERY_CANCELED, reason)
+    }
+}
+
+/// The other model: a blocking thread per connection, with the same protocol.
+fn serve_alone(mut socket: UnixStream, backend: &Canned, keys: &CancelKeys) -> std::io::Result<()> {
+    let mut input = Input::default();
+    let mut output = Output::default();
+    let mut protocol = Protocol::<Canned>::default();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    loop {
+        if input.read_from(&mut socket)? == Received::End {
+            return Ok(());
+        }
+        loop {
+            let step = if protocol.starting() {
+                let Ok(Some((packet, length))) = startup::packet(input.data()) else { break };
+                input.consume(length);
+                let context =
+                    StartContext { backend, keys, cancelled: &cancelled, client_addr: "" };
+                protocol.packet(packet, &context, &mut output)
+            } else {
+                let Ok(Some(frame)) = frontend::frame(input.data()) else { break };
+                let body = input.data().get(5..frame.end).unwrap_or_default();
+                let step = protocol.message(frame.kind, body, &mut output, None);
+                input.consume(frame.end);
+                step
+            };
+            if step == Step::Close {
+                return Ok(());
+            }
+        }
+        output.write_to(&mut socket)?;
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let (Some(dir), Some(port)) = (args.next(), args.next()) else {
+        return Err("usage: canned DIR PORT [loops [N]|threads]".into());
+    };
+    let port: u16 = port.parse()?;
+    let model = args.next().unwrap_or_else(|| "loops".to_owned());
+    let cores = thread::available_parallelism()?.get();
+    let loops = args.next().map_or(Ok(cores), |n| n.parse())?;
+    let backend = Canned { columns: Arc::from([ColumnDesc::computed("abalance", DataType::Int4)]) };
+    if model == "threads" {
+        let path = Path::new(&dir).join(format!(".s.PGSQL.{port}"));
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(path)?;
+        let shared = Arc::new((backend, CancelKeys::default()));
+        for socket in listener.incoming() {
+            let (socket, shared) = (socket?, Arc::clone(&shared));
+            thread::spawn(move || serve_alone(socket, &shared.0, &shared.1));
+        }
+        return Ok(());
+    }
+    let listener = Listener::unix(Path::new(&dir), port)?;
+    let config = ServerConfig { loops, max_connections: 1000 };
+    let _server = Server::start(backend, vec![listener], config)?;
+    loop {
+        thread::park();
+    }
+}

@@ -1,0 +1,15 @@
+//! What the subcommands do.
+
+mod check;
+mod serve;
+
+pub use check::check;
+pub use serve::serve;
+
+use tracing_subscriber::EnvFilter;
+
+/// Sends the log to stderr; `MILLPOND_LOG` chooses how much of it.
+pub fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("MILLPOND_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,25 @@
+//! PostgreSQL's wire protocol, and the `millpond` command.
+//!
+//! ```text
+//!            acceptor            one per core                       as many as block
+//!  clients ───────────▶  event loop: read, decode, run  ──block──▶  lane thread
+//!                             ▲        │ Wait::Never      ◀─done──   Wait::Allowed
+//!                             │        ▼
+//!                             └── log: commit is durable
+//! ```
+//!
+//! * [`wire`][]: bytes to messages and back
+//! * [`proto`][]: what messages do to a session
+//! * [`run`][]: event loops, lanes, the acceptor
+//! * [`backend`][]: the seam to the database
+//! * [`net`][]: sockets
+//! * [`cli`][]: the command line
+#![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod cli;
+pub mod commands;
+pub mod net;
+pub mod proto;
+pub mod run;
+pub mod wire;

@@ -1,0 +1,185 @@
+//! Listening sockets: TCP on loopback, and Unix sockets as libpq looks for them.
+
+use super::Socket;
+use mio::net;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net as unix;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why the server can't listen.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// There is no password authentication yet.
+    #[error(
+        "refusing to listen on {0}: connections are not authenticated yet, so only loopback \
+         addresses (127.0.0.1, [::1]) and Unix sockets (--socket-dir) are allowed"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address can't be bound.
+    #[error("could not listen on {address}: {source}{}", hint(source))]
+    Tcp {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The socket's file can't be made.
+    #[error("could not create Unix socket {}: {source}", path.display())]
+    Unix {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another server listens there.
+    #[error("another server is listening on Unix socket {}", .0.display())]
+    UnixInUse(PathBuf),
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            " (is another server running on that port? choose another with --listen)"
+        }
+        _ => "",
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum Listener {
+    /// TCP.
+    Tcp(net::TcpListener, SocketAddr),
+    /// A Unix socket, whose file goes when it is dropped.
+    Unix(net::UnixListener, UnixPath),
+}
+
+/// The file of a Unix socket and its lock; both are removed with it.
+#[derive(Debug)]
+pub struct UnixPath {
+    path: PathBuf,
+    lock: PathBuf,
+    _held: File,
+}
+
+impl Drop for UnixPath {
+    fn drop(&mut self) {
+        // Order matters: while the lock file is there, nobody else touches the socket.
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.lock);
+    }
+}
+
+impl UnixPath {
+    /// Where the socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Listener {
+    /// Listens on a loopback address; port 0 takes a free one.
+    pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+        if !address.ip().is_loopback() {
+            return Err(ListenError::NotLoopback(address));
+        }
+        let failed = |source| ListenError::Tcp { address, source };
+        let listener = net::TcpListener::bind(address).map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        Ok(Listener::Tcp(listener, bound))
+    }
+
+    /// Listens on `dir/.s.PGSQL.PORT`. A socket that a dead server left behind is replaced.
+    pub fn unix(dir: &Path, port: u16) -> Result<Self, ListenError> {
+        let path = dir.join(format!(".s.PGSQL.{port}"));
+        let lock = dir.join(format!(".s.PGSQL.{port}.lock"));
+        let failed = |source| ListenError::Unix { path: path.clone(), source };
+        let held = take_lock(&lock).map_err(failed)?;
+        let Some(held) = held else { return Err(ListenError::UnixInUse(path)) };
+        if let Ok(found) = fs::symlink_metadata(&path) {
+            if !found.file_type().is_socket() {
+                return Err(failed(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "the file exists and is not a socket",
+                )));
+            }
+            // Someone without our lock file (another program) may still serve it.
+            if unix::UnixStream::connect(&path).is_ok() {
+                return Err(ListenError::UnixInUse(path));
+            }
+            fs::remove_file(&path).map_err(failed)?;
+        }
+        let listener = unix::UnixListener::bind(&path).map_err(failed)?;
+        // Who may connect is decided by the directory's permissions, as with PostgreSQL's default.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = net::UnixListener::from_std(listener);
+        Ok(Listener::Unix(listener, UnixPath { path, lock, _held: held }))
+    }
+
+    /// Accepts one connection.
+    pub fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Listener::Tcp(listener, _) => Ok(Socket::Tcp(listener.accept()?.0)),
+            Listener::Unix(listener, _) => Ok(Socket::Unix(listener.accept()?.0)),
+        }
+    }
+}
+
+/// `None` when another process holds it.
+fn take_lock(path: &Path) -> io::Result<Option<File>> {
+    let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    }
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())?;
+    Ok(Some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback() {
+        let refused = Listener::tcp("0.0.0.0:0".parse().expect("address")).expect_err("refused");
+        assert!(matches!(refused, ListenError::NotLoopback(_)), "{refused}");
+        let Listener::Tcp(_, bound) =
+            Listener::tcp("127.0.0.1:0".parse().expect("address")).expect("listens")
+        else {
+            panic!("TCP")
+        };
+        assert_ne!(bound.port(), 0);
+    }
+
+    #[test]
+    fn stale_sockets_are_replaced_and_live_ones_are_not() {
+        let dir = tempfile::tempdir().expect("directory");
+        let first = Listener::unix(dir.path(), 5433).expect("listens");
+        let second = Listener::unix(dir.path(), 5433).expect_err("in use");
+        assert!(matches!(second, ListenError::UnixInUse(_)), "{second}");
+        drop(first);
+        let path = dir.path().join(".s.PGSQL.5433");
+        assert!(!path.exists());
+        // A server that was killed leaves the file, but no one listens.
+        drop(unix::UnixListener::bind(&path).expect("binds"));
+        assert!(path.exists());
+        drop(Listener::unix(dir.path(), 5433).expect("replaced"));
+        // A live server of another kind holds no lock of ours.
+        let other = unix::UnixListener::bind(&path).expect("binds");
+        assert!(Listener::unix(dir.path(), 5433).is_err());
+        drop(other);
+        fs::remove_file(&path).expect("removed");
+        fs::write(&path, "precious").expect("written");
+        assert!(Listener::unix(dir.path(), 5433).is_err());
+        assert_eq!(fs::read(&path).expect("kept"), b"precious");
+    }
+}

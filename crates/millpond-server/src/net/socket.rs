@@ -1,0 +1,106 @@
+//! A client's socket, TCP or Unix, non-blocking; and waiting for it on a thread that may block.
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token, net};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// A client's socket.
+#[derive(Debug)]
+pub enum Socket {
+    /// Over TCP.
+    Tcp(net::TcpStream),
+    /// Over a Unix socket.
+    Unix(net::UnixStream),
+}
+
+impl Socket {
+    /// Sees to it that small replies leave at once.
+    pub fn prepare(&self) {
+        if let Socket::Tcp(socket) = self
+            && let Err(error) = socket.set_nodelay(true)
+        {
+            tracing::debug!(%error, "TCP_NODELAY");
+        }
+    }
+
+    /// Where the client is; empty for a Unix socket.
+    pub fn peer(&self) -> String {
+        match self {
+            Socket::Tcp(socket) => {
+                socket.peer_addr().map(|a| a.ip().to_string()).unwrap_or_default()
+            }
+            Socket::Unix(_) => String::new(),
+        }
+    }
+
+    /// Blocks this thread until the socket can be read (or written), for `limit` at most.
+    pub fn wait(&self, write: bool, limit: Duration) -> io::Result<()> {
+        let flags = if write { PollFlags::OUT } else { PollFlags::IN };
+        let mut fds = [PollFd::new(self, flags)];
+        let limit = Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        match poll(&mut fds, Some(&limit)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Tcp(socket) => socket.as_fd(),
+            Socket::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.read(bytes),
+            Socket::Unix(socket) => socket.read(bytes),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.write(bytes),
+            Socket::Unix(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for Socket {
+    fn register(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => socket.register(to, token, interest),
+            Socket::Unix(socket) => socket.register(to, token, interest),
+        }
+    }
+
+    fn reregister(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => socket.reregister(to, token, interest),
+            Socket::Unix(socket) => socket.reregister(to, token, interest),
+        }
+    }
+
+    fn deregister(&mut self, from: &Registry) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => socket.deregister(from),
+            Socket::Unix(socket) => socket.deregister(from),
+        }
+    }
+}

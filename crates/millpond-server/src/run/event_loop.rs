@@ -1,0 +1,292 @@
+//! An event loop: one thread, one epoll, the connections that were given to it.
+//!
+//! # How it works
+//! A connection lives in a slot of its loop for its whole life. It leaves the slot only by ownership,
+//! to the lane that may block, and comes back through the loop's mailbox. Sockets are registered once,
+//! edge-triggered, and stay registered while their connection is away: an event for an empty slot is
+//! dropped, and a connection that comes back tries its socket before it waits for events again.
+//!
+//! # Invariants
+//! * Nothing on the loop waits: sessions run with `Wait::Never`, sockets are non-blocking.
+//! * A turn serves what one read brought; a connection whose socket has more goes to the end of
+//!   the `ready` queue, so that one busy client can't starve the others.
+//! * A mailbox wake costs a system call only when the loop has not been told yet (`notified`).
+//!
+//! # Memory ordering
+//! `notified` is set (AcqRel) after a letter is in the box and cleared (AcqRel) before the box is emptied, so a
+//! letter that an emptying loop missed finds the flag clear and wakes the loop again.
+
+use super::conn::{Conn, Turn};
+use super::{Job, Shared};
+use crate::backend::Backend;
+use crate::net::Socket;
+use mio::{Events, Interest, Poll, Token, Waker};
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Wake;
+use std::time::{Duration, Instant};
+
+/// The token of the mailbox.
+const MAIL: Token = Token(usize::MAX);
+/// How many events one poll may bring.
+const EVENTS: usize = 256;
+/// How often a loop with clients in their start-up looks for those who dawdle.
+const START_UP_TICK: Duration = Duration::from_secs(1);
+
+/// A letter to a loop.
+pub enum Mail<B: Backend> {
+    /// A new client.
+    Accepted(Socket),
+    /// A connection comes back from the lane.
+    Returned(Box<Conn<B>>),
+    /// The log of a commit is durable; slot and number of the connection.
+    Committed(usize, u64),
+}
+
+/// What others know of a loop.
+pub struct Mailbox<B: Backend> {
+    letters: Mutex<Vec<Mail<B>>>,
+    notified: AtomicBool,
+    waker: Waker,
+    /// Connections on this loop.
+    pub load: AtomicUsize,
+}
+
+impl<B: Backend> Mailbox<B> {
+    /// Leaves a letter and sees to it that the loop looks.
+    pub fn post(&self, mail: Mail<B>) {
+        self.letters.lock().push(mail);
+        self.wake();
+    }
+
+    /// Makes the loop look at its letters and at whether it should stop.
+    pub fn wake(&self) {
+        if !self.notified.swap(true, Ordering::AcqRel)
+            && let Err(error) = self.waker.wake()
+        {
+            tracing::error!(%error, "could not wake an event loop");
+        }
+    }
+}
+
+/// Tells a connection's loop that its commit is durable.
+pub struct CommitWaker<B: Backend> {
+    mailbox: Arc<Mailbox<B>>,
+    slot: usize,
+    number: u64,
+}
+
+impl<B: Backend> Wake for CommitWaker<B> {
+    fn wake(self: Arc<Self>) {
+        self.mailbox.post(Mail::Committed(self.slot, self.number));
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.mailbox.post(Mail::Committed(self.slot, self.number));
+    }
+}
+
+enum Slot<B: Backend> {
+    Free,
+    /// The connection is on the lane.
+    Away,
+    Here(Box<Conn<B>>),
+}
+
+/// The loop itself, owned by its thread.
+pub struct EventLoop<B: Backend> {
+    poll: Poll,
+    mailbox: Arc<Mailbox<B>>,
+    slots: Vec<Slot<B>>,
+    free: Vec<usize>,
+    open: usize,
+    ready: Vec<usize>,
+    letters: Vec<Mail<B>>,
+    next_tick: Instant,
+}
+
+impl<B: Backend> EventLoop<B> {
+    /// A loop, not yet running.
+    pub fn new() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), MAIL)?;
+        let mailbox = Arc::new(Mailbox {
+            letters: Mutex::new(Vec::new()),
+            notified: AtomicBool::new(false),
+            waker,
+            load: AtomicUsize::new(0),
+        });
+        Ok(Self {
+            poll,
+            mailbox,
+            slots: Vec::new(),
+            free: Vec::new(),
+            open: 0,
+            ready: Vec::new(),
+            letters: Vec::new(),
+            next_tick: Instant::now() + START_UP_TICK,
+        })
+    }
+
+    /// Its mailbox.
+    pub fn mailbox(&self) -> Arc<Mailbox<B>> {
+        Arc::clone(&self.mailbox)
+    }
+
+    /// Serves until the server stops and the last connection has gone.
+    pub fn run(mut self, shared: &Arc<Shared<B>>) {
+        let mut events = Events::with_capacity(EVENTS);
+        loop {
+            let timeout = self.timeout();
+            if let Err(error) = self.poll.poll(&mut events, timeout)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!(%error, "epoll");
+            }
+            let mut mail = false;
+            for event in &events {
+                if event.token() == MAIL {
+                    mail = true;
+                    continue;
+                }
+                let slot = event.token().0;
+                if let Some(Slot::Here(conn)) = self.slots.get_mut(slot) {
+                    conn.note_event(
+                        event.is_readable(),
+                        event.is_read_closed() || event.is_error(),
+                    );
+                    self.turn(shared, slot);
+                }
+            }
+            if mail {
+                self.read_mail(shared);
+            }
+            for slot in std::mem::take(&mut self.ready) {
+                self.turn(shared, slot);
+            }
+            if Instant::now() >= self.next_tick {
+                self.tick(shared);
+            }
+            if shared.stopping() && self.stop(shared) {
+                return;
+            }
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        Some(self.next_tick.saturating_duration_since(Instant::now()))
+    }
+
+    /// Gives a connection its turn, and does what it asks for.
+    fn turn(&mut self, shared: &Arc<Shared<B>>, slot: usize) {
+        let Some(place) = self.slots.get_mut(slot) else { return };
+        let Slot::Here(conn) = place else { return };
+        match conn.turn_on_loop(shared) {
+            Turn::Wait => {}
+            Turn::Again => self.ready.push(slot),
+            Turn::Block => {
+                if let Slot::Here(conn) = std::mem::replace(place, Slot::Away) {
+                    let job = Job { conn, home: Arc::clone(&self.mailbox) };
+                    if let Err(job) = shared.lanes.submit(job) {
+                        *place = Slot::Here(job.conn);
+                        self.close(shared, slot, true);
+                    }
+                }
+            }
+            Turn::Close => self.close(shared, slot, false),
+        }
+    }
+
+    fn read_mail(&mut self, shared: &Arc<Shared<B>>) {
+        self.mailbox.notified.swap(false, Ordering::AcqRel);
+        let mut letters = std::mem::take(&mut self.letters);
+        std::mem::swap(&mut letters, &mut *self.mailbox.letters.lock());
+        for letter in letters.drain(..) {
+            match letter {
+                Mail::Accepted(socket) => self.accept(shared, socket),
+                Mail::Returned(conn) => {
+                    let slot = conn.slot;
+                    if let Some(place) = self.slots.get_mut(slot) {
+                        *place = Slot::Here(conn);
+                        self.turn(shared, slot);
+                    }
+                }
+                Mail::Committed(slot, number) => {
+                    if let Some(Slot::Here(conn)) = self.slots.get_mut(slot)
+                        && conn.number == number
+                    {
+                        conn.note_commit();
+                        self.turn(shared, slot);
+                    }
+                }
+            }
+        }
+        self.letters = letters;
+    }
+
+    fn accept(&mut self, shared: &Arc<Shared<B>>, mut socket: Socket) {
+        let slot = self.free.pop().unwrap_or(self.slots.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut socket, Token(slot), interest) {
+            tracing::error!(%error, "could not watch a new connection");
+            self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
+            if slot < self.slots.len() {
+                self.free.push(slot);
+            }
+            return;
+        }
+        socket.prepare();
+        let number = shared.next_number();
+        let waker = Arc::new(CommitWaker { mailbox: self.mailbox(), slot, number });
+        let conn = Slot::Here(Box::new(Conn::new(socket, slot, number, waker.into())));
+        match self.slots.get_mut(slot) {
+            Some(place) => *place = conn,
+            None => self.slots.push(conn),
+        }
+        self.open += 1;
+        self.turn(shared, slot);
+    }
+
+    fn close(&mut self, shared: &Arc<Shared<B>>, slot: usize, no_thread: bool) {
+        let Some(place) = self.slots.get_mut(slot) else { return };
+        if let Slot::Here(mut conn) = std::mem::replace(place, Slot::Free) {
+            if no_thread {
+                conn.refuse_thread();
+            }
+            // Closing the descriptor takes it off the epoll.
+            conn.end(shared);
+        }
+        self.free.push(slot);
+        self.open -= 1;
+        self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Looks for clients that never finish their start-up.
+    fn tick(&mut self, shared: &Arc<Shared<B>>) {
+        let now = Instant::now();
+        self.next_tick = now + START_UP_TICK;
+        for slot in 0..self.slots.len() {
+            if let Some(Slot::Here(conn)) = self.slots.get(slot)
+                && conn.dawdles(now)
+            {
+                self.close(shared, slot, false);
+            }
+        }
+    }
+
+    /// Ends every session that is here; those on the lane come back first. True when all are gone.
+    fn stop(&mut self, shared: &Arc<Shared<B>>) -> bool {
+        for slot in 0..self.slots.len() {
+            if let Some(Slot::Here(conn)) = self.slots.get_mut(slot) {
+                conn.say_goodbye();
+                self.close(shared, slot, false);
+            }
+        }
+        self.open == 0
+    }
+}

@@ -1,0 +1,202 @@
+//! The two buffers of a connection.
+//!
+//! Both start small, grow by doubling as bytes really arrive (a length that is only claimed
+//! allocates nothing), and give the memory back once they have run empty.
+
+use std::io::{self, Read, Write};
+
+/// What a buffer holds at rest. One page in, one page out: 400 idle clients cost 6.4 MB.
+const REST_BYTES: usize = 8 << 10;
+/// A buffer larger than this is given back when it is empty.
+const KEEP_BYTES: usize = 256 << 10;
+/// The most that one read asks for.
+const READ_BYTES: usize = 64 << 10;
+
+/// Bytes received and not yet consumed.
+#[derive(Debug, Default)]
+pub struct Input {
+    // Every byte up to `bytes.len()` is initialised; data lies in start..end.
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+/// What a read from the socket brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// Bytes, and the socket may have more.
+    Full,
+    /// Bytes, and the socket had no more at that moment.
+    Short,
+    /// Nothing for now.
+    Nothing,
+    /// The client has closed its side.
+    End,
+}
+
+impl Input {
+    /// What has been received.
+    pub fn data(&self) -> &[u8] {
+        self.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// How much has been received.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether nothing is waiting.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Forgets the first `count` bytes.
+    pub fn consume(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.end);
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+            if self.bytes.len() > KEEP_BYTES {
+                self.bytes = Vec::new();
+            }
+        }
+    }
+
+    /// Reads once.
+    pub fn read_from(&mut self, from: &mut impl Read) -> io::Result<Received> {
+        self.make_room();
+        let room = self.bytes.get_mut(self.end..).unwrap_or_default();
+        let room_bytes = room.len().min(READ_BYTES);
+        loop {
+            return match from.read(room.get_mut(..room_bytes).unwrap_or_default()) {
+                Ok(0) => Ok(Received::End),
+                Ok(count) => {
+                    self.end = (self.end + count).min(self.bytes.len());
+                    Ok(if count == room_bytes { Received::Full } else { Received::Short })
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => Err(e),
+            };
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes = vec![0; REST_BYTES];
+        }
+        if self.start > 0 && self.bytes.len() - self.end < self.bytes.len() / 2 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.bytes.len() {
+            self.bytes.resize(self.bytes.len() * 2, 0);
+        }
+    }
+}
+
+/// Bytes to be sent.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Where messages are appended.
+    pub bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Output {
+    /// How much is waiting.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    /// Whether nothing is waiting.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes until everything is out (`true`) or the socket takes no more (`false`).
+    pub fn write_to(&mut self, to: &mut impl Write) -> io::Result<bool> {
+        while let Some(rest @ [_, ..]) = self.bytes.get(self.sent..) {
+            match to.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.sent += count,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.clear();
+        Ok(true)
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.sent = 0;
+        self.bytes.clear();
+        if self.bytes.capacity() > KEEP_BYTES {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_grows_with_what_arrives_and_shrinks_again() {
+        let sent: Vec<u8> = (0..1_000_000u32).map(|i| i as u8).collect();
+        let mut from = sent.as_slice();
+        let mut input = Input::default();
+        while input.read_from(&mut from).expect("reads") != Received::End {}
+        assert_eq!(input.data(), sent);
+        input.consume(sent.len() - 1);
+        assert_eq!(input.data(), &sent[sent.len() - 1..]);
+        input.consume(1);
+        assert!(input.is_empty() && input.bytes.is_empty());
+    }
+
+    #[test]
+    fn input_moves_its_tail_to_the_front() {
+        let mut input = Input::default();
+        let sent = [7u8; 6000];
+        for _ in 0..1000 {
+            let mut from = sent.as_slice();
+            input.read_from(&mut from).expect("reads");
+            input.consume(5990);
+            let rest = input.len() - 10;
+            input.consume(rest);
+        }
+        assert_eq!(input.bytes.len(), REST_BYTES);
+    }
+
+    struct Narrow(Vec<u8>, usize);
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.1 == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let count = bytes.len().min(self.1);
+            self.1 -= count;
+            self.0.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn output_goes_out_in_order() {
+        let mut output = Output::default();
+        let mut to = Narrow(Vec::new(), 3);
+        output.bytes.extend_from_slice(b"hello");
+        assert!(!output.write_to(&mut to).expect("writes"));
+        assert_eq!(output.len(), 2);
+        output.bytes.extend_from_slice(b" world");
+        to.1 = 100;
+        assert!(output.write_to(&mut to).expect("writes"));
+        assert_eq!(to.0, b"hello world");
+    }
+}

@@ -1,0 +1,128 @@
+//! Values on the wire: rows of a result, parameters of a statement.
+
+use super::frontend::{BadBytes, WireError};
+use super::reply;
+use millpond::types::{FormatOptions, binary, text};
+use millpond::{ColumnDesc, DataType, Datum, Result, SqlError, SqlState, Value};
+
+/// The formats in which a portal's columns are sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ResultFormats {
+    /// All as text.
+    #[default]
+    Text,
+    /// All as binary.
+    Binary,
+    /// One code for each column.
+    Each(Box<[i16]>),
+}
+
+impl ResultFormats {
+    /// The format code of a column.
+    #[inline]
+    pub fn of(&self, column: usize) -> i16 {
+        match self {
+            ResultFormats::Text => 0,
+            ResultFormats::Binary => 1,
+            ResultFormats::Each(codes) => codes.get(column).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// How a column's values are written.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Text,
+    Binary,
+    /// Binary, of a type that we keep as a wider integer: an `oid` or `xid`.
+    Narrow,
+    /// Binary, of a type whose text is its binary form: `name`, `"char"`, arrays shown as literals.
+    Verbatim,
+}
+
+/// How the rows of one result are written. Kept from statement to statement for its memory.
+#[derive(Debug, Default)]
+pub struct RowCodec {
+    columns: Vec<(DataType, Form)>,
+    options: FormatOptions,
+}
+
+impl RowCodec {
+    /// Prepares for rows of these columns.
+    pub fn set(&mut self, columns: &[ColumnDesc], formats: &ResultFormats, options: FormatOptions) {
+        self.options = options;
+        self.columns.clear();
+        self.columns.extend(columns.iter().enumerate().map(|(i, column)| {
+            let form = match formats.of(i) {
+                0 => Form::Text,
+                _ if column.type_oid == column.ty.oid() => Form::Binary,
+                _ if matches!(column.ty, DataType::Int8) => Form::Narrow,
+                _ if column.ty.is_string() => Form::Verbatim,
+                _ => Form::Binary,
+            };
+            (column.ty, form)
+        }));
+    }
+
+    /// Appends a DataRow.
+    #[inline]
+    pub fn data_row(&self, out: &mut Vec<u8>, row: &[Datum<'_>]) {
+        let start = reply::begin(out, b'D');
+        out.extend_from_slice(&(row.len() as u16).to_be_bytes());
+        for (i, value) in row.iter().enumerate() {
+            if value.is_null() {
+                out.extend_from_slice(&[0xff; 4]);
+                continue;
+            }
+            let length_at = out.len();
+            out.extend_from_slice(&[0; 4]);
+            self.value(out, i, value);
+            let length = (out.len() - length_at - 4) as u32;
+            if let Some(place) = out.get_mut(length_at..length_at + 4) {
+                place.copy_from_slice(&length.to_be_bytes());
+            }
+        }
+        reply::end(out, start);
+    }
+
+    #[inline]
+    fn value(&self, out: &mut Vec<u8>, column: usize, value: &Datum<'_>) {
+        let (ty, form) = self.columns.get(column).copied().unwrap_or((DataType::Text, Form::Text));
+        match (form, value) {
+            (Form::Text, _) | (Form::Verbatim, Datum::Text(_)) => {
+                text::encode(ty, value, &self.options, out);
+            }
+            // Object ids are unsigned, and never above 32 bits.
+            (Form::Narrow, Datum::Int8(id)) => out.extend_from_slice(&(*id as u32).to_be_bytes()),
+            _ => binary::encode(ty, value, out),
+        }
+    }
+}
+
+/// Decodes a parameter.
+pub fn param(
+    value: Option<&[u8]>,
+    code: i16,
+    ty: DataType,
+    index: usize,
+    options: &FormatOptions,
+) -> Result<Value> {
+    let Some(bytes) = value else { return Ok(Value::Null) };
+    let decoded = match code {
+        0 => std::str::from_utf8(bytes)
+            .map_err(|e| {
+                let message = WireError::Encoding(BadBytes::of(bytes, e)).to_string();
+                SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+            })
+            .and_then(|text| text::parse(ty, text::check_text(text)?, options)),
+        1 => binary::decode(ty, bytes),
+        _ => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unsupported format code: {code}"),
+        )),
+    };
+    decoded.map_err(|error| match error.context {
+        Some(_) => error,
+        None => error.context(format!("unnamed portal parameter ${}", index + 1)),
+    })
+}

@@ -1,0 +1,96 @@
+//! The built `millpond serve` on a directory of its own.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+pub struct ServerProcess {
+    pub child: Child,
+    pub port: u16,
+    pub data: PathBuf,
+    pub sockets: PathBuf,
+    _dir: Option<tempfile::TempDir>,
+}
+
+impl ServerProcess {
+    /// Starts a server on a new directory.
+    pub fn start() -> Self {
+        Self::with(&[])
+    }
+
+    pub fn with(args: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("directory");
+        let data = dir.path().join("data");
+        let sockets = dir.path().to_owned();
+        let mut server = Self::on(&data, &sockets, args);
+        server._dir = Some(dir);
+        server
+    }
+
+    /// Starts a server on a given directory.
+    pub fn on(data: &Path, sockets: &Path, args: &[&str]) -> Self {
+        let mut child = command()
+            .arg("serve")
+            .args(["--listen", "127.0.0.1:0", "--set", "shared_buffers=16MB"])
+            .arg("--data")
+            .arg(data)
+            .arg("--socket-dir")
+            .arg(sockets)
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("millpond starts");
+        let mut first = String::new();
+        let mut out = BufReader::new(child.stdout.take().expect("stdout"));
+        out.read_line(&mut first).expect("first line");
+        let port = first.trim().rsplit(':').next().and_then(|p| p.parse().ok());
+        let port = port.unwrap_or_else(|| panic!("no port in {first:?}"));
+        // Keep the pipe empty; its end is the server's.
+        std::thread::spawn(move || {
+            let mut rest = String::new();
+            let _ = out.read_to_string(&mut rest);
+        });
+        ServerProcess {
+            child,
+            port,
+            data: data.to_owned(),
+            sockets: sockets.to_owned(),
+            _dir: None,
+        }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill");
+        assert!(sent.success());
+    }
+
+    /// SIGTERM, and what became of it.
+    pub fn stop(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.child.wait().expect("exit status")
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_millpond"))
+}
+
+/// A program if it is installed; says that the test is skipped if not.
+pub fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    places.push("/usr/lib/postgresql/15/bin".into());
+    let found = places.iter().map(|p| p.join(program)).find(|p| p.exists());
+    if found.is_none() {
+        println!("skipped: {program} is not installed");
+    }
+    found
+}

@@ -1,0 +1,425 @@
+//! The protocol and the event loops against a scripted database.
+
+mod common;
+
+use common::raw::{self, Raw, bind, cancel, execute, message, parse, startup, sync};
+use common::scripted::{Scripted, Strings};
+use millpond_server::net::Listener;
+use millpond_server::run::{Server, ServerConfig};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const V3_0: u32 = 0x0003_0000;
+const V3_2: u32 = 0x0003_0002;
+
+struct Fixture {
+    server: Option<Server<Scripted>>,
+    strings: Arc<Strings>,
+    dir: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// One loop, so that everything shares it.
+    fn new() -> Self {
+        Self::sized(500)
+    }
+
+    fn sized(max_sessions: usize) -> Self {
+        let dir = tempfile::tempdir().expect("directory");
+        let strings = Arc::new(Strings::default());
+        let listener = Listener::unix(dir.path(), 5433).expect("listens");
+        let backend = Scripted { strings: Arc::clone(&strings), max_sessions };
+        let config = ServerConfig { loops: 1, max_connections: max_sessions };
+        let server = Server::start(backend, vec![listener], config).expect("starts");
+        Self { server: Some(server), strings, dir }
+    }
+
+    fn raw(&self) -> Raw {
+        Raw::unix(self.dir.path(), 5433)
+    }
+
+    fn client(&self) -> Raw {
+        self.raw().startup(V3_0)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
+    }
+}
+
+#[test]
+fn start_up_negotiates() {
+    let fixture = Fixture::new();
+    let old = fixture.client();
+    assert_eq!(old.secret.len(), 4);
+    let new = fixture.raw().startup(V3_2);
+    assert_eq!(new.secret.len(), 32);
+    assert_ne!(old.pid, new.pid);
+
+    let mut tls = fixture.raw();
+    let mut answer = [0];
+    tls.send(&raw::sized(&80_877_103u32.to_be_bytes()));
+    std::io::Read::read_exact(&mut tls.stream, &mut answer).expect("answer");
+    assert_eq!(&answer, b"N");
+    tls.send(&raw::sized(&80_877_104u32.to_be_bytes()));
+    std::io::Read::read_exact(&mut tls.stream, &mut answer).expect("answer");
+    assert_eq!(&answer, b"N");
+    tls.send(&startup(0x0003_270f, &[("user", "u"), ("_pq_.new", "1")]));
+    let replies = tls.replies();
+    assert_eq!(replies.iter().map(|r| r.kind).collect::<String>(), "vRSKZ");
+    assert_eq!(replies[0].body[..8], [0, 3, 0, 2, 0, 0, 0, 1]);
+
+    let mut ancient = fixture.raw();
+    ancient.send(&startup(0x0002_0000, &[("user", "u")]));
+    let replies = ancient.replies();
+    assert_eq!(replies[0].sqlstate(), "0A000");
+    assert_eq!(replies[0].field(b'S').as_deref(), Some("FATAL"));
+}
+
+#[test]
+fn too_many_clients_are_told_so() {
+    let fixture = Fixture::sized(2);
+    let _both = (fixture.client(), fixture.client());
+    let mut third = fixture.raw();
+    third.send(&startup(V3_0, &[("user", "u")]));
+    let replies = third.replies();
+    assert_eq!((replies.len(), replies[0].sqlstate().as_str()), (1, "53300"));
+}
+
+#[test]
+fn simple_queries() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    assert_eq!(client.query("rows 3").kinds(), "TDDDCZ");
+    assert_eq!(client.query("").kinds(), "IZ");
+    let replies = client.query("nonsense").replies();
+    assert_eq!(replies.len(), 2);
+    assert_eq!(replies[0].sqlstate(), "42601");
+    assert_eq!(replies[0].field(b'P').as_deref(), Some("1"));
+    assert_eq!(replies[0].field(b'H').as_deref(), Some("try rows"));
+    // Blocking ones come back to the loop, and their discarded rows are not seen.
+    assert_eq!(client.query("block 2").kinds(), "TDDCZ");
+    assert_eq!(client.query("rows 1").kinds(), "TDCZ");
+    // All at once.
+    client.send(
+        &[
+            message(b'Q', &[b"rows 1\0"]),
+            message(b'Q', &[b"block 1\0"]),
+            message(b'Q', &[b"rows 0\0"]),
+        ]
+        .concat(),
+    );
+    assert_eq!(
+        (client.kinds(), client.kinds(), client.kinds()),
+        ("TDCZ".into(), "TDCZ".into(), "TCZ".into())
+    );
+    let replies = client.send(&message(b'F', &[b"\0\0\0\0"])).replies();
+    assert_eq!(replies[0].sqlstate(), "0A000");
+    let replies = client.query("fatal").replies();
+    assert_eq!((replies.len(), replies[0].kind), (1, 'E'));
+}
+
+#[test]
+fn one_byte_at_a_time() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    for byte in [message(b'Q', &[b"rows 2\0"]), parse("", "rows 1"), sync()].concat() {
+        client.send(&[byte]);
+    }
+    assert_eq!(client.kinds(), "TDDCZ");
+    assert_eq!(client.kinds(), "1Z");
+}
+
+#[test]
+fn extended_queries_with_row_limits() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.send(
+        &[
+            parse("s", "rows 5"),
+            message(b'D', &[b"Ss\0"]),
+            bind("p", "s"),
+            message(b'D', &[b"Pp\0"]),
+        ]
+        .concat(),
+    );
+    client.send(&[execute("p", 2), execute("p", 2), execute("p", 2), sync()].concat());
+    assert_eq!(client.kinds(), "1tT2TDDsDDsDCZ");
+    // The portal has gone with its transaction, the statement hasn't.
+    client.send(&[execute("p", 0), sync()].concat());
+    let replies = client.replies();
+    assert_eq!(replies[0].sqlstate(), "34000");
+    client.send(&[bind("", "s"), execute("", 0), message(b'C', &[b"Ss\0"]), sync()].concat());
+    assert_eq!(client.kinds(), "2DDDDDC3Z");
+    client.send(&[bind("", "s"), sync()].concat());
+    assert_eq!(client.replies()[0].sqlstate(), "26000");
+    // Flush brings what there is, without Sync.
+    client.send(&[parse("", "block 1"), message(b'H', &[])].concat());
+    assert_eq!(client.reply().map(|r| r.kind), Some('1'));
+    client.send(&[bind("", ""), execute("", 0), sync()].concat());
+    assert_eq!(client.kinds(), "2DCZ");
+}
+
+#[test]
+fn errors_skip_to_sync() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let batch =
+        [parse("", "unparsable"), bind("", ""), execute("", 0), parse("x", "rows 1"), sync()];
+    client.send(&[batch.concat(), message(b'Q', &[b"rows 0\0"])].concat());
+    assert_eq!((client.kinds(), client.kinds()), ("EZ".into(), "TCZ".into()));
+    client.send(&[parse("x", "rows 1"), parse("x", "rows 1"), bind("", "x"), sync()].concat());
+    let replies = client.replies();
+    assert_eq!(
+        (replies[0].kind, replies[1].sqlstate().as_str(), replies[2].kind),
+        ('1', "42P05", 'Z')
+    );
+    // Counts that don't fit, texts that aren't.
+    client.send(&[message(b'B', &[b"\0x\0\0\0\0\x01\0\0\0\x01a\0\0"]), sync()].concat());
+    assert_eq!(client.replies()[0].sqlstate(), "08P01");
+    client.send(&[message(b'B', &[b"\0x\0\0\0\0\x07"]), sync()].concat());
+    assert_eq!(client.replies()[0].sqlstate(), "08P01");
+    client.send(&message(b'Q', &[b"\xff\xfe\0"]));
+    assert_eq!(client.replies()[0].sqlstate(), "22021");
+    client.send(
+        &[parse("", "rows 1"), message(b'B', &[b"\0\0\0\0\0\0\0\x01\0\x05"]), sync()].concat(),
+    );
+    assert_eq!(client.replies()[1].sqlstate(), "22023");
+    assert_eq!(client.query("rows 1").kinds(), "TDCZ");
+}
+
+#[test]
+fn a_blocked_session_holds_up_nobody() {
+    let fixture = Fixture::new();
+    let (mut held, mut other) = (fixture.client(), fixture.client());
+    held.query("hold").query("rows 1");
+    for _ in 0..100 {
+        assert_eq!(other.query("block 1").kinds(), "TDCZ");
+    }
+    fixture.strings.open_gate();
+    assert_eq!((held.kinds(), held.kinds()), ("CZ".into(), "TDCZ".into()));
+}
+
+#[test]
+fn a_commit_holds_back_its_own_reply_only() {
+    let fixture = Fixture::new();
+    let (mut committer, mut other) = (fixture.client(), fixture.client());
+    committer.query("commit").query("rows 1");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fixture.strings.wakers.lock().expect("lock").is_empty() {
+        assert!(Instant::now() < deadline, "the commit was never registered");
+        assert_eq!(other.query("rows 1").kinds(), "TDCZ");
+    }
+    for waker in fixture.strings.wakers.lock().expect("lock").drain(..) {
+        waker.wake();
+    }
+    assert_eq!((committer.kinds(), committer.kinds()), ("CZ".into(), "TDCZ".into()));
+}
+
+#[test]
+fn cancel_reaches_the_right_session() {
+    let fixture = Fixture::new();
+    for version in [V3_0, V3_2] {
+        let mut client = fixture.raw().startup(version);
+        client.query("hold");
+        let mut wrong = client.secret.clone();
+        wrong[0] ^= 1;
+        assert_eq!(fixture.raw().send(&cancel(client.pid, &wrong)).reply(), None);
+        // The request may overtake the statement; the client would ask again.
+        let secret = client.secret.clone();
+        let mut canceller = fixture.raw();
+        canceller.send(&cancel(client.pid, &secret));
+        assert_eq!(canceller.reply(), None);
+        let replies = client.replies();
+        assert_eq!(replies[0].sqlstate(), "57014");
+        assert_eq!(client.query("rows 1").kinds(), "TDCZ");
+    }
+}
+
+#[test]
+fn copy_in() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.query("copy");
+    assert_eq!(client.reply().map(|r| r.kind), Some('G'));
+    client.send(
+        &[message(b'd', &[b"abc"]), message(b'd', &[b"de"]), sync(), message(b'c', &[])].concat(),
+    );
+    let replies = client.replies();
+    assert_eq!((replies[0].text().as_str(), replies[1].kind), ("COPY 5", 'Z'));
+
+    client.query("copy");
+    assert_eq!(client.reply().map(|r| r.kind), Some('G'));
+    client.send(&message(b'f', &[b"changed my mind\0"]));
+    let replies = client.replies();
+    assert_eq!(replies[0].sqlstate(), "57014");
+    assert!(replies[0].field(b'M').expect("message").contains("changed my mind"));
+
+    // The client goes on sending after the error.
+    client.query("copy");
+    assert_eq!(client.reply().map(|r| r.kind), Some('G'));
+    client
+        .send(&[message(b'd', &[b"bad"]), message(b'd', &[b"more"]), message(b'c', &[])].concat());
+    assert_eq!(client.replies()[0].sqlstate(), "22P04");
+
+    // Nothing else belongs there.
+    client.query("copy");
+    assert_eq!(client.reply().map(|r| r.kind), Some('G'));
+    client.send(&parse("", "rows 1"));
+    assert_eq!(client.replies()[0].sqlstate(), "08P01");
+
+    // In the extended protocol.
+    client.send(&[parse("", "copy"), bind("", ""), execute("", 0), sync()].concat());
+    let kinds: String = (0..3).filter_map(|_| client.reply()).map(|r| r.kind).collect();
+    assert_eq!(kinds, "12G");
+    client.send(&[message(b'd', &[b"abc"]), message(b'c', &[]), sync()].concat());
+    assert_eq!(client.kinds(), "CZ");
+    assert_eq!(client.query("rows 1").kinds(), "TDCZ");
+}
+
+#[test]
+fn a_slow_client_holds_up_nobody_and_gets_everything() {
+    let fixture = Fixture::new();
+    let (mut slow, mut other) = (fixture.client(), fixture.client());
+    slow.query("block 500000");
+    for _ in 0..10 {
+        assert_eq!(other.query("rows 1").kinds(), "TDCZ");
+    }
+    let replies = slow.replies();
+    assert_eq!(replies.len(), 500_003);
+    assert_eq!(replies[500_000].body, b"\0\x01\0\0\0\x06499999");
+
+    // Cancelled while it waits for its client.
+    slow.query("block 500000");
+    let first = slow.reply();
+    assert_eq!(first.map(|r| r.kind), Some('T'));
+    fixture.raw().send(&cancel(slow.pid, &slow.secret.clone()));
+    let replies = slow.replies();
+    assert_eq!(replies[replies.len() - 2].sqlstate(), "57014");
+
+    // It hangs up in the middle.
+    slow.query("block 500000");
+    assert_eq!(slow.reply().map(|r| r.kind), Some('T'));
+    drop(slow);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fixture.strings.sessions.load(Ordering::SeqCst) > 1 {
+        assert!(Instant::now() < deadline, "the session of a vanished client lives on");
+        assert_eq!(other.query("rows 1").kinds(), "TDCZ");
+    }
+}
+
+#[test]
+fn pipelined_replies_wait_for_the_client() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let mut batch = Vec::new();
+    for _ in 0..20 {
+        batch.extend(message(b'Q', &[b"rows 5000\0"]));
+    }
+    client.send(&batch);
+    for _ in 0..20 {
+        assert_eq!(client.replies().len(), 5003);
+    }
+}
+
+#[test]
+fn a_panic_ends_one_session_only() {
+    let fixture = Fixture::new();
+    let (mut bad, mut good) = (fixture.client(), fixture.client());
+    assert_eq!(bad.query("panic").replies().len(), 0);
+    assert_eq!(good.query("rows 1").kinds(), "TDCZ");
+}
+
+#[test]
+fn a_shutdown_says_goodbye() {
+    let mut fixture = Fixture::new();
+    let (mut idle, mut busy, mut copying) = (fixture.client(), fixture.client(), fixture.client());
+    busy.query("hold");
+    copying.query("copy");
+    assert_eq!(copying.reply().map(|r| r.kind), Some('G'));
+    fixture.server.take().expect("running").stop();
+    assert_eq!(idle.replies()[0].sqlstate(), "57P01");
+    assert_eq!(copying.replies()[0].sqlstate(), "57P01");
+    // Its statement is interrupted first, then it learns why.
+    let replies = [busy.replies(), busy.replies()].concat();
+    assert_eq!(replies.last().map(|r| r.sqlstate()), Some("57P01".into()));
+    assert_eq!(fixture.strings.sessions.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn four_hundred_clients_on_one_loop() {
+    let fixture = Fixture::new();
+    let mut clients: Vec<_> = (0..400).map(|_| fixture.client()).collect();
+    for _ in 0..3 {
+        for client in &mut clients {
+            client.query("rows 1");
+        }
+        for client in &mut clients {
+            assert_eq!(client.kinds(), "TDCZ");
+        }
+    }
+}
+
+#[test]
+fn oversized_messages_end_the_connection_and_allocate_nothing() {
+    let fixture = Fixture::new();
+    for bytes in [
+        &b"Q\xff\xff\xff\xff"[..],
+        b"Q\x40\0\0\0",
+        b"S\0\x01\0\0",
+        b"Q\0\0\0\x03",
+        b"\x01\0\0\0\x04",
+    ] {
+        let mut client = fixture.client();
+        let replies = client.send(bytes).replies();
+        assert_eq!(replies[0].sqlstate(), "08P01", "{bytes:?}");
+        assert_eq!(replies[0].field(b'S').as_deref(), Some("FATAL"));
+    }
+    // A claim alone is not believed: it only waits for more.
+    let mut claims: Vec<_> = (0..100).map(|_| fixture.client()).collect();
+    for client in &mut claims {
+        client.send(b"Q\x3f\xff\xff\xffhello");
+    }
+    assert_eq!(fixture.client().query("rows 1").kinds(), "TDCZ");
+    for bytes in [&b"\xff\xff\xff\xff"[..], b"\0\0\x27\x11", b"\0\0\0\0", b"GET / HTTP/1.1\r\n\r\n"]
+    {
+        let replies = fixture.raw().send(bytes).replies();
+        assert_eq!(replies[0].sqlstate(), "08P01", "{bytes:?}");
+    }
+}
+
+#[test]
+fn random_bytes_hurt_nobody_else() {
+    let fixture = Fixture::new();
+    let mut good = fixture.client();
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for round in 0..500 {
+        let mut client = if round % 2 == 0 { fixture.client() } else { fixture.raw() };
+        let mut bytes = vec![0; random.random_range(1..200)];
+        random.fill(&mut bytes[..]);
+        if round % 4 == 0 {
+            // A valid head with a random body gets further.
+            bytes[0] = *b"QPBDCESHdcfFpX".get(random.random_range(0..14)).expect("kind");
+            let length = (bytes.len() as u32).max(5) - 1;
+            bytes.resize(length as usize + 1, 0);
+            bytes[1..5].copy_from_slice(&length.to_be_bytes());
+        }
+        // The server may hang up before everything is sent.
+        let _ = client.stream.write_all(&bytes);
+        drop(client);
+        if round % 50 == 0 {
+            assert_eq!(good.query("rows 1").kinds(), "TDCZ");
+        }
+    }
+    assert_eq!(good.query("rows 1").kinds(), "TDCZ");
+}
