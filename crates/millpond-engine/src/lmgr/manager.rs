@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::parking;
-use parking_lot::{Mutex, MutexGuard};
+use millpond_sync::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::fast::{FastPath, Noted};
@@ -62,7 +62,7 @@ impl LockManager {
         std::sync::Arc::new(LockManager {
             procs,
             fast: FastPath::new(sessions),
-            partitions: std::array::from_fn(|_| CachePadded::new(Mutex::default())),
+            partitions: std::array::from_fn(|_| CachePadded::new(Mutex::new(Partition::default()))),
             waits: (0..sessions).map(|_| Mutex::new(None)).collect(),
             deadlock_timeout_us: AtomicU64::new(1_000_000),
         })

@@ -5,6 +5,8 @@ mod fast;
 mod local;
 mod manager;
 pub mod mode;
+#[cfg(all(test, any(loom, shuttle)))]
+mod models;
 mod table;
 pub mod tag;
 #[cfg(test)]

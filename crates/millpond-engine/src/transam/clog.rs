@@ -25,7 +25,7 @@ pub const CLOG_PAGE_KIND: u16 = 4;
 /// Bytes before the first chunk.
 pub const HEADER_BYTES: usize = 128;
 /// Bytes of a chunk.
-pub const CHUNK_BYTES: usize = (CHUNK / 8) as usize;
+pub const CHUNK_BYTES: usize = CHUNK.div_ceil(8) as usize;
 /// Chunks of a page.
 pub const CHUNKS_PER_PAGE: u64 = ((millpond_buffer::PAGE_SIZE - HEADER_BYTES) / CHUNK_BYTES) as u64;
 

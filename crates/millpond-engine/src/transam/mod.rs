@@ -5,6 +5,8 @@ pub mod clog;
 pub mod combo;
 mod commit;
 pub mod ids;
+#[cfg(all(test, loom))]
+mod models;
 pub mod record;
 mod ring;
 pub mod snapshot;
