@@ -7,6 +7,7 @@
 use millpond_buffer::{BufferError, RelationId};
 
 use crate::lmgr::{LockError, LockTag};
+use crate::recovery::DirectoryError;
 use crate::transam::Xid;
 use crate::wal::{RedoError, WalError};
 
@@ -98,6 +99,9 @@ pub enum EngineError {
     /// The log could not do what was asked of it.
     #[error(transparent)]
     Wal(WalError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
     /// A record does not fit the page it is to change.
     #[error(transparent)]
     Redo(#[from] RedoError),

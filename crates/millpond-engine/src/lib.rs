@@ -8,8 +8,10 @@ pub mod ctx;
 pub mod engine;
 pub mod error;
 pub mod lmgr;
+pub mod maintenance;
 pub mod page;
 pub mod proc;
+pub mod recovery;
 pub mod session;
 pub mod table;
 #[cfg(test)]

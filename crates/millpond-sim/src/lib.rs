@@ -1,1 +1,15 @@
-//! See the crate's README.
+//! Simulated storage: a disk that crashes, tears and fails on demand.
+//!
+//! [`SimDisk`] holds the relations' files, the log's segments and the control file of one database in
+//! memory. It gives out a [`PageStore`](millpond_buffer::PageStore) and a
+//! [`LogStore`](millpond_engine::wal::LogStore) over them, counts every call, and can fail any of them.
+#![forbid(unsafe_code)]
+
+mod disk;
+mod file;
+mod log;
+mod pages;
+
+pub use disk::{Fault, SimDisk};
+pub use log::SimLog;
+pub use pages::SimPages;

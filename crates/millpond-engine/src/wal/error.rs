@@ -18,6 +18,9 @@ pub enum WalError {
     /// No room for another segment. Nothing was written; the transaction can be rolled back.
     #[error("no space left for the log: {0}")]
     DiskFull(#[source] Arc<std::io::Error>),
+    /// Somebody wants to log while the log is being redone.
+    #[error("the log takes no records while it is being redone")]
+    Recovering,
     /// Insertion would have to wait, and the caller said that it must not.
     #[error("log insertion would have to wait for space")]
     WouldBlock,

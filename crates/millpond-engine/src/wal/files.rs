@@ -154,10 +154,19 @@ impl LogStore for FileLogStore {
 
     fn write_control(&self, copy: usize, bytes: &[u8; CONTROL_COPY_BYTES]) -> io::Result<()> {
         let path = self.root.join("control");
-        let is_new = !path.exists();
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-        file.write_all_at(bytes, copy as u64 * CONTROL_COPY_STRIDE)?;
+        let at = copy as u64 * CONTROL_COPY_STRIDE;
+        if path.exists() {
+            let file = OpenOptions::new().write(true).open(path)?;
+            file.write_all_at(bytes, at)?;
+            return file.sync_all();
+        }
+        // A new one comes into being whole.
+        let unfinished = self.root.join("control.new");
+        let file = File::create(&unfinished)?;
+        file.set_len(2 * CONTROL_COPY_STRIDE)?;
+        file.write_all_at(bytes, at)?;
         file.sync_all()?;
-        if is_new { sync_directory(&self.root) } else { Ok(()) }
+        fs::rename(unfinished, path)?;
+        sync_directory(&self.root)
     }
 }

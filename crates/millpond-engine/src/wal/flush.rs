@@ -24,10 +24,12 @@ use parking_lot::Mutex;
 
 use super::error::WalError;
 use super::log::Log;
-use super::record::{Record, RmgrId};
+use super::record::{HEADER_BYTES, Record, RmgrId, padded};
 
 /// The most that is written by one call.
 const WRITE_BYTES: usize = 1 << 20;
+/// Bytes of a mark that all is durable.
+const MARK_BYTES: u64 = padded(HEADER_BYTES) as u64;
 
 /// State of flushing: see the module's description.
 pub(super) struct Flushing {
@@ -161,7 +163,8 @@ impl Log {
         self.flushing.syncs.load(Ordering::Relaxed)
     }
 
-    /// `f` is called with the position whenever the log has grown by about a segment.
+    /// `f` is called with the position whenever the log has grown by about a segment, and with
+    /// [`Lsn::MAX`] when there is no room for another.
     pub fn on_growth(&self, f: impl Fn(Lsn) + Send + Sync + 'static) {
         *self.flushing.on_growth.lock() = Some(Box::new(f));
     }
@@ -395,11 +398,23 @@ impl Log {
             }
         }
         let segment = position.get() / self.store.segment_bytes();
-        if self.flushing.grown.swap(segment, Ordering::Relaxed) != segment
-            && let Some(call) = &*self.flushing.on_growth.lock()
-        {
+        if self.flushing.grown.swap(segment, Ordering::Relaxed) != segment {
+            self.tell_growth(position);
+        }
+    }
+
+    /// Tells the checkpointer where the log ends, or [`Lsn::MAX`]: that it must not grow any more.
+    pub(super) fn tell_growth(&self, position: Lsn) {
+        if let Some(call) = &*self.flushing.on_growth.lock() {
             call(position);
         }
+    }
+
+    /// Whether nothing but a mark of the log's own has been inserted since `end`.
+    pub fn is_idle_since(&self, end: Lsn) -> bool {
+        let position = self.insert_position();
+        let marked = Lsn(self.flushing.marked.load(Ordering::Relaxed));
+        position == end || position == marked && marked.get() == end.get() + MARK_BYTES
     }
 
     /// Once all is quiet and durable, a last record says so: if the bytes before it are damaged

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE};
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -94,6 +94,8 @@ pub struct Log {
     pub(super) store: Arc<dyn LogStore>,
     pub(super) config: LogConfig,
     redo: CachePadded<AtomicU64>,
+    /// Redo is under way: nothing may be inserted (wal rule 11).
+    recovering: AtomicBool,
     /// Room to encode in; locking it makes a session's slot exclusive. On a line of its own.
     scratch: Box<[CachePadded<Mutex<Vec<u8>>>]>,
     why: OnceLock<Arc<str>>,
@@ -124,6 +126,7 @@ impl Log {
             segments,
             store,
             redo: CachePadded::new(AtomicU64::new(place.pack())),
+            recovering: AtomicBool::new(false),
             scratch: (0..slots).map(|_| CachePadded::default()).collect(),
             why: OnceLock::new(),
             start_no: start.start_no,
@@ -154,13 +157,16 @@ impl Log {
         let mut scratch = self.scratch[slot].lock();
         loop {
             self.check_running()?;
+            if self.recovering.load(Ordering::Relaxed) {
+                return Err(WalError::Recovering);
+            }
             let place = self.insertion.place();
             let redo_word = self.redo.load(Ordering::Acquire);
             let redo = redo_for(place, redo_word);
             let images = images(record, pages, redo);
             let bytes = record::encode(&mut scratch, record, self.start_no, &images)?;
             self.check_length(bytes)?;
-            self.make_room(place.lsn, bytes, record.rmgr)?;
+            self.make_room(place.lsn, bytes, is_ordinary(record))?;
             self.insertion.begin(slot, place.lsn);
             let got = self.insertion.reserve(bytes);
             // The second comparison tells epochs apart that are 256 checkpoints from each other.
@@ -191,7 +197,7 @@ impl Log {
             Record::new(Default::default(), RmgrId::Log, super::info::CHECKPOINT_START, payload);
         let bytes = record::encode(&mut scratch, &record, self.start_no, &[])?;
         let bound = self.insertion.place().lsn;
-        self.make_room(bound, bytes, RmgrId::Log)?;
+        self.make_room(bound, bytes, false)?;
         self.insertion.begin(slot, bound);
         let got = self.insertion.reserve_and_begin_epoch(bytes);
         let redo = Place { epoch: got.epoch.wrapping_add(1), lsn: got.lsn };
@@ -228,13 +234,17 @@ impl Log {
     }
 
     /// Refuses an ordinary record when the disk has no room for its segment.
-    fn make_room(&self, position: Lsn, bytes: usize, rmgr: RmgrId) -> Result<(), WalError> {
+    fn make_room(&self, position: Lsn, bytes: usize, ordinary: bool) -> Result<(), WalError> {
         let end = Lsn(position.get() + bytes as u64);
-        let ordinary = !matches!(rmgr, RmgrId::Log | RmgrId::Transaction | RmgrId::Clog);
-        if self.segments.allows(end, ordinary) || !ordinary {
+        if !ordinary || self.segments.allows(end, true) {
             return Ok(());
         }
-        self.segments.make_room(end)
+        let made = self.segments.make_room(end);
+        if made.is_err() {
+            // A checkpoint may free some.
+            self.tell_growth(Lsn::MAX);
+        }
+        made
     }
 
     /// Whether a record of this length can be inserted without waiting for a device.
@@ -300,9 +310,24 @@ impl Log {
         }
     }
 
+    /// Says whether redo is under way, so that nothing may be inserted.
+    pub(crate) fn set_recovering(&self, recovering: bool) {
+        self.recovering.store(recovering, Ordering::Release);
+    }
+
     /// Gives up log before `redo`; keeps segments for about `ahead_bytes` to come.
     pub fn retire(&self, redo: Lsn, ahead_bytes: u64) -> Result<(), WalError> {
         self.segments.retire(redo, self.insert_position(), ahead_bytes)
+    }
+}
+
+/// Whether a record must leave the reserve alone: all but those that end transactions or belong to
+/// a checkpoint.
+fn is_ordinary(record: &Record<'_>) -> bool {
+    match record.rmgr {
+        RmgrId::Transaction | RmgrId::Clog => false,
+        RmgrId::Log => record.info == super::info::WRITE,
+        _ => true,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod reader;
 pub mod record;
 pub mod rmgr;
 mod segments;
+pub mod storage;
 mod store;
 
 pub use apply::{Logging, PageBytes, PageEdit, RedoError, RmgrRedo, log_and_apply};
@@ -30,6 +31,9 @@ pub mod info {
     pub const CHECKPOINT_END: u8 = 2;
     /// Says only how far the log is durable, after the last record of a burst.
     pub const DURABLE: u8 = 3;
+    /// Overwrites bytes of its pages: each block's data is any number of (offset: 2 bytes, length: 2
+    /// bytes, that many bytes).
+    pub const WRITE: u8 = 4;
 }
 
 #[cfg(all(test, any(loom, shuttle)))]

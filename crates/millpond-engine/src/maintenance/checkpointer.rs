@@ -1,0 +1,358 @@
+//! Checkpoints: fuzzy, paced, and what comes after them.
+//!
+//! A checkpoint moves the point from which recovery would start, while sessions go on:
+//!
+//! 1. One atomic addition on the log's position begins a new epoch and reserves CHECKPOINT_START. Its
+//!    position is the new redo point R: every page changed by a record behind R gets an image first.
+//! 2. Commits whose record may lie before R are waited for, until they have set their status. Then the
+//!    transaction manager logs the statuses it holds in memory: they are behind R, so recovery finds them.
+//! 3. Every page that is dirty now is written. A page changed by a record before R is among them, for it was
+//!    marked dirty before its record existed (wal rule 2), or has been written since.
+//! 4. The files are synced, CHECKPOINT_END is made durable, the control file names R.
+//! 5. Log before R is recycled.
+//!
+//! If a step fails, the control file still names the older redo point and the log behind that is
+//! still there: nothing is lost, the next attempt begins anew. Only a failed sync ends it all: the system may have
+//! forgotten the pages it could not write, and would say nothing at the next sync. So the log
+//! stops, and recovery repairs the pages (wal rule 7).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use millpond_buffer::{BufferPool, BufferSession, Lsn, WriteProgress};
+use parking_lot::{Condvar, Mutex};
+
+use crate::control::{Control, ControlFile, STATE_BYTES};
+use crate::error::{EngineError, EngineResult};
+use crate::recovery::Recovering;
+use crate::transam::Xid;
+use crate::wal::{Log, Record, RmgrId, WalError, info};
+
+/// What a checkpoint asks of the parts whose state is not in pages.
+pub trait CheckpointParts: Send {
+    /// Returns once every commit whose record may have been inserted before the call has set its status.
+    fn wait_for_commits(&mut self);
+
+    /// Logs the statuses that are only in memory, on pages of the status relation.
+    fn log_statuses(&mut self) -> EngineResult<()>;
+
+    /// What recovery needs besides pages and later records, such as the next ids. At most
+    /// [`STATE_BYTES`].
+    fn state(&mut self) -> Vec<u8>;
+}
+
+/// When checkpoints happen by themselves.
+#[derive(Clone, Debug)]
+pub struct CheckpointConfig {
+    /// The longest time between two.
+    pub timeout: Duration,
+    /// How much log there may be, about, between the redo point and the end.
+    pub max_wal_bytes: u64,
+    /// The part of the time between two over which the writes of one are spread.
+    pub completion_target: f64,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(300), max_wal_bytes: 1 << 30, completion_target: 0.9 }
+    }
+}
+
+/// Why a checkpoint is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It is time, or there is much log: spread over a while, skipped if nothing happened.
+    Scheduled,
+    /// Somebody asks for one: at once.
+    Requested,
+    /// The engine has just recovered.
+    EndOfRecovery,
+    /// Nobody changes anything any more, and this is the last.
+    Shutdown,
+}
+
+/// Figures since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointStats {
+    /// Scheduled checkpoints.
+    pub scheduled: u64,
+    /// Others.
+    pub requested: u64,
+    /// Pages written by checkpoints.
+    pub pages_written: u64,
+    /// Time spent writing, in milliseconds.
+    pub write_ms: u64,
+    /// Time spent syncing, in milliseconds.
+    pub sync_ms: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    scheduled: AtomicU64,
+    requested: AtomicU64,
+    pages_written: AtomicU64,
+    write_ms: AtomicU64,
+    sync_ms: AtomicU64,
+}
+
+/// Makes checkpoints: one at a time, whoever asks.
+pub struct Checkpoints {
+    log: Arc<Log>,
+    pool: Arc<BufferPool>,
+    config: CheckpointConfig,
+    work: Mutex<Work>,
+    /// Somebody waits for `work`: whoever has it shall not pace itself.
+    hurry: AtomicBool,
+    redo: AtomicU64,
+    counters: Counters,
+    signals: Mutex<Signals>,
+    signalled: Condvar,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+struct Work {
+    control: ControlFile,
+    session: BufferSession,
+    parts: Box<dyn CheckpointParts>,
+    /// Where the log ended after the last checkpoint.
+    last_end: Lsn,
+}
+
+#[derive(Default)]
+struct Signals {
+    wanted: bool,
+    ending: bool,
+}
+
+impl Checkpoints {
+    /// Takes over from recovery.
+    pub fn new(
+        recovering: Recovering,
+        pool: Arc<BufferPool>,
+        parts: Box<dyn CheckpointParts>,
+        config: CheckpointConfig,
+    ) -> EngineResult<Arc<Self>> {
+        let session = pool.session()?;
+        let (log, control) = recovering.into_parts();
+        let redo = AtomicU64::new(control.current().redo.get());
+        Ok(Arc::new(Self {
+            log,
+            pool,
+            config,
+            work: Mutex::new(Work { control, session, parts, last_end: Lsn::ZERO }),
+            hurry: AtomicBool::new(false),
+            redo,
+            counters: Counters::default(),
+            signals: Mutex::default(),
+            signalled: Condvar::new(),
+            thread: Mutex::default(),
+        }))
+    }
+
+    /// The redo point of the last complete checkpoint.
+    pub fn redo_point(&self) -> Lsn {
+        Lsn(self.redo.load(Ordering::Relaxed))
+    }
+
+    /// What the control file says now.
+    pub fn control(&self) -> Control {
+        self.work.lock().control.current().clone()
+    }
+
+    /// Figures for the views.
+    pub fn stats(&self) -> CheckpointStats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CheckpointStats {
+            scheduled: load(&self.counters.scheduled),
+            requested: load(&self.counters.requested),
+            pages_written: load(&self.counters.pages_written),
+            write_ms: load(&self.counters.write_ms),
+            sync_ms: load(&self.counters.sync_ms),
+        }
+    }
+
+    /// Makes a checkpoint and returns when it is complete. A scheduled one that is under way is hurried
+    /// along and waited for first.
+    pub fn run(&self, cause: Cause) -> EngineResult<()> {
+        let mut work = if cause == Cause::Scheduled {
+            self.work.lock()
+        } else {
+            self.hurry.store(true, Ordering::Relaxed);
+            self.signalled.notify_all();
+            let work = self.work.lock();
+            self.hurry.store(false, Ordering::Relaxed);
+            work
+        };
+        if cause == Cause::Scheduled && self.log.is_idle_since(work.last_end) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let result = self.checkpoint(&mut work, cause, begun);
+        match &result {
+            Ok(pages) => {
+                tracing::info!(?cause, pages, ms = begun.elapsed().as_millis(), "checkpoint");
+                let scheduled = cause == Cause::Scheduled;
+                let counter =
+                    if scheduled { &self.counters.scheduled } else { &self.counters.requested };
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => tracing::error!(?cause, %error, "checkpoint failed"),
+        }
+        result.map(|_| ())
+    }
+
+    fn checkpoint(&self, work: &mut Work, cause: Cause, begun: Instant) -> EngineResult<usize> {
+        let stripe = self.log.maintenance_stripe();
+        let redo = self.log.begin_checkpoint(stripe, &[cause as u8])?.start;
+        work.parts.wait_for_commits();
+        work.parts.log_statuses()?;
+        let state = work.parts.state();
+        if state.len() > STATE_BYTES {
+            return Err(EngineError::Internal { what: "too much state for the control file" });
+        }
+        let pages = self.write_pages(&work.session, cause, begun, redo)?;
+        self.sync_pages()?;
+
+        let payload = redo.get().to_le_bytes();
+        let end = Record::new(Xid::INVALID, RmgrId::Log, info::CHECKPOINT_END, &payload);
+        let end = self.log.insert(stripe, &end)?.end;
+        self.log.flush(end)?;
+        let checkpoint_time = UNIX_EPOCH.elapsed().map(|elapsed| elapsed.as_secs());
+        work.control.write(Control {
+            clean: cause == Cause::Shutdown,
+            redo,
+            checkpoint_end: end,
+            checkpoint_time: checkpoint_time.unwrap_or_default(),
+            state,
+            ..work.control.current().clone()
+        })?;
+        work.last_end = end;
+        self.redo.store(redo.get(), Ordering::Relaxed);
+        self.log.retire(redo, self.trigger_bytes())?;
+        Ok(pages)
+    }
+
+    fn write_pages(
+        &self,
+        session: &BufferSession,
+        cause: Cause,
+        begun: Instant,
+        redo: Lsn,
+    ) -> EngineResult<usize> {
+        let pages = self.pool.write_dirty(session, |progress| {
+            if cause == Cause::Scheduled {
+                self.pace(progress, begun, redo);
+            }
+        })?;
+        self.counters.pages_written.fetch_add(pages as u64, Ordering::Relaxed);
+        add_ms(&self.counters.write_ms, begun);
+        Ok(pages)
+    }
+
+    fn sync_pages(&self) -> EngineResult<()> {
+        let begun = Instant::now();
+        if let Err(error) = self.pool.sync() {
+            self.log.stop(&format!("could not sync the data files: {error}"));
+            return Err(error.into());
+        }
+        add_ms(&self.counters.sync_ms, begun);
+        Ok(())
+    }
+
+    /// Sleeps while the checkpoint is ahead of its schedule: of the time, and of the log's growth.
+    fn pace(&self, progress: WriteProgress, begun: Instant, redo: Lsn) {
+        let done = progress.done as f64 / progress.total.max(1) as f64;
+        let spread = self.config.completion_target * done;
+        loop {
+            let elapsed = begun.elapsed().as_secs_f64() / self.config.timeout.as_secs_f64();
+            let grown = self.log.insert_position().get().saturating_sub(redo.get()) as f64
+                / self.trigger_bytes() as f64;
+            let in_hurry = self.hurry.load(Ordering::Relaxed);
+            if in_hurry || spread <= elapsed.max(grown) || self.log.is_stopped().is_some() {
+                return;
+            }
+            let mut signals = self.signals.lock();
+            if signals.ending {
+                return;
+            }
+            self.signalled.wait_for(&mut signals, Duration::from_millis(100));
+        }
+    }
+
+    /// A checkpoint begins when there is so much log; at most as much again comes while it is written.
+    fn trigger_bytes(&self) -> u64 {
+        (self.config.max_wal_bytes / 2).max(1)
+    }
+
+    /// Asks the thread for a checkpoint and returns at once.
+    pub fn request(&self) {
+        self.signals.lock().wanted = true;
+        self.signalled.notify_all();
+    }
+
+    /// Starts the thread that makes scheduled checkpoints.
+    pub fn start(self: &Arc<Self>) -> EngineResult<()> {
+        let for_growth = Arc::downgrade(self);
+        self.log.on_growth(move |position| {
+            if let Some(this) = for_growth.upgrade()
+                && position.get().saturating_sub(this.redo_point().get()) >= this.trigger_bytes()
+            {
+                this.request();
+            }
+        });
+        let this = Arc::clone(self);
+        let thread = std::thread::Builder::new()
+            .name("millpond-checkpoint".into())
+            .spawn(move || this.work_until_end())
+            .map_err(|source| WalError::io("could not start the checkpointer's thread", source))?;
+        *self.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    fn work_until_end(&self) {
+        // After a failure, not every segment filled is a reason to try again.
+        const RETRY: Duration = Duration::from_secs(5);
+        let mut next = Instant::now() + self.config.timeout;
+        let mut not_before = Instant::now();
+        loop {
+            {
+                let mut signals = self.signals.lock();
+                while !signals.ending && !signals.wanted && Instant::now() < next {
+                    self.signalled.wait_until(&mut signals, next);
+                }
+                while !signals.ending && Instant::now() < not_before {
+                    self.signalled.wait_until(&mut signals, not_before);
+                }
+                if signals.ending {
+                    return;
+                }
+                signals.wanted = false;
+            }
+            match self.run(Cause::Scheduled) {
+                Ok(()) => next = Instant::now() + self.config.timeout,
+                Err(_) => {
+                    not_before = Instant::now() + RETRY;
+                    next = not_before.max(Instant::now() + self.config.timeout.min(RETRY));
+                }
+            }
+            if self.log.is_stopped().is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Ends the thread. The last checkpoint is the caller's to make ([`Cause::Shutdown`]), when
+    /// nobody changes anything any more.
+    pub fn stop(&self) {
+        self.signals.lock().ending = true;
+        self.signalled.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn add_ms(counter: &AtomicU64, since: Instant) {
+    counter.fetch_add(since.elapsed().as_millis() as u64, Ordering::Relaxed);
+}

@@ -1,0 +1,3 @@
+//! Work in the background.
+
+pub mod checkpointer;

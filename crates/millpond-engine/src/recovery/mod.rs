@@ -1,0 +1,189 @@
+//! Recovery: from what a crash has left to the state of the last acknowledged commit.
+//!
+//! # Steps
+//!
+//! 1. [`Recovering::open`] reads the control file and walks the log from the redo point to its end, without
+//!    changing anything. Damage to log that had been durable is found here, and is an error.
+//! 2. It writes the control file with the next start number, before anything else is written (wal
+//!    rule 10), and opens the log at its end. Now the pool can be made, which needs a log.
+//! 3. [`Recovering::redo`] applies the records in order. Nothing is logged meanwhile: a page image taken in the
+//!    middle of redo would come after records that are not yet in it (wal rule 11).
+//! 4. The caller takes the [`Checkpoints`](crate::maintenance::checkpointer::Checkpoints) and writes a
+//!    checkpoint before it lets anybody change anything.
+//!
+//! Killed at any point, all of it begins again from the same redo point: redo gives the same pages
+//! whichever of its results had reached the disk.
+
+mod directory;
+mod redo;
+
+use std::sync::Arc;
+
+use millpond_buffer::{BufferPool, Lsn, PageStore};
+
+pub use directory::{DataDirectory, DirectoryError};
+pub use redo::{RedoFiles, RedoParts, Redone};
+
+use crate::control::{Control, ControlFile};
+use crate::error::{EngineError, EngineResult};
+use crate::wal::reader::{LogReader, Step};
+use crate::wal::{Log, LogConfig, LogStart, LogStore, WalError};
+
+/// A database whose log is open and whose pages are not yet recovered.
+pub struct Recovering {
+    store: Arc<dyn LogStore>,
+    log: Arc<Log>,
+    control: ControlFile,
+    end: Lsn,
+    was_clean: bool,
+    is_new: bool,
+}
+
+impl Recovering {
+    /// Finds the end of the log in `store` and opens it there. An empty store becomes a new
+    /// database, unless `pages` is not empty.
+    pub fn open(
+        store: Arc<dyn LogStore>,
+        pages: &dyn PageStore,
+        config: LogConfig,
+    ) -> EngineResult<Self> {
+        let found = ControlFile::read(Arc::clone(&store))?;
+        let is_new = found.is_none();
+        let mut control = match found {
+            Some(control) => control,
+            None => create(&store, pages)?,
+        };
+        let mut now = control.current().clone();
+        if now.segment_bytes != store.segment_bytes() {
+            return Err(WalError::Control {
+                what: format!(
+                    "the log has segments of {} bytes, and {} were asked for",
+                    now.segment_bytes,
+                    store.segment_bytes()
+                ),
+            }
+            .into());
+        }
+        let end = find_end(&store, &now)?;
+        let was_clean = now.clean;
+        now.clean = false;
+        now.start_no += 1;
+        let start = LogStart { end, redo: now.redo, start_no: now.start_no };
+        control.write(now)?;
+        let log = Log::open(Arc::clone(&store), config, start)?;
+        log.set_recovering(true);
+        Ok(Self { store, log, control, end, was_clean, is_new })
+    }
+
+    /// The log, for the pool. Nothing can be inserted until redo is over.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// Whether the database was created just now.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Whether the last run ended with a checkpoint.
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    /// The random number that tells this database from others.
+    pub fn system_id(&self) -> u64 {
+        self.control.current().system_id
+    }
+
+    /// Applies the log to the pages. Afterwards the log takes records.
+    pub fn redo(
+        &mut self,
+        pool: &Arc<BufferPool>,
+        parts: &mut dyn RedoParts,
+    ) -> EngineResult<Redone> {
+        let from = self.control.current().redo;
+        parts.restore(&self.control.current().state)?;
+        let redone = redo::redo(&self.store, from, self.end, pool, parts)?;
+        self.log.set_recovering(false);
+        if !self.is_new {
+            tracing::info!(
+                records = redone.records,
+                from = %from,
+                to = %self.end,
+                "recovered from the log"
+            );
+        }
+        Ok(redone)
+    }
+
+    /// The log and the control file, for the checkpointer.
+    pub(crate) fn into_parts(self) -> (Arc<Log>, ControlFile) {
+        (self.log, self.control)
+    }
+}
+
+/// Makes the first control file. The log begins with segment 1, so that no record is at position zero.
+fn create(store: &Arc<dyn LogStore>, pages: &dyn PageStore) -> EngineResult<ControlFile> {
+    let listed = |source| WalError::io("could not list the log's segments", source);
+    let first = Lsn(store.segment_bytes());
+    let relations = pages.relations().map_err(|error| EngineError::Buffer(error.into()))?;
+    let has_log = match store.segments().map_err(listed)?.as_slice() {
+        [] => false,
+        [1, ..] => {
+            let mut reader = LogReader::new(Arc::clone(store), first)?;
+            matches!(reader.next()?, Step::Record(_))
+        }
+        _ => true,
+    };
+    if has_log || !relations.is_empty() {
+        return Err(WalError::Control {
+            what: "the control file is missing, but there is data; restore the file from a backup"
+                .into(),
+        }
+        .into());
+    }
+    let control = Control {
+        sequence: 0,
+        segment_bytes: store.segment_bytes(),
+        system_id: new_system_id(),
+        start_no: 0,
+        clean: true,
+        redo: first,
+        checkpoint_end: first,
+        checkpoint_time: 0,
+        state: Vec::new(),
+    };
+    Ok(ControlFile::create(Arc::clone(store), control)?)
+}
+
+/// A number that no other database has, for all practical purposes.
+fn new_system_id() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // Seeded by the system's random numbers.
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    hasher.write_u128(
+        std::time::UNIX_EPOCH.elapsed().map(|elapsed| elapsed.as_nanos()).unwrap_or_default(),
+    );
+    hasher.write_u32(std::process::id());
+    hasher.finish()
+}
+
+/// Walks to the end of the log; an error if bytes that had been durable are damaged (wal rule 6).
+fn find_end(store: &Arc<dyn LogStore>, control: &Control) -> EngineResult<Lsn> {
+    let mut reader = LogReader::new(Arc::clone(store), control.redo)?;
+    let (end, why) = loop {
+        if let Step::End { at, why } = reader.next()? {
+            break (at, why);
+        }
+    };
+    if end < control.checkpoint_end {
+        let what = format!("{why}; the last checkpoint ends at {}", control.checkpoint_end);
+        return Err(WalError::Corrupt { at: end, what }.into());
+    }
+    if let Some(claim) = reader.find_claim_beyond(end)? {
+        let what = format!("{why}; the record at {claim} says that the log was durable here");
+        return Err(WalError::Corrupt { at: end, what }.into());
+    }
+    tracing::debug!(%end, why, "found the end of the log");
+    Ok(end)
+}

@@ -1,0 +1,182 @@
+//! The disk: files, faults, crashes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use millpond_buffer::RelFork;
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::file::SimFile;
+use crate::log::SimLog;
+use crate::pages::SimPages;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// One call fails.
+    Once,
+    /// That call and every later one fails.
+    ForGood,
+    /// As [`Fault::ForGood`], but only calls that need more space fail, with "no space left".
+    DiskFull,
+    /// The power goes: every call fails, and [`SimDisk::crash`] tells what is left.
+    PowerLoss,
+}
+
+/// Names of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Name {
+    Fork(u32, u8),
+    Segment(u64),
+    Control(usize),
+}
+
+impl Name {
+    pub fn fork(rel: RelFork) -> Self {
+        Self::Fork(rel.relation.get(), rel.fork as u8)
+    }
+}
+
+/// Kinds of calls, as faults see them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Read,
+    Change,
+    Grow,
+    Sync,
+}
+
+pub(crate) struct State {
+    pub files: BTreeMap<Name, SimFile>,
+    pub rng: StdRng,
+    pub sector: usize,
+    calls: u64,
+    fault: Option<(u64, Fault)>,
+    /// Handles of an older generation are dead: their machine has crashed.
+    generation: u64,
+}
+
+/// A disk with one database's files.
+pub struct SimDisk {
+    pub(crate) state: Mutex<State>,
+}
+
+impl SimDisk {
+    /// An empty disk. Everything random about it comes from `seed`.
+    pub fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                files: BTreeMap::new(),
+                rng: StdRng::seed_from_u64(seed),
+                sector: 512,
+                calls: 0,
+                fault: None,
+                generation: 0,
+            }),
+        })
+    }
+
+    /// The relations' files.
+    pub fn pages(self: &Arc<Self>) -> Arc<SimPages> {
+        Arc::new(SimPages { disk: Arc::clone(self), generation: self.state.lock().generation })
+    }
+
+    /// The log and the control file.
+    pub fn log(self: &Arc<Self>, segment_bytes: u64) -> Arc<SimLog> {
+        let generation = self.state.lock().generation;
+        Arc::new(SimLog { disk: Arc::clone(self), generation, segment_bytes })
+    }
+
+    /// How many calls there have been.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().calls
+    }
+
+    /// Lets `fault` happen at the `calls`th call from now (0: the next).
+    pub fn fail_after(&self, calls: u64, fault: Fault) {
+        let mut state = self.state.lock();
+        state.fault = Some((state.calls + calls, fault));
+    }
+
+    /// No more faults.
+    pub fn heal(&self) {
+        self.state.lock().fault = None;
+    }
+
+    /// The machine goes down and comes up again: of what was not synced, a random and torn part is
+    /// left. Handles given out before are dead. Faults are over.
+    pub fn crash(&self) {
+        let state = &mut *self.state.lock();
+        state.generation += 1;
+        state.fault = None;
+        state.sector = [64, 512, 4096][state.rng.random_range(0..3)];
+        for file in state.files.values_mut() {
+            file.crash(&mut state.rng, state.sector);
+        }
+        state.files.retain(|_, file| file.bytes().is_some());
+    }
+
+    /// The process dies and the machine stays up: nothing that was written is lost. Handles given
+    /// out before are dead.
+    pub fn kill(&self) {
+        let mut state = self.state.lock();
+        state.generation += 1;
+        state.fault = None;
+    }
+
+    /// Flips a random bit in a random log segment's first `bytes` bytes from log position `from`.
+    pub fn flip_log_bit(&self, segment_bytes: u64, from: u64, bytes: u64) {
+        let state = &mut *self.state.lock();
+        let at = from + state.rng.random_range(0..bytes);
+        let bit = state.rng.random_range(0..8);
+        if let Some(file) = state.files.get_mut(&Name::Segment(at / segment_bytes)) {
+            file.flip((at % segment_bytes) as usize, bit);
+        }
+    }
+}
+
+impl State {
+    /// Whether a handle belongs to a machine that has not crashed.
+    pub fn is_alive(&self, generation: u64) -> bool {
+        self.generation == generation
+    }
+
+    /// Counts a call. An error if it is to fail; a change that fails with the power may still have
+    /// reached the disk, so `change` is made first then.
+    pub fn call(
+        &mut self,
+        generation: u64,
+        call: Call,
+        change: impl FnOnce(&mut Self),
+    ) -> io::Result<()> {
+        if generation != self.generation {
+            return Err(io::Error::other("simulated: the machine has crashed"));
+        }
+        let number = self.calls;
+        self.calls += 1;
+        match self.fault {
+            Some((at, Fault::Once)) if number == at => {
+                Err(io::Error::other("simulated: input/output error"))
+            }
+            Some((at, Fault::ForGood)) if number >= at => {
+                Err(io::Error::other("simulated: input/output error for good"))
+            }
+            Some((at, Fault::DiskFull)) if number >= at && call == Call::Grow => {
+                Err(io::Error::new(io::ErrorKind::StorageFull, "simulated: no space left"))
+            }
+            Some((at, Fault::PowerLoss)) if number >= at => {
+                if number == at && call != Call::Sync {
+                    change(self);
+                }
+                Err(io::Error::other("simulated: power loss"))
+            }
+            _ => {
+                change(self);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! Crashes and failing I/O under the log, the checkpointer and recovery.
+//!
+//! A workload writes numbers into slots of pages and remembers what it did and what was acknowledged. Then
+//! the power goes at a random I/O call, or a call fails, and the disk keeps a random, torn part of what was
+//! not synced. After recovery (which is itself interrupted at random) the pages must be exactly those
+//! of some prefix of the work that has everything acknowledged in it.
+//!
+//! Each test prints the seed of a failure; `CRASH_SEED=n` repeats one, `CRASH_ROUNDS=n` runs more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_buffer::{
+    BlockNumber, BufferPool, BufferSession, ExclusivePage, Lsn, PageRead, PoolConfig, RelHandle,
+    RelationId, Wait,
+};
+use millpond_engine::EngineResult;
+use millpond_engine::maintenance::checkpointer::{
+    Cause, CheckpointConfig, CheckpointParts, Checkpoints,
+};
+use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
+use millpond_engine::transam::{SessionNo, Xid};
+use millpond_engine::wal::storage::{create_fork, truncate_fork};
+use millpond_engine::wal::{
+    Decoded, ImageMode, Log, LogConfig, LogStore, Logging, Record, RmgrId, info, log_and_apply,
+};
+use millpond_sim::{Fault, SimDisk};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const SEGMENT: u64 = 1 << 16;
+const BLOCKS: u32 = 12;
+const SLOTS: usize = 6;
+
+fn slot_offset(slot: usize) -> usize {
+    64 + slot * 1300
+}
+
+/// The parts that have no state.
+struct NoParts;
+
+impl RedoParts for NoParts {
+    fn restore(&mut self, _: &[u8]) -> EngineResult<()> {
+        Ok(())
+    }
+
+    fn redo(&mut self, _: &Decoded<'_>, _: &mut RedoFiles) -> EngineResult<()> {
+        Ok(())
+    }
+}
+
+impl CheckpointParts for NoParts {
+    fn wait_for_commits(&mut self) {}
+
+    fn log_statuses(&mut self) -> EngineResult<()> {
+        Ok(())
+    }
+
+    fn state(&mut self) -> Vec<u8> {
+        b"state".to_vec()
+    }
+}
+
+struct Machine {
+    log: Arc<Log>,
+    pool: Arc<BufferPool>,
+    checkpoints: Arc<Checkpoints>,
+}
+
+struct One<'a>(&'a Log, SessionNo);
+
+impl Logging for One<'_> {
+    fn log(&self) -> &Log {
+        self.0
+    }
+
+    fn stripe(&self) -> SessionNo {
+        self.1
+    }
+
+    fn wait(&self) -> Wait {
+        Wait::Allowed
+    }
+}
+
+fn log_config() -> LogConfig {
+    LogConfig {
+        segment_bytes: SEGMENT,
+        buffer_bytes: 1 << 16,
+        max_sessions: 4,
+        writer_delay: Duration::from_millis(1),
+        ..LogConfig::default()
+    }
+}
+
+/// Starts the engine's lower half, recovers, and writes the checkpoint at the end of recovery.
+fn start(disk: &Arc<SimDisk>) -> EngineResult<(Machine, Lsn)> {
+    start_from(disk, &mut None)
+}
+
+/// As [`start`]; `found` is where the log ended, also if something fails after that was known.
+fn start_from(disk: &Arc<SimDisk>, found: &mut Option<Lsn>) -> EngineResult<(Machine, Lsn)> {
+    let pages = disk.pages();
+    let store: Arc<dyn LogStore> = disk.log(SEGMENT);
+    let mut recovering = Recovering::open(store, &*pages, log_config())?;
+    let log = Arc::clone(recovering.log());
+    let end = log.insert_position();
+    *found = Some(end);
+    let result = (|| {
+        // Few frames: pages are written and read again all the time.
+        let pool = BufferPool::new(PoolConfig::new(6, 6), pages, log.clone())?;
+        recovering.redo(&pool, &mut NoParts)?;
+        let config = CheckpointConfig { max_wal_bytes: 4 * SEGMENT, ..CheckpointConfig::default() };
+        let checkpoints =
+            Checkpoints::new(recovering, Arc::clone(&pool), Box::new(NoParts), config)?;
+        checkpoints.run(Cause::EndOfRecovery)?;
+        Ok(Machine { log: log.clone(), pool, checkpoints })
+    })();
+    if result.is_err() {
+        log.abandon();
+    }
+    result.map(|machine| (machine, end))
+}
+
+impl Machine {
+    fn session(&self) -> EngineResult<(BufferSession, RelHandle)> {
+        let rel = RelationId::constant(5).main();
+        Ok((self.pool.session()?, self.pool.relation(rel)?))
+    }
+
+    /// The pages exist from here on.
+    fn create(&self) -> EngineResult<Lsn> {
+        let rel = RelationId::constant(5).main();
+        let one = One(&self.log, SessionNo(0));
+        if self.pool.relation(rel)?.block_count() < BLOCKS {
+            create_fork(&one, &self.pool, Xid(1), rel)?;
+            let (session, handle) = self.session()?;
+            while handle.block_count() < BLOCKS {
+                drop(session.extend(&handle, Wait::Allowed)?);
+            }
+        }
+        Ok(self.log.insert_position())
+    }
+}
+
+/// One piece of work: `number` was written to a slot of some pages.
+struct Step {
+    number: u64,
+    blocks: Vec<u32>,
+    slot: usize,
+    end: Lsn,
+}
+
+/// All that was tried, in the order of the log, and what was acknowledged.
+#[derive(Default)]
+struct Ledger {
+    steps: Vec<Step>,
+    acknowledged: Lsn,
+    next: u64,
+}
+
+fn work_once(
+    machine: &Machine,
+    session: &BufferSession,
+    handle: &RelHandle,
+    ledger: &mut Ledger,
+    rng: &mut StdRng,
+) -> EngineResult<()> {
+    let mut blocks: Vec<u32> =
+        (0..rng.random_range(1..=3)).map(|_| rng.random_range(0..BLOCKS)).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let slot = rng.random_range(0..SLOTS);
+    let number = ledger.next;
+    ledger.next += 1;
+    let mut data = Vec::new();
+    data.extend_from_slice(&(slot_offset(slot) as u16).to_le_bytes());
+    data.extend_from_slice(&8u16.to_le_bytes());
+    data.extend_from_slice(&number.to_le_bytes());
+    let mut pages = Vec::new();
+    for block in &blocks {
+        pages.push(session.pin(handle, BlockNumber(*block), Wait::Allowed)?.into_exclusive());
+    }
+    let payload = vec![0x77; rng.random_range(0..600)];
+    let mut record = Record::new(Xid(number), RmgrId::Log, info::WRITE, &payload);
+    for page in &pages {
+        record = record.block(page.page_id(), ImageMode::IfNeeded, &data);
+    }
+    let mut latched: Vec<&mut ExclusivePage<'_>> = pages.iter_mut().collect();
+    let end = log_and_apply(&One(&machine.log, SessionNo(0)), &mut latched, record)?;
+    drop(pages);
+    ledger.steps.push(Step { number, blocks, slot, end });
+    if rng.random_bool(0.3) {
+        machine.log.flush(end)?;
+        ledger.acknowledged = end;
+    }
+    Ok(())
+}
+
+/// Works until something fails or `steps` are done.
+fn work(
+    machine: &Machine,
+    ledger: &mut Ledger,
+    rng: &mut StdRng,
+    steps: usize,
+) -> EngineResult<()> {
+    let (session, handle) = machine.session()?;
+    for _ in 0..steps {
+        work_once(machine, &session, &handle, ledger, rng)?;
+        if rng.random_bool(0.02) {
+            machine.checkpoints.run(Cause::Requested)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the pages against the work up to the end of the recovered log, and forgets the rest.
+fn check(machine: &Machine, ledger: &mut Ledger, end: Lsn) {
+    assert!(
+        end >= ledger.acknowledged,
+        "lost: the log ends at {end}, before what was acknowledged"
+    );
+    ledger.steps.retain(|step| step.end <= end);
+    let mut expected = vec![[0u64; SLOTS]; BLOCKS as usize];
+    for step in &ledger.steps {
+        for block in &step.blocks {
+            expected[*block as usize][step.slot] = step.number;
+        }
+    }
+    let (session, handle) = machine.session().unwrap();
+    for (block, slots) in expected.iter().enumerate() {
+        let page = session.pin(&handle, BlockNumber(block as u32), Wait::Allowed).unwrap();
+        let page = page.into_shared();
+        for (slot, number) in slots.iter().enumerate() {
+            assert_eq!(page.u64(slot_offset(slot)), *number, "block {block} slot {slot}");
+        }
+    }
+}
+
+fn stop(machine: Machine) {
+    machine.log.abandon();
+}
+
+/// Starts after a crash; sometimes the power goes during recovery, too.
+fn recover(disk: &Arc<SimDisk>, rng: &mut StdRng) -> (Machine, Lsn) {
+    // Later attempts find the records that earlier ones have added, too.
+    let mut first_end = None;
+    for _ in 0..4 {
+        if rng.random_bool(0.5) {
+            break;
+        }
+        disk.fail_after(rng.random_range(0..80), Fault::PowerLoss);
+        let mut end = None;
+        if let Ok((machine, _)) = start_from(disk, &mut end) {
+            stop(machine);
+        }
+        first_end = first_end.or(end);
+        disk.crash();
+    }
+    let (machine, end) = start(disk).unwrap();
+    (machine, first_end.unwrap_or(end))
+}
+
+fn seeds(rounds: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    match number("CRASH_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("CRASH_ROUNDS").unwrap_or(rounds),
+    }
+}
+
+fn for_each_seed(rounds: u64, test: impl Fn(u64, &mut StdRng)) {
+    for seed in seeds(rounds) {
+        eprintln!("CRASH_SEED={seed}");
+        test(seed, &mut StdRng::seed_from_u64(seed));
+    }
+}
+
+#[test]
+fn power_loss_at_any_call_loses_nothing_acknowledged() {
+    for_each_seed(60, |seed, rng| {
+        let disk = SimDisk::new(seed);
+        let mut ledger = Ledger { next: 1, ..Ledger::default() };
+        let (mut machine, _) = start(&disk).unwrap();
+        ledger.acknowledged = machine.create().unwrap();
+        machine.log.flush(ledger.acknowledged).unwrap();
+        for _ in 0..4 {
+            disk.fail_after(rng.random_range(0..400), Fault::PowerLoss);
+            let _ = work(&machine, &mut ledger, rng, 600);
+            stop(machine);
+            disk.crash();
+            let end;
+            (machine, end) = recover(&disk, rng);
+            check(&machine, &mut ledger, end);
+        }
+        stop(machine);
+    });
+}
+
+#[test]
+fn a_killed_process_loses_nothing_acknowledged() {
+    for_each_seed(30, |seed, rng| {
+        let disk = SimDisk::new(seed);
+        let mut ledger = Ledger { next: 1, ..Ledger::default() };
+        let (mut machine, _) = start(&disk).unwrap();
+        ledger.acknowledged = machine.create().unwrap();
+        machine.log.flush(ledger.acknowledged).unwrap();
+        for _ in 0..3 {
+            let steps = rng.random_range(0..500);
+            work(&machine, &mut ledger, rng, steps).unwrap();
+            disk.kill();
+            stop(machine);
+            let end;
+            (machine, end) = start(&disk).unwrap();
+            check(&machine, &mut ledger, end);
+        }
+        stop(machine);
+    });
+}
+
+fn one_failing_call(fault: Fault, rounds: u64) {
+    for_each_seed(rounds, |seed, rng| {
+        let disk = SimDisk::new(seed);
+        let mut ledger = Ledger { next: 1, ..Ledger::default() };
+        let (machine, _) = start(&disk).unwrap();
+        ledger.acknowledged = machine.create().unwrap();
+        machine.log.flush(ledger.acknowledged).unwrap();
+        disk.fail_after(rng.random_range(0..300), fault);
+        // Errors are expected; after each the work goes on as far as it can.
+        for _ in 0..5 {
+            let _ = work(&machine, &mut ledger, rng, 150);
+        }
+        stop(machine);
+        disk.crash();
+        let (machine, end) = recover(&disk, rng);
+        check(&machine, &mut ledger, end);
+        work(&machine, &mut ledger, rng, 20).unwrap();
+        stop(machine);
+    });
+}
+
+#[test]
+fn one_failed_call_loses_nothing_acknowledged() {
+    one_failing_call(Fault::Once, 60);
+}
+
+#[test]
+fn a_disk_that_fails_for_good_loses_nothing_acknowledged() {
+    one_failing_call(Fault::ForGood, 30);
+}
+
+#[test]
+fn a_full_disk_loses_nothing_acknowledged() {
+    one_failing_call(Fault::DiskFull, 30);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_goes_away() {
+    let disk = SimDisk::new(1);
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut ledger = Ledger { next: 1, ..Ledger::default() };
+    let (machine, _) = start(&disk).unwrap();
+    ledger.acknowledged = machine.create().unwrap();
+    disk.fail_after(0, Fault::DiskFull);
+    let error = loop {
+        let (session, handle) = machine.session().unwrap();
+        if let Err(error) = work_once(&machine, &session, &handle, &mut ledger, &mut rng) {
+            break error.to_string();
+        }
+    };
+    assert!(error.contains("no space left"), "{error}");
+    assert_eq!(machine.log.is_stopped(), None);
+    // The transaction that met it can still be ended.
+    let abort = Record::new(Xid(1), RmgrId::Transaction, 1, &[0; 12]);
+    let end = machine.log.insert(SessionNo(0), &abort).unwrap().end;
+    machine.log.flush(end).unwrap();
+    // A checkpoint recycles segments, and work goes on although the disk is still full.
+    machine.checkpoints.run(Cause::Requested).unwrap();
+    work(&machine, &mut ledger, &mut rng, 3).unwrap();
+    disk.heal();
+    work(&machine, &mut ledger, &mut rng, 500).unwrap();
+    disk.kill();
+    stop(machine);
+    let (machine, end) = start(&disk).unwrap();
+    check(&machine, &mut ledger, end);
+    stop(machine);
+}
+
+#[test]
+fn a_failed_sync_stops_the_log_for_good() {
+    let disk = SimDisk::new(2);
+    let (machine, _) = start(&disk).unwrap();
+    machine.create().unwrap();
+    machine.log.flush(machine.log.insert_position()).unwrap();
+    let record = Record::new(Xid(1), RmgrId::Transaction, 0, &[0; 12]);
+    let mut stopped = false;
+    for _ in 0..20 {
+        let end = machine.log.insert(SessionNo(0), &record).unwrap().end;
+        // The write, or the sync after it.
+        disk.fail_after(1, Fault::Once);
+        if machine.log.flush(end).is_err() {
+            stopped = true;
+            break;
+        }
+    }
+    assert!(stopped);
+    disk.heal();
+    let error = machine.log.insert(SessionNo(0), &record).unwrap_err().to_string();
+    assert!(error.contains("input/output error"), "{error}");
+    assert!(machine.log.flush(machine.log.insert_position()).is_err());
+    assert!(machine.checkpoints.run(Cause::Requested).is_err());
+    stop(machine);
+}
+
+#[test]
+fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
+    for_each_seed(60, |seed, rng| {
+        let disk = SimDisk::new(seed);
+        let mut ledger = Ledger { next: 1, ..Ledger::default() };
+        let (machine, _) = start(&disk).unwrap();
+        ledger.acknowledged = machine.create().unwrap();
+        let from = machine.log.insert_position();
+        work(&machine, &mut ledger, rng, 40).unwrap();
+        let end = machine.log.insert_position();
+        machine.log.flush(end).unwrap();
+        let until = ledger.acknowledged.get().max(from.get() + 1);
+        ledger.acknowledged = end;
+        // One more record knows that all before it is durable.
+        let last = Record::new(Xid(1), RmgrId::Transaction, 0, &[0; 12]);
+        let last = machine.log.insert(SessionNo(0), &last).unwrap().end;
+        machine.log.flush(last).unwrap();
+        disk.kill();
+        stop(machine);
+        disk.flip_log_bit(SEGMENT, from.get(), until - from.get());
+        match start(&disk) {
+            Err(error) => {
+                let error = error.to_string();
+                assert!(error.contains("corrupt"), "{error}");
+            }
+            // Padding, or before a checkpoint's redo point: not needed.
+            Ok((machine, end)) => {
+                check(&machine, &mut ledger, end);
+                stop(machine);
+            }
+        }
+    });
+}
+
+#[test]
+fn truncation_and_creation_are_redone() {
+    for_each_seed(30, |seed, rng| {
+        let disk = SimDisk::new(seed);
+        let (machine, _) = start(&disk).unwrap();
+        let rel = RelationId::constant(9).main();
+        let one = One(&machine.log, SessionNo(1));
+        create_fork(&one, &machine.pool, Xid(1), rel).unwrap();
+        let session = machine.pool.session().unwrap();
+        let handle = machine.pool.relation(rel).unwrap();
+        for n in 0..10u8 {
+            let mut page = session.extend(&handle, Wait::Allowed).unwrap();
+            let data = [100, 0, 1, 0, n + 1];
+            let record = Record::new(Xid(1), RmgrId::Log, info::WRITE, &[]).block(
+                page.page_id(),
+                ImageMode::IfNeeded,
+                &data,
+            );
+            log_and_apply(&one, &mut [&mut page], record).unwrap();
+            if rng.random_bool(0.1) {
+                drop(page);
+                machine.checkpoints.run(Cause::Requested).unwrap();
+            }
+        }
+        truncate_fork(&one, &machine.pool, rel, 4).unwrap();
+        machine.log.flush(machine.log.insert_position()).unwrap();
+        drop((session, handle));
+        stop(machine);
+        disk.crash();
+        let (machine, _) = recover(&disk, rng);
+        let handle = machine.pool.relation(rel).unwrap();
+        let session = machine.pool.session().unwrap();
+        assert_eq!(handle.block_count(), 4);
+        for n in 0..4u8 {
+            let page = session.pin(&handle, BlockNumber(n.into()), Wait::Allowed).unwrap();
+            assert_eq!(page.into_shared().u8(100), n + 1);
+        }
+        stop(machine);
+    });
+}
