@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use millpond_buffer::{BufferPool, BufferSession, Wait};
 
+use crate::access::heap::HeapSession;
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait};
 use crate::proc::{ProcArray, ProcHandle};
@@ -39,6 +40,7 @@ pub struct Ctx {
     wait: Cell<Wait>,
     lock_timeout: Cell<Option<Duration>>,
     combos: RefCell<ComboCids>,
+    heap: HeapSession,
 }
 
 impl Ctx {
@@ -51,6 +53,7 @@ impl Ctx {
             wait: Cell::new(Wait::Allowed),
             lock_timeout: Cell::new(None),
             combos: RefCell::default(),
+            heap: HeapSession::default(),
         })
     }
 
@@ -132,6 +135,12 @@ impl Ctx {
             Some(until) => LockWait::Until(until),
             None => LockWait::Forever,
         }
+    }
+
+    /// What the session keeps for heap operations.
+    #[inline]
+    pub fn heap(&self) -> &HeapSession {
+        &self.heap
     }
 
     /// The combo command ids of the running transaction.

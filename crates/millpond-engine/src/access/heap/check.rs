@@ -4,10 +4,13 @@
 
 use std::fmt;
 
-use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
+use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, PageRead};
 
 use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 use super::page::{self, FLAG_ALL_VISIBLE};
+use super::relation::HeapRelation;
+use crate::ctx::Ctx;
+use crate::error::{EngineError, EngineResult};
 use crate::page::item::{self, FLAG_HAS_UNUSED, LineSet, LineState};
 use crate::page::{FLAGS, PageKind, kind};
 use crate::transam::Xid;
@@ -189,6 +192,53 @@ fn check_chains(
             && header.flags.contains(TupleFlags::XMIN_FROZEN)
         {
             problem(offset, "a heap-only tuple to which no chain leads".into());
+        }
+    }
+}
+
+/// Checks every page of a heap; reads through the pool, so that checksums are checked too. Errors of reading
+/// are problems of that block, and the check goes on.
+pub fn check_heap(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    next_xid: Xid,
+    report: &mut dyn FnMut(Problem),
+) -> EngineResult<u32> {
+    let blocks = heap.block_count();
+    let mut copy = Box::new([0; PAGE_SIZE]);
+    for block in (0..blocks).map(BlockNumber) {
+        ctx.check_interrupts()?;
+        let read =
+            ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(&mut copy));
+        match read {
+            Ok(()) => {
+                check_page(&copy, block, next_xid, report);
+                check_links(&copy, block, blocks, report);
+            }
+            Err(BufferError::WouldBlock) => return Err(EngineError::WouldBlock),
+            Err(error) => report(Problem { block, offset: 0, what: error.to_string() }),
+        }
+    }
+    Ok(blocks)
+}
+
+/// Links to other pages lead to blocks that exist. What is there is another page's matter: the
+/// successor may be gone and its slot used again.
+fn check_links(
+    copy: &[u8; PAGE_SIZE],
+    block: BlockNumber,
+    blocks: u32,
+    report: &mut dyn FnMut(Problem),
+) {
+    for offset in 1..=item::line_count(copy) {
+        let Some(header) = page::header(copy, offset) else { continue };
+        let next = header.ctid;
+        if header.flags.contains(TupleFlags::UPDATED_AWAY)
+            && next.block.0 >= blocks
+            && !header.is_hot_updated()
+        {
+            let what = format!("successor {next} lies behind the end ({blocks} blocks)");
+            report(Problem { block, offset, what });
         }
     }
 }

@@ -2,15 +2,36 @@
 //!
 //! See README.md beside this file for the rules, cited as `(heap rule N)`.
 
+mod access_prune;
 pub mod check;
+pub mod fetch;
+mod fsm;
+mod fsm_page;
 pub mod header;
+pub mod insert;
 pub mod judge;
 pub mod page;
 pub mod prune;
 pub mod record;
 pub mod redo;
+pub mod relation;
+pub mod scan;
+pub mod session;
+mod target;
+pub mod update;
+pub mod vacuum;
 
 #[cfg(test)]
 mod page_tests;
+#[cfg(test)]
+mod tests;
 
+pub use fetch::{Liveness, fetch, fetch_at, fetch_version, liveness};
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
+pub use insert::{InsertOptions, NewRow, insert, insert_many};
+pub use page::MAX_PAYLOAD;
+pub use relation::{HeapCounters, HeapCounts, HeapEvent, HeapRelation};
+pub use scan::{AccessStrategy, HeapScan, PageRows, ParallelBlocks, ScanBlocks, count_rows};
+pub use session::HeapSession;
+pub use update::{ChangeOutcome, Changer, delete, lock_row, update};
+pub use vacuum::{DeadTids, IndexPass, VacuumStats, vacuum};

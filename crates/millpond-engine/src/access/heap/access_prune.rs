@@ -1,0 +1,85 @@
+//! Pruning in passing: a page without room, or with long chains, is tidied by who happens to use it.
+//!
+//! Opportunistic: only when the page's hint says that something can go, and for readers only when the
+//! latch is free. Never waits for anything, and a failure to prune is no failure of the operation.
+
+use millpond_buffer::{BlockNumber, ExclusivePage};
+
+use super::judge::judge;
+use super::page;
+use super::prune::{PruneOptions, PrunePlan, plan};
+use super::record;
+use super::relation::{HeapEvent, HeapRelation};
+use super::target::log_has_room;
+use crate::ctx::Ctx;
+use crate::error::{EngineError, EngineResult};
+use crate::transam::visibility::Fates;
+use crate::transam::{Horizon, Xid, XidStatus};
+use crate::wal::apply::log_and_apply;
+use crate::wal::{ImageMode, Record, RmgrId};
+
+/// Whether what transaction `hint` left behind can go by now.
+fn is_ripe(ctx: &Ctx, hint: Xid, horizon: &Horizon) -> EngineResult<bool> {
+    Ok(match ctx.status(hint)? {
+        XidStatus::InProgress => false,
+        XidStatus::Aborted => true,
+        XidStatus::Committed(csn) => csn <= horizon.csn,
+    })
+}
+
+/// Prunes a latched page if that frees something. Line pointers that index entries may name stay.
+pub fn prune_latched(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    latched: &mut ExclusivePage<'_>,
+) -> EngineResult<bool> {
+    let hint = page::prune_hint(latched.bytes());
+    if !page::is_heap(latched.bytes()) || !hint.is_valid() {
+        return Ok(false);
+    }
+    let horizon = ctx.txns().horizon();
+    if !is_ripe(ctx, hint, &horizon)? {
+        return Ok(false);
+    }
+    let options = PruneOptions { has_indexes: true };
+    let plan = plan(latched.bytes(), options, |header| judge(header, &horizon, ctx))?;
+    if !plan.frees() {
+        return Ok(false);
+    }
+    let removed = plan.unused.len() + plan.dead.len();
+    apply_plan(ctx, latched, &plan)?;
+    heap.counters().add(ctx.no(), HeapEvent::Pruned, removed as u64);
+    Ok(true)
+}
+
+/// Logs and does a plan.
+pub fn apply_plan(
+    ctx: &Ctx,
+    latched: &mut ExclusivePage<'_>,
+    plan: &PrunePlan,
+) -> EngineResult<()> {
+    let mut data = ctx.heap().scratch();
+    plan.encode(&mut data);
+    log_has_room(ctx, 1, data.len())?;
+    let record = Record::new(Xid::INVALID, RmgrId::Heap, record::PRUNE, &[]).block(
+        latched.page_id(),
+        ImageMode::IfNeeded,
+        &data,
+    );
+    log_and_apply(ctx, &mut [latched], record)?;
+    ctx.heap().give_back(data);
+    Ok(())
+}
+
+/// Prunes a page that a reader found worth it, if its latch is free.
+pub fn prune_in_passing(ctx: &Ctx, heap: &HeapRelation, block: BlockNumber) -> EngineResult<()> {
+    let pinned = match ctx.buffers().pin(&heap.main, block, ctx.wait()) {
+        Ok(pinned) => pinned,
+        Err(_) => return Ok(()),
+    };
+    let Ok(mut latched) = pinned.try_into_exclusive() else { return Ok(()) };
+    match prune_latched(ctx, heap, &mut latched) {
+        Ok(_) | Err(EngineError::WouldBlock) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,186 @@
+//! A heap as a session holds it: handles of its forks, its fill factor, its counters.
+
+use std::sync::{Arc, OnceLock};
+
+use millpond_buffer::{BufferError, BufferPool, Fork, RelHandle, RelationId};
+use millpond_sync::counters::StripedCounters;
+use parking_lot::Mutex;
+
+use crate::transam::SessionNo;
+
+/// What is counted per heap, for statistics and for the decision when to vacuum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum HeapEvent {
+    /// Rows inserted.
+    Inserted = 0,
+    /// Rows replaced, whatever became of the transaction.
+    Updated = 1,
+    /// Of these, those in the page.
+    HotUpdated = 2,
+    /// Rows deleted.
+    Deleted = 3,
+    /// Versions removed by pruning on access.
+    Pruned = 4,
+}
+
+const EVENTS: usize = 5;
+
+/// Counters of one heap, a stripe per session, made when first counted (heap rule 11).
+#[derive(Debug)]
+pub struct HeapCounters {
+    stripes: usize,
+    counters: OnceLock<StripedCounters<EVENTS>>,
+    last_vacuum: Mutex<LastVacuum>,
+}
+
+/// What the last vacuum left behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LastVacuum {
+    /// The counts when it began.
+    pub counts: HeapCounts,
+    /// Dead versions that it could not remove.
+    pub dead: u64,
+    /// Rows that it left; `None` before the first.
+    pub live: Option<u64>,
+}
+
+/// The counters' sums. Counts since the engine started; who wants a difference keeps the last ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HeapCounts {
+    /// Rows inserted.
+    pub inserted: u64,
+    /// Rows replaced.
+    pub updated: u64,
+    /// Rows replaced within their page.
+    pub hot_updated: u64,
+    /// Rows deleted.
+    pub deleted: u64,
+    /// Versions removed by pruning on access.
+    pub pruned: u64,
+}
+
+impl HeapCounts {
+    /// Versions that have died and that only vacuum will remove: an estimate, for `autovacuum_vacuum_threshold`.
+    pub fn dead(&self) -> u64 {
+        (self.updated + self.deleted).saturating_sub(self.pruned)
+    }
+
+    /// Rows changed, for the decision when to analyze.
+    pub fn changed(&self) -> u64 {
+        self.inserted + self.updated + self.deleted
+    }
+}
+
+impl HeapCounters {
+    fn new(stripes: usize) -> Self {
+        Self { stripes, counters: OnceLock::new(), last_vacuum: Mutex::default() }
+    }
+
+    /// Counts `n` events of the session.
+    #[inline]
+    pub fn add(&self, session: SessionNo, event: HeapEvent, n: u64) {
+        let counters = self.counters.get_or_init(|| StripedCounters::new(self.stripes));
+        counters.add(session.index(), event as usize, n);
+    }
+
+    /// Notes what a vacuum left, which began when the counts were `counts`.
+    pub fn note_vacuum(&self, counts: HeapCounts, live: u64, dead: u64) {
+        *self.last_vacuum.lock() = LastVacuum { counts, dead, live: Some(live) };
+    }
+
+    /// What the last vacuum left.
+    pub fn last_vacuum(&self) -> LastVacuum {
+        *self.last_vacuum.lock()
+    }
+
+    /// Versions that a vacuum might remove now, by estimate: what the decision to start one compares with
+    /// `autovacuum_vacuum_threshold` plus `autovacuum_vacuum_scale_factor` of the rows.
+    pub fn dead_estimate(&self) -> u64 {
+        let last = self.last_vacuum();
+        last.dead + self.counts().dead().saturating_sub(last.counts.dead())
+    }
+
+    /// Rows in the heap, by estimate; `None` if no vacuum has counted them yet.
+    pub fn live_estimate(&self) -> Option<u64> {
+        let (last, now) = (self.last_vacuum(), self.counts());
+        let inserted = now.inserted.saturating_sub(last.counts.inserted);
+        let deleted = now.deleted.saturating_sub(last.counts.deleted);
+        last.live.map(|live| (live + inserted).saturating_sub(deleted))
+    }
+
+    /// The sums over all sessions.
+    pub fn counts(&self) -> HeapCounts {
+        let sum = |event: HeapEvent| self.counters.get().map_or(0, |all| all.sum(event as usize));
+        HeapCounts {
+            inserted: sum(HeapEvent::Inserted),
+            updated: sum(HeapEvent::Updated),
+            hot_updated: sum(HeapEvent::HotUpdated),
+            deleted: sum(HeapEvent::Deleted),
+            pruned: sum(HeapEvent::Pruned),
+        }
+    }
+}
+
+/// A heap. Clones share the handles and the counters.
+#[derive(Clone)]
+pub struct HeapRelation {
+    /// The rows.
+    pub main: RelHandle,
+    /// The free space map.
+    pub fsm: RelHandle,
+    id: RelationId,
+    fillfactor: u8,
+    counters: Arc<HeapCounters>,
+}
+
+impl HeapRelation {
+    /// The heap in relation `id`, whose main and map forks exist. `max_sessions` bounds the session
+    /// numbers that will count; `fillfactor` is in percent.
+    pub fn open(
+        pool: &BufferPool,
+        id: RelationId,
+        fillfactor: u8,
+        max_sessions: usize,
+    ) -> Result<Self, BufferError> {
+        Ok(Self {
+            main: pool.relation(id.fork(Fork::Main))?,
+            fsm: pool.relation(id.fork(Fork::Fsm))?,
+            id,
+            fillfactor: fillfactor.clamp(10, 100),
+            counters: Arc::new(HeapCounters::new(max_sessions)),
+        })
+    }
+
+    /// Creates the files of a heap. The caller logs it.
+    pub fn create(pool: &BufferPool, id: RelationId) -> Result<(), BufferError> {
+        pool.create(id.fork(Fork::Main))?;
+        pool.create(id.fork(Fork::Fsm))
+    }
+
+    /// The relation's number.
+    pub fn id(&self) -> RelationId {
+        self.id
+    }
+
+    /// Blocks of rows.
+    #[inline]
+    pub fn block_count(&self) -> u32 {
+        self.main.block_count()
+    }
+
+    /// The share of a page, in percent, that insertions fill.
+    pub fn fillfactor(&self) -> u8 {
+        self.fillfactor
+    }
+
+    /// Bytes of a page that insertions leave free.
+    pub fn reserve(&self) -> usize {
+        super::page::reserve_for(self.fillfactor)
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &Arc<HeapCounters> {
+        &self.counters
+    }
+}

@@ -1,0 +1,5 @@
+//! The heap over a real pool: random histories against a model, redo, and several sessions at once.
+
+mod concurrent;
+mod model;
+mod world;

@@ -1,0 +1,326 @@
+//! Random histories of one session at a time against a model: a map per snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use millpond_buffer::{BlockNumber, PAGE_SIZE};
+use proptest::prelude::*;
+
+use super::world::{Held, Tx, World};
+use crate::access::Tid;
+use crate::access::heap::check::check_heap;
+use crate::access::heap::record::apply;
+use crate::access::heap::{
+    AccessStrategy, ChangeOutcome, Changer, HeapScan, InsertOptions, NewRow, count_rows, delete,
+    fetch, fetch_at, insert, insert_many, lock_row, update, vacuum,
+};
+use crate::ctx::Ctx;
+use crate::transam::{CommandId, Csn, Snapshot};
+use crate::wal::RmgrId;
+
+type Rows = BTreeMap<u32, Vec<u8>>;
+
+#[derive(Clone, Debug)]
+enum Action {
+    Insert { len: usize },
+    InsertMany { count: usize, len: usize },
+    Update { key: usize, len: usize, moves_key: bool },
+    Delete { key: usize },
+    Lock { key: usize },
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A transaction: its actions, a command each, and whether it commits.
+    Run(Vec<Action>, bool),
+    Hold,
+    LetGo(usize),
+    Vacuum,
+}
+
+fn len() -> impl Strategy<Value = usize> {
+    prop_oneof![8 => 0usize..300, 1 => 1000usize..8000]
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        3 => len().prop_map(|len| Action::Insert { len }),
+        1 => (1usize..200, 0usize..200).prop_map(|(count, len)| Action::InsertMany { count, len }),
+        8 => (any::<usize>(), len(), any::<bool>())
+            .prop_map(|(key, len, moves_key)| Action::Update { key, len, moves_key }),
+        2 => any::<usize>().prop_map(|key| Action::Delete { key }),
+        1 => any::<usize>().prop_map(|key| Action::Lock { key }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (prop::collection::vec(action(), 1..6), prop::bool::weighted(0.8))
+            .prop_map(|(actions, commit)| Step::Run(actions, commit)),
+        2 => Just(Step::Hold),
+        2 => any::<usize>().prop_map(Step::LetGo),
+        2 => Just(Step::Vacuum),
+    ]
+}
+
+/// A key's bytes at the front of the columns.
+fn columns(key: u32, len: usize, salt: u8) -> Vec<u8> {
+    let mut bytes = key.to_le_bytes().to_vec();
+    bytes.extend((0..len).map(|i| (i as u8).wrapping_mul(7) ^ salt));
+    bytes
+}
+
+struct Model {
+    world: World,
+    ctx: Rc<Ctx>,
+    other: Ctx,
+    committed: Rows,
+    held: Vec<(Csn, Rows)>,
+    /// Index entries: key and root. As in a real index entries stay until vacuum removes them.
+    index: BTreeSet<(u32, Tid)>,
+    next_key: u32,
+    salt: u8,
+}
+
+impl Model {
+    fn new(fillfactor: u8) -> Self {
+        let world = World::new(16, fillfactor);
+        let ctx = Rc::new(world.ctx());
+        let other = world.ctx();
+        Self {
+            world,
+            ctx,
+            other,
+            committed: Rows::new(),
+            held: Vec::new(),
+            index: BTreeSet::new(),
+            next_key: 0,
+            salt: 0,
+        }
+    }
+
+    /// Reads a key as an index scan would.
+    fn read(&self, key: u32, snapshot: &Snapshot) -> Option<(Tid, Vec<u8>)> {
+        let mut found = None;
+        let mut row = Vec::new();
+        for &(_, root) in self.index.range((key, Tid::MIN)..=(key, Tid::MAX)) {
+            let tid = fetch(&self.ctx, &self.world.heap, root, snapshot, &mut row).unwrap();
+            if let Some(tid) = tid {
+                assert!(found.is_none(), "two versions of key {key}");
+                let mut again = Vec::new();
+                assert!(fetch_at(&self.ctx, &self.world.heap, tid, snapshot, &mut again).unwrap());
+                assert_eq!(again, row);
+                found = Some((tid, row.clone()));
+            }
+        }
+        found
+    }
+
+    fn check_snapshot(&self, snapshot: &Snapshot, expected: &Rows) {
+        for key in 0..self.next_key {
+            let found = self.read(key, snapshot).map(|(_, row)| row);
+            assert_eq!(found.as_ref(), expected.get(&key), "key {key} of {snapshot:?}");
+        }
+        let mut scan = HeapScan::new(self.world.heap.clone(), AccessStrategy::BulkRead);
+        let mut rows = Rows::new();
+        while let Some(page) = scan.next_page(&self.ctx, snapshot).unwrap() {
+            for (_, columns) in page.iter() {
+                let key = u32::from_le_bytes(columns[..4].try_into().unwrap());
+                assert!(rows.insert(key, columns.to_vec()).is_none(), "key {key} twice");
+            }
+        }
+        assert_eq!(&rows, expected);
+        let blocks = 0..self.world.heap.block_count();
+        let count = count_rows(&self.ctx, &self.world.heap, blocks, snapshot).unwrap();
+        assert_eq!(count, expected.len() as u64);
+    }
+
+    fn run(&mut self, actions: &[Action], commit: bool) {
+        let ctx = Rc::clone(&self.ctx);
+        let mut tx = Tx::begin(&ctx);
+        let mut rows = self.committed.clone();
+        for action in actions {
+            self.act(&tx, action, &mut rows);
+            tx.next_command();
+        }
+        self.check_snapshot(&tx.snapshot(), &rows);
+        tx.finish(commit);
+        if commit {
+            self.committed = rows;
+        }
+    }
+
+    fn act(&mut self, tx: &Tx<'_>, action: &Action, rows: &mut Rows) {
+        let heap = self.world.heap.clone();
+        let by = Changer { xid: tx.xid, cid: tx.command };
+        self.salt = self.salt.wrapping_add(1);
+        let pick = |rows: &Rows, key: usize| {
+            let keys: Vec<u32> = rows.keys().copied().collect();
+            (!keys.is_empty()).then(|| keys[key % keys.len()])
+        };
+        match *action {
+            Action::Insert { len } => {
+                let bytes = columns(self.next_key, len, self.salt);
+                let row = NewRow { payload: &bytes, natts: 2 };
+                let tid = insert(&self.ctx, &heap, row, by.xid, by.cid).unwrap();
+                self.index.insert((self.next_key, tid));
+                rows.insert(self.next_key, bytes);
+                self.next_key += 1;
+            }
+            Action::InsertMany { count, len } => {
+                let all: Vec<Vec<u8>> =
+                    (0..count as u32).map(|i| columns(self.next_key + i, len, self.salt)).collect();
+                let new: Vec<_> = all.iter().map(|b| NewRow { payload: b, natts: 2 }).collect();
+                let mut tids = Vec::new();
+                let options = InsertOptions { frozen: false, only_new: len % 2 == 0 };
+                insert_many(&self.ctx, &heap, &new, by.xid, by.cid, options, &mut tids).unwrap();
+                assert_eq!(tids.len(), count);
+                for (bytes, tid) in all.into_iter().zip(tids) {
+                    self.index.insert((self.next_key, tid));
+                    rows.insert(self.next_key, bytes);
+                    self.next_key += 1;
+                }
+            }
+            Action::Update { key, len, moves_key } => {
+                let Some(key) = pick(rows, key) else { return };
+                let (tid, old) = self.read(key, &tx.snapshot()).unwrap();
+                assert_eq!(Some(&old), rows.get(&key));
+                let bytes = columns(key, len, self.salt);
+                let row = NewRow { payload: &bytes, natts: 2 };
+                let outcome = update(&self.ctx, &heap, tid, row, moves_key, by).unwrap();
+                let ChangeOutcome::Done { tid: new, hot } = outcome else { panic!("{outcome:?}") };
+                assert!(!(hot && moves_key) && new != tid);
+                if !hot {
+                    self.index.insert((key, new));
+                }
+                let again = update(&self.ctx, &heap, tid, row, moves_key, by).unwrap();
+                assert_eq!(again, ChangeOutcome::SelfModified);
+                rows.insert(key, bytes);
+            }
+            Action::Delete { key } => {
+                let Some(key) = pick(rows, key) else { return };
+                let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
+                let outcome = delete(&self.ctx, &heap, tid, by).unwrap();
+                assert!(matches!(outcome, ChangeOutcome::Done { .. }), "{outcome:?}");
+                rows.remove(&key);
+            }
+            Action::Lock { key } => {
+                let Some(key) = pick(rows, key) else { return };
+                let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
+                let done = ChangeOutcome::Done { tid, hot: false };
+                assert_eq!(lock_row(&self.ctx, &heap, tid, by).unwrap(), done);
+                assert_eq!(lock_row(&self.ctx, &heap, tid, by).unwrap(), done);
+                // Another transaction has to wait.
+                let other = Tx::begin(&self.other);
+                let by_other = Changer { xid: other.xid, cid: CommandId(0) };
+                let outcome = delete(&self.other, &heap, tid, by_other).unwrap();
+                let fresh = ChangeOutcome::Invisible;
+                assert!(outcome == ChangeOutcome::InProgress(by.xid) || outcome == fresh);
+                other.finish(false);
+            }
+        }
+    }
+
+    fn vacuum(&mut self) {
+        let mut removed = 0;
+        let index = &mut self.index;
+        let stats = vacuum(
+            &self.ctx,
+            &self.world.heap,
+            Some(&mut |dead| {
+                let before = index.len();
+                index.retain(|&(_, tid)| !dead(tid));
+                removed += before - index.len();
+                Ok(())
+            }),
+        )
+        .unwrap();
+        if self.held.is_empty() {
+            assert_eq!(stats.live as usize, self.committed.len(), "{stats:?}");
+            assert_eq!(stats.not_yet_removable, 0, "{stats:?}");
+            assert_eq!(stats.oldest_xid, self.ctx.txns().horizon().oldest_running_xid);
+        }
+        assert!(removed as u64 <= stats.lines_freed, "{removed} {stats:?}");
+    }
+
+    fn check(&self) {
+        let now = Held::take(&self.ctx);
+        self.check_snapshot(&now.snapshot, &self.committed);
+        drop(now);
+        for (csn, rows) in &self.held {
+            let snapshot = Snapshot { csn: *csn, own: None, command: CommandId(0) };
+            self.check_snapshot(&snapshot, rows);
+        }
+        let next = self.ctx.txns().next_xid();
+        check_heap(&self.ctx, &self.world.heap, next, &mut |problem| panic!("{problem}")).unwrap();
+    }
+
+    /// Replays the whole log on empty pages: they come out as they are now (heap rule 1).
+    fn check_redo(&self) {
+        let mut pages: BTreeMap<u32, Box<[u8; PAGE_SIZE]>> = BTreeMap::new();
+        self.world.replay(|record| {
+            if record.rmgr != RmgrId::Heap {
+                return;
+            }
+            for (index, block) in record.blocks.iter().enumerate() {
+                let number = block.page.block().0;
+                let bytes = pages.entry(number).or_insert_with(|| Box::new([0; PAGE_SIZE]));
+                if let Some(image) = &block.image {
+                    let mut before = [0; PAGE_SIZE];
+                    image.restore(&mut before);
+                    assert_same(bytes, &before);
+                    **bytes = before;
+                }
+                if block.will_init {
+                    bytes.fill(0xEE);
+                }
+                apply(&mut **bytes, record.info, index, block.data).unwrap();
+            }
+        });
+        for (block, bytes) in pages {
+            let pinned =
+                self.ctx.buffers().pin(&self.world.heap.main, BlockNumber(block), self.ctx.wait());
+            let latched = pinned.unwrap().into_shared();
+            assert_same(&bytes, latched.bytes());
+        }
+    }
+}
+
+/// Compares two pages apart from LSN, checksum and the hole.
+fn assert_same(a: &[u8; PAGE_SIZE], b: &[u8; PAGE_SIZE]) {
+    use crate::page::item;
+    let lower = item::LINES + item::LINE_LEN * item::line_count(a) as usize;
+    assert_eq!(a[12..lower], b[12..lower]);
+    for offset in 1..=item::line_count(a) {
+        if let Some(range) = item::line(a, offset).item() {
+            assert_eq!(a[range.clone()], b[range]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn histories_read_as_the_model_says(
+        steps in prop::collection::vec(step(), 1..30), fillfactor in prop_oneof![Just(100u8), 10u8..100],
+    ) {
+        let mut model = Model::new(fillfactor);
+        for step in steps {
+            match step {
+                Step::Run(actions, commit) => model.run(&actions, commit),
+                Step::Hold => {
+                    let csn = model.ctx.txns().snapshot(&model.ctx);
+                    model.held.push((csn, model.committed.clone()));
+                }
+                Step::LetGo(which) => if !model.held.is_empty() {
+                    let (csn, _) = model.held.remove(which % model.held.len());
+                    model.ctx.txns().release_snapshot(&model.ctx, csn);
+                },
+                Step::Vacuum => model.vacuum(),
+            }
+            model.check();
+        }
+        model.check_redo();
+    }
+}

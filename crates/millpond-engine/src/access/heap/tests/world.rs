@@ -1,0 +1,124 @@
+//! A heap with everything it stands on, for tests.
+
+use std::sync::Arc;
+
+use millpond_buffer::{BufferPool, Lsn, MemoryStore, PoolConfig, RelationId};
+
+use crate::access::heap::HeapRelation;
+use crate::ctx::{Ctx, Shared};
+use crate::lmgr::LockManager;
+use crate::proc::ProcArray;
+use crate::transam::{CommandId, Csn, Durability, Snapshot, Transactions, Xid};
+use crate::wal::reader::{LogReader, Step};
+use crate::wal::{Decoded, FileLogStore, Log, LogConfig, LogStart};
+
+pub const RELATION: RelationId = RelationId::constant(100);
+const SESSIONS: u16 = 32;
+const SEGMENT: u64 = 1 << 20;
+
+pub struct World {
+    pub shared: Shared,
+    pub heap: HeapRelation,
+    log_store: Arc<FileLogStore>,
+    _directory: tempfile::TempDir,
+}
+
+impl World {
+    pub fn new(frames: usize, fillfactor: u8) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let log_store = Arc::new(FileLogStore::open(directory.path(), SEGMENT).unwrap());
+        let config = LogConfig {
+            segment_bytes: SEGMENT,
+            buffer_bytes: 1 << 20,
+            max_sessions: SESSIONS as usize,
+            ..LogConfig::default()
+        };
+        let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
+        let log = Log::open(log_store.clone(), config, start).unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let config = PoolConfig::new(frames, SESSIONS as usize);
+        let pool = BufferPool::new(config, store, log.clone()).unwrap();
+        let procs = ProcArray::new(SESSIONS);
+        let txns = Transactions::new(procs.clone(), 1 << 14, Xid::FIRST);
+        let locks = LockManager::new(procs.clone());
+        let shared = Shared { pool, log, txns, locks, procs };
+        let ctx = Ctx::new(&shared, "test").unwrap();
+        shared.txns.finish_recovery(&ctx).unwrap();
+        HeapRelation::create(&shared.pool, RELATION).unwrap();
+        let sessions = SESSIONS as usize;
+        let heap = HeapRelation::open(&shared.pool, RELATION, fillfactor, sessions).unwrap();
+        World { shared, heap, log_store, _directory: directory }
+    }
+
+    pub fn ctx(&self) -> Ctx {
+        Ctx::new(&self.shared, "test").unwrap()
+    }
+
+    /// Shows every record of the log, in order.
+    pub fn replay(&self, mut show: impl FnMut(&Decoded<'_>)) {
+        self.shared.log.flush(self.shared.log.insert_position()).unwrap();
+        let mut reader = LogReader::new(self.log_store.clone(), Lsn(SEGMENT)).unwrap();
+        while let Step::Record(record) = reader.next().unwrap() {
+            show(&record);
+        }
+    }
+}
+
+/// A transaction of a test.
+pub struct Tx<'a> {
+    pub ctx: &'a Ctx,
+    pub xid: Xid,
+    pub command: CommandId,
+    pub csn: Csn,
+}
+
+impl<'a> Tx<'a> {
+    pub fn begin(ctx: &'a Ctx) -> Self {
+        let csn = ctx.txns().snapshot(ctx);
+        Tx { ctx, xid: ctx.assign_xid().unwrap(), command: CommandId(0), csn }
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { csn: self.csn, own: Some(self.xid), command: self.command }
+    }
+
+    pub fn next_command(&mut self) {
+        self.command = CommandId(self.command.0 + 1);
+    }
+
+    /// READ COMMITTED: a new snapshot for the next statement.
+    pub fn refresh(&mut self) {
+        let csn = self.ctx.txns().snapshot(self.ctx);
+        self.ctx.txns().release_snapshot(self.ctx, self.csn);
+        self.csn = csn;
+        self.next_command();
+    }
+
+    pub fn finish(self, commit: bool) {
+        if commit {
+            self.ctx.txns().commit(self.ctx, &[], Durability::Background).unwrap();
+        } else {
+            self.ctx.txns().abort(self.ctx, &[]);
+        }
+        self.ctx.txns().release_snapshot(self.ctx, self.csn);
+    }
+}
+
+/// A snapshot of a session outside of a transaction, held until dropped.
+pub struct Held<'a> {
+    ctx: &'a Ctx,
+    pub snapshot: Snapshot,
+}
+
+impl<'a> Held<'a> {
+    pub fn take(ctx: &'a Ctx) -> Self {
+        let csn = ctx.txns().snapshot(ctx);
+        Held { ctx, snapshot: Snapshot { csn, own: None, command: CommandId(0) } }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.ctx.txns().release_snapshot(self.ctx, self.snapshot.csn);
+    }
+}

@@ -1,0 +1,266 @@
+//! VACUUM: removes what nobody can see, frees line pointers once no index names them, freezes old ids.
+//!
+//! Three passes, repeated when the list of dead rows fills its memory:
+//!
+//! 1. over the heap: prune each page, which makes the roots of gone rows dead line pointers; collect those;
+//! 2. over the indexes: remove the entries that name them;
+//! 3. over the pages that have them: make them unused (heap rule 5).
+//!
+//! A table without indexes needs only the first. Every page is looked at by an optimistic read first; one that
+//! is all-visible, frozen and without dead line pointers is left alone. Progress is logged page by page:
+//! vacuum can stop, or crash, anywhere.
+
+use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE};
+
+use super::access_prune::apply_plan;
+use super::fsm;
+use super::header::TupleFlags;
+use super::judge::judge;
+use super::page::{self, is_all_visible};
+use super::prune::{Fate, PruneOptions, PrunePlan, plan, plan_free};
+use super::relation::HeapRelation;
+use crate::access::Tid;
+use crate::ctx::Ctx;
+use crate::error::EngineResult;
+use crate::page::item::{self, LineSet, LineState};
+use crate::page::{PageKind, kind};
+use crate::transam::{Horizon, Xid};
+
+/// Dead rows to remember before the indexes are visited: 40 bytes a page.
+const PAGES_PER_ROUND: usize = 1 << 18;
+
+/// What vacuum did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VacuumStats {
+    /// Pages of the heap.
+    pub pages: u64,
+    /// Pages that were changed.
+    pub pages_changed: u64,
+    /// Row versions removed.
+    pub removed: u64,
+    /// Rows left that somebody sees or will see.
+    pub live: u64,
+    /// Dead versions left because somebody may still see them.
+    pub not_yet_removable: u64,
+    /// Line pointers made free.
+    pub lines_freed: u64,
+    /// How often the indexes were visited.
+    pub index_passes: u32,
+    /// Pages marked all-visible now.
+    pub all_visible_pages: u64,
+    /// No transaction older than this is named by the heap any more, apart from frozen ones.
+    pub oldest_xid: Xid,
+    /// No block from this one on holds anything: the heap could be cut off here.
+    pub used_blocks: u32,
+}
+
+/// Tids of dead line pointers, in order.
+#[derive(Debug, Default)]
+pub struct DeadTids {
+    pages: Vec<(BlockNumber, LineSet)>,
+}
+
+impl DeadTids {
+    /// Whether `tid` is among them.
+    pub fn contains(&self, tid: Tid) -> bool {
+        self.pages
+            .binary_search_by_key(&tid.block, |page| page.0)
+            .is_ok_and(|at| self.pages[at].1.contains(tid.offset))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.pages.iter().map(|page| page.1.len()).sum()
+    }
+}
+
+/// The index pass: removes every entry whose tid the function says is dead, from every index.
+pub type IndexPass<'a> = &'a mut dyn FnMut(&dyn Fn(Tid) -> bool) -> EngineResult<()>;
+
+/// Vacuums a heap. `indexes` is `None` when the table has none, which lets line pointers be freed at once;
+/// nobody may create one meanwhile (the caller holds a lock that says so).
+pub fn vacuum(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    mut indexes: Option<IndexPass<'_>>,
+) -> EngineResult<VacuumStats> {
+    let mut stats = VacuumStats { oldest_xid: Xid(u64::MAX), ..VacuumStats::default() };
+    let counts = heap.counters().counts();
+    let horizon = ctx.txns().horizon();
+    let mut dead = DeadTids::default();
+    let blocks = heap.block_count();
+    for block in 0..blocks {
+        ctx.check_interrupts()?;
+        vacuum_page(
+            ctx,
+            heap,
+            BlockNumber(block),
+            &horizon,
+            indexes.is_some(),
+            &mut dead,
+            &mut stats,
+        )?;
+        if dead.pages.len() >= PAGES_PER_ROUND
+            && let Some(pass) = &mut indexes
+        {
+            free_dead(ctx, heap, pass, &mut dead, &mut stats)?;
+        }
+    }
+    if let Some(pass) = &mut indexes
+        && !dead.is_empty()
+    {
+        free_dead(ctx, heap, pass, &mut dead, &mut stats)?;
+    }
+    stats.pages = u64::from(blocks);
+    stats.oldest_xid = stats.oldest_xid.min(horizon.oldest_running_xid);
+    heap.counters().note_vacuum(counts, stats.live, stats.not_yet_removable);
+    Ok(stats)
+}
+
+/// Whether a look at the copy shows that there is nothing to do.
+fn is_settled(copy: &[u8; PAGE_SIZE], has_indexes: bool) -> bool {
+    is_all_visible(copy)
+        && (1..=item::line_count(copy)).all(|offset| match item::line(copy, offset).state() {
+            LineState::Dead => false,
+            LineState::Normal => page::header(copy, offset).is_some_and(|header| {
+                header.flags.contains(TupleFlags::XMIN_FROZEN) && header.has_no_xmax()
+            }),
+            LineState::Redirect => has_indexes,
+            LineState::Unused => true,
+        })
+}
+
+fn vacuum_page(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    block: BlockNumber,
+    horizon: &Horizon,
+    has_indexes: bool,
+    dead: &mut DeadTids,
+    stats: &mut VacuumStats,
+) -> EngineResult<()> {
+    let mut copy = [0; PAGE_SIZE];
+    match ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(&mut copy)) {
+        Ok(()) => {}
+        Err(BufferError::BeyondEnd { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    if kind(&copy) == PageKind::New as u16 {
+        fsm::record(ctx, heap, block, page::usable_space(&copy, heap.reserve()));
+        return Ok(());
+    }
+    if !is_settled(&copy, has_indexes) {
+        let mut latched = ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive();
+        prune_page(ctx, &mut latched, horizon, has_indexes, stats)?;
+        copy = *latched.bytes();
+    }
+    survey(ctx, &copy, block, dead, stats, horizon)?;
+    fsm::record(ctx, heap, block, page::usable_space(&copy, heap.reserve()));
+    Ok(())
+}
+
+/// Prunes, freezes and marks one latched page.
+fn prune_page(
+    ctx: &Ctx,
+    latched: &mut ExclusivePage<'_>,
+    horizon: &Horizon,
+    has_indexes: bool,
+    stats: &mut VacuumStats,
+) -> EngineResult<()> {
+    let options = PruneOptions { has_indexes };
+    let plan = plan(latched.bytes(), options, |header| judge(header, horizon, ctx))?;
+    let normal_before = count_state(latched.bytes(), LineState::Normal);
+    let dead_before = count_state(latched.bytes(), LineState::Dead);
+    if plan.is_empty() {
+        return Ok(());
+    }
+    apply_plan(ctx, latched, &plan)?;
+    stats.pages_changed += 1;
+    stats.removed += normal_before - count_state(latched.bytes(), LineState::Normal);
+    if !has_indexes {
+        stats.lines_freed += dead_before + plan.unused.len() as u64;
+    }
+    stats.all_visible_pages += u64::from(plan.all_visible == Some(true));
+    Ok(())
+}
+
+fn count_state(bytes: &[u8; PAGE_SIZE], state: LineState) -> u64 {
+    let count = item::line_count(bytes);
+    (1..=count).filter(|&offset| item::line(bytes, offset).state() == state).count() as u64
+}
+
+/// Collects dead line pointers and what is left on the page.
+fn survey(
+    ctx: &Ctx,
+    copy: &[u8; PAGE_SIZE],
+    block: BlockNumber,
+    dead: &mut DeadTids,
+    stats: &mut VacuumStats,
+    horizon: &Horizon,
+) -> EngineResult<()> {
+    let mut lines = LineSet::default();
+    let count = item::line_count(copy);
+    for offset in 1..=count {
+        match item::line(copy, offset).state() {
+            LineState::Dead => lines.insert(offset),
+            LineState::Normal => {
+                let Some(header) = page::header(copy, offset) else { continue };
+                let dead = !is_all_visible(copy)
+                    && matches!(
+                        judge(&header, horizon, ctx)?.fate,
+                        Fate::Dead | Fate::RecentlyDead
+                    );
+                if dead {
+                    stats.not_yet_removable += 1;
+                } else {
+                    stats.live += 1;
+                }
+                if !header.flags.contains(TupleFlags::XMIN_FROZEN) {
+                    stats.oldest_xid = stats.oldest_xid.min(header.xmin);
+                }
+                if !header.has_no_xmax() {
+                    stats.oldest_xid = stats.oldest_xid.min(header.xmax);
+                }
+            }
+            LineState::Redirect | LineState::Unused => {}
+        }
+    }
+    if count > 0 {
+        stats.used_blocks = block.0 + 1;
+    }
+    if !lines.is_empty() {
+        dead.pages.push((block, lines));
+    }
+    Ok(())
+}
+
+/// Lets the indexes forget the dead rows, then frees their line pointers.
+fn free_dead(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    pass: &mut IndexPass<'_>,
+    dead: &mut DeadTids,
+    stats: &mut VacuumStats,
+) -> EngineResult<()> {
+    pass(&|tid| dead.contains(tid))?;
+    stats.index_passes += 1;
+    for (block, lines) in std::mem::take(&mut dead.pages) {
+        ctx.check_interrupts()?;
+        let mut latched = ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive();
+        let plan: PrunePlan = plan_free(latched.bytes(), &lines);
+        if plan.is_empty() {
+            continue;
+        }
+        apply_plan(ctx, &mut latched, &plan)?;
+        stats.lines_freed += plan.unused.len() as u64;
+        let usable = page::usable_space(latched.bytes(), heap.reserve());
+        drop(latched);
+        fsm::record(ctx, heap, block, usable);
+    }
+    Ok(())
+}
