@@ -1,6 +1,7 @@
 //! Range scans in both directions, one leaf at a time.
 //!
-//! A cursor copies a leaf into memory of its own, and then holds nothing: no pin, no latch. Going on:
+//! A cursor copies a leaf (of its slots only those in the range) into memory of its own, and then holds nothing: no
+//! pin, no latch. Going on:
 //! * forward, to the right sibling that the copy names. A split of the copied leaf since then changes nothing, for
 //!   what moved right was in the copy, and the sibling still begins where the copy ended;
 //! * backward, by going down again, to the leaf that holds what comes last before the *fence*: the lowest place
@@ -10,12 +11,15 @@
 //! leaves the cursor as it was, so it can be repeated where waiting is allowed.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, PageView, RelHandle};
 
 use super::ROOT;
 use super::descend::{Side, Step, Steps, aside, damaged, right_of, step};
 use super::env::Env;
+use super::page::PageRead;
+use super::page::layout::{BODY_START, SLOT_BYTES, SLOTS};
 use super::page::node::{Node, Target};
 use crate::EngineResult;
 use crate::access::Tid;
@@ -51,7 +55,7 @@ pub struct Cursor {
     direction: Direction,
     next: Next,
     /// Slots of the copy still to be returned.
-    slots: std::ops::Range<usize>,
+    slots: Range<usize>,
     /// The slot returned last.
     current: usize,
     fence: (Vec<u8>, u64),
@@ -114,73 +118,59 @@ impl Cursor {
         self.slots.len()
     }
 
-    /// The key of the entry returned last.
+    /// The key of the entry that [`Cursor::next`] has just returned.
     pub fn key(&mut self) -> &[u8] {
         self.key.clear();
         Node(&*self.page).key_into(self.current, &mut self.key);
         &self.key
     }
 
-    /// Copies the next leaf. After an error the cursor is where it was.
+    /// Copies the next leaf. After an error the cursor is where it was, at the end of the last one.
     fn advance<E: Env + ?Sized>(&mut self, env: &E, rel: &RelHandle) -> EngineResult<()> {
-        let is_first = self.next == Next::Start;
-        match (self.direction, self.next) {
-            (_, Next::End) => {}
-            (Direction::Forward, Next::Right(block)) => self.copy_right(env, rel, block)?,
+        let upper = self.upper.take();
+        let lower = std::mem::take(&mut self.lower);
+        let range = (&lower[..], upper.as_deref());
+        let copied = match (self.direction, self.next) {
+            (_, Next::End) => Ok(0..0),
+            (Direction::Forward, Next::Right(block)) => self.copy_right(env, rel, block, range.1),
             (Direction::Forward, _) => {
-                let lower = std::mem::take(&mut self.lower);
-                let copied = self.copy_leaf(env, rel, Target::first(&lower), Side::At);
-                self.lower = lower;
-                copied?;
+                self.copy_leaf(env, rel, Target::first(range.0), Side::At, range)
             }
             (Direction::Backward, Next::BeforeFence) => {
                 let (key, tid) = std::mem::take(&mut self.fence);
-                let copied = self.copy_leaf(env, rel, Target { key: &key, tid }, Side::Before);
+                let copied =
+                    self.copy_leaf(env, rel, Target { key: &key, tid }, Side::Before, range);
                 if copied.is_err() {
                     self.fence = (key, tid);
                 }
-                copied?;
+                copied
             }
-            (Direction::Backward, _) => match self.upper.take() {
-                Some(upper) => {
-                    let copied = self.copy_leaf(env, rel, Target::first(&upper), Side::Before);
-                    self.upper = Some(upper);
-                    copied?;
-                }
-                None => self.copy_leaf(env, rel, Target::first(&[]), Side::Last)?,
+            (Direction::Backward, _) => match range.1 {
+                Some(upper) => self.copy_leaf(env, rel, Target::first(upper), Side::Before, range),
+                None => self.copy_leaf(env, rel, Target::first(&[]), Side::Last, range),
             },
+        };
+        if let Ok(slots) = &copied {
+            self.slots = slots.clone();
+            self.next = self.after_copy(range);
         }
-        self.take_slots(is_first);
-        Ok(())
+        self.lower = lower;
+        self.upper = upper;
+        copied.map(|_| ())
     }
 
-    /// Says which slots of the copied leaf are in the range, and where to go on.
-    fn take_slots(&mut self, is_first: bool) {
-        let node = Node(&*self.page);
-        let count = node.count();
-        // The bounds can only cut where the scan enters and where it leaves.
-        let (mut start, mut end) = (0, count);
-        let backward = self.direction == Direction::Backward;
-        if is_first || backward {
-            start = node.lower_bound(Target::first(&self.lower));
-        }
-        if let Some(upper) = &self.upper {
-            end = node.lower_bound(Target::first(upper));
-        }
-        self.next = if backward {
+    /// Where to go after the leaf that was copied.
+    fn after_copy(&self, (lower, upper): (&[u8], Option<&[u8]>)) -> Next {
+        if self.direction == Direction::Backward {
             let (key, tid) = &self.fence;
-            let more = (&key[..], *tid) > (&self.lower[..], 0);
-            if more { Next::BeforeFence } else { Next::End }
-        } else {
-            let ends_here = |upper: &Vec<u8>| {
-                node.compare_high(Target::first(upper)).is_none_or(Ordering::is_ge)
-            };
-            match node.right() {
-                Some(right) if !self.upper.as_ref().is_some_and(ends_here) => Next::Right(right),
-                _ => Next::End,
-            }
-        };
-        self.slots = start..end.max(start);
+            return if (&key[..], *tid) > (lower, 0) { Next::BeforeFence } else { Next::End };
+        }
+        let node = Node(&*self.page);
+        let ends_here = |upper| node.compare_high(Target::first(upper)).is_none_or(Ordering::is_ge);
+        match node.right() {
+            Some(right) if !upper.is_some_and(ends_here) => Next::Right(right),
+            _ => Next::End,
+        }
     }
 
     /// Copies the leaf at the right link.
@@ -189,31 +179,25 @@ impl Cursor {
         env: &E,
         rel: &RelHandle,
         mut block: u32,
-    ) -> EngineResult<()> {
+        upper: Option<&[u8]>,
+    ) -> EngineResult<Range<usize>> {
         let mut steps = Steps::new(rel);
-        let mut copy = Box::new([0; PAGE_SIZE]);
+        let copy = &mut self.page;
         loop {
             let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
                 let node = Node(view);
                 if node.is_node() && node.is_leaf() {
-                    view.copy_page(&mut copy);
-                    return Step::Arrived(());
+                    return Step::Arrived(copy_slots(view, None, upper, copy));
                 }
                 aside(node)
             })?;
             steps.take(rel, block)?;
             match next {
-                Step::Arrived(()) => {
-                    self.page = copy;
-                    return Ok(());
-                }
+                Step::Arrived(slots) => return Ok(slots),
                 Step::Right(right) => block = right,
                 _ => {
-                    return Err(damaged(
-                        rel,
-                        block,
-                        "a leaf's right link leads to a page that is no leaf",
-                    ));
+                    let what = "a leaf's right link leads to a page that is no leaf";
+                    return Err(damaged(rel, block, what));
                 }
             }
         }
@@ -226,27 +210,36 @@ impl Cursor {
         rel: &RelHandle,
         target: Target<'_>,
         side: Side,
-    ) -> EngineResult<()> {
+        (lower, upper): (&[u8], Option<&[u8]>),
+    ) -> EngineResult<Range<usize>> {
         let fenced = self.direction == Direction::Backward;
         let (mut fence, mut told) = ((Vec::new(), 0), (Vec::new(), 0));
         let mut block = ROOT;
         let mut steps = Steps::new(rel);
-        let mut copy = Box::new([0; PAGE_SIZE]);
+        let copy = &mut self.page;
         loop {
             let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
-                let next = leaf_step(view, target, side, &mut copy);
+                let node = Node(view);
+                let next = match step(node, target, side) {
+                    Step::Arrived(()) => match right_of(node, target, side) {
+                        Some(right) => Step::Right(right),
+                        None => Step::Arrived(copy_slots(view, Some(lower), upper, copy)),
+                    },
+                    Step::Down(child) => Step::Down(child),
+                    Step::Right(right) => Step::Right(right),
+                    Step::Lost => Step::Lost,
+                };
                 if fenced {
                     told.0.clear();
-                    told.1 = fence_told(Node(view), target, side, next, &mut told.0);
+                    told.1 = fence_told(node, target, side, &next, &mut told.0);
                 }
                 next
             })?;
             steps.take(rel, block)?;
             match next {
-                Step::Arrived(()) => {
-                    self.page = copy;
+                Step::Arrived(slots) => {
                     self.fence = fence;
-                    return Ok(());
+                    return Ok(slots);
                 }
                 Step::Down(next) | Step::Right(next) => block = next,
                 Step::Lost => return Err(damaged(rel, block, "not a page of the tree")),
@@ -256,33 +249,33 @@ impl Cursor {
     }
 }
 
-/// One step; at the leaf that the target belongs to, the copy.
-fn leaf_step(
+/// Copies what a scan needs of a leaf: the header, the slots in the range, and the bodies. Returns which slots.
+fn copy_slots(
     view: &PageView<'_>,
-    target: Target<'_>,
-    side: Side,
+    lower: Option<&[u8]>,
+    upper: Option<&[u8]>,
     copy: &mut [u8; PAGE_SIZE],
-) -> Step<()> {
+) -> Range<usize> {
     let node = Node(view);
-    match step(node, target, side) {
-        Step::Arrived(()) => match right_of(node, target, side) {
-            Some(right) => Step::Right(right),
-            None => {
-                view.copy_page(copy);
-                Step::Arrived(())
-            }
-        },
-        other => other,
-    }
+    let start = lower.map_or(0, |lower| node.lower_bound(Target::first(lower)));
+    let end = upper.map_or(node.count(), |upper| node.lower_bound(Target::first(upper)));
+    let end = end.max(start);
+    view.copy(0, &mut copy[..SLOTS]);
+    let (from, to) = (SLOTS + start * SLOT_BYTES, SLOTS + end * SLOT_BYTES);
+    view.copy(from, &mut copy[from..to]);
+    // Bodies begin where the page says; torn bytes may say anything.
+    let low = usize::from(view.u16(BODY_START)).clamp(to, PAGE_SIZE);
+    view.copy(low, &mut copy[low..]);
+    start..end
 }
 
 /// The lowest place that belongs to the page that `next` leads to: the separator followed down, or the high key
 /// passed to the right.
-fn fence_told(
+fn fence_told<R>(
     node: Node<'_, PageView<'_>>,
     target: Target<'_>,
     side: Side,
-    next: Step<()>,
+    next: &Step<R>,
     key: &mut Vec<u8>,
 ) -> u64 {
     match next {
