@@ -110,6 +110,11 @@ impl<B: Backend> Conn<B> {
         }
     }
 
+    /// Whether the session has not started yet.
+    pub fn starting(&self) -> bool {
+        self.protocol.starting()
+    }
+
     /// Whether the client takes too long to start its session.
     pub fn dawdles(&self, now: Instant) -> bool {
         self.protocol.starting() && now.saturating_duration_since(self.since) > START_UP_LIMIT
@@ -209,11 +214,12 @@ impl<B: Backend> Conn<B> {
                         break;
                     }
                 }
+                // Waiting is allowed here, so nothing can refuse to.
                 Served::Block => {
-                    let stream = stream_to(&mut self.socket, &self.cancelled, &shared.stopping);
-                    let again = self.protocol.resume(&mut self.output, Some(stream));
-                    step = self.after(again);
-                    continue;
+                    let error = SqlError::internal("a statement would not wait where it may");
+                    self.protocol.fatal(&error, &mut self.output);
+                    self.closing = true;
+                    break;
                 }
                 Served::Commit(ticket) => {
                     self.commit = Commit::New(ticket);

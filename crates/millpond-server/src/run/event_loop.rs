@@ -104,7 +104,8 @@ pub struct EventLoop<B: Backend> {
     open: usize,
     ready: Vec<usize>,
     letters: Vec<Mail<B>>,
-    next_tick: Instant,
+    // Only while a client may be in its start-up: a poll without timeout is cheaper.
+    next_tick: Option<Instant>,
 }
 
 impl<B: Backend> EventLoop<B> {
@@ -126,7 +127,7 @@ impl<B: Backend> EventLoop<B> {
             open: 0,
             ready: Vec::new(),
             letters: Vec::new(),
-            next_tick: Instant::now() + START_UP_TICK,
+            next_tick: None,
         })
     }
 
@@ -166,7 +167,7 @@ impl<B: Backend> EventLoop<B> {
             for slot in std::mem::take(&mut self.ready) {
                 self.turn(shared, slot);
             }
-            if Instant::now() >= self.next_tick {
+            if self.next_tick.is_some_and(|tick| Instant::now() >= tick) {
                 self.tick(shared);
             }
             if shared.stopping() && self.stop(shared) {
@@ -179,7 +180,7 @@ impl<B: Backend> EventLoop<B> {
         if !self.ready.is_empty() {
             return Some(Duration::ZERO);
         }
-        Some(self.next_tick.saturating_duration_since(Instant::now()))
+        self.next_tick.map(|tick| tick.saturating_duration_since(Instant::now()))
     }
 
     /// Gives a connection its turn, and does what it asks for.
@@ -249,6 +250,7 @@ impl<B: Backend> EventLoop<B> {
             None => self.slots.push(conn),
         }
         self.open += 1;
+        self.next_tick.get_or_insert_with(|| Instant::now() + START_UP_TICK);
         self.turn(shared, slot);
     }
 
@@ -269,14 +271,16 @@ impl<B: Backend> EventLoop<B> {
     /// Looks for clients that never finish their start-up.
     fn tick(&mut self, shared: &Arc<Shared<B>>) {
         let now = Instant::now();
-        self.next_tick = now + START_UP_TICK;
+        let mut starting = false;
         for slot in 0..self.slots.len() {
-            if let Some(Slot::Here(conn)) = self.slots.get(slot)
-                && conn.dawdles(now)
-            {
+            let Some(Slot::Here(conn)) = self.slots.get(slot) else { continue };
+            if conn.dawdles(now) {
                 self.close(shared, slot, false);
+            } else {
+                starting |= conn.starting();
             }
         }
+        self.next_tick = starting.then(|| now + START_UP_TICK);
     }
 
     /// Ends every session that is here; those on the lane come back first. True when all are gone.

@@ -31,11 +31,12 @@ impl ServerProcess {
     pub fn on(data: &Path, sockets: &Path, args: &[&str]) -> Self {
         let mut child = command()
             .arg("serve")
-            .args(["--listen", "127.0.0.1:0", "--set", "shared_buffers=16MB"])
+            .args(["--set", "shared_buffers=16MB"])
             .arg("--data")
             .arg(data)
             .arg("--socket-dir")
             .arg(sockets)
+            .args(if args.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] })
             .args(args)
             .stdout(Stdio::piped())
             .spawn()

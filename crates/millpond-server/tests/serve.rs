@@ -1,0 +1,132 @@
+//! The `millpond` command: options, settings, addresses, signals.
+
+mod common;
+
+use common::raw::Raw;
+use common::server::{ServerProcess, command};
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// Runs a command that should end by itself; one that doesn't is ended after a minute.
+fn run(args: &[&str]) -> (Output, String) {
+    let child =
+        command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let pid = child.id().to_string();
+    let (done, ended) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        if ended
+            .recv_timeout(Duration::from_secs(60))
+            .is_err_and(|e| e == RecvTimeoutError::Timeout)
+        {
+            let _ = Command::new("kill").args(["-9", &pid]).status();
+        }
+    });
+    let output = child.wait_with_output().expect("runs");
+    drop(done);
+    watch.join().expect("watch");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, errors)
+}
+
+#[test]
+fn help_and_version() {
+    let (output, _) = run(&["--version"]);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("millpond 0."));
+    for args in [&["--help"][..], &["serve", "--help"], &["check", "--help"]] {
+        let (output, _) = run(args);
+        assert!(output.status.success());
+        assert!(output.stdout.len() > 200);
+    }
+    let (output, errors) = run(&["sevre"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("serve"), "{errors}");
+}
+
+#[test]
+fn only_loopback_addresses() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = dir.path().join("data");
+    let data = data.to_str().expect("path");
+    for address in ["0.0.0.0:0", "192.0.2.1:5433", "[::]:0"] {
+        let (output, errors) = run(&["serve", "--data", data, "--listen", address]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(errors.contains("refusing to listen") && errors.contains("loopback"), "{errors}");
+    }
+    let (output, errors) = run(&["serve", "--data", data, "--listen", "nonsense"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("ADDR:PORT"), "{errors}");
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = dir.path().join("data").to_str().expect("path").to_owned();
+    let serve = |more: &[&str]| {
+        let args = [&["serve", "--data", &data, "--listen", "127.0.0.1:0"], more].concat();
+        let (output, errors) = run(&args);
+        assert!(!output.status.success());
+        errors
+    };
+    let errors = serve(&["--set", "shared_bufers=1GB"]);
+    assert!(errors.contains("shared_bufers") && errors.contains("\"shared_buffers\""), "{errors}");
+    let errors = serve(&["--set", "shared_buffers=lots"]);
+    assert!(errors.contains("lots"), "{errors}");
+    let errors = serve(&["--set", "shared_buffers"]);
+    assert!(errors.contains("NAME=VALUE"), "{errors}");
+
+    let file = dir.path().join("millpond.conf");
+    fs::write(&file, "# first\nshared_buffers = 64MB  # a comment\n\nsynchronous_comit = off\n")
+        .expect("written");
+    let path = file.to_str().expect("path");
+    let errors = serve(&["--config", path]);
+    assert!(errors.contains(path) && errors.contains("line 4"), "{errors}");
+    assert!(errors.contains("\"synchronous_commit\""), "{errors}");
+    let errors = serve(&["--config", "/nonexistent/file"]);
+    assert!(errors.contains("/nonexistent/file"), "{errors}");
+}
+
+#[test]
+fn signals_end_it_cleanly() {
+    for signal in ["TERM", "INT"] {
+        let mut server = ServerProcess::start();
+        let mut client = Raw::tcp(server.port).startup(0x0003_0000);
+        let socket = server.sockets.join(format!(".s.PGSQL.{}", server.port));
+        assert!(socket.exists());
+        server.signal(signal);
+        assert_eq!(client.replies().last().map(|r| r.sqlstate()), Some("57P01".into()));
+        let status = server.child.wait().expect("status");
+        assert_eq!(status.code(), Some(0));
+        assert!(!socket.exists());
+    }
+}
+
+#[test]
+fn a_second_server_on_the_same_directory_is_refused() {
+    let server = ServerProcess::start();
+    let data = server.data.to_str().expect("path");
+    let (output, errors) = run(&["serve", "--data", data, "--listen", "127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors.contains(data), "{errors}");
+    let port = format!("127.0.0.1:{}", server.port);
+    let (output, errors) = run(&["serve", "--data", "/nonexistent/x", "--listen", &port]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors.contains(&port), "{errors}");
+}
+
+#[test]
+fn a_killed_server_leaves_nothing_in_the_way() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = dir.path().join("data");
+    let mut first = ServerProcess::on(&data, dir.path(), &[]);
+    let port = first.port;
+    first.child.kill().expect("killed");
+    first.child.wait().expect("gone");
+    assert!(dir.path().join(format!(".s.PGSQL.{port}")).exists());
+    let listen = format!("127.0.0.1:{port}");
+    let mut second = ServerProcess::on(&data, dir.path(), &["--listen", &listen]);
+    Raw::unix(dir.path(), port).startup(0x0003_0000);
+    assert_eq!(second.stop().code(), Some(0));
+}
