@@ -93,6 +93,9 @@ pub enum EngineError {
     /// A rule of a table or of the catalog forbids it.
     #[error(transparent)]
     Table(#[from] crate::table::TableError),
+    /// The engine is being shut down.
+    #[error("the database system is shutting down")]
+    ShuttingDown,
     /// The buffer pool could not do what was asked of it.
     #[error(transparent)]
     Buffer(BufferError),

@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod catalog;
+pub mod check;
 pub mod control;
 pub mod ctx;
 pub mod engine;

@@ -1,8 +1,9 @@
 //! Definitions of relations, as statements see them. They never change: DDL makes new ones.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
-use millpond_buffer::RelationId;
+use millpond_buffer::{RelHandle, RelationId};
 
 use crate::types::DataType;
 use crate::types::key::{KeyLayout, KeyOrder};
@@ -57,7 +58,6 @@ pub struct IndexColumn {
 }
 
 /// An index.
-#[derive(Debug)]
 pub struct IndexDef {
     /// Its number.
     pub oid: Oid,
@@ -79,6 +79,22 @@ pub struct IndexDef {
     pub fillfactor: u8,
     /// How keys are encoded.
     pub keys: KeyLayout,
+    /// Its open file.
+    pub(crate) tree: OnceLock<RelHandle>,
+    /// Snapshots with a lower commit number may see rows that the index does not have.
+    pub(crate) valid_from: AtomicU64,
+}
+
+impl std::fmt::Debug for IndexDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IndexDef")
+            .field("oid", &self.oid)
+            .field("name", &self.name)
+            .field("table", &self.table)
+            .field("storage", &self.storage)
+            .field("columns", &self.columns)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A table.

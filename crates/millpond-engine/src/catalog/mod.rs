@@ -3,7 +3,11 @@
 //! They are rows of a heap of their own (relation 1), changed and seen under the same rules as all
 //! other rows. In memory they are a [`CatalogState`], found by one load of a generation counter.
 
+pub(crate) mod change;
 mod def;
+pub(crate) mod heap;
+pub(crate) mod published;
+pub(crate) mod rows;
 mod state;
 mod stats;
 
@@ -12,4 +16,4 @@ pub use def::{
     TableDef,
 };
 pub use state::{CatalogState, Relation};
-pub use stats::{RowCounts, TableStats};
+pub use stats::TableStats;

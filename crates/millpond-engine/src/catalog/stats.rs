@@ -1,82 +1,120 @@
-//! What is known about a table's contents: estimates for planning, counts for autovacuum.
+//! What is known about a table's contents, for planning and for autovacuum; and its open files.
 //!
-//! Counts are kept per table and raised once per transaction or statement, not per row. They are not
-//! logged: a restart begins with what the last VACUUM or ANALYZE left in the catalog (nothing yet).
+//! All definitions of a table share one of these as long as it keeps its file.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of a table. All relaxed: they are estimates.
-#[derive(Debug, Default)]
+use millpond_buffer::PAGE_SIZE;
+
+use super::def::ColumnDef;
+use crate::access::heap::{HeapCounts, HeapRelation, TUPLE_HEADER_LEN};
+
+/// What a value of variable width is guessed to take.
+const GUESSED_WIDTH: usize = 16;
+const LINE_POINTER: usize = 4;
+
+/// The open heap of a table, and what is known about its rows. Counters are not logged: after a restart the
+/// number of rows is guessed from the number of pages until VACUUM or ANALYZE counts them.
+#[derive(Default)]
 pub struct TableStats {
-    /// Rows that are alive, as far as known.
-    live_rows: AtomicI64,
-    /// Row versions that VACUUM could take away.
-    dead_rows: AtomicI64,
-    /// Rows inserted since the last VACUUM.
-    inserted_since_vacuum: AtomicI64,
-    /// Rows changed since the last ANALYZE.
-    changed_since_analyze: AtomicI64,
-    /// VACUUM runs.
+    heap: OnceLock<OpenHeap>,
+    rows_per_page: u64,
     vacuums: AtomicU64,
-    /// Of those, started in the background.
     autovacuums: AtomicU64,
+    analyzes: AtomicU64,
+    changed_at_analyze: AtomicU64,
+    inserted_at_vacuum: AtomicU64,
 }
 
-/// Changes of one transaction, added up before they are published.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RowCounts {
-    /// Rows inserted.
-    pub inserted: i64,
-    /// Rows updated.
-    pub updated: i64,
-    /// Rows deleted.
-    pub deleted: i64,
+struct OpenHeap {
+    heap: HeapRelation,
+    /// Rows that it had when it was opened, as guessed.
+    rows_before: u64,
 }
 
 impl TableStats {
-    /// Adds what a transaction did. Rolled back inserts are dead rows.
-    pub fn add(&self, counts: RowCounts, committed: bool) {
-        let RowCounts { inserted, updated, deleted } = counts;
-        let (live, dead) = if committed {
-            (inserted - deleted, updated + deleted)
-        } else {
-            (0, inserted + updated)
-        };
-        self.live_rows.fetch_add(live, Ordering::Relaxed);
-        self.dead_rows.fetch_add(dead, Ordering::Relaxed);
-        self.inserted_since_vacuum.fetch_add(inserted, Ordering::Relaxed);
-        self.changed_since_analyze.fetch_add(inserted + updated + deleted, Ordering::Relaxed);
+    pub(crate) fn new(columns: &[ColumnDef]) -> Self {
+        let width: usize =
+            columns.iter().map(|column| column.ty.fixed_width().unwrap_or(GUESSED_WIDTH)).sum();
+        let row = width + TUPLE_HEADER_LEN + LINE_POINTER;
+        Self { rows_per_page: (PAGE_SIZE / row).max(1) as u64, ..Self::default() }
     }
 
-    /// After VACUUM or ANALYZE counted the rows.
-    pub fn counted(&self, live: i64, dead: i64, vacuumed: bool, automatic: bool) {
-        self.live_rows.store(live, Ordering::Relaxed);
-        self.dead_rows.store(dead, Ordering::Relaxed);
-        self.changed_since_analyze.store(0, Ordering::Relaxed);
-        if vacuumed {
-            self.inserted_since_vacuum.store(0, Ordering::Relaxed);
-            self.vacuums.fetch_add(1, Ordering::Relaxed);
-            self.autovacuums.fetch_add(u64::from(automatic), Ordering::Relaxed);
+    /// The open heap; `open` opens it the first time.
+    pub(crate) fn heap<E>(
+        &self,
+        open: impl FnOnce() -> Result<HeapRelation, E>,
+    ) -> Result<&HeapRelation, E> {
+        if let Some(open) = self.heap.get() {
+            return Ok(&open.heap);
         }
+        let heap = open()?;
+        let rows_before = u64::from(heap.block_count()) * self.rows_per_page;
+        Ok(&self.heap.get_or_init(|| OpenHeap { heap, rows_before }).heap)
+    }
+
+    /// Notes a finished VACUUM.
+    pub(crate) fn vacuumed(&self, automatic: bool) {
+        self.inserted_at_vacuum.store(self.counts().inserted, Ordering::Relaxed);
+        self.vacuums.fetch_add(1, Ordering::Relaxed);
+        self.autovacuums.fetch_add(u64::from(automatic), Ordering::Relaxed);
+    }
+
+    /// Notes a finished ANALYZE.
+    pub(crate) fn analyzed(&self) {
+        self.analyzes.fetch_add(1, Ordering::Relaxed);
+        self.changed_at_analyze.store(self.counts().changed(), Ordering::Relaxed);
+    }
+
+    /// Rows inserted, updated and deleted since the engine started.
+    pub fn counts(&self) -> HeapCounts {
+        self.heap.get().map_or_else(HeapCounts::default, |open| open.heap.counters().counts())
     }
 
     /// Rows, as far as known.
     pub fn live_rows(&self) -> i64 {
-        self.live_rows.load(Ordering::Relaxed).max(0)
+        let Some(open) = self.heap.get() else { return 0 };
+        let counters = open.heap.counters();
+        let rows = counters.live_estimate().unwrap_or_else(|| {
+            let counts = counters.counts();
+            (open.rows_before + counts.inserted).saturating_sub(counts.deleted)
+        });
+        i64::try_from(rows).unwrap_or(i64::MAX)
     }
 
     /// Row versions to be vacuumed, as far as known.
     pub fn dead_rows(&self) -> i64 {
-        self.dead_rows.load(Ordering::Relaxed).max(0)
+        let dead = self.heap.get().map_or(0, |open| open.heap.counters().dead_estimate());
+        i64::try_from(dead).unwrap_or(i64::MAX)
     }
 
     /// Rows inserted since the last VACUUM.
-    pub fn inserted_since_vacuum(&self) -> i64 {
-        self.inserted_since_vacuum.load(Ordering::Relaxed).max(0)
+    pub fn inserted_since_vacuum(&self) -> u64 {
+        self.counts().inserted.saturating_sub(self.inserted_at_vacuum.load(Ordering::Relaxed))
+    }
+
+    /// Rows changed since the last ANALYZE.
+    pub fn changed_since_analyze(&self) -> u64 {
+        self.counts().changed().saturating_sub(self.changed_at_analyze.load(Ordering::Relaxed))
     }
 
     /// VACUUM runs, and how many of them in the background.
     pub fn vacuums(&self) -> (u64, u64) {
         (self.vacuums.load(Ordering::Relaxed), self.autovacuums.load(Ordering::Relaxed))
+    }
+
+    /// ANALYZE runs.
+    pub fn analyzes(&self) -> u64 {
+        self.analyzes.load(Ordering::Relaxed)
+    }
+}
+
+impl std::fmt::Debug for TableStats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableStats")
+            .field("live_rows", &self.live_rows())
+            .field("dead_rows", &self.dead_rows())
+            .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 //! Tables: rows with their indexes, constraints and conflicts, on top of the access methods.
 
+pub(crate) mod build;
 mod error;
 mod row;
 mod scan;

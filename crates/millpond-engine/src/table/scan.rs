@@ -1,16 +1,21 @@
 //! Scans: over an index in key order either way, over a table's pages, and over them in parallel.
 //!
-//! A scan holds no latch and no pin between calls: it keeps copies of a leaf's entries or of a page's
-//! rows. It stays valid while its session goes on changing rows (it doesn't see changes of its own
-//! statement), and ends with the statement's snapshot.
+//! A scan holds no latch and no pin between calls: it keeps copies of a leaf's entries or of a page's rows.
+//! It stays valid while its session goes on changing rows (it doesn't see changes of its own statement),
+//! and ends with the statement's snapshot.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::access::Tid;
-use crate::catalog::TableDef;
+use crate::access::heap::{self, AccessStrategy, HeapRelation, ScanBlocks};
+use crate::access::{Tid, btree};
+use crate::catalog::{IndexDef, TableDef};
+use crate::ctx::Ctx;
+use crate::engine::{Engine, PooledCtx};
 use crate::error::{EngineError, EngineResult};
 use crate::session::Session;
+use crate::transam::{ComboCids, Snapshot};
 
 use super::RowBuf;
 
@@ -35,8 +40,19 @@ pub struct KeyRange {
 }
 
 /// A scan of an index. Reusable: [`Session::start_index_scan`] begins anew in the same memory.
-#[derive(Debug, Default)]
-pub struct IndexScan {}
+#[derive(Default)]
+pub struct IndexScan {
+    cursor: Option<btree::Cursor>,
+    target: Option<Target>,
+    /// An entry whose row could not be read without waiting.
+    again: Option<Tid>,
+}
+
+struct Target {
+    table: Arc<TableDef>,
+    index: Arc<IndexDef>,
+    snapshot: Snapshot,
+}
 
 impl IndexScan {
     /// A scan that has not begun: yields nothing.
@@ -44,70 +60,197 @@ impl IndexScan {
         Self::default()
     }
 
+    pub(crate) fn start(
+        &mut self,
+        table: &Arc<TableDef>,
+        index: &Arc<IndexDef>,
+        range: &KeyRange,
+        direction: Direction,
+        snapshot: Snapshot,
+    ) {
+        let direction = match direction {
+            Direction::Forward => btree::Direction::Forward,
+            Direction::Backward => btree::Direction::Backward,
+        };
+        match &mut self.cursor {
+            Some(cursor) => cursor.restart(&range.lower, Some(&range.upper), direction),
+            None => {
+                self.cursor = Some(btree::Cursor::new(&range.lower, Some(&range.upper), direction));
+            }
+        }
+        self.again = None;
+        self.target = Some(Target { table: Arc::clone(table), index: Arc::clone(index), snapshot });
+    }
+
     /// The next visible row in key order, copied into `row`; false at the end.
     pub fn next(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
-        let _ = (session, row);
-        Err(EngineError::Internal { what: "scans are not connected yet" })
+        let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
+            return Ok(false);
+        };
+        let ctx = session.ctx();
+        let (heap, tree) = (session.heap(&target.table)?, session.tree(&target.index)?);
+        loop {
+            let root = match self.again.take() {
+                Some(root) => root,
+                None => match cursor.next(ctx, tree)? {
+                    Some(root) => root,
+                    None => return Ok(false),
+                },
+            };
+            match heap::fetch(ctx, heap, root, &target.snapshot, &mut row.bytes) {
+                Ok(Some(tid)) => {
+                    row.tid = Some(tid);
+                    return Ok(true);
+                }
+                Ok(None) => ctx.check_interrupts()?,
+                Err(error) => {
+                    self.again = Some(root);
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for IndexScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IndexScan")
+            .field("index", &self.target.as_ref().map(|target| &target.index.name))
+            .finish_non_exhaustive()
     }
 }
 
 /// A scan of a table's pages.
-#[derive(Debug)]
-pub struct HeapScan {}
+pub struct HeapScan {
+    scan: heap::HeapScan,
+    snapshot: Snapshot,
+}
 
 impl HeapScan {
-    /// The visible rows of the next page that has any; false at the end. Under [`Wait::Never`]
-    /// it can stop with WouldBlock before a page, and be called again.
-    ///
-    /// [`Wait::Never`]: millpond_buffer::Wait::Never
+    pub(crate) fn new(heap: &HeapRelation, snapshot: Snapshot) -> Self {
+        Self { scan: heap::HeapScan::new(heap.clone(), AccessStrategy::BulkRead), snapshot }
+    }
+
+    /// The visible rows of the next page that has any; false at the end. Under `Wait::Never` it can stop
+    /// with WouldBlock before a page, and be called again.
     pub fn next_page(
         &mut self,
         session: &Session,
         each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
     ) -> EngineResult<bool> {
-        let _ = (session, each);
-        Err(EngineError::Internal { what: "scans are not connected yet" })
+        next_page(&mut self.scan, session.ctx(), &self.snapshot, each)
+    }
+}
+
+impl std::fmt::Debug for HeapScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeapScan").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+fn next_page(
+    scan: &mut heap::HeapScan,
+    ctx: &Ctx,
+    snapshot: &Snapshot,
+    each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
+) -> EngineResult<bool> {
+    loop {
+        ctx.check_interrupts()?;
+        let Some(rows) = scan.next_page(ctx, snapshot)? else { return Ok(false) };
+        if rows.is_empty() {
+            continue;
+        }
+        for (tid, bytes) in rows.iter() {
+            each(tid, bytes)?;
+        }
+        return Ok(true);
     }
 }
 
 /// A table under one statement's snapshot, for several threads: see [`Session::parallel_scan`]. Cheap to
 /// clone. Usable until the session ends the statement; workers that go on after that get an error.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ParallelScan {
-    pub(crate) table: Arc<TableDef>,
-    pub(crate) blocks: u32,
+    shared: Arc<SharedScan>,
+}
+
+struct SharedScan {
+    engine: Arc<Engine>,
+    table: Arc<TableDef>,
+    blocks: u32,
+    snapshot: Snapshot,
+    combos: ComboCids,
+    /// Marks of the session: interrupted, and statement over.
+    stop: [Arc<AtomicBool>; 2],
 }
 
 impl ParallelScan {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        table: Arc<TableDef>,
+        blocks: u32,
+        snapshot: Snapshot,
+        combos: ComboCids,
+        stop: [Arc<AtomicBool>; 2],
+    ) -> Self {
+        Self { shared: Arc::new(SharedScan { engine, table, blocks, snapshot, combos, stop }) }
+    }
+
     /// The table.
     pub fn table(&self) -> &Arc<TableDef> {
-        &self.table
+        &self.shared.table
     }
 
     /// Blocks of the table when the scan was made: split these among the workers.
     pub fn blocks(&self) -> u32 {
-        self.blocks
+        self.shared.blocks
     }
 
     /// A worker over some of the blocks, for one thread.
     pub fn worker(&self, blocks: Range<u32>) -> EngineResult<ScanWorker> {
-        let _ = blocks;
-        Err(EngineError::Internal { what: "scans are not connected yet" })
+        let ctx = self.shared.engine.worker_ctx()?;
+        if self.shared.snapshot.own.is_some() {
+            self.shared.combos.clone_into(&mut ctx.combos().borrow_mut());
+        }
+        let heap = self.shared.engine.open_heap(&self.shared.table)?.clone();
+        let blocks = blocks.start..blocks.end.min(self.shared.blocks);
+        let scan = heap::HeapScan::over(heap, ScanBlocks::Range(blocks), AccessStrategy::BulkRead);
+        Ok(ScanWorker { shared: Arc::clone(&self.shared), ctx, scan })
+    }
+}
+
+impl std::fmt::Debug for ParallelScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParallelScan")
+            .field("table", &self.shared.table.name)
+            .field("blocks", &self.shared.blocks)
+            .finish_non_exhaustive()
     }
 }
 
 /// One thread's share of a [`ParallelScan`].
-#[derive(Debug)]
-pub struct ScanWorker {}
+pub struct ScanWorker {
+    shared: Arc<SharedScan>,
+    ctx: PooledCtx,
+    scan: heap::HeapScan,
+}
 
 impl ScanWorker {
     /// The visible rows of the next page that has any; false at the end. Stops with `Cancelled` when the
-    /// session that made the scan is cancelled.
+    /// session that made the scan is cancelled or has ended the statement.
     pub fn next_page(
         &mut self,
         each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
     ) -> EngineResult<bool> {
-        let _ = each;
-        Err(EngineError::Internal { what: "scans are not connected yet" })
+        if self.shared.stop.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(EngineError::Cancelled);
+        }
+        next_page(&mut self.scan, &self.ctx, &self.shared.snapshot, each)
+    }
+}
+
+impl std::fmt::Debug for ScanWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScanWorker").field("table", &self.shared.table.name).finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ use super::ids::CommandId;
 use crate::error::{EngineError, EngineResult};
 
 /// The combo ids of one transaction: the id is an index into the pairs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ComboCids {
     pairs: Vec<(CommandId, CommandId)>,
     ids: HashMap<(CommandId, CommandId), u32>,

@@ -1,0 +1,102 @@
+//! What a transaction does to the catalog, step by step.
+//!
+//! Steps are kept rather than states, because other transactions change other relations meanwhile: at
+//! commit the steps are done again on top of whatever the committed catalog has become. Locks see to
+//! it that no two transactions' steps are about the same thing.
+
+use std::sync::Arc;
+
+use millpond_buffer::RelationId;
+
+use super::def::{IndexDef, Oid, TableDef};
+use super::rows::IndexFlags;
+use super::state::CatalogState;
+use super::stats::TableStats;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// A new table, or a new definition of one that nobody else can see or change.
+    PutTable(Arc<TableDef>),
+    DropTable(Oid),
+    AddIndex(Arc<IndexDef>),
+    DropIndex {
+        table: Oid,
+        index: Oid,
+    },
+    /// Columns that refuse NULL from now on.
+    SetNotNull {
+        table: Oid,
+        columns: Vec<usize>,
+    },
+    /// New, empty files: for the table and for each of its indexes.
+    SwapStorage {
+        table: Oid,
+        storage: RelationId,
+        indexes: Vec<(Oid, RelationId)>,
+    },
+}
+
+impl Change {
+    /// Does the step. One whose table is gone does nothing.
+    pub(crate) fn apply(&self, state: &mut CatalogState) {
+        match self {
+            Self::PutTable(table) => state.insert(Arc::clone(table)),
+            Self::DropTable(oid) => {
+                state.remove(*oid);
+            }
+            Self::AddIndex(index) => redefine(state, index.table, |table| {
+                table.add_index(Arc::clone(index));
+            }),
+            Self::DropIndex { table, index } => redefine(state, *table, |table| {
+                let indexes = std::mem::take(&mut table.indexes);
+                table.indexes = indexes.into_iter().filter(|kept| kept.oid != *index).collect();
+            }),
+            Self::SetNotNull { table, columns } => redefine(state, *table, |table| {
+                for &column in columns {
+                    if let Some(column) = table.columns.get_mut(column) {
+                        column.not_null = true;
+                    }
+                }
+            }),
+            Self::SwapStorage { table, storage, indexes } => redefine(state, *table, |table| {
+                table.storage = *storage;
+                table.stats = Arc::new(TableStats::new(&table.columns));
+                for (oid, storage) in indexes {
+                    let Some(at) = table.indexes.iter().position(|index| index.oid == *oid) else {
+                        continue;
+                    };
+                    let old = &table.indexes[at];
+                    let flags = IndexFlags {
+                        unique: old.unique,
+                        primary: old.primary,
+                        constraint: old.constraint,
+                    };
+                    let columns = old.columns.to_vec();
+                    let name = old.name.clone();
+                    let new =
+                        IndexDef::new(table, *oid, name, *storage, columns, flags, old.fillfactor);
+                    if let Some(new) = new {
+                        table.indexes[at] = Arc::new(new);
+                    }
+                }
+            }),
+        }
+    }
+}
+
+fn redefine(state: &mut CatalogState, oid: Oid, change: impl FnOnce(&mut TableDef)) {
+    let Some(table) = state.table(oid) else { return };
+    let mut table = TableDef {
+        oid: table.oid,
+        name: table.name.clone(),
+        storage: table.storage,
+        columns: table.columns.clone(),
+        indexes: table.indexes.clone(),
+        fillfactor: table.fillfactor,
+        layout: table.layout.clone(),
+        stats: Arc::clone(&table.stats),
+    };
+    change(&mut table);
+    state.insert(Arc::new(table));
+}

@@ -1,0 +1,67 @@
+//! How an engine is set up.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The settings of an engine. Start from [`EngineConfig::new`] and change what you need.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineConfig {
+    /// The data directory. Created when it is not there.
+    pub path: PathBuf,
+    /// Pages in the buffer pool (`shared_buffers`).
+    pub buffers: usize,
+    /// Client sessions at a time (`max_connections`); the engine adds what its own workers need.
+    pub max_connections: usize,
+    /// Threads that scan for sessions at a time (`max_parallel_workers`).
+    pub max_parallel_workers: usize,
+    /// A checkpoint at least so often (`checkpoint_timeout`).
+    pub checkpoint_timeout: Duration,
+    /// A checkpoint after so many bytes of log at most (`max_wal_size`).
+    pub max_wal_bytes: u64,
+    /// The part of the time between checkpoints over which one is spread
+    /// (`checkpoint_completion_target`).
+    pub checkpoint_completion_target: f64,
+    /// Bytes of log kept in memory (`wal_buffers`); a power of two.
+    pub wal_buffer_bytes: usize,
+    /// How soon the log of commits that don't wait is written (`wal_writer_delay`).
+    pub wal_writer_delay: Duration,
+    /// How long a group of commits waits for more (`commit_delay`) ...
+    pub commit_delay: Duration,
+    /// ... if so many others are under way (`commit_siblings`).
+    pub commit_siblings: usize,
+    /// How long a lock wait lasts before looking for a deadlock (`deadlock_timeout`).
+    pub deadlock_timeout: Duration,
+    /// Whether tables are vacuumed in the background (`autovacuum`).
+    pub autovacuum: bool,
+    /// How often to look for tables to vacuum (`autovacuum_naptime`).
+    pub autovacuum_naptime: Duration,
+    /// Dead rows that a table may have before it is vacuumed (`autovacuum_vacuum_threshold`) ...
+    pub autovacuum_threshold: u32,
+    /// ... plus this fraction of its rows (`autovacuum_vacuum_scale_factor`).
+    pub autovacuum_scale_factor: f64,
+}
+
+impl EngineConfig {
+    /// PostgreSQL's defaults for a data directory.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self {
+            path: path.as_ref().to_owned(),
+            buffers: 16_384,
+            max_connections: 100,
+            max_parallel_workers: 8,
+            checkpoint_timeout: Duration::from_secs(300),
+            max_wal_bytes: 1 << 30,
+            checkpoint_completion_target: 0.9,
+            wal_buffer_bytes: 16 << 20,
+            wal_writer_delay: Duration::from_millis(200),
+            commit_delay: Duration::ZERO,
+            commit_siblings: 5,
+            deadlock_timeout: Duration::from_secs(1),
+            autovacuum: true,
+            autovacuum_naptime: Duration::from_secs(60),
+            autovacuum_threshold: 50,
+            autovacuum_scale_factor: 0.2,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The engine: everything that sessions share.
+//!
+//! [`Engine::open`] brings a data directory to life (see `open`); a [`Session`] does the work.
+//! Background work (checkpoints, free frames, transaction upkeep, autovacuum) runs in threads that
+//! [`Engine::shutdown`] ends; an engine that is dropped without it is as good as killed, and the next
+//! start recovers.
+
+mod config;
+mod open;
+mod workers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use millpond_buffer::{BufferPool, RelHandle};
+
+use crate::access::heap::HeapRelation;
+use crate::catalog::published::Published;
+use crate::catalog::{CatalogState, IndexDef, TableDef};
+use crate::ctx::{Ctx, Shared};
+use crate::error::{EngineError, EngineResult};
+use crate::lmgr::LockManager;
+use crate::maintenance::background::Background;
+use crate::maintenance::checkpointer::{Cause, CheckpointStats, Checkpoints};
+use crate::proc::{Interrupt, ProcArray};
+use crate::recovery::DataDirectory;
+use crate::session::Session;
+use crate::transam::Transactions;
+use crate::wal::Log;
+
+pub use config::EngineConfig;
+pub(crate) use workers::PooledCtx;
+
+use workers::CtxPool;
+
+/// How long a shutdown waits for sessions to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A storage engine over one data directory.
+pub struct Engine {
+    config: EngineConfig,
+    shared: Shared,
+    published: Arc<Published>,
+    catalog_heap: HeapRelation,
+    checkpoints: Arc<Checkpoints>,
+    workers: CtxPool,
+    background: Background,
+    clients: AtomicUsize,
+    closing: AtomicBool,
+    system_id: u64,
+    /// Last: the directory stays locked until everything else is gone.
+    _directory: DataDirectory,
+}
+
+impl Engine {
+    /// Opens the data directory: creates it when it is not there, recovers it when it was not shut down,
+    /// refuses it when another process has it open or its format is another version's.
+    pub fn open(config: EngineConfig) -> EngineResult<Arc<Self>> {
+        open::open(config)
+    }
+
+    /// A new session. Fails with `TooManySessions` when `max_connections` are in use.
+    pub fn session(self: &Arc<Self>) -> EngineResult<Session> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(EngineError::ShuttingDown);
+        }
+        let limit = self.config.max_connections;
+        let room = self.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, |clients| {
+            (clients < limit).then_some(clients + 1)
+        });
+        if room.is_err() {
+            return Err(EngineError::TooManySessions);
+        }
+        match Ctx::new(&self.shared, "client backend") {
+            Ok(ctx) => Ok(Session::new(Arc::clone(self), ctx, true)),
+            Err(error) => {
+                self.clients.fetch_sub(1, Ordering::AcqRel);
+                Err(error)
+            }
+        }
+    }
+
+    /// A session of the engine's own, outside of `max_connections`.
+    pub(crate) fn internal_session(self: &Arc<Self>, kind: &'static str) -> EngineResult<Session> {
+        Ok(Session::new(Arc::clone(self), Ctx::new(&self.shared, kind)?, false))
+    }
+
+    pub(crate) fn client_left(&self) {
+        self.clients.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// A context for a thread that works for a session.
+    pub(crate) fn worker_ctx(&self) -> EngineResult<PooledCtx> {
+        self.workers.take(&self.shared)
+    }
+
+    /// How it was set up.
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    /// The random number that tells this database from others.
+    pub fn system_id(&self) -> u64 {
+        self.system_id
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn published(&self) -> &Published {
+        &self.published
+    }
+
+    pub(crate) fn catalog_heap(&self) -> &HeapRelation {
+        &self.catalog_heap
+    }
+
+    /// The buffer pool, for its statistics.
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        &self.shared.pool
+    }
+
+    /// The log, for its statistics.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.shared.log
+    }
+
+    /// The lock manager: who holds and awaits what.
+    pub fn locks(&self) -> &Arc<LockManager> {
+        &self.shared.locks
+    }
+
+    /// The sessions: what they do, and what they wait for.
+    pub fn sessions(&self) -> &Arc<ProcArray> {
+        &self.shared.procs
+    }
+
+    /// The transactions.
+    pub fn transactions(&self) -> &Arc<Transactions> {
+        &self.shared.txns
+    }
+
+    /// Figures of checkpoints.
+    pub fn checkpoint_stats(&self) -> CheckpointStats {
+        self.checkpoints.stats()
+    }
+
+    /// The committed catalog. Sessions with DDL of their own see [`Session::catalog`].
+    pub fn catalog(&self) -> Arc<CatalogState> {
+        self.published.state()
+    }
+
+    /// The open heap of a table.
+    #[inline]
+    pub(crate) fn open_heap<'t>(&self, table: &'t TableDef) -> EngineResult<&'t HeapRelation> {
+        Ok(table.stats.heap(|| {
+            let sessions = self.shared.procs.capacity();
+            HeapRelation::open(&self.shared.pool, table.storage, table.fillfactor, sessions)
+        })?)
+    }
+
+    /// The open tree of an index.
+    #[inline]
+    pub(crate) fn open_tree<'t>(&self, index: &'t IndexDef) -> EngineResult<&'t RelHandle> {
+        if let Some(tree) = index.tree.get() {
+            return Ok(tree);
+        }
+        let tree = self.shared.pool.relation(index.storage.main())?;
+        Ok(index.tree.get_or_init(|| tree))
+    }
+
+    /// Writes a checkpoint (`CHECKPOINT`).
+    pub fn checkpoint(&self) -> EngineResult<()> {
+        self.checkpoints.run(Cause::Requested)
+    }
+
+    /// Stops the background work, ends the sessions, writes a checkpoint, marks the directory as cleanly shut down.
+    /// Sessions that still exist fail from then on. Dropping the engine without this is safe: the next
+    /// start recovers.
+    pub fn shutdown(&self) -> EngineResult<()> {
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.background.stop();
+        self.shared.procs.interrupt_all(Interrupt::Terminate);
+        let deadline = Instant::now() + PATIENCE;
+        while self.is_busy() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.checkpoints.stop();
+        if self.is_busy() {
+            // Somebody is still changing things: what he has committed is in the log, the rest is not.
+            tracing::warn!("sessions did not end in time: the next start will recover");
+            self.shared.log.flush(self.shared.log.insert_position())?;
+            return Ok(());
+        }
+        self.checkpoints.run(Cause::Shutdown)?;
+        self.shared.pool.trim()?;
+        self.shared.log.close()?;
+        Ok(())
+    }
+
+    /// Whether a transaction that has changed something is running.
+    fn is_busy(&self) -> bool {
+        self.shared.procs.watch().iter().any(|session| session.xid.is_some())
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Why the engine accepts no more changes, if it doesn't: the log or the storage has failed.
+    pub fn stopped(&self) -> Option<Arc<str>> {
+        self.shared.log.is_stopped()
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("path", &self.config.path).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.background.stop();
+        self.checkpoints.stop();
+        if !self.closing.load(Ordering::Acquire) {
+            // Not shut down: leave everything as a crash would, but for the threads.
+            self.shared.log.abandon();
+        }
+    }
+}

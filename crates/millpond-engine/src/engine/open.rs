@@ -1,0 +1,281 @@
+//! Opening a data directory.
+//!
+//! 1. lock the directory; find the end of the log; redo what the last run left undone;
+//! 2. settle the transactions that were running then (they are rolled back);
+//! 3. read the catalog, remove files that belong to nothing (a crash between making a file and committing
+//!    its table leaves such), and see that all others are there;
+//! 4. checkpoint, so that the next recovery begins here; start the background work.
+//!
+//! What the control file keeps for us (see [`State`]): the next transaction id, oid and file number. Later
+//! records raise them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use millpond_buffer::{BufferPool, FileStore, Fork, PageStore, PoolConfig, RelationId};
+
+use super::workers::CtxPool;
+use super::{Engine, EngineConfig};
+use crate::access::heap::HeapRelation;
+use crate::catalog::published::Published;
+use crate::catalog::{CATALOG_RELATION, CatalogState, FIRST_NORMAL_OID, heap, rows};
+use crate::ctx::{Ctx, Shared};
+use crate::error::{EngineError, EngineResult};
+use crate::lmgr::LockManager;
+use crate::maintenance::background::{self, Background};
+use crate::maintenance::checkpointer::{Cause, CheckpointConfig, CheckpointParts, Checkpoints};
+use crate::proc::ProcArray;
+use crate::recovery::{DataDirectory, Recovering, RedoFiles, RedoParts};
+use crate::transam::{DEFAULT_RING_SIZE, Transactions, Xid};
+use crate::wal::storage::{StorageRecord, create_fork};
+use crate::wal::{Decoded, FileLogStore, LogConfig, RmgrId};
+
+/// Sessions of the engine's own: checkpointer, upkeep, reclaimer, autovacuum, opening, and some to spare.
+const OWN_SESSIONS: usize = 8;
+/// The catalog's fill factor.
+const CATALOG_FILLFACTOR: u8 = 100;
+
+/// What the control file keeps: three numbers, little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    next_xid: u64,
+    next_oid: u32,
+    next_storage: u32,
+}
+
+impl State {
+    fn encode(self) -> Vec<u8> {
+        let mut bytes = self.next_xid.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&self.next_oid.to_le_bytes());
+        bytes.extend_from_slice(&self.next_storage.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (xid, rest) = bytes.split_first_chunk()?;
+        let (oid, rest) = rest.split_first_chunk()?;
+        let storage = rest.first_chunk()?;
+        Some(Self {
+            next_xid: u64::from_le_bytes(*xid),
+            next_oid: u32::from_le_bytes(*oid),
+            next_storage: u32::from_le_bytes(*storage),
+        })
+    }
+}
+
+struct EngineRedo<'a> {
+    txns: &'a Transactions,
+    next_oid: u32,
+    next_storage: u32,
+}
+
+impl RedoParts for EngineRedo<'_> {
+    fn restore(&mut self, state: &[u8]) -> EngineResult<()> {
+        if state.is_empty() {
+            return Ok(());
+        }
+        let state = State::decode(state).ok_or_else(|| EngineError::Corruption {
+            place: "control file".to_owned(),
+            what: "the engine's state is too short".to_owned(),
+        })?;
+        if state.next_xid > Xid::FIRST.0 {
+            self.txns.redo_saw(Xid(state.next_xid - 1));
+        }
+        self.next_oid = self.next_oid.max(state.next_oid);
+        self.next_storage = self.next_storage.max(state.next_storage);
+        Ok(())
+    }
+
+    fn redo(&mut self, record: &Decoded<'_>, files: &mut RedoFiles) -> EngineResult<()> {
+        self.txns.redo_saw(record.xid);
+        match record.rmgr {
+            RmgrId::Transaction => {
+                for file in self.txns.redo(record.xid, record.info, record.payload)? {
+                    files.drop_relation(file)?;
+                }
+            }
+            RmgrId::Storage => {
+                if let StorageRecord::Create(rel) = StorageRecord::decode(record.payload)? {
+                    self.next_storage = self.next_storage.max(rel.relation.get() + 1);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+struct EngineCheckpoint {
+    ctx: Ctx,
+    published: Arc<Published>,
+}
+
+impl CheckpointParts for EngineCheckpoint {
+    fn wait_for_commits(&mut self) {
+        self.ctx.shared().procs.wait_for_commits();
+    }
+
+    fn log_statuses(&mut self) -> EngineResult<()> {
+        self.ctx.txns().checkpoint(&self.ctx)
+    }
+
+    fn state(&mut self) -> Vec<u8> {
+        let (next_oid, next_storage) = self.published.next_numbers();
+        State { next_xid: self.ctx.txns().next_xid().0, next_oid, next_storage }.encode()
+    }
+}
+
+pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
+    let directory = DataDirectory::open(&config.path)?;
+    let store = Arc::new(FileStore::open(directory.base()).map_err(store_error)?);
+    let sessions = config.max_connections + config.max_parallel_workers + OWN_SESSIONS;
+    let sessions = u16::try_from(sessions)
+        .map_err(|_| EngineError::LimitExceeded { what: "max_connections is too large" })?;
+    let log_config = LogConfig {
+        buffer_bytes: config.wal_buffer_bytes,
+        max_sessions: usize::from(sessions),
+        writer_delay: config.wal_writer_delay,
+        commit_delay: config.commit_delay,
+        commit_siblings: config.commit_siblings,
+        ..LogConfig::default()
+    };
+    let log_files = FileLogStore::open(&config.path, log_config.segment_bytes)
+        .map_err(|source| crate::wal::WalError::io("could not open the log's directory", source))?;
+    let mut recovering = Recovering::open(Arc::new(log_files), &*store, log_config)?;
+    let (is_new, system_id) = (recovering.is_new(), recovering.system_id());
+
+    let pages: Arc<dyn PageStore> = store;
+    // Besides a session's own, checkpoints and recovery have one each.
+    let pool_config = PoolConfig::new(config.buffers, usize::from(sessions) + 4);
+    let pool = BufferPool::new(pool_config, pages, recovering.log().clone())?;
+    let procs = ProcArray::new(sessions);
+    let locks = LockManager::new(Arc::clone(&procs));
+    locks.set_deadlock_timeout(config.deadlock_timeout);
+    let txns = Transactions::new(Arc::clone(&procs), DEFAULT_RING_SIZE, Xid::FIRST);
+    let shared = Shared { pool, log: recovering.log().clone(), txns, locks, procs };
+
+    let mut parts = EngineRedo {
+        txns: &shared.txns,
+        next_oid: FIRST_NORMAL_OID,
+        next_storage: FIRST_NORMAL_OID,
+    };
+    recovering.redo(&shared.pool, &mut parts)?;
+    let (next_oid, next_storage) = (parts.next_oid, parts.next_storage);
+    let ctx = Ctx::new(&shared, "startup")?;
+    shared.txns.finish_recovery(&ctx)?;
+
+    let catalog_heap = open_catalog(&ctx, is_new, usize::from(sessions))?;
+    let (state, next_oid, next_storage) =
+        load_catalog(&ctx, &catalog_heap, next_oid, next_storage)?;
+    let published = Arc::new(Published::new(state, next_oid, next_storage));
+    drop(ctx);
+
+    let checkpoint_parts = EngineCheckpoint {
+        ctx: Ctx::new(&shared, "checkpointer")?,
+        published: Arc::clone(&published),
+    };
+    let checkpoint_config = CheckpointConfig {
+        timeout: config.checkpoint_timeout,
+        max_wal_bytes: config.max_wal_bytes,
+        completion_target: config.checkpoint_completion_target,
+    };
+    let checkpoints = Checkpoints::new(
+        recovering,
+        Arc::clone(&shared.pool),
+        Box::new(checkpoint_parts),
+        checkpoint_config,
+    )?;
+    checkpoints.run(Cause::EndOfRecovery)?;
+    checkpoints.start()?;
+    let engine = Arc::new(Engine {
+        config,
+        shared,
+        published,
+        catalog_heap,
+        checkpoints,
+        workers: CtxPool::default(),
+        background: Background::default(),
+        clients: AtomicUsize::new(0),
+        closing: AtomicBool::new(false),
+        system_id,
+        _directory: directory,
+    });
+    background::start(&engine, &engine.background)?;
+    Ok(engine)
+}
+
+fn store_error(error: millpond_buffer::StoreError) -> EngineError {
+    EngineError::Buffer(error.into())
+}
+
+/// The catalog's own table; made first of all in a new database.
+fn open_catalog(ctx: &Ctx, is_new: bool, sessions: usize) -> EngineResult<HeapRelation> {
+    let exists = ctx.pool().store().exists(CATALOG_RELATION.main()).map_err(store_error)?;
+    if !exists {
+        if !is_new && has_relations(ctx)? {
+            return Err(EngineError::Corruption {
+                place: "catalog".to_owned(),
+                what: "its file is missing".to_owned(),
+            });
+        }
+        for fork in [Fork::Main, Fork::Fsm] {
+            create_fork(ctx, ctx.pool(), Xid::INVALID, CATALOG_RELATION.fork(fork))?;
+        }
+    }
+    let heap = HeapRelation::open(ctx.pool(), CATALOG_RELATION, CATALOG_FILLFACTOR, sessions)?;
+    Ok(heap)
+}
+
+/// Whether there are files of tables or indexes.
+fn has_relations(ctx: &Ctx) -> EngineResult<bool> {
+    let files = ctx.pool().store().relations().map_err(store_error)?;
+    Ok(files.iter().any(|file| file.get() >= FIRST_NORMAL_OID))
+}
+
+/// Reads the catalog and compares it with the files that there are.
+fn load_catalog(
+    ctx: &Ctx,
+    catalog: &HeapRelation,
+    next_oid: u32,
+    next_storage: u32,
+) -> EngineResult<(CatalogState, u32, u32)> {
+    let mut state = CatalogState::default();
+    let (mut next_oid, mut next_storage) = (next_oid, next_storage);
+    let mut known: HashSet<RelationId> = HashSet::new();
+    for table in rows::assemble(heap::load(ctx, catalog)?)? {
+        let indexes = table.indexes.iter().map(|index| (index.oid, index.storage));
+        for (oid, storage) in indexes.chain([(table.oid, table.storage)]) {
+            next_oid = next_oid.max(oid + 1);
+            known.insert(storage);
+        }
+        state.insert(Arc::new(table));
+    }
+    let files = ctx.pool().store().relations().map_err(store_error)?;
+    for &file in files.iter().filter(|file| file.get() >= FIRST_NORMAL_OID) {
+        next_storage = next_storage.max(file.get() + 1);
+        if !known.remove(&file) {
+            tracing::info!(%file, "removing a file that belongs to no table");
+            ctx.pool().drop_relation(file)?;
+        }
+    }
+    match known.iter().next() {
+        None => Ok((state, next_oid, next_storage)),
+        Some(missing) => Err(EngineError::Corruption {
+            place: format!("relation file {missing}"),
+            what: "it is missing".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_round_trips() {
+        let state = State { next_xid: 1 << 40, next_oid: 20_000, next_storage: 30_000 };
+        assert_eq!(State::decode(&state.encode()), Some(state));
+        assert_eq!(State::decode(&[1; 15]), None);
+    }
+}

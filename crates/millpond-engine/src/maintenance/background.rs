@@ -1,0 +1,81 @@
+//! Threads that work behind the sessions' backs, and how they end.
+//!
+//! A thread holds no strong reference to the engine while it sleeps: an engine that nobody uses any more goes
+//! away, and its threads with it.
+
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{autovacuum, reclaimer};
+use crate::engine::Engine;
+use crate::error::{EngineError, EngineResult};
+
+/// The threads of one engine.
+#[derive(Default)]
+pub(crate) struct Background {
+    signal: Arc<Signal>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Tells the threads to end.
+#[derive(Default)]
+pub(crate) struct Signal {
+    ending: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Signal {
+    /// Sleeps; true if the thread is to go on afterwards.
+    pub(super) fn sleep(&self, time: Duration) -> bool {
+        let mut ending = self.ending.lock();
+        if !*ending {
+            self.changed.wait_for(&mut ending, time);
+        }
+        !*ending
+    }
+}
+
+/// Starts the threads.
+pub(crate) fn start(engine: &Arc<Engine>, background: &Background) -> EngineResult<()> {
+    background.spawn(engine, "millpond-reclaim", reclaimer::run)?;
+    background.spawn(engine, "millpond-upkeep", reclaimer::upkeep)?;
+    if engine.config().autovacuum {
+        background.spawn(engine, "millpond-vacuum", autovacuum::run)?;
+    }
+    Ok(())
+}
+
+impl Background {
+    fn spawn(
+        &self,
+        engine: &Arc<Engine>,
+        name: &str,
+        work: impl FnOnce(Weak<Engine>, Arc<Signal>) + Send + 'static,
+    ) -> EngineResult<()> {
+        let (engine, signal) = (Arc::downgrade(engine), Arc::clone(&self.signal));
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let handle = thread.spawn(move || work(engine, signal)).map_err(|error| {
+            tracing::error!(name, %error, "could not start a thread");
+            EngineError::Internal { what: "could not start a background thread" }
+        })?;
+        self.threads.lock().push(handle);
+        Ok(())
+    }
+
+    /// Ends the threads, and waits for them.
+    pub(crate) fn stop(&self) {
+        *self.signal.ending.lock() = true;
+        self.signal.changed.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        let me = std::thread::current().id();
+        for thread in threads {
+            // One of them may be who lets go of the engine last.
+            if thread.thread().id() != me && thread.join().is_err() {
+                tracing::error!("a background thread has panicked");
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Definitions: tables and indexes made, dropped, emptied. All of it is part of the transaction.
+//!
+//! Every operation takes its locks first (on names before relations), looks at the catalog again under them,
+//! makes files, then changes the catalog's rows and the session's view. Files that came into being go with a
+//! rollback, files of what was dropped go with the commit: the record that ends the transaction names
+//! them, so that recovery removes them too.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use millpond_buffer::{Fork, RelationId};
+
+use super::Session;
+use crate::access::btree;
+use crate::catalog::change::Change;
+use crate::catalog::rows::{CatalogRow, IndexFlags, row_of_index, rows_of};
+use crate::catalog::{IndexColumn, IndexDef, NewIndex, NewTable, Oid, Relation, TableDef, heap};
+use crate::error::{EngineError, EngineResult};
+use crate::lmgr::{LockMode, LockTag};
+use crate::table::{TableError, build};
+use crate::types::tuple::MAX_COLUMNS;
+use crate::wal::storage::create_fork;
+
+/// The class of the locks on names, which keep two transactions from creating the same one.
+const NAME_CLASS: u32 = 1;
+/// PostgreSQL's limit.
+const MAX_KEY_COLUMNS: usize = 32;
+/// PostgreSQL's limit of a name.
+const MAX_NAME_BYTES: usize = 63;
+
+/// A number for a name: two names may share one, which makes their creators wait for each other and no more.
+fn name_number(name: &str) -> u32 {
+    // FNV-1a.
+    name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+fn invalid(what: impl Into<String>) -> EngineError {
+    TableError::InvalidDefinition(what.into()).into()
+}
+
+impl Session {
+    fn start_ddl(&self, what: &'static str) -> EngineResult<()> {
+        self.write_command(what)?;
+        if !self.ctx.may_wait() {
+            return Err(EngineError::WouldBlock);
+        }
+        Ok(())
+    }
+
+    /// After the catalog's rows have changed: later commands see that.
+    fn end_ddl(&self, change: Change) -> EngineResult<()> {
+        self.change_catalog(change);
+        self.note_write();
+        self.next_command()
+    }
+
+    fn lock_name(&self, name: &str) -> EngineResult<()> {
+        let tag = LockTag::Object { class: NAME_CLASS, id: name_number(name) };
+        self.ctx.lock(tag, LockMode::Exclusive)?;
+        Ok(())
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.catalog().relation(name).is_some()
+    }
+
+    fn claim_name(&self, name: &str) -> EngineResult<()> {
+        self.lock_name(name)?;
+        if self.is_taken(name) {
+            return Err(TableError::DuplicateRelation(name.to_owned()).into());
+        }
+        Ok(())
+    }
+
+    /// A free name for an index without one, as PostgreSQL makes them up.
+    fn make_name(
+        &self,
+        table: &TableDef,
+        index: &NewIndex,
+        taken: &HashSet<String>,
+    ) -> EngineResult<String> {
+        let columns = index.columns.iter().filter_map(|column| table.columns.get(column.column));
+        let columns = Vec::from_iter(columns.map(|column| column.name.as_str())).join("_");
+        let (middle, suffix) = match (index.primary, index.constraint) {
+            (true, _) => (String::new(), "pkey"),
+            (false, true) => (format!("_{columns}"), "key"),
+            (false, false) => (format!("_{columns}"), "idx"),
+        };
+        for number in 0u32.. {
+            let number = if number == 0 { String::new() } else { number.to_string() };
+            let room = MAX_NAME_BYTES.saturating_sub(suffix.len() + number.len() + 1);
+            let mut start = format!("{}{middle}", table.name);
+            while start.len() > room {
+                start.pop();
+            }
+            let name = format!("{start}_{suffix}{number}");
+            if taken.contains(&name) {
+                continue;
+            }
+            self.lock_name(&name)?;
+            if !self.is_taken(&name) {
+                return Ok(name);
+            }
+        }
+        Err(invalid("no free name for an index"))
+    }
+
+    /// A new, empty file of a table.
+    fn create_heap_file(&mut self) -> EngineResult<RelationId> {
+        self.create_file(&[Fork::Main, Fork::Fsm])
+    }
+
+    /// A new file of an index, with an empty tree unless it is about to be `built`.
+    fn create_tree_file(&mut self, built: bool) -> EngineResult<RelationId> {
+        let storage = self.create_file(&[Fork::Main])?;
+        if !built {
+            let tree = self.ctx.pool().relation(storage.main())?;
+            btree::create(&self.ctx, &tree)?;
+        }
+        Ok(storage)
+    }
+
+    fn create_file(&mut self, forks: &[Fork]) -> EngineResult<RelationId> {
+        let xid = self.ctx.assign_xid()?;
+        let storage = self.engine.published().new_storage()?;
+        self.note_created(storage);
+        for &fork in forks {
+            create_fork(&self.ctx, self.ctx.pool(), xid, storage.fork(fork))?;
+        }
+        Ok(storage)
+    }
+
+    fn make_index(
+        &mut self,
+        table: &TableDef,
+        new: &NewIndex,
+        taken: &HashSet<String>,
+        built: bool,
+    ) -> EngineResult<IndexDef> {
+        check_index_columns(table, &new.columns)?;
+        let name = match &new.name {
+            Some(name) => {
+                self.claim_name(name)?;
+                if taken.contains(name) {
+                    return Err(TableError::DuplicateRelation(name.clone()).into());
+                }
+                name.clone()
+            }
+            None => self.make_name(table, new, taken)?,
+        };
+        let storage = self.create_tree_file(built)?;
+        let oid = self.engine.published().new_oid()?;
+        let flags = IndexFlags {
+            unique: new.unique || new.primary,
+            primary: new.primary,
+            constraint: new.constraint || new.primary,
+        };
+        IndexDef::new(table, oid, name, storage, new.columns.clone(), flags, new.fillfactor)
+            .ok_or_else(|| invalid("an index on a column that its table does not have"))
+    }
+
+    /// Creates a table with its primary key and unique indexes.
+    pub fn create_table(&mut self, new: NewTable) -> EngineResult<Arc<TableDef>> {
+        self.start_ddl("CREATE TABLE")?;
+        check_columns(&new)?;
+        self.claim_name(&new.name)?;
+        let mut columns = new.columns;
+        for index in new.indexes.iter().filter(|index| index.primary) {
+            for column in &index.columns {
+                if let Some(column) = columns.get_mut(column.column) {
+                    column.not_null = true;
+                }
+            }
+        }
+        let oid = self.engine.published().new_oid()?;
+        let storage = self.create_heap_file()?;
+        self.ctx.lock(LockTag::Relation(oid), LockMode::AccessExclusive)?;
+        let mut taken = HashSet::from([new.name.clone()]);
+        let mut table = TableDef::new(oid, new.name, storage, columns, new.fillfactor);
+        // Names that were given come before those that are made up.
+        let (named, unnamed): (Vec<_>, Vec<_>) =
+            new.indexes.iter().partition(|index| index.name.is_some());
+        for index in named.into_iter().chain(unnamed) {
+            let index = self.make_index(&table, index, &taken, false)?;
+            taken.insert(index.name.clone());
+            table.add_index(Arc::new(index));
+        }
+        let command = self.write_command("CREATE TABLE")?;
+        heap::insert(&self.ctx, self.engine.catalog_heap(), &rows_of(&table), command)?;
+        self.note_write();
+        let table = Arc::new(table);
+        self.end_ddl(Change::PutTable(Arc::clone(&table)))?;
+        Ok(table)
+    }
+
+    /// Locks a table and returns its definition as of then.
+    fn locked_table(&self, oid: Oid, mode: LockMode) -> EngineResult<Arc<TableDef>> {
+        let before = self.catalog().table(oid).cloned();
+        self.ctx.lock(LockTag::Relation(oid), mode)?;
+        self.catalog().table(oid).cloned().ok_or_else(|| {
+            let name = before.map_or_else(|| oid.to_string(), |table| table.name.clone());
+            TableError::UndefinedRelation(name).into()
+        })
+    }
+
+    /// Deletes catalog rows of a table.
+    fn delete_rows(
+        &self,
+        table: Oid,
+        which: impl Fn(&CatalogRow) -> bool,
+    ) -> EngineResult<Vec<CatalogRow>> {
+        let command = self.write_command("DDL")?;
+        let rows = heap::delete(&self.ctx, self.engine.catalog_heap(), table, command, which)?;
+        self.note_write();
+        self.next_command()?;
+        Ok(rows)
+    }
+
+    fn insert_rows(&self, rows: &[CatalogRow]) -> EngineResult<()> {
+        let command = self.write_command("DDL")?;
+        heap::insert(&self.ctx, self.engine.catalog_heap(), rows, command)?;
+        self.note_write();
+        Ok(())
+    }
+
+    /// Drops a table with its indexes.
+    pub fn drop_table(&mut self, table: Oid) -> EngineResult<()> {
+        self.start_ddl("DROP TABLE")?;
+        let table = self.locked_table(table, LockMode::AccessExclusive)?;
+        self.delete_rows(table.oid, |_| true)?;
+        self.note_dropped(table.storage);
+        for index in &table.indexes {
+            self.note_dropped(index.storage);
+        }
+        self.end_ddl(Change::DropTable(table.oid))
+    }
+
+    /// Creates an index and fills it from the table. With `primary` this is ALTER TABLE ADD PRIMARY KEY.
+    pub fn create_index(&mut self, new: NewIndex) -> EngineResult<Arc<IndexDef>> {
+        let what = if new.constraint || new.primary { "ALTER TABLE" } else { "CREATE INDEX" };
+        self.start_ddl(what)?;
+        // Writers are kept out, readers only where the table itself changes.
+        let alters = new.constraint || new.primary;
+        let mode = if alters { LockMode::AccessExclusive } else { LockMode::Share };
+        let table = self.locked_table(new.table, mode)?;
+        if new.primary && table.primary_key().is_some() {
+            return Err(TableError::MultiplePrimaryKeys(table.name.clone()).into());
+        }
+        let index = self.make_index(&table, &new, &HashSet::new(), true)?;
+        let nullable = if new.primary {
+            Vec::from_iter(
+                new.columns
+                    .iter()
+                    .map(|column| column.column)
+                    .filter(|&column| !table.columns[column].not_null),
+            )
+        } else {
+            Vec::new()
+        };
+        let tree = self.ctx.pool().relation(index.storage.main())?;
+        let built = build::build(&self.ctx, &table, self.heap(&table)?, &index, &tree, &nullable)?;
+        index.valid_from.store(built.valid_from.0, Ordering::Relaxed);
+        self.insert_rows(&[row_of_index(&index)])?;
+        if !nullable.is_empty() {
+            self.set_not_null(table.oid, nullable)?;
+        }
+        let index = Arc::new(index);
+        self.end_ddl(Change::AddIndex(Arc::clone(&index)))?;
+        Ok(index)
+    }
+
+    fn set_not_null(&mut self, table: Oid, columns: Vec<usize>) -> EngineResult<()> {
+        let changes = |row: &CatalogRow| match row {
+            CatalogRow::Column { number, .. } => columns.contains(&usize::from(*number)),
+            _ => false,
+        };
+        let mut rows = self.delete_rows(table, changes)?;
+        for row in &mut rows {
+            if let CatalogRow::Column { column, .. } = row {
+                column.not_null = true;
+            }
+        }
+        self.insert_rows(&rows)?;
+        self.end_ddl(Change::SetNotNull { table, columns })
+    }
+
+    /// Drops an index. One that belongs to a constraint only with `constraint`.
+    pub fn drop_index(&mut self, index: Oid, constraint: bool) -> EngineResult<()> {
+        self.start_ddl("DROP INDEX")?;
+        let missing = || TableError::UndefinedRelation(index.to_string());
+        let table = self.catalog().index(index).map(|(table, _)| table.oid).ok_or_else(missing)?;
+        let table = self.locked_table(table, LockMode::AccessExclusive)?;
+        let Some(index) = table.index(index) else { return Err(missing().into()) };
+        if index.constraint && !constraint {
+            return Err(TableError::RequiredByConstraint {
+                table: table.name.clone(),
+                index: index.name.clone(),
+            }
+            .into());
+        }
+        let is_index =
+            |row: &CatalogRow| matches!(row, CatalogRow::Index { oid, .. } if *oid == index.oid);
+        self.delete_rows(table.oid, is_index)?;
+        self.note_dropped(index.storage);
+        self.end_ddl(Change::DropIndex { table: table.oid, index: index.oid })
+    }
+
+    /// Empties tables: each gets new files, and the old ones go when the transaction commits.
+    pub fn truncate(&mut self, tables: &[Oid]) -> EngineResult<()> {
+        self.start_ddl("TRUNCATE TABLE")?;
+        for &oid in tables {
+            let table = self.locked_table(oid, LockMode::AccessExclusive)?;
+            let storage = self.create_heap_file()?;
+            let mut indexes = Vec::with_capacity(table.indexes.len());
+            for index in &table.indexes {
+                indexes.push((index.oid, self.create_tree_file(false)?));
+                self.note_dropped(index.storage);
+            }
+            self.note_dropped(table.storage);
+            let with_files = |row: &CatalogRow| !matches!(row, CatalogRow::Column { .. });
+            let mut rows = self.delete_rows(oid, with_files)?;
+            for row in &mut rows {
+                match row {
+                    CatalogRow::Table { storage: file, .. } => *file = storage,
+                    CatalogRow::Index { oid, storage: file, .. } => {
+                        if let Some((_, storage)) = indexes.iter().find(|index| index.0 == *oid) {
+                            *file = *storage;
+                        }
+                    }
+                    CatalogRow::Column { .. } => {}
+                }
+            }
+            self.insert_rows(&rows)?;
+            self.end_ddl(Change::SwapStorage { table: oid, storage, indexes })?;
+        }
+        Ok(())
+    }
+
+    /// The table or index of that name, or the error that there is none.
+    pub fn relation(&self, name: &str) -> EngineResult<Relation> {
+        self.catalog()
+            .relation(name)
+            .ok_or_else(|| TableError::UndefinedRelation(name.to_owned()).into())
+    }
+}
+
+fn check_columns(new: &NewTable) -> EngineResult<()> {
+    if new.columns.len() > MAX_COLUMNS {
+        return Err(invalid(format!("tables can have at most {MAX_COLUMNS} columns")));
+    }
+    let mut names = HashSet::new();
+    for column in &new.columns {
+        if !names.insert(&column.name) {
+            return Err(invalid(format!("column \"{}\" specified more than once", column.name)));
+        }
+    }
+    if new.indexes.iter().filter(|index| index.primary).count() > 1 {
+        return Err(TableError::MultiplePrimaryKeys(new.name.clone()).into());
+    }
+    Ok(())
+}
+
+fn check_index_columns(table: &TableDef, columns: &[IndexColumn]) -> EngineResult<()> {
+    if columns.is_empty() || columns.len() > MAX_KEY_COLUMNS {
+        return Err(invalid(format!("an index must have 1 to {MAX_KEY_COLUMNS} columns")));
+    }
+    if columns.iter().any(|column| column.column >= table.columns.len()) {
+        return Err(invalid("an index on a column that its table does not have"));
+    }
+    Ok(())
+}

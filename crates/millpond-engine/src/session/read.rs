@@ -1,0 +1,120 @@
+//! Reading rows: by key, by place, by scans.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use millpond_buffer::RelHandle;
+
+use super::Session;
+use crate::access::heap::{self, HeapRelation};
+use crate::access::{Tid, btree};
+use crate::catalog::{IndexDef, TableDef};
+use crate::error::{EngineError, EngineResult};
+use crate::table::{Direction, HeapScan, IndexScan, KeyRange, ParallelScan, RowBuf, TableError};
+use crate::transam::Snapshot;
+use crate::types::Datum;
+
+impl Session {
+    /// The open heap of a table.
+    #[inline]
+    pub(crate) fn heap<'t>(&self, table: &'t TableDef) -> EngineResult<&'t HeapRelation> {
+        self.engine.open_heap(table)
+    }
+
+    /// The open tree of an index.
+    #[inline]
+    pub(crate) fn tree<'t>(&self, index: &'t IndexDef) -> EngineResult<&'t RelHandle> {
+        self.engine.open_tree(index)
+    }
+
+    /// The visible row with this key, copied into `row`: at most one (the index is unique and the key is
+    /// complete). Allocates nothing once `row` is large enough; writes no shared memory when all is
+    /// in memory.
+    pub fn lookup(
+        &self,
+        table: &TableDef,
+        index: &IndexDef,
+        key: &[Datum<'_>],
+        row: &mut RowBuf,
+    ) -> EngineResult<bool> {
+        let snapshot = self.snapshot()?;
+        check_usable(index, &snapshot)?;
+        let (heap, tree) = (self.heap(table)?, self.tree(index)?);
+        let mut scratch = self.scratch.borrow_mut();
+        let scratch = &mut *scratch;
+        scratch.key.clear();
+        index.keys.encode(key, &mut scratch.key).map_err(TableError::from)?;
+        scratch.tids.clear();
+        btree::lookup(&self.ctx, tree, &scratch.key, &mut scratch.tids)?;
+        for &root in &scratch.tids {
+            if let Some(tid) = heap::fetch(&self.ctx, heap, root, &snapshot, &mut row.bytes)? {
+                row.tid = Some(tid);
+                return Ok(true);
+            }
+        }
+        row.tid = None;
+        Ok(false)
+    }
+
+    /// The version at this place, if the statement sees it.
+    pub fn fetch(&self, table: &TableDef, tid: Tid, row: &mut RowBuf) -> EngineResult<bool> {
+        let snapshot = self.snapshot()?;
+        let found = heap::fetch_at(&self.ctx, self.heap(table)?, tid, &snapshot, &mut row.bytes)?;
+        row.tid = found.then_some(tid);
+        Ok(found)
+    }
+
+    /// Begins a scan of an index, in the memory of an earlier one.
+    pub fn start_index_scan(
+        &self,
+        table: &Arc<TableDef>,
+        index: &Arc<IndexDef>,
+        range: &KeyRange,
+        direction: Direction,
+        scan: &mut IndexScan,
+    ) -> EngineResult<()> {
+        let snapshot = self.snapshot()?;
+        check_usable(index, &snapshot)?;
+        scan.start(table, index, range, direction, snapshot);
+        Ok(())
+    }
+
+    /// Begins a scan of a table.
+    pub fn heap_scan(&self, table: &Arc<TableDef>) -> EngineResult<HeapScan> {
+        Ok(HeapScan::new(self.heap(table)?, self.snapshot()?))
+    }
+
+    /// A scan of a table that other threads can share, under this statement's snapshot and seeing what the
+    /// transaction did in earlier statements.
+    pub fn parallel_scan(&self, table: &Arc<TableDef>) -> EngineResult<ParallelScan> {
+        let over = self.statement_over.borrow_mut().get_or_insert_with(Arc::default).clone();
+        let stop: [Arc<AtomicBool>; 2] = [Arc::clone(&self.stop), over];
+        Ok(ParallelScan::new(
+            Arc::clone(&self.engine),
+            Arc::clone(table),
+            self.heap(table)?.block_count(),
+            self.snapshot()?,
+            self.ctx.combos().borrow().clone(),
+            stop,
+        ))
+    }
+
+    /// Blocks of a table.
+    pub fn block_count(&self, table: &TableDef) -> EngineResult<u32> {
+        Ok(self.heap(table)?.block_count())
+    }
+
+    /// Blocks of an index.
+    pub fn index_block_count(&self, index: &IndexDef) -> EngineResult<u32> {
+        Ok(self.tree(index)?.block_count())
+    }
+}
+
+/// An index built while old versions of rows were still visible to somebody does not have those: a
+/// snapshot from before must not use it.
+fn check_usable(index: &IndexDef, snapshot: &Snapshot) -> EngineResult<()> {
+    if snapshot.csn.0 < index.valid_from.load(std::sync::atomic::Ordering::Relaxed) {
+        return Err(EngineError::SerializationFailure { change: "index creation" });
+    }
+    Ok(())
+}

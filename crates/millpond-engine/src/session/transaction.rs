@@ -1,0 +1,296 @@
+//! The life of a transaction: snapshots, command ids, commit and rollback.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use millpond_buffer::{Lsn, RelationId};
+
+use super::Session;
+use crate::error::{EngineError, EngineResult};
+use crate::proc::WaitEvent;
+use crate::table::TableError;
+use crate::transam::{CommandId, Csn, Durability, Isolation, Snapshot};
+
+/// How a transaction runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionOptions {
+    /// Its isolation level.
+    pub isolation: Isolation,
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// `synchronous_commit = off`: commit returns before the log is durable.
+    pub asynchronous: bool,
+}
+
+/// How a commit stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// Done. (With `asynchronous`, or nothing to write: without waiting for the log.)
+    Done,
+    /// The commit record is in the log but not yet durable. Wait with [`Session::on_durable`], then call
+    /// [`Session::finish_commit`]; only under [`Wait::Never`](millpond_buffer::Wait::Never). Until then
+    /// others see the transaction as running, and its locks are held.
+    Pending(CommitTicket),
+}
+
+/// A commit on its way to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitTicket {
+    /// The commit is durable when the log is flushed up to here.
+    pub lsn: Lsn,
+}
+
+/// The running transaction, if one is.
+#[derive(Default)]
+pub(super) struct Transaction {
+    active: bool,
+    options: TransactionOptions,
+    /// The number of the snapshot that is held, and published in the session's line.
+    csn: Cell<Option<Csn>>,
+    /// The command that runs: its changes carry this number.
+    command: Cell<CommandId>,
+    /// Whether the command has changed anything.
+    wrote: Cell<bool>,
+    /// A commit between its two halves.
+    committing: Option<crate::transam::CommitTicket>,
+    /// Files to be removed if the transaction is rolled back, and if it commits.
+    created: Vec<RelationId>,
+    dropped: Vec<RelationId>,
+}
+
+impl Session {
+    /// Starts a transaction.
+    pub fn begin(&mut self, options: TransactionOptions) -> EngineResult<()> {
+        if self.transaction.active {
+            return Err(EngineError::Internal { what: "a transaction is already running" });
+        }
+        self.transaction.active = true;
+        self.transaction.options = options;
+        self.transaction.command.set(CommandId::FIRST);
+        self.transaction.wrote.set(false);
+        Ok(())
+    }
+
+    /// Whether a transaction is running.
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.active
+    }
+
+    /// The running transaction's options.
+    pub fn options(&self) -> TransactionOptions {
+        self.transaction.options
+    }
+
+    /// Changes the options of the running transaction (SET TRANSACTION). The isolation level can't change
+    /// once a snapshot of the whole transaction is held: the caller sees to that.
+    pub fn set_options(&mut self, options: TransactionOptions) -> EngineResult<()> {
+        self.transaction.options = options;
+        Ok(())
+    }
+
+    /// Starts a statement: takes its snapshot (REPEATABLE READ: the first statement's), and lets it see
+    /// what earlier statements of the transaction did.
+    pub fn start_statement(&mut self) -> EngineResult<()> {
+        if !self.transaction.active {
+            return Err(EngineError::Internal { what: "a statement needs a transaction" });
+        }
+        self.advance_command()?;
+        let keep = self.transaction.options.isolation == Isolation::RepeatableRead;
+        if let Some(held) = self.transaction.csn.get() {
+            if keep {
+                return Ok(());
+            }
+            self.ctx.txns().release_snapshot(&self.ctx, held);
+        }
+        self.transaction.csn.set(Some(self.ctx.txns().snapshot(&self.ctx)));
+        Ok(())
+    }
+
+    /// Lets what was done so far be seen by what follows in the same statement, under the same snapshot.
+    pub fn advance_command(&mut self) -> EngineResult<()> {
+        self.next_command()
+    }
+
+    pub(super) fn next_command(&self) -> EngineResult<()> {
+        if self.transaction.wrote.replace(false) {
+            let next = self.transaction.command.get().next().ok_or(EngineError::LimitExceeded {
+                what: "cannot have more than 2^32-2 commands in a transaction",
+            })?;
+            self.transaction.command.set(next);
+        }
+        Ok(())
+    }
+
+    /// Ends a statement: lets go of its snapshot where the isolation level permits, so that VACUUM need not wait
+    /// for an idle transaction. Its scans end with it.
+    pub fn end_statement(&mut self) {
+        if let Some(over) = self.statement_over.take() {
+            over.store(true, Ordering::Relaxed);
+        }
+        if self.transaction.options.isolation == Isolation::ReadCommitted {
+            self.release_snapshot();
+        }
+    }
+
+    fn release_snapshot(&self) {
+        if let Some(csn) = self.transaction.csn.take() {
+            self.ctx.txns().release_snapshot(&self.ctx, csn);
+        }
+    }
+
+    /// What the running statement sees.
+    #[inline]
+    pub(crate) fn snapshot(&self) -> EngineResult<Snapshot> {
+        let csn = self
+            .transaction
+            .csn
+            .get()
+            .ok_or(EngineError::Internal { what: "rows are read outside of a statement" })?;
+        let command = self.transaction.command.get();
+        Ok(Snapshot { csn, own: self.ctx.proc().xid(), command })
+    }
+
+    /// The running command, which is about to change something for the first time: `what` is its verb.
+    pub(super) fn write_command(&self, what: &'static str) -> EngineResult<CommandId> {
+        if !self.transaction.active {
+            return Err(EngineError::Internal {
+                what: "rows are changed outside of a transaction",
+            });
+        }
+        if self.engine.is_closing() {
+            return Err(EngineError::ShuttingDown);
+        }
+        if self.transaction.options.read_only {
+            return Err(TableError::ReadOnly(what).into());
+        }
+        Ok(self.transaction.command.get())
+    }
+
+    /// Notes that the running command has changed something.
+    pub(super) fn note_write(&self) {
+        self.transaction.wrote.set(true);
+    }
+
+    pub(super) fn isolation(&self) -> Isolation {
+        self.transaction.options.isolation
+    }
+
+    /// Notes a file that goes if the transaction is rolled back. Before it is created.
+    pub(super) fn note_created(&mut self, file: RelationId) {
+        self.transaction.created.push(file);
+    }
+
+    /// Notes a file that goes if the transaction commits.
+    pub(super) fn note_dropped(&mut self, file: RelationId) {
+        self.transaction.dropped.push(file);
+    }
+
+    /// Commits. Waits for the log to be durable, or says that it is pending (under `Wait::Never`). On an error other
+    /// than `WouldBlock` the transaction is rolled back, unless the error is `InDoubt`.
+    pub fn commit(&mut self) -> EngineResult<Commit> {
+        if !self.transaction.active {
+            return Ok(Commit::Done);
+        }
+        let durability = if self.transaction.options.asynchronous {
+            Durability::Background
+        } else {
+            Durability::Flush
+        };
+        let started =
+            self.ctx.txns().commit_start(&self.ctx, &self.transaction.dropped, durability);
+        let ticket = match started {
+            Ok(ticket) => ticket,
+            Err(EngineError::WouldBlock) => return Err(EngineError::WouldBlock),
+            Err(error @ EngineError::InDoubt { .. }) => {
+                self.forget_transaction();
+                return Err(error);
+            }
+            Err(error) => {
+                self.abort();
+                return Err(error);
+            }
+        };
+        let lsn = ticket.lsn;
+        let ready = ticket.is_ready();
+        self.transaction.committing = Some(ticket);
+        if !ready && self.ctx.log().flushed() < lsn {
+            if !self.ctx.may_wait() {
+                return Ok(Commit::Pending(CommitTicket { lsn }));
+            }
+            let _shown = self.ctx.proc().waiting(WaitEvent::WalSync);
+            // If it fails, the second half finds out the same, and what it means.
+            let _ = self.ctx.log().flush(lsn);
+        }
+        self.second_half()?;
+        Ok(Commit::Done)
+    }
+
+    /// Wakes `waker` when the commit is durable or the log has failed.
+    pub fn on_durable(&self, ticket: &CommitTicket, waker: Waker) {
+        self.ctx.log().on_flushed(ticket.lsn, waker);
+    }
+
+    /// Ends a commit that was pending. WouldBlock (under `Wait::Never`) if it still is.
+    pub fn finish_commit(&mut self, ticket: CommitTicket) -> EngineResult<()> {
+        if self.transaction.committing.is_none() {
+            return Ok(());
+        }
+        let log = self.ctx.log();
+        if log.flushed() < ticket.lsn && log.is_stopped().is_none() {
+            if !self.ctx.may_wait() {
+                return Err(EngineError::WouldBlock);
+            }
+            let _ = log.flush(ticket.lsn);
+        }
+        self.second_half()
+    }
+
+    /// The log is durable, or has failed: makes the commit visible.
+    fn second_half(&mut self) -> EngineResult<()> {
+        let Some(ticket) = self.transaction.committing.take() else { return Ok(()) };
+        self.release_snapshot();
+        let durable = ticket.is_ready() || self.ctx.log().flushed() >= ticket.lsn;
+        let changes = self.view.borrow_mut().take_changes();
+        if durable && !changes.is_empty() {
+            // Locks are still held: nobody uses these relations before the commit is complete.
+            self.engine.published().publish(&changes);
+        }
+        let finished = self.ctx.txns().commit_finish(&self.ctx, ticket);
+        self.forget_transaction();
+        finished?;
+        Ok(())
+    }
+
+    /// Rolls back. Never fails for want of memory, room or permission to wait; harmless outside of a
+    /// transaction.
+    pub fn abort(&mut self) {
+        if !self.transaction.active {
+            return;
+        }
+        if self.transaction.committing.is_some() {
+            // The record is in the log: only its outcome can tell.
+            let _ = self.ctx.log().flush(self.ctx.log().insert_position());
+            if let Err(error) = self.second_half() {
+                tracing::warn!(%error, "a pending commit failed while its session ended");
+            }
+            return;
+        }
+        self.release_snapshot();
+        self.view.borrow_mut().take_changes();
+        self.ctx.txns().abort(&self.ctx, &self.transaction.created);
+        self.forget_transaction();
+    }
+
+    fn forget_transaction(&mut self) {
+        self.release_snapshot();
+        if let Some(over) = self.statement_over.take() {
+            over.store(true, Ordering::Relaxed);
+        }
+        self.view.borrow_mut().take_changes();
+        self.transaction.active = false;
+        self.transaction.committing = None;
+        self.transaction.created.clear();
+        self.transaction.dropped.clear();
+    }
+}

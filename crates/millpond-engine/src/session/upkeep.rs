@@ -1,0 +1,101 @@
+//! VACUUM and ANALYZE.
+
+use super::Session;
+use crate::access::{btree, heap};
+use crate::catalog::{Oid, TableDef};
+use crate::error::{EngineError, EngineResult};
+use crate::lmgr::{LockMode, LockTag};
+use crate::table::TableError;
+use crate::transam::{CommandId, Durability, Snapshot};
+
+/// How far a VACUUM went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VacuumSummary {
+    /// Pages looked at.
+    pub pages: u64,
+    /// Row versions removed.
+    pub removed: u64,
+    /// Rows that remain.
+    pub remaining: u64,
+    /// Dead row versions that somebody may still see.
+    pub not_yet_removable: u64,
+}
+
+impl Session {
+    /// Removes dead rows and their index entries. Outside of a transaction only, because a transaction's own snapshot
+    /// would keep alive what it is to remove.
+    pub fn vacuum(&mut self, table: Oid) -> EngineResult<VacuumSummary> {
+        self.outside_of_transaction(|session| session.vacuum_locked(table))
+    }
+
+    /// Counts rows for the planner's estimates.
+    pub fn analyze(&mut self, table: Oid) -> EngineResult<()> {
+        if self.in_transaction() {
+            return self.analyze_locked(table);
+        }
+        self.outside_of_transaction(|session| session.analyze_locked(table))
+    }
+
+    /// Says that what this session vacuums is vacuumed in the background.
+    pub(crate) fn set_automatic(&self) {
+        self.vacuum_automatic.set(true);
+    }
+
+    fn outside_of_transaction<R>(
+        &mut self,
+        work: impl FnOnce(&Self) -> EngineResult<R>,
+    ) -> EngineResult<R> {
+        if self.in_transaction() {
+            return Err(EngineError::Internal { what: "VACUUM runs outside of transactions" });
+        }
+        if !self.ctx.may_wait() {
+            return Err(EngineError::WouldBlock);
+        }
+        let result = work(self);
+        // Gives the locks back; there is no transaction id.
+        self.ctx.txns().commit(&self.ctx, &[], Durability::Background)?;
+        result
+    }
+
+    fn locked_for_upkeep(&self, oid: Oid) -> EngineResult<std::sync::Arc<TableDef>> {
+        self.ctx.lock(LockTag::Relation(oid), LockMode::ShareUpdateExclusive)?;
+        let table = self.catalog().table(oid).cloned();
+        table.ok_or_else(|| TableError::UndefinedRelation(oid.to_string()).into())
+    }
+
+    fn vacuum_locked(&self, oid: Oid) -> EngineResult<VacuumSummary> {
+        let table = self.locked_for_upkeep(oid)?;
+        let heap = self.heap(&table)?;
+        let mut clean = |dead: &dyn Fn(crate::access::Tid) -> bool| {
+            for index in &table.indexes {
+                btree::vacuum(&self.ctx, self.tree(index)?, dead)?;
+            }
+            Ok(())
+        };
+        let pass: Option<heap::IndexPass<'_>> =
+            if table.indexes.is_empty() { None } else { Some(&mut clean) };
+        let stats = heap::vacuum(&self.ctx, heap, pass)?;
+        table.stats.vacuumed(self.vacuum_automatic.get());
+        Ok(VacuumSummary {
+            pages: stats.pages,
+            removed: stats.removed,
+            remaining: stats.live,
+            not_yet_removable: stats.not_yet_removable,
+        })
+    }
+
+    fn analyze_locked(&self, oid: Oid) -> EngineResult<()> {
+        let table = self.locked_for_upkeep(oid)?;
+        let heap = self.heap(&table)?;
+        let counts = heap.counters().counts();
+        let dead = heap.counters().dead_estimate();
+        let csn = self.ctx.txns().snapshot(&self.ctx);
+        let snapshot = Snapshot { csn, own: self.ctx.proc().xid(), command: CommandId(u32::MAX) };
+        let blocks = 0..heap.block_count();
+        let rows = heap::count_rows(&self.ctx, heap, blocks, &snapshot);
+        self.ctx.txns().release_snapshot(&self.ctx, csn);
+        heap.counters().note_vacuum(counts, rows?, dead);
+        table.stats.analyzed();
+        Ok(())
+    }
+}

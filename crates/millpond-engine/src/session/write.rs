@@ -1,0 +1,393 @@
+//! Changing rows: constraints, indexes, and what other transactions do to the same rows.
+
+use millpond_buffer::Wait;
+use smallvec::SmallVec;
+
+use super::Session;
+use super::index::Entered;
+use crate::access::Tid;
+use crate::access::heap::update::{ChangeOutcome, Changer};
+use crate::access::heap::{self, HeapRelation, InsertOptions, NewRow};
+use crate::catalog::{IndexDef, TableDef};
+use crate::error::{EngineError, EngineResult};
+use crate::lmgr::{LockMode, LockOwner, LockTag};
+use crate::table::{LockStrength, RowBatch, RowBuf, RowOutcome, TableError};
+use crate::transam::{CommandId, Isolation};
+use crate::types::Datum;
+
+type Row<'d> = SmallVec<[Datum<'d>; 16]>;
+
+/// Fails if a NULL is where none may be.
+fn check_not_null(table: &TableDef, values: &[Datum<'_>]) -> EngineResult<()> {
+    for (column, value) in table.columns.iter().zip(values) {
+        if column.not_null && value.is_null() {
+            return Err(TableError::NotNull {
+                table: table.name.clone(),
+                column: column.name.clone(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// All columns of a stored row.
+fn decode<'d>(table: &TableDef, bytes: &'d [u8]) -> EngineResult<Row<'d>> {
+    let mut row = Row::new();
+    table
+        .layout
+        .decode(bytes, |_, datum| row.push(datum))
+        .map_err(|source| TableError::Damaged { table: table.name.clone(), source })?;
+    Ok(row)
+}
+
+/// Whether two rows have different keys in an index. Floats and numbers that are equal may still differ, so the
+/// comparison is of the values as stored where SQL says they are equal.
+fn key_changed(index: &IndexDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> bool {
+    index.columns.iter().any(|column| {
+        let (old, new) = (old.get(column.column), new.get(column.column));
+        match (old, new) {
+            (Some(old), Some(new)) if old.is_null() || new.is_null() => {
+                old.is_null() != new.is_null()
+            }
+            (Some(old), Some(new)) => old.sql_cmp(new) != Some(std::cmp::Ordering::Equal),
+            _ => true,
+        }
+    })
+}
+
+impl Session {
+    fn natts(table: &TableDef) -> u16 {
+        table.columns.len() as u16
+    }
+
+    /// Inserts a row: checks NOT NULL, stores it, enters it in all indexes, refuses duplicates (after waiting for
+    /// whoever is about to insert the same key).
+    pub fn insert(&self, table: &TableDef, values: &[Datum<'_>]) -> EngineResult<Tid> {
+        let command = self.write_command("INSERT")?;
+        check_not_null(table, values)?;
+        let heap = self.heap(table)?;
+        let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().row);
+        bytes.clear();
+        let result = table
+            .layout
+            .encode(values, &mut bytes)
+            .map_err(|error| TableError::from(error).into())
+            .and_then(|()| self.insert_encoded(table, heap, values, &bytes, command));
+        self.scratch.borrow_mut().row = bytes;
+        result
+    }
+
+    fn insert_encoded(
+        &self,
+        table: &TableDef,
+        heap: &HeapRelation,
+        values: &[Datum<'_>],
+        bytes: &[u8],
+        command: CommandId,
+    ) -> EngineResult<Tid> {
+        let prepared = self.prepare_entries(table, heap, values)?;
+        let xid = self.ctx.assign_xid()?;
+        let row = NewRow { payload: bytes, natts: Self::natts(table) };
+        let tid = heap::insert(&self.ctx, heap, row, xid, command)?;
+        self.note_write();
+        let may_wait = self.ctx.wait() == Wait::Allowed;
+        let entered = self.committed_to(|| {
+            for index in &table.indexes {
+                let entered = self.enter(table, heap, index, values, tid, may_wait)?;
+                if entered != Entered::Done {
+                    return Ok(entered);
+                }
+            }
+            EngineResult::Ok(Entered::Done)
+        })?;
+        drop(prepared);
+        match entered {
+            Entered::Done => Ok(tid),
+            Entered::Blocked(_) => {
+                self.committed_to(|| self.take_back(heap, tid))?;
+                Err(EngineError::WouldBlock)
+            }
+        }
+    }
+
+    /// Undoes an insertion whose key somebody else inserted at the same moment, in a session that must not wait
+    /// for him: a later command deletes the row, and one after that runs the statement again.
+    fn take_back(&self, heap: &HeapRelation, tid: Tid) -> EngineResult<()> {
+        self.next_command()?;
+        let by = Changer { xid: self.ctx.assign_xid()?, cid: self.write_command("INSERT")? };
+        match heap::delete(&self.ctx, heap, tid, by)? {
+            ChangeOutcome::Done { .. } => {
+                self.note_write();
+                self.next_command()
+            }
+            _ => Err(EngineError::Internal { what: "a row just inserted can't be taken back" }),
+        }
+    }
+
+    /// Checks NOT NULL, encodes the row and adds it to the batch.
+    pub fn add_to_batch(
+        &self,
+        table: &TableDef,
+        values: &[Datum<'_>],
+        batch: &mut RowBatch,
+    ) -> EngineResult<()> {
+        check_not_null(table, values)?;
+        let start = batch.bytes.len();
+        if let Err(error) = table.layout.encode(values, &mut batch.bytes) {
+            batch.bytes.truncate(start);
+            return Err(TableError::from(error).into());
+        }
+        batch.ends.push(batch.bytes.len());
+        Ok(())
+    }
+
+    /// Inserts all rows of the batch and empties it. Needs permission to wait.
+    pub fn insert_batch(&self, table: &TableDef, batch: &mut RowBatch) -> EngineResult<u64> {
+        let command = self.write_command("INSERT")?;
+        if self.ctx.wait() == Wait::Never {
+            return Err(EngineError::WouldBlock);
+        }
+        let heap = self.heap(table)?;
+        let natts = Self::natts(table);
+        let rows = Vec::from_iter(batch.rows().map(|payload| NewRow { payload, natts }));
+        let mut tids = Vec::with_capacity(rows.len());
+        let xid = self.ctx.assign_xid()?;
+        self.note_write();
+        heap::insert_many(
+            &self.ctx,
+            heap,
+            &rows,
+            xid,
+            command,
+            InsertOptions::default(),
+            &mut tids,
+        )?;
+        if !table.indexes.is_empty() {
+            for (new, &tid) in rows.iter().zip(&tids) {
+                self.check_cancel()?;
+                let values = decode(table, new.payload)?;
+                for index in &table.indexes {
+                    self.enter(table, heap, index, &values, tid, true)?;
+                }
+            }
+        }
+        let count = rows.len() as u64;
+        drop(rows);
+        batch.clear();
+        Ok(count)
+    }
+
+    /// Replaces the version that `row` holds by one with these values. Waits for another transaction that is changing
+    /// the row; if that commits see [`RowOutcome::Changed`]; in REPEATABLE READ it is a
+    /// `SerializationFailure`.
+    pub fn update(
+        &self,
+        table: &TableDef,
+        row: &mut RowBuf,
+        values: &[Datum<'_>],
+    ) -> EngineResult<RowOutcome> {
+        let command = self.write_command("UPDATE")?;
+        check_not_null(table, values)?;
+        let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().row);
+        bytes.clear();
+        let result = table
+            .layout
+            .encode(values, &mut bytes)
+            .map_err(|error| TableError::from(error).into())
+            .and_then(|()| self.update_encoded(table, row, values, &bytes, command));
+        self.scratch.borrow_mut().row = bytes;
+        result
+    }
+
+    fn update_encoded(
+        &self,
+        table: &TableDef,
+        row: &mut RowBuf,
+        values: &[Datum<'_>],
+        bytes: &[u8],
+        command: CommandId,
+    ) -> EngineResult<RowOutcome> {
+        let heap = self.heap(table)?;
+        let keys_changed = {
+            let old = decode(table, &row.bytes)?;
+            let (mut any, mut unique) = (false, false);
+            for index in table.indexes.iter().filter(|index| key_changed(index, &old, values)) {
+                any = true;
+                unique |= index.unique;
+            }
+            // A unique key may have to wait for others after the row has changed.
+            if unique && self.ctx.wait() == Wait::Never {
+                return Err(EngineError::WouldBlock);
+            }
+            any
+        };
+        let prepared =
+            if keys_changed { self.prepare_moved_entries(table, values)? } else { SmallVec::new() };
+        let new = NewRow { payload: bytes, natts: Self::natts(table) };
+        let outcome = self.change(
+            table,
+            heap,
+            row,
+            |tid, by| heap::update(&self.ctx, heap, tid, new, keys_changed, by),
+            command,
+        )?;
+        let outcome = match outcome {
+            Changed::Done { tid, hot } => {
+                if !hot {
+                    self.committed_to(|| {
+                        for index in &table.indexes {
+                            self.enter(table, heap, index, values, tid, true)?;
+                        }
+                        EngineResult::Ok(())
+                    })?;
+                }
+                RowOutcome::Done(tid)
+            }
+            Changed::Other(outcome) => outcome,
+        };
+        drop(prepared);
+        Ok(outcome)
+    }
+
+    fn prepare_moved_entries(
+        &self,
+        table: &TableDef,
+        values: &[Datum<'_>],
+    ) -> EngineResult<SmallVec<[crate::access::btree::PreparedInsert<'_>; 4]>> {
+        let mut prepared = SmallVec::new();
+        if self.ctx.wait() == Wait::Never {
+            let mut scratch = self.scratch.borrow_mut();
+            for index in &table.indexes {
+                super::index::encode_key(index, values, &mut scratch.key)?;
+                let tree = self.tree(index)?;
+                prepared.push(crate::access::btree::prepare_insert(
+                    &self.ctx,
+                    tree,
+                    &scratch.key,
+                    Tid::MAX,
+                )?);
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// Deletes the version that `row` holds; otherwise as [`Self::update`].
+    pub fn delete(&self, table: &TableDef, row: &mut RowBuf) -> EngineResult<RowOutcome> {
+        let command = self.write_command("DELETE")?;
+        let heap = self.heap(table)?;
+        let change = |tid, by| heap::delete(&self.ctx, heap, tid, by);
+        match self.change(table, heap, row, change, command)? {
+            Changed::Done { tid, .. } => Ok(RowOutcome::Done(tid)),
+            Changed::Other(outcome) => Ok(outcome),
+        }
+    }
+
+    /// Locks the version that `row` holds (SELECT FOR UPDATE); otherwise as [`Self::update`].
+    /// Shared locks exclude each other for now.
+    pub fn lock_row(
+        &self,
+        table: &TableDef,
+        row: &mut RowBuf,
+        strength: LockStrength,
+    ) -> EngineResult<RowOutcome> {
+        let _ = strength;
+        let command = self.write_command("SELECT FOR UPDATE")?;
+        let heap = self.heap(table)?;
+        let change = |tid, by| heap::lock_row(&self.ctx, heap, tid, by);
+        match self.change(table, heap, row, change, command)? {
+            Changed::Done { tid, .. } => Ok(RowOutcome::Done(tid)),
+            Changed::Other(outcome) => Ok(outcome),
+        }
+    }
+
+    /// Does a change, waiting for whoever is changing the same row.
+    ///
+    /// Those who wait for one row version queue up on its tuple lock, so that they get it in turn; only the first
+    /// of them waits for the transaction itself.
+    fn change(
+        &self,
+        table: &TableDef,
+        heap: &HeapRelation,
+        row: &mut RowBuf,
+        change: impl Fn(Tid, Changer) -> EngineResult<ChangeOutcome>,
+        command: CommandId,
+    ) -> EngineResult<Changed> {
+        let Some(tid) = row.tid else { return Ok(Changed::Other(RowOutcome::Gone)) };
+        let tag = LockTag::Tuple { relation: table.oid, block: tid.block.0, offset: tid.offset };
+        let mut queued = false;
+        let result = loop {
+            let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
+            match change(tid, by) {
+                Ok(ChangeOutcome::InProgress(xid)) => {
+                    let waited = self.wait_in_turn(tag, xid, &mut queued);
+                    if let Err(error) = waited {
+                        break Err(error);
+                    }
+                }
+                Ok(outcome) => break self.judge(heap, row, outcome),
+                Err(error) => break Err(error),
+            }
+        };
+        if queued {
+            let (locks, proc) = (self.ctx.locks(), self.ctx.proc());
+            locks.release(proc, LockOwner::Transaction, tag, LockMode::Exclusive);
+        }
+        result
+    }
+
+    fn wait_in_turn(
+        &self,
+        tag: LockTag,
+        xid: crate::transam::Xid,
+        queued: &mut bool,
+    ) -> EngineResult<()> {
+        if !self.ctx.may_wait() {
+            return Err(EngineError::WouldBlock);
+        }
+        if !*queued {
+            self.ctx.lock(tag, LockMode::Exclusive)?;
+            *queued = true;
+        }
+        self.ctx.wait_for_xid(xid)
+    }
+
+    /// What the isolation level makes of the outcome.
+    fn judge(
+        &self,
+        heap: &HeapRelation,
+        row: &mut RowBuf,
+        outcome: ChangeOutcome,
+    ) -> EngineResult<Changed> {
+        let strict = self.isolation() == Isolation::RepeatableRead;
+        Ok(match outcome {
+            ChangeOutcome::Done { tid, hot } => {
+                self.note_write();
+                Changed::Done { tid, hot }
+            }
+            ChangeOutcome::Updated { .. } if strict => {
+                return Err(EngineError::SerializationFailure { change: "update" });
+            }
+            ChangeOutcome::Deleted if strict => {
+                return Err(EngineError::SerializationFailure { change: "delete" });
+            }
+            ChangeOutcome::Updated { next, by } => {
+                let found = heap::fetch_version(&self.ctx, heap, next, Some(by), &mut row.bytes)?;
+                // If it is gone, it was deleted in the meantime, and vacuumed.
+                row.tid = found.map(|_| next);
+                Changed::Other(if found.is_some() { RowOutcome::Changed } else { RowOutcome::Gone })
+            }
+            ChangeOutcome::Deleted | ChangeOutcome::SelfModified | ChangeOutcome::Invisible => {
+                Changed::Other(RowOutcome::Gone)
+            }
+            ChangeOutcome::InProgress(_) => {
+                return Err(EngineError::Internal { what: "a row conflict was not waited for" });
+            }
+        })
+    }
+}
+
+enum Changed {
+    Done { tid: Tid, hot: bool },
+    Other(RowOutcome),
+}

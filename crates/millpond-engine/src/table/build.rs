@@ -1,0 +1,243 @@
+//! Filling a new index from its table.
+//!
+//! The table is locked against writers, so every version is settled but for the building transaction's own.
+//! Entries name the root of a row's chain and are made for the versions that the newest snapshot sees. Older versions
+//! that somebody may still see have no entries: if there are any, snapshots from before the build must not use
+//! the index ([`Built::valid_from`]).
+
+use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, RelHandle};
+
+use crate::access::heap::HeapRelation;
+use crate::access::heap::page::{self, Chain};
+use crate::access::{Tid, btree};
+use crate::catalog::{IndexDef, TableDef};
+use crate::ctx::Ctx;
+use crate::error::EngineResult;
+use crate::page::item::{self, LineState};
+use crate::session::index_key;
+use crate::transam::visibility::{Deadness, dead_to_all, visible};
+use crate::transam::{CommandId, Csn, Snapshot};
+use crate::types::{Datum, Value};
+
+use super::TableError;
+
+/// What a build made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Built {
+    /// Snapshots below this number must not use the index.
+    pub(crate) valid_from: Csn,
+}
+
+/// An entry to be sorted. The key's first bytes, as a number, decide most comparisons.
+struct Entry {
+    prefix: u64,
+    start: u64,
+    tid: u64,
+    length: u16,
+    unique: bool,
+}
+
+struct Entries {
+    keys: Vec<u8>,
+    list: Vec<Entry>,
+}
+
+impl Entries {
+    fn key(&self, entry: &Entry) -> &[u8] {
+        let start = entry.start as usize;
+        &self.keys[start..start + usize::from(entry.length)]
+    }
+
+    fn sort(&mut self) {
+        let keys = &self.keys;
+        let key = |entry: &Entry| {
+            let start = entry.start as usize;
+            &keys[start..start + usize::from(entry.length)]
+        };
+        self.list.sort_unstable_by(|a, b| {
+            let by_prefix = a.prefix.cmp(&b.prefix);
+            by_prefix.then_with(|| key(a).cmp(key(b))).then(a.tid.cmp(&b.tid))
+        });
+    }
+}
+
+fn prefix(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = key.len().min(8);
+    bytes[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+/// Builds an index in its empty file. `refuse_null`: columns in which no row may have NULL.
+pub(crate) fn build(
+    ctx: &Ctx,
+    table: &TableDef,
+    heap: &HeapRelation,
+    index: &IndexDef,
+    tree: &RelHandle,
+    refuse_null: &[usize],
+) -> EngineResult<Built> {
+    let csn = ctx.txns().snapshot(ctx);
+    let result = collect(ctx, table, heap, index, refuse_null, csn);
+    ctx.txns().release_snapshot(ctx, csn);
+    let (mut entries, hidden) = result?;
+    entries.sort();
+    check_unique(ctx, table, heap, index, &entries)?;
+    let mut builder = btree::Builder::new(ctx, tree, index.fillfactor)?;
+    for (done, entry) in entries.list.iter().enumerate() {
+        if done % 1024 == 0 {
+            ctx.check_interrupts()?;
+        }
+        builder.add(entries.key(entry), Tid::from_u64(entry.tid))?;
+    }
+    builder.finish()?;
+    Ok(Built { valid_from: if hidden { csn } else { Csn::INVALID } })
+}
+
+/// Entries of all rows, and whether some snapshot may see versions that have none.
+fn collect(
+    ctx: &Ctx,
+    table: &TableDef,
+    heap: &HeapRelation,
+    index: &IndexDef,
+    refuse_null: &[usize],
+    csn: Csn,
+) -> EngineResult<(Entries, bool)> {
+    let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
+    let horizon = ctx.txns().horizon();
+    let mut entries = Entries { keys: Vec::new(), list: Vec::new() };
+    let mut hidden = false;
+    let mut copy = Box::new([0; PAGE_SIZE]);
+    let mut key = Vec::new();
+    for block in 0..heap.block_count() {
+        ctx.check_interrupts()?;
+        let block = BlockNumber(block);
+        let read =
+            ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(&mut copy));
+        match read {
+            Ok(()) => {}
+            Err(BufferError::BeyondEnd { .. }) => break,
+            Err(error) => return Err(error.into()),
+        }
+        let copy = &*copy;
+        let mut values = Vec::with_capacity(table.columns.len());
+        for root in roots(copy) {
+            let mut chain = Chain::from_root(root);
+            while let Some(member) = chain.next(copy) {
+                if !visible(&member.header, &snapshot, ctx)? {
+                    let dead = dead_to_all(&member.header, &horizon, ctx)?;
+                    hidden |= matches!(dead, Deadness::RecentlyDead(_));
+                    continue;
+                }
+                let payload = copy.get(member.payload()).unwrap_or_default();
+                decode(table, payload, &mut values)?;
+                check_nulls(table, refuse_null, &values)?;
+                index_key(index, &values, &mut key)?;
+                let unique = index.unique && !has_null(index, &values);
+                let start = entries.keys.len() as u64;
+                entries.keys.extend_from_slice(&key);
+                entries.list.push(Entry {
+                    prefix: prefix(&key),
+                    start,
+                    tid: Tid::new(block, root).to_u64(),
+                    length: key.len() as u16,
+                    unique,
+                });
+                break;
+            }
+        }
+    }
+    Ok((entries, hidden))
+}
+
+/// Line pointers at which rows begin: what index entries name.
+fn roots(copy: &[u8; PAGE_SIZE]) -> impl Iterator<Item = u16> + '_ {
+    let count = if page::is_heap(copy) { item::line_count(copy) } else { 0 };
+    (1..=count).filter(move |&offset| match item::line(copy, offset).state() {
+        LineState::Redirect => true,
+        LineState::Normal => {
+            page::header(copy, offset).is_some_and(|header| !header.is_heap_only())
+        }
+        _ => false,
+    })
+}
+
+fn decode<'d>(
+    table: &TableDef,
+    payload: &'d [u8],
+    values: &mut Vec<Datum<'d>>,
+) -> EngineResult<()> {
+    values.clear();
+    table
+        .layout
+        .decode(payload, |_, datum| values.push(datum))
+        .map_err(|source| TableError::Damaged { table: table.name.clone(), source }.into())
+}
+
+fn check_nulls(table: &TableDef, columns: &[usize], values: &[Datum<'_>]) -> EngineResult<()> {
+    for &column in columns {
+        if values.get(column).is_none_or(Datum::is_null) {
+            let name = table.columns.get(column).map(|column| column.name.clone());
+            return Err(TableError::ContainsNulls {
+                table: table.name.clone(),
+                column: name.unwrap_or_default(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn has_null(index: &IndexDef, values: &[Datum<'_>]) -> bool {
+    index.columns.iter().any(|column| values.get(column.column).is_none_or(Datum::is_null))
+}
+
+fn check_unique(
+    ctx: &Ctx,
+    table: &TableDef,
+    heap: &HeapRelation,
+    index: &IndexDef,
+    entries: &Entries,
+) -> EngineResult<()> {
+    if !index.unique {
+        return Ok(());
+    }
+    for pair in entries.list.windows(2) {
+        let [a, b] = pair else { continue };
+        if a.unique && a.prefix == b.prefix && entries.key(a) == entries.key(b) {
+            let values = key_of(ctx, table, heap, index, Tid::from_u64(a.tid));
+            let name = |column: usize| table.columns.get(column).map(|c| c.name.clone());
+            return Err(TableError::NotUnique {
+                table: table.name.clone(),
+                index: index.name.clone(),
+                columns: index.columns.iter().filter_map(|c| name(c.column)).collect(),
+                values: values?,
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// The key of a row, for a message.
+fn key_of(
+    ctx: &Ctx,
+    table: &TableDef,
+    heap: &HeapRelation,
+    index: &IndexDef,
+    root: Tid,
+) -> EngineResult<Vec<Value>> {
+    let csn = ctx.txns().snapshot(ctx);
+    let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
+    let mut bytes = Vec::new();
+    let found = crate::access::heap::fetch(ctx, heap, root, &snapshot, &mut bytes);
+    ctx.txns().release_snapshot(ctx, csn);
+    let mut values = Vec::new();
+    if found?.is_some() {
+        let mut row = Vec::new();
+        decode(table, &bytes, &mut row)?;
+        let value = |column: usize| row.get(column).map(Datum::to_value).unwrap_or_default();
+        values.extend(index.columns.iter().map(|column| value(column.column)));
+    }
+    Ok(values)
+}
