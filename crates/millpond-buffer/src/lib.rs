@@ -46,3 +46,6 @@ pub const MAX_FRAMES: usize = 1 << 31;
 
 #[cfg(all(test, not(shuttle)))]
 mod tests;
+
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;

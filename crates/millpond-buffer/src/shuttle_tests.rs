@@ -1,0 +1,360 @@
+//! Shuttle's exploration of the pool's protocols, on pools of two or three frames: every atomic
+//! operation of entries, frames, latches and parking is a point where another session may go on.
+//!
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p millpond-buffer --release shuttle`
+//!
+//! Shuttle reports a deadlock (a lost wake-up) as such, and prints the schedule of a failure.
+
+use crate::*;
+use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use millpond_sync::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+const REL: RelFork = RelationId::constant(7).main();
+const ITERATIONS: usize = 3000;
+
+/// A store whose every operation lets others go on, and some of whose operations fail.
+#[derive(Default)]
+struct Slow {
+    inner: MemoryStore,
+    failing: AtomicU64,
+    panics: AtomicBool,
+}
+
+impl Slow {
+    /// Fails as often as it was told to.
+    fn pause(&self) -> Result<(), StoreError> {
+        thread::yield_now();
+        let left = self.failing.load(Ordering::SeqCst);
+        if left > 0 {
+            self.failing.store(left - 1, Ordering::SeqCst);
+            assert!(!self.panics.load(Ordering::SeqCst), "made to panic");
+            return Err(StoreError::io("do it", std::io::Error::other("made to fail")));
+        }
+        Ok(())
+    }
+}
+
+impl PageStore for Slow {
+    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
+        self.inner.create(rel)
+    }
+    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
+        thread::yield_now();
+        self.inner.remove(relation)
+    }
+    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
+        self.inner.exists(rel)
+    }
+    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
+        self.inner.block_count(rel)
+    }
+    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
+        thread::yield_now();
+        self.inner.extend(rel, first, count)
+    }
+    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
+        self.inner.truncate(rel, block_count)
+    }
+    fn read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError> {
+        self.pause()?;
+        self.inner.read(rel, first, pages)
+    }
+    fn try_read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<bool, StoreError> {
+        self.read(rel, first, pages).map(|()| true)
+    }
+    fn write(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&[u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError> {
+        self.pause()?;
+        self.inner.write(rel, first, pages)
+    }
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
+        self.inner.relations()
+    }
+}
+
+struct Bench {
+    store: Arc<Slow>,
+    pool: Arc<BufferPool>,
+}
+
+fn bench(frames: usize, blocks: u32) -> Bench {
+    let store = Arc::new(Slow::default());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), blocks).unwrap();
+    let mut config = PoolConfig::new(frames, 8);
+    config.freelists = 1;
+    let pool = BufferPool::new(config, store.clone(), Arc::new(NoLog)).unwrap();
+    Bench { store, pool }
+}
+
+/// Runs `work` on that many threads, then lets `after` look.
+fn explore(
+    frames: usize,
+    blocks: u32,
+    threads: u64,
+    work: impl Fn(u64, &Bench) + Send + Sync + 'static,
+    after: impl Fn(&Bench) + Send + Sync + 'static,
+) {
+    let work = Arc::new(work);
+    let model = move || {
+        let bench = Arc::new(bench(frames, blocks));
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (work, bench) = (work.clone(), bench.clone());
+                thread::spawn(move || work(thread, &bench))
+            })
+            .collect();
+        for handle in handles {
+            handle.join().unwrap();
+        }
+        after(&bench);
+    };
+    let model = Arc::new(model);
+    let again = model.clone();
+    shuttle::check_random(move || again(), ITERATIONS);
+    shuttle::check_pct(move || model(), ITERATIONS, 3);
+}
+
+/// Adds one to a page's counter, and to a second word at its end.
+fn increment(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<(), BufferError> {
+    let mut page = session.pin(rel, BlockNumber(block), Wait::Allowed)?.into_exclusive();
+    let next = (page.u64(16) + 1).to_le_bytes();
+    let mut change = page.change();
+    change.write(16, &next);
+    thread::yield_now();
+    change.write(8000, &next);
+    change.publish(Lsn(1));
+    Ok(())
+}
+
+fn count(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<u64, BufferError> {
+    let (first, last) = session.read(rel, BlockNumber(block), Wait::Allowed, |page| {
+        let first = page.u64(16);
+        thread::yield_now();
+        (first, page.u64(8000))
+    })?;
+    assert_eq!(first, last, "torn");
+    Ok(first)
+}
+
+fn all_is_given_back(bench: &Bench) {
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    bench.pool.write_dirty(&session, |_| ()).unwrap();
+    // Every frame can be had: none is stuck, pinned or latched.
+    for block in 0..rel.block_count() {
+        let page = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+        assert!(page.try_into_exclusive().is_ok(), "latched");
+    }
+    bench.pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(bench.pool.stats().free_frames, bench.pool.frames() as u64);
+}
+
+/// Three sessions, two frames, three pages: loads, evictions and write-backs of one another's pages.
+#[test]
+fn increments_survive_evictions() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        for step in 0..2 {
+            let block = ((thread + step) % 3) as u32;
+            while let Err(error) = increment(&session, &rel, block) {
+                assert!(matches!(error, BufferError::NoUnpinnedBuffers { .. }), "{error}");
+                thread::yield_now();
+            }
+        }
+    };
+    explore(2, 3, 3, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        let sum: u64 = (0..3).map(|block| count(&session, &rel, block).unwrap()).sum();
+        assert_eq!(sum, 6);
+        all_is_given_back(bench);
+    });
+}
+
+/// Optimistic readers beside a writer, while pages come and go.
+#[test]
+fn optimistic_reads_are_whole() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread == 0 {
+            for _ in 0..2 {
+                increment(&session, &rel, 0).unwrap();
+            }
+            return;
+        }
+        let mut least = 0;
+        for block in [0, thread as u32, 0] {
+            let seen = count(&session, &rel, block).unwrap();
+            if block == 0 {
+                assert!(seen >= least, "stale");
+                least = seen;
+            }
+        }
+    };
+    explore(3, 3, 3, work, all_is_given_back);
+}
+
+/// All want the same page at once: it is read once, and whoever waits is woken.
+#[test]
+fn one_loader_and_its_waiters() {
+    let work = |_: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        assert_eq!(count(&session, &rel, 0).unwrap(), 0);
+    };
+    explore(2, 1, 3, work, |bench| {
+        assert_eq!(bench.pool.stats().reads, 1);
+        all_is_given_back(bench);
+    });
+}
+
+/// The first read fails, or panics: the others get on.
+#[test]
+fn a_loader_that_fails_wakes_its_waiters() {
+    for panics in [false, true] {
+        let work = move |thread: u64, bench: &Bench| {
+            if thread == 0 {
+                bench.store.panics.store(panics, Ordering::SeqCst);
+                bench.store.failing.store(1, Ordering::SeqCst);
+            }
+            let session = bench.pool.session().unwrap();
+            let rel = bench.pool.relation(REL).unwrap();
+            let read = || count(&session, &rel, 0);
+            let failed = match catch_unwind(AssertUnwindSafe(read)) {
+                Ok(result) => result.is_err(),
+                Err(_) => true,
+            };
+            if failed {
+                assert_eq!(count(&session, &rel, 0).unwrap(), 0);
+            }
+        };
+        if panics {
+            // Shuttle takes a panic for a failure of the test, so only errors are explored; panics
+            // are tested on real threads.
+            continue;
+        }
+        explore(2, 1, 3, work, |bench| {
+            bench.store.failing.store(0, Ordering::SeqCst);
+            all_is_given_back(bench);
+        });
+    }
+}
+
+/// A checkpoint beside writers: what was dirty when it began is in the store when it ends.
+#[test]
+fn a_checkpoint_misses_nothing() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread == 2 {
+            increment(&session, &rel, 0).unwrap();
+            bench.pool.write_dirty(&session, |_| ()).unwrap();
+            let mut page = [0; PAGE_SIZE];
+            bench.store.inner.read(REL, BlockNumber(0), &mut [&mut page]).unwrap();
+            assert!(page.u64(16) >= 1, "missed");
+            verify_checksum(REL.page(BlockNumber(0)), &page).unwrap();
+        } else {
+            increment(&session, &rel, thread as u32).unwrap();
+        }
+    };
+    explore(3, 2, 3, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        assert_eq!(count(&session, &rel, 0).unwrap(), 2);
+        assert_eq!(count(&session, &rel, 1).unwrap(), 1);
+        all_is_given_back(bench);
+    });
+}
+
+/// A fork is dropped while others load its pages.
+#[test]
+fn dropping_beside_loads() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread == 0 {
+            bench.pool.drop_relation(REL.relation).unwrap();
+            return;
+        }
+        for block in [0, 1] {
+            match count(&session, &rel, block) {
+                Ok(seen) => assert_eq!(seen, 0),
+                Err(BufferError::Dropped { .. } | BufferError::BeyondEnd { .. }) => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    explore(2, 2, 3, work, |bench| {
+        assert_eq!(bench.pool.stats().free_frames, 2);
+    });
+}
+
+/// Sessions extend a fork together, with fewer frames than pages.
+#[test]
+fn extending_together() {
+    let work = |_: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        for _ in 0..2 {
+            let mut page = session.extend(&rel, Wait::Allowed).unwrap();
+            let block = u64::from(page.block().0).to_le_bytes();
+            let mut change = page.change();
+            change.write(16, &block);
+            change.publish(Lsn(1));
+        }
+    };
+    explore(3, 0, 2, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        assert_eq!(rel.block_count(), 4);
+        for block in 0..4 {
+            let read = session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16));
+            assert_eq!(read.unwrap(), u64::from(block));
+        }
+        all_is_given_back(bench);
+    });
+}
+
+/// Freeing frames ahead of demand, beside demand.
+#[test]
+fn reclaiming_beside_increments() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread == 0 {
+            bench.pool.reclaim(&session, 1).unwrap();
+            return;
+        }
+        for block in 0..2 {
+            increment(&session, &rel, block).unwrap();
+        }
+    };
+    explore(3, 2, 3, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
+        all_is_given_back(bench);
+    });
+}
