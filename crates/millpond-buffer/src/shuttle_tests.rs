@@ -134,11 +134,18 @@ fn explore(
     shuttle::check_pct(move || model(), ITERATIONS, 3);
 }
 
-/// Adds one to a page's counter, and to a second word at its end.
+/// What marks a page as that block's.
+fn mark(block: u32) -> u64 {
+    u64::from(block) + 100
+}
+
+/// Adds one to a page's counter, and to a second word at its end; and marks the page as its own.
 fn increment(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<(), BufferError> {
     let mut page = session.pin(rel, BlockNumber(block), Wait::Allowed)?.into_exclusive();
     let next = (page.u64(16) + 1).to_le_bytes();
+    assert!([0, mark(block)].contains(&page.u64(24)), "another page");
     let mut change = page.change();
+    change.write(24, &mark(block).to_le_bytes());
     change.write(16, &next);
     thread::yield_now();
     change.write(8000, &next);
@@ -147,12 +154,13 @@ fn increment(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<(),
 }
 
 fn count(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<u64, BufferError> {
-    let (first, last) = session.read(rel, BlockNumber(block), Wait::Allowed, |page| {
+    let (marked, first, last) = session.read(rel, BlockNumber(block), Wait::Allowed, |page| {
         let first = page.u64(16);
         thread::yield_now();
-        (first, page.u64(8000))
+        (page.u64(24), first, page.u64(8000))
     })?;
     assert_eq!(first, last, "torn");
+    assert!([0, mark(block)].contains(&marked), "another page");
     Ok(first)
 }
 
