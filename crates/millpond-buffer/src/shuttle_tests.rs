@@ -200,6 +200,33 @@ fn increments_survive_evictions() {
     });
 }
 
+/// Tries until a frame can be had.
+fn insist<R>(mut act: impl FnMut() -> Result<R, BufferError>) -> R {
+    loop {
+        match act() {
+            Ok(result) => return result,
+            Err(BufferError::NoUnpinnedBuffers { .. }) => thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// One frame and two pages, each session with its own: whoever finds its page's frame must notice
+/// that it has been given to the other page since.
+#[test]
+fn a_frame_changes_hands() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        let block = thread as u32;
+        for _ in 0..2 {
+            insist(|| increment(&session, &rel, block));
+        }
+        assert_eq!(insist(|| count(&session, &rel, block)), 2);
+    };
+    explore(1, 2, 2, work, all_is_given_back);
+}
+
 /// Optimistic readers beside a writer, while pages come and go.
 #[test]
 fn optimistic_reads_are_whole() {
