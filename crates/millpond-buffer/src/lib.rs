@@ -1,4 +1,4 @@
-//! A shared buffer pool whose hot reads write to no shared memory. See the crate's README.
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 mod arena;
