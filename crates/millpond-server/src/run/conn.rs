@@ -64,6 +64,7 @@ pub struct Conn<B: Backend> {
     socket: Socket,
     input: Input,
     output: Output,
+    gathered: Vec<u8>,
     protocol: Protocol<B>,
     commit: Commit,
     waker: Waker,
@@ -86,6 +87,7 @@ impl<B: Backend> Conn<B> {
             socket,
             input: Input::default(),
             output: Output::default(),
+            gathered: Vec::new(),
             protocol: Protocol::default(),
             commit: Commit::None,
             waker,
@@ -232,6 +234,7 @@ impl<B: Backend> Conn<B> {
             }
             step = self.serve(shared, true);
         }
+        self.gathered = Vec::new();
         if let Commit::None = self.commit {
             self.send();
         }
@@ -265,6 +268,16 @@ impl<B: Backend> Conn<B> {
             } else {
                 match frontend::frame(self.input.data()) {
                     Ok(None) => return Served::All,
+                    Ok(Some(frame)) if frame.kind == b'd' && self.protocol.copying() => {
+                        let end = gather(self.input.data(), &mut self.gathered);
+                        let stream = may_block.then(|| {
+                            stream_to(&mut self.socket, &self.cancelled, &shared.stopping)
+                        });
+                        let data = &self.gathered;
+                        let step = self.protocol.message(b'd', data, &mut self.output, stream);
+                        self.input.consume(end);
+                        step
+                    }
                     Ok(Some(frame)) => {
                         let body = self.input.data().get(5..frame.end).unwrap_or_default();
                         let stream = may_block.then(|| {
@@ -388,6 +401,21 @@ impl<B: Backend> Conn<B> {
         guarded(number, || drop(protocol));
         drop(socket);
     }
+}
+
+/// Joins the COPY data of the messages at the head of the input, of which clients send one for each row.
+/// Returns where they end.
+fn gather(input: &[u8], data: &mut Vec<u8>) -> usize {
+    data.clear();
+    let mut end = 0;
+    while let Some(rest) = input.get(end..)
+        && let Ok(Some(frame)) = frontend::frame(rest)
+        && frame.kind == b'd'
+    {
+        data.extend_from_slice(rest.get(5..frame.end).unwrap_or_default());
+        end += frame.end;
+    }
+    end
 }
 
 fn stream_to<'a>(

@@ -245,7 +245,7 @@ impl Session for ScriptedSession {
     }
     fn fail(&mut self) {}
     fn copy_data(&mut self, data: &[u8]) -> Result<()> {
-        if data == b"bad" {
+        if data.starts_with(b"bad") {
             return Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, "bad data"));
         }
         self.copied += data.len();
