@@ -130,3 +130,21 @@ fn a_killed_server_leaves_nothing_in_the_way() {
     Raw::unix(dir.path(), port).startup(0x0003_0000);
     assert_eq!(second.stop().code(), Some(0));
 }
+
+#[test]
+fn check_looks_at_a_stopped_database_only() {
+    let dir = tempfile::tempdir().expect("directory");
+    let empty = dir.path().to_str().expect("path");
+    let (output, errors) = run(&["check", "--data", empty]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("not a Millpond database"), "{errors}");
+
+    let mut server = ServerProcess::start();
+    let data = server.data.to_str().expect("path").to_owned();
+    let (output, errors) = run(&["check", "--data", &data]);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    server.stop();
+    let (output, errors) = run(&["check", "--data", &data]);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("no damage found"));
+}
