@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use millpond_buffer::{BufferPool, BufferSession, Wait};
 
+use crate::access::Tid;
 use crate::access::heap::HeapSession;
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait};
@@ -190,12 +191,36 @@ impl Ctx {
         waited.map_err(|error| self.lock_error(error))
     }
 
+    /// Waits until transaction `xid` no longer stands in the way of changing a row, in the queue for that row
+    /// (lmgr rule 8). Hold the result until the row has been looked at again and changed, so that nobody who came
+    /// later is first. No latch may be held.
+    pub fn wait_for_row(&self, relation: u32, tid: Tid, xid: Xid) -> EngineResult<RowTurn<'_>> {
+        let tag = LockTag::Tuple { relation, block: tid.block.0, offset: tid.offset };
+        self.lock(tag, LockMode::Exclusive)?;
+        let turn = RowTurn { ctx: self, tag };
+        self.wait_for_xid(xid)?;
+        Ok(turn)
+    }
+
     /// In a session that may not wait, "somebody is in the way" means "try again where you may".
     fn lock_error(&self, error: EngineError) -> EngineError {
         match error {
             EngineError::LockNotAvailable { .. } if !self.may_wait() => EngineError::WouldBlock,
             other => other,
         }
+    }
+}
+
+/// A session's turn at a row that several want to change; given up when dropped.
+pub struct RowTurn<'a> {
+    ctx: &'a Ctx,
+    tag: LockTag,
+}
+
+impl Drop for RowTurn<'_> {
+    fn drop(&mut self) {
+        let (locks, proc) = (self.ctx.locks(), self.ctx.proc());
+        locks.release(proc, LockOwner::Transaction, self.tag, LockMode::Exclusive);
     }
 }
 

@@ -82,6 +82,32 @@ pub(super) fn set_bits(
     Ok(())
 }
 
+/// Fails if the status pages know of commits from `next` on: then ids would be given out again whose rows
+/// are in the tables. (Looks at the page of `next` and at the page after it.)
+pub(super) fn check_unused(ctx: &Ctx, rel: &RelHandle, next: Xid) -> EngineResult<()> {
+    let chunk = next.0 / CHUNK;
+    let first = block_of(chunk)?;
+    let mut offset = HEADER_BYTES + (chunk % CHUNKS_PER_PAGE) as usize * CHUNK_BYTES;
+    // The chunk of `next` itself was partly used; ids begin again after it.
+    if !next.0.is_multiple_of(CHUNK) {
+        offset += CHUNK_BYTES;
+    }
+    for block in [first.0, first.0.saturating_add(1)] {
+        if block >= rel.block_count() {
+            break;
+        }
+        let page = ctx.buffers().pin(rel, BlockNumber(block), Wait::Allowed)?.into_shared();
+        if page.bytes()[offset.min(millpond_buffer::PAGE_SIZE)..].iter().any(|byte| *byte != 0) {
+            return Err(EngineError::Corruption {
+                place: CLOG.to_string(),
+                what: format!("block {block} knows of commits after the next transaction, {next}"),
+            });
+        }
+        offset = HEADER_BYTES;
+    }
+    Ok(())
+}
+
 /// Applies records to status pages.
 pub struct ClogRedo;
 

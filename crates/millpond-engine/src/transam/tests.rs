@@ -240,6 +240,32 @@ fn waiters_wake_when_the_transaction_ends() {
 }
 
 #[test]
+fn rows_are_changed_in_the_order_of_arrival() {
+    let fixture = Fixture::new();
+    let writer = fixture.ctx();
+    let xid = writer.assign_xid().unwrap();
+    let order = AtomicU64::new(0);
+    let tid = crate::access::Tid::new(BlockNumber(3), 4);
+    std::thread::scope(|scope| {
+        for turn in 0..4 {
+            let (ctx, order) = (fixture.ctx(), &order);
+            let number = ctx.no();
+            scope.spawn(move || {
+                let held = ctx.wait_for_row(16384, tid, xid).unwrap();
+                assert_eq!(order.fetch_add(1, Ordering::SeqCst), turn);
+                drop(held);
+            });
+            while !writer.locks().list().iter().any(|l| !l.granted && l.session == number) {
+                std::thread::yield_now();
+            }
+        }
+        commit(&writer);
+    });
+    assert!(writer.locks().list().is_empty());
+    assert!(writer.wait_for_row(16384, tid, xid).is_ok(), "nobody is in the way");
+}
+
+#[test]
 fn two_transactions_that_wait_for_each_other_are_a_deadlock() {
     let fixture = Fixture::new();
     fixture.shared.locks.set_deadlock_timeout(Duration::from_millis(10));
@@ -421,6 +447,34 @@ fn a_checkpoint_makes_earlier_commit_records_unnecessary() {
     assert!(ctx.assign_xid().unwrap() > late);
     drop(ctx);
     shared.log.abandon();
+}
+
+#[test]
+fn a_start_that_would_give_ids_out_again_is_refused() {
+    let fixture = Fixture::with(8, 64, 1);
+    {
+        let ctx = fixture.ctx();
+        for _ in 0..3_000 {
+            ctx.assign_xid().unwrap();
+            commit(&ctx);
+        }
+        ctx.txns().checkpoint(&ctx).unwrap();
+        ctx.log().flush(ctx.log().insert_position()).unwrap();
+        ctx.pool().write_dirty(ctx.buffers(), |_| {}).unwrap();
+    }
+    let next = fixture.shared.txns.next_xid();
+    fixture.shared.log.abandon();
+    let end = fixture.shared.log.flushed();
+    for (known, is_right) in [(Xid::FIRST, false), (Xid(next.0 - 1_500), false), (next, true)] {
+        let path = fixture.directory.path();
+        let shared = Fixture::assemble(8, 64, 1, &fixture.store, path, end, 2);
+        shared.txns.restore_next(known);
+        let ctx = Ctx::new(&shared, "startup").unwrap();
+        let result = shared.txns.finish_recovery(&ctx);
+        assert_eq!(result.is_ok(), is_right, "{known}: {result:?}");
+        drop(ctx);
+        shared.log.abandon();
+    }
 }
 
 #[test]

@@ -45,10 +45,11 @@ impl Recovered {
 }
 
 impl Transactions {
-    /// A round of upkeep: makes room in the ring, forgets what no snapshot can tell apart, removes files that
+    /// A round of upkeep: refreshes the horizon, makes room in the ring, forgets what no snapshot can tell apart, removes files that
     /// were in use. For the maintenance thread, several times a second; cheap when there is nothing to do.
     pub fn maintain(&self, ctx: &Ctx) -> EngineResult<()> {
         let mut upkeep = self.upkeep.lock();
+        self.horizon();
         self.retire(ctx, &mut upkeep)?;
         self.forget(ctx, &mut upkeep)?;
         drop(upkeep);
@@ -125,6 +126,13 @@ impl Transactions {
         Ok(())
     }
 
+    /// A start that knows the next id from elsewhere (the control file): ids below are not given out again.
+    pub fn restore_next(&self, next: Xid) {
+        if let Some(recovered) = self.recovered.lock().as_mut() {
+            recovered.next = recovered.next.max(next);
+        }
+    }
+
     /// Recovery: learns from any record that its transaction's id was drawn.
     pub fn redo_saw(&self, xid: Xid) {
         if let Some(recovered) = self.recovered.lock().as_mut() {
@@ -177,6 +185,7 @@ impl Transactions {
         }
         let last = (known.next.0.max(1) - 1) / CHUNK;
         clog::set_bits(ctx, rel, last, &ChunkBits::default())?;
+        clog::check_unused(ctx, rel, known.next)?;
         self.ring.restart(known.next);
         upkeep.logged = self.ring.retired().0 / CHUNK;
         *recovered = None;
