@@ -15,7 +15,9 @@ use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait};
 use crate::proc::{ProcArray, ProcHandle};
 use crate::transam::visibility::Fates;
-use crate::transam::{ComboCids, CommandId, SessionNo, Transactions, Xid, XidStatus};
+use crate::transam::{
+    ComboCids, CommandId, PendingCommit, SessionNo, Transactions, Xid, XidStatus,
+};
 use crate::wal::{Log, Logging};
 
 /// What all contexts of a database share.
@@ -42,6 +44,7 @@ pub struct Ctx {
     lock_timeout: Cell<Option<Duration>>,
     combos: RefCell<ComboCids>,
     heap: HeapSession,
+    pending_commit: RefCell<Option<PendingCommit>>,
 }
 
 impl Ctx {
@@ -55,6 +58,7 @@ impl Ctx {
             lock_timeout: Cell::new(None),
             combos: RefCell::default(),
             heap: HeapSession::default(),
+            pending_commit: RefCell::new(None),
         })
     }
 
@@ -147,6 +151,11 @@ impl Ctx {
     /// The combo command ids of the running transaction.
     pub fn combos(&self) -> &RefCell<ComboCids> {
         &self.combos
+    }
+
+    /// The commit that waits for the log, if any.
+    pub(crate) fn pending_commit(&self) -> &RefCell<Option<PendingCommit>> {
+        &self.pending_commit
     }
 
     /// The running transaction's id, drawn now if it has none yet.

@@ -10,6 +10,9 @@
 //! 5. the files go, the line no longer shows the id, the in-commit mark goes;
 //! 6. those who wait for the transaction are woken, locks are released.
 //!
+//! A session that goes away between the two halves has committed all the same: rolling back
+//! ([`Transactions::abort`]) then waits for the log and finishes the commit.
+//!
 //! Failure. If the record could not be inserted the transaction can still be rolled back. If the log stopped with
 //! the record in it, nobody knows the outcome: the transaction stays in progress for all readers, whoever
 //! waits for it gets [`EngineError::InDoubt`], and a restart decides.
@@ -45,6 +48,12 @@ pub struct CommitTicket {
     /// The commit may finish when the log is durable up to here; zero: at once.
     pub lsn: Lsn,
     xid: Option<Xid>,
+}
+
+/// What the session remembers between the two halves.
+#[derive(Debug)]
+pub(crate) struct PendingCommit {
+    end: Lsn,
     files: Vec<RelationId>,
 }
 
@@ -67,9 +76,8 @@ impl Transactions {
         let ticket = self.commit_start(ctx, files, durability)?;
         if !ticket.is_ready() {
             let _shown = ctx.proc().waiting(WaitEvent::WalSync);
-            if let Err(error) = ctx.log().flush(ticket.lsn) {
-                return Err(self.leave_in_doubt(ctx, &ticket, error));
-            }
+            // `commit_finish` asks again, and judges.
+            let _ = ctx.log().flush(ticket.lsn);
         }
         self.commit_finish(ctx, ticket)
     }
@@ -83,7 +91,7 @@ impl Transactions {
     ) -> EngineResult<CommitTicket> {
         let Some(xid) = ctx.proc().xid() else {
             debug_assert!(files.is_empty(), "files are dropped by transactions with an id");
-            return Ok(CommitTicket { lsn: Lsn::ZERO, xid: None, files: Vec::new() });
+            return Ok(CommitTicket { lsn: Lsn::ZERO, xid: None });
         };
         let payload = EndRecord::now(files).encode();
         if !ctx.may_wait() && !ctx.log().has_room(RECORD_BYTES + payload.len()) {
@@ -97,12 +105,13 @@ impl Transactions {
                     Durability::Flush => inserted.end,
                     Durability::Background => Lsn::ZERO,
                 };
-                Ok(CommitTicket { lsn, xid: Some(xid), files: files.to_vec() })
+                let pending = PendingCommit { end: inserted.end, files: files.to_vec() };
+                *ctx.pending_commit().borrow_mut() = Some(pending);
+                Ok(CommitTicket { lsn, xid: Some(xid) })
             }
             Err(error @ WalError::Stopped { .. }) => {
                 // The log may have stopped with the record in it.
-                let ticket = CommitTicket { lsn: Lsn::ZERO, xid: Some(xid), files: Vec::new() };
-                Err(self.leave_in_doubt(ctx, &ticket, error))
+                Err(self.leave_in_doubt(ctx, xid, error))
             }
             Err(error) => {
                 ctx.proc().leave_commit();
@@ -113,22 +122,23 @@ impl Transactions {
 
     /// Second half of a commit, when the log is durable up to the ticket's position.
     pub fn commit_finish(&self, ctx: &Ctx, ticket: CommitTicket) -> EngineResult<Option<Csn>> {
-        if !ticket.is_ready()
-            && let Err(error) = ctx.log().outcome(ticket.lsn)
-        {
-            return Err(self.leave_in_doubt(ctx, &ticket, error));
-        }
-        debug_assert!(ticket.is_ready() || ctx.log().flushed() >= ticket.lsn);
         let Some(xid) = ticket.xid else {
             self.finish(ctx, None);
             return Ok(None);
         };
+        // At once if the caller has waited, as he should have; never on trust.
+        if !ticket.is_ready()
+            && let Err(error) = ctx.log().flush(ticket.lsn)
+        {
+            return Err(self.leave_in_doubt(ctx, xid, error));
+        }
+        let pending = ctx.pending_commit().borrow_mut().take();
         let Some(word) = self.ring.mark_committing(xid) else {
             return Err(EngineError::Internal { what: "a committing transaction was not running" });
         };
         let csn = self.clock.draw();
         word.set_committed(csn);
-        self.drop_files(ctx, &ticket.files);
+        self.drop_files(ctx, &pending.map(|pending| pending.files).unwrap_or_default());
         self.finish(ctx, Some(xid));
         Ok(Some(csn))
     }
@@ -141,9 +151,18 @@ impl Transactions {
             self.finish(ctx, None);
             return;
         };
+        let pending_end = ctx.pending_commit().borrow().as_ref().map(|pending| pending.end);
+        if let Some(end) = pending_end {
+            // Too late: the record says that it has committed.
+            if let Err(error) = self.commit_finish(ctx, CommitTicket { lsn: end, xid: Some(xid) }) {
+                tracing::error!(%xid, %error, "an abandoned commit");
+            }
+            return;
+        }
         let payload = EndRecord::now(files).encode();
-        // A rolled back transaction need not be flushed, and must not wait where waiting is forbidden.
-        if ctx.may_wait() || ctx.log().has_room(RECORD_BYTES + payload.len()) {
+        // A rolled back transaction need not be flushed, and must not wait where waiting is forbidden, unless
+        // recovery must know of files.
+        if ctx.may_wait() || !files.is_empty() || ctx.log().has_room(RECORD_BYTES + payload.len()) {
             let record = Record::new(xid, RmgrId::Transaction, INFO_ABORT, &payload);
             if let Err(error) = ctx.log().insert(ctx.no(), &record) {
                 tracing::debug!(%xid, %error, "no abort record");
@@ -172,10 +191,12 @@ impl Transactions {
 
     /// The log has failed under a commit record: gives the session back, and leaves the transaction to the
     /// next start.
-    fn leave_in_doubt(&self, ctx: &Ctx, ticket: &CommitTicket, error: WalError) -> EngineError {
-        let Some(xid) = ticket.xid else { return error.into() };
+    fn leave_in_doubt(&self, ctx: &Ctx, xid: Xid, error: WalError) -> EngineError {
+        // A log that cannot confirm a commit must not go on as if nothing had happened.
+        ctx.log().stop(&format!("the commit of transaction {xid} was not confirmed: {error}"));
         tracing::error!(%xid, %error, "the outcome of a commit is unknown until the next start");
         self.in_doubt.store(true, Ordering::Release);
+        *ctx.pending_commit().borrow_mut() = None;
         self.finish(ctx, Some(xid));
         EngineError::InDoubt { xid }
     }

@@ -18,6 +18,7 @@ pub mod visibility;
 mod word;
 
 pub use combo::ComboCids;
+pub(crate) use commit::PendingCommit;
 pub use commit::{CommitTicket, Durability};
 pub use ids::{CommandId, Csn, SessionNo, Xid};
 pub use snapshot::{Horizon, Isolation, Snapshot, XidStatus};

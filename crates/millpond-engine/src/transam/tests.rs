@@ -187,6 +187,19 @@ fn commits_in_two_halves_and_in_the_background() {
 }
 
 #[test]
+fn a_session_that_goes_away_in_the_middle_of_a_commit_has_committed() {
+    fn is_send<T: Send>() {}
+    is_send::<Ctx>();
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.ctx(), fixture.ctx());
+    let xid = a.assign_xid().unwrap();
+    let _ticket = a.txns().commit_start(&a, &[], Durability::Flush).unwrap();
+    drop(a);
+    assert!(status(&b, xid).is_committed());
+    b.txns().checkpoint(&b).unwrap();
+}
+
+#[test]
 fn a_commit_under_a_failing_log_is_in_doubt() {
     let fixture = Fixture::new();
     let (a, b) = (fixture.ctx(), fixture.ctx());
