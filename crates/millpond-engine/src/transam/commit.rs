@@ -101,9 +101,10 @@ impl Transactions {
         let record = Record::new(xid, RmgrId::Transaction, INFO_COMMIT, &payload);
         match ctx.log().insert(ctx.no(), &record) {
             Ok(inserted) => {
+                // Files must not go before it is certain that they may.
                 let lsn = match durability {
-                    Durability::Flush => inserted.end,
-                    Durability::Background => Lsn::ZERO,
+                    Durability::Background if files.is_empty() => Lsn::ZERO,
+                    _ => inserted.end,
                 };
                 let pending = PendingCommit { end: inserted.end, files: files.to_vec() };
                 *ctx.pending_commit().borrow_mut() = Some(pending);
