@@ -108,7 +108,7 @@ fn start_from(disk: &Arc<SimDisk>, found: &mut Option<Lsn>) -> EngineResult<(Mac
     *found = Some(end);
     let result = (|| {
         // Few frames: pages are written and read again all the time.
-        let pool = BufferPool::new(PoolConfig::new(6, 6), pages, log.clone())?;
+        let pool = BufferPool::new(PoolConfig::new(10, 8), pages, log.clone())?;
         recovering.redo(&pool, &mut NoParts)?;
         let config = CheckpointConfig { max_wal_bytes: 4 * SEGMENT, ..CheckpointConfig::default() };
         let checkpoints =
@@ -143,7 +143,15 @@ impl Machine {
     }
 }
 
+/// Which blocks and which slot of the log a session uses.
+#[derive(Clone, Copy)]
+struct Mine {
+    no: u16,
+    of: u32,
+}
+
 /// One piece of work: `number` was written to a slot of some pages.
+#[derive(Clone)]
 struct Step {
     number: u64,
     blocks: Vec<u32>,
@@ -166,8 +174,21 @@ fn work_once(
     ledger: &mut Ledger,
     rng: &mut StdRng,
 ) -> EngineResult<()> {
-    let mut blocks: Vec<u32> =
-        (0..rng.random_range(1..=3)).map(|_| rng.random_range(0..BLOCKS)).collect();
+    work_on(machine, session, handle, ledger, rng, Mine { no: 0, of: 1 })
+}
+
+fn work_on(
+    machine: &Machine,
+    session: &BufferSession,
+    handle: &RelHandle,
+    ledger: &mut Ledger,
+    rng: &mut StdRng,
+    mine: Mine,
+) -> EngineResult<()> {
+    let my_block = |n: u32| n * mine.of + u32::from(mine.no);
+    let mut blocks: Vec<u32> = (0..rng.random_range(1..=3))
+        .map(|_| my_block(rng.random_range(0..BLOCKS / mine.of)))
+        .collect();
     blocks.sort_unstable();
     blocks.dedup();
     let slot = rng.random_range(0..SLOTS);
@@ -187,7 +208,7 @@ fn work_once(
         record = record.block(page.page_id(), ImageMode::IfNeeded, &data);
     }
     let mut latched: Vec<&mut ExclusivePage<'_>> = pages.iter_mut().collect();
-    let end = log_and_apply(&One(&machine.log, SessionNo(0)), &mut latched, record)?;
+    let end = log_and_apply(&One(&machine.log, SessionNo(mine.no)), &mut latched, record)?;
     drop(pages);
     ledger.steps.push(Step { number, blocks, slot, end });
     if rng.random_bool(0.3) {
@@ -292,6 +313,58 @@ fn power_loss_at_any_call_loses_nothing_acknowledged() {
             let end;
             (machine, end) = recover(&disk, rng);
             check(&machine, &mut ledger, end);
+        }
+        stop(machine);
+    });
+}
+
+/// Several sessions, each on blocks of its own, with checkpoints meanwhile and small rings.
+#[test]
+fn many_sessions_lose_nothing_acknowledged() {
+    const SESSIONS: u32 = 3;
+    for_each_seed(25, |seed, rng| {
+        let disk = SimDisk::new(seed);
+        let (mut machine, _) = start(&disk).unwrap();
+        let created = machine.create().unwrap();
+        machine.log.flush(created).unwrap();
+        let mut ledgers: Vec<Ledger> = (0..SESSIONS)
+            .map(|_| Ledger { next: 1, acknowledged: created, ..Ledger::default() })
+            .collect();
+        for _ in 0..3 {
+            disk.fail_after(rng.random_range(0..600), Fault::PowerLoss);
+            std::thread::scope(|scope| {
+                for (no, ledger) in ledgers.iter_mut().enumerate() {
+                    let mut rng = StdRng::seed_from_u64(rng.random());
+                    let machine = &machine;
+                    scope.spawn(move || {
+                        let (session, handle) = machine.session()?;
+                        let mine = Mine { no: no as u16, of: SESSIONS };
+                        for _ in 0..400 {
+                            work_on(machine, &session, &handle, ledger, &mut rng, mine)?;
+                        }
+                        EngineResult::Ok(())
+                    });
+                }
+                scope.spawn(|| while machine.checkpoints.run(Cause::Requested).is_ok() {});
+                // Whoever is left ends when the log has stopped.
+                scope.spawn(|| {
+                    while machine.log.is_stopped().is_none() {
+                        let _ = machine.log.flush(machine.log.insert_position());
+                        std::thread::yield_now();
+                    }
+                });
+            });
+            stop(machine);
+            disk.crash();
+            let end;
+            (machine, end) = recover(&disk, rng);
+            let mut all = Ledger::default();
+            for ledger in &mut ledgers {
+                assert!(end >= ledger.acknowledged, "lost: the log ends at {end}");
+                ledger.steps.retain(|step| step.end <= end);
+                all.steps.extend(ledger.steps.iter().cloned());
+            }
+            check(&machine, &mut all, end);
         }
         stop(machine);
     });

@@ -1,20 +1,9 @@
 //! Making the log durable: group commit.
 //!
-//! Whoever holds `writer` is the leader: it copies all complete records out of the ring, writes them,
-//! and syncs once for everybody who waits. A thread that commits first tries to become the leader
-//! itself, so a lone committer hands nothing to anybody. If somebody else leads, it queues and parks; a leader that is
-//! done wakes one of those it did not cover, to lead next, and then all those it did cover.
-//!
-//! No wake-up is lost: a waiter queues first and then tries once more to lead. If that fails, the
-//! leader it met has not yet looked at the queue, for it looks after it has given up `writer`.
-//!
-//! The log's own thread leads for those who must not block (`on_flushed`), writes early when the
-//! ring fills, makes segments ahead of time, and flushes what nobody waits for after a delay.
+//! The leader of the group (group.rs) copies all complete records out of the ring, writes them, and syncs
+//! once for everybody who waits. The log's own thread (flusher.rs) leads for those who must not block.
 
-use std::sync::{Arc, Weak};
 use std::task::Waker;
-use std::thread::Thread;
-use std::time::Instant;
 
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
@@ -23,68 +12,46 @@ use millpond_sync::parking;
 use parking_lot::Mutex;
 
 use super::error::WalError;
+use super::group::Group;
 use super::log::Log;
-use super::record::{HEADER_BYTES, Record, RmgrId, padded};
 
 /// The most that is written by one call.
 const WRITE_BYTES: usize = 1 << 20;
-/// Bytes of a mark that all is durable.
-const MARK_BYTES: u64 = padded(HEADER_BYTES) as u64;
 
-/// State of flushing: see the module's description.
+/// State of flushing.
 pub(super) struct Flushing {
     flushed: CachePadded<AtomicU64>,
-    writer: CachePadded<Mutex<Writer>>,
-    queue: CachePadded<Mutex<Vec<Waiter>>>,
+    pub(super) group: Group<Writer>,
     /// Up to where the log's thread is asked to write.
-    wanted: CachePadded<AtomicU64>,
+    pub(super) wanted: CachePadded<AtomicU64>,
     /// The log's thread has something to do.
-    work: CachePadded<AtomicBool>,
-    ending: AtomicBool,
-    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+    pub(super) work: CachePadded<AtomicBool>,
+    pub(super) ending: AtomicBool,
+    pub(super) thread: Mutex<Option<std::thread::JoinHandle<()>>>,
     syncs: AtomicU64,
     /// The end of the last mark, see `mark_durable`.
-    marked: AtomicU64,
+    pub(super) marked: AtomicU64,
     /// The segment of which `on_growth` was told.
-    grown: AtomicU64,
-    on_growth: Mutex<Option<Box<dyn Fn(Lsn) + Send + Sync>>>,
+    pub(super) grown: AtomicU64,
+    /// The log's thread has complained that it cannot make a segment, and need not do so again.
+    pub(super) complained: AtomicBool,
+    on_growth: Mutex<Option<OnGrowth>>,
 }
 
-struct Writer {
+type OnGrowth = Box<dyn Fn(Lsn) + Send + Sync>;
+
+/// What only the leader uses.
+pub(super) struct Writer {
     written: Lsn,
-    synced: Lsn,
+    pub(super) synced: Lsn,
     buffer: Vec<u8>,
-}
-
-struct Waiter {
-    upto: Lsn,
-    who: Who,
-}
-
-enum Who {
-    Thread(Thread),
-    Task(Waker),
-}
-
-impl Who {
-    fn wake(self) {
-        match self {
-            Who::Thread(thread) => thread.unpark(),
-            Who::Task(waker) => waker.wake(),
-        }
-    }
 }
 
 impl Flushing {
     pub fn new(start: Lsn) -> Self {
         Self {
             flushed: CachePadded::new(AtomicU64::new(start.get())),
-            writer: CachePadded::new(Mutex::new(Writer {
-                written: start,
-                synced: start,
-                buffer: Vec::new(),
-            })),
-            queue: CachePadded::default(),
+            group: Group::new(Writer { written: start, synced: start, buffer: Vec::new() }),
             wanted: CachePadded::default(),
             work: CachePadded::default(),
             ending: AtomicBool::new(false),
@@ -92,6 +59,7 @@ impl Flushing {
             syncs: AtomicU64::new(0),
             marked: AtomicU64::new(start.get()),
             grown: AtomicU64::new(0),
+            complained: AtomicBool::new(false),
             on_growth: Mutex::default(),
         }
     }
@@ -101,13 +69,13 @@ impl Flushing {
     }
 
     /// Gives the log's thread something to do.
-    fn kick(&self) {
+    pub fn kick(&self) {
         if !self.work.swap(true, Ordering::AcqRel) {
             parking::unpark_one(self.work_key());
         }
     }
 
-    fn work_key(&self) -> usize {
+    pub fn work_key(&self) -> usize {
         std::ptr::from_ref(&*self.work).addr()
     }
 }
@@ -122,40 +90,31 @@ impl Log {
         if upto > end {
             return Err(WalError::BeyondEnd { wanted: upto, end });
         }
-        loop {
-            if let Some(result) = self.try_to_lead(upto) {
-                return result;
-            }
-            let who = Who::Thread(std::thread::current());
-            self.flushing.queue.lock().push(Waiter { upto, who });
-            if self.is_settled(upto) {
-                return self.outcome(upto);
-            }
-            if let Some(result) = self.try_to_lead(upto) {
-                return result;
-            }
-            std::thread::park();
-            if self.is_settled(upto) {
-                return self.outcome(upto);
-            }
-        }
+        let work = |writer: &mut Writer| {
+            self.wait_for_siblings();
+            // What fails has stopped the log; `outcome` says so.
+            let _ = self.lead(writer, upto, true);
+        };
+        let tasks_left = || self.flushing.kick();
+        self.flushing.group.wait(upto, &|upto| self.is_settled(upto), &work, &tasks_left);
+        self.outcome(upto)
     }
 
     /// Wakes `waker` once the log is durable up to `upto`, or has stopped: ask [`Log::outcome`].
     pub fn on_flushed(&self, upto: Lsn, waker: Waker) {
-        if !self.is_settled(upto) {
-            self.flushing.queue.lock().push(Waiter { upto, who: Who::Task(waker.clone()) });
-            if !self.is_settled(upto) {
-                self.flushing.kick();
-                return;
-            }
+        if self.flushing.group.enlist(upto, waker, |upto| self.is_settled(upto)) {
+            self.flushing.kick();
         }
-        waker.wake();
     }
 
-    /// Whether what ends at `upto` is durable; an error if it never will be.
+    /// Whether what ends at `upto` is durable. The error is [`WalError::WouldBlock`] if it is not yet, and another if it
+    /// never will be.
     pub fn outcome(&self, upto: Lsn) -> Result<(), WalError> {
-        if self.flushed() >= upto { Ok(()) } else { self.check_running() }
+        if self.flushed() >= upto {
+            return Ok(());
+        }
+        self.check_running()?;
+        Err(WalError::WouldBlock)
     }
 
     /// How many syncs there have been.
@@ -169,32 +128,33 @@ impl Log {
         *self.flushing.on_growth.lock() = Some(Box::new(f));
     }
 
-    fn is_settled(&self, upto: Lsn) -> bool {
+    /// Tells the checkpointer where the log ends, or [`Lsn::MAX`]: that it must not grow any more.
+    pub(super) fn tell_growth(&self, position: Lsn) {
+        if let Some(call) = &*self.flushing.on_growth.lock() {
+            call(position);
+        }
+    }
+
+    pub(super) fn is_settled(&self, upto: Lsn) -> bool {
         self.flushed() >= upto || self.is_stopping()
     }
 
-    fn try_to_lead(&self, upto: Lsn) -> Option<Result<(), WalError>> {
-        let mut writer = self.flushing.writer.try_lock()?;
-        if self.flushed() < upto {
-            self.wait_for_siblings();
-            let _ = self.lead(&mut writer, upto, true);
+    fn wait_for_siblings(&self) {
+        let delay = self.config.commit_delay;
+        if !delay.is_zero() && self.flushing.group.waiting() >= self.config.commit_siblings {
+            std::thread::sleep(delay);
         }
-        drop(writer);
-        self.hand_over();
-        Some(self.outcome(upto))
     }
 
-    fn wait_for_siblings(&self) {
-        if self.config.commit_delay.is_zero() {
-            return;
-        }
-        if self.flushing.queue.lock().len() >= self.config.commit_siblings {
-            std::thread::sleep(self.config.commit_delay);
+    /// After leading: wakes whoever is covered, and somebody to lead next.
+    pub(super) fn hand_over(&self) {
+        if self.flushing.group.hand_over(|upto| self.is_settled(upto)) {
+            self.flushing.kick();
         }
     }
 
     /// Writes everything complete, at least up to `upto`, and syncs it if `sync`.
-    fn lead(&self, writer: &mut Writer, upto: Lsn, sync: bool) -> Result<(), WalError> {
+    pub(super) fn lead(&self, writer: &mut Writer, upto: Lsn, sync: bool) -> Result<(), WalError> {
         let target = loop {
             let (complete, blocker) = self.insertion.complete();
             // Only now: a hole left by an insert that met the stop counts as complete.
@@ -265,41 +225,6 @@ impl Log {
         self.check_running()
     }
 
-    /// After leading, without `writer`: wakes the next leader, then all who have what they want.
-    fn hand_over(&self) {
-        let stopped = self.is_stopping();
-        let flushed = self.flushed();
-        let mut done = Vec::new();
-        let next;
-        {
-            let mut queue = self.flushing.queue.lock();
-            let mut index = 0;
-            while index < queue.len() {
-                if stopped || queue[index].upto <= flushed {
-                    done.push(queue.swap_remove(index).who);
-                } else {
-                    index += 1;
-                }
-            }
-            let thread = queue.iter().position(|waiter| matches!(waiter.who, Who::Thread(_)));
-            next = thread.map(|index| queue.swap_remove(index).who);
-            if next.is_none() && !queue.is_empty() {
-                self.flushing.kick();
-            }
-        }
-        if let Some(next) = next {
-            next.wake();
-        }
-        done.into_iter().for_each(Who::wake);
-    }
-
-    /// After a stop: nobody waits any longer.
-    pub(super) fn wake_all_waiters(&self) {
-        let waiters = std::mem::take(&mut *self.flushing.queue.lock());
-        waiters.into_iter().for_each(|waiter| waiter.who.wake());
-        self.flushing.kick();
-    }
-
     /// Asks the log's thread to write up to `upto`, for somebody who waits for room in the ring.
     pub(super) fn ask_to_write(&self, upto: Lsn) {
         self.flushing.wanted.fetch_max(upto.get(), Ordering::AcqRel);
@@ -311,136 +236,6 @@ impl Log {
         let part = self.insertion.ring_bytes() / 8;
         if start.get() / part != end.get() / part {
             self.flushing.kick();
-        }
-    }
-
-    pub(super) fn start_flusher(self: &Arc<Self>) -> Result<(), WalError> {
-        let log = Arc::downgrade(self);
-        let thread = std::thread::Builder::new()
-            .name("millpond-log".into())
-            .spawn(move || flusher(&log))
-            .map_err(|source| WalError::io("could not start the log's thread", source))?;
-        *self.flushing.thread.lock() = Some(thread);
-        Ok(())
-    }
-
-    /// Flushes everything and ends the log's thread. The log cannot be used afterwards.
-    pub fn close(&self) -> Result<(), WalError> {
-        let result = self.flush(self.insert_position());
-        self.stop_quietly();
-        result
-    }
-
-    /// Ends the log's thread without flushing: for tests that crash.
-    pub fn abandon(&self) {
-        self.stop("abandoned");
-        self.stop_quietly();
-    }
-
-    fn stop_quietly(&self) {
-        self.flushing.ending.store(true, Ordering::Release);
-        self.flushing.kick();
-        if let Some(thread) = self.flushing.thread.lock().take() {
-            let _ = thread.join();
-        }
-    }
-
-    /// What the log's thread does when it is kicked, or `idle` for a while. Returns whether it ends.
-    fn flusher_turn(&self, idle: bool) -> bool {
-        if self.flushing.ending.load(Ordering::Acquire) {
-            return true;
-        }
-        if self.is_stopping() {
-            self.hand_over();
-            return false;
-        }
-        let awaited = self.awaited_by_tasks();
-        if awaited.is_some() || idle {
-            self.lead_in_background(awaited.unwrap_or(Lsn::ZERO), true);
-        }
-        let wanted = Lsn(self.flushing.wanted.load(Ordering::Acquire));
-        if wanted > self.insertion.written() || !self.is_caught_up() {
-            self.lead_in_background(wanted, false);
-        }
-        self.make_segments_ahead();
-        if idle {
-            self.mark_durable();
-        }
-        false
-    }
-
-    /// The last position that a task waits for.
-    fn awaited_by_tasks(&self) -> Option<Lsn> {
-        let queue = self.flushing.queue.lock();
-        let tasks = queue.iter().filter(|waiter| matches!(waiter.who, Who::Task(_)));
-        tasks.map(|waiter| waiter.upto).max()
-    }
-
-    fn is_caught_up(&self) -> bool {
-        let behind = self.insert_position().get() - self.insertion.written().get();
-        behind < self.insertion.ring_bytes() / 8
-    }
-
-    fn lead_in_background(&self, upto: Lsn, sync: bool) {
-        let mut writer = self.flushing.writer.lock();
-        if upto > self.flushed() || writer.synced < self.insert_position() {
-            let _ = self.lead(&mut writer, upto, sync);
-        }
-        drop(writer);
-        self.hand_over();
-    }
-
-    fn make_segments_ahead(&self) {
-        let position = self.insert_position();
-        if self.segments.needs_more(position) {
-            if let Err(error) = self.segments.make_ahead(position) {
-                tracing::warn!("could not make a log segment ahead of time: {error}");
-            }
-        }
-        let segment = position.get() / self.store.segment_bytes();
-        if self.flushing.grown.swap(segment, Ordering::Relaxed) != segment {
-            self.tell_growth(position);
-        }
-    }
-
-    /// Tells the checkpointer where the log ends, or [`Lsn::MAX`]: that it must not grow any more.
-    pub(super) fn tell_growth(&self, position: Lsn) {
-        if let Some(call) = &*self.flushing.on_growth.lock() {
-            call(position);
-        }
-    }
-
-    /// Whether nothing but a mark of the log's own has been inserted since `end`.
-    pub fn is_idle_since(&self, end: Lsn) -> bool {
-        let position = self.insert_position();
-        let marked = Lsn(self.flushing.marked.load(Ordering::Relaxed));
-        position == end || position == marked && marked.get() == end.get() + MARK_BYTES
-    }
-
-    /// Once all is quiet and durable, a last record says so: if the bytes before it are damaged
-    /// later, recovery knows that this is no torn tail (wal rule 6).
-    fn mark_durable(&self) {
-        let end = self.insert_position();
-        if self.flushed() < end || self.flushing.marked.load(Ordering::Relaxed) == end.get() {
-            return;
-        }
-        let mark = Record::new(Default::default(), RmgrId::Log, super::info::DURABLE, b"");
-        if let Ok(mark) = self.insert(self.flusher_stripe(), &mark) {
-            self.lead_in_background(mark.end, true);
-            self.flushing.marked.store(mark.end.get(), Ordering::Relaxed);
-        }
-    }
-}
-
-fn flusher(log: &Weak<Log>) {
-    loop {
-        let Some(this) = log.upgrade() else { return };
-        let deadline = Instant::now() + this.config.writer_delay;
-        let nothing = || !this.flushing.work.load(Ordering::Acquire);
-        parking::park(this.flushing.work_key(), nothing, Some(deadline));
-        let idle = !this.flushing.work.swap(false, Ordering::AcqRel);
-        if this.flusher_turn(idle) {
-            return;
         }
     }
 }

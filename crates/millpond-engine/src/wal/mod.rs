@@ -4,6 +4,8 @@ pub mod apply;
 mod error;
 mod files;
 mod flush;
+mod flusher;
+mod group;
 mod insertion;
 mod log;
 pub mod reader;

@@ -96,6 +96,58 @@ fn epochs() {
     assert_eq!(insertion.place().epoch, 1);
 }
 
+/// Threads and a task commit; each time somebody works for all who have come so far. Nobody is forgotten.
+#[cfg(not(loom))]
+fn group_commit(threads: usize, each: usize) {
+    use super::group::Group;
+    use std::task::{Wake, Waker};
+
+    struct Flag(AtomicU64);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(1, Ordering::Release);
+        }
+    }
+
+    let group = Arc::new(Group::new(0u64));
+    let position = Arc::new(AtomicU64::new(0));
+    let flushed = Arc::new(AtomicU64::new(0));
+    let works: Vec<_> = (0..threads)
+        .map(|_| {
+            let (group, position, flushed) =
+                (Arc::clone(&group), Arc::clone(&position), Arc::clone(&flushed));
+            thread::spawn(move || {
+                for _ in 0..each {
+                    let upto = Lsn(position.fetch_add(1, Ordering::AcqRel) + 1);
+                    let covers = |upto: Lsn| flushed.load(Ordering::Acquire) >= upto.get();
+                    let work = |synced: &mut u64| {
+                        let now = position.load(Ordering::Acquire);
+                        thread::yield_now();
+                        assert!(now >= *synced, "two leaders at once");
+                        *synced = now;
+                        flushed.store(now, Ordering::Release);
+                    };
+                    group.wait(upto, &covers, &work, &|| ());
+                    assert!(covers(upto));
+                }
+            })
+        })
+        .collect();
+    let flag = Arc::new(Flag(AtomicU64::new(0)));
+    let upto = Lsn(position.fetch_add(1, Ordering::AcqRel) + 1);
+    let covers = |upto: Lsn| flushed.load(Ordering::Acquire) >= upto.get();
+    if group.enlist(upto, Waker::from(Arc::clone(&flag)), covers) {
+        let mut synced = group.lead();
+        *synced = position.load(Ordering::Acquire);
+        flushed.store(*synced, Ordering::Release);
+        drop(synced);
+        group.hand_over(covers);
+    }
+    works.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(flag.0.load(Ordering::Acquire), 1, "the task was not woken");
+}
+
 #[cfg(loom)]
 mod with_loom {
     fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -136,6 +188,12 @@ mod with_shuttle {
     fn room_is_waited_for() {
         shuttle::check_random(|| super::reserve_copy_write(4, 6, 2, 4), 3000);
         shuttle::check_pct(|| super::reserve_copy_write(3, 5, 2, 4), 3000, 4);
+    }
+
+    #[test]
+    fn group_commit() {
+        shuttle::check_random(|| super::group_commit(4, 3), 5000);
+        shuttle::check_pct(|| super::group_commit(3, 3), 5000, 5);
     }
 
     #[test]

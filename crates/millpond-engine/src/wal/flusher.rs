@@ -1,0 +1,149 @@
+//! The log's own thread.
+//!
+//! It leads for those who must not block ([`Log::on_flushed`]), writes early when the ring fills, makes
+//! segments ahead of time, flushes what nobody waits for after a delay, and marks the end when all is
+//! quiet. It sleeps on `work`, a flag that is set before the thread is woken and cleared before it looks around, so
+//! no request is lost.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use millpond_buffer::Lsn;
+use millpond_sync::atomic::Ordering;
+use millpond_sync::parking;
+
+use super::error::WalError;
+use super::log::Log;
+use super::record::{HEADER_BYTES, Record, RmgrId, padded};
+
+/// Bytes of a mark that all is durable.
+const MARK_BYTES: u64 = padded(HEADER_BYTES) as u64;
+
+impl Log {
+    pub(super) fn start_flusher(self: &Arc<Self>) -> Result<(), WalError> {
+        let log = Arc::downgrade(self);
+        let thread = std::thread::Builder::new()
+            .name("millpond-log".into())
+            .spawn(move || flusher(&log))
+            .map_err(|source| WalError::io("could not start the log's thread", source))?;
+        *self.flushing.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    /// Flushes everything and ends the log's thread. The log cannot be used afterwards.
+    pub fn close(&self) -> Result<(), WalError> {
+        let result = self.flush(self.insert_position());
+        self.stop_quietly();
+        result
+    }
+
+    /// Ends the log's thread without flushing: for tests that crash.
+    pub fn abandon(&self) {
+        self.stop("abandoned");
+        self.stop_quietly();
+    }
+
+    fn stop_quietly(&self) {
+        self.flushing.ending.store(true, Ordering::Release);
+        self.flushing.kick();
+        if let Some(thread) = self.flushing.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// What the log's thread does when it is kicked, or `idle` for a while. If a sync is `due`, what nobody
+    /// waits for is synced, too. Returns whether the thread ends.
+    fn flusher_turn(&self, idle: bool, due: bool) -> bool {
+        if self.flushing.ending.load(Ordering::Acquire) {
+            return true;
+        }
+        if self.is_stopping() {
+            self.hand_over();
+            return false;
+        }
+        let awaited = self.flushing.group.awaited_by_tasks();
+        if awaited.is_some() || due {
+            self.lead_in_background(awaited.unwrap_or(Lsn::ZERO), true);
+        }
+        let wanted = Lsn(self.flushing.wanted.load(Ordering::Acquire));
+        if wanted > self.insertion.written() || !self.is_caught_up() {
+            self.lead_in_background(wanted, false);
+        }
+        self.make_segments_ahead();
+        if idle {
+            self.mark_durable();
+        }
+        false
+    }
+
+    fn is_caught_up(&self) -> bool {
+        let written = self.insertion.written().get();
+        let behind = self.insert_position().get().saturating_sub(written);
+        behind < self.insertion.ring_bytes() / 8
+    }
+
+    fn lead_in_background(&self, upto: Lsn, sync: bool) {
+        let mut writer = self.flushing.group.lead();
+        if upto > self.flushed() || writer.synced < self.insert_position() {
+            let _ = self.lead(&mut writer, upto, sync);
+        }
+        drop(writer);
+        self.hand_over();
+    }
+
+    fn make_segments_ahead(&self) {
+        let position = self.insert_position();
+        if self.segments.needs_more(position) {
+            let made = self.segments.make_ahead(position);
+            let had_complained = self.flushing.complained.swap(made.is_err(), Ordering::Relaxed);
+            if let Err(error) = made
+                && !had_complained
+            {
+                tracing::warn!("could not make a log segment ahead of time: {error}");
+            }
+        }
+        let segment = position.get() / self.store.segment_bytes();
+        if self.flushing.grown.swap(segment, Ordering::Relaxed) != segment {
+            self.tell_growth(position);
+        }
+    }
+
+    /// Whether nothing but a mark of the log's own has been inserted since `end`.
+    pub fn is_idle_since(&self, end: Lsn) -> bool {
+        let position = self.insert_position();
+        let marked = Lsn(self.flushing.marked.load(Ordering::Relaxed));
+        position == end || position == marked && marked.get() == end.get() + MARK_BYTES
+    }
+
+    /// Once all is quiet and durable, a last record says so: if the bytes before it are damaged
+    /// later, recovery knows that this is no torn tail (wal rule 6).
+    fn mark_durable(&self) {
+        let end = self.insert_position();
+        if self.flushed() < end || self.flushing.marked.load(Ordering::Relaxed) == end.get() {
+            return;
+        }
+        let mark = Record::new(Default::default(), RmgrId::Log, super::info::DURABLE, b"");
+        if let Ok(mark) = self.insert(self.flusher_stripe(), &mark) {
+            self.lead_in_background(mark.end, true);
+            self.flushing.marked.store(mark.end.get(), Ordering::Relaxed);
+        }
+    }
+}
+
+fn flusher(log: &Weak<Log>) {
+    let mut next_sync = Instant::now();
+    loop {
+        let Some(this) = log.upgrade() else { return };
+        let delay = this.config.writer_delay;
+        let nothing = || !this.flushing.work.load(Ordering::Acquire);
+        parking::park(this.flushing.work_key(), nothing, Some(Instant::now() + delay));
+        let idle = !this.flushing.work.swap(false, Ordering::AcqRel);
+        let due = idle || Instant::now() >= next_sync;
+        if this.flusher_turn(idle, due) {
+            return;
+        }
+        if due {
+            next_sync = Instant::now() + delay;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Leading and following: how many who wait for the same thing have it done once.
+//!
+//! Whoever holds `leader` does the work for everybody who waits by then. A thread that wants something done
+//! first tries to lead, so one that is alone hands nothing to anybody. If somebody else leads, it queues
+//! and parks; a leader that is done wakes one of those it did not cover, to lead next, and then all
+//! those it did cover.
+//!
+//! No wake-up is lost: a waiter queues first, and then looks whether it is covered and tries once more
+//! to lead. If that fails, the leader it met has not yet looked at the queue, for it does so after it has given up
+//! `leader`.
+
+use std::task::Waker;
+
+use millpond_buffer::Lsn;
+use millpond_sync::CachePadded;
+use millpond_sync::atomic::{AtomicU32, Ordering};
+use millpond_sync::parking;
+use millpond_sync::sync::{Arc, Mutex, MutexGuard};
+
+/// A group of waiters and the state that only a leader uses.
+pub(crate) struct Group<L> {
+    leader: CachePadded<Mutex<L>>,
+    queue: CachePadded<Mutex<Vec<Waiter>>>,
+}
+
+struct Waiter {
+    upto: Lsn,
+    who: Who,
+}
+
+enum Who {
+    Thread(Arc<Parked>),
+    Task(Waker),
+}
+
+/// A parked thread: zero until it is woken.
+struct Parked(AtomicU32);
+
+impl Parked {
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn park(&self) {
+        while self.0.load(Ordering::Acquire) == 0 {
+            parking::park(self.key(), || self.0.load(Ordering::Acquire) == 0, None);
+        }
+    }
+}
+
+impl Who {
+    fn wake(self) {
+        match self {
+            Who::Thread(parked) => {
+                parked.0.store(1, Ordering::Release);
+                parking::unpark_one(parked.key());
+            }
+            Who::Task(waker) => waker.wake(),
+        }
+    }
+}
+
+impl<L> Group<L> {
+    /// Nobody waits.
+    pub fn new(leader: L) -> Self {
+        Self { leader: CachePadded::new(Mutex::new(leader)), queue: CachePadded::default() }
+    }
+
+    /// Leads, waiting until nobody else does. Call [`Group::hand_over`] after giving up the result.
+    pub fn lead(&self) -> MutexGuard<'_, L> {
+        self.leader.lock()
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.lock().len()
+    }
+
+    /// Returns once `covers(upto)`, which becomes true by somebody's `work`. Whether tasks are left
+    /// for whom nobody leads is told to `tasks_left`.
+    pub fn wait(
+        &self,
+        upto: Lsn,
+        covers: &impl Fn(Lsn) -> bool,
+        work: &impl Fn(&mut L),
+        tasks_left: &impl Fn(),
+    ) {
+        let try_to_lead = || {
+            let Some(mut leader) = self.leader.try_lock() else { return false };
+            if !covers(upto) {
+                work(&mut leader);
+            }
+            drop(leader);
+            if self.hand_over(covers) {
+                tasks_left();
+            }
+            true
+        };
+        while !try_to_lead() {
+            let parked = Arc::new(Parked(AtomicU32::new(0)));
+            let who = Who::Thread(Arc::clone(&parked));
+            self.queue.lock().push(Waiter { upto, who });
+            if covers(upto) || try_to_lead() {
+                return;
+            }
+            parked.park();
+            if covers(upto) {
+                return;
+            }
+        }
+    }
+
+    /// Has a task woken once `covers(upto)`. `false`: it is already, and the task was woken. `true`: somebody must
+    /// lead for it.
+    pub fn enlist(&self, upto: Lsn, waker: Waker, covers: impl Fn(Lsn) -> bool) -> bool {
+        if !covers(upto) {
+            self.queue.lock().push(Waiter { upto, who: Who::Task(waker.clone()) });
+            if !covers(upto) {
+                return true;
+            }
+        }
+        waker.wake();
+        false
+    }
+
+    /// The last position that a task waits for.
+    pub fn awaited_by_tasks(&self) -> Option<Lsn> {
+        let queue = self.queue.lock();
+        let tasks = queue.iter().filter(|waiter| matches!(waiter.who, Who::Task(_)));
+        tasks.map(|waiter| waiter.upto).max()
+    }
+
+    /// After leading, and without `leader`: wakes the next leader, then all who have what they want.
+    /// Whether only tasks are left, so that somebody must lead for them.
+    pub fn hand_over(&self, covers: impl Fn(Lsn) -> bool) -> bool {
+        let mut done = Vec::new();
+        let mut queue = self.queue.lock();
+        let mut index = 0;
+        while index < queue.len() {
+            if covers(queue[index].upto) {
+                done.push(queue.swap_remove(index).who);
+            } else {
+                index += 1;
+            }
+        }
+        let thread = queue.iter().position(|waiter| matches!(waiter.who, Who::Thread(_)));
+        let next = thread.map(|index| queue.swap_remove(index).who);
+        let tasks_left = next.is_none() && !queue.is_empty();
+        drop(queue);
+        if let Some(next) = next {
+            next.wake();
+        }
+        done.into_iter().for_each(Who::wake);
+        tasks_left
+    }
+}
