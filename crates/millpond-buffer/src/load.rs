@@ -396,6 +396,9 @@ impl BufferSession {
         frame.latch().exclusive();
         owned.publish(page, entry, FIRST_USAGE);
         self.pins.borrow_mut().first(number);
+        if block < growth.stale {
+            frame.mark_dirty();
+        }
         relation.set_blocks(block + 1);
         loading.finish(number);
         drop(growth);

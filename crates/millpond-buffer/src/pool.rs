@@ -8,7 +8,7 @@ use crate::freelist::Freelists;
 use crate::ids::{BlockNumber, RelFork, RelationId};
 use crate::log::LogFlush;
 use crate::policy::Clock;
-use crate::relation::{RelHandle, Relation};
+use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
 use crate::stats::{Counters, PoolStats};
 use crate::store::PageStore;
@@ -143,11 +143,19 @@ impl BufferPool {
         }
         if blocks < relation.blocks() {
             relation.set_blocks(blocks);
-            self.discard(relation, BlockNumber(blocks))?;
         }
+        // Also when the count was right already: an earlier attempt may have stopped half-way.
+        self.discard(relation, BlockNumber(blocks.max(relation.blocks())))?;
+        self.cut(relation, &mut growth)
+    }
+
+    /// Cuts the store down to a fork's size.
+    fn cut(&self, relation: &Relation, growth: &mut Growth) -> Result<(), BufferError> {
+        let blocks = relation.blocks();
         if blocks < growth.allocated {
-            self.store.truncate(rel, blocks)?;
-            growth.allocated = blocks;
+            growth.stale = growth.allocated;
+            self.store.truncate(relation.rel, blocks)?;
+            (growth.allocated, growth.stale) = (blocks, 0);
         }
         Ok(())
     }
@@ -157,10 +165,8 @@ impl BufferPool {
         let all: Vec<_> = self.relations.lock().values().cloned().collect();
         for relation in all {
             let mut growth = relation.growth();
-            let blocks = relation.blocks();
-            if !relation.is_dropped() && blocks < growth.allocated {
-                self.store.truncate(relation.rel, blocks)?;
-                growth.allocated = blocks;
+            if !relation.is_dropped() {
+                self.cut(&relation, &mut growth)?;
             }
         }
         Ok(())

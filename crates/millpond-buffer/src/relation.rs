@@ -29,6 +29,9 @@ pub(crate) struct Relation {
 pub(crate) struct Growth {
     /// How many blocks the store has; it runs ahead of the fork's own count.
     pub(crate) allocated: u32,
+    /// Blocks below this one may hold old pages in the store, because cutting it failed: a new page
+    /// there must be written.
+    pub(crate) stale: u32,
 }
 
 impl Relation {
@@ -39,7 +42,7 @@ impl Relation {
             translation: Translation::new(),
             blocks: AtomicU32::new(blocks),
             dropped: AtomicBool::new(false),
-            growth: Mutex::new(Growth { allocated: blocks }),
+            growth: Mutex::new(Growth { allocated: blocks, stale: 0 }),
         }
     }
 

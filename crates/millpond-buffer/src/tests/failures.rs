@@ -147,3 +147,22 @@ fn a_panicking_reader_holds_nothing() {
     assert!(pinned.try_into_exclusive().is_ok());
     assert_eq!(session.pinned_pages(), 0);
 }
+
+#[test]
+fn a_failed_truncation_brings_no_old_page_back() {
+    let Bench { store, pool, .. } = bench(2, 4);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    store.fail_writes.store(true, Ordering::Relaxed);
+    assert!(pool.truncate(REL, 1).is_err());
+    store.fail_writes.store(false, Ordering::Relaxed);
+    assert_eq!(rel.block_count(), 1);
+    // The blocks come again as new pages, in memory and in the store, though it has old ones there.
+    drop(session.extend(&rel, Wait::Allowed).unwrap());
+    drop(session.extend(&rel, Wait::Allowed).unwrap());
+    pool.write_dirty(&session, |_| ()).unwrap();
+    pool.reclaim(&session, 2).unwrap();
+    assert_eq!((number(&session, &rel, 1), number(&session, &rel, 2)), (0, 0));
+    pool.truncate(REL, 1).unwrap();
+    assert_eq!(store.block_count(REL).unwrap(), 1);
+}

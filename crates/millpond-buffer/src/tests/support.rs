@@ -42,6 +42,9 @@ impl PageStore for TestStore {
         self.inner.extend(rel, first, count)
     }
     fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
+        if self.fail_writes.load(Ordering::Relaxed) {
+            return Err(broken("truncate"));
+        }
         self.inner.truncate(rel, block_count)
     }
     fn read(
