@@ -77,6 +77,23 @@ impl PageRead for PageView<'_> {
     }
 
     fn copy(&self, offset: usize, to: &mut [u8]) {
+        // From a word's boundary, which is where access methods put things: word by word.
+        let first = offset / 8;
+        let wanted = first.checked_add(to.len().div_ceil(8)).map(|end| first..end);
+        if offset.is_multiple_of(8)
+            && let Some(words) = wanted.and_then(|range| self.words.get(range))
+        {
+            let (chunks, rest) = to.as_chunks_mut::<8>();
+            let (full, last) = words.split_at(chunks.len());
+            for (chunk, word) in chunks.iter_mut().zip(full) {
+                *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
+            }
+            if let Some(word) = last.first() {
+                let bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+                rest.copy_from_slice(&bytes[..rest.len()]);
+            }
+            return;
+        }
         let mut at = offset;
         let (words, rest) = to.as_chunks_mut::<8>();
         for word in words {

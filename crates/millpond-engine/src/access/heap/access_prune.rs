@@ -6,6 +6,7 @@
 use millpond_buffer::{BlockNumber, ExclusivePage};
 
 use super::judge::judge;
+use super::last_fate::LastFate;
 use super::page;
 use super::prune::{PruneOptions, PrunePlan, plan};
 use super::record;
@@ -41,8 +42,21 @@ pub fn prune_latched(
     if !is_ripe(ctx, hint, &horizon)? {
         return Ok(false);
     }
+    prune_as_of(ctx, heap, latched, &horizon)
+}
+
+fn prune_as_of(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    latched: &mut ExclusivePage<'_>,
+    horizon: &Horizon,
+) -> EngineResult<bool> {
+    if !page::is_heap(latched.bytes()) {
+        return Ok(false);
+    }
     let options = PruneOptions { has_indexes: true };
-    let plan = plan(latched.bytes(), options, |header| judge(header, &horizon, ctx))?;
+    let fates = LastFate::new(ctx);
+    let plan = plan(latched.bytes(), options, |header| judge(header, horizon, &fates))?;
     if !plan.frees() {
         return Ok(false);
     }
@@ -71,14 +85,31 @@ pub fn apply_plan(
     Ok(())
 }
 
-/// Prunes a page that a reader found worth it, if its latch is free.
-pub fn prune_in_passing(ctx: &Ctx, heap: &HeapRelation, block: BlockNumber) -> EngineResult<()> {
+/// Prunes a page that a reader found worth it, if its latch is free. `hint` is the page's prune hint, which
+/// spares the page a visit when nothing can go yet; to learn that something can, a new horizon is computed
+/// only now and then, because that reads a line of every session.
+pub fn prune_in_passing(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    block: BlockNumber,
+    hint: Xid,
+) -> EngineResult<()> {
+    if !hint.is_valid() {
+        return Ok(());
+    }
+    let horizon = match ctx.heap().is_time_to_look() {
+        true => ctx.txns().horizon(),
+        false => ctx.txns().recent_horizon(),
+    };
+    if !is_ripe(ctx, hint, &horizon)? {
+        return Ok(());
+    }
     let pinned = match ctx.buffers().pin(&heap.main, block, ctx.wait()) {
         Ok(pinned) => pinned,
         Err(_) => return Ok(()),
     };
     let Ok(mut latched) = pinned.try_into_exclusive() else { return Ok(()) };
-    match prune_latched(ctx, heap, &mut latched) {
+    match prune_as_of(ctx, heap, &mut latched, &horizon) {
         Ok(_) | Err(EngineError::WouldBlock) => Ok(()),
         Err(error) => Err(error),
     }

@@ -5,27 +5,33 @@
 //! returns is used only after the pool has seen that the page did not change meanwhile; an error
 //! made of torn bytes is thrown away with them.
 
-use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, PageRead};
+use millpond_buffer::{BlockNumber, BufferError, PageRead};
 
 use super::access_prune::prune_in_passing;
-use super::header::{TUPLE_HEADER_LEN, TupleHeader};
+use super::header::{self, TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
+use super::last_fate::LastFate;
 use super::page::{self, Chain, is_all_visible};
 use super::relation::HeapRelation;
 use crate::access::Tid;
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
+use crate::page::item::{self, LineState};
 use crate::transam::visibility::{Fates, visible};
 use crate::transam::{Snapshot, Xid, XidStatus};
 
 /// A chain with so many versions before the visible one is worth pruning.
-const LONG_CHAIN: u32 = 4;
+const LONG_CHAIN: u16 = 4;
 
-/// Copies the columns at `range` into `out`.
+/// Copies `len` bytes from `at` into `out`, which keeps its memory.
 #[inline]
-fn copy_out<P: PageRead + ?Sized>(page: &P, range: std::ops::Range<usize>, out: &mut Vec<u8>) {
-    out.clear();
-    out.resize(range.len().min(PAGE_SIZE), 0);
-    page.copy(range.start, out);
+fn copy_out<P: PageRead + ?Sized>(page: &P, at: usize, len: usize, out: &mut Vec<u8>) {
+    // What is there is overwritten: only a longer row is filled up first.
+    if out.len() < len {
+        out.resize(len, 0);
+    } else {
+        out.truncate(len);
+    }
+    page.copy(at, out);
 }
 
 /// A block that does not exist (any more) holds no row: vacuum may have cut it off.
@@ -35,6 +41,75 @@ fn none_beyond_end<T>(result: Result<T, BufferError>) -> Result<Option<T>, Buffe
         Err(BufferError::BeyondEnd { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// What a walk along a chain found. Small, so that it is returned in registers.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    /// The version's line pointer; 0: none is seen.
+    offset: u16,
+    /// How many versions came before it.
+    passed: u16,
+    /// The page's prune hint, when the chain is long enough to care.
+    hint: u64,
+}
+
+/// [`Chain`] written out for the hottest path: reads no more of a header than it needs, and none on
+/// an all-visible page but the flags.
+#[inline]
+fn find_version<P: PageRead + ?Sized>(
+    page: &P,
+    root: u16,
+    mut sees: impl FnMut(&TupleHeader) -> bool,
+    out: &mut Vec<u8>,
+) -> Found {
+    let mut found = Found::default();
+    if !page::is_heap(page) {
+        return found;
+    }
+    let all_visible = is_all_visible(page);
+    let mut offset = root;
+    let mut line = item::line(page, offset);
+    let redirected = line.state() == LineState::Redirect;
+    if redirected {
+        offset = line.target();
+        line = item::line(page, offset);
+    }
+    let mut prior_xmax = None;
+    while found.passed < item::MAX_LINES {
+        let Some(range) = line.item().filter(|range| range.len() >= TUPLE_HEADER_LEN) else {
+            break;
+        };
+        let flags = header::read_flags(page, range.start);
+        if found.passed == 0 && !redirected && flags.contains(TupleFlags::HEAP_ONLY) {
+            break;
+        }
+        let mut next = 0;
+        let seen = all_visible || {
+            let header = TupleHeader::read(page, range.start);
+            if prior_xmax.is_some_and(|xmax| xmax != header.xmin) {
+                break;
+            }
+            prior_xmax = Some(header.xmax);
+            next = if header.is_hot_updated() { header.ctid.offset } else { 0 };
+            sees(&header)
+        };
+        if seen {
+            copy_out(page, range.start + TUPLE_HEADER_LEN, range.len() - TUPLE_HEADER_LEN, out);
+            found.offset = offset;
+            break;
+        }
+        found.passed += 1;
+        if next == 0 {
+            break;
+        }
+        offset = next;
+        line = item::line(page, offset);
+    }
+    if found.passed >= LONG_CHAIN {
+        found.hint = page::prune_hint(page).0;
+    }
+    found
 }
 
 /// The version that the snapshot sees of the row whose chain begins at `root` (what an index entry
@@ -47,25 +122,29 @@ pub fn fetch(
     snapshot: &Snapshot,
     out: &mut Vec<u8>,
 ) -> EngineResult<Option<Tid>> {
+    // A version's xmax is its successor's xmin: one look-up serves both.
+    let fates = LastFate::new(ctx);
+    // Errors travel beside the result: a large result would be copied about on every read.
+    let mut failure = None;
     let read = ctx.buffers().read(&heap.main, root.block, ctx.wait(), |view| {
-        let all_visible = is_all_visible(view);
-        let mut chain = Chain::from_root(root.offset);
-        let mut passed = 0;
-        while let Some(member) = chain.next(view) {
-            if all_visible || visible(&member.header, snapshot, ctx)? {
-                copy_out(view, member.payload(), out);
-                return EngineResult::Ok((Some(member.offset), passed));
+        failure = None;
+        let sees = |header: &TupleHeader| match visible(header, snapshot, &fates) {
+            Ok(seen) => seen,
+            Err(error) => {
+                failure = Some(error);
+                false
             }
-            passed += 1;
-        }
-        Ok((None, passed))
+        };
+        find_version(view, root.offset, sees, out)
     });
-    let Some(read) = none_beyond_end(read)? else { return Ok(None) };
-    let (offset, passed) = read?;
-    if passed >= LONG_CHAIN {
-        prune_in_passing(ctx, heap, root.block)?;
+    let Some(found) = none_beyond_end(read)? else { return Ok(None) };
+    if let Some(error) = failure {
+        return Err(error);
     }
-    Ok(offset.map(|offset| Tid::new(root.block, offset)))
+    if found.passed >= LONG_CHAIN {
+        prune_in_passing(ctx, heap, root.block, Xid(found.hint))?;
+    }
+    Ok((found.offset != 0).then(|| Tid::new(root.block, found.offset)))
 }
 
 /// Copies the columns of exactly the version at `tid` into `out`, if the snapshot sees it.
@@ -84,7 +163,7 @@ pub fn fetch_at(
         if !is_all_visible(view) && !visible(&header, snapshot, ctx)? {
             return Ok(false);
         }
-        copy_out(view, range.start + TUPLE_HEADER_LEN..range.end, out);
+        copy_out(view, range.start + TUPLE_HEADER_LEN, range.len() - TUPLE_HEADER_LEN, out);
         Ok(true)
     });
     none_beyond_end(read)?.unwrap_or(Ok(false))
@@ -106,7 +185,7 @@ pub fn fetch_version(
         if made_by.is_some_and(|xid| xid != header.xmin) {
             return None;
         }
-        copy_out(view, range.start + TUPLE_HEADER_LEN..range.end, out);
+        copy_out(view, range.start + TUPLE_HEADER_LEN, range.len() - TUPLE_HEADER_LEN, out);
         Some(header)
     });
     Ok(none_beyond_end(read)?.flatten())
@@ -157,7 +236,7 @@ fn version_liveness(
         }
         fates.status(xid)
     };
-    if !header.flags.contains(super::TupleFlags::XMIN_FROZEN) {
+    if !header.flags.contains(TupleFlags::XMIN_FROZEN) {
         match fate(header.xmin)? {
             XidStatus::InProgress => return Ok(Liveness::InProgress(header.xmin)),
             XidStatus::Aborted => return Ok(Liveness::Dead),

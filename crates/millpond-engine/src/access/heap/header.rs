@@ -92,6 +92,12 @@ impl TupleFlags {
     }
 }
 
+/// The flags of the header at byte `at`.
+#[inline]
+pub fn read_flags<P: PageRead + ?Sized>(page: &P, at: usize) -> TupleFlags {
+    TupleFlags(page.u16(at + FLAGS))
+}
+
 /// A tuple header, as values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TupleHeader {

@@ -10,6 +10,7 @@ mod fsm_page;
 pub mod header;
 pub mod insert;
 pub mod judge;
+mod last_fate;
 pub mod page;
 pub mod prune;
 pub mod record;

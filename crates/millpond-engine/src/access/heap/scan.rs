@@ -8,7 +8,6 @@
 //! Blocks come from [`ScanBlocks`]: a range of the scan's own, or one that several workers share. The range is
 //! fixed when the scan starts: rows on pages added later were inserted later.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE};
@@ -16,14 +15,15 @@ use millpond_sync::atomic::{AtomicU32, Ordering};
 
 use super::access_prune::prune_in_passing;
 use super::header::{TUPLE_HEADER_LEN, TupleHeader};
+use super::last_fate::LastFate;
 use super::page::{self, is_all_visible};
 use super::relation::HeapRelation;
 use crate::access::Tid;
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
 use crate::page::item;
+use crate::transam::Snapshot;
 use crate::transam::visibility::{Fates, visible};
-use crate::transam::{CommandId, Snapshot, Xid, XidStatus};
 
 /// How a scan or a load uses the buffer pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -70,36 +70,6 @@ pub enum ScanBlocks {
     Range(Range<u32>),
     /// Shared with others.
     Parallel(std::sync::Arc<ParallelBlocks>),
-}
-
-/// Remembers the last fate that was looked up. For the length of one snapshot: a transaction that was
-/// running then stays invisible to it.
-struct LastFate<'a, F> {
-    fates: &'a F,
-    last: Cell<(Xid, XidStatus)>,
-}
-
-impl<'a, F: Fates> LastFate<'a, F> {
-    fn new(fates: &'a F) -> Self {
-        Self { fates, last: Cell::new((Xid::INVALID, XidStatus::Aborted)) }
-    }
-}
-
-impl<F: Fates> Fates for LastFate<'_, F> {
-    #[inline]
-    fn status(&self, xid: Xid) -> EngineResult<XidStatus> {
-        let (last, status) = self.last.get();
-        if last == xid && xid.is_valid() {
-            return Ok(status);
-        }
-        let status = self.fates.status(xid)?;
-        self.last.set((xid, status));
-        Ok(status)
-    }
-
-    fn combo(&self, id: CommandId) -> EngineResult<(CommandId, CommandId)> {
-        self.fates.combo(id)
-    }
 }
 
 /// A visible version on the copied page: its line pointer and where its columns are.
@@ -224,7 +194,7 @@ impl HeapScan {
         if !page::is_heap(&*self.copy) || !hint.is_valid() || free > PAGE_SIZE / 10 {
             return Ok(());
         }
-        prune_in_passing(ctx, &self.heap, block)
+        prune_in_passing(ctx, &self.heap, block, hint)
     }
 }
 

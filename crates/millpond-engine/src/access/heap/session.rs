@@ -13,7 +13,11 @@ pub struct HeapSession {
     targets: Cell<[Option<(RelationId, BlockNumber)>; TARGETS]>,
     next_victim: Cell<usize>,
     scratch: RefCell<Vec<u8>>,
+    looks: Cell<u32>,
 }
+
+/// One in so many readers that would like to prune computes the horizon.
+const LOOK_EVERY: u32 = 16;
 
 impl HeapSession {
     /// The page of `relation` into which the session inserted last.
@@ -37,6 +41,13 @@ impl HeapSession {
         };
         targets[slot] = block.map(|block| (relation, block));
         self.targets.set(targets);
+    }
+
+    /// Whether it is this time's turn to compute a new horizon.
+    pub fn is_time_to_look(&self) -> bool {
+        let looks = self.looks.get().wrapping_add(1);
+        self.looks.set(looks);
+        looks.is_multiple_of(LOOK_EVERY)
     }
 
     /// An empty buffer; give it back with [`HeapSession::give_back`], so that its memory is used again.

@@ -16,6 +16,7 @@ use super::access_prune::apply_plan;
 use super::fsm;
 use super::header::TupleFlags;
 use super::judge::judge;
+use super::last_fate::LastFate;
 use super::page::{self, is_all_visible};
 use super::prune::{Fate, PruneOptions, PrunePlan, plan, plan_free};
 use super::relation::HeapRelation;
@@ -173,7 +174,8 @@ fn prune_page(
     stats: &mut VacuumStats,
 ) -> EngineResult<()> {
     let options = PruneOptions { has_indexes };
-    let plan = plan(latched.bytes(), options, |header| judge(header, horizon, ctx))?;
+    let fates = LastFate::new(ctx);
+    let plan = plan(latched.bytes(), options, |header| judge(header, horizon, &fates))?;
     let normal_before = count_state(latched.bytes(), LineState::Normal);
     let dead_before = count_state(latched.bytes(), LineState::Dead);
     if plan.is_empty() {
