@@ -116,7 +116,10 @@ fn constraints_are_kept() {
     let error = run(&mut session, |s| s.insert(&accounts, &row(5, "x", 1))).unwrap_err();
     match error {
         EngineError::Table(TableError::DuplicateKey { table, index, columns, values }) => {
-            assert_eq!((&*table, &*index, columns), ("accounts", "accounts_pkey", vec!["id".into()]));
+            assert_eq!(
+                (&*table, &*index, columns),
+                ("accounts", "accounts_pkey", vec!["id".into()])
+            );
             assert_eq!(values, [millpond_engine::types::Value::Int4(5)]);
         }
         other => panic!("{other}"),
@@ -156,10 +159,7 @@ fn indexes_are_built_from_rows_and_kept_up() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     let mut session = engine.session().unwrap();
-    let accounts = create(
-        &mut session,
-        NewTable { indexes: Vec::new(), ..common::accounts() },
-    );
+    let accounts = create(&mut session, NewTable { indexes: Vec::new(), ..common::accounts() });
     let mut batch = RowBatch::new();
     run(&mut session, |s| {
         s.lock_table(&accounts, LockMode::RowExclusive)?;
@@ -328,8 +328,7 @@ fn workers_see_what_the_session_sees() {
                 (rows, sum)
             }
         };
-        let threads =
-            [scope.spawn(work(0..half)), scope.spawn(work(half..scan.blocks()))];
+        let threads = [scope.spawn(work(0..half)), scope.spawn(work(half..scan.blocks()))];
         threads.map(|thread| thread.join().unwrap())
     });
     assert_eq!(sums[0].0 + sums[1].0, 2000);
@@ -357,10 +356,7 @@ fn what_may_not_wait_says_so_before_it_changes_anything() {
     session.begin(RC).unwrap();
     session.start_statement().unwrap();
     assert!(matches!(add(&session, &accounts, 1, 5), Err(EngineError::WouldBlock)));
-    assert!(matches!(
-        session.insert(&accounts, &row(11, "y", 1)),
-        Err(EngineError::WouldBlock)
-    ));
+    assert!(matches!(session.insert(&accounts, &row(11, "y", 1)), Err(EngineError::WouldBlock)));
     assert!(add(&session, &accounts, 2, 5).unwrap());
     match session.commit().unwrap() {
         Commit::Done => {}

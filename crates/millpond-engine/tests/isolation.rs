@@ -180,9 +180,8 @@ fn deadlocks_are_found_and_cancelling_ends_a_wait() {
     });
     wait_for_waiter(&engine);
     let mine = add(&first, &accounts, 2, 1);
-    let deadlock = |result: &Result<bool, EngineError>| {
-        matches!(result, Err(EngineError::Deadlock { .. }))
-    };
+    let deadlock =
+        |result: &Result<bool, EngineError>| matches!(result, Err(EngineError::Deadlock { .. }));
     first.abort();
     let theirs = other.join().unwrap();
     assert!(deadlock(&mine) || deadlock(&theirs), "{mine:?} {theirs:?}");
@@ -278,8 +277,7 @@ fn transfers_keep_the_sum() {
                         }
                         Ok(())
                         | Err(
-                            EngineError::Deadlock { .. }
-                            | EngineError::SerializationFailure { .. },
+                            EngineError::Deadlock { .. } | EngineError::SerializationFailure { .. },
                         ) => session.abort(),
                         Err(error) => panic!("{error}"),
                     }

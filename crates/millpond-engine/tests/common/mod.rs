@@ -107,12 +107,7 @@ pub fn balance(session: &Session, table: &Arc<TableDef>, id: i32) -> EngineResul
 }
 
 /// Adds to a balance as an UPDATE does, checking again after a conflict. False if there is no such account.
-pub fn add(
-    session: &Session,
-    table: &Arc<TableDef>,
-    id: i32,
-    delta: i64,
-) -> EngineResult<bool> {
+pub fn add(session: &Session, table: &Arc<TableDef>, id: i32, delta: i64) -> EngineResult<bool> {
     session.lock_table(table, LockMode::RowExclusive)?;
     let mut found = RowBuf::new();
     let key = table.primary_key().unwrap();
