@@ -2,5 +2,6 @@
 
 mod basics;
 mod failures;
+mod model;
 mod stress;
 mod support;
