@@ -48,7 +48,9 @@ const FIRST_TABLE: usize = 8;
 /// Enough for 2^32 blocks.
 const TABLES: usize = (u32::MAX as usize / CHUNK / FIRST_TABLE).ilog2() as usize + 2;
 
-type Chunk = [AtomicU64; CHUNK];
+/// A chunk is a page of memory of its own.
+#[repr(C, align(4096))]
+struct Chunk([AtomicU64; CHUNK]);
 type Table = Box<[AtomicPtr<Chunk>]>;
 
 /// The entries of one fork.
@@ -82,7 +84,7 @@ impl Translation {
     pub(crate) fn get(&self, block: BlockNumber) -> Option<&AtomicU64> {
         let block = block.0 as usize;
         let chunk = self.chunk(block / CHUNK)?;
-        Some(&chunk[block % CHUNK])
+        Some(&chunk.0[block % CHUNK])
     }
 
     #[inline]
@@ -104,10 +106,10 @@ impl Translation {
     pub(crate) fn entry(&self, block: BlockNumber) -> &AtomicU64 {
         let (number, at) = (block.0 as usize / CHUNK, block.0 as usize % CHUNK);
         if let Some(chunk) = self.chunk(number) {
-            return &chunk[at];
+            return &chunk.0[at];
         }
         let slot = self.slot(number);
-        let made = Box::into_raw(Box::new(std::array::from_fn(|_| AtomicU64::new(ABSENT))));
+        let made = Box::into_raw(Box::new(Chunk(std::array::from_fn(|_| AtomicU64::new(ABSENT)))));
         // Sequentially consistent: see `Relation::is_dropped`.
         let installed =
             slot.compare_exchange(ptr::null_mut(), made, Ordering::SeqCst, Ordering::SeqCst);
@@ -120,7 +122,7 @@ impl Translation {
             }
         };
         // SAFETY: installed by us or another, so it lives as long as `self`.
-        unsafe { &(*chunk)[at] }
+        unsafe { &(*chunk).0[at] }
     }
 
     /// Where the pointer to a chunk is kept.
@@ -165,7 +167,7 @@ impl Translation {
         });
         chunks.filter_map(|number| Some((number, self.chunk(number)?))).flat_map(
             move |(number, chunk)| {
-                let blocks = (0..CHUNK).map(move |at| (number * CHUNK + at, &chunk[at]));
+                let blocks = (0..CHUNK).map(move |at| (number * CHUNK + at, &chunk.0[at]));
                 blocks
                     .filter(move |(block, _)| *block >= first)
                     .map(|(block, entry)| (BlockNumber(block as u32), entry))

@@ -3,5 +3,7 @@
 mod basics;
 mod failures;
 mod model;
+#[cfg(not(miri))]
+mod read_only;
 mod stress;
 mod support;
