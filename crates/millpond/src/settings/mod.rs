@@ -16,10 +16,10 @@ pub use value::SettingValue;
 use crate::error::{Result, SqlError, SqlState};
 
 /// The version of PostgreSQL whose behaviour clients can expect, and what we are.
-pub const SERVER_VERSION: &str = "16.0 (Millpond 0.1.0)";
+pub const SERVER_VERSION: &str = "15.0 (Millpond 0.1.0)";
 /// The version as a number, as clients compare it.
-pub const SERVER_VERSION_NUM: i64 = 160_000;
-pub(crate) const SERVER_VERSION_NUM_TEXT: &str = "160000";
+pub const SERVER_VERSION_NUM: i64 = 150_000;
+pub(crate) const SERVER_VERSION_NUM_TEXT: &str = "150000";
 
 /// A setting, by its place in the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

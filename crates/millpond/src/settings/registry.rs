@@ -126,6 +126,8 @@ const ISOLATION: &[(&str, &str)] = &[
     ("read committed", "read committed"),
     ("read uncommitted", "read uncommitted"),
 ];
+/// Switches that can't be switched off here.
+const ON_ONLY: &[(&str, &str)] = &[("on", "on"), ("true", "on"), ("1", "on"), ("yes", "on")];
 const ON_OFF_WORDS: &[(&str, &str)] = &[
     ("on", "on"),
     ("off", "off"),
@@ -454,7 +456,7 @@ pub const SETTINGS: &[Definition] = &[
         "8",
         "Sets the FROM-list size beyond which subqueries are not collapsed.",
     ),
-    def("fsync", Bool, Sighup, "on", "Forces synchronization of updates to disk."),
+    def("fsync", Enum(ON_ONLY), Sighup, "on", "Forces synchronization of updates to disk."),
     def(
         "full_page_writes",
         Bool,
@@ -752,7 +754,7 @@ pub const SETTINGS: &[Definition] = &[
     def("ssl", Bool, Sighup, "off", "Enables SSL connections."),
     reported(def(
         "standard_conforming_strings",
-        Enum(&[("on", "on"), ("true", "on"), ("1", "on"), ("yes", "on")]),
+        Enum(ON_ONLY),
         User,
         "on",
         "Causes '...' strings to treat backslashes literally.",

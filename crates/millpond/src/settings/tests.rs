@@ -11,7 +11,7 @@ fn defaults_parse_and_show_as_postgresql_does() {
     assert_eq!(settings.show("max_wal_size").unwrap(), "1GB");
     assert_eq!(settings.show("datestyle").unwrap(), "ISO, MDY");
     assert_eq!(settings.show("statement_timeout").unwrap(), "0");
-    assert_eq!(settings.show("server_version_num").unwrap(), "160000");
+    assert_eq!(settings.show("server_version_num").unwrap(), "150000");
     assert_eq!(settings.bytes("shared_buffers"), 128 << 20);
 }
 

@@ -1,0 +1,334 @@
+//! From text to statements.
+//!
+//! Queries, INSERT, UPDATE, DELETE, CREATE TABLE, CREATE INDEX and ALTER TABLE are parsed by sqlparser. Everything
+//! else (transaction control, settings, COPY, VACUUM, ...) is parsed here, from sqlparser's tokens, because
+//! PostgreSQL's grammar for those differs in many small ways from what sqlparser accepts.
+//!
+//! Nesting and chain lengths are limited before anything recurses ([`limits`]), and errors carry the
+//! position in the text.
+
+mod copy;
+mod cursor;
+mod limits;
+mod source;
+#[cfg(test)]
+mod tests;
+mod utility;
+
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
+
+pub(crate) use copy::{Copy, CopyOptions, CopySource, ForceQuote};
+use cursor::Cursor;
+pub(crate) use source::Source;
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::lex::{LiteralKind, Literals};
+
+/// A table's or index's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
+    /// Where it stands, in characters from 1.
+    pub(crate) position: Option<usize>,
+}
+
+impl Name {
+    fn from_parts(mut parts: Vec<String>, position: Option<usize>) -> Result<Self> {
+        let name = parts.pop().unwrap_or_default();
+        let schema = parts.pop();
+        // A database's name in front must be this database's; there is only one.
+        match parts.pop() {
+            Some(database) if database != "postgres" => Err(SqlError::unsupported(format!(
+                "a reference to another database (\"{database}\")"
+            ))),
+            _ if !parts.is_empty() => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "improper qualified name (too many dotted names)",
+            )),
+            _ => Ok(Name { schema, name, position }),
+        }
+    }
+
+    /// From sqlparser's.
+    pub(crate) fn from_ast(name: &ast::ObjectName, source: &Source<'_>) -> Result<Self> {
+        let mut parts = Vec::with_capacity(name.0.len());
+        let mut position = None;
+        for part in &name.0 {
+            let ast::ObjectNamePart::Identifier(ident) = part else {
+                return Err(SqlError::unsupported(format!("the name {name}")));
+            };
+            position = position.or_else(|| source.position_of(ident.span.start));
+            parts.push(fold(&ident.value, ident.quote_style));
+        }
+        Self::from_parts(parts, position)
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// An identifier as PostgreSQL stores it: lower case unless quoted, at most 63 bytes.
+pub(crate) fn fold(value: &str, quote: Option<char>) -> String {
+    let mut folded = if quote.is_some() { value.to_owned() } else { value.to_lowercase() };
+    if folded.len() > 63 {
+        let mut end = 63;
+        while !folded.is_char_boundary(end) {
+            end -= 1;
+        }
+        folded.truncate(end);
+    }
+    folded
+}
+
+/// sqlparser's identifier, folded.
+pub(crate) fn ident(ident: &ast::Ident) -> String {
+    fold(&ident.value, ident.quote_style)
+}
+
+/// What BEGIN or SET TRANSACTION ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TransactionModes {
+    pub(crate) isolation: Option<IsolationLevel>,
+    pub(crate) read_only: Option<bool>,
+}
+
+/// The levels that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+/// A setting, or all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    Named(String),
+}
+
+/// What VACUUM was told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct VacuumOptions {
+    pub(crate) full: bool,
+    pub(crate) analyze: bool,
+    pub(crate) verbose: bool,
+}
+
+/// One statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Statement {
+    Empty,
+    Query(Box<ast::Query>),
+    Insert(Box<ast::Insert>),
+    Update(Box<ast::Update>),
+    Delete(Box<ast::Delete>),
+    CreateTable(Box<ast::CreateTable>),
+    CreateIndex(Box<ast::CreateIndex>),
+    AlterTable(Box<ast::AlterTable>),
+    Begin { modes: TransactionModes, start: bool },
+    Commit { chain: bool },
+    Rollback { chain: bool },
+    SetTransaction { modes: TransactionModes, session: bool },
+    Set { name: String, value: Option<String>, local: bool },
+    Show(Which),
+    Reset(Which),
+    Discard { all: bool },
+    DropTable { names: Vec<Name>, if_exists: bool },
+    DropIndex { names: Vec<Name>, if_exists: bool },
+    Truncate { names: Vec<Name> },
+    Vacuum { options: VacuumOptions, tables: Vec<Name> },
+    Analyze { tables: Vec<Name> },
+    Checkpoint,
+    Copy(Box<Copy>),
+    Explain { analyze: bool, statement: Box<Statement> },
+    Prepare { name: String, types: Vec<ast::DataType>, statement: Box<Statement>, text: String },
+    Execute { name: String, args: Vec<ast::Expr> },
+    Deallocate(Which),
+    Lock { names: Vec<Name>, mode: &'static str, nowait: bool },
+    Unsupported(String),
+}
+
+/// A statement with what it came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Parsed {
+    pub(crate) statement: Statement,
+}
+
+/// Parses a text of any number of statements. Empty ones are left out.
+pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    let source = Source::new(sql);
+    let tokens = tokenize(&source)?;
+    limits::check(&tokens)?;
+    let mut parsed = Vec::new();
+    for tokens in split(&tokens) {
+        let statement = statement(source, tokens)?;
+        if !matches!(statement, Statement::Empty) {
+            parsed.push(Parsed { statement });
+        }
+    }
+    Ok(parsed)
+}
+
+/// Parses a text whose literals the lexer has lifted out: each becomes the parameter of its number.
+/// `None`: the text only makes sense with its literals in place.
+pub(crate) fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> {
+    let source = Source::new(sql);
+    let mut tokens = tokenize(&source).ok()?;
+    let mut number = 0;
+    for token in &mut tokens {
+        if matches!(token.token, Token::Number(..) | Token::SingleQuotedString(_)) {
+            let literal = literals.get(number)?;
+            let is_string = matches!(token.token, Token::SingleQuotedString(_));
+            if is_string != matches!(literal.kind, LiteralKind::String(_)) {
+                return None;
+            }
+            number += 1;
+            token.token = Token::Placeholder(format!("${number}"));
+        }
+    }
+    if number != literals.len() {
+        return None;
+    }
+    limits::check(&tokens).ok()?;
+    let mut statements = split(&tokens);
+    let first = statements.next()?;
+    match statement(source, first).ok()? {
+        found @ (Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_)) => Some(found),
+        _ => None,
+    }
+}
+
+/// Parses an expression on its own (a column's default, kept as text in the catalog).
+pub(crate) fn parse_expression(sql: &str) -> Result<ast::Expr> {
+    let source = Source::new(sql);
+    let tokens = tokenize(&source)?;
+    limits::check(&tokens)?;
+    let mut cursor = Cursor::new(source, &tokens);
+    let expr = cursor.with_parser(|parser| parser.parse_expr())?;
+    cursor.expect_end()?;
+    Ok(expr)
+}
+
+fn tokenize(source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
+    if source.sql.len() > u32::MAX as usize {
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "statement is too long"));
+    }
+    Tokenizer::new(&PostgreSqlDialect {}, source.sql)
+        .tokenize_with_location()
+        .map_err(|error| tokenizer_error(source, error))
+}
+
+fn split(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &[TokenWithSpan]> {
+    tokens.split(|token| token.token == Token::SemiColon)
+}
+
+fn statement(source: Source<'_>, tokens: &[TokenWithSpan]) -> Result<Statement> {
+    let mut cursor = Cursor::new(source, tokens);
+    let statement = parse_one(&mut cursor)?;
+    cursor.expect_end()?;
+    Ok(statement)
+}
+
+/// Parses one statement from the cursor's place.
+fn parse_one(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
+    if cursor.at_end() {
+        return Ok(Statement::Empty);
+    }
+    if let Some(statement) = utility::parse(cursor)? {
+        return Ok(statement);
+    }
+    let source = cursor.source;
+    let first = cursor.peek_token();
+    let parsed = cursor.with_parser(|parser| parser.parse_statement())?;
+    Ok(match parsed {
+        ast::Statement::Query(query) => Statement::Query(query),
+        ast::Statement::Insert(insert) => Statement::Insert(Box::new(insert)),
+        ast::Statement::Update(update) => Statement::Update(Box::new(update)),
+        ast::Statement::Delete(delete) => Statement::Delete(Box::new(delete)),
+        ast::Statement::CreateTable(create) => Statement::CreateTable(Box::new(create)),
+        ast::Statement::CreateIndex(create) => Statement::CreateIndex(Box::new(create)),
+        ast::Statement::AlterTable(alter) => Statement::AlterTable(Box::new(alter)),
+        _ => {
+            let text = source.sql.get(source.byte(first.span.start)..).unwrap_or("");
+            let words: Vec<&str> = text.split_whitespace().take(2).collect();
+            Statement::Unsupported(words.join(" ").to_uppercase())
+        }
+    })
+}
+
+fn tokenizer_error(source: &Source<'_>, error: TokenizerError) -> SqlError {
+    let start = source.byte(error.location);
+    let message = match error.message.to_ascii_lowercase() {
+        m if m.contains("comment") => "unterminated /* comment",
+        m if m.contains("dollar") => "unterminated dollar-quoted string",
+        m if m.contains("quoted identifier") || m.contains("expected close delimiter") => {
+            "unterminated quoted identifier"
+        }
+        m if m.contains("unterminated") => "unterminated quoted string",
+        _ => "syntax error",
+    };
+    let near: String = source.sql.get(start..).unwrap_or("").chars().take(60).collect();
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("{message} at or near \"{near}\""))
+        .at(source.position(start))
+}
+
+/// sqlparser's error as PostgreSQL would say it.
+fn convert_error(source: &Source<'_>, error: ParserError) -> SqlError {
+    let text = match error {
+        ParserError::RecursionLimitExceeded => return limits::too_complex(),
+        ParserError::ParserError(text) | ParserError::TokenizerError(text) => text,
+    };
+    let (what, location) = match text.rsplit_once(" at Line: ") {
+        Some((what, place)) => (what, parse_location(place)),
+        None => (text.as_str(), None),
+    };
+    if what.contains("recursion limit") {
+        return limits::too_complex();
+    }
+    let error = match location {
+        Some(location) => {
+            let start = source.byte(location);
+            source.syntax_error_at(start, token_end(source.sql, start))
+        }
+        None => source.syntax_error_at(source.sql.len(), source.sql.len()),
+    };
+    error.detail(format!("{what}."))
+}
+
+fn parse_location(place: &str) -> Option<Location> {
+    let (line, column) = place.split_once(", Column: ")?;
+    let digits: String = column.chars().take_while(char::is_ascii_digit).collect();
+    let location = Location { line: line.parse().ok()?, column: digits.parse().ok()? };
+    (location.line > 0).then_some(location)
+}
+
+/// Where the token that starts at a byte ends, roughly: enough for a message.
+fn token_end(sql: &str, start: usize) -> usize {
+    let rest = sql.get(start..).unwrap_or("");
+    let mut chars = rest.char_indices();
+    let Some((_, first)) = chars.next() else { return sql.len() };
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || c == '.';
+    let len = if first == '\'' || first == '"' {
+        chars.find(|(_, c)| *c == first).map_or(rest.len(), |(at, _)| at + 1)
+    } else if is_word(first) {
+        rest.find(|c| !is_word(c)).unwrap_or(rest.len())
+    } else {
+        first.len_utf8()
+    };
+    start + len
+}
