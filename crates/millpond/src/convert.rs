@@ -1,0 +1,179 @@
+//! The engine's errors as PostgreSQL would say them.
+
+use millpond_buffer::{BufferError, StoreError};
+use millpond_engine::EngineError;
+use millpond_engine::table::TableError;
+use millpond_engine::types::numeric::NumericError;
+use millpond_engine::types::tuple::EncodeError;
+use millpond_engine::wal::WalError;
+
+use crate::Value;
+use crate::error::{SqlError, SqlState};
+use crate::expr::cast;
+
+/// An error of decimal numbers.
+#[cold]
+pub(crate) fn numeric_error(error: NumericError) -> SqlError {
+    let state = match &error {
+        NumericError::Syntax(_) => SqlState::INVALID_TEXT_REPRESENTATION,
+        NumericError::DivisionByZero => SqlState::DIVISION_BY_ZERO,
+        NumericError::NotConvertible(..) => SqlState::FEATURE_NOT_SUPPORTED,
+        _ => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+    };
+    SqlError::new(state, error.to_string())
+}
+
+/// Whether this asks for another lane rather than reporting a failure.
+pub(crate) fn is_would_block(error: &SqlError) -> bool {
+    error.sqlstate == WOULD_BLOCK
+}
+
+/// Not an SQLSTATE that anyone sees: how "would block" travels through code that returns [`SqlError`].
+pub(crate) const WOULD_BLOCK: SqlState = SqlState(*b"-WAIT");
+/// Likewise: a plan was made for a definition that is not current any more.
+pub(crate) const STALE: SqlState = SqlState(*b"-PLAN");
+
+/// The request for a lane that may wait.
+#[cold]
+pub(crate) fn would_block() -> SqlError {
+    SqlError::new(WOULD_BLOCK, "the operation would have to wait")
+}
+
+fn key_list(columns: &[String], values: &[Value]) -> String {
+    let values: Vec<String> = values
+        .iter()
+        .map(|value| match value {
+            Value::Null => "null".to_owned(),
+            value => cast::to_text(&value.as_datum()),
+        })
+        .collect();
+    format!("Key ({})=({})", columns.join(", "), values.join(", "))
+}
+
+impl From<TableError> for SqlError {
+    #[cold]
+    fn from(error: TableError) -> Self {
+        let message = error.to_string();
+        match error {
+            TableError::DuplicateKey { table, index, columns, values } => {
+                SqlError::new(SqlState::UNIQUE_VIOLATION, message)
+                    .detail(format!("{} already exists.", key_list(&columns, &values)))
+                    .table(table)
+                    .constraint(index)
+            }
+            TableError::NotUnique { table, index, columns, values } => {
+                SqlError::new(SqlState::UNIQUE_VIOLATION, message)
+                    .detail(format!("{} is duplicated.", key_list(&columns, &values)))
+                    .table(table)
+                    .constraint(index)
+            }
+            TableError::NotNull { table, column } => {
+                SqlError::new(SqlState::NOT_NULL_VIOLATION, message).table(table).column(column)
+            }
+            TableError::ContainsNulls { table, column } => {
+                SqlError::new(SqlState::NOT_NULL_VIOLATION, message).table(table).column(column)
+            }
+            TableError::UndefinedRelation(_) => SqlError::new(SqlState::UNDEFINED_TABLE, message),
+            TableError::DuplicateRelation(_) => SqlError::new(SqlState::DUPLICATE_TABLE, message),
+            TableError::MultiplePrimaryKeys(_) => {
+                SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+            }
+            TableError::RequiredByConstraint { table, index } => {
+                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                    .hint(format!("You can drop constraint {index} on table {table} instead."))
+            }
+            TableError::StaleDefinition(_) => SqlError::new(STALE, message),
+            TableError::ReadOnly(_) => SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message),
+            TableError::InvalidDefinition(_) => {
+                SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+            }
+            TableError::InUse { .. } => SqlError::new(SqlState::OBJECT_IN_USE, message),
+            TableError::Encode(EncodeError::TooLong { .. }) => {
+                SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+            }
+            TableError::Damaged { table, .. } => {
+                SqlError::new(SqlState::DATA_CORRUPTED, message).table(table)
+            }
+            TableError::Encode(_) | TableError::Key(_) => SqlError::internal(message),
+        }
+    }
+}
+
+impl From<EngineError> for SqlError {
+    #[cold]
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::WouldBlock => would_block(),
+            EngineError::Table(error) => error.into(),
+            EngineError::Cancelled => SqlError::new(SqlState::QUERY_CANCELED, message),
+            EngineError::Deadlock { detail } => SqlError::new(SqlState::DEADLOCK_DETECTED, message)
+                .detail(detail)
+                .hint("See server log for query details."),
+            EngineError::LockTimeout => SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message),
+            EngineError::LockNotAvailable { .. } => {
+                SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message)
+            }
+            EngineError::SerializationFailure { .. } => {
+                SqlError::new(SqlState::SERIALIZATION_FAILURE, message)
+            }
+            EngineError::UniqueViolation { .. } => {
+                SqlError::new(SqlState::UNIQUE_VIOLATION, message)
+            }
+            EngineError::IndexRowTooLarge { .. } | EngineError::LimitExceeded { .. } => {
+                SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+            }
+            EngineError::RowTooLarge { .. } => {
+                SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                    .hint("Rows that do not fit into one page of 8 kB are not supported yet.")
+            }
+            EngineError::Corruption { .. } => SqlError::new(SqlState::DATA_CORRUPTED, message),
+            EngineError::InDoubt { .. } => SqlError::new(SqlState(*b"08007"), message),
+            EngineError::TooManySessions => {
+                SqlError::fatal(SqlState::TOO_MANY_CONNECTIONS, message)
+            }
+            EngineError::Buffer(error) => buffer_error(error, message),
+            EngineError::Wal(error) => wal_error(error, message),
+            EngineError::Redo(_) => SqlError::new(SqlState::DATA_CORRUPTED, message),
+            _ => SqlError::internal(message),
+        }
+    }
+}
+
+fn io_state(error: &std::io::Error) -> SqlState {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => SqlState::DISK_FULL,
+        _ => SqlState::IO_ERROR,
+    }
+}
+
+fn wal_error(error: WalError, message: String) -> SqlError {
+    let state = match &error {
+        WalError::WouldBlock => return would_block(),
+        WalError::DiskFull(_) => SqlState::DISK_FULL,
+        WalError::Io { source, .. } => io_state(source),
+        WalError::Stopped { .. } => SqlState::IO_ERROR,
+        WalError::Record(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        _ => SqlState::DATA_CORRUPTED,
+    };
+    SqlError::new(state, message)
+}
+
+fn buffer_error(error: BufferError, message: String) -> SqlError {
+    let state = match &error {
+        BufferError::WouldBlock => return would_block(),
+        BufferError::NoUnpinnedBuffers { .. } => SqlState::INSUFFICIENT_RESOURCES,
+        BufferError::Checksum { .. }
+        | BufferError::Damaged { .. }
+        | BufferError::BeyondEnd { .. } => SqlState::DATA_CORRUPTED,
+        BufferError::Dropped { .. } => SqlState::UNDEFINED_TABLE,
+        BufferError::RelationFull { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        BufferError::Store(StoreError::Io { source, .. }) => io_state(source),
+        BufferError::Store(StoreError::Missing { .. } | StoreError::BeyondEnd { .. }) => {
+            SqlState::DATA_CORRUPTED
+        }
+        BufferError::Store(_) | BufferError::Log(_) => SqlState::IO_ERROR,
+        _ => SqlState::INTERNAL_ERROR,
+    };
+    SqlError::new(state, message)
+}

@@ -1,0 +1,179 @@
+//! Conversions between types.
+
+use super::types::NUMERIC;
+use super::{DAY_MICROS, Val};
+use crate::convert::numeric_error;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{FormatOptions, coerce_numeric, coerce_text, text};
+use crate::{DataType, Datum, Numeric, Value};
+
+#[cold]
+fn out_of_range(ty: DataType) -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base()))
+}
+
+#[cold]
+fn impossible(datum: &Datum<'_>, ty: DataType) -> SqlError {
+    let from = type_of(datum).map_or_else(|| "unknown".to_owned(), |ty| ty.to_string());
+    SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type {from} to {ty}"))
+}
+
+/// The type that a value says it has.
+pub(crate) fn type_of(datum: &Datum<'_>) -> Option<DataType> {
+    Some(match datum {
+        Datum::Null => return None,
+        Datum::Bool(_) => DataType::Bool,
+        Datum::Int2(_) => DataType::Int2,
+        Datum::Int4(_) => DataType::Int4,
+        Datum::Int8(_) => DataType::Int8,
+        Datum::Float4(_) => DataType::Float4,
+        Datum::Float8(_) => DataType::Float8,
+        Datum::Numeric(_) => NUMERIC,
+        Datum::Text(_) => DataType::Text,
+        Datum::Bytea(_) => DataType::Bytea,
+        Datum::Date(_) => DataType::Date,
+        Datum::Timestamp(_) => DataType::Timestamp,
+        Datum::Timestamptz(_) => DataType::Timestamptz,
+    })
+}
+
+/// Whether the value is of the type already (but for its modifier).
+fn is_of(datum: &Datum<'_>, ty: DataType) -> bool {
+    match ty {
+        DataType::Varchar(_) | DataType::Char(_) => matches!(datum, Datum::Text(_)),
+        _ => type_of(datum).is_some_and(|found| found == ty.base()),
+    }
+}
+
+/// Converts a value to a type. `explicit`: as a written cast does, which cuts text that is too long.
+pub(crate) fn cast<'a>(value: Val<'a>, ty: DataType, explicit: bool) -> Result<Val<'a>> {
+    let datum = value.datum();
+    if datum.is_null() {
+        return Ok(Val::Borrowed(Datum::Null));
+    }
+    if is_of(&datum, ty) {
+        return match (value, ty) {
+            (Val::Borrowed(Datum::Text(text)), DataType::Varchar(_) | DataType::Char(_)) => {
+                Ok(Val::Borrowed(Datum::Text(coerce_text(ty, text, explicit)?)))
+            }
+            (Val::Owned(Value::Text(text)), DataType::Varchar(_) | DataType::Char(_)) => {
+                let fitting = coerce_text(ty, &text, explicit)?;
+                Ok(Value::Text(fitting.to_owned()).into())
+            }
+            (value, DataType::Numeric { precision_scale: Some(_) }) => match value.datum() {
+                Datum::Numeric(number) => Ok(Value::Numeric(coerce_numeric(ty, number)?).into()),
+                _ => Ok(value),
+            },
+            (value, _) => Ok(value),
+        };
+    }
+    convert(&datum, ty, explicit).map(Val::Owned)
+}
+
+fn convert(datum: &Datum<'_>, ty: DataType, explicit: bool) -> Result<Value> {
+    if let Datum::Text(input) = datum {
+        return text::parse(ty, input, &FormatOptions::default());
+    }
+    Ok(match ty {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            let output = to_text(datum);
+            Value::Text(coerce_text(ty, &output, explicit)?.to_owned())
+        }
+        DataType::Int2 => Value::Int2(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
+        DataType::Int4 => Value::Int4(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
+        DataType::Int8 => Value::Int8(to_int(datum, ty)?),
+        DataType::Float4 => {
+            let wide = to_float(datum, ty)?;
+            let narrow = wide as f32;
+            if narrow.is_infinite() && !wide.is_infinite() {
+                return Err(out_of_range(ty));
+            }
+            Value::Float4(narrow)
+        }
+        DataType::Float8 => Value::Float8(to_float(datum, ty)?),
+        DataType::Numeric { .. } => {
+            let number = match *datum {
+                Datum::Float4(f) => Numeric::from_f32(f),
+                Datum::Float8(f) => Numeric::from_f64(f),
+                _ => Numeric::from(datum.as_i64().ok_or_else(|| impossible(datum, ty))?),
+            };
+            Value::Numeric(coerce_numeric(ty, number.as_ref())?)
+        }
+        DataType::Bool => match *datum {
+            Datum::Int4(int) => Value::Bool(int != 0),
+            _ => return Err(impossible(datum, ty)),
+        },
+        DataType::Date => match *datum {
+            Datum::Timestamp(t) | Datum::Timestamptz(t) => Value::Date(match t {
+                i64::MAX => i32::MAX,
+                i64::MIN => i32::MIN,
+                t => i32::try_from(t.div_euclid(DAY_MICROS)).map_err(|_| out_of_range(ty))?,
+            }),
+            _ => return Err(impossible(datum, ty)),
+        },
+        DataType::Timestamp => Value::Timestamp(to_micros(datum, ty)?),
+        DataType::Timestamptz => Value::Timestamptz(to_micros(datum, ty)?),
+        DataType::Bytea => return Err(impossible(datum, ty)),
+    })
+}
+
+/// A value as a cast to text prints it.
+pub(crate) fn to_text(datum: &Datum<'_>) -> String {
+    match datum {
+        Datum::Bool(value) => value.to_string(),
+        Datum::Null => String::new(),
+        datum => {
+            let ty = type_of(datum).unwrap_or(DataType::Text);
+            text::to_string(ty, datum, &FormatOptions::default()).unwrap_or_default()
+        }
+    }
+}
+
+fn to_int(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
+    match *datum {
+        Datum::Bool(value) => Ok(value.into()),
+        Datum::Float4(f) => float_to_int(f.into(), ty),
+        Datum::Float8(f) => float_to_int(f, ty),
+        Datum::Numeric(number) => {
+            let name = match ty {
+                DataType::Int2 => "smallint",
+                DataType::Int4 => "integer",
+                _ => "bigint",
+            };
+            number.to_i64(name).map_err(numeric_error)
+        }
+        _ => datum.as_i64().ok_or_else(|| impossible(datum, ty)),
+    }
+}
+
+fn float_to_int(f: f64, ty: DataType) -> Result<i64> {
+    let rounded = f.round_ties_even();
+    // 2^63 itself is out of range, and so is NaN.
+    if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
+        Ok(rounded as i64)
+    } else {
+        Err(out_of_range(ty))
+    }
+}
+
+fn to_float(datum: &Datum<'_>, ty: DataType) -> Result<f64> {
+    Ok(match *datum {
+        Datum::Float4(f) => f.into(),
+        Datum::Float8(f) => f,
+        Datum::Numeric(number) => number.to_f64(),
+        _ => datum.as_i64().ok_or_else(|| impossible(datum, ty))? as f64,
+    })
+}
+
+fn to_micros(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
+    match *datum {
+        Datum::Date(i32::MAX) => Ok(i64::MAX),
+        Datum::Date(i32::MIN) => Ok(i64::MIN),
+        Datum::Date(days) => {
+            i64::from(days).checked_mul(DAY_MICROS).ok_or_else(|| out_of_range(ty))
+        }
+        // The session's time zone is UTC.
+        Datum::Timestamp(t) | Datum::Timestamptz(t) => Ok(t),
+        _ => Err(impossible(datum, ty)),
+    }
+}

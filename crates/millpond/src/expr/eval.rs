@@ -1,0 +1,178 @@
+//! Evaluation.
+
+use super::{Env, Expr, Like, Row, Val, arith, cast, func, like};
+use crate::error::{Result, SqlError, SqlState};
+use crate::{Datum, Value};
+
+impl Expr {
+    /// The expression's value.
+    pub(crate) fn eval<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
+        Ok(match self {
+            Expr::Const(value) => Val::Borrowed(value.as_datum()),
+            Expr::Param(number) => match env.params.get(*number) {
+                Some(value) => Val::Borrowed(value.as_datum()),
+                None => return Err(missing_param(*number)),
+            },
+            Expr::Column(column) => Val::Borrowed(self::column(env.row, *column)?),
+            Expr::Neg(e) => arith::negate(e.eval(env)?.datum())?.into(),
+            Expr::Arith(op, pair) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                arith::apply(*op, a.datum(), b.datum())?.into()
+            }
+            Expr::Compare(op, pair) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                let order = a.datum().sql_cmp(&b.datum());
+                boolean(order.map(|order| op.holds(order)))
+            }
+            Expr::And(list) => boolean(and(list, env)?),
+            Expr::Or(list) => boolean(or(list, env)?),
+            Expr::Not(e) => boolean(truth(&e.eval(env)?.datum()).map(|b| !b)),
+            Expr::IsNull(e, not) => boolean(Some(e.eval(env)?.is_null() != *not)),
+            Expr::IsBool(e, what, not) => {
+                boolean(Some((truth(&e.eval(env)?.datum()) == *what) != *not))
+            }
+            Expr::Distinct(pair, not) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                boolean(Some(is_distinct(&a.datum(), &b.datum()) != *not))
+            }
+            Expr::In(e, list, not) => {
+                let found = is_in(e, list, env)?;
+                boolean(found.map(|found| found != *not))
+            }
+            Expr::Case(whens, otherwise) => {
+                for (when, then) in whens {
+                    if truth(&when.eval(env)?.datum()) == Some(true) {
+                        return then.eval(env);
+                    }
+                }
+                match otherwise {
+                    Some(e) => e.eval(env)?,
+                    None => Val::Borrowed(Datum::Null),
+                }
+            }
+            Expr::Coalesce(list) => {
+                for e in list {
+                    let value = e.eval(env)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Val::Borrowed(Datum::Null)
+            }
+            Expr::Like(like) => boolean(self::like(like, env)?),
+            Expr::Cast(e, ty, explicit) => {
+                let value = e.eval(env)?;
+                cast::cast(value, *ty, *explicit)?
+            }
+            Expr::Concat(pair) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                match (a.datum(), b.datum()) {
+                    (Datum::Text(a), Datum::Text(b)) => Value::Text([a, b].concat()).into(),
+                    (Datum::Bytea(a), Datum::Bytea(b)) => Value::Bytea([a, b].concat()).into(),
+                    _ => Val::Borrowed(Datum::Null),
+                }
+            }
+            Expr::Func(func, args) => func::call(*func, args, env)?,
+        })
+    }
+
+    /// Whether it is true (not false, not NULL).
+    pub(crate) fn holds(&self, env: &Env<'_>) -> Result<bool> {
+        Ok(truth(&self.eval(env)?.datum()) == Some(true))
+    }
+}
+
+fn boolean<'a>(value: Option<bool>) -> Val<'a> {
+    Val::Borrowed(value.map_or(Datum::Null, Datum::Bool))
+}
+
+/// A boolean's truth; `None` is unknown.
+pub(crate) fn truth(datum: &Datum<'_>) -> Option<bool> {
+    match datum {
+        Datum::Bool(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn column<'a>(row: Row<'a>, column: usize) -> Result<Datum<'a>> {
+    match row {
+        Row::Stored(layout, bytes) => layout
+            .column(bytes, column)
+            .map_err(|damaged| SqlError::new(SqlState::DATA_CORRUPTED, damaged.to_string())),
+        Row::Datums(datums) => match datums.get(column) {
+            Some(datum) => Ok(*datum),
+            None => Err(SqlError::internal("column out of range")),
+        },
+        Row::None => Err(SqlError::internal("there is no row here")),
+    }
+}
+
+#[cold]
+fn missing_param(number: usize) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${}", number + 1))
+}
+
+fn and(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+    let mut result = Some(true);
+    for e in list {
+        match truth(&e.eval(env)?.datum()) {
+            Some(true) => {}
+            Some(false) => return Ok(Some(false)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn or(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+    let mut result = Some(false);
+    for e in list {
+        match truth(&e.eval(env)?.datum()) {
+            Some(false) => {}
+            Some(true) => return Ok(Some(true)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn is_distinct(a: &Datum<'_>, b: &Datum<'_>) -> bool {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => false,
+        (false, false) => a.sql_cmp(b).is_none_or(|order| order.is_ne()),
+        _ => true,
+    }
+}
+
+fn is_in(e: &Expr, list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+    let value = e.eval(env)?;
+    let mut result = Some(false);
+    for candidate in list {
+        match value.datum().sql_cmp(&candidate.eval(env)?.datum()) {
+            Some(order) if order.is_eq() => return Ok(Some(true)),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn like(parts: &Like, env: &Env<'_>) -> Result<Option<bool>> {
+    let (value, pattern) = (parts.value.eval(env)?, parts.pattern.eval(env)?);
+    let escape = match &parts.escape {
+        None => Some('\\'),
+        Some(e) => match e.eval(env)?.datum() {
+            Datum::Text(text) => like::escape_char(text)?,
+            _ => return Ok(None),
+        },
+    };
+    let (Datum::Text(text), Datum::Text(pattern)) = (value.datum(), pattern.datum()) else {
+        return Ok(None);
+    };
+    let found = if parts.ignore_case {
+        like::matches(&text.to_lowercase(), &pattern.to_lowercase(), escape)?
+    } else {
+        like::matches(text, pattern, escape)?
+    };
+    Ok(Some(found != parts.negated))
+}

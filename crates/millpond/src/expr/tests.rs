@@ -1,0 +1,146 @@
+use super::bind::{Binder, NoColumns, ParamTypes};
+use super::*;
+use crate::error::SqlError;
+use crate::parse::{Source, parse_expression};
+use crate::settings::Settings;
+
+fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
+    let ast = parse_expression(sql)?;
+    let mut binder = Binder::new(Source::new(sql), ParamTypes::None);
+    let (expr, ty) = binder.output(&ast, &NoColumns)?;
+    let settings = SessionSettings::new(std::sync::Arc::new(Settings::default()));
+    let facts = Facts {
+        now: 0,
+        user: "postgres",
+        database: "postgres",
+        process_id: 7,
+        settings: &settings,
+    };
+    let env = Env { row: Row::None, params: &[], facts: &facts };
+    let value = expr.eval(&env)?;
+    let shown = match value.datum() {
+        Datum::Null => "NULL".to_owned(),
+        datum => cast::to_text(&datum),
+    };
+    Ok((shown, ty))
+}
+
+fn eval(sql: &str) -> String {
+    try_eval(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).0
+}
+
+#[track_caller]
+fn fails(sql: &str, state: &str, message: &str) {
+    let error = try_eval(sql).expect_err(sql);
+    assert_eq!((error.sqlstate.as_str(), error.message.as_str()), (state, message), "{sql}");
+}
+
+#[test]
+fn values_are_postgresqls() {
+    for (sql, expected) in [
+        ("1 + 2 * 3", "7"),
+        ("7 / 2", "3"),
+        ("-7 / 2", "-3"),
+        ("-7 % 3", "-1"),
+        ("7.0 / 2", "3.5000000000000000"),
+        ("1 + 2.5", "3.5"),
+        ("2147483648 - 1", "2147483647"),
+        ("1::float8 / 3", "0.3333333333333333"),
+        ("'10' + 5", "15"),
+        ("'a' || 'b' || 1", "ab1"),
+        ("1 = 1.0", "true"),
+        ("null = null", "NULL"),
+        ("null and false", "false"),
+        ("null or true", "true"),
+        ("not null", "NULL"),
+        ("1 in (2, 3, null)", "NULL"),
+        ("1 in (1, null)", "true"),
+        ("2 between 1 and 3", "true"),
+        ("'abc' like 'a%'", "true"),
+        ("'abc' like '_b_'", "true"),
+        ("'a%c' like 'a\\%c'", "true"),
+        ("'abc' not like '%d'", "true"),
+        ("'ABC' ilike 'a%c'", "true"),
+        ("'aXbXc' like '%X%c'", "true"),
+        ("case when 1 > 2 then 'x' else 'y' end", "y"),
+        ("case 3 when 3 then 'three' end", "three"),
+        ("coalesce(null, 2, 3)", "2"),
+        ("nullif(1, 1)", "NULL"),
+        ("greatest(1, 3, 2)", "3"),
+        ("least(1, null, 2.5)", "1"),
+        ("'2024-02-28'::date + 2", "2024-03-01"),
+        ("date '2024-03-01' - date '2024-02-28'", "2"),
+        ("'1.5'::numeric(3,1)", "1.5"),
+        ("12.345::numeric(4,1)", "12.3"),
+        ("2.5::int", "3"),
+        ("2.5::float8::int", "2"),
+        ("'abcdef'::varchar(3)", "abc"),
+        ("true::text", "true"),
+        ("abs(-5)", "5"),
+        ("round(2.567, 2)", "2.57"),
+        ("ceil(1.2)", "2"),
+        ("floor(-1.2)", "-2"),
+        ("trunc(-1.7)", "-1"),
+        ("upper('abc')", "ABC"),
+        ("length('héé')", "3"),
+        ("substring('abcdef' from 2 for 3)", "bcd"),
+        ("position('c' in 'abc')", "3"),
+        ("trim(both 'x' from 'xxaxx')", "a"),
+        ("concat('a', null, 1, true)", "a1t"),
+        ("left('abc', -1)", "ab"),
+        ("1 is distinct from null", "true"),
+        ("(1 = 2) is not true", "true"),
+        ("current_user", "postgres"),
+        ("pg_backend_pid()", "7"),
+        ("current_setting('work_mem')", "4MB"),
+        ("6 & 3 | 8", "10"),
+        ("now()", "2000-01-01 00:00:00+00"),
+        ("-(-5)", "5"),
+        ("5 - -3", "8"),
+    ] {
+        assert_eq!(eval(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn types_are_postgresqls() {
+    for (sql, expected) in [
+        ("1", DataType::Int4),
+        ("3000000000", DataType::Int8),
+        ("1.5", types::NUMERIC),
+        ("'a'", DataType::Text),
+        ("1 + 3000000000", DataType::Int8),
+        ("1::int2 + 1::int2", DataType::Int2),
+        ("1 + 1::float4", DataType::Float8),
+        ("1.5 + 1::float8", DataType::Float8),
+        ("1 = 1", DataType::Bool),
+        ("null", DataType::Text),
+        ("now()", DataType::Timestamptz),
+        ("coalesce(1, 2.5)", types::NUMERIC),
+    ] {
+        assert_eq!(try_eval(sql).unwrap().1, expected, "{sql}");
+    }
+}
+
+#[test]
+fn errors_are_postgresqls() {
+    fails("1 / 0", "22012", "division by zero");
+    fails("2147483647 + 1", "22003", "integer out of range");
+    fails("-(-2147483648)::int4", "22003", "integer out of range");
+    fails("9223372036854775807 * 2", "22003", "bigint out of range");
+    fails("'x'::int", "22P02", "invalid input syntax for type integer: \"x\"");
+    fails("1 + 'x'", "22P02", "invalid input syntax for type integer: \"x\"");
+    fails("1 = true", "42883", "operator does not exist: integer = boolean");
+    fails("nosuch(1)", "42883", "function nosuch(integer) does not exist");
+    fails("col", "42703", "column \"col\" does not exist");
+    fails("$1", "42P02", "there is no parameter $1");
+    fails(
+        "case when 1 then 2 end",
+        "42804",
+        "argument of CASE/WHEN must be type boolean, not type integer",
+    );
+    fails("'a' like '\\'", "22025", "LIKE pattern must not end with escape character");
+    fails("1::nosuch", "42704", "type \"nosuch\" does not exist");
+    fails("'2024-13-01'::date", "22008", "date/time field value out of range: \"2024-13-01\"");
+    assert_eq!(try_eval("1::jsonb").unwrap_err().sqlstate.as_str(), "0A000");
+}
