@@ -1,23 +1,40 @@
-//! The database: an engine with the settings that it was opened with.
+//! The database: an engine with the settings that it was opened with, and what its connections share.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::conn::{self, ConnectOptions, Connection};
+use millpond_engine::engine::{Engine, EngineConfig};
+use parking_lot::Mutex;
+
+use crate::conn::{self, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
+use crate::plan::external::ExternalPlanner;
 use crate::settings::Settings;
 
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
     settings: Arc<Settings>,
+    engine: Arc<Engine>,
+    query_engine: Option<ExternalPlanner>,
+    watchdog: Arc<Watchdog>,
+    next_process_id: AtomicI32,
+    connected: Mutex<Vec<i32>>,
 }
 
 impl Database {
     /// Opens the database in a directory, creates it if it is not there, recovers it if it was not shut down.
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Arc<Database>> {
-        let _ = path.as_ref();
-        Ok(Arc::new(Database { settings: Arc::new(settings) }))
+        let engine = Engine::open(engine_config(path.as_ref(), &settings))?;
+        Ok(Arc::new(Database {
+            settings: Arc::new(settings),
+            engine,
+            query_engine: ExternalPlanner::new()?,
+            watchdog: Arc::new(Watchdog::default()),
+            next_process_id: AtomicI32::new(1),
+            connected: Mutex::new(Vec::new()),
+        }))
     }
 
     /// A connection for user `postgres`.
@@ -27,7 +44,8 @@ impl Database {
 
     /// A connection for a client. With `max_connections` in use it fails with 53300.
     pub fn connect_as(self: &Arc<Self>, options: ConnectOptions) -> Result<Connection> {
-        conn::open(self, options)
+        let session = self.engine.session()?;
+        conn::open(self, session, options)
     }
 
     /// The settings that it was opened with.
@@ -35,9 +53,61 @@ impl Database {
         &self.settings
     }
 
+    /// The engine below.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// Writes a checkpoint and closes the files. Connections that are left fail from then on.
     /// Dropping the database without this is safe, too: the next start recovers from the log.
     pub fn shutdown(&self) -> Result<()> {
-        Ok(())
+        Ok(self.engine.shutdown()?)
     }
+
+    pub(crate) fn query_engine(&self) -> Option<&ExternalPlanner> {
+        self.query_engine.as_ref()
+    }
+
+    pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
+        &self.watchdog
+    }
+
+    pub(crate) fn next_process_id(&self) -> i32 {
+        let id = self.next_process_id.fetch_add(1, Ordering::Relaxed) & i32::MAX;
+        self.connected.lock().push(id);
+        id
+    }
+
+    pub(crate) fn disconnected(&self, process_id: i32) {
+        self.connected.lock().retain(|id| *id != process_id);
+    }
+
+    pub(crate) fn process_ids(&self) -> Vec<i32> {
+        self.connected.lock().clone()
+    }
+}
+
+/// The engine's configuration from settings.
+fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
+    let count = |name: &str| usize::try_from(settings.int(name)).unwrap_or(0);
+    let mut config = EngineConfig::new(path);
+    config.buffers = count("shared_buffers");
+    config.max_connections = count("max_connections");
+    config.max_parallel_workers = count("max_parallel_workers");
+    config.checkpoint_completion_target = settings.real("checkpoint_completion_target");
+    config.wal_writer_delay = settings.duration("wal_writer_delay");
+    config.commit_delay =
+        std::time::Duration::from_micros(settings.int("commit_delay").unsigned_abs());
+    config.commit_siblings = count("commit_siblings");
+    config.checkpoint_timeout = settings.duration("checkpoint_timeout");
+    config.max_wal_bytes = settings.bytes("max_wal_size");
+    let wal_buffers = usize::try_from(settings.bytes("wal_buffers")).unwrap_or(16 << 20);
+    config.wal_buffer_bytes = wal_buffers.max(64 << 10).next_power_of_two();
+    config.deadlock_timeout = settings.duration("deadlock_timeout");
+    config.autovacuum = settings.bool("autovacuum");
+    config.autovacuum_naptime = settings.duration("autovacuum_naptime");
+    config.autovacuum_threshold =
+        u32::try_from(settings.int("autovacuum_vacuum_threshold")).unwrap_or(50);
+    config.autovacuum_scale_factor = settings.real("autovacuum_vacuum_scale_factor");
+    config
 }

@@ -18,11 +18,17 @@
 #![forbid(unsafe_code)]
 
 pub mod conn;
+mod convert;
 pub mod copy;
 mod database;
 #[cfg(feature = "datafusion")]
 mod datafusion;
 pub mod error;
+mod exec;
+mod expr;
+mod lex;
+mod parse;
+mod plan;
 pub mod query;
 pub mod settings;
 mod sink;

@@ -46,6 +46,11 @@ impl CommandTag {
         CommandTag { verb, rows: Some(rows) }
     }
 
+    /// Its first words.
+    pub fn verb(&self) -> &'static str {
+        self.verb
+    }
+
     /// How many rows the statement returned or changed.
     pub fn rows(&self) -> u64 {
         self.rows.unwrap_or(0)

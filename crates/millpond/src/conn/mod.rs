@@ -20,87 +20,100 @@
 //! back, an explicit one has failed. The server sends the error and, for a simple query, "ready for query" with
 //! [`Connection::transaction_status`]; in the extended protocol it skips to Sync and calls `sync`.
 
+mod cancel;
+mod copy;
+mod ddl;
+mod embed;
+mod extended;
+mod prepared;
+mod script;
+mod statement;
+mod transaction;
 mod types;
+mod utility;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Waker;
 
 use millpond_buffer::Wait;
+use millpond_engine::session::{CommitTicket as EngineTicket, Session};
 
 use crate::database::Database;
 use crate::error::{Result, SqlError};
+use crate::exec::Scratch;
+use crate::expr::Facts;
+use crate::lex::Literals;
+use crate::lex::cache::Cache;
 use crate::settings::SessionSettings;
-use crate::sink::{ColumnDesc, RowSink};
-use crate::{DataType, Value};
+use crate::sink::{CommandTag, RowSink};
 
+pub use cancel::CancelHandle;
+pub(crate) use cancel::Watchdog;
+pub use prepared::{Portal, Prepared};
 pub use types::{
     CommitTicket, ConnectOptions, Description, Executed, Params, Rows, TransactionStatus,
 };
 
-/// A prepared statement. It belongs to the connection that prepared it.
-#[derive(Debug)]
-pub struct Prepared {
-    description: Description,
-}
+use script::{Cached, Script};
+use transaction::Block;
 
-impl Prepared {
-    /// The types of the parameters.
-    pub fn params(&self) -> &[DataType] {
-        &self.description.params
-    }
-
-    /// The columns, if the statement returns rows. They don't change: if DDL has changed what the statement would
-    /// return, executing it fails with "cached plan must not change result type".
-    pub fn columns(&self) -> Option<&Arc<[ColumnDesc]>> {
-        self.description.columns.as_ref()
-    }
-}
-
-/// A prepared statement with its parameters, ready to run or in the middle of it.
-#[derive(Debug)]
-pub struct Portal {
-    prepared: Arc<Prepared>,
-}
-
-impl Portal {
-    /// The statement.
-    pub fn prepared(&self) -> &Arc<Prepared> {
-        &self.prepared
-    }
-}
-
-/// Cancels what a connection is doing, from any thread.
-#[derive(Debug, Clone)]
-pub struct CancelHandle {}
-
-impl CancelHandle {
-    /// The running statement, if any, fails soon with 57014.
-    pub fn cancel(&self) {}
-
-    /// The running statement, if any, fails soon with 57P01: the server is going down.
-    pub fn terminate(&self) {}
-}
+/// Plans kept behind the lexer, for one connection.
+const CACHED_PLANS: usize = 256;
 
 /// One session with a database. It is `Send`: a server moves it between its lanes.
 #[derive(Debug)]
 pub struct Connection {
+    database: Arc<Database>,
+    session: Session,
     settings: SessionSettings,
+    options: ConnectOptions,
+    process_id: i32,
+    wait: Wait,
+    block: Block,
+    /// Statements that the transaction has run.
+    statements_run: u32,
+    /// Whether `default_transaction_isolation` is what it is without anybody's doing.
+    default_level_is_plain: bool,
+    /// When the transaction began.
+    now: i64,
+    /// Counts statements, for timeouts.
+    statement: u64,
+    cancel: CancelHandle,
+    watch: Option<cancel::Watch>,
+    cache: Cache<Cached>,
+    key: Vec<u8>,
+    literals: Literals,
+    scratch: Scratch,
+    /// What is left to do of a text.
+    script: Option<Script>,
+    /// A commit that waits, and the tag that is due when it is durable.
+    pending: Option<Pending>,
+    pending_engine: Option<EngineTicket>,
+    copy: Option<Box<copy::CopyIn>>,
+    prepared: HashMap<String, Arc<Prepared>>,
+}
+
+/// What is due when a transaction has ended.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    /// Nothing has been tried yet, or it would have blocked: commit when resumed.
+    commit: bool,
+    tag: Option<CommandTag>,
+    /// COMMIT AND CHAIN.
+    chain: Option<millpond_engine::session::TransactionOptions>,
 }
 
 impl Connection {
     /// Whether calls may wait. A new connection's may.
     pub fn set_wait(&mut self, wait: Wait) {
-        let _ = wait;
+        self.wait = wait;
+        self.session.set_wait(wait);
     }
 
     /// A number of its own, which clients know as the backend's process id.
     pub fn process_id(&self) -> i32 {
-        0
-    }
-
-    /// Idle, in a transaction, or in a failed one.
-    pub fn transaction_status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        self.process_id
     }
 
     /// The session's settings. What clients are told at the start are those whose definition says `report`.
@@ -108,115 +121,140 @@ impl Connection {
         &self.settings
     }
 
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
     /// A handle with which others can cancel what runs here.
     pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle {}
-    }
-
-    /// Runs a text of any number of statements, as the simple protocol does: without an explicit
-    /// transaction, all of them are one.
-    pub fn simple_query(&mut self, sql: &str, sink: &mut dyn RowSink) -> Result<Executed> {
-        let _ = (sql, sink);
-        Err(SqlError::unsupported("a query"))
-    }
-
-    /// Carries on where [`Executed::WouldBlock`] was the answer, whatever the call was.
-    /// For `execute_portal` call that one again instead; this is for `simple_query`, `sync` and `finish_commit`.
-    pub fn resume(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        let _ = sink;
-        Ok(Executed::Complete)
+        self.cancel.clone()
     }
 
     /// Wakes the waker when the commit is durable, or when the log has failed.
-    pub fn on_durable(&self, ticket: &CommitTicket, waker: Waker) {
-        let _ = ticket;
-        waker.wake();
-    }
-
-    /// Carries on after [`Executed::CommitPending`].
-    pub fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        let _ = sink;
-        Ok(Executed::Complete)
-    }
-
-    /// Prepares one statement. Parameters whose type is not given get it from where they stand.
-    pub fn prepare(
-        &mut self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Arc<Prepared>> {
-        let _ = (sql, param_types);
-        Err(SqlError::unsupported("a prepared statement"))
-    }
-
-    /// Binds parameters: one value for each of [`Prepared::params`], of that type or NULL.
-    pub fn bind(&mut self, prepared: &Arc<Prepared>, params: Params) -> Result<Portal> {
-        let _ = params;
-        Ok(Portal { prepared: Arc::clone(prepared) })
-    }
-
-    /// Runs a portal for at most `max_rows` rows (0: all). On [`Executed::WouldBlock`] call it again where
-    /// waiting is allowed. The sink's `columns` is not called.
-    pub fn execute_portal(
-        &mut self,
-        portal: &mut Portal,
-        max_rows: u64,
-        sink: &mut dyn RowSink,
-    ) -> Result<Executed> {
-        let _ = (portal, max_rows, sink);
-        Err(SqlError::unsupported("a portal"))
-    }
-
-    /// Ends a batch of the extended protocol: an implicit transaction commits.
-    pub fn sync(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        let _ = sink;
-        Ok(Executed::Complete)
+    pub fn on_durable(&self, _ticket: &CommitTicket, waker: Waker) {
+        match &self.pending_engine {
+            Some(ticket) => self.session.on_durable(ticket, waker),
+            None => waker.wake(),
+        }
     }
 
     /// An error outside of this crate (a malformed parameter, say) has hit the current batch or query: the
     /// transaction fails as it would for an error in here.
-    pub fn fail(&mut self) {}
-
-    /// Data of a `COPY FROM STDIN`, cut anywhere.
-    pub fn copy_data(&mut self, data: &[u8]) -> Result<()> {
-        let _ = data;
-        Ok(())
+    pub fn fail(&mut self) {
+        self.script = None;
+        self.copy = None;
+        self.pending = None;
+        self.transaction_failed();
     }
 
-    /// The end of the data. Carries on with what follows in a simple query.
-    pub fn copy_done(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        let _ = sink;
-        Ok(Executed::Complete)
+    /// A statement begins: its timeout runs.
+    fn begin_statement(&mut self) {
+        self.statement += 1;
+        self.session.clear_cancel();
+        self.cancel.begin(self.statement);
+        if let Some(timeout) = self.settings.statement_timeout() {
+            self.watch =
+                Some(self.database.watchdog().watch(&self.cancel, self.statement, timeout));
+        }
     }
 
-    /// The client gives up: returns the error to send.
-    pub fn copy_fail(&mut self, reason: &str) -> SqlError {
-        SqlError::new(crate::SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {reason}"))
+    /// The statement has ended, well or not.
+    fn finish_statement(&mut self, sink: &mut dyn RowSink) {
+        self.watch = None;
+        self.cancel.end();
+        if self.settings.has_reports() {
+            for id in self.settings.take_reports() {
+                sink.parameter(id.definition().name, &self.settings.show(id));
+            }
+        }
     }
 
-    /// Runs one statement, blocking, and says how many rows it returned or changed.
-    pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let _ = (sql, params);
-        Err(SqlError::unsupported("a statement"))
+    /// An error has ended a statement: everything that it deserves.
+    #[cold]
+    fn statement_failed(&mut self, error: SqlError, sink: &mut dyn RowSink) -> SqlError {
+        self.script = None;
+        self.copy = None;
+        self.pending = None;
+        let error = if error.sqlstate == crate::SqlState::QUERY_CANCELED && self.cancel.is_raised()
+        {
+            self.cancel.error()
+        } else if error.sqlstate == crate::convert::STALE {
+            SqlError::new(
+                crate::SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the table's definition kept changing",
+            )
+        } else {
+            error
+        };
+        self.transaction_failed();
+        self.finish_statement(sink);
+        error
     }
 
-    /// Runs one statement, blocking, and returns its rows.
-    pub fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
-        let _ = (sql, params);
-        Err(SqlError::unsupported("a query"))
+    /// What depends on settings is looked up again.
+    fn settings_changed(&mut self) {
+        self.default_level_is_plain =
+            self.settings.text("default_transaction_isolation") == "read committed";
     }
 
-    /// Runs any number of statements without parameters, blocking.
-    pub fn batch(&mut self, sql: &str) -> Result<()> {
-        let _ = sql;
-        Err(SqlError::unsupported("a batch"))
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            now: self.now,
+            user: &self.options.user,
+            database: &self.options.database,
+            process_id: self.process_id,
+            settings: &self.settings,
+        }
     }
 }
 
-pub(crate) fn open(database: &Arc<Database>, options: ConnectOptions) -> Result<Connection> {
+pub(crate) fn open(
+    database: &Arc<Database>,
+    session: Session,
+    options: ConnectOptions,
+) -> Result<Connection> {
     let mut settings = SessionSettings::new(Arc::clone(database.settings()));
     for (name, value) in &options.settings {
         settings.set_at_start(name, value)?;
     }
-    Ok(Connection { settings })
+    let cancel = CancelHandle::new(session.cancel_handle());
+    let process_id = database.next_process_id();
+    let mut connection = Connection {
+        database: Arc::clone(database),
+        session,
+        settings,
+        options,
+        process_id,
+        wait: Wait::Allowed,
+        block: Block::Idle,
+        statements_run: 0,
+        default_level_is_plain: true,
+        now: 0,
+        statement: 0,
+        cancel,
+        watch: None,
+        cache: Cache::new(CACHED_PLANS),
+        key: Vec::new(),
+        literals: Literals::new(),
+        scratch: Scratch::default(),
+        script: None,
+        pending: None,
+        pending_engine: None,
+        copy: None,
+        prepared: HashMap::new(),
+    };
+    connection.settings_changed();
+    Ok(connection)
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // What was not committed is rolled back.
+        self.session.set_wait(Wait::Allowed);
+        if self.session.in_transaction() {
+            self.session.abort();
+        }
+        self.database.disconnected(self.process_id);
+    }
 }

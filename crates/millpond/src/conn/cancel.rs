@@ -1,0 +1,170 @@
+//! Cancelling a statement: on request, by its timeout, or because the server goes down.
+//!
+//! The engine has one flag per session that makes a running statement stop. Why it was raised is kept here, for the
+//! error's sake. A timeout is raised by one thread per database that sleeps until the next deadline.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use millpond_engine::session::CancelHandle as EngineCancel;
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::{SqlError, SqlState};
+
+const NONE: u8 = 0;
+const REQUEST: u8 = 1;
+const TIMEOUT: u8 = 2;
+const TERMINATE: u8 = 3;
+
+#[derive(Debug)]
+struct Shared {
+    engine: EngineCancel,
+    /// Why; relaxed, because the engine's flag orders it: the reason is stored before the flag is raised.
+    reason: AtomicU8,
+    /// The running statement, 0 between statements, so that a late timeout hits nobody else.
+    statement: AtomicU64,
+}
+
+/// Cancels what a connection is doing, from any thread.
+#[derive(Debug, Clone)]
+pub struct CancelHandle {
+    shared: Arc<Shared>,
+}
+
+impl CancelHandle {
+    pub(super) fn new(engine: EngineCancel) -> Self {
+        let shared = Shared { engine, reason: AtomicU8::new(NONE), statement: AtomicU64::new(0) };
+        CancelHandle { shared: Arc::new(shared) }
+    }
+
+    /// The running statement, if any, fails soon with 57014.
+    pub fn cancel(&self) {
+        if self.shared.statement.load(Ordering::Acquire) != 0 {
+            self.raise(REQUEST);
+        }
+    }
+
+    /// The running statement, if any, fails soon with 57P01, and so does the next: the server is going down.
+    pub fn terminate(&self) {
+        self.raise(TERMINATE);
+    }
+
+    fn raise(&self, reason: u8) {
+        // Termination is not overruled.
+        let _ = self.shared.reason.fetch_max(reason, Ordering::AcqRel);
+        self.shared.engine.cancel();
+    }
+
+    /// A statement begins: what was asked of its predecessor is forgotten.
+    pub(super) fn begin(&self, statement: u64) {
+        if self.shared.reason.load(Ordering::Relaxed) != NONE {
+            let _ =
+                self.shared.reason.fetch_update(Ordering::AcqRel, Ordering::Acquire, |reason| {
+                    (reason != TERMINATE).then_some(NONE)
+                });
+        }
+        self.shared.statement.store(statement, Ordering::Release);
+    }
+
+    /// The statement has ended.
+    pub(super) fn end(&self) {
+        self.shared.statement.store(0, Ordering::Release);
+    }
+
+    /// Whether somebody has asked the statement to stop.
+    pub(super) fn is_raised(&self) -> bool {
+        self.shared.reason.load(Ordering::Relaxed) != NONE
+    }
+
+    /// The error for the reason why.
+    pub(super) fn error(&self) -> SqlError {
+        match self.shared.reason.load(Ordering::Acquire) {
+            TERMINATE => SqlError::fatal(
+                SqlState::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            ),
+            TIMEOUT => SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "canceling statement due to statement timeout",
+            ),
+            _ => SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"),
+        }
+    }
+}
+
+/// Raises timeouts. One per database; its thread starts with the first timeout.
+#[derive(Debug, Default)]
+pub(crate) struct Watchdog {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    deadlines: BTreeMap<(Instant, u64), (Weak<Shared>, u64)>,
+    next: u64,
+    running: bool,
+}
+
+/// A deadline that is being watched; dropping it ends that.
+#[derive(Debug)]
+pub(super) struct Watch {
+    dog: Arc<Watchdog>,
+    key: (Instant, u64),
+}
+
+impl Watchdog {
+    /// Cancels a statement when a time has passed.
+    pub(super) fn watch(
+        self: &Arc<Self>,
+        handle: &CancelHandle,
+        statement: u64,
+        timeout: Duration,
+    ) -> Watch {
+        let mut queue = self.queue.lock();
+        queue.next += 1;
+        let key = (Instant::now() + timeout, queue.next);
+        queue.deadlines.insert(key, (Arc::downgrade(&handle.shared), statement));
+        if !queue.running {
+            let dog = Arc::downgrade(self);
+            let started = std::thread::Builder::new()
+                .name("millpond-timeout".to_owned())
+                .spawn(move || Self::run(&dog));
+            queue.running = started.is_ok();
+        }
+        drop(queue);
+        self.changed.notify_one();
+        Watch { dog: Arc::clone(self), key }
+    }
+
+    fn run(dog: &Weak<Watchdog>) {
+        while let Some(dog) = dog.upgrade() {
+            let mut queue = dog.queue.lock();
+            let now = Instant::now();
+            while let Some(entry) = queue.deadlines.first_entry() {
+                if entry.key().0 > now {
+                    break;
+                }
+                let (shared, statement) = entry.remove();
+                if let Some(shared) = shared.upgrade() {
+                    if shared.statement.load(Ordering::Acquire) == statement {
+                        CancelHandle { shared }.raise(TIMEOUT);
+                    }
+                }
+            }
+            // Wakes up now and then by itself, to see whether the database is still there.
+            let longest = now + Duration::from_secs(1);
+            let until =
+                queue.deadlines.first_key_value().map_or(longest, |(key, _)| key.0.min(longest));
+            dog.changed.wait_until(&mut queue, until);
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.dog.queue.lock().deadlines.remove(&self.key);
+    }
+}

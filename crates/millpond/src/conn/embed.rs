@@ -1,0 +1,133 @@
+//! The simple calls for embedders: they block, and know no protocol.
+
+use std::sync::Arc;
+
+use super::extended::Collect;
+use super::types::Rows;
+use super::{Connection, Executed, Params};
+use crate::error::{Result, SqlError, SqlState};
+use crate::sink::{ColumnDesc, CommandTag, RowSink};
+use crate::{Datum, Value, Wait};
+
+/// Keeps rows and the tag of the statement.
+#[derive(Default)]
+struct Keep {
+    rows: Collect,
+    tag: Option<CommandTag>,
+}
+
+impl RowSink for Keep {
+    fn columns(&mut self, _columns: &[ColumnDesc]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
+        self.rows.row(row)
+    }
+
+    fn complete(&mut self, tag: CommandTag) -> Result<()> {
+        self.tag = Some(tag);
+        Ok(())
+    }
+
+    fn discard(&mut self) {
+        self.rows.discard();
+    }
+}
+
+/// Forgets rows.
+struct Forget;
+
+impl RowSink for Forget {
+    fn columns(&mut self, _columns: &[ColumnDesc]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _row: &[Datum<'_>]) -> Result<()> {
+        Ok(())
+    }
+
+    fn complete(&mut self, _tag: CommandTag) -> Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self) {}
+}
+
+impl Connection {
+    /// Runs one statement, blocking, and says how many rows it returned or changed.
+    pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
+        let mut keep = Keep::default();
+        self.one(sql, params, &mut keep)?;
+        Ok(keep.tag.map_or(0, |tag| tag.rows()))
+    }
+
+    /// Runs one statement, blocking, and returns its rows.
+    pub fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
+        let mut keep = Keep::default();
+        let columns = self.one(sql, params, &mut keep)?;
+        Ok(Rows { columns: columns.unwrap_or_else(|| Arc::new([])), rows: keep.rows.rows.into() })
+    }
+
+    /// Runs any number of statements without parameters, blocking.
+    pub fn batch(&mut self, sql: &str) -> Result<()> {
+        self.set_wait(Wait::Allowed);
+        let mut executed = self.simple_query(sql, &mut Forget)?;
+        loop {
+            executed = match executed {
+                Executed::Complete | Executed::Suspended => return Ok(()),
+                Executed::CommitPending(_) => self.finish_commit(&mut Forget)?,
+                Executed::WouldBlock => self.resume(&mut Forget)?,
+                Executed::CopyIn(_) => return Err(self.copy_fail("there is nobody to send rows")),
+            };
+        }
+    }
+
+    fn one(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Arc<[ColumnDesc]>>> {
+        self.set_wait(Wait::Allowed);
+        // Values say their types, except for NULL, which takes that of its place.
+        let types: Vec<_> = params
+            .iter()
+            .map(|value| match value {
+                // Text goes where a literal would: its place decides what it is.
+                Value::Text(_) => None,
+                value => crate::expr::cast::type_of(&value.as_datum()),
+            })
+            .collect();
+        let prepared = self.prepare(sql, &types)?;
+        if params.len() != prepared.params().len() {
+            return Err(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!("{} parameters given, {} needed", params.len(), prepared.params().len()),
+            ));
+        }
+        let mut bound = Params::with_capacity(params.len());
+        for (value, ty) in params.iter().zip(prepared.params()) {
+            let value = crate::expr::Val::Borrowed(value.as_datum());
+            bound.push(crate::expr::cast::cast(value, *ty, false)?.into_value());
+        }
+        let mut portal = self.bind(&prepared, bound)?;
+        let mut executed = self.execute_portal(&mut portal, 0, sink)?;
+        loop {
+            executed = match executed {
+                Executed::Complete | Executed::Suspended => break,
+                Executed::CommitPending(_) => self.finish_commit(sink)?,
+                Executed::WouldBlock => self.execute_portal(&mut portal, 0, sink)?,
+                Executed::CopyIn(_) => return Err(self.copy_fail("there is nobody to send rows")),
+            };
+        }
+        let mut executed = self.sync(sink)?;
+        while executed != Executed::Complete {
+            executed = match executed {
+                Executed::CommitPending(_) => self.finish_commit(sink)?,
+                _ => self.resume(sink)?,
+            };
+        }
+        Ok(prepared.columns().cloned())
+    }
+}

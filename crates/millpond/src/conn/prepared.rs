@@ -1,0 +1,75 @@
+//! Prepared statements and portals.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::types::{Description, Params};
+use crate::parse::Statement;
+use crate::plan::Planned;
+use crate::sink::{ColumnDesc, CommandTag};
+use crate::{DataType, Value};
+
+/// A prepared statement. It belongs to the connection that prepared it.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) description: Description,
+    pub(super) sql: String,
+    pub(super) body: Body,
+}
+
+/// What executing it means.
+#[derive(Debug)]
+pub(super) enum Body {
+    Empty,
+    /// A plan, made again when the catalog has changed. The lock is never waited for: only its connection takes it.
+    Planned(Mutex<Arc<Planned>>),
+    /// Anything else is executed from its parsed form.
+    Utility(Arc<Statement>),
+}
+
+impl Prepared {
+    /// The types of the parameters.
+    pub fn params(&self) -> &[DataType] {
+        &self.description.params
+    }
+
+    /// The columns, if the statement returns rows. They don't change: if DDL has changed what the statement would
+    /// return, executing it fails with "cached plan must not change result type".
+    pub fn columns(&self) -> Option<&Arc<[ColumnDesc]>> {
+        self.description.columns.as_ref()
+    }
+
+    /// The statement's text.
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+}
+
+/// A prepared statement with its parameters, ready to run or in the middle of it.
+#[derive(Debug)]
+pub struct Portal {
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) params: Params,
+    pub(super) state: PortalState,
+}
+
+#[derive(Debug)]
+pub(super) enum PortalState {
+    Ready,
+    /// Rows that have been computed but not been asked for yet.
+    Holding {
+        rows: VecDeque<Vec<Value>>,
+        given: u64,
+        tag: CommandTag,
+    },
+    Done,
+}
+
+impl Portal {
+    /// The statement.
+    pub fn prepared(&self) -> &Arc<Prepared> {
+        &self.prepared
+    }
+}

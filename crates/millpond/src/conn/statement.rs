@@ -1,0 +1,323 @@
+//! One statement: which kind it is, and what running it takes.
+
+use std::sync::Arc;
+
+use super::script::Item;
+use super::transaction::{Block, in_failed_transaction};
+use super::{Connection, Pending};
+use crate::convert::{STALE, is_would_block, would_block};
+use crate::error::{Result, SqlError};
+use crate::exec::Exec;
+use crate::expr::Facts;
+use crate::expr::bind::ParamTypes;
+use crate::parse::{Source, Statement, VacuumOptions};
+use crate::plan::{Plan, Planned, Planner};
+use crate::query::{ActivityInfo, SessionInfo, SettingInfo};
+use crate::settings::SettingId;
+use crate::sink::{CommandTag, CopyFormat, RowSink};
+use crate::{DataType, Value, Wait};
+
+/// How far a statement got.
+pub(super) enum Step {
+    /// It has ended well.
+    Done(CommandTag),
+    /// It has ended the transaction, or is about to: see `pending`.
+    Ended,
+    /// Nothing has happened.
+    WouldBlock,
+    /// The client is to send rows.
+    CopyIn(CopyFormat),
+}
+
+impl Connection {
+    /// Runs one statement. `columns`: the sink wants to know the columns.
+    pub(super) fn step(
+        &mut self,
+        item: &Item,
+        sql: &str,
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step> {
+        let result = match item {
+            Item::Parsed(statement) => self.statement(statement, sql, &[], columns, sink),
+            Item::Planned(planned, params) => self.planned(planned, params, columns, sink),
+        };
+        match result {
+            Err(error) if is_would_block(&error) => Ok(Step::WouldBlock),
+            Err(error) if error.sqlstate == STALE && matches!(item, Item::Planned(..)) => {
+                // The definition has changed since the text was found behind the lexer: parse it.
+                sink.discard();
+                let parsed = crate::parse::parse(sql)?;
+                match parsed.into_iter().next() {
+                    Some(parsed) => {
+                        let item = Item::Parsed(Arc::new(parsed.statement));
+                        self.step(&item, sql, columns, sink)
+                    }
+                    None => Err(SqlError::internal("a text without statements")),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Runs a planned statement in the transaction.
+    pub(super) fn planned(
+        &mut self,
+        planned: &Arc<Planned>,
+        params: &[Value],
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step> {
+        self.need_transaction()?;
+        let rows = self.run_planned(planned, params, columns, sink)?;
+        Ok(Step::Done(CommandTag::counted(planned.verb(), rows)))
+    }
+
+    /// Runs a plan under a snapshot of its own.
+    pub(super) fn run_planned(
+        &mut self,
+        planned: &Planned,
+        params: &[Value],
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        if planned.writes() {
+            self.check_writable(planned.verb())?;
+        }
+        self.session.start_statement()?;
+        let facts = Facts {
+            now: self.now,
+            user: &self.options.user,
+            database: &self.options.database,
+            process_id: self.process_id,
+            settings: &self.settings,
+        };
+        let database = &self.database;
+        let info = || session_info(&facts, database);
+        let mut exec = Exec {
+            session: &self.session,
+            facts: &facts,
+            scratch: &mut self.scratch,
+            wait: self.wait,
+            info: &info,
+        };
+        let described = match &planned.columns {
+            Some(found) if columns => sink.columns(found),
+            _ => Ok(()),
+        };
+        let result = described.and_then(|()| exec.run(planned, params, sink));
+        self.session.end_statement();
+        if result.is_ok() {
+            self.statements_run = self.statements_run.saturating_add(1);
+        }
+        result
+    }
+
+    /// Plans a statement for the catalog as it is now.
+    pub(super) fn plan(
+        &self,
+        statement: &Statement,
+        sql: &str,
+        params: ParamTypes<'_>,
+    ) -> Result<Planned> {
+        let catalog = self.catalog();
+        let planner = Planner {
+            catalog: &catalog,
+            source: Source::new(sql),
+            external: self.database.query_engine(),
+        };
+        planner.plan(statement, params)
+    }
+
+    /// Plans and runs; when the definition changes in between, again.
+    fn plan_and_run(
+        &mut self,
+        statement: &Statement,
+        sql: &str,
+        declared: &[DataType],
+        params: &[Value],
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step> {
+        let mut tries = 0;
+        loop {
+            let types = if declared.is_empty() && params.is_empty() {
+                ParamTypes::None
+            } else {
+                ParamTypes::Declared(declared.iter().copied().map(Some).collect())
+            };
+            let planned = Arc::new(self.plan(statement, sql, types)?);
+            match self.planned(&planned, params, columns, sink) {
+                Err(error) if error.sqlstate == STALE && tries < 10 => {
+                    sink.discard();
+                    tries += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    pub(super) fn need_wait(&self) -> Result<()> {
+        if self.wait == Wait::Allowed { Ok(()) } else { Err(would_block()) }
+    }
+
+    /// Runs a parsed statement.
+    pub(super) fn statement(
+        &mut self,
+        statement: &Statement,
+        sql: &str,
+        params: &[Value],
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step> {
+        use Statement as S;
+        if self.block == Block::Failed
+            && !matches!(statement, S::Commit { .. } | S::Rollback { .. })
+        {
+            return Err(in_failed_transaction());
+        }
+        let tag = match statement {
+            S::Empty => CommandTag::plain(""),
+            S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) => {
+                return self.plan_and_run(statement, sql, &[], params, columns, sink);
+            }
+            S::Begin { modes, start } => self.begin(*modes, *start, sink)?,
+            S::Commit { chain } => return self.commit_statement(*chain, sink),
+            S::Rollback { chain } => return self.rollback_statement(*chain, sink),
+            S::SetTransaction { modes, session } => self.set_transaction(*modes, *session, sink)?,
+            S::Set { name, value, local } => self.set(name, value.as_deref(), *local, sink)?,
+            S::Show(which) => self.show(which, columns, sink)?,
+            S::Reset(which) => self.reset(which)?,
+            S::Discard { all } => self.discard(*all)?,
+            S::CreateTable(create) => self.create_table(create, sql, sink)?,
+            S::CreateIndex(create) => self.create_index(create, sql, sink)?,
+            S::AlterTable(alter) => self.alter_table(alter, sql, sink)?,
+            S::DropTable { names, if_exists } => self.drop_tables(names, *if_exists, sink)?,
+            S::DropIndex { names, if_exists } => self.drop_indexes(names, *if_exists, sink)?,
+            S::Truncate { names } => self.truncate(names)?,
+            S::Vacuum { options, tables } => self.vacuum(options, tables, sink)?,
+            S::Analyze { tables } => {
+                let options = VacuumOptions { analyze: true, ..VacuumOptions::default() };
+                self.analyze(&options, tables)?
+            }
+            S::Checkpoint => {
+                self.need_wait()?;
+                self.database.engine().checkpoint()?;
+                CommandTag::plain("CHECKPOINT")
+            }
+            S::Copy(copy) => return self.copy(copy, sql, sink),
+            S::Explain { analyze, statement } => {
+                self.explain(*analyze, statement, sql, columns, sink)?
+            }
+            S::Prepare { name, types, statement, text } => {
+                self.prepare_named(name, types, statement, text)?
+            }
+            S::Execute { name, args } => return self.execute_named(name, args, sql, columns, sink),
+            S::Deallocate(which) => self.deallocate(which)?,
+            S::Lock { names, mode, nowait } => self.lock_tables(names, mode, *nowait)?,
+            S::Unsupported(what) => return Err(SqlError::unsupported(what)),
+        };
+        Ok(Step::Done(tag))
+    }
+
+    fn commit_statement(&mut self, chain: bool, sink: &mut dyn RowSink) -> Result<Step> {
+        let options = self.session.options();
+        match self.block {
+            Block::Failed => {
+                self.ended(false);
+                self.pending = Some(Pending {
+                    commit: false,
+                    tag: Some(CommandTag::plain("ROLLBACK")),
+                    chain: chain.then_some(options),
+                });
+            }
+            Block::Explicit => {
+                self.pending = Some(Pending {
+                    commit: true,
+                    tag: Some(CommandTag::plain("COMMIT")),
+                    chain: chain.then_some(options),
+                });
+            }
+            Block::Idle | Block::Implicit => {
+                self.no_transaction(chain, "COMMIT", sink)?;
+                self.pending = Some(Pending {
+                    commit: self.block == Block::Implicit,
+                    tag: Some(CommandTag::plain("COMMIT")),
+                    chain: None,
+                });
+            }
+        }
+        Ok(Step::Ended)
+    }
+
+    fn rollback_statement(&mut self, chain: bool, sink: &mut dyn RowSink) -> Result<Step> {
+        let options = self.session.options();
+        match self.block {
+            Block::Failed => self.ended(false),
+            Block::Explicit => self.rollback_now(),
+            Block::Idle | Block::Implicit => {
+                self.no_transaction(chain, "ROLLBACK", sink)?;
+                if self.block == Block::Implicit {
+                    self.rollback_now();
+                }
+            }
+        }
+        self.pending = Some(Pending {
+            commit: false,
+            tag: Some(CommandTag::plain("ROLLBACK")),
+            chain: chain.then_some(options),
+        });
+        Ok(Step::Ended)
+    }
+
+    fn no_transaction(&self, chain: bool, what: &str, sink: &mut dyn RowSink) -> Result<()> {
+        use crate::SqlState;
+        if chain {
+            return Err(SqlError::new(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                format!("{what} AND CHAIN can only be used in transaction blocks"),
+            ));
+        }
+        sink.notice(&SqlError::warning(
+            SqlState::NO_ACTIVE_SQL_TRANSACTION,
+            "there is no transaction in progress",
+        ));
+        Ok(())
+    }
+
+    /// Whether a plan is the query engine's.
+    pub(super) fn is_external(planned: &Planned) -> bool {
+        matches!(planned.plan, Plan::External(_))
+    }
+}
+
+/// What system views show of the session.
+pub(super) fn session_info(facts: &Facts<'_>, database: &crate::Database) -> SessionInfo {
+    SessionInfo {
+        database: facts.database.to_owned(),
+        user: facts.user.to_owned(),
+        pid: facts.process_id,
+        settings: SettingId::all()
+            .map(|id| SettingInfo {
+                name: id.definition().name.to_owned(),
+                setting: facts.settings.show(id),
+                description: id.definition().about.to_owned(),
+            })
+            .collect(),
+        activity: database
+            .process_ids()
+            .into_iter()
+            .map(|pid| ActivityInfo {
+                pid,
+                user: facts.user.to_owned(),
+                application_name: if pid == facts.process_id {
+                    facts.settings.text("application_name").to_owned()
+                } else {
+                    String::new()
+                },
+                state: if pid == facts.process_id { "active" } else { "idle" }.to_owned(),
+                query: String::new(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,323 @@
+//! Settings, VACUUM and ANALYZE, EXPLAIN, LOCK TABLE.
+
+use std::time::Instant;
+
+use millpond_engine::lmgr::LockMode;
+
+use super::Connection;
+use super::transaction::{Block, Ended};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::bind::ParamTypes;
+use crate::parse::{Name, Statement, VacuumOptions, Which};
+use crate::plan::explain;
+use crate::plan::{Plan, find_table};
+use crate::settings::SettingId;
+use crate::sink::{ColumnDesc, CommandTag, RowSink};
+use crate::{DataType, Datum};
+
+impl Connection {
+    pub(super) fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        if local && self.block != Block::Explicit {
+            sink.notice(&SqlError::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            ));
+        }
+        self.set_setting(name, value, local)?;
+        Ok(CommandTag::plain("SET"))
+    }
+
+    pub(super) fn set_setting(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> Result<()> {
+        if name.contains('.') && SettingId::find(name).is_none() {
+            return Err(SqlError::unsupported("a setting of an extension"));
+        }
+        let id = SettingId::named(name)?;
+        match id.definition().name {
+            "transaction_isolation" | "transaction_read_only" => {
+                return Err(
+                    SqlError::unsupported(format!("SET {name}")).hint("Use SET TRANSACTION.")
+                );
+            }
+            "default_transaction_isolation" if value == Some("serializable") => {
+                return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
+            }
+            _ => {}
+        }
+        self.settings.set(id, value, local)?;
+        if self.block == Block::Idle || (self.block == Block::Implicit && self.is_last_of_script())
+        {
+            self.settings.end_transaction(true);
+        }
+        self.session.set_lock_timeout(self.settings.lock_timeout());
+        self.settings_changed();
+        Ok(())
+    }
+
+    pub(super) fn reset(&mut self, which: &Which) -> Result<CommandTag> {
+        match which {
+            Which::All => {
+                self.settings.reset_all();
+                if self.block == Block::Idle {
+                    self.settings.end_transaction(true);
+                }
+                self.settings_changed();
+            }
+            Which::Named(name) => self.set_setting(name, None, false)?,
+        }
+        Ok(CommandTag::plain("RESET"))
+    }
+
+    pub(super) fn discard(&mut self, all: bool) -> Result<CommandTag> {
+        self.forget_plans();
+        if !all {
+            return Ok(CommandTag::plain("DISCARD PLANS"));
+        }
+        self.check_alone("DISCARD ALL")?;
+        self.prepared.clear();
+        self.settings.reset_all();
+        self.settings.end_transaction(true);
+        self.settings_changed();
+        Ok(CommandTag::plain("DISCARD ALL"))
+    }
+
+    pub(super) fn show_columns(&self, which: &Which) -> Result<Vec<ColumnDesc>> {
+        let text = |name: &str| ColumnDesc::computed(name, DataType::Text);
+        Ok(match which {
+            Which::All => vec![text("name"), text("setting"), text("description")],
+            Which::Named(name) => vec![text(SettingId::named(name)?.definition().name)],
+        })
+    }
+
+    pub(super) fn show(
+        &mut self,
+        which: &Which,
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        let described = self.show_columns(which)?;
+        if columns {
+            sink.columns(&described)?;
+        }
+        let value = |id: SettingId| match self.show_transaction(id.definition().name) {
+            Some(value) => value,
+            None => self.settings.show(id),
+        };
+        match which {
+            Which::All => {
+                for id in SettingId::all() {
+                    let definition = id.definition();
+                    sink.row(&[
+                        Datum::Text(definition.name),
+                        Datum::Text(&value(id)),
+                        Datum::Text(definition.about),
+                    ])?;
+                }
+            }
+            Which::Named(name) => sink.row(&[Datum::Text(&value(SettingId::named(name)?))])?,
+        }
+        Ok(CommandTag::plain("SHOW"))
+    }
+
+    pub(super) fn vacuum(
+        &mut self,
+        options: &VacuumOptions,
+        names: &[Name],
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        self.check_alone("VACUUM")?;
+        self.need_wait()?;
+        if options.full {
+            sink.notice(&SqlError::notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                "VACUUM FULL is done as a plain VACUUM",
+            ));
+        }
+        let tables = self.tables_named(names)?;
+        if self.block == Block::Implicit {
+            if let Ended::WouldBlock | Ended::Pending(_) = self.commit_now()? {
+                return Err(SqlError::internal("a commit waits where it must not"));
+            }
+        }
+        for (oid, name) in &tables {
+            let summary = self.session.vacuum(*oid)?;
+            if options.verbose {
+                sink.notice(&SqlError::notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!(
+                        "\"{name}\": removed {} row versions, {} remain, {} are dead but not yet removable, in {} pages",
+                        summary.removed, summary.remaining, summary.not_yet_removable, summary.pages
+                    ),
+                ));
+            }
+        }
+        if options.analyze {
+            self.analyze(options, names)?;
+            if self.block == Block::Implicit {
+                let _ = self.commit_now()?;
+            }
+        }
+        Ok(CommandTag::plain("VACUUM"))
+    }
+
+    pub(super) fn analyze(
+        &mut self,
+        _options: &VacuumOptions,
+        names: &[Name],
+    ) -> Result<CommandTag> {
+        self.need_wait()?;
+        self.need_transaction()?;
+        let tables = self.tables_named(names)?;
+        self.session.start_statement()?;
+        let mut result = Ok(());
+        for (oid, _) in &tables {
+            result = self.session.analyze(*oid);
+            if result.is_err() {
+                break;
+            }
+        }
+        self.session.end_statement();
+        result?;
+        Ok(CommandTag::plain("ANALYZE"))
+    }
+
+    /// The tables of these names; without names all.
+    fn tables_named(&self, names: &[Name]) -> Result<Vec<(u32, String)>> {
+        let catalog = self.catalog();
+        if names.is_empty() {
+            return Ok(catalog.tables().map(|table| (table.oid, table.name.clone())).collect());
+        }
+        names
+            .iter()
+            .map(|name| find_table(&catalog, name).map(|table| (table.oid, table.name.clone())))
+            .collect()
+    }
+
+    pub(super) fn explain(
+        &mut self,
+        analyze: bool,
+        statement: &Statement,
+        sql: &str,
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        if !matches!(
+            statement,
+            Statement::Query(_)
+                | Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+        ) {
+            return Err(SqlError::unsupported("EXPLAIN of such a statement"));
+        }
+        let planned = self.plan(statement, sql, ParamTypes::Declared(Vec::new()))?;
+        self.need_transaction()?;
+        let mut lines = explain::lines(&planned);
+        if let Plan::External(plan) = &planned.plan {
+            self.need_wait()?;
+            lines = self.explain_external(plan)?;
+        }
+        if analyze {
+            self.need_wait()?;
+            let mut rows = super::extended::Collect::default();
+            let start = Instant::now();
+            let count = self.run_planned(&planned, &[], false, &mut rows)?;
+            let millis = start.elapsed().as_secs_f64() * 1e3;
+            if let Some(first) = lines.first_mut() {
+                first.push_str(&format!(" (actual rows={count} time={millis:.3} ms)"));
+            }
+            lines.push(format!("Execution Time: {millis:.3} ms"));
+        }
+        if columns {
+            sink.columns(&[ColumnDesc::computed("QUERY PLAN", DataType::Text)])?;
+        }
+        for line in &lines {
+            sink.row(&[Datum::Text(line)])?;
+        }
+        Ok(CommandTag::plain("EXPLAIN"))
+    }
+
+    fn explain_external(
+        &mut self,
+        plan: &crate::plan::external::ExternalPlan,
+    ) -> Result<Vec<String>> {
+        self.session.start_statement()?;
+        let facts = crate::expr::Facts {
+            now: self.now,
+            user: &self.options.user,
+            database: &self.options.database,
+            process_id: self.process_id,
+            settings: &self.settings,
+        };
+        let database = &self.database;
+        let info = || super::statement::session_info(&facts, database);
+        let mut exec = crate::exec::Exec {
+            session: &self.session,
+            facts: &facts,
+            scratch: &mut self.scratch,
+            wait: self.wait,
+            info: &info,
+        };
+        let lines = exec.scanner(plan).and_then(|scanner| plan.explain(scanner));
+        self.session.end_statement();
+        lines
+    }
+
+    pub(super) fn lock_tables(
+        &mut self,
+        names: &[Name],
+        mode: &str,
+        nowait: bool,
+    ) -> Result<CommandTag> {
+        if self.block != Block::Explicit {
+            return Err(SqlError::new(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "LOCK TABLE can only be used in transaction blocks",
+            ));
+        }
+        let mode = match mode {
+            "access share" => LockMode::AccessShare,
+            "row share" => LockMode::RowShare,
+            "row exclusive" => LockMode::RowExclusive,
+            "share update exclusive" => LockMode::ShareUpdateExclusive,
+            "share" => LockMode::Share,
+            "share row exclusive" => LockMode::ShareRowExclusive,
+            "exclusive" => LockMode::Exclusive,
+            _ => LockMode::AccessExclusive,
+        };
+        let catalog = self.catalog();
+        for name in names {
+            let table = find_table(&catalog, name)?;
+            if nowait {
+                // Where it may not wait, the engine says at once that it would have to.
+                self.session.set_wait(crate::Wait::Never);
+                let locked = self.session.lock_table(&table, mode);
+                self.session.set_wait(self.wait);
+                locked.map_err(|error| {
+                    let error = SqlError::from(error);
+                    if crate::convert::is_would_block(&error) {
+                        SqlError::new(
+                            SqlState::LOCK_NOT_AVAILABLE,
+                            format!("could not obtain lock on relation \"{}\"", table.name),
+                        )
+                    } else {
+                        error
+                    }
+                })?;
+            } else {
+                self.session.lock_table(&table, mode)?;
+            }
+        }
+        Ok(CommandTag::plain("LOCK TABLE"))
+    }
+}

@@ -1,0 +1,150 @@
+//! Running plans: the engine's scans and changes, driven by a plan's expressions.
+//!
+//! [`Exec`] lives for one statement. Its memory ([`Scratch`]) belongs to the connection and is used again, so a
+//! warm statement by key allocates nothing here.
+//!
+//! Under [`Wait::Never`] a statement may only begin what it can take back: reads of bounded size, and changes of
+//! a single row (which the engine refuses before its first change if they would block). Everything else answers
+//! "would block" at once and is repeated where it may wait.
+
+mod key;
+mod read;
+mod scanner;
+mod write;
+
+use millpond_buffer::Wait;
+use millpond_engine::session::Session;
+use millpond_engine::table::{IndexScan, KeyRange, RowBuf};
+use smallvec::SmallVec;
+
+pub(crate) use scanner::Scanner;
+pub(crate) use write::with_row_detail;
+
+use crate::convert::would_block;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::{Env, Facts, Row, Val};
+use crate::plan::{Output, Plan, Planned};
+use crate::sink::RowSink;
+use crate::{Datum, Value};
+
+/// Rows that a statement may look at where it must not wait: more is a long statement.
+const MAX_ROWS_UNWAITING: usize = 2000;
+/// Blocks of a table that may be read through where the statement must not wait.
+const MAX_BLOCKS_UNWAITING: u32 = 16;
+
+/// Memory that statements use again.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    row: RowBuf,
+    old: Vec<u8>,
+    scan: IndexScan,
+    range: KeyRange,
+}
+
+/// Datums of one row.
+pub(crate) type Datums<'a> = SmallVec<[Datum<'a>; 12]>;
+
+/// One statement in execution.
+pub(crate) struct Exec<'c> {
+    pub(crate) session: &'c Session,
+    pub(crate) facts: &'c Facts<'c>,
+    pub(crate) scratch: &'c mut Scratch,
+    pub(crate) wait: Wait,
+    /// What the query engine asks about the session.
+    pub(crate) info: &'c dyn Fn() -> crate::query::SessionInfo,
+}
+
+/// Takes a row; says whether it wants more.
+pub(crate) type Each<'e> = &'e mut dyn FnMut(&[Datum<'_>]) -> Result<bool>;
+
+impl Exec<'_> {
+    /// Runs a plan, and says how many rows it returned or changed.
+    pub(crate) fn run(
+        &mut self,
+        planned: &Planned,
+        params: &[Value],
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        self.run_each(planned, params, &mut |row| sink.row(row).map(|()| true))
+    }
+
+    /// The same, with the rows given to a function.
+    pub(crate) fn run_each(
+        &mut self,
+        planned: &Planned,
+        params: &[Value],
+        each: Each<'_>,
+    ) -> Result<u64> {
+        if params.len() < planned.params.len() {
+            return Err(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!(
+                    "bind message supplies {} parameters, but prepared statement requires {}",
+                    params.len(),
+                    planned.params.len()
+                ),
+            ));
+        }
+        match &planned.plan {
+            Plan::Select(plan) => self.select(plan, params, each),
+            Plan::Insert(plan) => self.insert(plan, params, each),
+            Plan::Update(plan) => self.update(plan, params, each),
+            Plan::Delete(plan) => self.delete(plan, params, each),
+            Plan::External(plan) => self.external(plan, params, each),
+        }
+    }
+
+    fn env<'e>(&'e self, params: &'e [Value]) -> Env<'e> {
+        Env { row: Row::None, params, facts: self.facts }
+    }
+
+    fn may_wait(&self) -> bool {
+        self.wait == Wait::Allowed
+    }
+
+    /// Long work: only where waiting is allowed.
+    fn need_wait(&self) -> Result<()> {
+        if self.may_wait() { Ok(()) } else { Err(would_block()) }
+    }
+}
+
+/// Computes the columns of a result from a row and hands them over.
+pub(crate) fn emit(output: &Output, env: &Env<'_>, each: Each<'_>) -> Result<bool> {
+    if let (Some(columns), Row::Stored(layout, bytes)) = (&output.plain, env.row) {
+        let mut row = Datums::new();
+        for column in columns {
+            row.push(layout.column(bytes, *column).map_err(damaged)?);
+        }
+        return each(&row);
+    }
+    let mut values = SmallVec::<[Val<'_>; 8]>::with_capacity(output.exprs.len());
+    for expr in &output.exprs {
+        values.push(expr.eval(env)?);
+    }
+    let row: Datums<'_> = values.iter().map(Val::datum).collect();
+    each(&row)
+}
+
+#[cold]
+pub(crate) fn damaged(error: millpond_engine::types::tuple::DamagedTuple) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())
+}
+
+/// A LIMIT's or OFFSET's value; `None` for none or NULL.
+fn row_count(expr: Option<&crate::expr::Expr>, env: &Env<'_>, offset: bool) -> Result<Option<u64>> {
+    let Some(expr) = expr else { return Ok(None) };
+    match expr.eval(env)?.datum().as_i64() {
+        None => Ok(None),
+        Some(count) => match u64::try_from(count) {
+            Ok(count) => Ok(Some(count)),
+            Err(_) if offset => Err(SqlError::new(
+                SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE,
+                "OFFSET must not be negative",
+            )),
+            Err(_) => Err(SqlError::new(
+                SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
+                "LIMIT must not be negative",
+            )),
+        },
+    }
+}

@@ -1,0 +1,81 @@
+//! How the query engine reads tables: in parts, from several threads, under the statement's snapshot.
+
+use std::sync::Arc;
+
+use millpond_engine::access::Tid;
+use millpond_engine::catalog::TableDef;
+use millpond_engine::session::Session;
+use millpond_engine::table::{ParallelScan, ScanWorker};
+
+use crate::error::{Result, SqlError};
+use crate::query::{RowSource, SessionInfo, TableScanner};
+
+/// The tables of one statement.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    scans: Vec<ParallelScan>,
+    sizes: Vec<(u32, u64)>,
+    info: SessionInfo,
+}
+
+impl Scanner {
+    pub(super) fn new(
+        session: &Session,
+        tables: &[Arc<TableDef>],
+        info: SessionInfo,
+    ) -> Result<Self> {
+        let scans = tables
+            .iter()
+            .map(|table| session.parallel_scan(table))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut sizes = Vec::new();
+        for table in session.catalog().tables() {
+            sizes.push((table.oid, u64::from(session.block_count(table)?) * 8192));
+            for index in &table.indexes {
+                sizes.push((index.oid, u64::from(session.index_block_count(index)?) * 8192));
+            }
+        }
+        Ok(Scanner { scans, sizes, info })
+    }
+}
+
+impl TableScanner for Scanner {
+    fn scan(&self, table: &Arc<TableDef>, part: usize, parts: usize) -> Result<Box<dyn RowSource>> {
+        let scan = self
+            .scans
+            .iter()
+            .find(|scan| scan.table().oid == table.oid)
+            .ok_or_else(|| SqlError::internal("a table that was not announced"))?;
+        let blocks = u64::from(scan.blocks());
+        let at = |part: usize| (blocks * part as u64 / parts.max(1) as u64) as u32;
+        let worker = scan.worker(at(part)..at(part + 1))?;
+        Ok(Box::new(Source(worker)))
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn session(&self) -> SessionInfo {
+        self.info.clone()
+    }
+
+    fn relation_bytes(&self, oid: u32) -> Option<u64> {
+        self.sizes.iter().find(|(known, _)| *known == oid).map(|(_, bytes)| *bytes)
+    }
+}
+
+struct Source(ScanWorker);
+
+impl RowSource for Source {
+    fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool> {
+        let mut outcome = Ok(());
+        let more = self.0.next_page(&mut |tid, tuple| {
+            if outcome.is_ok() {
+                outcome = each(tid, tuple);
+            }
+            Ok(())
+        })?;
+        outcome.map(|()| more)
+    }
+}
