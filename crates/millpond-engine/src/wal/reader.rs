@@ -20,7 +20,8 @@ use super::store::LogStore;
 
 const READ_BYTES: usize = 1 << 18;
 
-/// What the reader found.
+/// What the reader found. (Large, and never stored.)
+#[allow(clippy::large_enum_variant)]
 pub enum Step<'a> {
     /// A record.
     Record(Decoded<'a>),
