@@ -1,9 +1,10 @@
 //! Random histories of one session at a time against a model: a map per snapshot.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use millpond_buffer::{BlockNumber, PAGE_SIZE};
+use millpond_buffer::{BlockNumber, PAGE_SIZE, Wait};
 use proptest::prelude::*;
 
 use super::world::{Held, Tx, World};
@@ -15,6 +16,7 @@ use crate::access::heap::{
     fetch, fetch_at, insert, insert_many, lock_row, update, vacuum,
 };
 use crate::ctx::Ctx;
+use crate::error::{EngineError, EngineResult};
 use crate::transam::{CommandId, Csn, Snapshot};
 use crate::wal::RmgrId;
 
@@ -80,6 +82,8 @@ struct Model {
     index: BTreeSet<(u32, Tid)>,
     next_key: u32,
     salt: u8,
+    tries: Cell<u32>,
+    blocked: Cell<u32>,
 }
 
 impl Model {
@@ -96,6 +100,8 @@ impl Model {
             index: BTreeSet::new(),
             next_key: 0,
             salt: 0,
+            tries: Cell::new(0),
+            blocked: Cell::new(0),
         }
     }
 
@@ -150,6 +156,22 @@ impl Model {
         }
     }
 
+    /// Does it where it may not wait, and where that would block, again where it may: then nothing must
+    /// have been done before (heap rule 3), which the reads that follow would show.
+    fn twice<R>(&self, operation: impl Fn(&Ctx) -> EngineResult<R>) -> R {
+        self.ctx.set_wait(Wait::Never);
+        let first = operation(&self.ctx);
+        self.ctx.set_wait(Wait::Allowed);
+        self.tries.set(self.tries.get() + 1);
+        match first {
+            Err(EngineError::WouldBlock) => {
+                self.blocked.set(self.blocked.get() + 1);
+                operation(&self.ctx).unwrap()
+            }
+            other => other.unwrap(),
+        }
+    }
+
     fn act(&mut self, tx: &Tx<'_>, action: &Action, rows: &mut Rows) {
         let heap = self.world.heap.clone();
         let by = Changer { xid: tx.xid, cid: tx.command };
@@ -162,7 +184,7 @@ impl Model {
             Action::Insert { len } => {
                 let bytes = columns(self.next_key, len, self.salt);
                 let row = NewRow { payload: &bytes, natts: 2 };
-                let tid = insert(&self.ctx, &heap, row, by.xid, by.cid).unwrap();
+                let tid = self.twice(|ctx| insert(ctx, &heap, row, by.xid, by.cid));
                 self.index.insert((self.next_key, tid));
                 rows.insert(self.next_key, bytes);
                 self.next_key += 1;
@@ -171,9 +193,12 @@ impl Model {
                 let all: Vec<Vec<u8>> =
                     (0..count as u32).map(|i| columns(self.next_key + i, len, self.salt)).collect();
                 let new: Vec<_> = all.iter().map(|b| NewRow { payload: b, natts: 2 }).collect();
-                let mut tids = Vec::new();
                 let options = InsertOptions { frozen: false, only_new: len % 2 == 0 };
-                insert_many(&self.ctx, &heap, &new, by.xid, by.cid, options, &mut tids).unwrap();
+                let tids = self.twice(|ctx| {
+                    let mut tids = Vec::new();
+                    insert_many(ctx, &heap, &new, by.xid, by.cid, options, &mut tids)?;
+                    Ok(tids)
+                });
                 assert_eq!(tids.len(), count);
                 for (bytes, tid) in all.into_iter().zip(tids) {
                     self.index.insert((self.next_key, tid));
@@ -187,7 +212,7 @@ impl Model {
                 assert_eq!(Some(&old), rows.get(&key));
                 let bytes = columns(key, len, self.salt);
                 let row = NewRow { payload: &bytes, natts: 2 };
-                let outcome = update(&self.ctx, &heap, tid, row, moves_key, by).unwrap();
+                let outcome = self.twice(|ctx| update(ctx, &heap, tid, row, moves_key, by));
                 let ChangeOutcome::Done { tid: new, hot } = outcome else { panic!("{outcome:?}") };
                 assert!(!(hot && moves_key) && new != tid);
                 if !hot {
@@ -200,7 +225,7 @@ impl Model {
             Action::Delete { key } => {
                 let Some(key) = pick(rows, key) else { return };
                 let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
-                let outcome = delete(&self.ctx, &heap, tid, by).unwrap();
+                let outcome = self.twice(|ctx| delete(ctx, &heap, tid, by));
                 assert!(matches!(outcome, ChangeOutcome::Done { .. }), "{outcome:?}");
                 rows.remove(&key);
             }
@@ -208,7 +233,7 @@ impl Model {
                 let Some(key) = pick(rows, key) else { return };
                 let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
                 let done = ChangeOutcome::Done { tid, hot: false };
-                assert_eq!(lock_row(&self.ctx, &heap, tid, by).unwrap(), done);
+                assert_eq!(self.twice(|ctx| lock_row(ctx, &heap, tid, by)), done);
                 assert_eq!(lock_row(&self.ctx, &heap, tid, by).unwrap(), done);
                 // Another transaction has to wait.
                 let other = Tx::begin(&self.other);
@@ -323,4 +348,16 @@ proptest! {
         }
         model.check_redo();
     }
+}
+
+#[test]
+fn some_operations_block_and_some_do_not() {
+    let mut model = Model::new(100);
+    let insert = Action::InsertMany { count: 199, len: 400 };
+    model.run(&vec![insert; 4], true);
+    let update = |key| Action::Update { key, len: 300, moves_key: true };
+    model.run(&(0..200).map(|n| update(n * 37)).collect::<Vec<_>>(), true);
+    model.check();
+    let (tries, blocked) = (model.tries.get(), model.blocked.get());
+    assert!(blocked > 0 && blocked < tries, "{blocked} of {tries} blocked");
 }
