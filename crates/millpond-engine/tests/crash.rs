@@ -5,6 +5,8 @@
 //! of acknowledged commits is the victim's standard output: a line per commit, written after it.
 //! `MILLPOND_CRASH_ROUNDS` sets the number of rounds.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Write};

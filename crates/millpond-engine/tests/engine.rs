@@ -1,5 +1,7 @@
 //! The engine as a whole: tables, indexes, definitions, restarts.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

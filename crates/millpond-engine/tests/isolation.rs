@@ -1,5 +1,7 @@
 //! What transactions see of each other, and that their sums hold.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -79,9 +79,7 @@ impl RedoParts for EngineRedo<'_> {
             place: "control file".to_owned(),
             what: "the engine's state is too short".to_owned(),
         })?;
-        if state.next_xid > Xid::FIRST.0 {
-            self.txns.redo_saw(Xid(state.next_xid - 1));
-        }
+        self.txns.restore_next(Xid(state.next_xid));
         self.next_oid = self.next_oid.max(state.next_oid);
         self.next_storage = self.next_storage.max(state.next_storage);
         Ok(())

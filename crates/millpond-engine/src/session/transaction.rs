@@ -181,6 +181,10 @@ impl Session {
         self.transaction.created.push(file);
     }
 
+    pub(super) fn has_created(&self, file: RelationId) -> bool {
+        self.transaction.created.contains(&file)
+    }
+
     /// Notes a file that goes if the transaction commits.
     pub(super) fn note_dropped(&mut self, file: RelationId) {
         self.transaction.dropped.push(file);

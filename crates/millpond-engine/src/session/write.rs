@@ -10,7 +10,6 @@ use crate::access::heap::update::{ChangeOutcome, Changer};
 use crate::access::heap::{self, HeapRelation, InsertOptions, NewRow};
 use crate::catalog::{IndexDef, TableDef};
 use crate::error::{EngineError, EngineResult};
-use crate::lmgr::{LockMode, LockOwner, LockTag};
 use crate::table::{LockStrength, RowBatch, RowBuf, RowOutcome, TableError};
 use crate::transam::{CommandId, Isolation};
 use crate::types::Datum;
@@ -142,6 +141,12 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the running transaction has created or truncated the table: then nobody else can see its rows
+    /// before it commits.
+    pub fn is_new(&self, table: &TableDef) -> bool {
+        self.has_created(table.storage)
+    }
+
     /// Inserts all rows of the batch and empties it. Needs permission to wait.
     pub fn insert_batch(&self, table: &TableDef, batch: &mut RowBatch) -> EngineResult<u64> {
         let command = self.write_command("INSERT")?;
@@ -160,7 +165,7 @@ impl Session {
             &rows,
             xid,
             command,
-            InsertOptions::default(),
+            InsertOptions { frozen: batch.frozen && self.is_new(table), only_new: false },
             &mut tids,
         )?;
         if !table.indexes.is_empty() {
@@ -301,10 +306,7 @@ impl Session {
         }
     }
 
-    /// Does a change, waiting for whoever is changing the same row.
-    ///
-    /// Those who wait for one row version queue up on its tuple lock, so that they get it in turn; only the first
-    /// of them waits for the transaction itself.
+    /// Does a change, waiting for whoever is changing the same row: in turn with others who want to.
     fn change(
         &self,
         table: &TableDef,
@@ -314,42 +316,19 @@ impl Session {
         command: CommandId,
     ) -> EngineResult<Changed> {
         let Some(tid) = row.tid else { return Ok(Changed::Other(RowOutcome::Gone)) };
-        let tag = LockTag::Tuple { relation: table.oid, block: tid.block.0, offset: tid.offset };
-        let mut queued = false;
-        let result = loop {
-            let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
-            match change(tid, by) {
-                Ok(ChangeOutcome::InProgress(xid)) => {
-                    let waited = self.wait_in_turn(tag, xid, &mut queued);
-                    if let Err(error) = waited {
-                        break Err(error);
-                    }
+        let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
+        // Held until the row has been changed, or has turned out to be another's.
+        let mut _turn = None;
+        loop {
+            match change(tid, by)? {
+                ChangeOutcome::InProgress(xid) if self.ctx.may_wait() => {
+                    // The new turn begins before the old one ends: nobody slips in.
+                    _turn = Some(self.ctx.wait_for_row(table.oid, tid, xid)?);
                 }
-                Ok(outcome) => break self.judge(heap, row, outcome),
-                Err(error) => break Err(error),
+                ChangeOutcome::InProgress(_) => return Err(EngineError::WouldBlock),
+                outcome => return self.judge(heap, row, outcome),
             }
-        };
-        if queued {
-            let (locks, proc) = (self.ctx.locks(), self.ctx.proc());
-            locks.release(proc, LockOwner::Transaction, tag, LockMode::Exclusive);
         }
-        result
-    }
-
-    fn wait_in_turn(
-        &self,
-        tag: LockTag,
-        xid: crate::transam::Xid,
-        queued: &mut bool,
-    ) -> EngineResult<()> {
-        if !self.ctx.may_wait() {
-            return Err(EngineError::WouldBlock);
-        }
-        if !*queued {
-            self.ctx.lock(tag, LockMode::Exclusive)?;
-            *queued = true;
-        }
-        self.ctx.wait_for_xid(xid)
     }
 
     /// What the isolation level makes of the outcome.

@@ -69,12 +69,19 @@ pub struct RowBatch {
     pub(crate) bytes: Vec<u8>,
     /// Ends of the rows in `bytes`.
     pub(crate) ends: Vec<usize>,
+    pub(crate) frozen: bool,
 }
 
 impl RowBatch {
     /// An empty batch.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The rows are to be visible to everybody at once (`COPY ... FREEZE`), which a table allows that was created or
+    /// truncated by the same transaction: [`Session::is_new`](crate::Session::is_new). Elsewhere it is ignored.
+    pub fn freeze(&mut self) {
+        self.frozen = true;
     }
 
     /// Rows in the batch.

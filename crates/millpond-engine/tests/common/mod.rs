@@ -1,5 +1,5 @@
 //! An engine in a temporary directory, and short ways to say common things.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::Path;
 use std::sync::Arc;

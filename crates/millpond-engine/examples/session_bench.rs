@@ -1,0 +1,186 @@
+//! What the Session API costs, without SQL and without a server: loads accounts as pgbench does, builds their
+//! primary key, then measures reads by key, changes and scans.
+//!
+//! `cargo run --release -p millpond-engine --example session_bench -- [ROWS] [THREADS] [DIRECTORY]`
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use millpond_engine::catalog::{ColumnDef, IndexColumn, NewIndex, NewTable, TableDef};
+use millpond_engine::lmgr::LockMode;
+use millpond_engine::session::TransactionOptions;
+use millpond_engine::table::{RowBatch, RowBuf, RowOutcome};
+use millpond_engine::types::key::KeyOrder;
+use millpond_engine::types::{DataType, Datum};
+use millpond_engine::{Engine, EngineConfig, EngineResult, Session};
+
+fn accounts() -> NewTable {
+    NewTable {
+        name: "pgbench_accounts".into(),
+        columns: vec![
+            ColumnDef::new("aid", DataType::Int4).not_null(),
+            ColumnDef::new("bid", DataType::Int4),
+            ColumnDef::new("abalance", DataType::Int4),
+            ColumnDef::new("filler", DataType::Char(84)),
+        ],
+        fillfactor: 100,
+        indexes: Vec::new(),
+    }
+}
+
+fn transaction<R>(
+    session: &mut Session,
+    options: TransactionOptions,
+    work: impl FnOnce(&mut Session) -> EngineResult<R>,
+) -> R {
+    session.begin(options).unwrap();
+    session.start_statement().unwrap();
+    let result = work(session).unwrap();
+    session.end_statement();
+    session.commit().unwrap();
+    result
+}
+
+fn report(what: &str, count: u64, elapsed: Duration) {
+    let per_second = count as f64 / elapsed.as_secs_f64();
+    println!("{what:<40} {per_second:>12.0}/s  ({:.2} s)", elapsed.as_secs_f64());
+}
+
+fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
+    let options = TransactionOptions::default();
+    let table = transaction(session, options, |s| s.create_table(accounts()));
+    let begun = Instant::now();
+    transaction(session, options, |s| {
+        s.lock_table(&table, LockMode::RowExclusive)?;
+        let mut batch = RowBatch::new();
+        for aid in 1..=rows {
+            let row = [
+                Datum::Int4(aid),
+                Datum::Int4((aid - 1) / 100_000 + 1),
+                Datum::Int4(0),
+                Datum::Text(""),
+            ];
+            s.add_to_batch(&table, &row, &mut batch)?;
+            if batch.byte_len() > 60_000 {
+                s.insert_batch(&table, &mut batch)?;
+            }
+        }
+        s.insert_batch(&table, &mut batch)
+    });
+    report("rows loaded", rows as u64, begun.elapsed());
+    let begun = Instant::now();
+    let key = NewIndex {
+        name: None,
+        table: table.oid,
+        columns: vec![IndexColumn { column: 0, order: KeyOrder::ASC }],
+        unique: true,
+        primary: true,
+        constraint: true,
+        fillfactor: 90,
+    };
+    transaction(session, options, |s| s.create_index(key));
+    report("entries of the primary key built", rows as u64, begun.elapsed());
+    let begun = Instant::now();
+    session.vacuum(table.oid).unwrap();
+    report("rows vacuumed", rows as u64, begun.elapsed());
+    session.catalog().table_by_name("pgbench_accounts").unwrap().clone()
+}
+
+/// Runs `work` in several threads for a while; it gets a random number each time.
+fn measure(
+    what: &str,
+    engine: &Arc<Engine>,
+    threads: u64,
+    work: impl Fn(&mut Session, &mut RowBuf, u64) + Sync,
+) {
+    let begun = Instant::now();
+    let time = Duration::from_secs(2);
+    let count: u64 = std::thread::scope(|scope| {
+        let work = &work;
+        let threads = Vec::from_iter((0..threads).map(|thread| {
+            scope.spawn(move || {
+                let mut session = engine.session().unwrap();
+                let mut row = RowBuf::new();
+                let (mut random, mut count) = (0x9e37_79b9_7f4a_7c15 ^ (thread + 1), 0);
+                while begun.elapsed() < time {
+                    for _ in 0..16 {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        work(&mut session, &mut row, random >> 8);
+                    }
+                    count += 16;
+                }
+                count
+            })
+        }));
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    report(&format!("{what}, {threads} threads"), count, begun.elapsed());
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let rows: i32 = arguments.next().map_or(1_000_000, |rows| rows.parse().unwrap());
+    let threads: u64 = arguments.next().map_or(2, |threads| threads.parse().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let path = arguments.next().map_or(directory.path().join("data"), Into::into);
+    let engine = Engine::open(EngineConfig::new(path)).unwrap();
+    let mut session = engine.session().unwrap();
+    let table = load(&mut session, rows);
+    let key = table.primary_key().unwrap();
+    let options = TransactionOptions::default();
+    let select = |session: &mut Session, row: &mut RowBuf, random: u64| {
+        let aid = (random % rows as u64) as i32 + 1;
+        transaction(session, options, |s| {
+            s.lock_table(&table, LockMode::AccessShare)?;
+            assert!(s.lookup(&table, key, &[Datum::Int4(aid)], row)?);
+            assert!(matches!(row.column(&table, 2), Ok(Datum::Int4(_))));
+            Ok(())
+        });
+    };
+    measure("selects by key", &engine, 1, select);
+    measure("selects by key", &engine, threads, select);
+    let update = |options| {
+        let table = &table;
+        move |session: &mut Session, row: &mut RowBuf, random: u64| {
+            let aid = (random % rows as u64) as i32 + 1;
+            transaction(session, options, |s| {
+                s.lock_table(table, LockMode::RowExclusive)?;
+                assert!(s.lookup(table, key, &[Datum::Int4(aid)], row)?);
+                loop {
+                    let balance = row.column(table, 2).unwrap().as_i64().unwrap() as i32;
+                    let values = [
+                        Datum::Int4(aid),
+                        Datum::Int4(1),
+                        Datum::Int4(balance.wrapping_add(1)),
+                        Datum::Text(""),
+                    ];
+                    if s.update(table, row, &values)? != RowOutcome::Changed {
+                        return Ok(());
+                    }
+                }
+            });
+        }
+    };
+    let background = TransactionOptions { asynchronous: true, ..options };
+    measure("updates, synchronous_commit off", &engine, threads, update(background));
+    measure("updates, durable", &engine, threads, update(options));
+    measure("updates, durable", &engine, 16, update(options));
+    let begun = Instant::now();
+    let count = transaction(&mut session, options, |s| {
+        let mut scan = s.heap_scan(&table)?;
+        let mut sum = 0i64;
+        let mut count = 0;
+        while scan.next_page(s, &mut |_, bytes| {
+            sum += table.layout.column(bytes, 2).unwrap().as_i64().unwrap();
+            count += 1;
+            Ok(())
+        })? {}
+        Ok(count)
+    });
+    report("rows scanned and summed", count, begun.elapsed());
+    drop(session);
+    engine.shutdown().unwrap();
+}
