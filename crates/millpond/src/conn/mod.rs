@@ -205,6 +205,7 @@ impl Connection {
             database: &self.options.database,
             process_id: self.process_id,
             settings: &self.settings,
+            session: Some(&self.session),
         }
     }
 }

@@ -91,6 +91,7 @@ impl Connection {
             database: &self.options.database,
             process_id: self.process_id,
             settings: &self.settings,
+            session: Some(&self.session),
         };
         let database = &self.database;
         let info = || session_info(&facts, database);

@@ -258,6 +258,7 @@ impl Connection {
             database: &self.options.database,
             process_id: self.process_id,
             settings: &self.settings,
+            session: Some(&self.session),
         };
         let database = &self.database;
         let info = || super::statement::session_info(&facts, database);

@@ -27,6 +27,9 @@ impl Exec<'_> {
     ) -> Result<u64> {
         let facts = self.facts;
         let env = Env { row: Row::None, params, facts };
+        if plan.output.waits {
+            self.need_wait()?;
+        }
         let Some(table) = &plan.table else { return nothing(plan, &env, each) };
         let mode = if plan.lock.is_some() { LockMode::RowShare } else { LockMode::AccessShare };
         self.session.lock_table(table, mode)?;

@@ -314,13 +314,27 @@ fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         (Func::Ln, [Datum::Float8(x)]) => Value::Float8(x.ln()),
         (Func::PgSleep, [Datum::Float8(seconds)]) => {
             let seconds = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 0.0 };
-            // Waits on a parked thread, in slices, so that it can be told to stop by its caller's deadline.
-            std::thread::park_timeout(std::time::Duration::from_secs_f64(seconds));
+            sleep(std::time::Duration::from_secs_f64(seconds), env)?;
             Value::Text(String::new())
         }
         _ => string(func, args)?,
     };
     Ok(result)
+}
+
+/// Waits, but listens for a request to stop.
+fn sleep(duration: std::time::Duration, env: &Env<'_>) -> Result<()> {
+    let end = std::time::Instant::now() + duration;
+    loop {
+        if let Some(session) = env.facts.session {
+            session.check_cancel()?;
+        }
+        let left = end.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::park_timeout(left.min(std::time::Duration::from_millis(10)));
+    }
 }
 
 fn rounding(func: Func, number: Datum<'_>) -> Result<Value> {

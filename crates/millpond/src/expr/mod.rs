@@ -179,6 +179,13 @@ impl Expr {
         }
     }
 
+    /// Whether it may take long by itself.
+    pub(crate) fn waits(&self) -> bool {
+        let mut waits = false;
+        self.walk(&mut |e| waits |= matches!(e, Expr::Func(Func::PgSleep, _)));
+        waits
+    }
+
     /// Whether it is the same for every row of a statement.
     pub(crate) fn is_fixed(&self) -> bool {
         let mut fixed = true;
@@ -214,7 +221,7 @@ pub(crate) enum Row<'a> {
 }
 
 /// What a session tells expressions.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     /// When the transaction began, in microseconds since 2000.
     pub(crate) now: i64,
@@ -222,10 +229,12 @@ pub(crate) struct Facts<'a> {
     pub(crate) database: &'a str,
     pub(crate) process_id: i32,
     pub(crate) settings: &'a SessionSettings,
+    /// The engine's session, to ask whether the statement has been told to stop.
+    pub(crate) session: Option<&'a millpond_engine::session::Session>,
 }
 
 /// All that an expression can see.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Env<'a> {
     pub(crate) row: Row<'a>,
     pub(crate) params: &'a [Value],

@@ -109,6 +109,22 @@ pub(crate) fn choose(
     (candidate.into_access(direction), filter, is_ordered)
 }
 
+/// The columns that a condition makes equal to one value.
+pub(super) fn fixed_columns(condition: Option<&Expr>) -> Vec<usize> {
+    let conjuncts = match condition {
+        None => &[][..],
+        Some(Expr::And(list)) => list.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    conjuncts
+        .iter()
+        .filter_map(|conjunct| match sargable(conjunct, 0) {
+            Some(Sargable { column, op: Op::Compare(Compare::Eq, _), .. }) => Some(column),
+            _ => None,
+        })
+        .collect()
+}
+
 struct Candidate {
     index: Arc<IndexDef>,
     equal: Vec<KeyPart>,

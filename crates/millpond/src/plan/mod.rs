@@ -58,6 +58,8 @@ pub(crate) enum Plan {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) exprs: Vec<Expr>,
+    /// Whether computing them may take long by itself.
+    pub(crate) waits: bool,
     /// When all are plain columns: which.
     pub(crate) plain: Option<Vec<usize>>,
     pub(crate) columns: Arc<[ColumnDesc]>,
@@ -72,7 +74,8 @@ impl Output {
                 _ => None,
             })
             .collect();
-        Output { exprs, plain, columns: columns.into() }
+        let waits = exprs.iter().any(Expr::waits);
+        Output { exprs, waits, plain, columns: columns.into() }
     }
 }
 

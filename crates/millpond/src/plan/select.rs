@@ -85,7 +85,7 @@ impl Planner<'_> {
             Some(_) => None,
             None => Some(output_of(&select.projection, &table, binder, &scope)?),
         };
-        let wanted = wanted_order(&table, &sort);
+        let wanted = wanted_order(&table, &sort, condition.as_ref());
         let (access, filter, ordered) = access::choose(&table, condition.as_ref(), wanted.as_ref());
         let sort =
             if ordered || matches!(access, Access::Point { .. }) { Vec::new() } else { sort };
@@ -408,15 +408,20 @@ fn check_clauses(select: &ast::Select) -> Result<()> {
     Err(beyond(what))
 }
 
-/// The index whose order serves the sort keys: they are its leading columns, all one way.
-fn wanted_order(table: &TableDef, sort: &[SortKey]) -> Option<Ordered> {
+/// The index whose order serves the sort keys: they are its leading columns, all one way. Columns that the
+/// condition makes equal to one value order nothing, in the index as among the keys.
+fn wanted_order(table: &TableDef, sort: &[SortKey], condition: Option<&Expr>) -> Option<Ordered> {
     if sort.is_empty() {
         return None;
     }
+    let fixed = access::fixed_columns(condition);
+    let is_fixed = |expr: &Expr| matches!(expr, Expr::Column(column) if fixed.contains(column));
+    let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(&key.expr)).collect();
     table.indexes.iter().find_map(|index| {
         let mut direction = None;
-        for (i, key) in sort.iter().enumerate() {
-            let Some(column) = index.columns.get(i) else {
+        let mut columns = index.columns.iter().filter(|column| !fixed.contains(&column.column));
+        for key in &keys {
+            let Some(column) = columns.next() else {
                 // Beyond a whole unique key nothing is left to order.
                 if index.unique && no_nulls(table, index) {
                     break;
