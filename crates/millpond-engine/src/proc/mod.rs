@@ -179,11 +179,9 @@ impl ProcArray {
         Csn(published.filter(|csn| *csn != 0).fold(ceiling.0, u64::min))
     }
 
-    /// The smallest id of a running transaction; `ceiling`, the next id to be drawn as loaded before the
+    /// The smallest id of a running transaction; `ceiling`, the next id to be drawn as loaded (Acquire) before the
     /// call, if there is none below it.
     pub(crate) fn oldest_xid(&self, ceiling: Xid) -> Xid {
-        // Pairs with the fence in `ProcHandle::announce_xid`.
-        fence(Ordering::SeqCst);
         let published =
             self.lines.iter().map(|line| line.xid.load(Ordering::Acquire) & !PROVISIONAL);
         Xid(published.filter(|xid| *xid != 0).fold(ceiling.0, u64::min))
@@ -400,10 +398,10 @@ impl ProcHandle {
         self.held.borrow().iter().min().copied()
     }
 
-    /// Announces that an id of at least `floor` is about to be drawn (transam rule 6).
+    /// Announces that an id of at least `floor` is about to be drawn: by a read-modify-write with Release, which
+    /// publishes this store to whoever loads a later id (transam rule 6).
     pub(crate) fn announce_xid(&self, floor: Xid) {
         self.line().xid.store(floor.0 | PROVISIONAL, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
     }
 
     /// Publishes the running transaction's id, or that there is none.

@@ -1,6 +1,10 @@
 //! Models of the small protocols, for loom: every interleaving, and every value that a load may return.
 //!
 //! `cargo xtask loom` runs them. Each test names the rule of README.md that it checks.
+//!
+//! Loom finds the interleavings worth trying by the last access to each atomic before a conflicting one. A thread
+//! that loads a word and then stores it hides other threads' earlier loads of it; so such threads run first here (on
+//! the test's own thread), and readers are spawned.
 
 use std::sync::Arc;
 
@@ -131,21 +135,19 @@ fn loom_ring_retirement_against_a_reader() {
         }
         let horizon = clock.load();
         let ring = Arc::new(ring);
-        let maintenance = {
+        let reader = {
             let ring = Arc::clone(&ring);
-            thread::spawn(move || {
-                let chunk = ring.oldest_chunk().expect("all were drawn");
-                let bits = ring.committed_in(chunk);
-                ring.retire(chunk, &bits, horizon);
-                assert!(ring.room() > 0);
-                ring.draw()
-            })
+            thread::spawn(move || ring.find(xid))
         };
-        match ring.find(xid) {
+        let chunk = ring.oldest_chunk().expect("all were drawn");
+        let bits = ring.committed_in(chunk);
+        ring.retire(chunk, &bits, horizon);
+        assert!(ring.room() > 0);
+        assert_eq!(ring.draw().0, xid.0 + ring.size());
+        match reader.join().unwrap() {
             Found::Clog | Found::Status(XidStatus::Committed(_)) => {}
             other => panic!("a committed transaction was {other:?}"),
         }
-        assert_eq!(maintenance.join().unwrap().0, xid.0 + ring.size());
     });
 }
 
@@ -164,24 +166,21 @@ fn loom_ring_retirement_against_a_committer() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || commit(&shared.0, &shared.1, xid))
         };
-        let maintenance = {
+        let reader = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || {
-                let chunk = shared.0.oldest_chunk().expect("all were drawn");
-                let bits = shared.0.committed_in(chunk);
-                shared.0.retire(chunk, &bits, Csn::FROZEN);
-                (bits, shared.0.draw())
-            })
+            thread::spawn(move || (shared.1.load(), shared.0.find(xid)))
         };
-        let snapshot = shared.1.load();
-        let found = shared.0.find(xid);
+        let chunk = shared.0.oldest_chunk().expect("all were drawn");
+        let bits = shared.0.committed_in(chunk);
+        shared.0.retire(chunk, &bits, Csn::FROZEN);
+        shared.0.draw();
         let csn = committer.join().unwrap();
+        let (snapshot, found) = reader.join().unwrap();
         match found {
             Found::Status(XidStatus::InProgress) => assert!(snapshot < csn, "a commit is missed"),
             Found::Status(XidStatus::Committed(seen)) => assert_eq!(seen, csn),
             other => panic!("{other:?}"),
         }
-        maintenance.join().unwrap();
         assert_eq!(shared.0.find(xid), Found::Status(XidStatus::Committed(csn)));
     });
 }
