@@ -37,7 +37,7 @@ use crate::transam::SessionNo;
 pub struct LogConfig {
     /// Bytes of a segment file: a power of two.
     pub segment_bytes: u64,
-    /// Bytes of the ring that holds records until they are written: a power of two.
+    /// Bytes of the ring that holds records until they are written; rounded up to a power of two.
     pub buffer_bytes: usize,
     /// How many sessions may insert, numbered from zero.
     pub max_sessions: usize,
@@ -83,6 +83,9 @@ pub struct Inserted {
     pub end: Lsn,
 }
 
+/// The ring is at least so long: a record may take half of it.
+const MIN_BUFFER_BYTES: usize = 1 << 16;
+
 /// Slots for the log's own thread and for maintenance, after those of the sessions.
 const SYSTEM_SLOTS: usize = 2;
 
@@ -118,6 +121,8 @@ impl Log {
                 WalError::io(format!("could not sync log segment {segment:016x}"), source)
             })?;
         }
+        let buffer_bytes = config.buffer_bytes.max(MIN_BUFFER_BYTES).next_power_of_two();
+        let config = LogConfig { buffer_bytes, ..config };
         let slots = config.max_sessions + SYSTEM_SLOTS;
         let place = Place { epoch: 0, lsn: start.end };
         let log = Arc::new(Self {
