@@ -41,7 +41,9 @@ fn main() -> Result<()> {
     let settings = Settings::default().with("synchronous_commit", "on")?;
     let database = Database::open(&dir, settings)?;
     let mut connection = database.connect()?;
-    connection.batch("create table accounts (aid int not null, bid int, abalance int, filler char(84))")?;
+    connection.batch(
+        "create table accounts (aid int not null, bid int, abalance int, filler char(84))",
+    )?;
     load(&mut connection)?;
     connection.batch("alter table accounts add primary key (aid); vacuum analyze accounts")?;
     connection.execute("set synchronous_commit = off", &[])?;
@@ -61,7 +63,8 @@ fn main() -> Result<()> {
 
 fn load(connection: &mut Connection) -> Result<()> {
     let mut sink = Count::default();
-    let executed = connection.simple_query("copy accounts from stdin with (freeze on)", &mut sink)?;
+    let executed =
+        connection.simple_query("copy accounts from stdin with (freeze on)", &mut sink)?;
     assert!(matches!(executed, Executed::CopyIn(_)));
     let start = Instant::now();
     let mut rows = String::new();

@@ -193,12 +193,16 @@ impl Connection {
         self.session.lock_table(&table, LockMode::RowExclusive)?;
         self.session.start_statement()?;
         let fields = columns.len();
+        let mut batch = RowBatch::new();
+        if options.freeze {
+            batch.freeze();
+        }
         self.copy = Some(Box::new(CopyIn {
             table,
             columns,
             defaults,
             reader,
-            batch: RowBatch::new(),
+            batch,
             rows: 0,
             holds: vec![Value::Null; fields],
             ended: false,

@@ -11,7 +11,7 @@ use crate::exec::Exec;
 use crate::expr::Facts;
 use crate::expr::bind::ParamTypes;
 use crate::parse::{Source, Statement, VacuumOptions};
-use crate::plan::{Plan, Planned, Planner};
+use crate::plan::{Planned, Planner};
 use crate::query::{ActivityInfo, SessionInfo, SettingInfo};
 use crate::settings::SettingId;
 use crate::sink::{CommandTag, CopyFormat, RowSink};
@@ -284,11 +284,6 @@ impl Connection {
             "there is no transaction in progress",
         ));
         Ok(())
-    }
-
-    /// Whether a plan is the query engine's.
-    pub(super) fn is_external(planned: &Planned) -> bool {
-        matches!(planned.plan, Plan::External(_))
     }
 }
 

@@ -94,10 +94,6 @@ impl Exec<'_> {
         }
     }
 
-    fn env<'e>(&'e self, params: &'e [Value]) -> Env<'e> {
-        Env { row: Row::None, params, facts: self.facts }
-    }
-
     fn may_wait(&self) -> bool {
         self.wait == Wait::Allowed
     }

@@ -210,10 +210,6 @@ impl Func {
     }
 }
 
-fn text(text: impl Into<String>) -> Val<'static> {
-    Val::Owned(Value::Text(text.into()))
-}
-
 /// Calls a function.
 pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Val<'a>> {
     let facts = env.facts;

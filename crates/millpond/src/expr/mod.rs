@@ -14,7 +14,6 @@ mod like;
 mod tests;
 pub(crate) mod types;
 
-pub(crate) use eval::truth;
 pub(crate) use func::Func;
 
 use std::cmp::Ordering;
@@ -195,17 +194,6 @@ impl Expr {
             _ => {}
         });
         fixed
-    }
-
-    /// One more than the last column that it needs.
-    pub(crate) fn columns_needed(&self) -> usize {
-        let mut needed = 0;
-        self.walk(&mut |e| {
-            if let Expr::Column(column) = e {
-                needed = needed.max(column + 1);
-            }
-        });
-        needed
     }
 }
 

@@ -15,6 +15,7 @@ fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
         database: "postgres",
         process_id: 7,
         settings: &settings,
+        session: None,
     };
     let env = Env { row: Row::None, params: &[], facts: &facts };
     let value = expr.eval(&env)?;

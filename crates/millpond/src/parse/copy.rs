@@ -243,7 +243,7 @@ fn legacy_options(cursor: &mut Cursor<'_, '_>, given: &mut Given) -> Result<()> 
 }
 
 fn legacy_force(cursor: &mut Cursor<'_, '_>, given: &mut Given) -> Result<()> {
-    let mut list = |cursor: &mut Cursor<'_, '_>| -> Result<Vec<String>> {
+    let list = |cursor: &mut Cursor<'_, '_>| -> Result<Vec<String>> {
         let mut columns = vec![cursor.ident()?];
         while cursor.accept_token(&Token::Comma) {
             columns.push(cursor.ident()?);

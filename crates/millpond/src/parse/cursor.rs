@@ -6,7 +6,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::source::Source;
 use super::{Name, convert_error, limits};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 
 pub(super) struct Cursor<'t, 's> {
     pub(super) source: Source<'s>,
@@ -209,15 +209,5 @@ impl<'t, 's> Cursor<'t, 's> {
     /// "... is not supported yet" at this place.
     pub(super) fn unsupported(&self, what: &str) -> SqlError {
         self.source.place(SqlError::unsupported(what), self.peek_token().span)
-    }
-
-    /// An unsigned number.
-    pub(super) fn number(&mut self) -> Result<u64> {
-        let Token::Number(text, _) = self.peek() else { return Err(self.unexpected()) };
-        let number = text.parse().map_err(|_| {
-            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{text} is out of range"))
-        })?;
-        self.advance();
-        Ok(number)
     }
 }

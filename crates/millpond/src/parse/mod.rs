@@ -17,7 +17,7 @@ mod utility;
 
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::{Parser, ParserError};
+use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 pub(crate) use copy::{Copy, CopyOptions, CopySource, ForceQuote};

@@ -4,7 +4,7 @@ use millpond_engine::catalog::TableDef;
 use millpond_engine::table::Direction;
 
 use super::access::{Access, IndexRange, KeyPart};
-use super::{InsertSource, Output, Plan, Planned, SelectPlan};
+use super::{InsertSource, Plan, Planned, SelectPlan};
 use crate::Value;
 use crate::expr::{Arith, Compare, Expr, cast};
 
@@ -217,10 +217,4 @@ fn symbol(op: Arith) -> &'static str {
         Arith::ShiftLeft => "<<",
         Arith::ShiftRight => ">>",
     }
-}
-
-/// The columns of a plan's rows, for tests.
-#[allow(dead_code, reason = "used by tests")]
-pub(crate) fn column_names(output: &Output) -> Vec<&str> {
-    output.columns.iter().map(|column| column.name.as_str()).collect()
 }

@@ -25,12 +25,12 @@ pub(crate) use dml::{default_expression, default_of};
 pub(crate) use scope::{TableScope, find_table};
 pub(crate) use select::describe;
 
+use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, ParamTypes};
 use crate::parse::{Source, Statement};
 use crate::sink::ColumnDesc;
-use crate::{DataType, Value};
 
 /// A plan with what is known about it.
 #[derive(Debug)]
@@ -281,12 +281,4 @@ fn settled(params: ParamTypes<'_>) -> Result<Arc<[DataType]>> {
 pub(crate) struct Ordered {
     pub(crate) index: Arc<IndexDef>,
     pub(crate) direction: Direction,
-}
-
-/// A constant, if the expression is one.
-pub(crate) fn constant(expr: &Expr) -> Option<&Value> {
-    match expr {
-        Expr::Const(value) => Some(value),
-        _ => None,
-    }
 }

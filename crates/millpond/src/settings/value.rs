@@ -289,17 +289,6 @@ pub(crate) fn show(definition: &Definition, value: &SettingValue) -> String {
     }
 }
 
-/// A value in the setting's own unit, as `pg_settings.setting` shows it.
-pub(crate) fn show_plain(value: &SettingValue) -> String {
-    match value {
-        SettingValue::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
-        SettingValue::Word(word) => (*word).to_owned(),
-        SettingValue::Text(text) => text.to_string(),
-        SettingValue::Real(real) => format!("{real}"),
-        SettingValue::Int(int) => int.to_string(),
-    }
-}
-
 /// One line of a configuration file.
 pub(super) fn parse_config_line(line: &str) -> Result<Option<(String, String)>> {
     let line = line.trim();
