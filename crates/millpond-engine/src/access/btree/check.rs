@@ -11,10 +11,11 @@ use super::env::Env;
 use super::page::PageRead;
 use super::page::items::Items;
 use super::page::layout::{
-    BODY_START, COUNT, FLAG_DELETED, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, MAX_SLOTS, PREFIX_AT,
-    PREFIX_LEN, SLOT_BYTES, SLOTS,
+    BODY_START, COUNT, FLAG_DELETED, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, MAX_SLOTS, NEXT_FREE,
+    PREFIX_AT, PREFIX_LEN, SLOT_BYTES, SLOTS,
 };
 use super::page::node::{Node, Target};
+use super::record::Meta;
 use super::{META, META_MAGIC, META_MAGIC_AT, META_VERSION, META_VERSION_AT, ROOT};
 use crate::EngineResult;
 use crate::access::Tid;
@@ -73,6 +74,7 @@ pub fn check<E: Env + ?Sized>(
     checker.check_meta()?;
     checker.check_levels(entry)?;
     checker.check_rest()?;
+    checker.check_free()?;
     Ok(checker.report)
 }
 
@@ -236,6 +238,25 @@ impl<E: Env + ?Sized> Checker<'_, E> {
             self.problem(block, problem);
         }
         (high, high_tid.unwrap_or(0))
+    }
+
+    /// The pages in the list of free ones must be deleted and outside the tree.
+    fn check_free(&mut self) -> EngineResult<()> {
+        let mut next = if self.load(META) { Meta::of(&*self.page).free } else { 0 };
+        let mut left = self.seen.len();
+        while next != 0 {
+            if left == 0 || !self.load(next) {
+                self.problem(next, "the list of free pages does not end");
+                return Ok(());
+            }
+            if !Node(&*self.page).is_deleted() || self.seen.get(next as usize) != Some(&false) {
+                self.problem(next, "in the list of free pages, but not a deleted page");
+                return Ok(());
+            }
+            next = self.page.u32(NEXT_FREE);
+            left -= 1;
+        }
+        Ok(())
     }
 
     /// Pages that no link leads to must be new or deleted.

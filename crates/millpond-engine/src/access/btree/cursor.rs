@@ -3,7 +3,8 @@
 //! A cursor copies a leaf (of its slots only those in the range) into memory of its own, and then holds nothing: no
 //! pin, no latch. Going on:
 //! * forward, to the right sibling that the copy names. A split of the copied leaf since then changes nothing, for
-//!   what moved right was in the copy, and the sibling still begins where the copy ended;
+//!   what moved right was in the copy, and the sibling still begins where the copy ended. If the sibling has left
+//!   the tree, the scan goes down again, to the copy's high key;
 //! * backward, by going down again, to the leaf that holds what comes last before the *fence*: the lowest place
 //!   that belonged to the copied leaf, which its parent (or left neighbour) told on the way down.
 //!
@@ -50,6 +51,7 @@ enum Next {
 #[derive(Debug)]
 pub struct Cursor {
     page: Box<[u8; PAGE_SIZE]>,
+    spare: Box<[u8; PAGE_SIZE]>,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
     direction: Direction,
@@ -67,6 +69,7 @@ impl Cursor {
     pub fn new(lower: &[u8], upper: Option<&[u8]>, direction: Direction) -> Self {
         Self {
             page: Box::new([0; PAGE_SIZE]),
+            spare: Box::new([0; PAGE_SIZE]),
             lower: lower.to_vec(),
             upper: upper.map(<[u8]>::to_vec),
             direction,
@@ -129,13 +132,17 @@ impl Cursor {
     fn advance<E: Env + ?Sized>(&mut self, env: &E, rel: &RelHandle) -> EngineResult<()> {
         let upper = self.upper.take();
         let lower = std::mem::take(&mut self.lower);
-        let range = (&lower[..], upper.as_deref());
+        let range = (Target::first(&lower), upper.as_deref());
         let copied = match (self.direction, self.next) {
             (_, Next::End) => Ok(0..0),
-            (Direction::Forward, Next::Right(block)) => self.copy_right(env, rel, block, range.1),
-            (Direction::Forward, _) => {
-                self.copy_leaf(env, rel, Target::first(range.0), Side::At, range)
+            (Direction::Forward, Next::Right(block)) => {
+                match self.copy_right(env, rel, block, range.1) {
+                    Ok(None) => self.copy_after_high(env, rel, range.1),
+                    Ok(Some(slots)) => Ok(slots),
+                    Err(error) => Err(error),
+                }
             }
+            (Direction::Forward, _) => self.copy_leaf(env, rel, range.0, Side::At, range),
             (Direction::Backward, Next::BeforeFence) => {
                 let (key, tid) = std::mem::take(&mut self.fence);
                 let copied =
@@ -160,10 +167,10 @@ impl Cursor {
     }
 
     /// Where to go after the leaf that was copied.
-    fn after_copy(&self, (lower, upper): (&[u8], Option<&[u8]>)) -> Next {
+    fn after_copy(&self, (lower, upper): (Target<'_>, Option<&[u8]>)) -> Next {
         if self.direction == Direction::Backward {
             let (key, tid) = &self.fence;
-            return if (&key[..], *tid) > (lower, 0) { Next::BeforeFence } else { Next::End };
+            return if (Target { key, tid: *tid }) > lower { Next::BeforeFence } else { Next::End };
         }
         let node = Node(&*self.page);
         let ends_here = |upper| node.compare_high(Target::first(upper)).is_none_or(Ordering::is_ge);
@@ -173,33 +180,44 @@ impl Cursor {
         }
     }
 
-    /// Copies the leaf at the right link.
+    /// Copies the leaf that has what comes at or after the copied leaf's high key: its right sibling is gone.
+    fn copy_after_high<E: Env + ?Sized>(
+        &mut self,
+        env: &E,
+        rel: &RelHandle,
+        upper: Option<&[u8]>,
+    ) -> EngineResult<Range<usize>> {
+        let mut high = Vec::new();
+        let tid = Node(&*self.page).high_into(&mut high).unwrap_or(0);
+        // The leaf may begin before the high key, with what has been seen.
+        let target = Target { key: &high, tid };
+        self.copy_leaf(env, rel, target, Side::At, (target, upper))
+    }
+
+    /// Copies the leaf at the right link; `None` if it has left the tree.
     fn copy_right<E: Env + ?Sized>(
         &mut self,
         env: &E,
         rel: &RelHandle,
-        mut block: u32,
+        block: u32,
         upper: Option<&[u8]>,
-    ) -> EngineResult<Range<usize>> {
-        let mut steps = Steps::new(rel);
-        let copy = &mut self.page;
-        loop {
-            let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
-                let node = Node(view);
-                if node.is_node() && node.is_leaf() {
-                    return Step::Arrived(copy_slots(view, None, upper, copy));
-                }
-                aside(node)
-            })?;
-            steps.take(rel, block)?;
-            match next {
-                Step::Arrived(slots) => return Ok(slots),
-                Step::Right(right) => block = right,
-                _ => {
-                    let what = "a leaf's right link leads to a page that is no leaf";
-                    return Err(damaged(rel, block, what));
-                }
+    ) -> EngineResult<Option<Range<usize>>> {
+        // Into the other page: the high key of this one is needed if the sibling is gone.
+        let copy = &mut self.spare;
+        let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+            let node = Node(view);
+            if node.is_node() && node.is_leaf() {
+                return Step::Arrived(copy_slots(view, None, upper, copy));
             }
+            aside(node)
+        })?;
+        match next {
+            Step::Arrived(slots) => {
+                std::mem::swap(&mut self.page, &mut self.spare);
+                Ok(Some(slots))
+            }
+            Step::Gone => Ok(None),
+            _ => Err(damaged(rel, block, "a leaf's right link leads to a page that is no leaf")),
         }
     }
 
@@ -210,13 +228,13 @@ impl Cursor {
         rel: &RelHandle,
         target: Target<'_>,
         side: Side,
-        (lower, upper): (&[u8], Option<&[u8]>),
+        (lower, upper): (Target<'_>, Option<&[u8]>),
     ) -> EngineResult<Range<usize>> {
         let fenced = self.direction == Direction::Backward;
         let (mut fence, mut told) = ((Vec::new(), 0), (Vec::new(), 0));
         let mut block = ROOT;
         let mut steps = Steps::new(rel);
-        let copy = &mut self.page;
+        let copy = &mut self.spare;
         loop {
             let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
                 let node = Node(view);
@@ -227,6 +245,7 @@ impl Cursor {
                     },
                     Step::Down(child) => Step::Down(child),
                     Step::Right(right) => Step::Right(right),
+                    Step::Gone => Step::Gone,
                     Step::Lost => Step::Lost,
                 };
                 if fenced {
@@ -238,10 +257,15 @@ impl Cursor {
             steps.take(rel, block)?;
             match next {
                 Step::Arrived(slots) => {
+                    std::mem::swap(&mut self.page, &mut self.spare);
                     self.fence = fence;
                     return Ok(slots);
                 }
                 Step::Down(next) | Step::Right(next) => block = next,
+                Step::Gone => {
+                    block = ROOT;
+                    told = (Vec::new(), 0);
+                }
                 Step::Lost => return Err(damaged(rel, block, "not a page of the tree")),
             }
             std::mem::swap(&mut fence, &mut told);
@@ -252,12 +276,12 @@ impl Cursor {
 /// Copies what a scan needs of a leaf: the header, the slots in the range, and the bodies. Returns which slots.
 fn copy_slots(
     view: &PageView<'_>,
-    lower: Option<&[u8]>,
+    lower: Option<Target<'_>>,
     upper: Option<&[u8]>,
     copy: &mut [u8; PAGE_SIZE],
 ) -> Range<usize> {
     let node = Node(view);
-    let start = lower.map_or(0, |lower| node.lower_bound(Target::first(lower)));
+    let start = lower.map_or(0, |lower| node.lower_bound(lower));
     let end = upper.map_or(node.count(), |upper| node.lower_bound(Target::first(upper)));
     let end = end.max(start);
     view.copy(0, &mut copy[..SLOTS]);

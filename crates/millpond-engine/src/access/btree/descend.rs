@@ -3,7 +3,7 @@
 //! Between two pages nothing is held. What may have happened meanwhile:
 //! * the child was split: its high key tells, and the right link leads on (btree rule 3);
 //! * the root was split: it keeps its block and gains a level, so the child that was read in it is still one;
-//! * the child left the tree: it is marked deleted, and its right link leads to where its keys went.
+//! * the child left the tree: it is marked deleted, and the way down begins anew, which no longer leads there.
 //!
 //! A page on which none of this makes sense is damage. As a cheap guard against endless loops on damaged links
 //! the number of steps is bounded by the size of the file.
@@ -28,6 +28,8 @@ pub(crate) enum Step<R> {
     Down(u32),
     Right(u32),
     Arrived(R),
+    /// The page left the tree since the link to it was read.
+    Gone,
     /// Not a page of the tree.
     Lost,
 }
@@ -89,13 +91,10 @@ pub(crate) fn right_of<P: PageRead + ?Sized>(
     beyond.then(|| node.right().unwrap_or(0))
 }
 
-/// From a page that is no node: a deleted one leads to the right.
+/// What a page is that is no node.
 #[cold]
 pub(crate) fn aside<R, P: PageRead + ?Sized>(node: Node<'_, P>) -> Step<R> {
-    match node.right() {
-        Some(right) if node.is_deleted() => Step::Right(right),
-        _ => Step::Lost,
-    }
+    if node.is_deleted() { Step::Gone } else { Step::Lost }
 }
 
 /// Counts steps, so that damaged links can't lead in circles for ever.
@@ -136,25 +135,45 @@ pub(crate) fn find_page<E: Env + ?Sized>(
     level: u16,
     path: &mut Path,
 ) -> EngineResult<u32> {
+    find_page_on(env, rel, target, Side::At, level, path)
+}
+
+/// Goes down to a level, to either side of the target.
+pub(crate) fn find_page_on<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    target: Target<'_>,
+    side: Side,
+    level: u16,
+    path: &mut Path,
+) -> EngineResult<u32> {
     path.clear();
     let mut block = ROOT;
     let mut steps = Steps::new(rel);
     loop {
         let (at, next) = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
             let node = Node(view);
-            (node.level(), step(node, target, Side::At))
+            (node.level(), step(node, target, side))
         })?;
         steps.take(rel, block)?;
-        if next == Step::Lost || at < level {
+        if next == Step::Lost || (at < level && next != Step::Gone) {
             return Err(damaged(
                 rel,
                 block,
                 "not a page of the tree, or of another level than its parent says",
             ));
         }
-        if let Step::Right(right) = next {
-            block = right;
-            continue;
+        match next {
+            Step::Right(right) => {
+                block = right;
+                continue;
+            }
+            Step::Gone => {
+                path.clear();
+                block = ROOT;
+                continue;
+            }
+            _ => {}
         }
         let index = usize::from(at);
         if path.len() <= index {

@@ -9,6 +9,15 @@ use millpond_buffer::{
 use crate::wal::{Record, apply};
 use crate::{Ctx, EngineResult};
 
+/// A moment: the last commit's number and the next transaction id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The number of the last commit.
+    pub csn: u64,
+    /// The next transaction id to be drawn.
+    pub xid: u64,
+}
+
 /// The pool, the log and the lane that an operation runs with.
 pub trait Env {
     /// The session that pins and reads pages.
@@ -16,6 +25,17 @@ pub trait Env {
 
     /// Whether the operation may wait.
     fn wait(&self) -> Wait;
+
+    /// What is to be remembered with a page that leaves the tree now, for [`Env::is_over`].
+    fn stamp(&self) -> Stamp {
+        Stamp::default()
+    }
+
+    /// Whether every operation that was under way when the stamp was made has ended, so that nobody can
+    /// still come to the page by an old link. An environment that can't tell says no, and pages are not used again.
+    fn is_over(&self, _stamp: Stamp) -> bool {
+        false
+    }
 
     /// Logs a record and applies it to its pages.
     fn log_and_apply(
@@ -52,6 +72,19 @@ impl Env for Ctx {
     #[inline]
     fn wait(&self) -> Wait {
         Ctx::wait(self)
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp { csn: self.txns().last_csn().0, xid: self.txns().next_xid().0 }
+    }
+
+    /// Readers have a snapshot, writers a transaction: both must be of later than the stamp. A number from the
+    /// future is of before the last start, which nothing has survived.
+    fn is_over(&self, stamp: Stamp) -> bool {
+        let horizon = self.txns().horizon();
+        stamp.csn > self.txns().last_csn().0
+            || stamp.xid > self.txns().next_xid().0
+            || (horizon.csn.0 > stamp.csn && horizon.oldest_running_xid.0 >= stamp.xid)
     }
 
     fn log_and_apply(

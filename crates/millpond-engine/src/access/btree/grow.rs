@@ -12,13 +12,13 @@
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, RelHandle, Wait};
 
 use super::descend::{Path, Side, damaged, find_page, right_of};
-use super::env::{Env, latch};
+use super::env::{Env, latch, pin};
 use super::page::PageRead;
 use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
-use super::page::layout::FLAG_INCOMPLETE_SPLIT;
+use super::page::layout::{FLAG_INCOMPLETE_SPLIT, NEXT_FREE};
 use super::page::node::{Node, Target};
 use super::page::split::{Cut, cut};
-use super::record::{self, INSERT, META_ACTIVE_CYCLE, ROOT_SPLIT, SPLIT, SplitData};
+use super::record::{self, INSERT, Meta, ROOT_SPLIT, SET_META, SPLIT, SplitData};
 use super::{META, ROOT};
 use crate::transam::Xid;
 use crate::wal::{ImageMode, Record, RmgrId};
@@ -84,19 +84,51 @@ pub(crate) fn finish_split<'e, E: Env + ?Sized>(
     Ok(page)
 }
 
-/// A new page at the end of the file, and the vacuum cycle to stamp the halves of a split with.
+/// A page to write to, free or new at the end of the file, and the vacuum cycle to stamp the halves of a split with.
 ///
-/// The page is latched before the cycle is read: a vacuum that starts later and comes to the new page waits for the
+/// The page is latched before the cycle is read: a vacuum that starts later and comes to the page waits for the
 /// latch, and one that was there before is seen (btree rule 10).
 fn new_page<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
 ) -> EngineResult<(ExclusivePage<'e>, u32)> {
-    let page = env.buffers().extend(rel, env.wait())?;
-    let cycle = env
-        .buffers()
-        .read(rel, BlockNumber(META), env.wait(), |view| view.u32(META_ACTIVE_CYCLE))?;
-    Ok((page, cycle))
+    let page = match take_free(env, rel)? {
+        Some(page) => page,
+        None => env.buffers().extend(rel, env.wait())?,
+    };
+    let meta = read_meta(env, rel)?;
+    Ok((page, meta.active))
+}
+
+fn read_meta<E: Env + ?Sized>(env: &E, rel: &RelHandle) -> EngineResult<Meta> {
+    Ok(env.buffers().read(rel, BlockNumber(META), env.wait(), |view| Meta::of(view))?)
+}
+
+/// Takes the first page off the list of free ones. If the split it was taken for fails, it is in no list until a
+/// vacuum comes by.
+fn take_free<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+) -> EngineResult<Option<ExclusivePage<'e>>> {
+    if read_meta(env, rel)?.free == 0 {
+        return Ok(None);
+    }
+    let mut meta = latch(env, rel, META)?;
+    let old = Meta::of(meta.bytes());
+    if old.free == 0 {
+        return Ok(None);
+    }
+    // Pinned before the list changes: what can fail, fails now. Nobody else takes the page: the meta page is latched.
+    let pinned = pin(env, rel, old.free)?;
+    let free = pinned.read(|view| Node(view).is_deleted().then(|| view.u32(NEXT_FREE)));
+    let Some(next) = free else {
+        return Err(damaged(rel, old.free, "in the list of free pages, but not deleted"));
+    };
+    let data = Meta { free: next, ..old }.encode();
+    let record = new_record(SET_META).block(meta.page_id(), ImageMode::IfNeeded, &data);
+    env.log_and_apply(&mut [&mut meta], record)?;
+    drop(meta);
+    Ok(Some(pinned.into_exclusive()))
 }
 
 /// The page's entries with the new one, cut in two.

@@ -140,10 +140,13 @@ fn check_unique<E: Env + ?Sized>(
     check: UniqueCheck<'_>,
 ) -> EngineResult<InsertOutcome> {
     let (mut outcome, mut next) = check_leaf(leaf.bytes(), key, own, check)?;
+    // A page is let go only when the next one is latched: so the link to it is true.
+    let mut latched = None;
     while outcome == InsertOutcome::Done {
         let Some(right) = next else { break };
         let page = pin(env, rel, right)?.into_shared();
         (outcome, next) = check_leaf(page.bytes(), key, own, check)?;
+        drop(latched.replace(page));
     }
     Ok(outcome)
 }

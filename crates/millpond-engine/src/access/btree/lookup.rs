@@ -21,6 +21,7 @@ pub fn lookup<E: Env + ?Sized>(
     key: &[u8],
     found: &mut Tids,
 ) -> EngineResult<()> {
+    let before = found.len();
     let target = Target::first(key);
     let mut block = ROOT;
     let mut steps = Steps::new(rel);
@@ -38,6 +39,11 @@ pub fn lookup<E: Env + ?Sized>(
         block = match next {
             Step::Arrived(()) => return Ok(()),
             Step::Down(next) | Step::Right(next) => next,
+            Step::Gone => {
+                // What was found in pages passed is found again.
+                found.truncate(before);
+                ROOT
+            }
             Step::Lost => return Err(damaged(rel, block, "not a page of the tree")),
         };
         steps.take(rel, block)?;

@@ -26,6 +26,7 @@ mod grow;
 mod insert;
 mod lookup;
 pub mod record;
+mod unlink;
 mod vacuum;
 
 #[cfg(test)]
@@ -34,7 +35,7 @@ mod tests;
 pub use build::{Builder, DEFAULT_FILLFACTOR, bulk_build, create};
 pub use check::{CheckReport, check};
 pub use cursor::{Cursor, Direction};
-pub use env::Env;
+pub use env::{Env, Stamp};
 pub use insert::{
     InsertOutcome, PreparedInsert, UniqueCheck, UniqueVerdict, check_key, insert, prepare_insert,
 };

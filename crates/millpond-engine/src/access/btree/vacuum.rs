@@ -11,9 +11,9 @@ use millpond_buffer::{PAGE_SIZE, RelHandle};
 
 use super::env::{Env, latch, pin};
 use super::grow::new_record;
-use super::page::PageRead;
 use super::page::node::Node;
-use super::record::{self, META_CYCLE, REMOVE, SET_CYCLE};
+use super::record::{self, Meta, REMOVE, SET_META};
+use super::unlink::{free, is_free, unlink};
 use super::{META, ROOT};
 use crate::EngineResult;
 use crate::access::Tid;
@@ -28,8 +28,12 @@ pub struct VacuumStats {
     pub removed: u64,
     /// Entries left.
     pub kept: u64,
-    /// Leaves left without entries; they stay in the tree and take new ones.
+    /// Leaves left without entries, which stay in the tree and take new ones.
     pub empty_leaves: u32,
+    /// Empty leaves that left the tree.
+    pub deleted_pages: u32,
+    /// Pages that splits can use now.
+    pub free_pages: u32,
 }
 
 /// Removes all entries whose tid is dead, however many pages that takes.
@@ -39,34 +43,30 @@ pub fn vacuum<E: Env + ?Sized>(
     dead: &dyn Fn(Tid) -> bool,
 ) -> EngineResult<VacuumStats> {
     let mut stats = VacuumStats::default();
-    let cycle = begin(env, rel)?;
-    let visited = visit_all(env, rel, dead, cycle, &mut stats);
+    let begun = change_meta(env, rel, |meta| {
+        let next = meta.last.checked_add(1).unwrap_or(1);
+        // The list of free pages is made anew, with what is found on the way.
+        Meta { last: next, active: next, free: 0 }
+    })?;
+    let visited = visit_all(env, rel, dead, begun.active, &mut stats);
     // Also after an error: a number left behind would only cost later splits a look at the wrong stamp.
-    let ended = set_cycle(env, rel, |last| (last, 0));
+    let ended = change_meta(env, rel, |meta| Meta { active: 0, ..meta });
     visited?;
     ended?;
     Ok(stats)
 }
 
-fn begin<E: Env + ?Sized>(env: &E, rel: &RelHandle) -> EngineResult<u32> {
-    set_cycle(env, rel, |last| {
-        let next = last.checked_add(1).unwrap_or(1);
-        (next, next)
-    })
-}
-
-fn set_cycle<E: Env + ?Sized>(
+fn change_meta<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
-    change: impl Fn(u32) -> (u32, u32),
-) -> EngineResult<u32> {
-    let mut meta = latch(env, rel, META)?;
-    let (last, active) = change(meta.bytes().u32(META_CYCLE));
-    let mut data = Vec::new();
-    record::cycle_data(&mut data, last, active);
-    let record = new_record(SET_CYCLE).block(meta.page_id(), ImageMode::IfNeeded, &data);
-    env.log_and_apply(&mut [&mut meta], record)?;
-    Ok(active)
+    change: impl Fn(Meta) -> Meta,
+) -> EngineResult<Meta> {
+    let mut page = latch(env, rel, META)?;
+    let meta = change(Meta::of(page.bytes()));
+    let data = meta.encode();
+    let record = new_record(SET_META).block(page.page_id(), ImageMode::IfNeeded, &data);
+    env.log_and_apply(&mut [&mut page], record)?;
+    Ok(meta)
 }
 
 fn visit_all<E: Env + ?Sized>(
@@ -113,19 +113,32 @@ fn visit<E: Env + ?Sized>(
     let page = pin(env, rel, block)?.into_shared();
     scratch.page.copy_from_slice(page.bytes());
     let pinned = page.unlatch();
+    if is_free(env, &scratch.page) {
+        drop(pinned);
+        stats.free_pages += u32::from(free(env, rel, block)?);
+        return Ok(None);
+    }
     find_dead(&scratch.page, dead, &mut scratch.slots);
     if scratch.slots.is_empty() {
-        return Ok(leave(&scratch.page, cycle, 0, stats));
+        drop(pinned);
+    } else {
+        let mut page = pinned.into_exclusive();
+        // Between the latches the page may have changed: look again. Asking is cheap, entries are few.
+        find_dead(page.bytes(), dead, &mut scratch.slots);
+        if !scratch.slots.is_empty() {
+            record::remove_data(&mut scratch.data, &scratch.slots);
+            let record =
+                new_record(REMOVE).block(page.page_id(), ImageMode::IfNeeded, &scratch.data);
+            env.log_and_apply(&mut [&mut page], record)?;
+        }
+        scratch.page.copy_from_slice(page.bytes());
     }
-    let mut page = pinned.into_exclusive();
-    // Between the latches the page may have changed: look again. Asking is cheap, entries are few.
-    find_dead(page.bytes(), dead, &mut scratch.slots);
-    if !scratch.slots.is_empty() {
-        record::remove_data(&mut scratch.data, &scratch.slots);
-        let record = new_record(REMOVE).block(page.page_id(), ImageMode::IfNeeded, &scratch.data);
-        env.log_and_apply(&mut [&mut page], record)?;
+    let next = leave(&scratch.page, cycle, scratch.slots.len(), stats);
+    if unlink(env, rel, block, &scratch.page)? {
+        stats.deleted_pages += 1;
+        stats.empty_leaves -= 1;
     }
-    Ok(leave(page.bytes(), cycle, scratch.slots.len(), stats))
+    Ok(next)
 }
 
 fn find_dead(page: &[u8; PAGE_SIZE], dead: &dyn Fn(Tid) -> bool, slots: &mut Vec<u16>) {

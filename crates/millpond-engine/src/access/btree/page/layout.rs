@@ -13,12 +13,14 @@
 //! 28 .. 30  prefix offset        where they are
 //! 30 .. 32  high key offset      0 = none: nothing bounds the page to the right
 //! 32 .. 36  cycle                the vacuum during which the page was last split, 0 = none
-//! 36 .. 40  zero
-//! 40 .. 48  stamp                of a deleted page: the transaction id that must be over before it is reused
+//! 36 .. 48  zero
 //! 48 ..     slots, 16 bytes each, in key order
 //! ....      free
 //! body start .. PAGE_SIZE        bodies: high key, prefix, what of keys does not fit the slots
 //! ```
+//!
+//! A deleted page has no slots, and at 48 instead: u64 number of the last commit and u64 next transaction id when it left
+//! the tree, u32 next block of the list of free pages (0 = none, or not in the list).
 //!
 //! A slot:
 //!
@@ -49,8 +51,12 @@ pub(crate) const PREFIX_LEN: usize = 26;
 pub(crate) const PREFIX_AT: usize = 28;
 pub(crate) const HIGH_AT: usize = 30;
 pub(crate) const CYCLE: usize = 32;
-pub(crate) const STAMP: usize = 40;
 pub(crate) const SLOTS: usize = 48;
+
+/// Of a deleted page: the moment it left the tree (two numbers), and the next free page.
+pub(crate) const DELETED_CSN: usize = 48;
+pub(crate) const DELETED_XID: usize = 56;
+pub(crate) const NEXT_FREE: usize = 64;
 
 pub(crate) const SLOT_BYTES: usize = 16;
 /// More slots than this can't be on a page.

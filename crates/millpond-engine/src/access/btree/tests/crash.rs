@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::super::record::{INSERT, ROOT_SPLIT, SPLIT};
+use super::super::record::{FREE, INSERT, ROOT_SPLIT, SET_META, SPLIT, UNLINK};
 use super::*;
 
 /// The number of entries that the first records of a log put into the tree.
@@ -128,4 +128,45 @@ fn vacuum_and_bulk_build_are_redone() {
     assert_eq!(all.len(), 10_000);
     assert_eq!(recovered.scan(&recovered.env(), &[], None, Direction::Forward), all);
     recovered.check(&recovered.env());
+}
+
+#[test]
+fn every_beginning_of_a_shrinking_tree_is_a_tree() {
+    let tree = Tree::new(100);
+    let env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    let key = |n: u32| [&n.to_be_bytes()[..], &[7; 700]].concat();
+    for round in 0..6u32 {
+        for n in round * 100..(round + 1) * 100 {
+            insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
+        }
+        vacuum(&env, &tree.rel, &|t| t < tid(round * 100 - round.min(1) * 30)).unwrap();
+        tree.log.all_over();
+    }
+    let infos = tree.log.infos();
+    let count = |info| infos.iter().filter(|&&i| i == info).count();
+    assert!(
+        count(UNLINK) > 20 && count(FREE) > 20,
+        "{} unlinked, {} freed",
+        count(UNLINK),
+        count(FREE)
+    );
+    for records in 2..=infos.len() {
+        let interesting = [UNLINK, FREE, SPLIT, SET_META].contains(&infos[records - 1]);
+        if interesting || records % 29 == 0 {
+            let recovered = tree.recover(records, 1 + records % 2);
+            let env = recovered.env();
+            let entries = recovered.check(&env).entries;
+            assert_eq!(recovered.scan(&env, &[], None, Direction::Forward).len() as u64, entries);
+            assert_eq!(recovered.scan(&env, &[], None, Direction::Backward).len() as u64, entries);
+        }
+    }
+    let recovered = tree.recover(infos.len(), 1);
+    let env = recovered.env();
+    let before = recovered.rel.block_count();
+    for n in 600..620 {
+        insert(&env, &recovered.rel, &key(n), tid(n), None).unwrap();
+    }
+    assert_eq!(recovered.rel.block_count(), before, "free pages are found after a crash");
+    recovered.check(&env);
 }

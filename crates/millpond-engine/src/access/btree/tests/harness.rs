@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use millpond_buffer::{
     BlockNumber, BufferPool, BufferSession, ExclusivePage, Lsn, MemoryStore, NoLog, PageChange,
@@ -30,11 +30,19 @@ pub(super) struct TestLog {
     records: Mutex<Vec<Logged>>,
     /// Refuses every record from now on.
     pub(super) stopped: AtomicBool,
+    /// The clock of stamps, and the stamp that is over, with all before it.
+    pub(super) now: AtomicU64,
+    pub(super) over: AtomicU64,
 }
 
 impl TestLog {
     pub(super) fn len(&self) -> usize {
         self.records.lock().len()
+    }
+
+    /// Says that everything under way has ended.
+    pub(super) fn all_over(&self) {
+        self.over.store(self.now.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
     pub(super) fn infos(&self) -> Vec<u8> {
@@ -61,6 +69,14 @@ impl Env for TestEnv {
 
     fn wait(&self) -> Wait {
         self.wait
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp { csn: 1, xid: self.log.now.fetch_add(1, Ordering::SeqCst) + 1 }
+    }
+
+    fn is_over(&self, stamp: Stamp) -> bool {
+        stamp.xid <= self.log.over.load(Ordering::SeqCst)
     }
 
     fn log_and_apply(

@@ -143,3 +143,111 @@ fn unique_keys_under_contention_are_taken_by_one() {
     assert_eq!(wins.load(Ordering::Relaxed), KEYS);
     assert_eq!(tree.check(&tree.env()).entries, u64::from(KEYS));
 }
+
+/// A place in the storm of queues: which writer, and its how many-th entry.
+fn queue_tid(writer: u32, i: u32) -> Tid {
+    Tid::new(BlockNumber(writer << 24 | i), 1)
+}
+
+#[test]
+fn queues_with_pages_used_again() {
+    const PER_WRITER: u32 = 12_000;
+    const WINDOW: u32 = 2000;
+    let tree = Tree::new(80);
+    create(&tree.env(), &tree.rel).unwrap();
+    let done: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
+    let dead_below: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
+    let finished = AtomicBool::new(false);
+    // Every operation holds this shared, as it would hold a snapshot; who gets it exclusively knows that all
+    // earlier ones are over.
+    let world = parking_lot::RwLock::new(());
+    let key = |writer: u32, i: u32| int_key(writer << 24 | i);
+    let (tree, done, dead_below, finished, world) = (&tree, &done, &dead_below, &finished, &world);
+    let dead = move |tid: Tid| {
+        let (writer, i) = (tid.block.get() >> 24, tid.block.get() & 0xFF_FFFF);
+        i < dead_below[writer as usize].load(Ordering::Acquire)
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                scope.spawn(move || {
+                    let env = tree.env();
+                    for i in 0..PER_WRITER {
+                        let _operation = world.read();
+                        insert(&env, &tree.rel, &key(writer, i), queue_tid(writer, i), None)
+                            .unwrap();
+                        done[writer as usize].store(i + 1, Ordering::Release);
+                        dead_below[writer as usize]
+                            .store((i + 1).saturating_sub(WINDOW), Ordering::Release);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(move || {
+            let env = tree.env();
+            let mut rng = SmallRng::seed_from_u64(5);
+            let mut turn = 0;
+            while !finished.load(Ordering::Acquire) {
+                let _operation = world.read();
+                let known: Vec<u32> =
+                    done.iter().map(|done| done.load(Ordering::Acquire)).collect();
+                let writer = rng.random_range(0..WRITERS);
+                if known[writer as usize] == 0 {
+                    continue;
+                }
+                let i = rng.random_range(
+                    known[writer as usize].saturating_sub(WINDOW / 2)..known[writer as usize],
+                );
+                let tids = found(tree, &env, &key(writer, i));
+                let gone = dead(queue_tid(writer, i));
+                assert!(gone || tids[..] == [queue_tid(writer, i)], "{writer} {i}: {tids:?}");
+                if turn % 50 == 0 {
+                    let direction =
+                        if turn % 100 == 0 { Direction::Forward } else { Direction::Backward };
+                    let seen: BTreeSet<Tid> = tree
+                        .scan(&env, &[], None, direction)
+                        .into_iter()
+                        .map(|(_, tid)| tid)
+                        .collect();
+                    for writer in 0..WRITERS {
+                        let still = dead_below[writer as usize].load(Ordering::Acquire);
+                        for i in still..known[writer as usize] {
+                            assert!(
+                                seen.contains(&queue_tid(writer, i)),
+                                "{writer} {i} was not seen"
+                            );
+                        }
+                    }
+                }
+                turn += 1;
+            }
+        });
+        scope.spawn(move || {
+            let env = tree.env();
+            while !finished.load(Ordering::Acquire) {
+                {
+                    let _operation = world.read();
+                    vacuum(&env, &tree.rel, &dead).unwrap();
+                }
+                let _alone = world.write();
+                tree.log.all_over();
+            }
+        });
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        finished.store(true, Ordering::Release);
+    });
+    let env = tree.env();
+    vacuum(&env, &tree.rel, &dead).unwrap();
+    let model: BTreeSet<_> = (0..WRITERS)
+        .flat_map(|w| {
+            (PER_WRITER - WINDOW..PER_WRITER).map(move |i| (key(w, i).to_vec(), queue_tid(w, i)))
+        })
+        .collect();
+    tree.expect(&env, &model);
+    let used_again = tree.log.infos().iter().filter(|&&info| info == record::FREE).count();
+    eprintln!("{} blocks, {used_again} pages freed", tree.rel.block_count());
+    let recovered = tree.recover(tree.log.len(), 1);
+    recovered.expect(&recovered.env(), &model);
+}
