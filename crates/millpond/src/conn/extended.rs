@@ -137,8 +137,10 @@ impl Connection {
             }
             return Ok(executed);
         }
-        if let PortalState::Holding { .. } = portal.state {
-            return self.give_held(portal, max_rows, sink);
+        match portal.state {
+            PortalState::Holding { .. } => return self.give_held(portal, max_rows, sink),
+            PortalState::Done => return done_again(portal, sink),
+            PortalState::Ready => {}
         }
         self.begin_statement();
         let prepared = Arc::clone(&portal.prepared);
@@ -408,4 +410,20 @@ impl RowSink for Collect {
     fn discard(&mut self) {
         self.rows.clear();
     }
+}
+
+/// A portal that has run to its end has no rows left; it is not run again.
+fn done_again(portal: &Portal, sink: &mut dyn RowSink) -> Result<Executed> {
+    if let Body::Empty = portal.prepared.body {
+        sink.empty()?;
+        return Ok(Executed::Complete);
+    }
+    if portal.prepared.columns().is_none() {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the portal has been run to completion and cannot be run again",
+        ));
+    }
+    sink.complete(CommandTag::counted("SELECT", 0))?;
+    Ok(Executed::Complete)
 }
