@@ -4,14 +4,14 @@
 //! and after VACUUM marked the pages all-visible), scans, counts, and updates in the page.
 
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use millpond_buffer::{BufferPool, Lsn, MemoryStore, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::heap::{
     AccessStrategy, ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow,
-    count_rows, fetch, insert_many, update, vacuum,
+    count_rows, fetch, insert, insert_many, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::lmgr::LockManager;
@@ -19,7 +19,7 @@ use millpond_engine::proc::ProcArray;
 use millpond_engine::transam::{CommandId, Durability, Snapshot, Transactions, Xid};
 use millpond_engine::wal::{FileLogStore, Log, LogConfig, LogStart};
 
-const SESSIONS: u16 = 8;
+const SESSIONS: u16 = 40;
 const PAYLOAD: usize = 97;
 
 fn open(
@@ -139,7 +139,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::env::temp_dir().join(format!("millpond-heap-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
     let result = run(rows, &directory);
-    std::fs::remove_dir_all(&directory)?;
+    // The log's thread may still make segments: what cannot be removed stays.
+    let _ = std::fs::remove_dir_all(&directory);
     result
 }
 
@@ -196,5 +197,94 @@ fn run(rows: u64, directory: &std::path::Path) -> Result<(), Box<dyn Error>> {
     }
     report("update and commit without sync", updates, start);
     println!("{hot} of {updates} updates in their page");
+    for threads in [1, 4, 32] {
+        hot_row(&shared, &heap, threads)?;
+    }
+    Ok(())
+}
+
+/// Everybody adds one to the same row, as pgbench does to its branches.
+fn hot_row(shared: &Shared, heap: &HeapRelation, threads: u16) -> Result<(), Box<dyn Error>> {
+    let ctx = Ctx::new(shared, "bench")?;
+    let row = NewRow { payload: &[0; 8], natts: 1 };
+    let root = insert(&ctx, heap, row, ctx.assign_xid()?, CommandId(0))?;
+    ctx.txns().commit(&ctx, &[], Durability::Background)?;
+    // Stands for the index: the roots of the row's chains, the newest last.
+    let roots = Mutex::new(vec![root]);
+    let each = 20_000 / u64::from(threads);
+    let start = Start::now();
+    let cpu: u64 = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                let (heap, roots) = (heap.clone(), &roots);
+                scope.spawn(move || -> Result<u64, String> {
+                    let before = cpu_nanos().unwrap_or(0);
+                    let ctx = Ctx::new(shared, "bench").map_err(|error| error.to_string())?;
+                    for _ in 0..each {
+                        add_one(&ctx, &heap, roots).map_err(|error| error.to_string())?;
+                    }
+                    Ok(cpu_nanos().unwrap_or(0) - before)
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().map_err(|_| "panic".to_string())?)
+            .sum::<Result<u64, String>>()
+    })?;
+    let rows = each * u64::from(threads);
+    report(&format!("hot row, {threads} sessions"), rows, start);
+    println!("{:8.1} ns CPU a transaction in the sessions", cpu as f64 / rows as f64);
+    let csn = ctx.txns().snapshot(&ctx);
+    let snapshot = Snapshot { csn, own: None, command: CommandId(0) };
+    let mut bytes = Vec::new();
+    find(&ctx, heap, &roots, &snapshot, &mut bytes).ok_or("the row is missing")?;
+    println!("{:8} chains on as many pages", roots.lock().map_err(|_| "poisoned")?.len());
+    let value = bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    assert_eq!(value, Some(rows));
+    ctx.txns().release_snapshot(&ctx, csn);
+    Ok(())
+}
+
+fn find(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    roots: &Mutex<Vec<Tid>>,
+    snapshot: &Snapshot,
+    bytes: &mut Vec<u8>,
+) -> Option<Tid> {
+    let roots = roots.lock().ok()?.clone();
+    roots.iter().rev().find_map(|&root| fetch(ctx, heap, root, snapshot, bytes).ok()?)
+}
+
+fn add_one(ctx: &Ctx, heap: &HeapRelation, roots: &Mutex<Vec<Tid>>) -> Result<(), Box<dyn Error>> {
+    let xid = ctx.assign_xid()?;
+    let mut bytes = Vec::new();
+    for command in 0.. {
+        let csn = ctx.txns().snapshot(ctx);
+        let snapshot = Snapshot { csn, own: Some(xid), command: CommandId(command) };
+        // The root of a version that has just moved may come after its commit.
+        let Some(tid) = find(ctx, heap, roots, &snapshot, &mut bytes) else {
+            ctx.txns().release_snapshot(ctx, csn);
+            continue;
+        };
+        let value = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)) + 1;
+        let payload = value.to_le_bytes();
+        let row = NewRow { payload: &payload, natts: 1 };
+        let by = Changer { xid, cid: CommandId(command) };
+        let outcome = update(ctx, heap, tid, row, false, by)?;
+        ctx.txns().release_snapshot(ctx, csn);
+        match outcome {
+            ChangeOutcome::Done { hot: true, .. } => break,
+            ChangeOutcome::Done { tid, .. } => {
+                roots.lock().map_err(|_| "poisoned")?.push(tid);
+                break;
+            }
+            ChangeOutcome::InProgress(other) => ctx.wait_for_xid(other)?,
+            ChangeOutcome::Updated { .. } => {}
+            other => return Err(format!("{other:?}").into()),
+        }
+    }
+    ctx.txns().commit(ctx, &[], Durability::Background)?;
     Ok(())
 }
