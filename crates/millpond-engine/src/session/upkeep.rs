@@ -75,6 +75,9 @@ impl Session {
         let pass: Option<heap::IndexPass<'_>> =
             if table.indexes.is_empty() { None } else { Some(&mut clean) };
         let stats = heap::vacuum(&self.ctx, heap, pass)?;
+        if heap::is_worth_truncating(&stats) {
+            self.truncate_if_unused(oid, heap)?;
+        }
         table.stats.vacuumed(self.vacuum_automatic.get());
         Ok(VacuumSummary {
             pages: stats.pages,
@@ -82,6 +85,15 @@ impl Session {
             remaining: stats.live,
             not_yet_removable: stats.not_yet_removable,
         })
+    }
+
+    /// Gives the empty pages at the end back, if nobody is using the table just now.
+    fn truncate_if_unused(&self, oid: Oid, heap: &heap::HeapRelation) -> EngineResult<()> {
+        match self.ctx.lock_nowait(LockTag::Relation(oid), LockMode::AccessExclusive) {
+            Ok(_) => heap::truncate_end(&self.ctx, heap).map(|_| ()),
+            Err(EngineError::LockNotAvailable { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn analyze_locked(&self, oid: Oid) -> EngineResult<()> {

@@ -19,6 +19,7 @@ pub mod relation;
 pub mod scan;
 pub mod session;
 mod target;
+pub mod truncate;
 pub mod update;
 pub mod vacuum;
 
@@ -34,5 +35,6 @@ pub use page::MAX_PAYLOAD;
 pub use relation::{HeapCounters, HeapCounts, HeapEvent, HeapRelation};
 pub use scan::{AccessStrategy, HeapScan, PageRows, ParallelBlocks, ScanBlocks, count_rows};
 pub use session::HeapSession;
+pub use truncate::{is_worth_truncating, truncate_end};
 pub use update::{ChangeOutcome, Changer, delete, lock_row, update};
 pub use vacuum::{DeadTids, IndexPass, VacuumStats, vacuum};

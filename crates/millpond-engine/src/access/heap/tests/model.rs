@@ -13,12 +13,13 @@ use crate::access::heap::check::check_heap;
 use crate::access::heap::record::apply;
 use crate::access::heap::{
     AccessStrategy, ChangeOutcome, Changer, HeapScan, InsertOptions, NewRow, count_rows, delete,
-    fetch, fetch_at, insert, insert_many, lock_row, update, vacuum,
+    fetch, fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{CommandId, Csn, Snapshot};
 use crate::wal::RmgrId;
+use crate::wal::storage::StorageRecord;
 
 type Rows = BTreeMap<u32, Vec<u8>>;
 
@@ -38,6 +39,7 @@ enum Step {
     Hold,
     LetGo(usize),
     Vacuum,
+    Truncate,
 }
 
 fn len() -> impl Strategy<Value = usize> {
@@ -62,6 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Hold),
         2 => any::<usize>().prop_map(Step::LetGo),
         2 => Just(Step::Vacuum),
+        1 => Just(Step::Truncate),
     ]
 }
 
@@ -268,6 +271,13 @@ impl Model {
         assert!(removed as u64 <= stats.lines_freed, "{removed} {stats:?}");
     }
 
+    fn truncate(&self) {
+        let before = self.world.heap.block_count();
+        let cut = truncate_end(&self.ctx, &self.world.heap).unwrap();
+        assert_eq!(self.world.heap.block_count() + cut, before);
+        assert_eq!(truncate_end(&self.ctx, &self.world.heap).unwrap(), 0);
+    }
+
     fn check(&self) {
         let now = Held::take(&self.ctx);
         self.check_snapshot(&now.snapshot, &self.committed);
@@ -284,6 +294,12 @@ impl Model {
     fn check_redo(&self) {
         let mut pages: BTreeMap<u32, Box<[u8; PAGE_SIZE]>> = BTreeMap::new();
         self.world.replay(|record| {
+            if record.rmgr == RmgrId::Storage
+                && let Ok(StorageRecord::Truncate(_, blocks)) =
+                    StorageRecord::decode(record.payload)
+            {
+                pages.retain(|&block, _| block < blocks);
+            }
             if record.rmgr != RmgrId::Heap {
                 return;
             }
@@ -343,11 +359,32 @@ proptest! {
                     model.ctx.txns().release_snapshot(&model.ctx, csn);
                 },
                 Step::Vacuum => model.vacuum(),
+                Step::Truncate => model.truncate(),
             }
             model.check();
         }
         model.check_redo();
     }
+}
+
+#[test]
+fn an_emptied_heap_is_cut_off() {
+    let mut model = Model::new(100);
+    model.run(&[Action::InsertMany { count: 199, len: 4000 }], true);
+    let keep = Action::Insert { len: 4000 };
+    model.run(&[keep.clone()], true);
+    model.run(&(0..199).map(|_| Action::Delete { key: 0 }).collect::<Vec<_>>(), true);
+    model.vacuum();
+    model.truncate();
+    // The last row keeps the pages before it.
+    assert!(model.world.heap.block_count() > 90);
+    model.run(&[Action::Delete { key: 0 }], true);
+    model.vacuum();
+    model.truncate();
+    assert_eq!(model.world.heap.block_count(), 0);
+    model.run(&[keep], true);
+    model.check();
+    model.check_redo();
 }
 
 #[test]
