@@ -42,15 +42,33 @@ fn transaction<R>(
     result
 }
 
-fn report(what: &str, count: u64, elapsed: Duration) {
-    let per_second = count as f64 / elapsed.as_secs_f64();
-    println!("{what:<40} {per_second:>12.0}/s  ({:.2} s)", elapsed.as_secs_f64());
+/// Processor time that the process has used, in seconds (Linux counts it in hundredths).
+fn processor_time() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is a name in parentheses, which may hold anything.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    ticks as f64 / 100.0
+}
+
+/// What a measurement began with.
+struct Begun(Instant, f64);
+
+fn begin() -> Begun {
+    Begun(Instant::now(), processor_time())
+}
+
+fn report(what: &str, count: u64, begun: &Begun) {
+    let elapsed = begun.0.elapsed().as_secs_f64();
+    let each = (processor_time() - begun.1) * 1e6 / count.max(1) as f64;
+    let rate = count as f64 / elapsed;
+    println!("{what:<42} {rate:>11.0}/s {each:>9.2} us of processor time each");
 }
 
 fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
     let options = TransactionOptions::default();
     let table = transaction(session, options, |s| s.create_table(accounts()));
-    let begun = Instant::now();
+    let begun = begin();
     transaction(session, options, |s| {
         s.lock_table(&table, LockMode::RowExclusive)?;
         let mut batch = RowBatch::new();
@@ -68,8 +86,8 @@ fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
         }
         s.insert_batch(&table, &mut batch)
     });
-    report("rows loaded", rows as u64, begun.elapsed());
-    let begun = Instant::now();
+    report("rows loaded", rows as u64, &begun);
+    let begun = begin();
     let key = NewIndex {
         name: None,
         table: table.oid,
@@ -80,10 +98,10 @@ fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
         fillfactor: 90,
     };
     transaction(session, options, |s| s.create_index(key));
-    report("entries of the primary key built", rows as u64, begun.elapsed());
-    let begun = Instant::now();
+    report("entries of the primary key built", rows as u64, &begun);
+    let begun = begin();
     session.vacuum(table.oid).unwrap();
-    report("rows vacuumed", rows as u64, begun.elapsed());
+    report("rows vacuumed", rows as u64, &begun);
     session.catalog().table_by_name("pgbench_accounts").unwrap().clone()
 }
 
@@ -94,7 +112,8 @@ fn measure(
     threads: u64,
     work: impl Fn(&mut Session, &mut RowBuf, u64) + Sync,
 ) {
-    let begun = Instant::now();
+    let begun = begin();
+    let begun = &begun;
     let time = Duration::from_secs(2);
     let count: u64 = std::thread::scope(|scope| {
         let work = &work;
@@ -103,7 +122,7 @@ fn measure(
                 let mut session = engine.session().unwrap();
                 let mut row = RowBuf::new();
                 let (mut random, mut count) = (0x9e37_79b9_7f4a_7c15 ^ (thread + 1), 0);
-                while begun.elapsed() < time {
+                while begun.0.elapsed() < time {
                     for _ in 0..16 {
                         random ^= random << 13;
                         random ^= random >> 7;
@@ -117,7 +136,7 @@ fn measure(
         }));
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    report(&format!("{what}, {threads} threads"), count, begun.elapsed());
+    report(&format!("{what}, {threads} threads"), count, begun);
 }
 
 fn main() {
@@ -142,6 +161,17 @@ fn main() {
     };
     measure("selects by key", &engine, 1, select);
     measure("selects by key", &engine, threads, select);
+    measure("selects by key in one transaction", &engine, 1, |session, row, random| {
+        if !session.in_transaction() {
+            session.begin(options).unwrap();
+            session.start_statement().unwrap();
+        }
+        let aid = (random % rows as u64) as i32 + 1;
+        assert!(session.lookup(&table, key, &[Datum::Int4(aid)], row).unwrap());
+    });
+    measure("empty transactions", &engine, 1, |session, _, _| {
+        transaction(session, options, |_| Ok(()));
+    });
     let update = |options| {
         let table = &table;
         move |session: &mut Session, row: &mut RowBuf, random: u64| {
@@ -168,7 +198,7 @@ fn main() {
     measure("updates, synchronous_commit off", &engine, threads, update(background));
     measure("updates, durable", &engine, threads, update(options));
     measure("updates, durable", &engine, 16, update(options));
-    let begun = Instant::now();
+    let begun = begin();
     let count = transaction(&mut session, options, |s| {
         let mut scan = s.heap_scan(&table)?;
         let mut sum = 0i64;
@@ -180,7 +210,7 @@ fn main() {
         })? {}
         Ok(count)
     });
-    report("rows scanned and summed", count, begun.elapsed());
+    report("rows scanned and summed", count, &begun);
     drop(session);
     engine.shutdown().unwrap();
 }

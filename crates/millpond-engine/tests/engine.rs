@@ -11,7 +11,7 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::Commit;
 use millpond_engine::table::{Direction, RowBatch, RowBuf, RowOutcome, TableError};
 use millpond_engine::types::{DataType, Datum};
-use millpond_engine::{Engine, EngineError};
+use millpond_engine::{Engine, EngineError, Session};
 
 #[test]
 fn rows_come_back_after_a_clean_restart() {
@@ -459,6 +459,71 @@ fn every_type_can_be_a_key() {
         let mut found = RowBuf::new();
         assert!(s.lookup(&created, &created.indexes[0], &values, &mut found)?);
         assert!(found.column(&created, 8).unwrap() == values[8]);
+        Ok(())
+    })
+    .unwrap();
+    assert_whole(&engine);
+}
+
+#[test]
+fn dead_rows_are_vacuumed_in_the_background() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.autovacuum = true;
+    config.autovacuum_naptime = std::time::Duration::from_millis(20);
+    let engine = Engine::open(config).unwrap();
+    let mut session = engine.session().unwrap();
+    let accounts = create(&mut session, accounts());
+    fill(&mut session, &accounts, 200);
+    while accounts.stats.vacuums().1 == 0 {
+        run(&mut session, |s| {
+            for id in 1..=200 {
+                // Moved in the index too: only vacuum can remove the old versions' entries.
+                let mut found = RowBuf::new();
+                let key = accounts.primary_key().unwrap();
+                if s.lookup(&accounts, key, &[Datum::Int4(id)], &mut found)? {
+                    s.delete(&accounts, &mut found)?;
+                    s.insert(&accounts, &row(id, "moved", 100))?;
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+        // Definitions change meanwhile; the vacuum gives way.
+        run(&mut session, |s| s.create_index(index(accounts.oid, &[1]))).unwrap();
+        let newest = table(&session, "accounts").indexes.last().unwrap().oid;
+        run(&mut session, |s| s.drop_index(newest, false)).unwrap();
+    }
+    assert_whole(&engine);
+    drop(session);
+    engine.shutdown().unwrap();
+}
+
+#[test]
+fn frozen_loads_are_visible_after_commit_and_gone_after_rollback() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let load = |session: &mut Session| {
+        session.begin(RC).unwrap();
+        session.start_statement().unwrap();
+        let accounts = session.create_table(accounts()).unwrap();
+        let mut batch = RowBatch::new();
+        batch.freeze();
+        for id in 0..1000 {
+            session.add_to_batch(&accounts, &row(id, "x", 1), &mut batch).unwrap();
+        }
+        session.insert_batch(&accounts, &mut batch).unwrap();
+        accounts
+    };
+    load(&mut session);
+    session.abort();
+    assert!(session.catalog().table_by_name("accounts").is_none());
+    let accounts = load(&mut session);
+    session.commit().unwrap();
+    run(&mut session, |s| {
+        assert_eq!(total(s, &accounts)?, (1000, 1000));
+        assert!(!s.is_new(&accounts));
         Ok(())
     })
     .unwrap();

@@ -21,6 +21,7 @@ use crate::catalog::{CatalogState, IndexDef, TableDef};
 use crate::ctx::{Ctx, Shared};
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::LockManager;
+use crate::maintenance::autovacuum;
 use crate::maintenance::background::Background;
 use crate::maintenance::checkpointer::{Cause, CheckpointStats, Checkpoints};
 use crate::proc::{Interrupt, ProcArray};
@@ -46,6 +47,7 @@ pub struct Engine {
     checkpoints: Arc<Checkpoints>,
     workers: CtxPool,
     background: Background,
+    autovacuum: autovacuum::Current,
     clients: AtomicUsize,
     closing: AtomicBool,
     system_id: u64,
@@ -103,6 +105,11 @@ impl Engine {
     /// The random number that tells this database from others.
     pub fn system_id(&self) -> u64 {
         self.system_id
+    }
+
+    /// The vacuum that runs in the background.
+    pub(crate) fn autovacuum(&self) -> &autovacuum::Current {
+        &self.autovacuum
     }
 
     pub(crate) fn shared(&self) -> &Shared {

@@ -194,6 +194,7 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
         checkpoints,
         workers: CtxPool::default(),
         background: Background::default(),
+        autovacuum: Default::default(),
         clients: AtomicUsize::new(0),
         closing: AtomicBool::new(false),
         system_id,

@@ -1,20 +1,42 @@
 //! Vacuum in the background, by PostgreSQL's thresholds.
 //!
 //! A table is vacuumed when its dead rows exceed a fixed number plus a part of its rows, or when so many rows
-//! were inserted since the last time that marking its pages all-visible pays.
+//! were inserted since the last time that marking its pages all-visible pays. So is the catalog.
+//!
+//! Who wants to change the definition of a table that is being vacuumed does not wait for it: he interrupts
+//! the vacuum ([`Current::give_way`]), which loses nothing but time.
 
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
+
 use super::background::Signal;
+use crate::access::heap;
 use crate::catalog::{Oid, TableDef};
 use crate::engine::{Engine, EngineConfig};
 use crate::error::EngineError;
+use crate::proc::{Interrupt, InterruptHandle};
 use crate::session::Session;
 use crate::table::TableError;
 
 /// PostgreSQL's `autovacuum_vacuum_insert_threshold` and `..._scale_factor`.
 const INSERT_THRESHOLD: f64 = 1000.0;
 const INSERT_SCALE_FACTOR: f64 = 0.2;
+
+/// The table that is being vacuumed in the background, and how to stop that.
+#[derive(Default)]
+pub(crate) struct Current(Mutex<Option<(Oid, InterruptHandle)>>);
+
+impl Current {
+    /// Interrupts the vacuum of this table, if one is running.
+    pub(crate) fn give_way(&self, table: Oid) {
+        if let Some((current, interrupts)) = &*self.0.lock()
+            && *current == table
+        {
+            interrupts.interrupt(Interrupt::Cancel);
+        }
+    }
+}
 
 fn is_due(table: &TableDef, config: &EngineConfig) -> bool {
     let rows = table.stats.live_rows() as f64;
@@ -37,13 +59,27 @@ pub(super) fn run(engine: Weak<Engine>, signal: Arc<Signal>) {
         let due = engine.catalog();
         let due = due.tables().filter(|table| is_due(table, engine.config()));
         let due: Vec<Oid> = due.map(|table| table.oid).collect();
-        if due.is_empty() {
+        let dead = engine.catalog_heap().counters().dead_estimate();
+        let catalog_due = dead > u64::from(engine.config().autovacuum_threshold);
+        if due.is_empty() && !catalog_due {
             continue;
         }
         match engine.internal_session("autovacuum worker") {
-            Ok(mut session) => vacuum_all(&mut session, &due, &signal),
+            Ok(mut session) => {
+                if catalog_due {
+                    vacuum_catalog(&session);
+                }
+                vacuum_all(&mut session, &due, &signal);
+            }
             Err(error) => tracing::warn!(%error, "autovacuum has no session"),
         }
+    }
+}
+
+/// The catalog has no indexes, and nobody else vacuums it.
+fn vacuum_catalog(session: &Session) {
+    if let Err(error) = heap::vacuum(session.ctx(), session.engine().catalog_heap(), None) {
+        tracing::warn!(%error, "vacuum of the catalog failed");
     }
 }
 
@@ -53,9 +89,18 @@ fn vacuum_all(session: &mut Session, due: &[Oid], signal: &Signal) {
         if !signal.sleep(std::time::Duration::ZERO) {
             return;
         }
-        match session.vacuum(table) {
+        let engine = Arc::clone(session.engine());
+        let current = engine.autovacuum();
+        *current.0.lock() = Some((table, session.proc().interrupt_handle()));
+        let result = session.vacuum(table);
+        *current.0.lock() = None;
+        match result {
             Ok(summary) => tracing::debug!(table, ?summary, "autovacuum"),
             Err(EngineError::Table(TableError::UndefinedRelation(_))) => {}
+            Err(EngineError::Cancelled) if session.interrupt() == Some(Interrupt::Cancel) => {
+                tracing::debug!(table, "autovacuum gave way");
+                session.clear_cancel();
+            }
             Err(EngineError::Cancelled) => return,
             Err(error) => tracing::warn!(table, %error, "autovacuum failed"),
         }

@@ -1,6 +1,6 @@
 //! Work in the background.
 
-mod autovacuum;
+pub(crate) mod autovacuum;
 pub(crate) mod background;
 pub mod checkpointer;
 mod reclaimer;

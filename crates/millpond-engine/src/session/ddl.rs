@@ -197,7 +197,15 @@ impl Session {
     /// Locks a table and returns its definition as of then.
     fn locked_table(&self, oid: Oid, mode: LockMode) -> EngineResult<Arc<TableDef>> {
         let before = self.catalog().table(oid).cloned();
-        self.ctx.lock(LockTag::Relation(oid), mode)?;
+        let tag = LockTag::Relation(oid);
+        match self.ctx.lock_nowait(tag, mode) {
+            Ok(_) => {}
+            Err(EngineError::LockNotAvailable { .. }) => {
+                self.engine.autovacuum().give_way(oid);
+                self.ctx.lock(tag, mode)?;
+            }
+            Err(error) => return Err(error),
+        }
         self.catalog().table(oid).cloned().ok_or_else(|| {
             let name = before.map_or_else(|| oid.to_string(), |table| table.name.clone());
             TableError::UndefinedRelation(name).into()
