@@ -37,6 +37,8 @@ pub fn page_with_room<'s>(
     wanted: Wanted,
 ) -> EngineResult<ExclusivePage<'s>> {
     let mut evasions = 0;
+    // The page that was found full last: often the last page, and the next candidate again.
+    let mut full = None;
     let mut candidate = ctx.heap().target(heap.id());
     let mut searched = wanted.only_new;
     let start = start_of_search(ctx, heap);
@@ -56,7 +58,7 @@ pub fn page_with_room<'s>(
                 }
             },
         };
-        if wanted.avoid == Some(block) {
+        if wanted.avoid == Some(block) || full == Some(block) {
             searched = true;
             continue;
         }
@@ -80,6 +82,7 @@ pub fn page_with_room<'s>(
             }
             let usable = page::usable_space(latched.bytes(), wanted.reserve);
             drop(latched);
+            full = Some(block);
             fsm::record(ctx, heap, block, usable.min(bytes.saturating_sub(1)));
         }
     }
