@@ -836,3 +836,54 @@ fn concurrent_updates() {
     assert_eq!(b.resume(&mut sink).unwrap(), millpond::Executed::Complete);
     assert_eq!(sink.text, "UPDATE 1\n");
 }
+
+#[test]
+fn row_locks() {
+    let fresh = fresh();
+    let mut a = fresh.database.connect().unwrap();
+    let mut b = fresh.database.connect().unwrap();
+    a.batch("create table t (k int primary key, v int); insert into t values (1, 0), (2, 0)")
+        .unwrap();
+    a.batch("begin").unwrap();
+    assert_eq!(run(&mut a, "select v from t where k = 1 for update"), "v\n0\nSELECT 1\n");
+    assert!(run(&mut b, "select v from t where k = 1 for update nowait").contains("[55P03]"));
+    assert_eq!(run(&mut b, "select v from t where k = 2 for update nowait"), "v\n0\nSELECT 1\n");
+    assert!(
+        run(&mut b, "begin read only; select v from t where k = 2 for update").contains("[25006]")
+    );
+    assert_eq!(run(&mut b, "rollback"), "ROLLBACK\n");
+    assert!(run(&mut b, "lock table t").contains("[25P01]"));
+    assert!(run(&mut b, "begin; lock table t nowait").contains("[55P03]"));
+    a.batch("commit").unwrap();
+    assert_eq!(
+        run(&mut b, "rollback; begin; lock table t nowait"),
+        "ROLLBACK\nBEGIN\nLOCK TABLE\n"
+    );
+}
+
+#[test]
+fn a_failing_statement_takes_back_everything() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (k int primary key, v int)").unwrap();
+    let rows: Vec<String> = (1..=3000).map(|k| format!("({k}, {k})")).collect();
+    c.batch(&format!("insert into t values {}", rows.join(", "))).unwrap();
+    // The last row divides by zero.
+    assert!(run(&mut c, "update t set v = 1 / (3000 - k)").contains("[22012]"));
+    assert_eq!(
+        run(&mut c, "select count(*), sum(v) from t"),
+        "count|sum\n3000|4501500\nSELECT 1\n"
+    );
+    assert!(
+        run(&mut c, &format!("insert into t values {}, (3000, 0)", "(4000, 0)"))
+            .contains("[23505]")
+    );
+    assert_eq!(run(&mut c, "select count(*) from t where k > 3000"), "count\n0\nSELECT 1\n");
+    assert_eq!(run(&mut c, "update t set v = v + 1"), "UPDATE 3000\n");
+    assert_eq!(run(&mut c, "update t set k = k + 3000 where k <= 10"), "UPDATE 10\n");
+    assert_eq!(run(&mut c, "delete from t where k between 11 and 2999"), "DELETE 2989\n");
+    assert_eq!(
+        run(&mut c, "select count(*), min(k), max(k), sum(v) from t"),
+        "count|min|max|sum\n11|3000|3010|3066\nSELECT 1\n"
+    );
+}

@@ -74,12 +74,12 @@ impl CancelHandle {
     }
 
     /// Whether somebody has asked the statement to stop.
-    pub(super) fn is_raised(&self) -> bool {
+    pub(crate) fn is_raised(&self) -> bool {
         self.shared.reason.load(Ordering::Relaxed) != NONE
     }
 
     /// The error for the reason why.
-    pub(super) fn error(&self) -> SqlError {
+    pub(crate) fn error(&self) -> SqlError {
         match self.shared.reason.load(Ordering::Acquire) {
             TERMINATE => SqlError::fatal(
                 SqlState::ADMIN_SHUTDOWN,

@@ -81,8 +81,8 @@ impl Connection {
         columns: bool,
         sink: &mut dyn RowSink,
     ) -> Result<u64> {
-        if planned.writes() {
-            self.check_writable(planned.verb())?;
+        if let Some(what) = planned.writes() {
+            self.check_writable(what)?;
         }
         self.session.start_statement()?;
         let facts = Facts {
@@ -100,6 +100,7 @@ impl Connection {
             facts: &facts,
             scratch: &mut self.scratch,
             wait: self.wait,
+            cancel: &self.cancel,
             info: &info,
         };
         let described = match &planned.columns {

@@ -267,6 +267,7 @@ impl Connection {
             facts: &facts,
             scratch: &mut self.scratch,
             wait: self.wait,
+            cancel: &self.cancel,
             info: &info,
         };
         let lines = exec.scanner(plan).and_then(|scanner| plan.explain(scanner));

@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 pub(crate) use scanner::Scanner;
 pub(crate) use write::with_row_detail;
 
+use crate::conn::CancelHandle;
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Facts, Row, Val};
@@ -50,6 +51,8 @@ pub(crate) struct Exec<'c> {
     pub(crate) facts: &'c Facts<'c>,
     pub(crate) scratch: &'c mut Scratch,
     pub(crate) wait: Wait,
+    /// Whether the statement has been told to stop.
+    pub(crate) cancel: &'c CancelHandle,
     /// What the query engine asks about the session.
     pub(crate) info: &'c dyn Fn() -> crate::query::SessionInfo,
 }
@@ -90,6 +93,7 @@ impl Exec<'_> {
             Plan::Insert(plan) => self.insert(plan, params, each),
             Plan::Update(plan) => self.update(plan, params, each),
             Plan::Delete(plan) => self.delete(plan, params, each),
+            Plan::Modify(plan) => self.modify(plan, params, each),
             Plan::External(plan) => self.external(plan, params, each),
         }
     }

@@ -8,12 +8,12 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{Direction, LockStrength, RowBuf, RowOutcome};
 
 use super::{Each, Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, Scanner, emit, key, row_count};
-use crate::Value;
-use crate::convert::would_block;
-use crate::error::{Result, SqlError};
+use crate::convert::{is_would_block, would_block};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Row};
 use crate::plan::external::ExternalPlan;
 use crate::plan::{Access, IndexRange, SelectPlan, SortKey};
+use crate::{Value, Wait};
 
 /// Takes a row's bytes and place; says whether to go on.
 type EachRow<'e> = &'e mut dyn FnMut(&mut Exec<'_>, &mut RowBuf) -> Result<bool>;
@@ -105,8 +105,8 @@ impl Exec<'_> {
             if !passes {
                 return Ok(true);
             }
-            if let Some((strength, _)) = plan.lock {
-                if !exec.lock_row(plan, table, env, row, strength)? {
+            if let Some((strength, nowait)) = plan.lock {
+                if !exec.lock_row(plan, table, env, row, strength, nowait)? {
                     return Ok(true);
                 }
             }
@@ -122,9 +122,26 @@ impl Exec<'_> {
         env: &Env<'_>,
         row: &mut RowBuf,
         strength: LockStrength,
+        nowait: bool,
     ) -> Result<bool> {
         loop {
-            match self.session.lock_row(table, row, strength)? {
+            if nowait {
+                self.session.set_wait(Wait::Never);
+            }
+            let locked = self.session.lock_row(table, row, strength);
+            self.session.set_wait(self.wait);
+            let locked = locked.map_err(|error| {
+                let error = SqlError::from(error);
+                if nowait && self.may_wait() && is_would_block(&error) {
+                    SqlError::new(
+                        SqlState::LOCK_NOT_AVAILABLE,
+                        format!("could not obtain lock on row in relation \"{}\"", table.name),
+                    )
+                } else {
+                    error
+                }
+            });
+            match locked? {
                 RowOutcome::Done(_) => return Ok(true),
                 RowOutcome::Gone => return Ok(false),
                 RowOutcome::Changed => {
@@ -398,7 +415,7 @@ impl Exec<'_> {
         for table in plan.tables() {
             self.session.lock_table(table, LockMode::AccessShare)?;
         }
-        Ok(Arc::new(Scanner::new(self.session, plan.tables(), (self.info)())?))
+        Ok(Arc::new(Scanner::new(self.session, plan.tables(), self.cancel.clone(), (self.info)())?))
     }
 }
 

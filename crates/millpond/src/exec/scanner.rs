@@ -7,6 +7,7 @@ use millpond_engine::catalog::TableDef;
 use millpond_engine::session::Session;
 use millpond_engine::table::{ParallelScan, ScanWorker};
 
+use crate::conn::CancelHandle;
 use crate::error::{Result, SqlError};
 use crate::query::{RowSource, SessionInfo, TableScanner};
 
@@ -15,6 +16,7 @@ use crate::query::{RowSource, SessionInfo, TableScanner};
 pub(crate) struct Scanner {
     scans: Vec<ParallelScan>,
     sizes: Vec<(u32, u64)>,
+    cancel: CancelHandle,
     info: SessionInfo,
 }
 
@@ -22,6 +24,7 @@ impl Scanner {
     pub(super) fn new(
         session: &Session,
         tables: &[Arc<TableDef>],
+        cancel: CancelHandle,
         info: SessionInfo,
     ) -> Result<Self> {
         let scans = tables
@@ -35,7 +38,7 @@ impl Scanner {
                 sizes.push((index.oid, u64::from(session.index_block_count(index)?) * 8192));
             }
         }
-        Ok(Scanner { scans, sizes, info })
+        Ok(Scanner { scans, sizes, cancel, info })
     }
 }
 
@@ -53,7 +56,7 @@ impl TableScanner for Scanner {
     }
 
     fn check_cancelled(&self) -> Result<()> {
-        Ok(())
+        if self.cancel.is_raised() { Err(self.cancel.error()) } else { Ok(()) }
     }
 
     fn session(&self) -> SessionInfo {

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use millpond_engine::EngineError;
+use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{RowBatch, RowBuf, RowOutcome, TableError};
 use smallvec::SmallVec;
 
 use super::{Datums, Each, Exec, damaged, emit};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Row, Val, cast};
-use crate::plan::{Access, DeletePlan, InsertPlan, InsertSource, UpdatePlan};
+use crate::plan::{Access, DeletePlan, InsertPlan, InsertSource, ModifyPlan, UpdatePlan};
 use crate::{Datum, Value};
 
 /// A good size for a batch of rows.
@@ -259,6 +260,90 @@ impl Exec<'_> {
                     }
                 }
             }
+        }
+    }
+
+    pub(super) fn modify(
+        &mut self,
+        plan: &ModifyPlan,
+        params: &[Value],
+        each: Each<'_>,
+    ) -> Result<u64> {
+        self.need_wait()?;
+        self.session.lock_table(&plan.table, LockMode::RowExclusive)?;
+        // All rows first: what is changed must not be read by the query that selects it.
+        let mut found: Vec<(Tid, Vec<Value>)> = Vec::new();
+        self.external(&plan.query, params, &mut |row| {
+            if let Some(Datum::Int8(place)) = row.first() {
+                let values = row.iter().map(Datum::to_value).collect();
+                found.push((Tid::from_u64(*place as u64), values));
+            }
+            Ok(true)
+        })?;
+        let env = Env { row: Row::None, params, facts: self.facts };
+        let mut row = std::mem::take(&mut self.scratch.row);
+        let mut count = 0;
+        let mut result = Ok(());
+        for (tid, values) in &found {
+            match self.modify_row(plan, &env, *tid, values, &mut row, each) {
+                Ok(changed) => count += u64::from(changed),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.scratch.row = row;
+        result.map(|()| count)
+    }
+
+    fn modify_row(
+        &mut self,
+        plan: &ModifyPlan,
+        env: &Env<'_>,
+        tid: Tid,
+        selected: &[Value],
+        row: &mut RowBuf,
+        each: Each<'_>,
+    ) -> Result<bool> {
+        let table = &plan.table;
+        if !self.session.fetch(table, tid, row)? {
+            return Ok(false);
+        }
+        let old = row.bytes().to_vec();
+        let selected: Vec<Datum<'_>> = selected.iter().map(Value::as_datum).collect();
+        let from = env.with_row(Row::Datums(&selected));
+        let mut values = Vals::new();
+        for (_, e) in plan.set.iter().flatten() {
+            values.push(e.eval(&from)?);
+        }
+        let mut new = Datums::with_capacity(table.columns.len());
+        table.layout.decode(&old, |_, datum| new.push(datum)).map_err(damaged)?;
+        for ((column, _), value) in plan.set.iter().flatten().zip(&values) {
+            if let Some(slot) = new.get_mut(*column) {
+                *slot = value.datum();
+            }
+        }
+        let outcome = match &plan.set {
+            Some(_) => self
+                .session
+                .update(table, row, &new)
+                .map_err(|error| with_row_detail(error, &new))?,
+            None => self.session.delete(table, row)?,
+        };
+        match outcome {
+            RowOutcome::Done(_) => {
+                if let Some(returning) = &plan.returning {
+                    emit(returning, &env.with_row(Row::Datums(&new)), each)?;
+                }
+                Ok(true)
+            }
+            RowOutcome::Gone => Ok(false),
+            RowOutcome::Changed => Err(SqlError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                "could not serialize access due to concurrent update",
+            )
+            .hint("The statement selects its rows by a query; repeat it.")),
         }
     }
 

@@ -86,7 +86,7 @@ impl Planner<'_> {
         })
     }
 
-    fn target_column(&self, table: &TableDef, name: &ast::ObjectName) -> Result<usize> {
+    pub(super) fn target_column(&self, table: &TableDef, name: &ast::ObjectName) -> Result<usize> {
         let parts = Name::from_ast(name, &self.source)?;
         table.column(&parts.name).ok_or_else(|| {
             let known = table.columns.iter().map(|column| column.name.as_str());

@@ -36,6 +36,11 @@ pub(crate) fn lines(planned: &Planned) -> Vec<String> {
             push(0, format!("Delete on {}", plan.table.name), &mut lines);
             access(&plan.table, &plan.access, plan.filter.as_ref(), 1, &mut lines);
         }
+        Plan::Modify(plan) => {
+            let what = if plan.set.is_some() { "Update" } else { "Delete" };
+            push(0, format!("{what} on {}", plan.table.name), &mut lines);
+            push(1, "Query".into(), &mut lines);
+        }
         Plan::External(_) => {}
     }
     lines

@@ -28,8 +28,9 @@ mod with {
             catalog: &Arc<CatalogState>,
             query: &sqlparser::ast::Query,
             given: &[Option<DataType>],
+            tid_of: Option<u32>,
         ) -> Result<ExternalPlan> {
-            let request = PlanRequest { catalog, tid_of: None };
+            let request = PlanRequest { catalog, tid_of };
             self.0.plan(&request, Box::new(query.clone()), given).map(ExternalPlan)
         }
     }
@@ -110,6 +111,7 @@ mod without {
             _catalog: &Arc<CatalogState>,
             _query: &sqlparser::ast::Query,
             _given: &[Option<DataType>],
+            _tid_of: Option<u32>,
         ) -> Result<ExternalPlan> {
             match *self {}
         }

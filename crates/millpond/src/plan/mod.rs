@@ -11,6 +11,7 @@ mod aggregate;
 mod dml;
 pub(crate) mod explain;
 pub(crate) mod external;
+mod modify;
 mod scope;
 mod select;
 
@@ -22,6 +23,7 @@ use millpond_engine::table::{Direction, LockStrength};
 pub(crate) use access::{Access, IndexRange, KeyPart};
 pub(crate) use aggregate::Aggregate;
 pub(crate) use dml::{default_expression, default_of};
+pub(crate) use modify::ModifyPlan;
 pub(crate) use scope::{TableScope, find_table};
 pub(crate) use select::describe;
 
@@ -51,6 +53,7 @@ pub(crate) enum Plan {
     Insert(InsertPlan),
     Update(UpdatePlan),
     Delete(DeletePlan),
+    Modify(ModifyPlan),
     External(external::ExternalPlan),
 }
 
@@ -151,14 +154,19 @@ impl Planned {
         match &self.plan {
             Plan::Select(_) | Plan::External(_) => "SELECT",
             Plan::Insert(_) => "INSERT",
+            Plan::Modify(plan) if plan.set.is_some() => "UPDATE",
             Plan::Update(_) => "UPDATE",
-            Plan::Delete(_) => "DELETE",
+            Plan::Delete(_) | Plan::Modify(_) => "DELETE",
         }
     }
 
-    /// Whether it changes or locks rows.
-    pub(crate) fn writes(&self) -> bool {
-        !matches!(&self.plan, Plan::Select(_) | Plan::External(_))
+    /// What it is called if it changes or locks rows.
+    pub(crate) fn writes(&self) -> Option<&'static str> {
+        match &self.plan {
+            Plan::Select(plan) if plan.lock.is_some() => Some("SELECT FOR UPDATE"),
+            Plan::Select(_) | Plan::External(_) => None,
+            _ => Some(self.verb()),
+        }
     }
 }
 
@@ -185,12 +193,24 @@ impl<'a> Planner<'a> {
                 (Plan::Insert(plan), columns)
             }
             Statement::Update(update) => {
-                let plan = self.update(update, &mut binder)?;
+                let plan = match self.update(update, &mut binder) {
+                    Err(error) if is_beyond(&error) && !binder.is_lifted() => {
+                        let plan = self.modify_update(update, &mut binder, &given, error)?;
+                        return Ok(self.modified(plan));
+                    }
+                    other => other?,
+                };
                 let columns = plan.returning.as_ref().map(|output| Arc::clone(&output.columns));
                 (Plan::Update(plan), columns)
             }
             Statement::Delete(delete) => {
-                let plan = self.delete(delete, &mut binder)?;
+                let plan = match self.delete(delete, &mut binder) {
+                    Err(error) if is_beyond(&error) && !binder.is_lifted() => {
+                        let plan = self.modify_delete(delete, &mut binder, &given, error)?;
+                        return Ok(self.modified(plan));
+                    }
+                    other => other?,
+                };
                 let columns = plan.returning.as_ref().map(|output| Arc::clone(&output.columns));
                 (Plan::Delete(plan), columns)
             }
@@ -198,6 +218,15 @@ impl<'a> Planner<'a> {
         };
         let params = settled(binder.params)?;
         Ok(Planned { plan, params, columns, generation: self.catalog.generation() })
+    }
+
+    fn modified(&self, plan: ModifyPlan) -> Planned {
+        Planned {
+            params: plan.query.params(),
+            columns: plan.returning.as_ref().map(|output| Arc::clone(&output.columns)),
+            plan: Plan::Modify(plan),
+            generation: self.catalog.generation(),
+        }
     }
 
     /// Plans a query: here if it is simple enough, else by the query engine.
@@ -227,7 +256,7 @@ impl<'a> Planner<'a> {
         error: SqlError,
     ) -> Result<Planned> {
         let Some(planner) = self.external else { return Err(error) };
-        let plan = planner.plan(self.catalog, query, given).map_err(|theirs| {
+        let plan = planner.plan(self.catalog, query, given, None).map_err(|theirs| {
             // A position beats none; what both don't know is best said in the statement's own words.
             if theirs.sqlstate == error.sqlstate && error.position.is_some() {
                 error

@@ -1,0 +1,159 @@
+//! UPDATE and DELETE whose condition or values are beyond expressions over one row: subqueries, FROM, USING.
+//!
+//! The query engine selects the places of the rows and their new values; the engine below applies them.
+//! Such a statement can't look again at a row that has changed meanwhile, so it fails with 40001 where PostgreSQL would
+//! re-check the row; repeating it is right.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use sqlparser::ast;
+
+use super::external::ExternalPlan;
+use super::scope::TableScope;
+use super::select::output_of;
+use super::{Output, Planner};
+use crate::DataType;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::Expr;
+use crate::expr::bind::{Binder, Coercion, Typed};
+use crate::expr::types::{Ty, is_assignable};
+use crate::parse::{self, Statement};
+
+/// An UPDATE or DELETE of rows that a query selects.
+#[derive(Debug)]
+pub(crate) struct ModifyPlan {
+    pub(crate) table: Arc<millpond_engine::catalog::TableDef>,
+    /// Its rows are a row's place, then the new values.
+    pub(crate) query: ExternalPlan,
+    /// Columns with their new values, over the query's row; `None`: delete.
+    pub(crate) set: Option<Vec<(usize, Expr)>>,
+    pub(crate) returning: Option<Output>,
+}
+
+impl Planner<'_> {
+    /// Plans what [`Planner::update`] can't.
+    pub(super) fn modify_update(
+        &self,
+        update: &ast::Update,
+        binder: &mut Binder<'_>,
+        given: &[Option<DataType>],
+        error: SqlError,
+    ) -> Result<ModifyPlan> {
+        if self.external.is_none() || !update.table.joins.is_empty() || update.limit.is_some() {
+            return Err(error);
+        }
+        let (table, alias) = self.table_factor(&update.table.relation)?;
+        let mut columns = Vec::new();
+        let mut list = String::new();
+        for assignment in &update.assignments {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(error);
+            };
+            let column = self.target_column(&table, name)?;
+            let ty = table.columns[column].ty.base();
+            let value = &assignment.value;
+            // A parameter on its own has no type but its column's.
+            let bare = matches!(value, ast::Expr::Value(v) if matches!(v.value, ast::Value::Placeholder(_)));
+            let _ = if bare {
+                write!(list, ", CAST({value} AS {ty})")
+            } else {
+                write!(list, ", {value}")
+            };
+            columns.push(column);
+        }
+        let mut sql = format!("SELECT {}.__tid{list} FROM {}", quoted(&alias), update.table);
+        match &update.from {
+            None => {}
+            Some(
+                ast::UpdateTableFromKind::BeforeSet(from)
+                | ast::UpdateTableFromKind::AfterSet(from),
+            ) => {
+                for from in from {
+                    let _ = write!(sql, ", {from}");
+                }
+            }
+        }
+        let query = self.modify_query(sql, update.selection.as_ref(), table.oid, given)?;
+        let mut set = Vec::with_capacity(columns.len());
+        let described = query.columns();
+        for (place, column) in columns.into_iter().enumerate() {
+            let def = &table.columns[column];
+            let own = described.get(place + 1).map_or(def.ty, |desc| desc.ty);
+            if !is_assignable(own, def.ty) {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "column \"{}\" is of type {} but expression is of type {own}",
+                        def.name, def.ty
+                    ),
+                ));
+            }
+            let typed = Typed { expr: Expr::Column(place + 1), ty: Ty::Known(own) };
+            set.push((column, binder.coerce(typed, def.ty, Coercion::Assignment)?));
+        }
+        let returning = self.modify_returning(update.returning.as_ref(), &table, &alias, binder)?;
+        Ok(ModifyPlan { table, query, set: Some(set), returning })
+    }
+
+    /// Plans what [`Planner::delete`] can't.
+    pub(super) fn modify_delete(
+        &self,
+        delete: &ast::Delete,
+        binder: &mut Binder<'_>,
+        given: &[Option<DataType>],
+        error: SqlError,
+    ) -> Result<ModifyPlan> {
+        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
+            &delete.from;
+        let ([one], true) = (from.as_slice(), self.external.is_some()) else { return Err(error) };
+        if !one.joins.is_empty() || delete.limit.is_some() || !delete.tables.is_empty() {
+            return Err(error);
+        }
+        let (table, alias) = self.table_factor(&one.relation)?;
+        let mut sql = format!("SELECT {}.__tid FROM {one}", quoted(&alias));
+        for using in delete.using.iter().flatten() {
+            let _ = write!(sql, ", {using}");
+        }
+        let query = self.modify_query(sql, delete.selection.as_ref(), table.oid, given)?;
+        let returning = self.modify_returning(delete.returning.as_ref(), &table, &alias, binder)?;
+        Ok(ModifyPlan { table, query, set: None, returning })
+    }
+
+    fn modify_query(
+        &self,
+        mut sql: String,
+        selection: Option<&ast::Expr>,
+        table: u32,
+        given: &[Option<DataType>],
+    ) -> Result<ExternalPlan> {
+        if let Some(selection) = selection {
+            let _ = write!(sql, " WHERE {selection}");
+        }
+        let mut parsed = parse::parse(&sql)?;
+        let (Some(planner), Some(Statement::Query(query))) =
+            (self.external, parsed.pop().map(|parsed| parsed.statement))
+        else {
+            return Err(SqlError::internal("a change could not be written as a query"));
+        };
+        planner.plan(self.catalog, &query, given, Some(table)).map_err(|mut error| {
+            // Positions would be those of another text.
+            error.position = None;
+            error
+        })
+    }
+
+    fn modify_returning(
+        &self,
+        items: Option<&Vec<ast::SelectItem>>,
+        table: &millpond_engine::catalog::TableDef,
+        alias: &str,
+        binder: &mut Binder<'_>,
+    ) -> Result<Option<Output>> {
+        items.map(|items| output_of(items, table, binder, &TableScope { table, alias })).transpose()
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
