@@ -1,0 +1,346 @@
+//! Crashes under the heap and its transactions, on a disk that loses power or fails at any call.
+//!
+//! Transactions insert, replace, delete and lock rows, roll back, vacuum, cut off the end. After recovery the heap
+//! must be whole, and what it shows must be the state after one of the transactions since the last whose
+//! commit was waited for. Each test prints the seed of a failure; `CRASH_SEED=n` repeats one, `CRASH_ROUNDS=n`
+//! runs more.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_buffer::{BufferPool, Fork, PoolConfig, RelationId};
+use millpond_engine::access::Tid;
+use millpond_engine::access::heap::check::check_heap;
+use millpond_engine::access::heap::{
+    AccessStrategy, ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow, delete,
+    insert, insert_many, lock_row, truncate_end, update, vacuum,
+};
+use millpond_engine::ctx::{Ctx, Shared};
+use millpond_engine::lmgr::LockManager;
+use millpond_engine::maintenance::checkpointer::{
+    Cause, CheckpointConfig, CheckpointParts, Checkpoints,
+};
+use millpond_engine::proc::ProcArray;
+use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
+use millpond_engine::transam::{CommandId, Durability, Snapshot, Transactions, Xid};
+use millpond_engine::wal::storage::create_fork;
+use millpond_engine::wal::{Decoded, LogConfig, LogStore, RmgrId};
+use millpond_engine::{EngineError, EngineResult};
+use millpond_sim::{Fault, SimDisk};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const SEGMENT: u64 = 1 << 17;
+const SESSIONS: u16 = 4;
+const RELATION: RelationId = RelationId::constant(50);
+
+type Rows = BTreeMap<u32, Vec<u8>>;
+
+struct Replay<'a>(&'a Transactions);
+
+impl RedoParts for Replay<'_> {
+    fn restore(&mut self, state: &[u8]) -> EngineResult<()> {
+        if let Some(next) = state.first_chunk() {
+            self.0.restore_next(Xid(u64::from_le_bytes(*next)));
+        }
+        Ok(())
+    }
+
+    fn redo(&mut self, record: &Decoded<'_>, _: &mut RedoFiles) -> EngineResult<()> {
+        self.0.redo_saw(record.xid);
+        if record.rmgr == RmgrId::Transaction {
+            self.0.redo(record.xid, record.info, record.payload)?;
+        }
+        Ok(())
+    }
+}
+
+struct Parts(Ctx);
+
+impl CheckpointParts for Parts {
+    fn wait_for_commits(&mut self) {
+        self.0.shared().procs.wait_for_commits();
+    }
+
+    fn log_statuses(&mut self) -> EngineResult<()> {
+        self.0.txns().checkpoint(&self.0)
+    }
+
+    fn state(&mut self) -> Vec<u8> {
+        self.0.txns().next_xid().0.to_le_bytes().to_vec()
+    }
+}
+
+struct Machine {
+    shared: Shared,
+    checkpoints: Arc<Checkpoints>,
+}
+
+impl Machine {
+    fn start(disk: &Arc<SimDisk>) -> EngineResult<Self> {
+        let pages = disk.pages();
+        let store: Arc<dyn LogStore> = disk.log(SEGMENT);
+        let config = LogConfig {
+            segment_bytes: SEGMENT,
+            buffer_bytes: 1 << 17,
+            max_sessions: SESSIONS as usize,
+            writer_delay: Duration::from_millis(1),
+            ..LogConfig::default()
+        };
+        let mut recovering = Recovering::open(store, &*pages, config)?;
+        let log = Arc::clone(recovering.log());
+        let result = (|| {
+            let config = PoolConfig::new(24, SESSIONS as usize + 4);
+            let pool = BufferPool::new(config, pages, log.clone())?;
+            let procs = ProcArray::new(SESSIONS);
+            let locks = LockManager::new(procs.clone());
+            let txns = Transactions::new(procs.clone(), 1 << 14, Xid::FIRST);
+            recovering.redo(&pool, &mut Replay(&txns))?;
+            let shared = Shared { pool, log: log.clone(), txns, locks, procs };
+            let ctx = Ctx::new(&shared, "startup")?;
+            shared.txns.finish_recovery(&ctx)?;
+            for fork in [Fork::Main, Fork::Fsm] {
+                create_fork(&ctx, &shared.pool, Xid::INVALID, RELATION.fork(fork))?;
+            }
+            let parts = Box::new(Parts(Ctx::new(&shared, "checkpointer")?));
+            let config =
+                CheckpointConfig { max_wal_bytes: 6 * SEGMENT, ..CheckpointConfig::default() };
+            let checkpoints =
+                Checkpoints::new(recovering, Arc::clone(&shared.pool), parts, config)?;
+            checkpoints.run(Cause::EndOfRecovery)?;
+            Ok(Machine { shared, checkpoints })
+        })();
+        if result.is_err() {
+            log.abandon();
+        }
+        result
+    }
+
+    /// Starts after a crash; sometimes the power goes during recovery, too.
+    fn recover(disk: &Arc<SimDisk>, rng: &mut StdRng) -> Self {
+        for _ in 0..3 {
+            if rng.random_bool(0.6) {
+                break;
+            }
+            disk.fail_after(rng.random_range(0..80), Fault::PowerLoss);
+            if let Ok(machine) = Self::start(disk) {
+                disk.heal();
+                return machine;
+            }
+            disk.crash();
+        }
+        disk.heal();
+        Self::start(disk).unwrap()
+    }
+
+    fn heap(&self) -> EngineResult<HeapRelation> {
+        Ok(HeapRelation::open(&self.shared.pool, RELATION, 90, SESSIONS as usize)?)
+    }
+}
+
+fn key_of(columns: &[u8]) -> u32 {
+    u32::from_le_bytes(*columns.first_chunk().unwrap())
+}
+
+fn columns(key: u32, rng: &mut StdRng) -> Vec<u8> {
+    let mut columns = key.to_le_bytes().to_vec();
+    let len =
+        if rng.random_bool(0.05) { rng.random_range(0..7000) } else { rng.random_range(0..300) };
+    let fill: u8 = rng.random();
+    columns.resize(4 + len, fill);
+    columns
+}
+
+/// What a new snapshot sees, and where.
+fn visible(ctx: &Ctx, heap: &HeapRelation) -> EngineResult<BTreeMap<u32, (Tid, Vec<u8>)>> {
+    let csn = ctx.txns().snapshot(ctx);
+    let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
+    let mut scan = HeapScan::new(heap.clone(), AccessStrategy::Normal);
+    let mut rows = BTreeMap::new();
+    let result = loop {
+        match scan.next_page(ctx, &snapshot) {
+            Ok(Some(page)) => {
+                for (tid, columns) in page.iter() {
+                    let before = rows.insert(key_of(columns), (tid, columns.to_vec()));
+                    assert!(before.is_none(), "key {} twice", key_of(columns));
+                }
+            }
+            Ok(None) => break Ok(rows),
+            Err(error) => break Err(error),
+        }
+    };
+    ctx.txns().release_snapshot(ctx, csn);
+    result
+}
+
+fn only_rows(rows: BTreeMap<u32, (Tid, Vec<u8>)>) -> Rows {
+    rows.into_iter().map(|(key, (_, columns))| (key, columns)).collect()
+}
+
+/// States that a recovery may come to: after the last commit that was waited for, and after each one since.
+struct Ledger {
+    states: Vec<Rows>,
+    next_key: u32,
+}
+
+/// One transaction; returns the rows after it.
+fn transaction(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    ledger: &mut Ledger,
+    rng: &mut StdRng,
+) -> EngineResult<Rows> {
+    let mut rows = visible(ctx, heap)?;
+    let xid = ctx.assign_xid()?;
+    for command in 0..rng.random_range(1..6) {
+        let by = Changer { xid, cid: CommandId(command) };
+        let key = rng.random_range(0..ledger.next_key + 1);
+        let found = rows.range(key..).next().map(|(&key, (tid, _))| (key, *tid));
+        match (rng.random_range(0..10), found) {
+            (0..=1, _) | (_, None) => {
+                let new = columns(ledger.next_key, rng);
+                let tid = insert(ctx, heap, NewRow { payload: &new, natts: 2 }, xid, by.cid)?;
+                rows.insert(ledger.next_key, (tid, new));
+                ledger.next_key += 1;
+            }
+            (2, _) => {
+                let all: Vec<_> = (0..20).map(|n| columns(ledger.next_key + n, rng)).collect();
+                let new: Vec<_> = all.iter().map(|payload| NewRow { payload, natts: 2 }).collect();
+                let mut tids = Vec::new();
+                insert_many(ctx, heap, &new, xid, by.cid, InsertOptions::default(), &mut tids)?;
+                for (columns, tid) in all.into_iter().zip(tids) {
+                    rows.insert(key_of(&columns), (tid, columns));
+                }
+                ledger.next_key += 20;
+            }
+            (3..=6, Some((key, tid))) => {
+                let new = columns(key, rng);
+                let row = NewRow { payload: &new, natts: 2 };
+                let done = update(ctx, heap, tid, row, rng.random(), by)?;
+                let ChangeOutcome::Done { tid, .. } = done else { panic!("{done:?}") };
+                rows.insert(key, (tid, new));
+            }
+            (7..=8, Some((key, tid))) => {
+                let done = delete(ctx, heap, tid, by)?;
+                assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
+                rows.remove(&key);
+            }
+            (_, Some((_, tid))) => {
+                let done = lock_row(ctx, heap, tid, by)?;
+                assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
+            }
+        }
+    }
+    Ok(only_rows(rows))
+}
+
+fn work(
+    machine: &Machine,
+    ledger: &mut Ledger,
+    rng: &mut StdRng,
+    steps: usize,
+) -> EngineResult<()> {
+    let ctx = Ctx::new(&machine.shared, "client")?;
+    let heap = machine.heap()?;
+    for _ in 0..steps {
+        let after = transaction(&ctx, &heap, ledger, rng)?;
+        if rng.random_bool(0.15) {
+            ctx.txns().abort(&ctx, &[]);
+        } else if rng.random_bool(0.5) {
+            // From here on it may be durable, whatever we hear.
+            ledger.states.push(after.clone());
+            ctx.txns().commit(&ctx, &[], Durability::Flush)?;
+            ledger.states = vec![after];
+        } else {
+            ledger.states.push(after);
+            ctx.txns().commit(&ctx, &[], Durability::Background)?;
+        }
+        if rng.random_bool(0.03) {
+            // With an index pass that has nothing to do, or without: both ways to free line pointers.
+            let mut none = |_: &dyn Fn(Tid) -> bool| Ok(());
+            vacuum(&ctx, &heap, if rng.random() { Some(&mut none) } else { None })?;
+            truncate_end(&ctx, &heap)?;
+        }
+        if rng.random_bool(0.02) {
+            machine.checkpoints.run(Cause::Requested)?;
+        }
+    }
+    Ok(())
+}
+
+fn check(machine: &Machine, ledger: &mut Ledger) {
+    let ctx = Ctx::new(&machine.shared, "check").unwrap();
+    let heap = machine.heap().unwrap();
+    let next = ctx.txns().next_xid();
+    check_heap(&ctx, &heap, next, &mut |problem| panic!("{problem}")).unwrap();
+    let rows = only_rows(visible(&ctx, &heap).unwrap());
+    let found = ledger.states.iter().rposition(|state| *state == rows);
+    let Some(found) = found else {
+        let last = ledger.states.last().unwrap();
+        let differing: Vec<_> =
+            (0..ledger.next_key).filter(|key| rows.get(key) != last.get(key)).take(20).collect();
+        panic!("no state of {} fits; keys unlike the last: {differing:?}", ledger.states.len());
+    };
+    ledger.states = vec![ledger.states.swap_remove(found)];
+    // What crashes left behind can be tidied up, and that changes nothing.
+    let stats = vacuum(&ctx, &heap, None).unwrap();
+    assert_eq!((stats.live as usize, stats.not_yet_removable), (rows.len(), 0), "{stats:?}");
+    assert_eq!(only_rows(visible(&ctx, &heap).unwrap()), rows);
+}
+
+fn rounds(count: u64, fault: Option<Fault>) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let seeds = match number("CRASH_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("CRASH_ROUNDS").unwrap_or(count),
+    };
+    for seed in seeds {
+        eprintln!("CRASH_SEED={seed}");
+        let mut rng = StdRng::seed_from_u64(seed);
+        let disk = SimDisk::new(seed);
+        let mut machine = Machine::start(&disk).unwrap();
+        let mut ledger = Ledger { states: vec![Rows::new()], next_key: 0 };
+        for _ in 0..4 {
+            if let Some(fault) = fault {
+                disk.fail_after(rng.random_range(0..500), fault);
+            }
+            match work(&machine, &mut ledger, &mut rng, 120) {
+                Ok(()) | Err(EngineError::InDoubt { .. } | EngineError::Wal(_)) => {}
+                Err(EngineError::Buffer(_)) => {}
+                Err(error) => panic!("unexpected: {error}"),
+            }
+            machine.shared.log.abandon();
+            if fault.is_some() {
+                disk.crash();
+            } else {
+                disk.kill();
+            }
+            machine = Machine::recover(&disk, &mut rng);
+            check(&machine, &mut ledger);
+        }
+        machine.shared.log.abandon();
+    }
+}
+
+#[test]
+fn power_loss_loses_nothing_acknowledged() {
+    rounds(12, Some(Fault::PowerLoss));
+}
+
+#[test]
+fn a_killed_process_loses_nothing_acknowledged() {
+    rounds(6, None);
+}
+
+#[test]
+fn one_failed_call_loses_nothing_acknowledged() {
+    rounds(8, Some(Fault::Once));
+}
+
+#[test]
+fn a_full_disk_loses_nothing_acknowledged() {
+    rounds(6, Some(Fault::DiskFull));
+}
