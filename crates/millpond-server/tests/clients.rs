@@ -155,6 +155,26 @@ async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_text_means_what_the_definitions_say_now() {
+    let server = ServerProcess::start();
+    let (client, other) = (connect(&server).await, connect(&server).await);
+    let text = "select * from t where a = $1";
+    for round in 0..3i32 {
+        let columns: String = (0..round).map(|i| format!(", c{i} text default 'x'")).collect();
+        let create =
+            format!("create table t (a int primary key{columns}); insert into t values (1)");
+        other.batch_execute(&create).await.expect("creates");
+        for _ in 0..3 {
+            let row = client.query_one(text, &[&1i32]).await.expect("finds");
+            assert_eq!(row.len() as i32, 1 + round);
+        }
+        other.batch_execute("drop table t").await.expect("drops");
+        let error = client.query(text, &[&1i32]).await.expect_err("gone");
+        assert_eq!(error.code(), Some(&SqlState::UNDEFINED_TABLE));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancel_and_timeouts() {
     let server = ServerProcess::start();
     let (client, other) = (connect(&server).await, connect(&server).await);

@@ -19,6 +19,19 @@ use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{DataType, Datum, Value};
 
+/// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`, most drivers).
+const RECENT_STATEMENTS: usize = 64;
+/// Longer texts are not worth their memory.
+const RECENT_TEXT_BYTES: usize = 4 << 10;
+
+/// A text that was prepared, and is the same statement as long as no definition changes.
+#[derive(Debug)]
+pub(super) struct Recent {
+    generation: u64,
+    param_types: Vec<Option<DataType>>,
+    prepared: Arc<Prepared>,
+}
+
 impl Connection {
     /// Prepares one statement. Parameters whose type is not given get it from where they stand.
     pub fn prepare(
@@ -34,6 +47,29 @@ impl Connection {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
+        let generation = self.session.catalog_generation();
+        if self.block != Block::Failed
+            && let Some(recent) = self.recent.get(sql)
+            && recent.generation == generation
+            && recent.param_types == param_types
+        {
+            return Ok(Arc::clone(&recent.prepared));
+        }
+        let prepared = Arc::new(self.prepare_anew(sql, param_types)?);
+        if let Body::Planned(_) = prepared.body
+            && sql.len() <= RECENT_TEXT_BYTES
+        {
+            if self.recent.len() >= RECENT_STATEMENTS {
+                self.recent.clear();
+            }
+            let param_types = param_types.to_vec();
+            let recent = Recent { generation, param_types, prepared: Arc::clone(&prepared) };
+            self.recent.insert(sql.into(), recent);
+        }
+        Ok(prepared)
+    }
+
+    fn prepare_anew(&mut self, sql: &str, param_types: &[Option<DataType>]) -> Result<Prepared> {
         let mut parsed = parse::parse(sql)?;
         let statement = match parsed.len() {
             0 => Statement::Empty,
@@ -50,7 +86,7 @@ impl Connection {
         {
             return Err(in_failed_transaction());
         }
-        self.prepare_statement(statement, sql, param_types).map(Arc::new)
+        self.prepare_statement(statement, sql, param_types)
     }
 
     pub(super) fn prepare_statement(

@@ -92,6 +92,8 @@ pub struct Connection {
     pending_engine: Option<EngineTicket>,
     copy: Option<Box<copy::CopyIn>>,
     prepared: HashMap<String, Arc<Prepared>>,
+    /// Texts that were prepared lately by the extended protocol.
+    recent: HashMap<Box<str>, extended::Recent>,
 }
 
 /// What is due when a transaction has ended.
@@ -244,6 +246,7 @@ pub(crate) fn open(
         pending_engine: None,
         copy: None,
         prepared: HashMap::new(),
+        recent: HashMap::new(),
     };
     connection.settings_changed();
     Ok(connection)
