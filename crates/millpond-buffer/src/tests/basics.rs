@@ -4,18 +4,22 @@ use std::sync::atomic::Ordering;
 
 #[test]
 fn pages_come_and_go() {
-    let Bench { store, pool, .. } = bench(4, 20);
+    const BLOCKS: u32 = if cfg!(miri) { 6 } else { 20 };
+    let Bench { store, pool, .. } = bench(4, BLOCKS);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
-    assert_eq!(rel.block_count(), 20);
+    assert_eq!(rel.block_count(), BLOCKS);
     for round in 0..3 {
-        for block in 0..20 {
+        for block in 0..BLOCKS {
             assert_eq!(number(&session, &rel, block), u64::from(block), "round {round}");
         }
     }
     let stats = pool.stats();
-    assert_eq!((stats.misses, stats.evictions, stats.writes), (60, 56, 0));
-    assert_eq!(store.reads.load(Ordering::Relaxed), 60);
+    assert_eq!(
+        (stats.misses, stats.evictions, stats.writes),
+        (u64::from(3 * BLOCKS), u64::from(3 * BLOCKS - 4), 0)
+    );
+    assert_eq!(store.reads.load(Ordering::Relaxed), u64::from(3 * BLOCKS));
     assert_eq!(session.pinned_pages(), 0);
 }
 
@@ -119,10 +123,11 @@ fn hints_keep_the_lsn() {
 
 #[test]
 fn forks_grow() {
+    const BLOCKS: u32 = if cfg!(miri) { 9 } else { 100 };
     let Bench { store, pool, .. } = bench(4, 0);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
-    for block in 0..100u32 {
+    for block in 0..BLOCKS {
         let mut page = session.extend(&rel, Wait::Allowed).unwrap();
         assert_eq!(page.block(), BlockNumber(block));
         assert!(is_new(page.bytes()));
@@ -130,20 +135,20 @@ fn forks_grow() {
         change.write(16, &u64::from(block).to_le_bytes());
         change.publish(Lsn(u64::from(block)));
     }
-    assert_eq!(rel.block_count(), 100);
-    for block in 0..100 {
+    assert_eq!(rel.block_count(), BLOCKS);
+    for block in 0..BLOCKS {
         assert_eq!(number(&session, &rel, block), u64::from(block));
     }
-    assert!(store.block_count(REL).unwrap() >= 100);
+    assert!(store.block_count(REL).unwrap() >= BLOCKS);
     pool.trim().unwrap();
-    assert_eq!(store.block_count(REL).unwrap(), 100);
-    let beyond = session.pin(&rel, BlockNumber(100), Wait::Allowed);
-    assert!(matches!(beyond, Err(BufferError::BeyondEnd { blocks: 100, .. })));
+    assert_eq!(store.block_count(REL).unwrap(), BLOCKS);
+    let beyond = session.pin(&rel, BlockNumber(BLOCKS), Wait::Allowed);
+    assert!(matches!(beyond, Err(BufferError::BeyondEnd { blocks: BLOCKS, .. })));
 }
 
 #[test]
 fn a_checkpoint_writes_each_dirty_page_once_in_file_order() {
-    let Bench { store, pool, .. } = bench(64, 50);
+    let Bench { store, pool, .. } = bench(16, 33);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     for block in [9, 3, 30, 4, 31, 5, 32] {

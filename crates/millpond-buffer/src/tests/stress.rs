@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const THREADS: u64 = 4;
-const ROUNDS: usize = if cfg!(miri) { 40 } else { 10_000 };
+const ROUNDS: usize = if cfg!(miri) { 15 } else { 10_000 };
 const BLOCKS: u32 = if cfg!(miri) { 6 } else { 40 };
 
 /// Sixteen words that a writer keeps equal.
@@ -113,7 +113,7 @@ fn extending_together() {
 #[test]
 fn dropping_under_readers() {
     let Bench { pool, .. } = bench(8, 0);
-    let rounds = if cfg!(miri) { 3 } else { 300 };
+    let rounds = if cfg!(miri) { 2 } else { 300 };
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
