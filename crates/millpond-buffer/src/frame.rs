@@ -84,7 +84,7 @@ pub(crate) struct Frame {
     pin: PinLine,
 }
 
-#[cfg(not(shuttle))]
+#[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(size_of::<Frame>() == 128);
 
 /// Why a frame could not be pinned.

@@ -44,7 +44,9 @@ pub const PAGE_SIZE: usize = 8192;
 /// The largest number of frames a pool can have.
 pub const MAX_FRAMES: usize = 1 << 31;
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
 #[cfg(all(test, shuttle))]

@@ -136,7 +136,7 @@ pub fn sweep<F: SweepFrames>(
     (Ok(SweepEnd::Exhausted { hope }), limit)
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::cell::RefCell;
