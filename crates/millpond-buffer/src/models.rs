@@ -28,15 +28,16 @@ impl World {
     /// Page 0 is in the frame.
     fn new() -> Arc<Self> {
         let word = || AtomicU64::new(0);
-        let world = Self {
+        // In its place first: the frame refers to the entries.
+        let world = Arc::new(Self {
             frame: Frame::new(),
             entries: [word(), word()],
             bytes: UnsafeCell::new(0),
             words: [word(), word()],
-        };
+        });
         world.fill(0);
         world.frame.unpin();
-        Arc::new(world)
+        world
     }
 
     /// Fills the owned frame with a page and leaves it pinned.
