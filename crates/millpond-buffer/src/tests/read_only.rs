@@ -1,6 +1,6 @@
 //! The proof of rule 1: with the arena, the descriptors and the entries mapped read-only, warm
 //! optimistic reads go on. A write would be a crash.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, clippy::unwrap_used)]
 
 use super::support::*;
 use crate::translation::Translation;
