@@ -887,3 +887,34 @@ fn a_failing_statement_takes_back_everything() {
         "count|min|max|sum\n11|3000|3010|3066\nSELECT 1\n"
     );
 }
+
+#[test]
+fn deep_statements_need_little_stack() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        let chain = format!("select {}1", "1+".repeat(190));
+        assert_eq!(run(&mut c, &chain), "?column?\n191\nSELECT 1\n");
+        c.batch("create table t (a int primary key)").unwrap();
+        let ors = format!("select a from t where {}a = 1", "a = 2 or ".repeat(590));
+        assert_eq!(run(&mut c, &ors), "a\nSELECT 0\n");
+        let cases = format!("select {}1{}", "case when true then ".repeat(40), " end".repeat(40));
+        assert_eq!(run(&mut c, &cases), "case\n1\nSELECT 1\n");
+        let arms = format!("select case 7 {}end", "when 1 + 1 then 2 * 3 ".repeat(500));
+        assert_eq!(run(&mut c, &arms), "case\nNULL\nSELECT 1\n");
+        let nested = format!("select {}1{}", "(".repeat(70), ")".repeat(70));
+        assert_eq!(run(&mut c, &nested), "?column?\n1\nSELECT 1\n");
+        for (open, close) in
+            [("(", ")"), ("not ", ""), ("-", ""), ("coalesce(", ")"), ("case when ", "")]
+        {
+            let deep = format!("select {}1{}", open.repeat(20_000), close.repeat(20_000));
+            let found = run(&mut c, &deep);
+            assert!(
+                found.contains("[54001]") || found.contains("[42601]"),
+                "{open}: {}",
+                &found[..100.min(found.len())]
+            );
+        }
+    });
+    thread.unwrap().join().unwrap();
+}

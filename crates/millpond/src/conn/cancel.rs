@@ -148,10 +148,10 @@ impl Watchdog {
                     break;
                 }
                 let (shared, statement) = entry.remove();
-                if let Some(shared) = shared.upgrade() {
-                    if shared.statement.load(Ordering::Acquire) == statement {
-                        CancelHandle { shared }.raise(TIMEOUT);
-                    }
+                if let Some(shared) = shared.upgrade()
+                    && shared.statement.load(Ordering::Acquire) == statement
+                {
+                    CancelHandle { shared }.raise(TIMEOUT);
                 }
             }
             // Wakes up now and then by itself, to see whether the database is still there.

@@ -133,12 +133,13 @@ impl Connection {
             Some(name) => Some(Name::from_ast(name, &source)?.name),
             None => None,
         };
-        if let Some(name) = &name {
-            if create.if_not_exists && catalog.relation(name).is_some() {
-                let message = format!("relation \"{name}\" already exists, skipping");
-                notice(SqlState::DUPLICATE_TABLE, message, sink);
-                return Ok(tag);
-            }
+        if let Some(name) = &name
+            && create.if_not_exists
+            && catalog.relation(name).is_some()
+        {
+            let message = format!("relation \"{name}\" already exists, skipping");
+            notice(SqlState::DUPLICATE_TABLE, message, sink);
+            return Ok(tag);
         }
         let columns = index_columns(&create.columns, &table)?;
         let fillfactor = index_fillfactor(&create.with)?;

@@ -141,8 +141,7 @@ impl Connection {
 
     /// Runs what is left of the text.
     pub(super) fn run_script(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        loop {
-            let Some(script) = &self.script else { break };
+        while let Some(script) = &self.script {
             let Some(item) = script.items.get(script.at).cloned() else { break };
             let last = script.at + 1 == script.items.len();
             let sql = Arc::clone(&script.sql);

@@ -144,10 +144,10 @@ impl Connection {
             ));
         }
         let tables = self.tables_named(names)?;
-        if self.block == Block::Implicit {
-            if let Ended::WouldBlock | Ended::Pending(_) = self.commit_now()? {
-                return Err(SqlError::internal("a commit waits where it must not"));
-            }
+        if self.block == Block::Implicit
+            && let Ended::WouldBlock | Ended::Pending(_) = self.commit_now()?
+        {
+            return Err(SqlError::internal("a commit waits where it must not"));
         }
         for (oid, name) in &tables {
             let summary = self.session.vacuum(*oid)?;

@@ -35,24 +35,24 @@ impl Exec<'_> {
         self.session.lock_table(table, mode)?;
         if let (Access::Point { index, key: parts }, None, None) =
             (&plan.access, &plan.aggregates, plan.lock)
+            && plan.limit.is_none()
+            && plan.offset.is_none()
         {
-            if plan.limit.is_none() && plan.offset.is_none() {
-                // The hot path.
-                let values = key::values(parts, &env)?;
-                let Some(key) = key::exact(parts, &values) else { return Ok(0) };
-                let row = &mut self.scratch.row;
-                if !self.session.lookup(table, index, &key, row)? {
-                    return Ok(0);
-                }
-                let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
-                if let Some(filter) = &plan.filter {
-                    if !filter.holds(&env)? {
-                        return Ok(0);
-                    }
-                }
-                emit(&plan.output, &env, each)?;
-                return Ok(1);
+            // The hot path.
+            let values = key::values(parts, &env)?;
+            let Some(key) = key::exact(parts, &values) else { return Ok(0) };
+            let row = &mut self.scratch.row;
+            if !self.session.lookup(table, index, &key, row)? {
+                return Ok(0);
             }
+            let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
+            if let Some(filter) = &plan.filter
+                && !filter.holds(&env)?
+            {
+                return Ok(0);
+            }
+            emit(&plan.output, &env, each)?;
+            return Ok(1);
         }
         if plan.aggregates.is_some() {
             return self.aggregate(plan, table, &env, each);
@@ -105,10 +105,10 @@ impl Exec<'_> {
             if !passes {
                 return Ok(true);
             }
-            if let Some((strength, nowait)) = plan.lock {
-                if !exec.lock_row(plan, table, env, row, strength, nowait)? {
-                    return Ok(true);
-                }
+            if let Some((strength, nowait)) = plan.lock
+                && !exec.lock_row(plan, table, env, row, strength, nowait)?
+            {
+                return Ok(true);
             }
             take(&env.with_row(Row::Stored(&table.layout, row.bytes())))
         })
@@ -146,10 +146,10 @@ impl Exec<'_> {
                 RowOutcome::Gone => return Ok(false),
                 RowOutcome::Changed => {
                     let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
-                    if let Some(condition) = &plan.condition {
-                        if !condition.holds(&env)? {
-                            return Ok(false);
-                        }
+                    if let Some(condition) = &plan.condition
+                        && !condition.holds(&env)?
+                    {
+                        return Ok(false);
                     }
                 }
             }
@@ -420,10 +420,10 @@ impl Exec<'_> {
 }
 
 fn nothing(plan: &SelectPlan, env: &Env<'_>, each: Each<'_>) -> Result<u64> {
-    if let Some(filter) = &plan.filter {
-        if !filter.holds(env)? {
-            return Ok(0);
-        }
+    if let Some(filter) = &plan.filter
+        && !filter.holds(env)?
+    {
+        return Ok(0);
     }
     let limit = row_count(plan.limit.as_ref(), env, false)?.unwrap_or(1);
     let offset = row_count(plan.offset.as_ref(), env, true)?.unwrap_or(0);

@@ -134,7 +134,7 @@ impl<'a> Binder<'a> {
                 Typed::known(self.coerce(literal, ty, Coercion::Explicit)?, ty)
             }
             E::UnaryOp { op, expr } => self.unary(*op, expr, scope)?,
-            E::BinaryOp { left, op, right } => self.binary(left, op, right, scope)?,
+            E::BinaryOp { .. } => self.binary(expr, scope)?,
             E::IsNull(e) => Typed::bool(Expr::IsNull(Box::new(self.any(e, scope)?), false)),
             E::IsNotNull(e) => Typed::bool(Expr::IsNull(Box::new(self.any(e, scope)?), true)),
             E::IsTrue(e) => self.is_bool(e, Some(true), false, scope)?,
@@ -245,6 +245,10 @@ impl<'a> Binder<'a> {
         scope: &dyn Scope,
     ) -> Result<Expr> {
         let typed = self.bind(expr, scope)?;
+        self.truth_value(typed, what)
+    }
+
+    fn truth_value(&mut self, typed: Typed, what: &str) -> Result<Expr> {
         match typed.ty {
             Ty::Known(DataType::Bool) | Ty::Unknown => {
                 self.coerce(typed, DataType::Bool, Coercion::Implicit)
@@ -503,10 +507,10 @@ impl<'a> Binder<'a> {
         let value = self.bind(expr, scope)?;
         let pattern = self.bind(pattern, scope)?;
         for side in [&value, &pattern] {
-            if let Ty::Known(ty) = side.ty {
-                if category(ty) != Category::String {
-                    return Err(no_operator("~~", value.ty, pattern.ty));
-                }
+            if let Ty::Known(ty) = side.ty
+                && category(ty) != Category::String
+            {
+                return Err(no_operator("~~", value.ty, pattern.ty));
             }
         }
         // A char(n) is compared without its padding here, as it is stored.
@@ -610,36 +614,27 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn binary(
-        &mut self,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        use BinaryOperator as B;
-        match op {
-            B::And | B::Or => {
-                let what = if *op == B::And { "AND" } else { "OR" };
-                let left = self.condition(left, what, scope)?;
-                let right = self.condition(right, what, scope)?;
-                let mut list = match (left, op) {
-                    (Expr::And(list), B::And) | (Expr::Or(list), B::Or) => list,
-                    (left, _) => vec![left],
-                };
-                match (right, op) {
-                    (Expr::And(more), B::And) | (Expr::Or(more), B::Or) => list.extend(more),
-                    (right, _) => list.push(right),
-                }
-                return Ok(Typed::bool(if *op == B::And {
-                    Expr::And(list)
-                } else {
-                    Expr::Or(list)
-                }));
-            }
-            _ => {}
+    /// Binds a chain of binary operators. The parser leans `a + b + c` to the left as deep as it is long, so the
+    /// left side is walked down in a loop, not by recursion.
+    fn binary(&mut self, chain: &ast::Expr, scope: &dyn Scope) -> Result<Typed> {
+        let mut rest = Vec::new();
+        let mut first = chain;
+        while let ast::Expr::BinaryOp { left, op, right } = first {
+            rest.push((op, right.as_ref()));
+            first = left;
         }
+        let mut value = self.bind(first, scope)?;
+        while let Some((op, right)) = rest.pop() {
+            let right = self.bind(right, scope)?;
+            value = self.operator(op, value, right)?;
+        }
+        Ok(value)
+    }
+
+    fn operator(&mut self, op: &BinaryOperator, a: Typed, b: Typed) -> Result<Typed> {
+        use BinaryOperator as B;
         let compare = match op {
+            B::And | B::Or => return self.logic(op, a, b),
             B::Eq => Some(Compare::Eq),
             B::NotEq => Some(Compare::Ne),
             B::Lt => Some(Compare::Lt),
@@ -648,7 +643,6 @@ impl<'a> Binder<'a> {
             B::GtEq => Some(Compare::Ge),
             _ => None,
         };
-        let (a, b) = (self.bind(left, scope)?, self.bind(right, scope)?);
         if let Some(compare) = compare {
             return Ok(Typed::bool(self.compare(compare, a, b)?));
         }
@@ -668,6 +662,24 @@ impl<'a> Binder<'a> {
             other => return Err(beyond(&format!("the operator {other}"))),
         };
         self.arith(arith, op, a, b)
+    }
+
+    fn logic(&mut self, op: &BinaryOperator, a: Typed, b: Typed) -> Result<Typed> {
+        let is_and = *op == BinaryOperator::And;
+        let what = if is_and { "AND" } else { "OR" };
+        let a = self.truth_value(a, what)?;
+        let b = self.truth_value(b, what)?;
+        let mut list = match a {
+            Expr::And(list) if is_and => list,
+            Expr::Or(list) if !is_and => list,
+            a => vec![a],
+        };
+        match b {
+            Expr::And(more) if is_and => list.extend(more),
+            Expr::Or(more) if !is_and => list.extend(more),
+            b => list.push(b),
+        }
+        Ok(Typed::bool(if is_and { Expr::And(list) } else { Expr::Or(list) }))
     }
 
     /// A comparison of two bound sides.
@@ -997,13 +1009,13 @@ fn number(text: &str) -> Result<Typed> {
             return Ok(Typed::known(Expr::Const(Value::Int8(int)), DataType::Int8));
         }
     }
-    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        if let Ok(int) = i64::from_str_radix(hex, 16) {
-            return Ok(match i32::try_from(int) {
-                Ok(int) => Typed::known(Expr::Const(Value::Int4(int)), DataType::Int4),
-                Err(_) => Typed::known(Expr::Const(Value::Int8(int)), DataType::Int8),
-            });
-        }
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
+        && let Ok(int) = i64::from_str_radix(hex, 16)
+    {
+        return Ok(match i32::try_from(int) {
+            Ok(int) => Typed::known(Expr::Const(Value::Int4(int)), DataType::Int4),
+            Err(_) => Typed::known(Expr::Const(Value::Int8(int)), DataType::Int8),
+        });
     }
     let value = text::parse(NUMERIC, text, &FormatOptions::default())?;
     Ok(Typed::known(Expr::Const(value), NUMERIC))

@@ -149,7 +149,7 @@ fn to_int(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
 fn float_to_int(f: f64, ty: DataType) -> Result<i64> {
     let rounded = f.round_ties_even();
     // 2^63 itself is out of range, and so is NaN.
-    if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
         Ok(rounded as i64)
     } else {
         Err(out_of_range(ty))

@@ -214,10 +214,10 @@ fn number(bytes: &[u8], start: usize) -> Option<Literal> {
         (whole, at) = (false, end);
     }
     // `1x`, `1.2.3`, `1'`: not ours to understand.
-    if let Some(&byte) = bytes.get(at) {
-        if byte == b'.' || matches!(CLASSES[usize::from(byte)], Class::Word | Class::Quote) {
-            return None;
-        }
+    if let Some(&byte) = bytes.get(at)
+        && (byte == b'.' || matches!(CLASSES[usize::from(byte)], Class::Word | Class::Quote))
+    {
+        return None;
     }
     let kind = match (whole && fits, i32::try_from(value), i64::try_from(value)) {
         (true, Ok(int), _) => LiteralKind::Int4(int),

@@ -38,16 +38,14 @@ pub(crate) fn default_expression(text: &str, column: &str, ty: DataType) -> Resu
         }
         error
     })?;
-    if let Ty::Known(own) = typed.ty {
-        if !is_assignable(own, ty) {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "column \"{column}\" is of type {ty} but default expression is of type {own}"
-                ),
-            )
-            .hint("You will need to rewrite or cast the expression."));
-        }
+    if let Ty::Known(own) = typed.ty
+        && !is_assignable(own, ty)
+    {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("column \"{column}\" is of type {ty} but default expression is of type {own}"),
+        )
+        .hint("You will need to rewrite or cast the expression."));
     }
     binder.coerce(typed, ty, Coercion::Assignment)
 }
@@ -55,17 +53,17 @@ pub(crate) fn default_expression(text: &str, column: &str, ty: DataType) -> Resu
 /// Converts a value for a column.
 fn assign(binder: &mut Binder<'_>, table: &TableDef, column: usize, typed: Typed) -> Result<Expr> {
     let def = &table.columns[column];
-    if let Ty::Known(own) = typed.ty {
-        if !is_assignable(own, def.ty) {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "column \"{}\" is of type {} but expression is of type {own}",
-                    def.name, def.ty
-                ),
-            )
-            .hint("You will need to rewrite or cast the expression."));
-        }
+    if let Ty::Known(own) = typed.ty
+        && !is_assignable(own, def.ty)
+    {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "column \"{}\" is of type {} but expression is of type {own}",
+                def.name, def.ty
+            ),
+        )
+        .hint("You will need to rewrite or cast the expression."));
     }
     binder.coerce(typed, def.ty, Coercion::Assignment)
 }

@@ -18,22 +18,19 @@ pub(crate) struct TableScope<'a> {
 
 impl Scope for TableScope<'_> {
     fn column(&self, table: Option<&str>, name: &str) -> Result<(usize, DataType)> {
-        if let Some(table) = table {
-            if table != self.alias {
-                let error = missing_from(table);
-                return Err(if table == self.table.name {
-                    SqlError::new(
-                        SqlState::UNDEFINED_TABLE,
-                        format!("invalid reference to FROM-clause entry for table \"{table}\""),
-                    )
-                    .hint(format!(
-                        "Perhaps you meant to reference the table alias \"{}\".",
-                        self.alias
-                    ))
-                } else {
-                    error
-                });
-            }
+        if let Some(table) = table
+            && table != self.alias
+        {
+            let error = missing_from(table);
+            return Err(if table == self.table.name {
+                SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("invalid reference to FROM-clause entry for table \"{table}\""),
+                )
+                .hint(format!("Perhaps you meant to reference the table alias \"{}\".", self.alias))
+            } else {
+                error
+            });
         }
         match self.table.column(name) {
             Some(column) => Ok((column, self.table.columns[column].ty)),

@@ -311,10 +311,10 @@ impl Planner<'_> {
             ast::Expr::Identifier(name) => {
                 let name = ident(name);
                 for item in projection {
-                    if let ast::SelectItem::ExprWithAlias { expr, alias } = item {
-                        if ident(alias) == name {
-                            return Ok(binder.output(expr, scope)?.0);
-                        }
+                    if let ast::SelectItem::ExprWithAlias { expr, alias } = item
+                        && ident(alias) == name
+                    {
+                        return Ok(binder.output(expr, scope)?.0);
                     }
                 }
             }
@@ -592,13 +592,13 @@ fn limits(
                 ),
                 _ => error,
             })?;
-        if let Ty::Known(ty) = typed.ty {
-            if !crate::expr::types::is_assignable(ty, DataType::Int8) {
-                return Err(SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!("argument of {what} must be type bigint, not type {ty}"),
-                ));
-            }
+        if let Ty::Known(ty) = typed.ty
+            && !crate::expr::types::is_assignable(ty, DataType::Int8)
+        {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("argument of {what} must be type bigint, not type {ty}"),
+            ));
         }
         binder.coerce(typed, DataType::Int8, Coercion::Assignment)
     };
@@ -643,13 +643,13 @@ fn lock_of(
             "FOR UPDATE is not allowed with aggregate functions",
         ));
     }
-    if let Some(of) = &lock.of {
-        if of.to_string() != alias {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("relation \"{of}\" in FOR UPDATE clause not found in FROM clause"),
-            ));
-        }
+    if let Some(of) = &lock.of
+        && of.to_string() != alias
+    {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("relation \"{of}\" in FOR UPDATE clause not found in FROM clause"),
+        ));
     }
     let nowait = match lock.nonblock {
         None => false,

@@ -1,5 +1,5 @@
 //! Runs scripts against a fresh database and writes down what comes back, in one readable text.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, not all used by each")]
 
 use std::fmt::Write;
 use std::sync::Arc;
