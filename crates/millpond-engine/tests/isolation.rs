@@ -4,14 +4,16 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::*;
+use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
-use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
+use millpond_engine::table::{Direction, IndexScan, KeyRange, LockStrength, RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
-use millpond_engine::{EngineError, Session};
+use millpond_engine::{EngineError, EngineResult, Session};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -366,4 +368,50 @@ fn definitions_change_under_running_sessions() {
     });
     assert_eq!(table(&session, "accounts").indexes.len(), 9);
     assert_whole(&engine);
+}
+
+/// The ids of accounts of that balance, by the index on it.
+fn ids_of(session: &Session, table: &Arc<TableDef>, amount: i64) -> EngineResult<Vec<i64>> {
+    session.lock_table(table, LockMode::AccessShare)?;
+    let index = table.indexes.iter().find(|index| !index.primary).unwrap();
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    index.keys.encode(&[Datum::Int8(amount)], &mut lower).unwrap();
+    index.keys.encode(&[Datum::Int8(amount + 1)], &mut upper).unwrap();
+    let mut scan = IndexScan::new();
+    let range = KeyRange { lower, upper };
+    session.start_index_scan(table, index, &range, Direction::Forward, &mut scan)?;
+    let (mut row, mut ids) = (RowBuf::new(), Vec::new());
+    while scan.next(session, &mut row)? {
+        ids.push(row.column(table, 0).unwrap().as_i64().unwrap());
+    }
+    Ok(ids)
+}
+
+#[test]
+fn an_index_is_not_used_by_who_sees_rows_that_its_maker_changed_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let [mut maker, mut old, mut new] = [(); 3].map(|()| engine.session().unwrap());
+    let accounts = create(&mut maker, accounts());
+    fill(&mut maker, &accounts, 3);
+    start(&mut old, RR);
+    assert_eq!(balance(&old, &accounts, 1).unwrap(), Some(100));
+    old.commit().unwrap();
+    start(&mut maker, RC);
+    add(&maker, &accounts, 1, 50).unwrap();
+    next(&mut maker);
+    // Before the commit, as far as this one can see; its locks are not in the way.
+    start(&mut old, RR);
+    maker.create_index(index(accounts.oid, &[2])).unwrap();
+    next(&mut maker);
+    assert_eq!(ids_of(&maker, &table(&maker, "accounts"), 150).unwrap(), [1]);
+    maker.commit().unwrap();
+    let accounts = table(&old, "accounts");
+    let error = ids_of(&old, &accounts, 100).unwrap_err();
+    assert!(is_serialization_failure(&error), "{error}");
+    old.abort();
+    start(&mut new, RR);
+    assert_eq!(ids_of(&new, &accounts, 100).unwrap(), [2, 3]);
+    assert_eq!(ids_of(&new, &accounts, 150).unwrap(), [1]);
+    new.commit().unwrap();
 }

@@ -83,6 +83,9 @@ pub struct IndexDef {
     pub(crate) tree: OnceLock<RelHandle>,
     /// Snapshots with a lower commit number may see rows that the index does not have.
     pub(crate) valid_from: AtomicU64,
+    /// The transaction that made the index after it had itself replaced or deleted rows, which the index does not
+    /// have: snapshots that don't see its commit may see those rows. Zero: there were none.
+    pub(crate) valid_after: AtomicU64,
 }
 
 impl std::fmt::Debug for IndexDef {

@@ -368,6 +368,7 @@ impl IndexDef {
             keys,
             tree: std::sync::OnceLock::new(),
             valid_from: std::sync::atomic::AtomicU64::new(0),
+            valid_after: std::sync::atomic::AtomicU64::new(0),
         })
     }
 }

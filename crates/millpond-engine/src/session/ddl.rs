@@ -269,6 +269,7 @@ impl Session {
         let tree = self.ctx.pool().relation(index.storage.main())?;
         let built = build::build(&self.ctx, &table, self.heap(&table)?, &index, &tree, &nullable)?;
         index.valid_from.store(built.valid_from.0, Ordering::Relaxed);
+        index.valid_after.store(built.valid_after.map_or(0, |xid| xid.0), Ordering::Relaxed);
         self.insert_rows(&[row_of_index(&index)])?;
         if !nullable.is_empty() {
             self.set_not_null(table.oid, nullable)?;

@@ -1,7 +1,7 @@
 //! Reading rows: by key, by place, by scans.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_buffer::RelHandle;
 
@@ -11,7 +11,7 @@ use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
 use crate::error::{EngineError, EngineResult};
 use crate::table::{Direction, HeapScan, IndexScan, KeyRange, ParallelScan, RowBuf, TableError};
-use crate::transam::Snapshot;
+use crate::transam::{Snapshot, Xid, XidStatus};
 use crate::types::Datum;
 
 impl Session {
@@ -38,7 +38,7 @@ impl Session {
         row: &mut RowBuf,
     ) -> EngineResult<bool> {
         let snapshot = self.snapshot()?;
-        check_usable(index, &snapshot)?;
+        self.check_usable(index, &snapshot)?;
         let (heap, tree) = (self.heap(table)?, self.tree(index)?);
         let mut scratch = self.scratch.borrow_mut();
         let scratch = &mut *scratch;
@@ -74,7 +74,7 @@ impl Session {
         scan: &mut IndexScan,
     ) -> EngineResult<()> {
         let snapshot = self.snapshot()?;
-        check_usable(index, &snapshot)?;
+        self.check_usable(index, &snapshot)?;
         scan.start(table, index, range, direction, snapshot);
         Ok(())
     }
@@ -108,13 +108,27 @@ impl Session {
     pub fn index_block_count(&self, index: &IndexDef) -> EngineResult<u32> {
         Ok(self.tree(index)?.block_count())
     }
-}
 
-/// An index built while old versions of rows were still visible to somebody does not have those: a
-/// snapshot from before must not use it.
-fn check_usable(index: &IndexDef, snapshot: &Snapshot) -> EngineResult<()> {
-    if snapshot.csn.0 < index.valid_from.load(std::sync::atomic::Ordering::Relaxed) {
-        return Err(EngineError::SerializationFailure { change: "index creation" });
+    /// An index built while old versions of rows were still visible to somebody does not have those: a
+    /// snapshot from before must not use it.
+    #[inline]
+    fn check_usable(&self, index: &IndexDef, snapshot: &Snapshot) -> EngineResult<()> {
+        let maker = index.valid_after.load(Ordering::Relaxed);
+        if snapshot.csn.0 < index.valid_from.load(Ordering::Relaxed)
+            || (maker != 0 && !self.is_seen(Xid(maker), snapshot)?)
+        {
+            return Err(EngineError::SerializationFailure { change: "index creation" });
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Whether a snapshot sees what a transaction did.
+    #[cold]
+    fn is_seen(&self, xid: Xid, snapshot: &Snapshot) -> EngineResult<bool> {
+        if snapshot.own == Some(xid) {
+            return Ok(true);
+        }
+        let status = self.ctx.txns().status(&self.ctx, xid)?;
+        Ok(matches!(status, XidStatus::Committed(csn) if csn <= snapshot.csn))
+    }
 }

@@ -3,7 +3,8 @@
 //! The table is locked against writers, so every version is settled but for the building transaction's own.
 //! Entries name the root of a row's chain and are made for the versions that the newest snapshot sees. Older versions
 //! that somebody may still see have no entries: if there are any, snapshots from before the build must not use
-//! the index ([`Built::valid_from`]).
+//! the index ([`Built::valid_from`]). The same goes for what the building transaction itself has replaced or deleted,
+//! which everybody else sees until it commits ([`Built::valid_after`]).
 
 use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, RelHandle};
 
@@ -16,7 +17,7 @@ use crate::error::EngineResult;
 use crate::page::item::{self, LineState};
 use crate::session::index_key;
 use crate::transam::visibility::{Deadness, dead_to_all, visible};
-use crate::transam::{CommandId, Csn, Snapshot};
+use crate::transam::{CommandId, Csn, Snapshot, Xid};
 use crate::types::{Datum, Value};
 
 use super::TableError;
@@ -26,6 +27,8 @@ use super::TableError;
 pub(crate) struct Built {
     /// Snapshots below this number must not use the index.
     pub(crate) valid_from: Csn,
+    /// Snapshots that do not see this transaction's commit must not use the index.
+    pub(crate) valid_after: Option<Xid>,
 }
 
 /// An entry to be sorted. The key's first bytes, as a number, decide most comparisons.
@@ -81,6 +84,7 @@ pub(crate) fn build(
     let result = collect(ctx, table, heap, index, refuse_null, csn);
     ctx.txns().release_snapshot(ctx, csn);
     let (mut entries, hidden) = result?;
+    let Hidden { to_old_snapshots, by_own_changes } = hidden;
     entries.sort();
     check_unique(ctx, table, heap, index, &entries)?;
     let mut builder = btree::Builder::new(ctx, tree, index.fillfactor)?;
@@ -91,7 +95,19 @@ pub(crate) fn build(
         builder.add(entries.key(entry), Tid::from_u64(entry.tid))?;
     }
     builder.finish()?;
-    Ok(Built { valid_from: if hidden { csn } else { Csn::INVALID } })
+    Ok(Built {
+        valid_from: if to_old_snapshots { csn } else { Csn::INVALID },
+        valid_after: if by_own_changes { ctx.proc().xid() } else { None },
+    })
+}
+
+/// Which versions without entries somebody may see.
+#[derive(Default)]
+struct Hidden {
+    /// Such as died before the build began.
+    to_old_snapshots: bool,
+    /// Such as the building transaction replaced or deleted.
+    by_own_changes: bool,
 }
 
 /// Entries of all rows, and whether some snapshot may see versions that have none.
@@ -102,11 +118,11 @@ fn collect(
     index: &IndexDef,
     refuse_null: &[usize],
     csn: Csn,
-) -> EngineResult<(Entries, bool)> {
+) -> EngineResult<(Entries, Hidden)> {
     let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
     let horizon = ctx.txns().horizon();
     let mut entries = Entries { keys: Vec::new(), list: Vec::new() };
-    let mut hidden = false;
+    let mut hidden = Hidden::default();
     let mut copy = Box::new([0; PAGE_SIZE]);
     let mut key = Vec::new();
     for block in 0..heap.block_count() {
@@ -125,8 +141,12 @@ fn collect(
             let mut chain = Chain::from_root(root);
             while let Some(member) = chain.next(copy) {
                 if !visible(&member.header, &snapshot, ctx)? {
-                    let dead = dead_to_all(&member.header, &horizon, ctx)?;
-                    hidden |= matches!(dead, Deadness::RecentlyDead(_));
+                    match dead_to_all(&member.header, &horizon, ctx)? {
+                        Deadness::RecentlyDead(_) => hidden.to_old_snapshots = true,
+                        // Others who change rows are kept out.
+                        Deadness::DeleteInProgress(_) => hidden.by_own_changes = true,
+                        _ => {}
+                    }
                     continue;
                 }
                 let payload = copy.get(member.payload()).unwrap_or_default();
