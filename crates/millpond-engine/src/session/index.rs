@@ -89,7 +89,16 @@ impl Session {
                 for &root in &scratch.tids {
                     match heap::liveness(&self.ctx, heap, root, self.ctx.proc().xid())? {
                         Liveness::Dead => {}
-                        Liveness::Live(_) => return Err(duplicate(table, index, row)),
+                        Liveness::Live(_) => {
+                            // Nothing kept vacuum from removing the entry and giving its place to another row, which is
+                            // then the live one. Entries go first: one that is still there named this row.
+                            let mut still = btree::Tids::new();
+                            btree::lookup(&self.ctx, tree, &scratch.key, &mut still)?;
+                            if still.contains(&root) {
+                                return Err(duplicate(table, index, row));
+                            }
+                            return Err(EngineError::WouldBlock);
+                        }
                         Liveness::InProgress(_) => return Err(EngineError::WouldBlock),
                     }
                 }
