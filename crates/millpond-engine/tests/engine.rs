@@ -529,3 +529,33 @@ fn frozen_loads_are_visible_after_commit_and_gone_after_rollback() {
     .unwrap();
     assert_whole(&engine);
 }
+
+#[test]
+fn scans_for_sessions_leave_every_client_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut small = config(dir.path());
+    small.max_connections = 4;
+    let engine = Engine::open(small).unwrap();
+    let mut session = engine.session().unwrap();
+    let accounts = create(&mut session, accounts());
+    fill(&mut session, &accounts, 1);
+    session.begin(RC).unwrap();
+    session.start_statement().unwrap();
+    let scan = session.parallel_scan(&accounts).unwrap();
+    let mut workers = Vec::new();
+    let error = loop {
+        match scan.worker(0..1) {
+            Ok(worker) => workers.push(worker),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, EngineError::LimitExceeded { .. }), "{error}");
+    let others: Vec<Session> = (0..3).map(|_| engine.session().unwrap()).collect();
+    drop(workers);
+    assert!(scan.worker(0..1).is_ok());
+    // Those that are not needed give their places back.
+    let idle = engine.sessions().in_use();
+    assert!(idle <= 4 + 8 + engine.config().max_parallel_workers, "{idle}");
+    drop(others);
+    session.commit().unwrap();
+}

@@ -127,7 +127,9 @@ impl CheckpointParts for EngineCheckpoint {
 pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     let directory = DataDirectory::open(&config.path)?;
     let store = Arc::new(FileStore::open(directory.base()).map_err(store_error)?);
-    let sessions = config.max_connections + config.max_parallel_workers + OWN_SESSIONS;
+    // Every connection may have a thread that scans for it.
+    let workers = config.max_connections.saturating_add(config.max_parallel_workers);
+    let sessions = workers.saturating_add(config.max_connections).saturating_add(OWN_SESSIONS);
     let sessions = u16::try_from(sessions)
         .map_err(|_| EngineError::LimitExceeded { what: "max_connections is too large" })?;
     let log_config = LogConfig {
@@ -186,13 +188,14 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     )?;
     checkpoints.run(Cause::EndOfRecovery)?;
     checkpoints.start()?;
+    let max_parallel_workers = config.max_parallel_workers;
     let engine = Arc::new(Engine {
         config,
         shared,
         published,
         catalog_heap,
         checkpoints,
-        workers: CtxPool::default(),
+        workers: CtxPool::new(workers, max_parallel_workers),
         background: Background::default(),
         autovacuum: Default::default(),
         clients: AtomicUsize::new(0),

@@ -7,29 +7,55 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::ctx::{Ctx, Shared};
-use crate::error::EngineResult;
+use crate::error::{EngineError, EngineResult};
 
-/// Idle contexts.
-#[derive(Default)]
+/// Contexts for workers. No more at a time than leave every client its line, and a few idle ones.
 pub(super) struct CtxPool {
-    idle: Arc<Mutex<Vec<Ctx>>>,
+    state: Arc<Mutex<State>>,
+    limit: usize,
+}
+
+struct State {
+    idle: Vec<Ctx>,
+    /// Idle or in use.
+    made: usize,
+    /// How many idle ones are kept.
+    keep: usize,
 }
 
 impl CtxPool {
+    /// At most `limit` at a time, of which `keep` stay when they are idle.
+    pub(super) fn new(limit: usize, keep: usize) -> Self {
+        let state = State { idle: Vec::new(), made: 0, keep };
+        Self { state: Arc::new(Mutex::new(state)), limit: limit.max(1) }
+    }
+
     pub(super) fn take(&self, shared: &Shared) -> EngineResult<PooledCtx> {
-        let idle = self.idle.lock().pop();
+        let mut state = self.state.lock();
+        let idle = state.idle.pop();
+        if idle.is_none() {
+            if state.made >= self.limit {
+                return Err(EngineError::LimitExceeded {
+                    what: "too many parallel scans at a time",
+                });
+            }
+            state.made += 1;
+        }
+        drop(state);
         let ctx = match idle {
             Some(ctx) => ctx,
-            None => Ctx::new(shared, "parallel worker")?,
+            None => {
+                Ctx::new(shared, "parallel worker").inspect_err(|_| self.state.lock().made -= 1)?
+            }
         };
-        Ok(PooledCtx { ctx: Some(ctx), home: Arc::clone(&self.idle) })
+        Ok(PooledCtx { ctx: Some(ctx), home: Arc::clone(&self.state) })
     }
 }
 
 /// A context that goes back to its pool.
 pub(crate) struct PooledCtx {
     ctx: Option<Ctx>,
-    home: Arc<Mutex<Vec<Ctx>>>,
+    home: Arc<Mutex<State>>,
 }
 
 impl Deref for PooledCtx {
@@ -46,8 +72,15 @@ impl Deref for PooledCtx {
 
 impl Drop for PooledCtx {
     fn drop(&mut self) {
-        if let Some(ctx) = self.ctx.take() {
-            self.home.lock().push(ctx);
+        let Some(ctx) = self.ctx.take() else { return };
+        let mut state = self.home.lock();
+        if state.idle.len() < state.keep {
+            state.idle.push(ctx);
+            return;
         }
+        drop(state);
+        // Its line is free before another may be made in its place.
+        drop(ctx);
+        self.home.lock().made -= 1;
     }
 }
