@@ -58,8 +58,10 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             }
             Ok(())
         }
-        Habit::Loom => models("loom", &["millpond-sync", "millpond-engine"]),
-        Habit::Shuttle => models("shuttle", &["millpond-buffer", "millpond-engine"]),
+        Habit::Loom => {
+            models("loom", "models", &["millpond-sync", "millpond-buffer", "millpond-engine"])
+        }
+        Habit::Shuttle => models("shuttle", "shuttle", &["millpond-buffer", "millpond-engine"]),
         Habit::Bench { args } => {
             cargo(&["bench", "-p", "millpond-sync", "-p", "millpond-buffer"]).args(&args).run()
         }
@@ -67,11 +69,11 @@ fn habit(habit: Habit) -> Result<(), Failed> {
     }
 }
 
-/// Runs the tests whose names contain the checker's, built with its cfg in a target directory of its
+/// Runs the tests whose paths contain `named`, built with the checker's cfg in a target directory of its
 /// own, so that the ordinary build's artifacts stay valid.
-fn models(checker: &str, packages: &[&str]) -> Result<(), Failed> {
+fn models(checker: &str, named: &str, packages: &[&str]) -> Result<(), Failed> {
     for package in packages {
-        cargo(&["test", "--release", "--lib", "-p", package, checker])
+        cargo(&["test", "--release", "--lib", "-p", package, named])
             .env("RUSTFLAGS", &format!("--cfg {checker}"))
             .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
             .run()?;
