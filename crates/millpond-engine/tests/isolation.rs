@@ -415,3 +415,67 @@ fn an_index_is_not_used_by_who_sees_rows_that_its_maker_changed_before() {
     assert_eq!(ids_of(&new, &accounts, 150).unwrap(), [1]);
     new.commit().unwrap();
 }
+
+#[test]
+fn a_snapshot_from_before_does_not_use_an_index_that_lacks_what_it_sees() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let [mut session, mut old, mut new] = [(); 3].map(|()| engine.session().unwrap());
+    let accounts = create(&mut session, accounts());
+    fill(&mut session, &accounts, 5);
+    start(&mut old, RR);
+    assert_eq!(balance(&old, &accounts, 1).unwrap(), Some(100));
+    let rename = |session: &Session| {
+        let mut found = RowBuf::new();
+        let key = accounts.primary_key().unwrap();
+        assert!(session.lookup(&accounts, key, &[Datum::Int4(1)], &mut found).unwrap());
+        session.update(&accounts, &mut found, &row(1, "renamed", 100)).unwrap();
+    };
+    // How many the index on owners finds.
+    let count = |session: &mut Session, owner: &str| {
+        let accounts = table(session, "accounts");
+        let index = accounts.indexes.last().unwrap();
+        let mut range = millpond_engine::table::KeyRange::default();
+        index
+            .keys
+            .range(&[Datum::Text(owner)], None, None, &mut range.lower, &mut range.upper)
+            .unwrap();
+        let mut scan = millpond_engine::table::IndexScan::new();
+        let forward = millpond_engine::table::Direction::Forward;
+        session.start_index_scan(&accounts, index, &range, forward, &mut scan)?;
+        let (mut found, mut count) = (RowBuf::new(), 0);
+        while scan.next(session, &mut found)? {
+            count += 1;
+        }
+        Ok::<_, EngineError>(count)
+    };
+    for own_change in [false, true] {
+        if !own_change {
+            run(&mut session, |s| {
+                rename(s);
+                Ok(())
+            })
+            .unwrap();
+        }
+        start(&mut session, RC);
+        if own_change {
+            rename(&session);
+        }
+        let index = session.create_index(index(accounts.oid, &[1])).unwrap();
+        next(&mut session);
+        assert_eq!(count(&mut session, "renamed").unwrap(), 1);
+        assert_eq!(count(&mut session, "somebody").unwrap(), 4);
+        session.commit().unwrap();
+        assert!(is_serialization_failure(&count(&mut old, "renamed").unwrap_err()));
+        start(&mut new, RR);
+        assert_eq!(count(&mut new, "renamed").unwrap(), 1);
+        new.abort();
+        // Again, now with the change in the index's own transaction.
+        old.abort();
+        assert_whole(&engine);
+        run(&mut session, |s| s.drop_index(index.oid, false)).unwrap();
+        start(&mut old, RR);
+        let accounts = table(&old, "accounts");
+        assert_eq!(balance(&old, &accounts, 1).unwrap(), Some(100));
+    }
+}

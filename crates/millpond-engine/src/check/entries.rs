@@ -8,7 +8,7 @@ use crate::catalog::{IndexDef, TableDef};
 use crate::error::EngineResult;
 use crate::page::item::{self, LineState};
 use crate::session::{Session, index_key};
-use crate::transam::visibility::visible;
+use crate::transam::visibility::{Deadness, dead_to_all, visible};
 use crate::transam::{CommandId, Snapshot};
 use crate::types::Datum;
 
@@ -38,7 +38,8 @@ fn copy_page(
 }
 
 /// What is wrong with an entry: it must name the root of a chain (or a dead line pointer, until vacuum comes
-/// by), and all versions of the chain must have its key.
+/// by), and all versions of the chain that are alive must have its key. (Dead ones may have another: from before
+/// the index was built.)
 pub(super) fn check_entry(
     session: &Session,
     table: &TableDef,
@@ -58,9 +59,15 @@ pub(super) fn check_entry(
         LineState::Unused => return Ok(Some(format!("an entry for {root}, which is unused"))),
         LineState::Normal | LineState::Redirect => {}
     }
+    let ctx = session.ctx();
+    let horizon = ctx.txns().recent_horizon();
     let mut chain = Chain::from_root(root.offset);
     let mut own = Vec::new();
     while let Some(member) = chain.next(&*copy) {
+        let deadness = dead_to_all(&member.header, &horizon, ctx)?;
+        if matches!(deadness, Deadness::Dead | Deadness::RecentlyDead(_)) {
+            continue;
+        }
         let payload = copy.get(member.payload()).unwrap_or_default();
         let Some(values) = decode(table, payload) else {
             return Ok(Some(format!("an entry for {root}, whose row is damaged")));

@@ -77,13 +77,26 @@ pub fn check_engine(
     report: &mut dyn FnMut(Finding),
 ) -> EngineResult<Checked> {
     let session = engine.internal_session("check")?;
+    let ctx = session.ctx();
+    // Index pages that vacuum takes out of a tree are not used again while a snapshot is held.
+    let csn = ctx.txns().snapshot(ctx);
+    let checked = check_all(engine, &session, report);
+    ctx.txns().release_snapshot(ctx, csn);
+    checked
+}
+
+fn check_all(
+    engine: &Engine,
+    session: &Session,
+    report: &mut dyn FnMut(Finding),
+) -> EngineResult<Checked> {
     let mut checked = Checked::default();
     let catalog = engine.catalog();
     let mut tables: Vec<_> = catalog.tables().collect();
     tables.sort_by_key(|table| table.oid);
-    check_pages(&session, "catalog", engine.catalog_heap(), &mut checked, report)?;
+    check_pages(session, "catalog", engine.catalog_heap(), &mut checked, report)?;
     for table in tables {
-        check_table(&session, table, &mut checked, report)?;
+        check_table(session, table, &mut checked, report)?;
     }
     Ok(checked)
 }
