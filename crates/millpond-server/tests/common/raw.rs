@@ -100,6 +100,18 @@ impl Raw {
         self.replies().iter().map(|r| r.kind).collect()
     }
 
+    /// The same, but stops where the server asks for COPY data.
+    pub fn stepwise_kinds(&mut self) -> String {
+        let mut kinds = String::new();
+        while let Some(reply) = self.reply() {
+            kinds.push(reply.kind);
+            if matches!(reply.kind, 'Z' | 'G') {
+                break;
+            }
+        }
+        kinds
+    }
+
     pub fn startup(mut self, version: u32) -> Self {
         self.send(&startup(version, &[("user", "postgres"), ("database", "postgres")]));
         for reply in self.replies() {
