@@ -506,6 +506,37 @@ SELECT 0
 > create index t_c on t (c desc)
 CREATE INDEX
 
+> explain select max(a) from t
+QUERY PLAN
+Aggregate
+  ->  Index Scan Backward using t_pkey on t
+EXPLAIN
+
+> select max(a) from t
+max
+3
+SELECT 1
+
+> select min(b), max(b) from t
+min|max
+x|z
+SELECT 1
+
+> select max(b) from t where a = 1
+max
+y
+SELECT 1
+
+> select min(a) from t where b = 'z'
+min
+2
+SELECT 1
+
+> select min(a) from t where b = 'nosuch'
+min
+NULL
+SELECT 1
+
 > explain select c from t order by c desc nulls first
 QUERY PLAN
 Index Scan using t_c on t
@@ -917,4 +948,31 @@ fn deep_statements_need_little_stack() {
         }
     });
     thread.unwrap().join().unwrap();
+}
+
+#[test]
+fn deadlocks_are_found() {
+    let settings = millpond::Settings::default()
+        .with("shared_buffers", "8MB")
+        .and_then(|settings| settings.with("deadlock_timeout", "20ms"))
+        .unwrap();
+    let fresh = common::fresh_with(settings);
+    let mut a = fresh.database.connect().unwrap();
+    let mut b = fresh.database.connect().unwrap();
+    a.batch("create table t (k int primary key, v int); insert into t values (1, 0), (2, 0)")
+        .unwrap();
+    a.batch("begin; update t set v = 1 where k = 1").unwrap();
+    b.batch("begin; update t set v = 2 where k = 2").unwrap();
+    let other = std::thread::spawn(move || {
+        let result = b.execute("update t set v = 2 where k = 1", &[]);
+        let _ = b.batch("rollback");
+        result
+    });
+    let mine = a.execute("update t set v = 1 where k = 2", &[]);
+    let _ = a.batch("rollback");
+    let theirs = other.join().unwrap();
+    let errors: Vec<_> = [mine, theirs].into_iter().filter_map(Result::err).collect();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].sqlstate.as_str(), "40P01");
+    assert_eq!(errors[0].message, "deadlock detected");
 }

@@ -130,6 +130,7 @@ impl Connection {
                     filter: None,
                     condition: None,
                     aggregates: None,
+                    first_only: false,
                     output: Output::new(exprs, described.clone()),
                     sort: Vec::new(),
                     limit: None,

@@ -169,7 +169,7 @@ impl Exec<'_> {
             for (aggregate, sum) in aggregates.iter().zip(&mut sums) {
                 aggregate.add(sum, env)?;
             }
-            Ok(true)
+            Ok(!plan.first_only)
         })?;
         let mut values = Vec::with_capacity(aggregates.len());
         for (aggregate, sum) in aggregates.iter().zip(sums) {

@@ -109,6 +109,15 @@ fn types(kind: Kind, own: DataType) -> Option<(DataType, DataType)> {
 }
 
 impl Aggregate {
+    /// The column whose least (or, with the flag, greatest) value this is.
+    pub(super) fn extreme_of_column(&self) -> Option<(usize, bool)> {
+        match (self.kind, &self.arg) {
+            (Kind::Min, Some(Expr::Column(column))) => Some((*column, false)),
+            (Kind::Max, Some(Expr::Column(column))) => Some((*column, true)),
+            _ => None,
+        }
+    }
+
     /// Takes a row in.
     pub(crate) fn add(&self, into: &mut Accumulator, env: &Env<'_>) -> Result<()> {
         let Some(arg) = &self.arg else {

@@ -101,6 +101,8 @@ pub(crate) struct SelectPlan {
     /// All of WHERE, for rows that have changed meanwhile.
     pub(crate) condition: Option<Expr>,
     pub(crate) aggregates: Option<Vec<Aggregate>>,
+    /// The first row decides the aggregate: a least or greatest value, read in its index's order.
+    pub(crate) first_only: bool,
     pub(crate) output: Output,
     pub(crate) sort: Vec<SortKey>,
     pub(crate) limit: Option<Expr>,

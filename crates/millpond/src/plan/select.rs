@@ -85,8 +85,11 @@ impl Planner<'_> {
             Some(_) => None,
             None => Some(output_of(&select.projection, &table, binder, &scope)?),
         };
-        let wanted = wanted_order(&table, &sort, condition.as_ref());
+        let extreme = aggregates.as_ref().and_then(|(list, _)| extreme_key(&table, list));
+        let wanted =
+            wanted_order(&table, extreme.as_ref().map_or(&sort, |key| key), condition.as_ref());
         let (access, filter, ordered) = access::choose(&table, condition.as_ref(), wanted.as_ref());
+        let first_only = extreme.is_some() && ordered;
         let sort =
             if ordered || matches!(access, Access::Point { .. }) { Vec::new() } else { sort };
         let (limit, offset) = limits(limit_clause.as_ref(), fetch.as_ref(), binder)?;
@@ -109,6 +112,7 @@ impl Planner<'_> {
             filter,
             condition,
             aggregates,
+            first_only,
             output,
             sort,
             limit,
@@ -365,6 +369,7 @@ fn nothing(
         filter: condition.clone(),
         condition,
         aggregates: None,
+        first_only: false,
         output,
         sort: Vec::new(),
         limit,
@@ -406,6 +411,14 @@ fn check_clauses(select: &ast::Select) -> Result<()> {
         return Ok(());
     };
     Err(beyond(what))
+}
+
+/// What to order by so that the first row has the only value asked for: `min` or `max` of a column without NULLs.
+fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<Vec<SortKey>> {
+    let [one] = aggregates else { return None };
+    let (column, descending) = one.extreme_of_column()?;
+    table.columns.get(column).filter(|def| def.not_null)?;
+    Some(vec![SortKey { expr: Expr::Column(column), descending, nulls_first: descending }])
 }
 
 /// The index whose order serves the sort keys: they are its leading columns, all one way. Columns that the
