@@ -9,6 +9,7 @@ use millpond_server::run::{Server, ServerConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -422,4 +423,25 @@ fn random_bytes_hurt_nobody_else() {
         }
     }
     assert_eq!(good.query("rows 1").kinds(), "TDCZ");
+}
+
+#[test]
+fn a_client_that_ends_while_its_statement_runs_elsewhere_is_noticed() {
+    let fixture = Fixture::new();
+    let socket = UnixStream::connect(fixture.dir.path().join(".s.PGSQL.5433")).expect("connects");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("timeout");
+    let stream = Box::new(socket.try_clone().expect("cloned"));
+    let mut client = Raw { stream, pid: 0, secret: Vec::new() }.startup(V3_0);
+    client.query("hold");
+    // While that waits on its thread (most likely: the replies don't depend on it), more comes in, and then
+    // no more ever.
+    std::thread::sleep(Duration::from_millis(100));
+    client.query("rows 1");
+    socket.shutdown(std::net::Shutdown::Write).expect("shut down");
+    fixture.strings.open_gate();
+    let mut kinds = String::new();
+    while let Some(reply) = client.reply() {
+        kinds.push(reply.kind);
+    }
+    assert_eq!(kinds, "CZTDCZ");
 }

@@ -71,7 +71,7 @@ pub struct Conn<B: Backend> {
     cancelled: Arc<AtomicBool>,
     // The socket may have something to read: an edge was seen, and no read has come back short since.
     readable: bool,
-    // The client has closed its side, or the socket has failed.
+    // The client may have closed its side, or the socket may have failed: only an empty read can tell.
     ended: bool,
     // Nothing is left to do but to send what there is.
     closing: bool,
@@ -180,6 +180,7 @@ impl<B: Backend> Conn<B> {
                 Received::Short => self.readable = self.ended,
                 Received::Nothing => {
                     self.readable = false;
+                    self.ended = false;
                     return Turn::Wait;
                 }
                 Received::End => return Turn::Close,
@@ -241,7 +242,9 @@ impl<B: Backend> Conn<B> {
         if let Some(session) = self.protocol.session() {
             session.set_wait(Wait::Never);
         }
+        // Events meanwhile went to an empty slot, that of the client's end among them.
         self.readable = true;
+        self.ended = true;
     }
 
     /// Handles the complete messages in the input buffer.
