@@ -60,10 +60,14 @@ impl CancelHandle {
     /// A statement begins: what was asked of its predecessor is forgotten.
     pub(super) fn begin(&self, statement: u64) {
         if self.shared.reason.load(Ordering::Relaxed) != NONE {
-            let _ =
+            let kept =
                 self.shared.reason.fetch_update(Ordering::AcqRel, Ordering::Acquire, |reason| {
                     (reason != TERMINATE).then_some(NONE)
                 });
+            if kept.is_err() {
+                // The session has just taken the engine's flag down, as for every statement.
+                self.shared.engine.cancel();
+            }
         }
         self.shared.statement.store(statement, Ordering::Release);
     }
