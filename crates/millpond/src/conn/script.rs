@@ -103,6 +103,9 @@ impl Connection {
                         return Ok(Executed::WouldBlock);
                     }
                     self.pending_engine = None;
+                    // Whatever has become of it, the transaction is over.
+                    self.session.abort();
+                    self.ended(false);
                     return Err(self.statement_failed(error, sink));
                 }
             }
