@@ -976,3 +976,37 @@ fn deadlocks_are_found() {
     assert_eq!(errors[0].sqlstate.as_str(), "40P01");
     assert_eq!(errors[0].message, "deadlock detected");
 }
+
+#[test]
+fn a_terminated_session_runs_nothing_more() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.cancel_handle().terminate();
+    for _ in 0..2 {
+        let error = c.execute("select pg_sleep(30)", &[]).unwrap_err();
+        assert_eq!(error.sqlstate.as_str(), "57P01", "{error}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_table_gets_it_as_it_is_then() {
+    let fresh = fresh();
+    let mut first = fresh.database.connect().unwrap();
+    first.batch("create table t (a int primary key); insert into t values (1)").unwrap();
+    for waits in ["begin; lock table t; commit", "copy t to stdout"] {
+        first.batch("begin; truncate t; insert into t values (2)").unwrap();
+        let database = fresh.database.clone();
+        let second = std::thread::spawn(move || {
+            let mut c = database.connect().unwrap();
+            let mut sink = common::Transcript::default();
+            c.simple_query(waits, &mut sink).map(|_| sink.text)
+        });
+        let locks = fresh.database.engine().locks();
+        while locks.list().iter().all(|lock| lock.granted) && !second.is_finished() {
+            std::thread::yield_now();
+        }
+        first.batch("commit").unwrap();
+        let text = second.join().unwrap().unwrap();
+        assert!(!waits.starts_with("copy") || text.contains('2'), "{text}");
+    }
+}

@@ -119,7 +119,8 @@ impl Connection {
                 }
             }
             CopySource::Table { name, columns } => {
-                let table = find_table(&self.catalog(), name)?;
+                // Before the client is told that rows come.
+                let table = self.lock_named(name, LockMode::AccessShare, false)?;
                 let columns = columns_of(&table, columns.as_ref())?;
                 let described: Vec<ColumnDesc> =
                     columns.iter().map(|column| describe(&table, *column)).collect();

@@ -1,11 +1,14 @@
 //! Settings, VACUUM and ANALYZE, EXPLAIN, LOCK TABLE.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
 
 use super::Connection;
 use super::transaction::{Block, Ended};
+use crate::convert::{STALE, is_would_block};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
 use crate::parse::{Name, Statement, VacuumOptions, Which};
@@ -297,29 +300,40 @@ impl Connection {
             "exclusive" => LockMode::Exclusive,
             _ => LockMode::AccessExclusive,
         };
-        let catalog = self.catalog();
         for name in names {
-            let table = find_table(&catalog, name)?;
+            self.lock_named(name, mode, nowait)?;
+        }
+        Ok(CommandTag::plain("LOCK TABLE"))
+    }
+
+    /// Locks the table of that name, and returns its definition as of then.
+    pub(super) fn lock_named(
+        &self,
+        name: &Name,
+        mode: LockMode,
+        nowait: bool,
+    ) -> Result<Arc<TableDef>> {
+        let mut tries = 0;
+        loop {
+            let table = find_table(&self.catalog(), name)?;
             if nowait {
                 // Where it may not wait, the engine says at once that it would have to.
                 self.session.set_wait(crate::Wait::Never);
-                let locked = self.session.lock_table(&table, mode);
-                self.session.set_wait(self.wait);
-                locked.map_err(|error| {
-                    let error = SqlError::from(error);
-                    if crate::convert::is_would_block(&error) {
-                        SqlError::new(
-                            SqlState::LOCK_NOT_AVAILABLE,
-                            format!("could not obtain lock on relation \"{}\"", table.name),
-                        )
-                    } else {
-                        error
-                    }
-                })?;
-            } else {
-                self.session.lock_table(&table, mode)?;
+            }
+            let locked = self.session.lock_table(&table, mode).map_err(SqlError::from);
+            self.session.set_wait(self.wait);
+            match locked {
+                Ok(()) => return Ok(table),
+                // While it waited, the definition changed. Now nobody changes it any more.
+                Err(error) if error.sqlstate == STALE && tries < 10 => tries += 1,
+                Err(error) if nowait && is_would_block(&error) => {
+                    return Err(SqlError::new(
+                        SqlState::LOCK_NOT_AVAILABLE,
+                        format!("could not obtain lock on relation \"{}\"", table.name),
+                    ));
+                }
+                Err(error) => return Err(error),
             }
         }
-        Ok(CommandTag::plain("LOCK TABLE"))
     }
 }
