@@ -122,6 +122,10 @@ impl Session for Connection {
         Connection::cancel_handle(self)
     }
 
+    fn format_options(&self) -> FormatOptions {
+        Connection::format_options(self)
+    }
+
     fn reported_settings(&self) -> Vec<(String, String)> {
         millpond::settings::SettingId::all()
             .filter(|id| id.definition().report)

@@ -869,6 +869,33 @@ fn concurrent_updates() {
 }
 
 #[test]
+fn what_would_be_misread_is_refused() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (a int primary key, b bytea); insert into t values (1, '\\x61ff')")
+        .unwrap();
+    for sql in [
+        "select * from t x join t y on x.a = y.a for update",
+        "select * from t for update skip locked",
+        "select * from (select * from t for update) x",
+        "select to_char(now(), 'YYYY') from t group by 1",
+        "select 'a' collate \"de_DE\"",
+    ] {
+        assert!(
+            run(&mut c, sql).contains("[0A000]") || run(&mut c, sql).contains("[42883]"),
+            "{sql}: {}",
+            run(&mut c, sql)
+        );
+    }
+    assert_eq!(run(&mut c, "select 'a' collate \"C\" as x"), "x\na\nSELECT 1\n");
+    assert_eq!(
+        run(&mut c, "set bytea_output = 'escape'; copy t to stdout"),
+        "SET\n1\ta\\\\377\nCOPY 1\n"
+    );
+    assert!(c.format_options().bytea_escape);
+}
+
+#[test]
 fn row_locks() {
     let fresh = fresh();
     let mut a = fresh.database.connect().unwrap();

@@ -175,7 +175,7 @@ impl Connection {
         if !line.is_empty() {
             sink.copy_data(&line)?;
         }
-        let mut out = CopySink { sink, writer, types, line };
+        let mut out = CopySink { sink, writer, types, options: self.format_options(), line };
         let rows = self.run_planned(planned, &[], false, &mut out)?;
         out.sink.copy_done()?;
         Ok(Step::Done(CommandTag::counted("COPY", rows)))
@@ -364,6 +364,7 @@ struct CopySink<'a> {
     sink: &'a mut dyn RowSink,
     writer: RowWriter,
     types: Vec<DataType>,
+    options: FormatOptions,
     line: Vec<u8>,
 }
 
@@ -374,7 +375,7 @@ impl RowSink for CopySink<'_> {
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
         self.line.clear();
-        self.writer.row(&self.types, row, &FormatOptions::default(), &mut self.line);
+        self.writer.row(&self.types, row, &self.options, &mut self.line);
         self.sink.copy_data(&self.line)
     }
 

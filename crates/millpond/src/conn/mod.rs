@@ -47,6 +47,7 @@ use crate::lex::Literals;
 use crate::lex::cache::Cache;
 use crate::settings::SessionSettings;
 use crate::sink::{CommandTag, RowSink};
+use crate::types::FormatOptions;
 
 pub use cancel::CancelHandle;
 pub(crate) use cancel::Watchdog;
@@ -121,6 +122,11 @@ impl Connection {
     /// The session's settings. What clients are told at the start are those whose definition says `report`.
     pub fn settings(&self) -> &SessionSettings {
         &self.settings
+    }
+
+    /// How the session wants values to be written.
+    pub fn format_options(&self) -> FormatOptions {
+        self.settings.format_options()
     }
 
     /// The database.

@@ -174,6 +174,13 @@ impl<'a> Binder<'a> {
             E::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)?
             }
+            E::Collate { expr, collation } => {
+                let name = collation.to_string();
+                if !matches!(name.trim_matches('"'), "C" | "POSIX" | "default" | "ucs_basic") {
+                    return Err(SqlError::unsupported(format!("the collation {name}")));
+                }
+                self.bind(expr, scope)?
+            }
             E::Function(function) => self.function(function, scope)?,
             E::Ceil {
                 expr,

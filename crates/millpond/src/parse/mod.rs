@@ -213,6 +213,36 @@ pub(crate) fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> 
     }
 }
 
+/// What in a query's text the query engine would take for something else: row locks that it would not take,
+/// functions whose formats it would misread, collations that it would ignore.
+pub(crate) fn misunderstood(sql: &str) -> Option<String> {
+    let tokens = tokenize(&Source::new(sql)).ok()?;
+    let words: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
+    words.windows(2).find_map(|pair| {
+        let [first, second] = pair else { return None };
+        let (Token::Word(first), second) = (&first.token, &second.token) else { return None };
+        if first.quote_style.is_some() {
+            return None;
+        }
+        match (first.value.to_ascii_lowercase().as_str(), second) {
+            ("for", Token::Word(next)) => {
+                let next = next.value.to_ascii_lowercase();
+                matches!(next.as_str(), "update" | "share" | "no" | "key")
+                    .then(|| format!("FOR {} on anything but a table", next.to_uppercase()))
+            }
+            ("collate", Token::Word(name)) => {
+                let plain = matches!(name.value.as_str(), "C" | "POSIX" | "default" | "ucs_basic");
+                (!plain).then(|| format!("the collation \"{}\"", name.value))
+            }
+            (name @ ("to_char" | "to_date" | "to_number"), Token::LParen) => {
+                Some(format!("the function {name}"))
+            }
+            _ => None,
+        }
+    })
+}
+
 /// Parses an expression on its own (a column's default, kept as text in the catalog).
 pub(crate) fn parse_expression(sql: &str) -> Result<ast::Expr> {
     let source = Source::new(sql);

@@ -258,6 +258,9 @@ impl<'a> Planner<'a> {
         error: SqlError,
     ) -> Result<Planned> {
         let Some(planner) = self.external else { return Err(error) };
+        if let Some(what) = crate::parse::misunderstood(&query.to_string()) {
+            return Err(SqlError::unsupported(what));
+        }
         let plan = planner.plan(self.catalog, query, given, None).map_err(|theirs| {
             // A position beats none; what both don't know is best said in the statement's own words.
             if theirs.sqlstate == error.sqlstate && error.position.is_some() {

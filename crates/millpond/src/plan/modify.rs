@@ -130,6 +130,9 @@ impl Planner<'_> {
         if let Some(selection) = selection {
             let _ = write!(sql, " WHERE {selection}");
         }
+        if let Some(what) = parse::misunderstood(&sql) {
+            return Err(SqlError::unsupported(what));
+        }
         let mut parsed = parse::parse(&sql)?;
         let (Some(planner), Some(Statement::Query(query))) =
             (self.external, parsed.pop().map(|parsed| parsed.statement))

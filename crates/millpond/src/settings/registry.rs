@@ -249,7 +249,7 @@ pub const SETTINGS: &[Definition] = &[
         Enum(&[("escape", "escape"), ("hex", "hex")]),
         User,
         "hex",
-        "Accepted for compatibility, no effect: bytea is written in hex.",
+        "How bytea values are written.",
     ),
     def(
         "check_function_bodies",

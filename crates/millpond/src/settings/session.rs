@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::registry::Context;
 use super::{SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
+use crate::types::FormatOptions;
 
 /// One setting that the running transaction has changed.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ struct Hot {
     lock_timeout: Option<Duration>,
     synchronous_commit: bool,
     default_read_only: bool,
+    bytea_escape: bool,
 }
 
 impl SessionSettings {
@@ -49,6 +51,7 @@ impl SessionSettings {
             lock_timeout: None,
             synchronous_commit: true,
             default_read_only: false,
+            bytea_escape: false,
         };
         let mut settings =
             SessionSettings { base, own, changed: Vec::new(), to_report: Vec::new(), hot };
@@ -99,6 +102,11 @@ impl SessionSettings {
     /// `default_transaction_read_only`.
     pub fn default_read_only(&self) -> bool {
         self.hot.default_read_only
+    }
+
+    /// What the text of values depends on.
+    pub fn format_options(&self) -> FormatOptions {
+        FormatOptions { bytea_escape: self.hot.bytea_escape, ..FormatOptions::default() }
     }
 
     /// Sets a value as the client's start-up packet does: for the whole session.
@@ -192,6 +200,7 @@ impl SessionSettings {
             lock_timeout: millis("lock_timeout"),
             synchronous_commit: self.text("synchronous_commit") != "off",
             default_read_only: self.bool("default_transaction_read_only"),
+            bytea_escape: self.text("bytea_output") == "escape",
         };
     }
 }
