@@ -221,8 +221,11 @@ fn open_catalog(ctx: &Ctx, is_new: bool, sessions: usize) -> EngineResult<HeapRe
                 what: "its file is missing".to_owned(),
             });
         }
-        for fork in [Fork::Main, Fork::Fsm] {
-            create_fork(ctx, ctx.pool(), Xid::INVALID, CATALOG_RELATION.fork(fork))?;
+    }
+    for fork in [Fork::Main, Fork::Fsm].map(|fork| CATALOG_RELATION.fork(fork)) {
+        // One by one: a crash may have come between them.
+        if !ctx.pool().store().exists(fork).map_err(store_error)? {
+            create_fork(ctx, ctx.pool(), Xid::INVALID, fork)?;
         }
     }
     let heap = HeapRelation::open(ctx.pool(), CATALOG_RELATION, CATALOG_FILLFACTOR, sessions)?;
