@@ -176,9 +176,10 @@ impl Connection {
         match portal.state {
             PortalState::Holding { .. } => return self.give_held(portal, max_rows, sink),
             PortalState::Done => return done_again(portal, sink),
-            PortalState::Ready => {}
+            PortalState::Ready => self.begin_statement(),
+            // It has begun: a request to cancel it that came in between is not forgotten.
+            PortalState::Blocked => portal.state = PortalState::Ready,
         }
-        self.begin_statement();
         let prepared = Arc::clone(&portal.prepared);
         let result = match &prepared.body {
             Body::Empty => {
@@ -218,13 +219,13 @@ impl Connection {
             }
             Ok(Step::WouldBlock) => {
                 sink.discard();
-                portal.state = PortalState::Ready;
+                portal.state = PortalState::Blocked;
                 Ok(Executed::WouldBlock)
             }
             Ok(Step::CopyIn(format)) => Ok(Executed::CopyIn(format)),
             Err(error) if is_would_block(&error) => {
                 sink.discard();
-                portal.state = PortalState::Ready;
+                portal.state = PortalState::Blocked;
                 Ok(Executed::WouldBlock)
             }
             Err(error) => Err(self.statement_failed(error, sink)),

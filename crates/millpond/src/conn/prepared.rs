@@ -58,6 +58,8 @@ pub struct Portal {
 #[derive(Debug)]
 pub(super) enum PortalState {
     Ready,
+    /// It has begun, and is to be repeated where it may wait.
+    Blocked,
     /// Rows that have been computed but not been asked for yet.
     Holding {
         rows: VecDeque<Vec<Value>>,
