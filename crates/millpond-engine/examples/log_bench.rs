@@ -4,7 +4,7 @@
 //! for the disk), then durable commits a second and syncs per commit, first with threads that block, then with
 //! one thread that keeps many commits under way as an event loop does.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Wake, Waker};
@@ -18,7 +18,7 @@ type Failure = Box<dyn std::error::Error>;
 
 const SEGMENT: u64 = 16 << 20;
 
-fn open(directory: &PathBuf) -> Result<Arc<Log>, Failure> {
+fn open(directory: &Path) -> Result<Arc<Log>, Failure> {
     let store = Arc::new(FileLogStore::open(directory, SEGMENT)?);
     let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
     Ok(Log::open(store, LogConfig::default(), start)?)
@@ -55,7 +55,7 @@ fn main() -> Result<(), Failure> {
     result
 }
 
-fn measure(directory: &PathBuf) -> Result<(), Failure> {
+fn measure(directory: &Path) -> Result<(), Failure> {
     let log = open(directory)?;
     for bytes in [16, 100, 1000] {
         let payload = vec![7; bytes];

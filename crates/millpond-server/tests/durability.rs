@@ -8,11 +8,12 @@
 mod common;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::server::{ServerProcess, command};
+use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::{Client, Error, NoTls};
@@ -69,7 +70,7 @@ fn killed_servers_lose_nothing_acknowledged() {
             // Connection errors are what the kill looks like.
             let _ = runtime.block_on(client).unwrap();
         }
-        let acknowledged = ledger.lock().unwrap().acknowledged.len();
+        let acknowledged = ledger.lock().acknowledged.len();
         println!("round {round}: {acknowledged} acknowledged so far");
     }
     let mut server = ServerProcess::on(&data, dir.path(), &[]);
@@ -78,7 +79,7 @@ fn killed_servers_lose_nothing_acknowledged() {
     let checked = command().arg("check").arg("--data").arg(&data).output().unwrap();
     let said = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{said}{}", String::from_utf8_lossy(&checked.stderr));
-    assert!(!ledger.lock().unwrap().acknowledged.is_empty(), "no transaction was acknowledged");
+    assert!(!ledger.lock().acknowledged.is_empty(), "no transaction was acknowledged");
 }
 
 async fn connect(port: u16) -> Result<Client, Error> {
@@ -98,9 +99,8 @@ async fn load(port: u16) -> Result<(), Error> {
              CREATE TABLE history (number bigint PRIMARY KEY, tid int, bid int, aid int, delta int)",
         )
         .await?;
-    let rows = |count: i32, row: fn(i32) -> String| {
-        (1..=count).map(row).collect::<Vec<_>>().join(", ")
-    };
+    let rows =
+        |count: i32, row: fn(i32) -> String| (1..=count).map(row).collect::<Vec<_>>().join(", ");
     let accounts = rows(ACCOUNTS, |aid| format!("({aid}, {}, 0, '')", aid % BRANCHES + 1));
     let tellers = rows(TELLERS, |tid| format!("({tid}, {}, 0)", tid % BRANCHES + 1));
     let branches = rows(BRANCHES, |bid| format!("({bid}, 0)"));
@@ -135,9 +135,9 @@ async fn run_client(
                  INSERT INTO history VALUES ({number}, {tid}, {bid}, {aid}, {delta})"
             ))
             .await?;
-        ledger.lock().unwrap().attempted.insert(number);
+        ledger.lock().attempted.insert(number);
         client.batch_execute("COMMIT").await?;
-        ledger.lock().unwrap().acknowledged.insert(number);
+        ledger.lock().acknowledged.insert(number);
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn verify(port: u16, ledger: &Mutex<Ledger>) -> Result<(), Error> {
         let sum: i64 = rows.iter().map(|row| i64::from(row.get::<_, i32>(0))).sum();
         assert_eq!(sum, deltas, "the balances of {table} against history");
     }
-    let ledger = ledger.lock().unwrap();
+    let ledger = ledger.lock();
     let missing: Vec<_> = ledger.acknowledged.difference(&found).take(5).collect();
     assert!(missing.is_empty(), "acknowledged but missing: {missing:?}");
     let invented: Vec<_> = found.difference(&ledger.attempted).take(5).collect();

@@ -31,7 +31,5 @@ mod tests;
 mod types;
 mod views;
 
-pub use plan::{QueryPlan, RowStream};
+pub use plan::QueryPlan;
 pub use planner::{PlanRequest, Planner};
-pub use provider::TID_COLUMN;
-pub use result::ResultBatch;

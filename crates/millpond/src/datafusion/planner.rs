@@ -130,7 +130,7 @@ impl Names<'_> {
     }
 
     fn view(&self, schema: &str, name: &str) -> Option<Arc<dyn TableSource>> {
-        views::find(schema, name, self.catalog).map(|view| provider_as_source(view))
+        views::find(schema, name, self.catalog).map(provider_as_source)
     }
 }
 

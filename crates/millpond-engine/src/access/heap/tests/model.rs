@@ -402,7 +402,7 @@ fn an_emptied_heap_is_cut_off() {
     let mut model = Model::new(100);
     model.run(&[Action::InsertMany { count: 199, len: 4000 }], true);
     let keep = Action::Insert { len: 4000 };
-    model.run(&[keep.clone()], true);
+    model.run(std::slice::from_ref(&keep), true);
     model.run(&(0..199).map(|_| Action::Delete { key: 0 }).collect::<Vec<_>>(), true);
     model.vacuum();
     model.truncate();
