@@ -83,10 +83,24 @@ fn run(options: &Serve) -> Result<(), ServeError> {
     if let Some(signal) = signals.forever().next() {
         tracing::info!(signal, "shutting down");
     }
+    leave_at_once_on(signals);
     server.stop();
     database.shutdown().map_err(ServeError::Shutdown)?;
     tracing::info!("shut down");
     Ok(())
+}
+
+/// From now on a second signal ends the process where it stands; the next start recovers from the log.
+fn leave_at_once_on(mut signals: Signals) {
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            tracing::warn!("a second signal: leaving without a checkpoint");
+            std::process::exit(1);
+        }
+    };
+    if let Err(error) = thread::Builder::new().name("signals".to_owned()).spawn(wait) {
+        tracing::debug!(%error, "a second signal will not be heard");
+    }
 }
 
 fn settings(options: &Serve) -> Result<Settings, ServeError> {
