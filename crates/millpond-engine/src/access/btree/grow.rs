@@ -118,17 +118,18 @@ fn take_free<'e, E: Env + ?Sized>(
     if old.free == 0 {
         return Ok(None);
     }
-    // Pinned before the list changes: what can fail, fails now. Nobody else takes the page: the meta page is latched.
-    let pinned = pin(env, rel, old.free)?;
-    let free = pinned.read(|view| Node(view).is_deleted().then(|| view.u32(NEXT_FREE)));
-    let Some(next) = free else {
+    // Latched before it leaves the list: a vacuum that begins now must not find it free, and put it into its list,
+    // before it is used. A vacuum latches page and meta page the other way round, so this one is not waited for.
+    let Ok(page) = pin(env, rel, old.free)?.try_into_exclusive() else { return Ok(None) };
+    if !Node(page.bytes()).is_deleted() {
         return Err(damaged(rel, old.free, "in the list of free pages, but not deleted"));
-    };
+    }
+    let next = page.bytes().u32(NEXT_FREE);
     let data = Meta { free: next, ..old }.encode();
     let record = new_record(SET_META).block(meta.page_id(), ImageMode::IfNeeded, &data);
     env.log_and_apply(&mut [&mut meta], record)?;
     drop(meta);
-    Ok(Some(pinned.into_exclusive()))
+    Ok(Some(page))
 }
 
 /// The page's entries with the new one, cut in two.
