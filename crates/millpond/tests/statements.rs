@@ -1037,3 +1037,38 @@ fn who_waits_for_a_table_gets_it_as_it_is_then() {
         assert!(!waits.starts_with("copy") || text.contains('2'), "{text}");
     }
 }
+
+#[test]
+fn what_sleeps_goes_where_it_may_wait() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (a int primary key, b text); insert into t values (1, '')").unwrap();
+    for (statement, rows) in [
+        ("select pg_sleep(0.001)", 1),
+        ("select a from t where pg_sleep(0.001) is not null", 1),
+        ("insert into t values (2, pg_sleep(0.001))", 2),
+        ("insert into t values (3, '') returning pg_sleep(0.001)", 3),
+        ("update t set b = '' where a = 1 returning pg_sleep(0.001)", 3),
+        ("delete from t where a = 1 returning pg_sleep(0.001)", 2),
+    ] {
+        let mut sink = common::Transcript::default();
+        c.set_wait(millpond::Wait::Never);
+        let executed = c.simple_query(statement, &mut sink).unwrap();
+        assert_eq!(executed, millpond::Executed::WouldBlock, "{statement}");
+        c.set_wait(millpond::Wait::Allowed);
+        assert_eq!(c.resume(&mut sink).unwrap(), millpond::Executed::Complete, "{statement}");
+        assert!(sink.text.ends_with(" 1\n"), "{statement}: {}", sink.text);
+        let count = c.query("select a from t", &[]).unwrap().rows.len();
+        assert_eq!(count, if statement.starts_with("select") { 1 } else { rows }, "{statement}");
+    }
+}
+
+#[test]
+fn values_beyond_all_memory_are_refused() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let error = c
+        .query("select replace(repeat('a', 60000000), 'a', repeat('b', 60000000))", &[])
+        .unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "54000", "{error}");
+}

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::{Datums, Each, Exec, damaged, emit};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Row, Val, cast};
-use crate::plan::{Access, DeletePlan, InsertPlan, InsertSource, ModifyPlan, UpdatePlan};
+use crate::plan::{Access, DeletePlan, InsertPlan, InsertSource, ModifyPlan, Output, UpdatePlan};
 use crate::{Datum, Value};
 
 /// A good size for a batch of rows.
@@ -46,6 +46,7 @@ impl Exec<'_> {
         params: &[Value],
         each: Each<'_>,
     ) -> Result<u64> {
+        self.wait_for_returning(plan.returning.as_ref())?;
         let env = Env { row: Row::None, params, facts: self.facts };
         match &plan.source {
             InsertSource::Values(rows) => {
@@ -158,6 +159,7 @@ impl Exec<'_> {
         each: Each<'_>,
     ) -> Result<u64> {
         let env = Env { row: Row::None, params, facts: self.facts };
+        self.wait_for_returning(plan.returning.as_ref())?;
         self.begin_change(&plan.table, &plan.access)?;
         let mut old = std::mem::take(&mut self.scratch.old);
         let mut count = 0;
@@ -224,6 +226,7 @@ impl Exec<'_> {
         each: Each<'_>,
     ) -> Result<u64> {
         let env = Env { row: Row::None, params, facts: self.facts };
+        self.wait_for_returning(plan.returning.as_ref())?;
         self.begin_change(&plan.table, &plan.access)?;
         let mut count = 0;
         self.rows(&plan.table, &plan.access, &env, &mut |exec, row| {
@@ -345,6 +348,11 @@ impl Exec<'_> {
             )
             .hint("The statement selects its rows by a query; repeat it.")),
         }
+    }
+
+    /// What RETURNING computes comes after the change, which can't be taken back any more.
+    fn wait_for_returning(&self, returning: Option<&Output>) -> Result<()> {
+        if returning.is_some_and(|output| output.waits) { self.need_wait() } else { Ok(()) }
     }
 
     /// A change of more than one row needs permission to wait, because it can't be taken back half done.

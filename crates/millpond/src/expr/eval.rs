@@ -67,8 +67,14 @@ impl Expr {
             Expr::Concat(pair) => {
                 let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
                 match (a.datum(), b.datum()) {
-                    (Datum::Text(a), Datum::Text(b)) => Value::Text([a, b].concat()).into(),
-                    (Datum::Bytea(a), Datum::Bytea(b)) => Value::Bytea([a, b].concat()).into(),
+                    (Datum::Text(a), Datum::Text(b)) => {
+                        func::check_length(a.len() + b.len())?;
+                        Value::Text([a, b].concat()).into()
+                    }
+                    (Datum::Bytea(a), Datum::Bytea(b)) => {
+                        func::check_length(a.len() + b.len())?;
+                        Value::Bytea([a, b].concat()).into()
+                    }
                     _ => Val::Borrowed(Datum::Null),
                 }
             }

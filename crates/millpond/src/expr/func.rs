@@ -309,6 +309,10 @@ fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         }
         (Func::Ln, [Datum::Float8(x)]) => Value::Float8(x.ln()),
         (Func::PgSleep, [Datum::Float8(seconds)]) => {
+            // Wherever in a statement it stands: an event loop does not sleep.
+            if env.facts.session.is_some_and(|session| session.wait() == crate::Wait::Never) {
+                return Err(crate::convert::would_block());
+            }
             let seconds = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 0.0 };
             sleep(std::time::Duration::from_secs_f64(seconds), env)?;
             Value::Text(String::new())
@@ -316,6 +320,14 @@ fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         _ => string(func, args)?,
     };
     Ok(result)
+}
+
+/// Refuses values larger than PostgreSQL's: computing them could take all memory.
+pub(super) fn check_length(bytes: usize) -> Result<()> {
+    if bytes >= 1 << 30 {
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
+    }
+    Ok(())
 }
 
 /// Waits, but listens for a request to stop.
@@ -427,7 +439,14 @@ fn string(func: Func, args: &[Datum<'_>]) -> Result<Value> {
             Value::Int4(s.find(part).map_or(0, |at| s[..at].chars().count() as i32 + 1))
         }
         (Func::Replace, [Datum::Text(s), Datum::Text(from), Datum::Text(to)]) => {
-            Value::Text(if from.is_empty() { (*s).to_owned() } else { s.replace(from, to) })
+            if from.is_empty() {
+                return Ok(Value::Text((*s).to_owned()));
+            }
+            if to.len() > from.len() {
+                let more = s.matches(from).count().saturating_mul(to.len() - from.len());
+                check_length(s.len().saturating_add(more))?;
+            }
+            Value::Text(s.replace(from, to))
         }
         (Func::Left | Func::Right, [Datum::Text(s), Datum::Int4(n)]) => {
             let total = s.chars().count() as i64;
@@ -455,6 +474,7 @@ fn string(func: Func, args: &[Datum<'_>]) -> Result<Value> {
                     Datum::Bool(b) => out.push(if *b { 't' } else { 'f' }),
                     datum => out.push_str(&cast::to_text(datum)),
                 }
+                check_length(out.len())?;
             }
             Value::Text(out)
         }
