@@ -282,6 +282,10 @@ impl<B: Backend> Conn<B> {
                         step
                     }
                     Ok(Some(frame)) => {
+                        if matches!(frame.kind, b'Q' | b'E') {
+                            // What was asked of a statement is not meant for the next.
+                            self.cancelled.store(false, Ordering::Relaxed);
+                        }
                         let body = self.input.data().get(5..frame.end).unwrap_or_default();
                         let stream = may_block.then(|| {
                             stream_to(&mut self.socket, &self.cancelled, &shared.stopping)
