@@ -445,3 +445,16 @@ fn a_client_that_ends_while_its_statement_runs_elsewhere_is_noticed() {
     }
     assert_eq!(kinds, "CZTDCZ");
 }
+
+#[test]
+fn a_malformed_sync_ends_what_is_skipped() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.send(&parse("", "unparsable"));
+    client.send(&message(b'S', &[b"too much"]));
+    let kinds: String = client.replies().iter().map(|reply| reply.kind).collect();
+    assert_eq!(kinds, "EEZ");
+    client.query("rows 1");
+    let kinds: String = client.replies().iter().map(|reply| reply.kind).collect();
+    assert_eq!(kinds, "TDCZ");
+}

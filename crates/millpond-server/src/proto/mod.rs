@@ -326,7 +326,11 @@ impl<B: Backend> Protocol<B> {
                 call
             }
             (_, b'P' | b'B' | b'D' | b'C' | b'E' | b'H') => Call::Portal,
-            _ => Call::Simple,
+            _ => {
+                // A Sync ends what is skipped, however it looks: "ready for query" goes out.
+                self.phase = Phase::Ready;
+                Call::Simple
+            }
         };
         if let Some(session) = &mut self.session {
             session.fail();
