@@ -1,16 +1,21 @@
 //! A planned query, and a run of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::ParamValues;
 use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::error::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{displayable, execute_stream};
 use futures::StreamExt;
 use millpond_engine::catalog::TableDef;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::errors::from_datafusion;
 use super::functions;
@@ -79,7 +84,7 @@ impl QueryPlan {
         let entered = self.runtime.enter();
         let stream = execute_stream(physical, state.task_ctx()).map_err(from_datafusion)?;
         drop(entered);
-        Ok(RowStream { stream, runtime: Arc::clone(&self.runtime), scanner })
+        Ok(RowStream::start(stream, Arc::clone(&self.runtime), scanner))
     }
 
     fn physical(
@@ -130,23 +135,71 @@ fn column(field: &Field) -> Result<ColumnDesc> {
 }
 
 /// A run of a query: its rows, a batch at a time.
+///
+/// The query's own thread computes and this one waits, so that a cancelled statement ends at once even where an
+/// operator is busy for long. What is computed until then is thrown away.
 pub struct RowStream {
-    stream: SendableRecordBatchStream,
+    batches: mpsc::Receiver<DfResult<RecordBatch>>,
+    computing: tokio::task::JoinHandle<()>,
     runtime: Arc<tokio::runtime::Runtime>,
     scanner: Arc<dyn TableScanner>,
 }
 
+/// How often a waiting statement looks whether it has been cancelled.
+const CANCEL_POLL: Duration = Duration::from_millis(20);
+/// Batches that are computed ahead of a slow client.
+const BATCHES_AHEAD: usize = 2;
+
 impl RowStream {
+    fn start(
+        mut stream: SendableRecordBatchStream,
+        runtime: Arc<tokio::runtime::Runtime>,
+        scanner: Arc<dyn TableScanner>,
+    ) -> Self {
+        let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
+        let computing = runtime.spawn(async move {
+            while let Some(batch) = stream.next().await {
+                // Nobody listens any more.
+                if sender.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        Self { batches, computing, runtime, scanner }
+    }
+
     /// The next rows; `None` at the end. Blocks.
     pub fn next_batch(&mut self) -> Result<Option<ResultBatch>> {
         loop {
             self.scanner.check_cancelled()?;
-            let next = self.runtime.block_on(self.stream.next());
-            match next.transpose().map_err(from_datafusion)? {
-                None => return Ok(None),
-                Some(batch) if batch.num_rows() == 0 => {}
-                Some(batch) => return ResultBatch::new(&batch).map(Some),
+            let batches = &mut self.batches;
+            let waited =
+                self.runtime.block_on(async { timeout(CANCEL_POLL, batches.recv()).await });
+            match waited {
+                Err(_) => {}
+                Ok(None) if self.computing_failed() => {
+                    return Err(SqlError::internal("a query ended by a panic"));
+                }
+                Ok(None) => return Ok(None),
+                Ok(Some(batch)) => {
+                    let batch = batch.map_err(from_datafusion)?;
+                    if batch.num_rows() > 0 {
+                        return ResultBatch::new(&batch).map(Some);
+                    }
+                }
             }
         }
+    }
+
+    /// The channel is closed: whether by the end of the rows or by a panic.
+    fn computing_failed(&mut self) -> bool {
+        let computing = &mut self.computing;
+        self.runtime.block_on(computing).is_err()
+    }
+}
+
+impl Drop for RowStream {
+    fn drop(&mut self) {
+        self.computing.abort();
     }
 }
