@@ -221,8 +221,10 @@ fn work(
         ledger.ops.push(Op { change, before, after });
         done?;
         if rng.random_bool(0.1) {
-            machine.log.flush(machine.log.insert_position())?;
-            ledger.acknowledged = machine.log.insert_position();
+            // The position flushed, not a later one: a checkpoint may insert meanwhile.
+            let upto = machine.log.insert_position();
+            machine.log.flush(upto)?;
+            ledger.acknowledged = upto;
         }
         if rng.random_bool(0.005) {
             machine.checkpoints.run(Cause::Requested)?;
