@@ -17,7 +17,7 @@ use crate::expr::bind::ParamTypes;
 use crate::parse::{self, Statement, Which};
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
-use crate::{DataType, Datum, Value};
+use crate::{DataType, Datum, Value, Wait};
 
 /// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`, most drivers).
 const RECENT_STATEMENTS: usize = 64;
@@ -101,8 +101,12 @@ impl Connection {
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_) => {
-                let planned =
-                    self.plan(&statement, sql, ParamTypes::Declared(param_types.to_vec()))?;
+                let planned = self.plan_within(
+                    Wait::Allowed,
+                    &statement,
+                    sql,
+                    ParamTypes::Declared(param_types.to_vec()),
+                )?;
                 let description = Description {
                     params: Arc::clone(&planned.params),
                     columns: planned.columns.clone(),
@@ -278,8 +282,12 @@ impl Connection {
             return Err(SqlError::internal("a prepared statement has changed"));
         }
         let types = prepared.params().iter().copied().map(Some).collect();
-        let planned =
-            self.plan(&parsed.remove(0).statement, &prepared.sql, ParamTypes::Declared(types))?;
+        let planned = self.plan_within(
+            Wait::Allowed,
+            &parsed.remove(0).statement,
+            &prepared.sql,
+            ParamTypes::Declared(types),
+        )?;
         let same = match (&planned.columns, prepared.columns()) {
             (None, None) => true,
             (Some(now), Some(then)) => {

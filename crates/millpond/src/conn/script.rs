@@ -14,7 +14,7 @@ use crate::parse::{self, Source, Statement};
 use crate::plan::{Plan, Planned, Planner};
 use crate::sink::{CommandTag, RowSink};
 use crate::types::{FormatOptions, text};
-use crate::{SqlError, Value};
+use crate::{SqlError, Value, Wait};
 
 /// What the cache behind the lexer knows of a text.
 #[derive(Debug)]
@@ -262,6 +262,8 @@ impl Connection {
                 catalog: &catalog,
                 source: Source::new(sql),
                 external: self.database.query_engine(),
+                // The query engine's plans would not know the literals.
+                wait: Wait::Never,
             };
             planner.plan(&statement, ParamTypes::Lifted(&self.literals)).ok()
         });

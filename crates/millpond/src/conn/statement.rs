@@ -115,9 +115,21 @@ impl Connection {
         result
     }
 
-    /// Plans a statement for the catalog as it is now.
+    /// Plans a statement for the catalog as it is now. Where the query engine has to, "would block" if the
+    /// connection must not wait.
     pub(super) fn plan(
         &self,
+        statement: &Statement,
+        sql: &str,
+        params: ParamTypes<'_>,
+    ) -> Result<Planned> {
+        self.plan_within(self.wait, statement, sql, params)
+    }
+
+    /// The same, taking the time that `wait` allows.
+    pub(super) fn plan_within(
+        &self,
+        wait: Wait,
         statement: &Statement,
         sql: &str,
         params: ParamTypes<'_>,
@@ -127,6 +139,7 @@ impl Connection {
             catalog: &catalog,
             source: Source::new(sql),
             external: self.database.query_engine(),
+            wait,
         };
         planner.plan(statement, params)
     }

@@ -27,12 +27,13 @@ pub(crate) use modify::ModifyPlan;
 pub(crate) use scope::{TableScope, find_table};
 pub(crate) use select::describe;
 
-use crate::DataType;
+use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, ParamTypes};
 use crate::parse::{Source, Statement};
 use crate::sink::ColumnDesc;
+use crate::{DataType, Wait};
 
 /// A plan with what is known about it.
 #[derive(Debug)]
@@ -177,6 +178,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) catalog: &'a Arc<CatalogState>,
     pub(crate) source: Source<'a>,
     pub(crate) external: Option<&'a external::ExternalPlanner>,
+    /// The query engine takes milliseconds to plan: an event loop has no time for it.
+    pub(crate) wait: Wait,
 }
 
 impl<'a> Planner<'a> {
@@ -260,6 +263,9 @@ impl<'a> Planner<'a> {
         let Some(planner) = self.external else { return Err(error) };
         if let Some(what) = crate::parse::misunderstood(&query.to_string()) {
             return Err(SqlError::unsupported(what));
+        }
+        if self.wait == Wait::Never {
+            return Err(would_block());
         }
         let plan = planner.plan(self.catalog, query, given, None).map_err(|theirs| {
             // A position beats none; what both don't know is best said in the statement's own words.

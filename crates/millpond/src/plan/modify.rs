@@ -13,12 +13,13 @@ use super::external::ExternalPlan;
 use super::scope::TableScope;
 use super::select::output_of;
 use super::{Output, Planner};
-use crate::DataType;
+use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, Typed};
 use crate::expr::types::{Ty, is_assignable};
 use crate::parse::{self, Statement};
+use crate::{DataType, Wait};
 
 /// An UPDATE or DELETE of rows that a query selects.
 #[derive(Debug)]
@@ -139,6 +140,9 @@ impl Planner<'_> {
         else {
             return Err(SqlError::internal("a change could not be written as a query"));
         };
+        if self.wait == Wait::Never {
+            return Err(would_block());
+        }
         planner.plan(self.catalog, &query, given, Some(table)).map_err(|mut error| {
             // Positions would be those of another text.
             error.position = None;
