@@ -219,8 +219,8 @@ pub(crate) fn misunderstood(sql: &str) -> Option<String> {
     let tokens = tokenize(&Source::new(sql)).ok()?;
     let words: Vec<&TokenWithSpan> =
         tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
-    words.windows(2).find_map(|pair| {
-        let [first, second] = pair else { return None };
+    (0..words.len()).find_map(|at| {
+        let [first, second, after @ ..] = &words[at..] else { return None };
         let (Token::Word(first), second) = (&first.token, &second.token) else { return None };
         if first.quote_style.is_some() {
             return None;
@@ -232,6 +232,14 @@ pub(crate) fn misunderstood(sql: &str) -> Option<String> {
                     .then(|| format!("FOR {} on anything but a table", next.to_uppercase()))
             }
             ("collate", Token::Word(name)) => {
+                // COLLATE pg_catalog.default
+                let name = match after {
+                    [point, last, ..] if point.token == Token::Period => match &last.token {
+                        Token::Word(last) => last,
+                        _ => name,
+                    },
+                    _ => name,
+                };
                 let plain = matches!(name.value.as_str(), "C" | "POSIX" | "default" | "ucs_basic");
                 (!plain).then(|| format!("the collation \"{}\"", name.value))
             }
