@@ -289,7 +289,7 @@ impl Session {
     }
 
     /// Locks the version that `row` holds (SELECT FOR UPDATE); otherwise as [`Self::update`].
-    /// Shared locks exclude each other for now.
+    /// Every strength excludes every other: a row version records one locker.
     pub fn lock_row(
         &self,
         table: &TableDef,

@@ -28,7 +28,7 @@ pub enum Received {
     Full,
     /// Bytes, and the socket had no more at that moment.
     Short,
-    /// Nothing for now.
+    /// No bytes; the next poll says when there are some.
     Nothing,
     /// The client has closed its side.
     End,

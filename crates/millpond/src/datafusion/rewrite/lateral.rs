@@ -32,20 +32,11 @@ pub fn select(select: &mut Select) {
     }
 }
 
+#[derive(Clone)]
 struct Named {
     relation: String,
     column: String,
     expr: Expr,
-}
-
-impl Clone for Named {
-    fn clone(&self) -> Self {
-        Self {
-            relation: self.relation.clone(),
-            column: self.column.clone(),
-            expr: self.expr.clone(),
-        }
-    }
 }
 
 /// What a lateral subquery without `FROM` and with all its columns named stands for.
