@@ -60,8 +60,9 @@ pub trait Session: Send + Sized + 'static {
     fn on_durable(&self, ticket: &CommitTicket, waker: Waker);
     /// [`Connection::finish_commit`]
     fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
-    /// [`Connection::prepare`]
-    fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Self::Statement>;
+    /// [`Connection::try_prepare`]
+    fn prepare(&mut self, sql: &str, types: &[Option<DataType>])
+    -> Result<Option<Self::Statement>>;
     /// [`Connection::bind`]
     fn bind(&mut self, statement: &Self::Statement, params: Params) -> Result<Self::Portal>;
     /// [`Connection::execute_portal`]
@@ -169,8 +170,12 @@ impl Session for Connection {
         Connection::finish_commit(self, sink)
     }
 
-    fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
-        Connection::prepare(self, sql, types)
+    fn prepare(
+        &mut self,
+        sql: &str,
+        types: &[Option<DataType>],
+    ) -> Result<Option<Arc<Prepared>>> {
+        Connection::try_prepare(self, sql, types)
     }
 
     fn bind(&mut self, statement: &Arc<Prepared>, params: Params) -> Result<Portal> {

@@ -198,6 +198,58 @@ fn errors_skip_to_sync() {
 }
 
 #[test]
+fn what_is_long_to_plan_is_prepared_on_the_lane() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    // In a pipeline, answers keep their order, and what follows the statement finds it.
+    let describe = message(b'D', &[b"S\0"]);
+    let batch = [
+        parse("before", "rows 1"),
+        parse("", "slow rows 2"),
+        describe,
+        bind("", ""),
+        execute("", 0),
+        parse("x", "slow rows 1"),
+        sync(),
+        message(b'Q', &[b"rows 1\0"]),
+    ];
+    client.send(&batch.concat());
+    assert_eq!((client.kinds(), client.kinds()), ("11tT2DDC1Z".into(), "TDCZ".into()));
+    assert_eq!(fixture.strings.slow.load(Ordering::SeqCst), 2);
+    client.send(&[bind("", "x"), execute("", 0), sync()].concat());
+    assert_eq!(client.kinds(), "2DCZ");
+
+    // An error there skips to Sync as one on the loop does.
+    let batch = [parse("y", "slow unparsable"), bind("", "y"), execute("", 0), sync()];
+    client.send(&[batch.concat(), message(b'Q', &[b"rows 0\0"])].concat());
+    let (failed, next) = (client.replies(), client.kinds());
+    assert_eq!((failed[0].sqlstate().as_str(), failed.len(), next.as_str()), ("42601", 2, "TCZ"));
+    // A name that is taken is found out before.
+    client.send(&[parse("x", "slow rows 1"), bind("", "x"), sync()].concat());
+    let failed = client.replies();
+    assert_eq!((failed[0].sqlstate().as_str(), failed.len()), ("42P05", 2));
+    assert_eq!(fixture.strings.slow.load(Ordering::SeqCst), 3);
+    client.send(&[bind("", "y"), sync()].concat());
+    assert_eq!(client.replies()[0].sqlstate(), "26000");
+
+    // With Flush instead of Sync the answer comes as well.
+    client.send(&[parse("", "slow rows 1"), message(b'H', &[])].concat());
+    assert_eq!(client.reply().map(|r| r.kind), Some('1'));
+    client.send(&[bind("", ""), execute("", 0), sync()].concat());
+    assert_eq!(client.kinds(), "2DCZ");
+}
+
+#[test]
+fn replies_do_not_wait_for_the_next_statement() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.send(&[message(b'Q', &[b"rows 1\0"]), message(b'Q', &[b"hold\0"])].concat());
+    assert_eq!(client.kinds(), "TDCZ");
+    fixture.strings.open_gate();
+    assert_eq!(client.kinds(), "CZ");
+}
+
+#[test]
 fn a_blocked_session_holds_up_nobody() {
     let fixture = Fixture::new();
     let (mut held, mut other) = (fixture.client(), fixture.client());

@@ -781,6 +781,36 @@ fn definitions_change_under_prepared_statements() {
     assert!(run(&mut c, "select b from t where a = 2").contains("42P01"));
 }
 
+#[cfg(feature = "datafusion")]
+#[test]
+fn event_loops_leave_long_planning_to_others() {
+    use millpond::{Executed, Params, Wait};
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (a int, b int); insert into t values (1, 10), (2, 20)").unwrap();
+    let text = "select b, count(*) from t where a = $1 group by b";
+    c.set_wait(Wait::Never);
+    c.simple_query("begin", &mut common::Transcript::default()).unwrap();
+    assert!(c.try_prepare(text, &[]).unwrap().is_none());
+    assert_eq!(c.transaction_status(), millpond::TransactionStatus::InTransaction);
+    c.set_wait(Wait::Allowed);
+    let prepared = c.try_prepare(text, &[]).unwrap().expect("prepared");
+    // From then on it is known; and what needs no query engine never has to wait.
+    c.set_wait(Wait::Never);
+    assert!(c.try_prepare(text, &[]).unwrap().is_some());
+    assert!(c.try_prepare("select b from t where a = $1", &[]).unwrap().is_some());
+    assert!(c.try_prepare("select nonsense from t", &[]).is_err());
+    c.simple_query("rollback", &mut common::Transcript::default()).unwrap();
+    // To plan it again takes as long.
+    let mut portal = c.bind(&prepared, Params::from_iter([Value::Int4(2)])).unwrap();
+    fresh.database.connect().unwrap().batch("alter table t add primary key (a)").unwrap();
+    let mut sink = common::Transcript::default();
+    assert_eq!(c.execute_portal(&mut portal, 0, &mut sink).unwrap(), Executed::WouldBlock);
+    c.set_wait(Wait::Allowed);
+    assert_eq!(c.execute_portal(&mut portal, 0, &mut sink).unwrap(), Executed::Complete);
+    assert_eq!(sink.text, "20|1\nSELECT 1\n");
+}
+
 #[test]
 fn portals_give_rows_in_pieces() {
     let fresh = fresh();

@@ -1,7 +1,7 @@
 //! The extended protocol: statements prepared, bound, described and executed by name.
 
 use super::sink::{Stream, WireSink};
-use super::{Call, Pending, PortalEntry, Protocol, Step, violation};
+use super::{Call, Pending, PortalEntry, Preparing, Protocol, Step, violation};
 use crate::backend::{Backend, Session};
 use crate::wire::buffer::Output;
 use crate::wire::frontend::{Bind, Formats, Oids, Target};
@@ -14,7 +14,50 @@ use millpond::{DataType, Executed, Params, Result, SqlError, SqlState};
 const UNKNOWN_OID: u32 = 705;
 
 impl<B: Backend> Protocol<B> {
-    pub(super) fn parse(&mut self, name: &str, sql: &str, types: Oids<'_>) -> Result<()> {
+    pub(super) fn parse(
+        &mut self,
+        name: &str,
+        sql: &str,
+        types: Oids<'_>,
+        out: &mut Output,
+    ) -> Step {
+        match types.iter().map(data_type).collect::<Result<Vec<_>>>() {
+            Ok(types) => self.prepare(name, sql, &types, out),
+            Err(error) => self.extended(Err(error), out),
+        }
+    }
+
+    /// Prepares a statement, or leaves it to the lane: planning a query may take long.
+    pub(super) fn prepare(
+        &mut self,
+        name: &str,
+        sql: &str,
+        types: &[Option<DataType>],
+        out: &mut Output,
+    ) -> Step {
+        match self.try_prepare(name, sql, types) {
+            Ok(Some(statement)) => {
+                self.statements.insert(name.into(), statement);
+                self.reply(Ok(()), b'1', out)
+            }
+            Ok(None) => {
+                self.pending = Some(Pending::Prepare(Preparing {
+                    name: name.into(),
+                    sql: sql.into(),
+                    types: types.into(),
+                }));
+                Step::Block
+            }
+            Err(error) => self.extended(Err(error), out),
+        }
+    }
+
+    fn try_prepare(
+        &mut self,
+        name: &str,
+        sql: &str,
+        types: &[Option<DataType>],
+    ) -> Result<Option<<B::Session as Session>::Statement>> {
         if name.is_empty() {
             self.statements.remove("");
         } else if self.statements.contains_key(name) {
@@ -23,11 +66,8 @@ impl<B: Backend> Protocol<B> {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let types = types.iter().map(data_type).collect::<Result<Vec<_>>>()?;
         let session = self.session.as_mut().ok_or_else(no_session)?;
-        let statement = session.prepare(sql, &types)?;
-        self.statements.insert(name.into(), statement);
-        Ok(())
+        session.prepare(sql, types)
     }
 
     pub(super) fn bind(&mut self, bind: &Bind<'_>) -> Result<()> {

@@ -20,7 +20,7 @@ use crate::wire::buffer::Output;
 use crate::wire::frontend::{self, FrameError, Message, WireError};
 use crate::wire::reply;
 use crate::wire::rows::{ResultFormats, RowCodec};
-use millpond::{CommitTicket, Executed, Result, Severity, SqlError, SqlState, TransactionStatus};
+use millpond::{CommitTicket, DataType, Executed, Result, Severity, SqlError, SqlState, TransactionStatus};
 use sink::{Stream, WireSink};
 use std::collections::HashMap;
 
@@ -67,10 +67,20 @@ enum Call {
 enum Pending {
     /// A call to be resumed where waiting is allowed.
     Resume(Call),
+    /// A statement to be prepared where waiting is allowed.
+    Prepare(Preparing),
     /// A portal to be executed where waiting is allowed.
     Execute(String, u64),
     /// A commit that waits for the log.
     Commit(Call),
+}
+
+/// A Parse message that is to be handled again.
+#[derive(Debug)]
+struct Preparing {
+    name: Box<str>,
+    sql: Box<str>,
+    types: Box<[Option<DataType>]>,
 }
 
 struct PortalEntry<S: Session> {
@@ -146,10 +156,7 @@ impl<B: Backend> Protocol<B> {
             (_, Message::Terminate) => Step::Close,
             (Phase::CopyIn(call), message) => self.copy_message(call, message, out, stream),
             (_, Message::Query(sql)) => self.query(sql, out, stream),
-            (_, Message::Parse { name, sql, types }) => {
-                let done = self.parse(name, sql, types);
-                self.reply(done, b'1', out)
-            }
+            (_, Message::Parse { name, sql, types }) => self.parse(name, sql, types, out),
             (_, Message::Bind(bind)) => {
                 let done = self.bind(&bind);
                 self.reply(done, b'2', out)
@@ -181,6 +188,9 @@ impl<B: Backend> Protocol<B> {
     /// Takes up what a [`Step::Block`] left, where waiting is allowed. [`Step::Next`] if nothing is pending.
     pub fn resume(&mut self, out: &mut Output, stream: Option<Stream<'_>>) -> Step {
         match self.pending.take() {
+            Some(Pending::Prepare(Preparing { name, sql, types })) => {
+                self.prepare(&name, &sql, &types, out)
+            }
             Some(Pending::Execute(name, max_rows)) => self.execute(&name, max_rows, out, stream),
             Some(Pending::Resume(call)) => {
                 let Some(session) = &mut self.session else { return Step::Close };

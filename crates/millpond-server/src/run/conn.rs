@@ -201,9 +201,17 @@ impl<B: Backend> Conn<B> {
             session.set_wait(Wait::Allowed);
         }
         self.cancelled.store(false, Ordering::Relaxed);
+        if !self.output.is_empty() {
+            // Replies to earlier messages don't wait for this one.
+            self.send();
+        }
         let stream = stream_to(&mut self.socket, &self.cancelled, &shared.stopping);
         let step = self.protocol.resume(&mut self.output, Some(stream));
         let mut step = self.after(step);
+        if let Served::All = step {
+            // What follows is likely to belong to it: a statement that was long to plan is long to run.
+            step = self.serve(shared, true);
+        }
         loop {
             match step {
                 Served::All if self.protocol.copying() => {

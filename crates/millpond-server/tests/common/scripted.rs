@@ -6,6 +6,7 @@
 //! * `commit`: a commit whose durability the test announces
 //! * `copy`: takes COPY data and reports how many bytes
 //! * `fail`, `fatal`, `panic`: as they say
+//! * `slow STATEMENT`: is prepared only where waiting is allowed
 
 use millpond::{
     ColumnDesc, CommandTag, CommitTicket, ConnectOptions, CopyFormat, DataType, Datum, Executed,
@@ -23,6 +24,8 @@ pub struct Strings {
     opened: Condvar,
     pub wakers: Mutex<Vec<Waker>>,
     pub sessions: AtomicUsize,
+    /// How many `slow` statements have been prepared.
+    pub slow: AtomicUsize,
     next_pid: AtomicI32,
 }
 
@@ -207,11 +210,19 @@ impl Session for ScriptedSession {
         sink.complete(CommandTag::plain("COMMIT"))?;
         Ok(Executed::Complete)
     }
-    fn prepare(&mut self, sql: &str, _: &[Option<DataType>]) -> Result<Statement> {
+    fn prepare(&mut self, sql: &str, _: &[Option<DataType>]) -> Result<Option<Statement>> {
+        let sql = match sql.strip_prefix("slow ") {
+            Some(_) if self.wait == Wait::Never => return Ok(None),
+            Some(sql) => {
+                self.strings.slow.fetch_add(1, Ordering::SeqCst);
+                sql
+            }
+            None => sql,
+        };
         if sql == "unparsable" {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "no"));
         }
-        Ok(Statement { sql: sql.to_owned(), columns: Arc::clone(&self.columns) })
+        Ok(Some(Statement { sql: sql.to_owned(), columns: Arc::clone(&self.columns) }))
     }
     fn bind(&mut self, statement: &Statement, _: Params) -> Result<ScriptedPortal> {
         Ok(ScriptedPortal { statement: statement.clone(), given: 0 })

@@ -33,17 +33,36 @@ pub(super) struct Recent {
 }
 
 impl Connection {
-    /// Prepares one statement. Parameters whose type is not given get it from where they stand.
+    /// Prepares one statement, however long planning it takes. Parameters whose type is not given get it from
+    /// where they stand.
     pub fn prepare(
         &mut self,
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
-        self.prepare_inner(sql, param_types).inspect_err(|_| self.fail())
+        self.prepare_within(Wait::Allowed, sql, param_types).inspect_err(|_| self.fail())
     }
 
-    fn prepare_inner(
+    /// The same for a server's event loop: `None` where the connection must not wait and the query engine would
+    /// have to plan. Then nothing has happened; call it again where waiting is allowed.
+    pub fn try_prepare(
         &mut self,
+        sql: &str,
+        param_types: &[Option<DataType>],
+    ) -> Result<Option<Arc<Prepared>>> {
+        match self.prepare_within(self.wait, sql, param_types) {
+            Ok(prepared) => Ok(Some(prepared)),
+            Err(error) if is_would_block(&error) => Ok(None),
+            Err(error) => {
+                self.fail();
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare_within(
+        &mut self,
+        wait: Wait,
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
@@ -55,7 +74,7 @@ impl Connection {
         {
             return Ok(Arc::clone(&recent.prepared));
         }
-        let prepared = Arc::new(self.prepare_anew(sql, param_types)?);
+        let prepared = Arc::new(self.prepare_anew(wait, sql, param_types)?);
         if let Body::Planned(_) = prepared.body
             && sql.len() <= RECENT_TEXT_BYTES
         {
@@ -69,7 +88,12 @@ impl Connection {
         Ok(prepared)
     }
 
-    fn prepare_anew(&mut self, sql: &str, param_types: &[Option<DataType>]) -> Result<Prepared> {
+    fn prepare_anew(
+        &self,
+        wait: Wait,
+        sql: &str,
+        param_types: &[Option<DataType>],
+    ) -> Result<Prepared> {
         let mut parsed = parse::parse(sql)?;
         let statement = match parsed.len() {
             0 => Statement::Empty,
@@ -86,11 +110,12 @@ impl Connection {
         {
             return Err(in_failed_transaction());
         }
-        self.prepare_statement(statement, sql, param_types)
+        self.prepare_statement(wait, statement, sql, param_types)
     }
 
-    pub(super) fn prepare_statement(
-        &mut self,
+    fn prepare_statement(
+        &self,
+        wait: Wait,
         statement: Statement,
         sql: &str,
         param_types: &[Option<DataType>],
@@ -101,12 +126,8 @@ impl Connection {
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_) => {
-                let planned = self.plan_within(
-                    Wait::Allowed,
-                    &statement,
-                    sql,
-                    ParamTypes::Declared(param_types.to_vec()),
-                )?;
+                let types = ParamTypes::Declared(param_types.to_vec());
+                let planned = self.plan_within(wait, &statement, sql, types)?;
                 let description = Description {
                     params: Arc::clone(&planned.params),
                     columns: planned.columns.clone(),
@@ -282,12 +303,8 @@ impl Connection {
             return Err(SqlError::internal("a prepared statement has changed"));
         }
         let types = prepared.params().iter().copied().map(Some).collect();
-        let planned = self.plan_within(
-            Wait::Allowed,
-            &parsed.remove(0).statement,
-            &prepared.sql,
-            ParamTypes::Declared(types),
-        )?;
+        let types = ParamTypes::Declared(types);
+        let planned = self.plan(&parsed.remove(0).statement, &prepared.sql, types)?;
         let same = match (&planned.columns, prepared.columns()) {
             (None, None) => true,
             (Some(now), Some(then)) => {
@@ -366,7 +383,7 @@ impl Connection {
             .iter()
             .map(|ty| crate::expr::bind::data_type(ty).map(Some))
             .collect::<Result<Vec<_>>>()?;
-        let prepared = self.prepare_inner(text, &types)?;
+        let prepared = self.prepare_within(self.wait, text, &types)?;
         self.prepared.insert(name.to_owned(), prepared);
         Ok(CommandTag::plain("PREPARE"))
     }

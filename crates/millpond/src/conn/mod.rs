@@ -3,7 +3,8 @@
 //! # Two lanes
 //!
 //! A server must not block its event loop. It sets [`Connection::set_wait`] to [`Wait::Never`] and calls
-//! [`Connection::simple_query`], [`Connection::execute_portal`] or [`Connection::sync`]. What comes back:
+//! [`Connection::simple_query`], [`Connection::execute_portal`] or [`Connection::sync`] (and, to prepare a
+//! statement, [`Connection::try_prepare`], whose `None` is its "would block"). What comes back:
 //!
 //! - [`Executed::Complete`] or [`Executed::Suspended`]: done.
 //! - [`Executed::WouldBlock`]: nothing has happened (of a text with several statements: the earlier
