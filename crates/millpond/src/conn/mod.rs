@@ -75,8 +75,6 @@ pub struct Connection {
     block: Block,
     /// Statements that the transaction has run.
     statements_run: u32,
-    /// Whether `default_transaction_isolation` is what it is without anybody's doing.
-    default_level_is_plain: bool,
     /// When the transaction began.
     now: i64,
     /// Counts statements, for timeouts.
@@ -201,12 +199,6 @@ impl Connection {
         error
     }
 
-    /// What depends on settings is looked up again.
-    fn settings_changed(&mut self) {
-        self.default_level_is_plain =
-            self.settings.text("default_transaction_isolation") == "read committed";
-    }
-
     fn facts(&self) -> Facts<'_> {
         Facts {
             now: self.now,
@@ -230,7 +222,7 @@ pub(crate) fn open(
     }
     let cancel = CancelHandle::new(session.cancel_handle());
     let process_id = database.next_process_id();
-    let mut connection = Connection {
+    Ok(Connection {
         database: Arc::clone(database),
         session,
         settings,
@@ -239,7 +231,6 @@ pub(crate) fn open(
         wait: Wait::Allowed,
         block: Block::Idle,
         statements_run: 0,
-        default_level_is_plain: true,
         now: 0,
         statement: 0,
         cancel,
@@ -254,9 +245,7 @@ pub(crate) fn open(
         copy: None,
         prepared: HashMap::new(),
         recent: HashMap::new(),
-    };
-    connection.settings_changed();
-    Ok(connection)
+    })
 }
 
 impl Drop for Connection {

@@ -66,7 +66,7 @@ impl Connection {
     fn options(&self, modes: TransactionModes) -> Result<TransactionOptions> {
         let level = match modes.isolation {
             Some(level) => level,
-            None if self.default_level_is_plain => IsolationLevel::ReadCommitted,
+            None if self.settings.default_isolation_is_plain() => IsolationLevel::ReadCommitted,
             None => level_named(self.settings.text("default_transaction_isolation")),
         };
         Ok(TransactionOptions {
@@ -205,7 +205,6 @@ impl Connection {
         self.block = Block::Idle;
         self.statements_run = 0;
         self.settings.end_transaction(committed);
-        self.settings_changed();
     }
 
     /// Rolls back; never fails.
@@ -229,7 +228,6 @@ impl Connection {
             Block::Explicit => {
                 self.session.abort();
                 self.settings.end_transaction(false);
-                self.settings_changed();
                 self.block = Block::Failed;
             }
             Block::Failed => {}

@@ -63,7 +63,6 @@ impl Connection {
             self.settings.end_transaction(true);
         }
         self.session.set_lock_timeout(self.settings.lock_timeout());
-        self.settings_changed();
         Ok(())
     }
 
@@ -74,7 +73,6 @@ impl Connection {
                 if self.block == Block::Idle {
                     self.settings.end_transaction(true);
                 }
-                self.settings_changed();
             }
             Which::Named(name) => self.set_setting(name, None, false)?,
         }
@@ -90,7 +88,6 @@ impl Connection {
         self.prepared.clear();
         self.settings.reset_all();
         self.settings.end_transaction(true);
-        self.settings_changed();
         Ok(CommandTag::plain("DISCARD ALL"))
     }
 

@@ -39,6 +39,7 @@ struct Hot {
     lock_timeout: Option<Duration>,
     synchronous_commit: bool,
     default_read_only: bool,
+    default_isolation_is_plain: bool,
     bytea_escape: bool,
 }
 
@@ -51,6 +52,7 @@ impl SessionSettings {
             lock_timeout: None,
             synchronous_commit: true,
             default_read_only: false,
+            default_isolation_is_plain: true,
             bytea_escape: false,
         };
         let mut settings =
@@ -102,6 +104,11 @@ impl SessionSettings {
     /// `default_transaction_read_only`.
     pub fn default_read_only(&self) -> bool {
         self.hot.default_read_only
+    }
+
+    /// Whether `default_transaction_isolation` is what it is without anybody's doing.
+    pub fn default_isolation_is_plain(&self) -> bool {
+        self.hot.default_isolation_is_plain
     }
 
     /// What the text of values depends on.
@@ -200,6 +207,8 @@ impl SessionSettings {
             lock_timeout: millis("lock_timeout"),
             synchronous_commit: self.text("synchronous_commit") != "off",
             default_read_only: self.bool("default_transaction_read_only"),
+            default_isolation_is_plain: self.text("default_transaction_isolation")
+                == "read committed",
             bytea_escape: self.text("bytea_output") == "escape",
         };
     }
