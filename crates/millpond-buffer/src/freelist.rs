@@ -27,13 +27,17 @@ impl Freelists {
         Self { stacks: (0..lists.max(1)).map(|_| CachePadded::default()).collect() }
     }
 
-    /// Gives up an owned frame.
-    pub(crate) fn push(&self, near: usize, frames: &[Frame], frame: u32) {
+    /// Gives up owned frames, all in one step.
+    pub(crate) fn push(&self, near: usize, frames: &[Frame], free: &[u32]) {
         let Some(stack) = self.stacks.get(near % self.stacks.len()) else { return };
+        let (Some(&first), Some(&last)) = (free.first(), free.last()) else { return };
+        for pair in free.windows(2) {
+            frames[pair[0] as usize].next_free().store(pair[1] + 1, Ordering::Relaxed);
+        }
         let mut head = stack.head.load(Ordering::Relaxed);
         loop {
-            frames[frame as usize].next_free().store(head as u32, Ordering::Relaxed);
-            let new = (head & !(CHANGE - 1)).wrapping_add(CHANGE) | u64::from(frame + 1);
+            frames[last as usize].next_free().store(head as u32, Ordering::Relaxed);
+            let new = (head & !(CHANGE - 1)).wrapping_add(CHANGE) | u64::from(first + 1);
             let swapped =
                 stack.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed);
             match swapped {
@@ -41,7 +45,7 @@ impl Freelists {
                 Err(now) => head = now,
             }
         }
-        stack.len.fetch_add(1, Ordering::Relaxed);
+        stack.len.fetch_add(free.len(), Ordering::Relaxed);
     }
 
     /// Takes a free frame: from the list near by, else from any. Looks only at lists that are not empty.
@@ -66,6 +70,11 @@ impl Freelists {
                 Err(now) => head = now,
             }
         }
+    }
+
+    /// Whether no frame is free.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stacks.iter().all(|stack| stack.head.load(Ordering::Relaxed) as u32 == 0)
     }
 
     /// How many frames are free, about.

@@ -4,6 +4,7 @@
 mod arena;
 mod config;
 mod error;
+mod evict;
 mod frame;
 mod freelist;
 mod guard;

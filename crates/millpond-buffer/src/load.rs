@@ -1,4 +1,4 @@
-//! Misses: bringing a page into memory, and making room for it.
+//! Misses: bringing a page into memory. Making room for it is [`crate::evict`]'s.
 //!
 //! ```text
 //!            compare-and-swap        take a frame, read, verify, fill         swap
@@ -13,36 +13,26 @@
 //! is unlinked completely before the new one is linked (rule 3).
 //!
 //! Two guards make every step undo itself when it fails or panics: [`Loading`] sets the entry to absent
-//! and wakes the waiters, [`Owned`] gives the frame to a freelist (rule 6).
+//! and wakes the waiters, [`crate::evict::Owned`] gives the frame to a freelist (rule 6).
 
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::frame::{NoPin, NoTake};
+use crate::frame::NoPin;
 use crate::guard::{ExclusivePage, PinnedPage};
 use crate::ids::{BlockNumber, PageId};
 use crate::page::{PageBytes, verify_checksum};
-use crate::policy::{self, SweepEnd, SweepFrames, Take};
-use crate::pool::BufferPool;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
 use crate::stats::Event;
 use crate::store::StoreError;
 use crate::translation::{ABSENT, LOADING, WAITED, frame_of, resident_in};
 use crate::words;
-use crate::write::Attempt;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
 use millpond_sync::parking;
-use std::cell::Cell;
 
 /// The usage count of a page that has just been loaded.
 const FIRST_USAGE: u8 = 1;
-
-/// Rounds of a sweep with hope before it gives up: each round lowers every count once.
-const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
-
-/// Further rounds while other sessions are busy with frames that they will soon give back.
-const BUSY_ROUNDS: usize = if cfg!(any(miri, shuttle)) { 20 } else { 2_000 };
 
 /// What to do about a page that isn't there or is not valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,125 +98,7 @@ fn wait_for_load(entry: &AtomicU64) {
     }
 }
 
-/// A frame that belongs to this session. Dropped, it is free.
-pub(crate) struct Owned<'a> {
-    pool: &'a BufferPool,
-    near: usize,
-    number: u32,
-}
-
-impl Owned<'_> {
-    /// Gives the frame to a page.
-    fn publish(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
-        let number = self.number;
-        self.pool.frames[number as usize].publish(page, entry, usage);
-        std::mem::forget(self);
-        number
-    }
-}
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        self.pool.free.push(self.near, &self.pool.frames, self.number);
-    }
-}
-
-/// The pool's frames as the clock sweep sees them.
-struct Victims<'a> {
-    session: &'a BufferSession,
-    wait: Wait,
-    /// Why the last dirty page could not be written. The sweep goes on: a clean page may be found.
-    failure: Cell<Option<BufferError>>,
-}
-
-impl SweepFrames for Victims<'_> {
-    type Error = std::convert::Infallible;
-
-    #[inline]
-    fn is_pinned(&self, frame: usize) -> bool {
-        self.session.pool.frames[frame].is_pinned()
-    }
-
-    #[inline]
-    fn usage(&self, frame: usize) -> u8 {
-        self.session.pool.frames[frame].usage()
-    }
-
-    #[inline]
-    fn set_usage(&self, frame: usize, usage: u8) {
-        self.session.pool.frames[frame].set_usage(usage);
-    }
-
-    fn take(&self, number: usize) -> Result<Take, Self::Error> {
-        let frame = &self.session.pool.frames[number];
-        match frame.take() {
-            Ok(()) => return Ok(Take::Taken),
-            Err(NoTake::Pinned | NoTake::Damaged) => return Ok(Take::Pinned),
-            Err(NoTake::Busy) => return Ok(Take::Busy),
-            Err(NoTake::Dirty) => {}
-        }
-        if self.wait == Wait::Never {
-            return Ok(Take::Busy);
-        }
-        match self.session.write_frame(number as u32, Attempt::IfEasy) {
-            Ok(true) => self.session.count(Event::DirtyEviction, 1),
-            Ok(false) => return Ok(Take::Busy),
-            Err(error) => {
-                self.failure.set(Some(error));
-                return Ok(Take::Pinned);
-            }
-        }
-        // Somebody may have pinned or changed it meanwhile; then it was worth keeping.
-        Ok(if frame.take().is_ok() { Take::Taken } else { Take::Busy })
-    }
-}
-
 impl BufferSession {
-    /// A frame of this session's own: a free one, else one that a page is made to leave.
-    pub(crate) fn take_frame(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
-        match self.pool.free.pop(self.number, &self.pool.frames) {
-            Some(number) => Ok(self.owned(number)),
-            None => self.evict(wait),
-        }
-    }
-
-    fn owned(&self, number: u32) -> Owned<'_> {
-        Owned { pool: &self.pool, near: self.number, number }
-    }
-
-    /// A frame that a page is made to leave.
-    pub(crate) fn evict(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
-        let frames = self.pool.frames();
-        let victims = Victims { session: self, wait, failure: Cell::new(None) };
-        let rounds = if wait == Wait::Never { MAX_ROUNDS } else { MAX_ROUNDS + BUSY_ROUNDS };
-        let mut backoff = Backoff::new();
-        for round in 0..rounds {
-            let mut piece = self.piece.get();
-            let (end, examined) = policy::sweep(&self.pool.clock, &mut piece, &victims, frames);
-            self.piece.set(piece);
-            self.count(Event::Examined, examined as u64);
-            let Ok(end) = end;
-            match end {
-                SweepEnd::Taken(number) => {
-                    self.count(Event::Eviction, 1);
-                    return Ok(self.owned(number as u32));
-                }
-                SweepEnd::Exhausted { hope: false } => break,
-                SweepEnd::Exhausted { hope: true } if round >= MAX_ROUNDS => backoff.snooze(),
-                SweepEnd::Exhausted { hope: true } => {}
-            }
-            // A frame may have been freed meanwhile.
-            if let Some(number) = self.pool.free.pop(self.number, &self.pool.frames) {
-                return Ok(self.owned(number));
-            }
-        }
-        match (wait, victims.failure.take()) {
-            (Wait::Never, _) => Err(BufferError::WouldBlock),
-            (Wait::Allowed, Some(failure)) => Err(failure),
-            (Wait::Allowed, None) => Err(BufferError::NoUnpinnedBuffers { frames }),
-        }
-    }
-
     /// Pins a page that was not found in memory.
     #[cold]
     #[inline(never)]
@@ -309,7 +181,7 @@ impl BufferSession {
         self.with_scratch(1, |scratch| {
             let bytes = &mut scratch[0].0;
             self.fetch(relation, block, bytes, wait, missing)?;
-            words::copy_in(self.pool.words(owned.number), bytes);
+            words::copy_in(self.pool.words(owned.number()), bytes);
             Ok::<_, BufferError>(())
         })?;
         let frame = owned.publish(page, loading.entry, FIRST_USAGE);
@@ -365,7 +237,7 @@ impl BufferSession {
         }
         self.pins.borrow_mut().reserve();
         let owned = self.take_frame(wait)?;
-        words::clear(self.pool.words(owned.number));
+        words::clear(self.pool.words(owned.number()));
         let mut growth = match wait {
             Wait::Allowed => relation.growth(),
             Wait::Never => relation.try_growth().ok_or(BufferError::WouldBlock)?,
@@ -390,7 +262,7 @@ impl BufferSession {
                 None => backoff.snooze(),
             }
         };
-        let number = owned.number;
+        let number = owned.number();
         let frame = &self.pool.frames[number as usize];
         // Free, since the frame is owned: whoever latches has pinned.
         frame.latch().exclusive();

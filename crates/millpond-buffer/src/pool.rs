@@ -62,7 +62,7 @@ impl BufferPool {
         let frames: Box<[Frame]> = (0..config.frames).map(|_| Frame::new()).collect();
         let free = Freelists::new(lists);
         for frame in (0..config.frames).rev() {
-            free.push(frame * lists / config.frames, &frames, frame as u32);
+            free.push(frame * lists / config.frames, &frames, &[frame as u32]);
         }
         Ok(Arc::new(Self {
             clock: Clock::new(config.frames, config.sweep_batch),
@@ -202,7 +202,7 @@ impl BufferPool {
             let page = relation.page(block);
             match frame.take_from(page) {
                 Ok(()) => {
-                    self.free.push(number as usize, &self.frames, number);
+                    self.free.push(number as usize, &self.frames, &[number]);
                     return Ok(());
                 }
                 Err(NoTake::Pinned) if patience == 0 => return Err(BufferError::InUse { page }),

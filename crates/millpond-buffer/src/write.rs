@@ -16,6 +16,7 @@
 //! whose write was under way at the call is waited for: if it failed, the page is dirty again.
 
 use crate::error::BufferError;
+use crate::evict::MAX_CLAIMS;
 use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
 use crate::ids::{Lsn, PageId};
 use crate::page::{PageBytes, page_lsn, set_checksum};
@@ -254,12 +255,12 @@ impl BufferPool {
         let mut freed = 0;
         // Others take what is freed meanwhile; a call frees at most what it was asked for.
         while self.free.len() < target && freed < target {
-            match session.evict(crate::Wait::Allowed) {
-                Ok(owned) => drop(owned),
+            match session.evict((target - freed).min(MAX_CLAIMS), crate::Wait::Allowed) {
+                Ok(claims) if claims.len() == 0 => break,
+                Ok(claims) => freed += claims.len(),
                 Err(BufferError::NoUnpinnedBuffers { .. }) => break,
                 Err(error) => return Err(error),
             }
-            freed += 1;
         }
         session.count(Event::Reclaimed, freed as u64);
         Ok(freed)

@@ -5,8 +5,9 @@
 //! already zero. Pinned frames are passed over untouched.
 //!
 //! The hand is shared. A session advances it by a batch of frames at a time and examines that piece on
-//! its own, so that the hand is written once per batch (rule 8). A piece may grow old while its session
-//! does other things; that only means that its frames are examined a little late.
+//! its own, so that the hand is written once per batch (rule 8), and takes whatever the piece offers up to
+//! the number that it was asked for. A piece may grow old while its session does other things; that only
+//! means that its frames are examined a little late.
 
 use millpond_sync::atomic::{AtomicU64, Ordering};
 
@@ -34,14 +35,13 @@ pub enum Take {
     Taken,
     /// It is pinned.
     Pinned,
-    /// It can't be taken just now, but that will pass: another session is loading, writing or taking it.
+    /// It can't be taken just now, but that will pass: another session is loading, writing or taking it,
+    /// or its page must be written first.
     Busy,
 }
 
 /// The frames that the hand goes round.
 pub trait SweepFrames {
-    /// Why a frame could not be taken at all.
-    type Error;
     /// Whether the frame is pinned (or in no state to be examined).
     fn is_pinned(&self, frame: usize) -> bool;
     /// Its usage count.
@@ -49,7 +49,7 @@ pub trait SweepFrames {
     /// Sets its usage count.
     fn set_usage(&self, frame: usize, usage: u8);
     /// Takes it, if nobody else uses it.
-    fn take(&self, frame: usize) -> Result<Take, Self::Error>;
+    fn take(&self, frame: usize) -> Take;
 }
 
 /// The hand.
@@ -67,16 +67,15 @@ pub struct Piece {
     end: u64,
 }
 
-/// How a sweep ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SweepEnd {
-    /// This frame was taken.
-    Taken(usize),
-    /// As many frames were examined as allowed.
-    Exhausted {
-        /// Whether any of them was only busy, or had its usage lowered: another try may succeed.
-        hope: bool,
-    },
+/// What a sweep came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// How many frames it took.
+    pub taken: usize,
+    /// How many frames it examined.
+    pub examined: usize,
+    /// Whether any of them was only busy, or had its usage lowered: another try may succeed.
+    pub hope: bool,
 }
 
 impl Clock {
@@ -93,47 +92,53 @@ impl Clock {
         self.hand.load(Ordering::Relaxed)
     }
 
-    /// The next frame to examine, advancing the hand when the piece is used up.
+    /// Advances the hand, if the piece is used up.
     #[inline]
-    fn step(&self, piece: &mut Piece) -> usize {
+    fn refill(&self, piece: &mut Piece) {
         if piece.next == piece.end {
             let batch = self.batch as u64;
             piece.next = self.hand.fetch_add(batch, Ordering::Relaxed);
             piece.end = piece.next.wrapping_add(batch);
         }
+    }
+
+    /// The next frame of the piece to examine.
+    #[inline]
+    fn step(&self, piece: &mut Piece) -> Option<usize> {
+        if piece.next == piece.end {
+            return None;
+        }
         let frame = (piece.next % self.frames as u64) as usize;
         piece.next = piece.next.wrapping_add(1);
-        frame
+        Some(frame)
     }
 }
 
-/// Examines up to `limit` frames and takes the first that may go. Returns how it ended and how many
-/// frames it examined.
-pub fn sweep<F: SweepFrames>(
-    clock: &Clock,
-    piece: &mut Piece,
-    frames: &F,
-    limit: usize,
-) -> (Result<SweepEnd, F::Error>, usize) {
-    let mut hope = false;
-    for examined in 1..=limit {
-        let frame = clock.step(piece);
+/// Examines the rest of a piece, or a new one, until it has taken `wanted` frames (at least one) or the
+/// piece is used up.
+pub fn sweep<F: SweepFrames>(clock: &Clock, piece: &mut Piece, frames: &F, wanted: usize) -> Swept {
+    let mut swept = Swept::default();
+    clock.refill(piece);
+    while let Some(frame) = clock.step(piece) {
+        swept.examined += 1;
         if frames.is_pinned(frame) {
             continue;
         }
         if let Some(lower) = lowered(frames.usage(frame)) {
             frames.set_usage(frame, lower);
-            hope = true;
+            swept.hope = true;
             continue;
         }
         match frames.take(frame) {
-            Ok(Take::Taken) => return (Ok(SweepEnd::Taken(frame)), examined),
-            Ok(Take::Pinned) => {}
-            Ok(Take::Busy) => hope = true,
-            Err(error) => return (Err(error), examined),
+            Take::Taken => swept.taken += 1,
+            Take::Pinned => {}
+            Take::Busy => swept.hope = true,
+        }
+        if swept.taken >= wanted.max(1) {
+            break;
         }
     }
-    (Ok(SweepEnd::Exhausted { hope }), limit)
+    swept
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -145,7 +150,6 @@ mod tests {
     struct Toy(RefCell<Vec<(u8, bool)>>);
 
     impl SweepFrames for Toy {
-        type Error = std::convert::Infallible;
         fn is_pinned(&self, frame: usize) -> bool {
             self.0.borrow()[frame].1
         }
@@ -155,27 +159,33 @@ mod tests {
         fn set_usage(&self, frame: usize, usage: u8) {
             self.0.borrow_mut()[frame].0 = usage;
         }
-        fn take(&self, _: usize) -> Result<Take, Self::Error> {
-            Ok(Take::Taken)
+        fn take(&self, _: usize) -> Take {
+            Take::Taken
         }
     }
 
-    #[test]
-    fn takes_the_first_whose_count_is_spent() {
-        let toy = Toy(vec![(1, false), (0, true), (2, false), (0, false)].into());
-        let (clock, mut piece) = (Clock::new(4, 32), Piece::default());
-        let (end, examined) = sweep(&clock, &mut piece, &toy, 100);
-        assert_eq!((end, examined), (Ok(SweepEnd::Taken(3)), 4));
-        assert_eq!(*toy.0.borrow(), [(0, false), (0, true), (1, false), (0, false)]);
-        assert_eq!(sweep(&clock, &mut piece, &toy, 100), (Ok(SweepEnd::Taken(0)), 1));
+    fn swept(taken: usize, examined: usize, hope: bool) -> Swept {
+        Swept { taken, examined, hope }
     }
 
     #[test]
-    fn gives_up_when_all_is_pinned() {
+    fn takes_those_whose_count_is_spent() {
+        let toy = Toy(vec![(1, false), (0, true), (2, false), (0, false), (0, false)].into());
+        let (clock, mut piece) = (Clock::new(5, 32), Piece::default());
+        assert_eq!(sweep(&clock, &mut piece, &toy, 1), swept(1, 4, true));
+        assert_eq!(*toy.0.borrow(), [(0, false), (0, true), (1, false), (0, false), (0, false)]);
+        // The rest of the piece, although more is wanted.
+        assert_eq!(sweep(&clock, &mut piece, &toy, 9), swept(1, 1, false));
+        // The whole circle: a piece is not larger.
+        assert_eq!(sweep(&clock, &mut piece, &toy, 9), swept(3, 5, true));
+        assert_eq!(clock.passed(), 10);
+    }
+
+    #[test]
+    fn passes_over_what_is_pinned() {
         let toy = Toy(vec![(0, true), (5, true)].into());
-        let (clock, mut piece) = (Clock::new(2, 1), Piece::default());
-        let (end, _) = sweep(&clock, &mut piece, &toy, 10);
-        assert_eq!(end, Ok(SweepEnd::Exhausted { hope: false }));
+        let (clock, mut piece) = (Clock::new(2, 2), Piece::default());
+        assert_eq!(sweep(&clock, &mut piece, &toy, 1), swept(0, 2, false));
         assert_eq!(toy.0.borrow()[1].0, 5);
     }
 

@@ -3,4 +3,4 @@
 
 mod clock;
 
-pub use clock::{Clock, MAX_USAGE, Piece, SweepEnd, SweepFrames, Take, lowered, raised, sweep};
+pub use clock::{Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, lowered, raised, sweep};

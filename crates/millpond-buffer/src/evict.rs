@@ -1,0 +1,249 @@
+//! Making room: a frame for the page that arrives.
+//!
+//! A frame comes from a freelist, else from the clock sweep, which takes candidates in batches:
+//!
+//! 1. **Sweep**: a session examines a piece of the circle ([`crate::policy::sweep`]) and *claims* the frames
+//!    that are unpinned, clean and whose usage count is spent, up to [`MAX_CLAIMS`].
+//! 2. **Settle**: what all claims of a batch need is done for them together ([`Claims::settle`]). A claim
+//!    that turns out to be in use after all is given back unchanged. The others are owned: their pages
+//!    have been unlinked.
+//! 3. The session **keeps one** and pushes the others to the freelist near it, in one step.
+//!
+//! So the writes that all sessions share (the hand, a freelist's head) come once per batch, not once per
+//! miss. A dirty page is written only if a piece has offered nothing else: it is the reclaimer's to write
+//! them before anybody needs the frame.
+//!
+//! **Failure.** [`Claims`] and [`Owned`] give back what they hold when dropped, on errors and panics alike
+//! (rule 6): a frame whose page has been unlinked goes to a freelist.
+
+use crate::config::Wait;
+use crate::error::BufferError;
+use crate::frame::NoTake;
+use crate::ids::PageId;
+use crate::policy::{self, SweepFrames, Take};
+use crate::pool::BufferPool;
+use crate::session::BufferSession;
+use crate::stats::Event;
+use crate::write::Attempt;
+use millpond_sync::atomic::AtomicU64;
+use millpond_sync::hint::Backoff;
+use std::cell::{Cell, RefCell};
+
+/// The most frames that a session claims at a time.
+pub(crate) const MAX_CLAIMS: usize = 32;
+
+/// Of so many frames, one is claimed at a time: a small pool is not emptied by one miss.
+const FRAMES_PER_CLAIM: usize = 64;
+
+/// Rounds of a sweep with hope before it gives up: each round lowers every count once.
+const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
+
+/// Further rounds while other sessions are busy with frames that they will soon give back.
+const BUSY_ROUNDS: usize = if cfg!(any(miri, shuttle)) { 20 } else { 2_000 };
+
+/// A frame that belongs to this session. Dropped, it is free.
+pub(crate) struct Owned<'a> {
+    pool: &'a BufferPool,
+    near: usize,
+    number: u32,
+}
+
+impl Owned<'_> {
+    /// Which frame.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Gives the frame to a page.
+    pub(crate) fn publish(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
+        let number = self.number;
+        self.pool.frames[number as usize].publish(page, entry, usage);
+        std::mem::forget(self);
+        number
+    }
+}
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        self.pool.free.push(self.near, &self.pool.frames, &[self.number]);
+    }
+}
+
+/// Frames claimed by one session in one sweep. Dropped, they are free.
+pub(crate) struct Claims<'a> {
+    pool: &'a BufferPool,
+    near: usize,
+    frames: [u32; MAX_CLAIMS],
+    len: usize,
+}
+
+impl<'a> Claims<'a> {
+    fn none(session: &'a BufferSession) -> Self {
+        Self { pool: &session.pool, near: session.near(), frames: [0; MAX_CLAIMS], len: 0 }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Claims a frame, if it is unpinned and clean. There is room for it.
+    fn claim(&mut self, number: u32) -> Result<(), NoTake> {
+        self.pool.frames[number as usize].take()?;
+        self.frames[self.len] = number;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Makes claims into owned frames. Claims that can't be are given back unchanged, and gone from here.
+    fn settle(&mut self) {
+        // A frame that could be claimed is owned at once.
+    }
+
+    /// Keeps one for the caller; the others are free.
+    fn keep_one(mut self) -> Option<Owned<'a>> {
+        self.len = self.len.checked_sub(1)?;
+        Some(Owned { pool: self.pool, near: self.near, number: self.frames[self.len] })
+    }
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        self.pool.free.push(self.near, &self.pool.frames, &self.frames[..self.len]);
+    }
+}
+
+/// The pool's frames as one session's sweep sees them.
+struct Victims<'a> {
+    pool: &'a BufferPool,
+    claims: RefCell<Claims<'a>>,
+    /// A frame that could be claimed if its page were written.
+    dirty: Cell<Option<u32>>,
+}
+
+impl SweepFrames for Victims<'_> {
+    #[inline]
+    fn is_pinned(&self, frame: usize) -> bool {
+        self.pool.frames[frame].is_pinned()
+    }
+
+    #[inline]
+    fn usage(&self, frame: usize) -> u8 {
+        self.pool.frames[frame].usage()
+    }
+
+    #[inline]
+    fn set_usage(&self, frame: usize, usage: u8) {
+        self.pool.frames[frame].set_usage(usage);
+    }
+
+    fn take(&self, number: usize) -> Take {
+        match self.claims.borrow_mut().claim(number as u32) {
+            Ok(()) => Take::Taken,
+            Err(NoTake::Pinned | NoTake::Damaged) => Take::Pinned,
+            Err(NoTake::Busy) => Take::Busy,
+            Err(NoTake::Dirty) => {
+                if self.dirty.get().is_none() {
+                    self.dirty.set(Some(number as u32));
+                }
+                Take::Busy
+            }
+        }
+    }
+}
+
+impl BufferSession {
+    /// The freelist that this session uses first.
+    pub(crate) fn near(&self) -> usize {
+        self.number
+    }
+
+    /// A frame of this session's own: a free one, else one that a page is made to leave.
+    pub(crate) fn take_frame(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
+        let wanted = (self.pool.frames() / FRAMES_PER_CLAIM).clamp(1, MAX_CLAIMS);
+        loop {
+            if let Some(owned) = self.free_frame() {
+                return Ok(owned);
+            }
+            // One may have been freed meanwhile: then none is claimed.
+            if let Some(owned) = self.evict(wanted, wait)?.keep_one() {
+                return Ok(owned);
+            }
+        }
+    }
+
+    /// A free frame.
+    fn free_frame(&self) -> Option<Owned<'_>> {
+        let near = self.near();
+        let number = self.pool.free.pop(near, &self.pool.frames)?;
+        Some(Owned { pool: &self.pool, near, number })
+    }
+
+    /// Makes pages leave until there is a frame, at most `wanted` at a time. It may come back with none
+    /// if somebody else has freed one.
+    pub(crate) fn evict(&self, wanted: usize, wait: Wait) -> Result<Claims<'_>, BufferError> {
+        let frames = self.pool.frames();
+        let max_rounds = if wait == Wait::Never { MAX_ROUNDS } else { MAX_ROUNDS + BUSY_ROUNDS };
+        let mut backoff = Backoff::new();
+        // Why the last dirty page could not be written. The sweep goes on: a clean page may be found.
+        let mut failure = None;
+        for round in 0..max_rounds {
+            let (mut examined, mut hope) = (0, false);
+            while examined < frames {
+                let (claims, swept) = self.sweep(wanted, wait, &mut failure);
+                examined += swept.examined;
+                hope |= swept.hope;
+                if claims.len() > 0 {
+                    self.count(Event::Eviction, claims.len() as u64);
+                    return Ok(claims);
+                }
+            }
+            if !self.pool.free.is_empty() {
+                return Ok(Claims::none(self));
+            }
+            if !hope {
+                break;
+            }
+            if round >= MAX_ROUNDS {
+                backoff.snooze();
+            }
+        }
+        match (wait, failure) {
+            (Wait::Never, _) => Err(BufferError::WouldBlock),
+            (Wait::Allowed, Some(failure)) => Err(failure),
+            (Wait::Allowed, None) => Err(BufferError::NoUnpinnedBuffers { frames }),
+        }
+    }
+
+    /// Sweeps one piece for up to `wanted` frames. If it offers only dirty pages, one is written.
+    fn sweep(
+        &self,
+        wanted: usize,
+        wait: Wait,
+        failure: &mut Option<BufferError>,
+    ) -> (Claims<'_>, policy::Swept) {
+        let victims = Victims {
+            pool: &self.pool,
+            claims: RefCell::new(Claims::none(self)),
+            dirty: Cell::new(None),
+        };
+        let mut piece = self.piece.get();
+        let swept = policy::sweep(&self.pool.clock, &mut piece, &victims, wanted);
+        self.piece.set(piece);
+        self.count(Event::Examined, swept.examined as u64);
+        let mut claims = victims.claims.into_inner();
+        if claims.len() == 0
+            && wait == Wait::Allowed
+            && let Some(number) = victims.dirty.get()
+        {
+            match self.write_frame(number, Attempt::IfEasy) {
+                // Somebody may have pinned or changed it meanwhile; then it was worth keeping.
+                Ok(true) if claims.claim(number).is_ok() => self.count(Event::DirtyEviction, 1),
+                Ok(_) => {}
+                Err(error) => *failure = Some(error),
+            }
+        }
+        claims.settle();
+        (claims, swept)
+    }
+}
