@@ -23,7 +23,7 @@ use crate::ids::PageId;
 use crate::policy::{self, SweepFrames, Take};
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
-use crate::stats::Event;
+use crate::stats::{Event, Histogram};
 use crate::write::Attempt;
 use millpond_sync::atomic::AtomicU64;
 use millpond_sync::hint::Backoff;
@@ -57,7 +57,9 @@ impl Owned<'_> {
     /// Gives the frame to a page.
     pub(crate) fn publish(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
         let number = self.number;
-        self.pool.frames[number as usize].publish(page, entry, usage);
+        let frame = &self.pool.frames[number as usize];
+        frame.set_loaded_at(self.pool.clock.taken());
+        frame.publish(page, entry, usage);
         std::mem::forget(self);
         number
     }
@@ -71,15 +73,14 @@ impl Drop for Owned<'_> {
 
 /// Frames claimed by one session in one sweep. Dropped, they are free.
 pub(crate) struct Claims<'a> {
-    pool: &'a BufferPool,
-    near: usize,
+    session: &'a BufferSession,
     frames: [u32; MAX_CLAIMS],
     len: usize,
 }
 
 impl<'a> Claims<'a> {
     fn none(session: &'a BufferSession) -> Self {
-        Self { pool: &session.pool, near: session.near(), frames: [0; MAX_CLAIMS], len: 0 }
+        Self { session, frames: [0; MAX_CLAIMS], len: 0 }
     }
 
     /// How many there are.
@@ -89,7 +90,8 @@ impl<'a> Claims<'a> {
 
     /// Claims a frame, if it is unpinned and clean. There is room for it.
     fn claim(&mut self, number: u32) -> Result<(), NoTake> {
-        self.pool.frames[number as usize].take()?;
+        let pool = &self.session.pool;
+        pool.frames[number as usize].take(pool.clock.taken())?;
         self.frames[self.len] = number;
         self.len += 1;
         Ok(())
@@ -98,18 +100,23 @@ impl<'a> Claims<'a> {
     /// Makes claims into owned frames. Claims that can't be are given back unchanged, and gone from here.
     fn settle(&mut self) {
         // A frame that could be claimed is owned at once.
+        let (session, taken) = (self.session, &self.frames[..self.len]);
+        if !taken.is_empty() {
+            session.count_victims(taken);
+        }
     }
 
     /// Keeps one for the caller; the others are free.
     fn keep_one(mut self) -> Option<Owned<'a>> {
         self.len = self.len.checked_sub(1)?;
-        Some(Owned { pool: self.pool, near: self.near, number: self.frames[self.len] })
+        Some(self.session.owned(self.frames[self.len]))
     }
 }
 
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
-        self.pool.free.push(self.near, &self.pool.frames, &self.frames[..self.len]);
+        let pool = &self.session.pool;
+        pool.free.push(self.session.near(), &pool.frames, &self.frames[..self.len]);
     }
 }
 
@@ -174,9 +181,24 @@ impl BufferSession {
 
     /// A free frame.
     fn free_frame(&self) -> Option<Owned<'_>> {
-        let near = self.near();
-        let number = self.pool.free.pop(near, &self.pool.frames)?;
-        Some(Owned { pool: &self.pool, near, number })
+        let number = self.pool.free.pop(self.near(), &self.pool.frames)?;
+        Some(self.owned(number))
+    }
+
+    fn owned(&self, number: u32) -> Owned<'_> {
+        Owned { pool: &self.pool, near: self.near(), number }
+    }
+
+    /// Counts frames that have just been taken from their pages.
+    pub(crate) fn count_victims(&self, taken: &[u32]) {
+        let now = self.pool.clock.taken();
+        self.pool.clock.count_taken(taken.len());
+        self.count(Event::Eviction, taken.len() as u64);
+        for &number in taken {
+            let frame = &self.pool.frames[number as usize];
+            self.count_log2(Histogram::VictimAge, now.saturating_sub(frame.loaded_at()));
+            self.count_nth(Histogram::VictimUsage, usize::from(frame.usage_at_first_sight()));
+        }
     }
 
     /// Makes pages leave until there is a frame, at most `wanted` at a time. It may come back with none
@@ -187,14 +209,15 @@ impl BufferSession {
         let mut backoff = Backoff::new();
         // Why the last dirty page could not be written. The sweep goes on: a clean page may be found.
         let mut failure = None;
+        let mut examined = 0;
         for round in 0..max_rounds {
-            let (mut examined, mut hope) = (0, false);
-            while examined < frames {
+            let (end, mut hope) = (examined + frames, false);
+            while examined < end {
                 let (claims, swept) = self.sweep(wanted, wait, &mut failure);
                 examined += swept.examined;
                 hope |= swept.hope;
                 if claims.len() > 0 {
-                    self.count(Event::Eviction, claims.len() as u64);
+                    self.count_log2(Histogram::Examined, examined as u64);
                     return Ok(claims);
                 }
             }

@@ -26,17 +26,21 @@
 //!   the frame from unowned to owned may change that entry (rule 3).
 //! - A pinned frame keeps its tag.
 //!
+//! The **usage** byte has the count in its low half and, plus one, what the count was when the sweep's hand
+//! first met the page in its high half (0: not yet), which is written only along with the count. The **link**
+//! of a free frame is the freelist's; while the frame holds a page it is the time when that came.
+//!
 //! **Memory ordering.** Publishing is a release store of the state; pinning acquires it, so a pinner
 //! sees the tag and bytes that were published. Unpinning releases; taking acquires, so an evictor has
 //! seen the last of the pinners' accesses.
 
 use crate::ids::PageId;
 use crate::policy;
-use millpond_sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use millpond_sync::latch::{Latch, Version};
 use millpond_sync::parking;
 
-use crate::translation::EntryRef;
+use crate::translation::{ABSENT, EntryRef, absent_since};
 
 pub(crate) const PINS: u64 = (1 << 24) - 1;
 pub(crate) const DIRTY: u64 = 1 << 24;
@@ -57,7 +61,11 @@ const _: () = {
     }
 };
 
-/// The tag of a frame that holds no page. Not a page: there is no fork 15.
+/// The count in the usage byte, and where the count at first sight is.
+const USAGE: u8 = 0x0f;
+const FIRST_SIGHT: u32 = 4;
+
+/// The tag of a frame that never held a page. Not a page: there is no fork 15.
 const NO_PAGE: u64 = u64::MAX;
 
 /// What optimistic readers load.
@@ -73,7 +81,7 @@ struct ReadLine {
 struct PinLine {
     state: AtomicU64,
     latch: Latch,
-    next_free: AtomicU32,
+    link: AtomicU64,
     entry: EntryRef,
 }
 
@@ -117,7 +125,7 @@ impl Frame {
             pin: PinLine {
                 state: AtomicU64::new(OWNED),
                 latch: Latch::new(),
-                next_free: AtomicU32::new(0),
+                link: AtomicU64::new(0),
                 entry: EntryRef::none(),
             },
         }
@@ -133,8 +141,19 @@ impl Frame {
         &self.pin.latch
     }
 
-    pub(crate) fn next_free(&self) -> &AtomicU32 {
-        &self.pin.next_free
+    /// The freelist's word while the frame is free; the owner's.
+    pub(crate) fn link(&self) -> &AtomicU64 {
+        &self.pin.link
+    }
+
+    /// Says when the page that an owned frame is about to get came.
+    pub(crate) fn set_loaded_at(&self, now: u64) {
+        self.pin.link.store(now, Ordering::Relaxed);
+    }
+
+    /// When its page came. Of a frame that was just taken, when the page that left had come.
+    pub(crate) fn loaded_at(&self) -> u64 {
+        self.pin.link.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -142,7 +161,7 @@ impl Frame {
         self.read.tag.load(Ordering::Relaxed) == page.raw()
     }
 
-    /// The page it holds. Only a hint unless the frame is pinned.
+    /// The page it holds, or held last. Only a hint unless the frame is pinned.
     pub(crate) fn page(&self) -> Option<PageId> {
         PageId::from_raw(self.read.tag.load(Ordering::Relaxed))
     }
@@ -157,18 +176,31 @@ impl Frame {
 
     #[inline]
     pub(crate) fn usage(&self) -> u8 {
-        self.read.usage.load(Ordering::Relaxed)
+        self.read.usage.load(Ordering::Relaxed) & USAGE
     }
 
+    /// Sets the count, as the hand does when it passes.
     pub(crate) fn set_usage(&self, usage: u8) {
-        self.read.usage.store(usage, Ordering::Relaxed);
+        let before = self.read.usage.load(Ordering::Relaxed);
+        let first_sight = match before & !USAGE {
+            0 => ((before & USAGE) + 1) << FIRST_SIGHT,
+            known => known,
+        };
+        self.read.usage.store(first_sight | usage, Ordering::Relaxed);
+    }
+
+    /// The count when the hand first met the page that the frame holds, or has just lost.
+    pub(crate) fn usage_at_first_sight(&self) -> u8 {
+        let now = self.read.usage.load(Ordering::Relaxed);
+        (now >> FIRST_SIGHT).checked_sub(1).unwrap_or(now & USAGE)
     }
 
     /// Counts a use. Writes only if the count changes (rule 1).
     #[inline]
     pub(crate) fn touch(&self) {
-        if let Some(raised) = policy::raised(self.usage()) {
-            self.set_usage(raised);
+        let before = self.read.usage.load(Ordering::Relaxed);
+        if let Some(raised) = policy::raised(before & USAGE) {
+            self.read.usage.store(before & !USAGE | raised, Ordering::Relaxed);
         }
     }
 
@@ -234,8 +266,8 @@ impl Frame {
 
     // Ownership.
 
-    /// Takes an unpinned, clean frame away from its page: the page's entry becomes absent.
-    pub(crate) fn take(&self) -> Result<(), NoTake> {
+    /// Takes an unpinned, clean frame away from its page: the page's entry becomes absent since `now`.
+    pub(crate) fn take(&self, now: u64) -> Result<(), NoTake> {
         let refuse = |state: u64| {
             if state & PINS != 0 {
                 Some(if state & WRITING != 0 { NoTake::Busy } else { NoTake::Pinned })
@@ -253,7 +285,7 @@ impl Frame {
         if let Err(state) = taken {
             return Err(refuse(state).unwrap_or(NoTake::Busy));
         }
-        self.empty();
+        self.empty(absent_since(now));
         Ok(())
     }
 
@@ -272,7 +304,7 @@ impl Frame {
         let taken = self.update(|state| alone(state).then_some(OWNED));
         match taken {
             Ok(_) => {
-                self.empty();
+                self.empty(ABSENT);
                 Ok(())
             }
             Err(state) => {
@@ -282,14 +314,13 @@ impl Frame {
         }
     }
 
-    /// Having taken the frame: keeps optimistic readers out and makes the entry of its page absent.
-    fn empty(&self) {
+    /// Having taken the frame: keeps optimistic readers out and makes the entry of its page `absent`.
+    fn empty(&self, absent: u64) {
         // A damaged page's version is odd already.
         if !self.read.version.is_changing() {
             self.read.version.write_begin();
         }
-        self.read.tag.store(NO_PAGE, Ordering::Relaxed);
-        self.pin.entry.make_absent();
+        self.pin.entry.make_absent(absent);
     }
 
     /// Gives an owned frame to a page, pinned once. The caller then makes the entry resident.

@@ -32,11 +32,11 @@ impl Freelists {
         let Some(stack) = self.stacks.get(near % self.stacks.len()) else { return };
         let (Some(&first), Some(&last)) = (free.first(), free.last()) else { return };
         for pair in free.windows(2) {
-            frames[pair[0] as usize].next_free().store(pair[1] + 1, Ordering::Relaxed);
+            frames[pair[0] as usize].link().store(u64::from(pair[1] + 1), Ordering::Relaxed);
         }
         let mut head = stack.head.load(Ordering::Relaxed);
         loop {
-            frames[last as usize].next_free().store(head as u32, Ordering::Relaxed);
+            frames[last as usize].link().store(head & (CHANGE - 1), Ordering::Relaxed);
             let new = (head & !(CHANGE - 1)).wrapping_add(CHANGE) | u64::from(first + 1);
             let swapped =
                 stack.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed);
@@ -58,8 +58,8 @@ impl Freelists {
         let mut head = stack.head.load(Ordering::Acquire);
         loop {
             let frame = (head as u32).checked_sub(1)?;
-            let next = frames[frame as usize].next_free().load(Ordering::Relaxed);
-            let new = (head & !(CHANGE - 1)).wrapping_add(CHANGE) | u64::from(next);
+            let next = frames[frame as usize].link().load(Ordering::Relaxed) & (CHANGE - 1);
+            let new = (head & !(CHANGE - 1)).wrapping_add(CHANGE) | next;
             let swapped =
                 stack.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire);
             match swapped {

@@ -34,7 +34,7 @@ pub use page_read::PageRead;
 pub use pool::BufferPool;
 pub use relation::RelHandle;
 pub use session::BufferSession;
-pub use stats::PoolStats;
+pub use stats::{BackendKind, IoContext, IoCounts, PoolStats};
 pub use store::{FileStore, FileStoreOptions, MemoryStore, PageStore, StoreError};
 pub use words::PageView;
 pub use write::WriteProgress;

@@ -25,7 +25,7 @@ use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
 use crate::stats::Event;
 use crate::store::StoreError;
-use crate::translation::{ABSENT, LOADING, WAITED, frame_of, resident_in};
+use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident_in};
 use crate::words;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
@@ -41,15 +41,20 @@ enum Missing {
     Zero,
 }
 
-/// An entry that this session has turned to LOADING. Dropped, it becomes absent again.
+/// An entry that this session has turned to LOADING. Dropped, it is what it was before: absent.
 struct Loading<'a> {
     entry: &'a AtomicU64,
+    before: u64,
 }
 
 impl<'a> Loading<'a> {
     fn begin(entry: &'a AtomicU64) -> Option<Self> {
-        let swapped = entry.compare_exchange(ABSENT, LOADING, Ordering::SeqCst, Ordering::Relaxed);
-        swapped.ok().map(|_| Self { entry })
+        let before = entry.load(Ordering::Relaxed);
+        if !is_absent(before) {
+            return None;
+        }
+        let swapped = entry.compare_exchange(before, LOADING, Ordering::SeqCst, Ordering::Relaxed);
+        swapped.ok().map(|before| Self { entry, before })
     }
 
     /// The page is in `frame`.
@@ -61,7 +66,7 @@ impl<'a> Loading<'a> {
 
 impl Drop for Loading<'_> {
     fn drop(&mut self) {
-        end_load(self.entry, ABSENT);
+        end_load(self.entry, self.before);
     }
 }
 
@@ -186,8 +191,12 @@ impl BufferSession {
         })?;
         let frame = owned.publish(page, loading.entry, FIRST_USAGE);
         self.pins.borrow_mut().first(frame);
+        let left_at = left_at(loading.before);
         loading.finish(frame);
         self.count(Event::Miss, 1);
+        if let Some(left_at) = left_at {
+            self.count_return(left_at);
+        }
         Ok(frame)
     }
 
@@ -212,6 +221,7 @@ impl BufferSession {
         let checked = match read {
             Ok(()) => {
                 self.count(Event::Read, 1);
+                self.count(Event::ReadCall, 1);
                 verify_checksum(relation.page(block), bytes)
             }
             Err(error @ (StoreError::BeyondEnd { .. } | StoreError::Missing { .. })) => {
@@ -275,6 +285,7 @@ impl BufferSession {
         loading.finish(number);
         drop(growth);
         self.count(Event::Extended, 1);
+        self.count(Event::ExtendCall, 1);
         Ok(ExclusivePage::latched(PinnedPage::new(self, number, page)))
     }
 

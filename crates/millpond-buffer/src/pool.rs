@@ -12,8 +12,8 @@ use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
 use crate::stats::{Counters, PoolStats};
 use crate::store::PageStore;
-use crate::translation::{ABSENT, frame_of};
-use millpond_sync::atomic::AtomicU64;
+use crate::translation::{frame_of, is_absent};
+use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
 use millpond_sync::sync::Mutex;
 use std::collections::HashMap;
@@ -34,6 +34,7 @@ pub struct BufferPool {
     pub(crate) free: Freelists,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
+    syncs: AtomicU64,
     /// Held by whoever writes all dirty pages.
     pub(crate) writing_all: Mutex<()>,
     number: u64,
@@ -67,6 +68,7 @@ impl BufferPool {
         Ok(Arc::new(Self {
             clock: Clock::new(config.frames, config.sweep_batch),
             counters: Counters::new(config.max_sessions),
+            syncs: AtomicU64::new(0),
             session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
             relations: Mutex::new(HashMap::new()),
             writing_all: Mutex::new(()),
@@ -189,8 +191,8 @@ impl BufferPool {
         let mut backoff = Backoff::new();
         let mut patience = DROP_PATIENCE;
         loop {
-            let now = entry.load(millpond_sync::atomic::Ordering::SeqCst);
-            if now == ABSENT {
+            let now = entry.load(Ordering::SeqCst);
+            if is_absent(now) {
                 return Ok(());
             }
             let Some(number) = frame_of(now) else {
@@ -220,7 +222,9 @@ impl BufferPool {
 
     /// Makes everything written so far durable.
     pub fn sync(&self) -> Result<(), BufferError> {
-        Ok(self.store.sync()?)
+        self.store.sync()?;
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The store under the pool.
@@ -232,7 +236,8 @@ impl BufferPool {
     /// What has happened so far.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
-        PoolStats::of(&self.counters, self.free.len())
+        let syncs = self.syncs.load(Ordering::Relaxed);
+        PoolStats::of(&self.counters, self.free.len(), self.clock.taken(), syncs)
     }
 
     /// How many pages the pool holds.

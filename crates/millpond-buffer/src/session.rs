@@ -11,7 +11,7 @@ use crate::pins::PinTable;
 use crate::policy::Piece;
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
-use crate::stats::Event;
+use crate::stats::{self, BackendKind, Event, Histogram, IoContext, IoRow};
 use crate::translation::frame_of;
 use crate::words::PageView;
 use millpond_sync::atomic::Ordering;
@@ -30,6 +30,9 @@ pub struct BufferSession {
     pub(crate) pins: RefCell<PinTable>,
     pub(crate) piece: Cell<Piece>,
     pub(crate) scratch: RefCell<Vec<Box<AlignedPage>>>,
+    /// Whose work it is, and of what kind: where its input and output are counted.
+    kind: Cell<BackendKind>,
+    io_row: Cell<IoRow>,
 }
 
 impl BufferSession {
@@ -40,6 +43,8 @@ impl BufferSession {
             pins: RefCell::new(PinTable::new()),
             piece: Cell::new(Piece::default()),
             scratch: RefCell::new(Vec::new()),
+            kind: Cell::new(BackendKind::default()),
+            io_row: Cell::new(IoRow::new(BackendKind::default(), IoContext::default())),
         }
     }
 
@@ -183,7 +188,37 @@ impl BufferSession {
 
     #[inline]
     pub(crate) fn count(&self, event: Event, n: u64) {
-        self.pool.counters.add(self.number, event as usize, n);
+        self.pool.counters.add(self.number, stats::cell(self.io_row.get(), event), n);
+    }
+
+    /// Counts a value in a histogram by powers of two.
+    pub(crate) fn count_log2(&self, histogram: Histogram, value: u64) {
+        self.pool.counters.add(self.number, stats::log2_cell(histogram, value), 1);
+    }
+
+    /// Counts a value in a histogram of small values.
+    pub(crate) fn count_nth(&self, histogram: Histogram, value: usize) {
+        self.pool.counters.add(self.number, stats::nth_cell(histogram, value), 1);
+    }
+
+    /// Counts a page that is in memory again, and had left at that time.
+    pub(crate) fn count_return(&self, left_at: u64) {
+        let away = self.pool.clock.taken().saturating_sub(left_at);
+        self.count_log2(Histogram::RegretAge, away);
+        if away < self.pool.frames() as u64 {
+            self.count(Event::Regret, 1);
+        }
+    }
+
+    /// Says whose session this is, for the statistics.
+    pub fn set_backend_kind(&self, kind: BackendKind) {
+        self.kind.set(kind);
+        self.set_io_context(IoContext::Normal);
+    }
+
+    /// Says what kind of work follows, for the statistics.
+    pub fn set_io_context(&self, context: IoContext) {
+        self.io_row.set(IoRow::new(self.kind.get(), context));
     }
 
     /// Runs `f` with `pages` scratch pages.

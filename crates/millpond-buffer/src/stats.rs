@@ -1,29 +1,181 @@
 //! What the pool counts.
+//!
+//! Each session counts in a stripe of its own, so that counting touches no line that another session
+//! writes (rule 1). A stripe has, one after the other: the events of no particular kind; the events of
+//! input and output, once for each kind of backend and each context (`pg_stat_io`'s rows); and the
+//! histograms that say how good the replacement is:
+//!
+//! | histogram | of each | buckets |
+//! |---|---|---|
+//! | frames examined | frame had by a sweep | powers of two |
+//! | victims' usage | page that left | its usage count when the hand first met it |
+//! | victims' age | page that left | powers of two: frames taken from pages while it was there |
+//! | regret | page that came back | powers of two: frames taken from pages while it was away |
+//!
+//! Time is counted in frames taken from pages, by the pool's clock ([`crate::policy::Clock::taken`]). When
+//! a page leaves, its absent entry keeps the time; when it comes, its frame does. Both are words that are
+//! written anyway or that are nobody else's at the moment.
 
 use millpond_sync::counters::StripedCounters;
 
-/// The events, as indices of the striped counters.
+/// Who uses a session, as `pg_stat_io` tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(usize)]
+pub enum BackendKind {
+    /// A client's session.
+    #[default]
+    Client,
+    /// Vacuum in the background.
+    Autovacuum,
+    /// Whoever frees frames ahead of demand.
+    BackgroundWriter,
+    /// Whoever makes checkpoints.
+    Checkpointer,
+    /// Anything else: recovery, upkeep.
+    Other,
+}
+
+impl BackendKind {
+    /// All of them, in the order of [`PoolStats::io`].
+    pub const ALL: [BackendKind; KINDS] = [
+        BackendKind::Client,
+        BackendKind::Autovacuum,
+        BackendKind::BackgroundWriter,
+        BackendKind::Checkpointer,
+        BackendKind::Other,
+    ];
+}
+
+/// In what kind of work pages are read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(usize)]
+pub enum IoContext {
+    /// Everyday work.
+    #[default]
+    Normal,
+    /// A large scan, in its ring.
+    BulkRead,
+    /// A large load, in its ring.
+    BulkWrite,
+    /// Vacuum, in its ring.
+    Vacuum,
+}
+
+impl IoContext {
+    /// All of them, in the order of [`PoolStats::io`].
+    pub const ALL: [IoContext; CONTEXTS] =
+        [IoContext::Normal, IoContext::BulkRead, IoContext::BulkWrite, IoContext::Vacuum];
+}
+
+const KINDS: usize = 5;
+const CONTEXTS: usize = 4;
+
+/// The events. Those up to [`Event::Fsync`] are counted by kind of backend and context.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(crate) enum Event {
     Hit,
+    /// A page read, and a call that reads pages.
+    Read,
+    ReadCall,
+    Write,
+    WriteCall,
+    Extended,
+    ExtendCall,
+    /// A page left memory for another, by the sweep or from a ring.
+    Eviction,
+    Reuse,
+    Fsync,
+    // The others.
     Miss,
     Restart,
     LatchedRead,
     LoadWait,
-    Read,
-    Write,
-    WriteCall,
-    Eviction,
     DirtyEviction,
     Examined,
-    Extended,
     Reclaimed,
+    /// A page was read again within one pool's worth of frames taken.
+    Regret,
 }
 
-pub(crate) const EVENTS: usize = Event::Reclaimed as usize + 1;
+const IO_EVENTS: usize = Event::Fsync as usize + 1;
+const OTHER_EVENTS: usize = Event::Regret as usize + 1 - IO_EVENTS;
+const ROWS: usize = KINDS * CONTEXTS;
 
-pub(crate) type Counters = StripedCounters<EVENTS>;
+/// The histograms.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Histogram {
+    Examined,
+    VictimUsage,
+    VictimAge,
+    RegretAge,
+}
+
+/// Buckets of a histogram by powers of two: 0, 1, 2 to 3, 4 to 7, ..
+const BUCKETS: usize = 32;
+const HISTOGRAMS: usize = Histogram::RegretAge as usize + 1;
+
+const FIRST_OTHER: usize = ROWS * IO_EVENTS;
+const FIRST_BUCKET: usize = FIRST_OTHER + OTHER_EVENTS;
+const CELLS: usize = FIRST_BUCKET + HISTOGRAMS * BUCKETS;
+
+/// Every session's cells.
+pub(crate) type Counters = StripedCounters<CELLS>;
+
+/// Where the events of a kind of backend and a context are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IoRow(usize);
+
+impl IoRow {
+    pub(crate) fn new(kind: BackendKind, context: IoContext) -> Self {
+        Self((kind as usize * CONTEXTS + context as usize) * IO_EVENTS)
+    }
+}
+
+/// The cell of an event.
+#[inline]
+pub(crate) fn cell(row: IoRow, event: Event) -> usize {
+    let event = event as usize;
+    if event < IO_EVENTS { row.0 + event } else { FIRST_OTHER + event - IO_EVENTS }
+}
+
+/// The cell of a value in a histogram by powers of two.
+pub(crate) fn log2_cell(histogram: Histogram, value: u64) -> usize {
+    let bucket = (u64::BITS - value.leading_zeros()) as usize;
+    nth_cell(histogram, bucket)
+}
+
+/// The cell of a bucket; the last bucket has all that follow.
+pub(crate) fn nth_cell(histogram: Histogram, bucket: usize) -> usize {
+    FIRST_BUCKET + histogram as usize * BUCKETS + bucket.min(BUCKETS - 1)
+}
+
+/// What one kind of backend has done in one context: a row of `pg_stat_io`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IoCounts {
+    /// Pages that were asked for and in memory.
+    pub hits: u64,
+    /// Calls that read pages, and the bytes that they read.
+    pub reads: u64,
+    /// See [`IoCounts::reads`].
+    pub read_bytes: u64,
+    /// Calls that wrote pages, and the bytes that they wrote.
+    pub writes: u64,
+    /// See [`IoCounts::writes`].
+    pub write_bytes: u64,
+    /// Calls that extended relations, and by how many bytes.
+    pub extends: u64,
+    /// See [`IoCounts::extends`].
+    pub extend_bytes: u64,
+    /// Pages that left memory to make room.
+    pub evictions: u64,
+    /// Those of them whose frames a ring had.
+    pub reuses: u64,
+    /// Calls that made everything written durable.
+    pub fsyncs: u64,
+}
 
 /// What has happened in a pool since it was made (sums of all sessions; approximate while they run).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,9 +197,9 @@ pub struct PoolStats {
     pub writes: u64,
     /// Writes, each of one page or of several neighbours.
     pub write_calls: u64,
-    /// Pages that left memory.
+    /// Pages that left memory to make room.
     pub evictions: u64,
-    /// Pages that had to be written before they left memory.
+    /// Pages that a session had to write before it could take their frames.
     pub dirty_evictions: u64,
     /// Frames that the clock sweep examined.
     pub frames_examined: u64,
@@ -57,26 +209,111 @@ pub struct PoolStats {
     pub reclaimed: u64,
     /// Frames that hold no page now.
     pub free_frames: u64,
+    /// Frames taken from pages: the clock by which ages are counted.
+    pub clock: u64,
+    /// By kind of backend and context, in the order of [`BackendKind::ALL`] and [`IoContext::ALL`].
+    pub io: [[IoCounts; CONTEXTS]; KINDS],
+    /// How many frames a sweep examined to have some; bucket 0: none, n: at least 2^(n-1).
+    pub examined_per_sweep: [u64; BUCKETS],
+    /// The usage count that pages that left had when the hand first met them, 0 to 5.
+    pub victim_usage: [u64; crate::policy::MAX_USAGE as usize + 1],
+    /// How long pages that left had been there, in frames taken from pages; bucket 0: 0, n: at least
+    /// 2^(n-1).
+    pub victim_age: [u64; BUCKETS],
+    /// Pages that were read again within one pool's worth of frames taken since they left.
+    pub regret: u64,
+    /// How long pages that were read again had been away, as [`PoolStats::victim_age`].
+    pub regret_age: [u64; BUCKETS],
 }
 
 impl PoolStats {
-    pub(crate) fn of(counters: &Counters, free_frames: usize) -> Self {
-        let sum = |event: Event| counters.sum(event as usize);
+    pub(crate) fn of(counters: &Counters, free_frames: usize, clock: u64, fsyncs: u64) -> Self {
+        let mut io = io_counts(counters);
+        let checkpointer = &mut io[BackendKind::Checkpointer as usize][IoContext::Normal as usize];
+        checkpointer.fsyncs += fsyncs;
+        let any = IoRow::new(BackendKind::Client, IoContext::Normal);
+        let other = |event| counters.sum(cell(any, event));
+        let all = |of: fn(&IoCounts) -> u64| io.iter().flatten().map(of).sum::<u64>();
+        let pages = |of: fn(&IoCounts) -> u64| all(of) / crate::PAGE_SIZE as u64;
         Self {
-            hits: sum(Event::Hit),
-            misses: sum(Event::Miss),
-            restarts: sum(Event::Restart),
-            latched_reads: sum(Event::LatchedRead),
-            load_waits: sum(Event::LoadWait),
-            reads: sum(Event::Read),
-            writes: sum(Event::Write),
-            write_calls: sum(Event::WriteCall),
-            evictions: sum(Event::Eviction),
-            dirty_evictions: sum(Event::DirtyEviction),
-            frames_examined: sum(Event::Examined),
-            extended: sum(Event::Extended),
-            reclaimed: sum(Event::Reclaimed),
+            hits: all(|io| io.hits),
+            misses: other(Event::Miss),
+            restarts: other(Event::Restart),
+            latched_reads: other(Event::LatchedRead),
+            load_waits: other(Event::LoadWait),
+            reads: pages(|io| io.read_bytes),
+            writes: pages(|io| io.write_bytes),
+            write_calls: all(|io| io.writes),
+            evictions: all(|io| io.evictions),
+            dirty_evictions: other(Event::DirtyEviction),
+            frames_examined: other(Event::Examined),
+            extended: pages(|io| io.extend_bytes),
+            reclaimed: other(Event::Reclaimed),
             free_frames: free_frames as u64,
+            clock,
+            io,
+            examined_per_sweep: histogram(counters, Histogram::Examined),
+            victim_usage: histogram(counters, Histogram::VictimUsage),
+            victim_age: histogram(counters, Histogram::VictimAge),
+            regret: other(Event::Regret),
+            regret_age: histogram(counters, Histogram::RegretAge),
         }
+    }
+
+    /// What a kind of backend has done in a context.
+    #[must_use]
+    pub fn io_of(&self, kind: BackendKind, context: IoContext) -> &IoCounts {
+        &self.io[kind as usize][context as usize]
+    }
+}
+
+fn io_counts(counters: &Counters) -> [[IoCounts; CONTEXTS]; KINDS] {
+    BackendKind::ALL.map(|kind| {
+        IoContext::ALL.map(|context| {
+            let sum = |event| counters.sum(cell(IoRow::new(kind, context), event));
+            let bytes = |event| sum(event) * crate::PAGE_SIZE as u64;
+            IoCounts {
+                hits: sum(Event::Hit),
+                reads: sum(Event::ReadCall),
+                read_bytes: bytes(Event::Read),
+                writes: sum(Event::WriteCall),
+                write_bytes: bytes(Event::Write),
+                extends: sum(Event::ExtendCall),
+                extend_bytes: bytes(Event::Extended),
+                evictions: sum(Event::Eviction),
+                reuses: sum(Event::Reuse),
+                fsyncs: sum(Event::Fsync),
+            }
+        })
+    })
+}
+
+fn histogram<const N: usize>(counters: &Counters, histogram: Histogram) -> [u64; N] {
+    std::array::from_fn(|bucket| counters.sum(nth_cell(histogram, bucket)))
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_count_has_a_cell_of_its_own() {
+        let events = [Event::Hit, Event::Fsync];
+        let mut seen = HashSet::new();
+        for kind in BackendKind::ALL {
+            for context in IoContext::ALL {
+                for event in events {
+                    assert!(seen.insert(cell(IoRow::new(kind, context), event)));
+                }
+            }
+        }
+        let row = IoRow::new(BackendKind::Other, IoContext::Vacuum);
+        assert!(seen.insert(cell(row, Event::Miss)) && seen.insert(cell(row, Event::Regret)));
+        for value in [0, 1, 2, 4, 1 << 30] {
+            assert!(seen.insert(log2_cell(Histogram::Examined, value)));
+        }
+        assert_eq!(log2_cell(Histogram::RegretAge, 5), log2_cell(Histogram::RegretAge, 7));
+        assert_eq!(log2_cell(Histogram::RegretAge, u64::MAX), CELLS - 1);
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! | value | meaning | who may change it |
 //! |---|---|---|
-//! | 0 | absent | anyone, to LOADING (or, under the fork's growth lock, to RESIDENT) |
+//! | no flag | absent: 0, or since when (plus one, in the place of the frame) | anyone, to LOADING |
 //! | LOADING (and WAITED) | one session is reading the page; WAITED if others are parked on the entry | the loader; anyone may add WAITED |
 //! | RESIDENT and a frame | the page is in that frame | who takes that frame from it, to absent |
 //!
@@ -28,6 +28,23 @@ pub(crate) const LOADING: u64 = 1;
 pub(crate) const WAITED: u64 = 2;
 const RESIDENT: u64 = 4;
 const FRAME_SHIFT: u32 = 3;
+
+/// Whether nobody has the page in memory, or is loading it.
+#[inline]
+pub(crate) fn is_absent(entry: u64) -> bool {
+    entry & (LOADING | WAITED | RESIDENT) == 0
+}
+
+/// The entry of a page that has left memory.
+#[inline]
+pub(crate) fn absent_since(now: u64) -> u64 {
+    now.wrapping_add(1) << FRAME_SHIFT
+}
+
+/// When a page that is absent left memory, if it was ever there.
+pub(crate) fn left_at(absent: u64) -> Option<u64> {
+    (absent >> FRAME_SHIFT).checked_sub(1)
+}
 
 /// The entry of a page that is in `frame`.
 #[inline]
@@ -210,15 +227,16 @@ impl EntryRef {
         self.0.store(ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Makes the entry absent. Called by who has just taken the frame from its page.
-    pub(crate) fn make_absent(&self) {
-        let entry = self.0.swap(ptr::null_mut(), Ordering::Relaxed);
+    /// Makes the entry `absent`. Called by who has just taken the frame from its page, once: what
+    /// remains here after that means nothing.
+    pub(crate) fn make_absent(&self, absent: u64) {
+        let entry = self.0.load(Ordering::Relaxed);
         // SAFETY: the entry is that of the page that was resident in the frame until the caller took
         // it, so its fork had not been forgotten: a fork is forgotten only after all of its entries
         // have been seen absent (rule 4), which this store is the first to make true for this one. And
         // the store is the last access.
         if let Some(entry) = unsafe { entry.as_ref() } {
-            entry.store(ABSENT, Ordering::Release);
+            entry.store(absent, Ordering::Release);
         }
     }
 }

@@ -56,6 +56,7 @@ pub trait SweepFrames {
 #[derive(Debug)]
 pub struct Clock {
     hand: AtomicU64,
+    taken: AtomicU64,
     frames: usize,
     batch: usize,
 }
@@ -83,13 +84,30 @@ impl Clock {
     #[must_use]
     pub fn new(frames: usize, batch: usize) -> Self {
         let frames = frames.max(1);
-        Self { hand: AtomicU64::new(0), frames, batch: batch.clamp(1, frames) }
+        Self {
+            hand: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            frames,
+            batch: batch.clamp(1, frames),
+        }
     }
 
     /// How many frames the hand has passed since the beginning.
     #[must_use]
     pub fn passed(&self) -> u64 {
         self.hand.load(Ordering::Relaxed)
+    }
+
+    /// How many frames have been taken from their pages: the time by which pages' ages are counted.
+    #[inline]
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Counts frames that have been taken, a batch at a time.
+    pub fn count_taken(&self, frames: usize) {
+        self.taken.fetch_add(frames as u64, Ordering::Relaxed);
     }
 
     /// Advances the hand, if the piece is used up.

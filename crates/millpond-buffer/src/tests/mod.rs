@@ -5,5 +5,6 @@ mod failures;
 mod model;
 #[cfg(not(miri))]
 mod read_only;
+mod replacement;
 mod stress;
 mod support;

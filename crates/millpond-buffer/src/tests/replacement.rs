@@ -1,0 +1,95 @@
+//! What the sweep takes, and what it counts about it.
+use super::support::*;
+use crate::*;
+
+/// A table of 40 pages read round and round in a pool of 32 frames: each page leaves shortly before it
+/// is wanted again.
+#[test]
+fn regret_is_counted() {
+    let Bench { pool, .. } = bench(32, 40);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for _ in 0..2 {
+        for block in 0..40 {
+            assert_eq!(number(&session, &rel, block), u64::from(block));
+        }
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.clock, stats.evictions), (80 - 32, 80 - 32), "{stats:?}");
+    assert_eq!(stats.regret, 40, "{stats:?}");
+    assert_eq!(stats.regret_age.iter().sum::<u64>(), 40);
+    assert_eq!(stats.victim_age.iter().sum::<u64>(), stats.evictions);
+    // A page was used twice at most: loaded, and read.
+    assert_eq!(stats.victim_usage[1] + stats.victim_usage[2], stats.evictions, "{stats:?}");
+    assert_eq!(stats.examined_per_sweep.iter().sum::<u64>(), stats.evictions);
+}
+
+#[test]
+fn a_page_that_leaves_for_long_is_not_regretted() {
+    let Bench { pool, .. } = bench(16, 100);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in (0..100).chain(0..10) {
+        assert_eq!(number(&session, &rel, block), u64::from(block));
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.regret, stats.regret_age.iter().sum::<u64>()), (0, 10), "{stats:?}");
+}
+
+/// A failed load leaves the entry as it was, also what it remembers.
+#[test]
+fn a_failed_load_forgets_nothing() {
+    let Bench { store, pool, .. } = bench(4, 8);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..5 {
+        number(&session, &rel, block);
+    }
+    store.fail_reads.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(session.pin(&rel, BlockNumber(0), Wait::Allowed).is_err());
+    store.fail_reads.store(false, std::sync::atomic::Ordering::Relaxed);
+    number(&session, &rel, 0);
+    assert_eq!(pool.stats().regret, 1);
+}
+
+/// A sweep of a large pool takes several frames at once; the others wait on the freelist.
+#[test]
+fn frames_are_taken_in_batches() {
+    let Bench { pool, .. } = bench(512, 600);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..513 {
+        number(&session, &rel, block);
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.evictions, stats.free_frames), (8, 7), "{stats:?}");
+    for block in 513..520 {
+        number(&session, &rel, block);
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.evictions, stats.free_frames), (8, 0), "{stats:?}");
+}
+
+#[test]
+fn input_and_output_are_counted_by_kind_and_context() {
+    let Bench { pool, .. } = bench(4, 8);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    number(&session, &rel, 0);
+    session.set_backend_kind(BackendKind::Autovacuum);
+    session.set_io_context(IoContext::Vacuum);
+    set_number(&session, &rel, 1, 5, 1);
+    session.set_io_context(IoContext::Normal);
+    drop(session.extend(&rel, Wait::Allowed).unwrap());
+    pool.write_dirty(&session, |_| ()).unwrap();
+    pool.sync().unwrap();
+    let stats = pool.stats();
+    let client = stats.io_of(BackendKind::Client, IoContext::Normal);
+    assert_eq!((client.hits, client.reads, client.read_bytes), (0, 1, 8192));
+    let vacuum = stats.io_of(BackendKind::Autovacuum, IoContext::Vacuum);
+    assert_eq!((vacuum.reads, vacuum.writes), (1, 0));
+    let normal = stats.io_of(BackendKind::Autovacuum, IoContext::Normal);
+    assert_eq!((normal.extends, normal.writes, normal.write_bytes), (1, 1, 8192));
+    assert_eq!(stats.io_of(BackendKind::Checkpointer, IoContext::Normal).fsyncs, 1);
+    assert_eq!((stats.reads, stats.writes, stats.extended), (2, 1, 1));
+}
