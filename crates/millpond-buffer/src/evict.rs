@@ -27,7 +27,7 @@ use crate::stats::{Event, Histogram};
 use crate::write::Attempt;
 use millpond_sync::atomic::AtomicU64;
 use millpond_sync::hint::Backoff;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 /// The most frames that a session claims at a time.
 pub(crate) const MAX_CLAIMS: usize = 32;
@@ -124,8 +124,27 @@ impl Drop for Claims<'_> {
 struct Victims<'a> {
     pool: &'a BufferPool,
     claims: RefCell<Claims<'a>>,
-    /// A frame that could be claimed if its page were written.
-    dirty: Cell<Option<u32>>,
+    dirty: RefCell<Dirty>,
+}
+
+/// Frames that could be claimed if their pages were written: the first ones that a sweep has met.
+#[derive(Default)]
+pub(crate) struct Dirty {
+    frames: [u32; MAX_CLAIMS],
+    len: usize,
+}
+
+impl Dirty {
+    fn note(&mut self, frame: u32) {
+        if let Some(slot) = self.frames.get_mut(self.len) {
+            *slot = frame;
+            self.len += 1;
+        }
+    }
+
+    pub(crate) fn frames(&self) -> &[u32] {
+        &self.frames[..self.len]
+    }
 }
 
 impl SweepFrames for Victims<'_> {
@@ -150,10 +169,8 @@ impl SweepFrames for Victims<'_> {
             Err(NoTake::Pinned | NoTake::Damaged) => Take::Pinned,
             Err(NoTake::Busy) => Take::Busy,
             Err(NoTake::Dirty) => {
-                if self.dirty.get().is_none() {
-                    self.dirty.set(Some(number as u32));
-                }
-                Take::Busy
+                self.dirty.borrow_mut().note(number as u32);
+                Take::Pinned
             }
         }
     }
@@ -245,28 +262,35 @@ impl BufferSession {
         wait: Wait,
         failure: &mut Option<BufferError>,
     ) -> (Claims<'_>, policy::Swept) {
-        let victims = Victims {
-            pool: &self.pool,
-            claims: RefCell::new(Claims::none(self)),
-            dirty: Cell::new(None),
-        };
-        let mut piece = self.piece.get();
-        let swept = policy::sweep(&self.pool.clock, &mut piece, &victims, wanted);
-        self.piece.set(piece);
-        self.count(Event::Examined, swept.examined as u64);
-        let mut claims = victims.claims.into_inner();
-        if claims.len() == 0
-            && wait == Wait::Allowed
-            && let Some(number) = victims.dirty.get()
-        {
+        let (mut claims, dirty, mut swept) = self.sweep_clean(wanted);
+        let may_write = claims.len() == 0 && wait == Wait::Allowed;
+        for &number in dirty.frames().iter().filter(|_| may_write) {
             match self.write_frame(number, Attempt::IfEasy) {
-                // Somebody may have pinned or changed it meanwhile; then it was worth keeping.
-                Ok(true) if claims.claim(number).is_ok() => self.count(Event::DirtyEviction, 1),
-                Ok(_) => {}
+                Ok(true) if claims.claim(number).is_ok() => {
+                    self.count(Event::DirtyEviction, 1);
+                    break;
+                }
+                // Somebody has it latched, or has pinned or changed it meanwhile.
+                Ok(_) => swept.hope = true,
                 Err(error) => *failure = Some(error),
             }
         }
         claims.settle();
         (claims, swept)
+    }
+
+    /// Sweeps one piece for up to `wanted` clean frames, which are claimed but not settled, and says
+    /// which dirty ones it has met.
+    pub(crate) fn sweep_clean(&self, wanted: usize) -> (Claims<'_>, Dirty, policy::Swept) {
+        let victims = Victims {
+            pool: &self.pool,
+            claims: RefCell::new(Claims::none(self)),
+            dirty: RefCell::default(),
+        };
+        let mut piece = self.piece.get();
+        let swept = policy::sweep(&self.pool.clock, &mut piece, &victims, wanted);
+        self.piece.set(piece);
+        self.count(Event::Examined, swept.examined as u64);
+        (victims.claims.into_inner(), victims.dirty.into_inner(), swept)
     }
 }

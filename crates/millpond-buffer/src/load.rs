@@ -19,7 +19,7 @@ use crate::config::Wait;
 use crate::error::BufferError;
 use crate::frame::NoPin;
 use crate::guard::{ExclusivePage, PinnedPage};
-use crate::ids::{BlockNumber, PageId};
+use crate::ids::BlockNumber;
 use crate::page::{PageBytes, verify_checksum};
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
