@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod layers;
 mod run;
 
@@ -28,8 +29,13 @@ enum Habit {
     Loom,
     /// The shuttle models: large protocols, random schedules.
     Shuttle,
-    /// The criterion benchmarks below SQL; extra arguments go to `cargo bench`.
-    Bench { args: Vec<String> },
+    /// The criterion benchmarks below SQL (extra arguments go to `cargo bench`), or those beside PostgreSQL.
+    #[command(args_conflicts_with_subcommands = true)]
+    Bench {
+        #[command(subcommand)]
+        bench: Option<bench::Bench>,
+        args: Vec<String>,
+    },
     /// The direction of dependency between the crates.
     Layers,
 }
@@ -62,9 +68,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             models("loom", "models", &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }
         Habit::Shuttle => models("shuttle", "shuttle", &["millpond-buffer", "millpond-engine"]),
-        Habit::Bench { args } => {
-            cargo(&["bench", "-p", "millpond-sync", "-p", "millpond-buffer"]).args(&args).run()
-        }
+        Habit::Bench { bench, args } => bench::run(bench, &args),
         Habit::Layers => layers::check(),
     }
 }

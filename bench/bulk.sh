@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Point readers beside bulk work, as CSV. `cargo xtask bench bulk` runs this and makes a table of it; see there for what the
+# variables below mean.
+#
+# A case: for a few seconds the point readers (two clients of `pgbench -S`) run beside a loop of one job. In the middle of
+# that, from `begin` to `end`, is the window in which is counted
+#   hits, reads   pages that the point readers asked the pool for and found, and that it had to read, as the server's own
+#                 statistics tell: PostgreSQL 18's of these two backends (pg_stat_get_backend_io), Millpond's pg_stat_io of
+#                 clients in context "normal", which its bulk work is not in
+#   preads        pages that the point readers' processes or threads read from files, as the kernel tells (/proc/PID/io)
+#   cpu_ms        processor time of all of the server but the point readers' processes or threads
+set -euo pipefail
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+scale=${SCALE:-100} seconds=${RUN_SECONDS:-10} runs=${RUNS:-3} warmup=${WARMUP_SECONDS:-4} buffers=${BUFFERS:-256MB}
+copy_rows=${COPY_ROWS:-10000000} parallel=${PARALLEL:-0}
+read -ra systems <<<"${SYSTEMS:-pg18 mp}"
+read -ra jobs <<<"${JOBS:-alone seqscan vacuum copy indexscan}"
+read -ra keys <<<"${KEYS:-uniform zipfian none}"
+budget=${BUDGET_SECONDS:-0}
+tick_ms=$((1000 / $(getconf CLK_TCK)))
+
+cat >"$work/uniform.sql" <<'SQL'
+\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+SQL
+cat >"$work/zipfian.sql" <<'SQL'
+\set rank random_zipfian(1, 100000 * :scale, 1.1)
+\set aid 1 + permute(:rank - 1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+SQL
+echo 'select count(*) from pgbench_accounts;' >"$work/seqscan.sql"
+# PostgreSQL has to be told; for Millpond the condition is enough.
+echo 'set enable_seqscan = off; set enable_bitmapscan = off; select sum(abalance) from pgbench_accounts where aid > 0;' >"$work/indexscan.sql"
+echo 'vacuum (disable_page_skipping) pgbench_accounts;' >"$work/vacuum.sql"
+printf 'truncate bench_copy;\n\\copy bench_copy from %s\n' "'$work/copy.$copy_rows'" >"$work/copy.sql"
+
+prepare() { # system: what a job needs that the tables of pgbench are not
+  case " ${jobs[*]} " in *' copy '*)
+    if [ ! -s "$work/copy.$copy_rows" ]; then
+      awk -v n="$copy_rows" 'BEGIN {for (i = 1; i <= n; i++) printf "%d\t%d\t0\t\n", i, i / 100000 + 1}' >"$work/copy.$copy_rows"
+    fi
+    query "$1" 'create table if not exists bench_copy (aid int, bid int, abalance int, filler char(84))' 2>>"$errors" ;;
+  esac
+}
+before() { # system job
+  # A dead row in nearly every page.
+  [ "$2" != vacuum ] || query "$1" 'update pgbench_accounts set abalance = abalance + 1 where aid % 61 = 0'
+  query "$1" checkpoint
+}
+
+points() { # system keys seconds: two clients of -S, known to pg_stat_activity as "points"
+  # shellcheck disable=SC2046
+  PGAPPNAME=points timeout $(($3 + 60)) "$bin/pgbench" $(where "$1") -n -M simple -c 2 -j 2 -T "$3" -s "$scale" -f "$work/$2.sql" postgres 2>>"$errors"
+}
+jobs_loop() { # system job: runs the job again and again; each one's milliseconds go to $work/times
+  local t0 job
+  while [ ! -e "$work/enough" ]; do
+    t0=$(now_ms)
+    # shellcheck disable=SC2046
+    "$bin/psql" $(where "$1") -XqAt -v ON_ERROR_STOP=1 -f "$work/$2.sql" postgres >/dev/null 2>>"$work/job.errors" & job=$!
+    echo $job >"$work/job.pid"
+    if wait $job; then echo $(($(now_ms) - t0)) >>"$work/times"; else [ -e "$work/enough" ] || { cat "$work/job.errors" >>"$errors"; return; }; fi
+  done
+}
+
+# utime + stime of processes, in ticks; with `reaped`, also of their children that are gone.
+ticks() { cat "$@" 2>/dev/null | sed 's/^.*) //' | awk '{n += $12 + $13} END {print n + 0}'; }
+reaped() { sed 's/^.*) //' "/proc/$1/stat" | awk '{print $14 + $15}'; }
+rchar() { cat "$@" 2>/dev/null | awk '/^rchar/ {n += $2} END {print n + 0}'; }
+# Prints: milliseconds, hits, reads, bytes read by the point readers, ticks of all the rest.
+sample() { # system keys
+  local pid all own io at counts=
+  pid=$(pid_of "$1")
+  if [ "$1" = mp ]; then
+    local loops=() task
+    for task in /proc/"$pid"/task/*; do case $(cat "$task/comm" 2>/dev/null) in loop*) loops+=("$task") ;; esac; done
+    counts=$(query mp "select sum(hits), sum(reads) from pg_stat_io where backend_type = 'client backend' and context = 'normal'" 2>/dev/null || true)
+    at=$(now_ms); all=$(ticks "/proc/$pid/stat"); own=$(ticks "${loops[@]/%//stat}"); io=$(rchar "${loops[@]/%//io}")
+  else
+    local readers children
+    mapfile -t readers < <(query "$1" "select '/proc/' || pid from pg_stat_activity where application_name = 'points'")
+    if [ "$1" = pg18 ] && [ ${#readers[@]} -gt 0 ]; then
+      counts=$(query pg18 "select sum(hits), sum(reads) from pg_stat_activity a, pg_stat_get_backend_io(a.pid) where application_name = 'points' and object = 'relation'")
+    fi
+    mapfile -t children < <(sed 's/ *$//; s/ /\n/g' "/proc/$pid/task/$pid/children" | sed '/^$/d; s|.*|/proc/&/stat|')
+    at=$(now_ms); all=$(($(ticks "/proc/$pid/stat" "${children[@]}") + $(reaped "$pid")))
+    own=$(ticks "${readers[@]/%//stat}" </dev/null); io=$(rchar "${readers[@]/%//io}" </dev/null)
+  fi
+  # Nobody reads points: all that the server does is the job's.
+  [ "$2" != none ] || own=0
+  echo "$at ${counts:--|-} $io $((all - own))" | tr '|' ' '
+}
+
+case_of() { # system keys job run
+  local system=$1 key=$2 job=$3 run=$4 loop= reader= begin end times tps=
+  rm -f "$work/times" "$work/enough" "$work/job.errors"; : >"$work/times"
+  before "$system" "$job"
+  [ "$key" = none ] || points "$system" "$key" "$warmup" >/dev/null
+  if [ "$job" != alone ]; then jobs_loop "$system" "$job" & loop=$!; fi
+  if [ "$key" != none ]; then points "$system" "$key" $((seconds + 2)) >"$work/points" & reader=$!; fi
+  sleep 1
+  begin=$(sample "$system" "$key")
+  sleep "$seconds"
+  end=$(sample "$system" "$key")
+  if [ -n "$reader" ]; then wait "$reader" || true; tps=$(awk '/^tps/ {printf "%.1f", $3}' "$work/points"); fi
+  touch "$work/enough"
+  if [ -n "$loop" ]; then
+    # The job under way is cancelled, unless none has ended yet: then its time is wanted.
+    [ ! -s "$work/times" ] || kill -INT "$(cat "$work/job.pid")" 2>/dev/null || true
+    wait "$loop" || true
+  fi
+  times=$(mid <"$work/times")
+  echo "$begin $end" | awk -v OFS=, -v system_="$system" -v key="$key" -v job="$job" -v run="$run" -v tps="$tps" -v ms="$times" -v tick="$tick_ms" '{
+    known = $2 != "-" && $7 != "-"
+    print system_, key, job, run, tps, $6 - $1, known ? $7 - $2 : "", known ? $8 - $3 : "", key == "none" ? "" : int(($9 - $4) / 8192), ($10 - $5) * tick, ms }'
+}
+
+echo "system,keys,job,run,tps,window_ms,hits,reads,preads,cpu_ms,job_ms"
+for system in "${systems[@]}"; do
+  settings=()
+  # Without these two, PostgreSQL's count(*) is a scan of the index, and its scans are done by several processes.
+  [ "$system" = mp ] || settings=(enable_indexonlyscan=off "max_parallel_workers_per_gather=$parallel")
+  start "$system" "$buffers" autovacuum=off max_wal_size=4GB "${settings[@]}"
+done
+for system in "${systems[@]}"; do loaded "$system" "$scale"; prepare "$system"; done
+for run in $(seq "$runs"); do
+  begun=$SECONDS
+  for key in "${keys[@]}"; do for job in "${jobs[@]}"; do
+    [ "$key $job" != "none alone" ] || continue
+    for system in "${systems[@]}"; do
+      line=$(case_of "$system" "$key" "$job" "$run")
+      echo "$line"
+      say "run $run: $key beside $job: $(name_of "$system"): $line"
+    done
+  done; done
+  if [ "$budget" -gt 0 ] && [ $((SECONDS + SECONDS - begun)) -gt "$budget" ]; then say "the budget is used up after $run runs"; break; fi
+done

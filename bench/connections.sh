@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Throughput of `pgbench -S` as connections rise, as CSV. `cargo xtask bench connections` runs this and makes tables and
+# drawings of it; see there for what the variables below mean.
+set -euo pipefail
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+scale=${SCALE:-100} seconds=${RUN_SECONDS:-3} runs=${RUNS:-3} warmup=${WARMUP_SECONDS:-8} mode=${MODE:-simple}
+read -ra sizes <<<"${SIZES:-128MB 1GB}"
+read -ra systems <<<"${SYSTEMS:-pg15 pg18 mp}"
+read -ra clients <<<"${CLIENTS:-1 2 3 5 7 17 27 53 83 107 139 163 191 211 239 271 307 353 397}"
+budget=${BUDGET_SECONDS:-0}
+
+echo "shared_buffers,clients,run,system,tps,p99_us"
+for at in "${!sizes[@]}"; do
+  size=${sizes[at]}
+  for system in "${systems[@]}"; do start "$system" "$size"; done
+  for system in "${systems[@]}"; do
+    loaded "$system" "$scale"
+    say "$size: $(name_of "$system"): warming up"
+    tps "$system" 16 "$mode" "$warmup" -b select-only >/dev/null
+  done
+  # A whole series a round, so that a machine that slows down slows all alike, and what a budget cuts off are rounds.
+  for run in $(seq "$runs"); do
+    begun=$SECONDS
+    for c in "${clients[@]}"; do for system in "${systems[@]}"; do
+      read -r reached p99 < <(tps "$system" "$c" "$mode" "$seconds" -b select-only)
+      echo "$size,$c,$run,$system,$reached,$p99"
+      say "$size: run $run: $c clients: $(name_of "$system"): $reached"
+    done; done
+    # The next round takes as long as this one; each size has its share of the budget.
+    if [ "$budget" -gt 0 ] && [ $((SECONDS + SECONDS - begun)) -gt $((budget * (at + 1) / ${#sizes[@]})) ]; then
+      say "$size: the budget is used up after $run runs"
+      break
+    fi
+  done
+  stop_all
+done
