@@ -33,7 +33,7 @@ enum Habit {
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
         #[command(subcommand)]
-        bench: Option<bench::Bench>,
+        bench: Option<Box<bench::Bench>>,
         args: Vec<String>,
     },
     /// The direction of dependency between the crates.

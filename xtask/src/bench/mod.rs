@@ -51,8 +51,8 @@ struct Common {
 }
 
 /// Runs the benchmarks.
-pub fn run(bench: Option<Bench>, args: &[String]) -> Result<(), Failed> {
-    match bench {
+pub fn run(bench: Option<Box<Bench>>, args: &[String]) -> Result<(), Failed> {
+    match bench.as_deref() {
         None => cargo(&["bench", "-p", "millpond-sync", "-p", "millpond-buffer"]).args(args).run(),
         Some(Bench::Connections(connections)) => connections.run(),
         Some(Bench::Bulk(bulk)) => bulk.run(),
