@@ -3,13 +3,15 @@
 //!
 //! A setting is addressed by [`SettingId`], its place in the registry. Values are kept parsed.
 
+mod definition;
 mod registry;
 mod session;
 #[cfg(test)]
 mod tests;
 mod value;
 
-pub use registry::{Context, Definition, Kind, SETTINGS, Unit};
+pub use definition::{Context, Definition, Kind, Unit};
+pub use registry::SETTINGS;
 pub use session::SessionSettings;
 pub use value::SettingValue;
 

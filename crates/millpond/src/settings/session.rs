@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::registry::Context;
+use super::definition::Context;
 use super::{SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
 use crate::types::FormatOptions;

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn defaults_parse_and_show_as_postgresql_does() {
     let settings = Settings::default();
-    for definition in SETTINGS {
+    for definition in SETTINGS.iter() {
         assert!(value::parse(definition, definition.default).is_ok(), "{}", definition.name);
     }
     assert_eq!(settings.show("shared_buffers").unwrap(), "128MB");
@@ -75,10 +75,16 @@ fn set_is_transactional() {
     assert!(session.set(SettingId::named("shared_buffers").unwrap(), Some("1"), false).is_err());
 }
 
+#[test]
+fn no_two_settings_share_a_name() {
+    let twice = SETTINGS.windows(2).find(|pair| pair[0].name.eq_ignore_ascii_case(pair[1].name));
+    assert!(twice.is_none(), "{twice:?}");
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_panics(text in ".*") {
-        for definition in SETTINGS {
+        for definition in SETTINGS.iter() {
             if let Ok(value) = value::parse(definition, &text) {
                 let _ = value::show(definition, &value);
             }

@@ -1,7 +1,7 @@
 //! Parsing and showing of one setting's value.
 
+use super::definition::{Definition, Kind, Unit};
 use super::nearest;
-use super::registry::{Definition, Kind, Unit};
 use crate::error::{Result, SqlError, SqlState};
 
 /// A parsed value.

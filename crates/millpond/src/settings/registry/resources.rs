@@ -1,0 +1,88 @@
+//! Memory, workers, background writing, locks.
+
+use super::I32;
+use crate::settings::definition::Context::{Postmaster, Sighup, User};
+use crate::settings::definition::Kind::{Enum, Int, Real};
+use crate::settings::definition::Unit::{Kilobytes, Milliseconds, None as No, Pages};
+use crate::settings::definition::{Definition, def, unused};
+
+pub(super) const SETTINGS: &[Definition] = &[
+    def(
+        "shared_buffers",
+        Int(16, I32 / 2, Pages),
+        Postmaster,
+        "16384",
+        "The size of the buffer pool.",
+    ),
+    def(
+        "huge_pages",
+        Enum(&[("off", "off"), ("on", "on"), ("try", "try"), ("true", "on"), ("false", "off")]),
+        Postmaster,
+        "try",
+        "Accepted for compatibility, no effect: they are asked for when the system has them.",
+    ),
+    def(
+        "temp_buffers",
+        Int(100, I32 / 2, Pages),
+        User,
+        "1024",
+        "There are no temporary tables: accepted for compatibility, no effect.",
+    ),
+    unused("work_mem", Int(64, I32, Kilobytes), User, "4096"),
+    unused("maintenance_work_mem", Int(64, I32, Kilobytes), User, "65536"),
+    unused("max_stack_depth", Int(100, I32, Kilobytes), User, "2048"),
+    def(
+        "max_prepared_transactions",
+        Int(0, 0, No),
+        Postmaster,
+        "0",
+        "There is no two-phase commit.",
+    ),
+    def(
+        "bgwriter_delay",
+        Int(10, 10000, Milliseconds),
+        Sighup,
+        "200",
+        "Accepted for compatibility, no effect: the reclaimer sets its own pace.",
+    ),
+    def(
+        "bgwriter_lru_maxpages",
+        Int(0, I32 / 2, No),
+        Sighup,
+        "100",
+        "Accepted for compatibility, no effect: the reclaimer sets its own pace.",
+    ),
+    def(
+        "bgwriter_lru_multiplier",
+        Real(0.0, 10.0, No),
+        Sighup,
+        "2",
+        "Accepted for compatibility, no effect: the reclaimer sets its own pace.",
+    ),
+    unused("backend_flush_after", Int(0, 256, Pages), User, "0"),
+    unused("effective_io_concurrency", Int(0, 1000, No), User, "16"),
+    unused("max_parallel_maintenance_workers", Int(0, 1024, No), User, "2"),
+    def(
+        "max_parallel_workers",
+        Int(0, 1024, No),
+        User,
+        "8",
+        "How many threads may scan for all sessions together.",
+    ),
+    unused("max_parallel_workers_per_gather", Int(0, 1024, No), User, "2"),
+    unused("vacuum_cost_delay", Real(0.0, 100.0, Milliseconds), User, "0"),
+    def(
+        "deadlock_timeout",
+        Int(1, I32, Milliseconds),
+        User,
+        "1000",
+        "How long a lock is waited for before looking for a deadlock; counts as set at start.",
+    ),
+    def(
+        "max_locks_per_transaction",
+        Int(10, I32, No),
+        Postmaster,
+        "64",
+        "Accepted for compatibility, no effect: locks take the memory that they need.",
+    ),
+];
