@@ -204,6 +204,14 @@ ERROR: SAVEPOINT is not supported yet [0A000]
 
 > create view v as select 1
 ERROR: CREATE VIEW is not supported yet [0A000]
+
+> values (1) fetch first 0 rows only
+column1
+SELECT 0
+
+> select replace(1, 'a', 'b')
+ERROR: function replace(integer, unknown, unknown) does not exist [42883] at 8
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 "#,
     );
 }

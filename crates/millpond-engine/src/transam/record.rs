@@ -11,10 +11,9 @@
 //! A commit lists the files of what it dropped, an abort those of what it had created. Redo removes them;
 //! removing a file twice does no harm.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use millpond_buffer::RelationId;
 
+use crate::types::current_timestamp;
 use crate::wal::RedoError;
 
 /// The transaction has committed.
@@ -24,9 +23,6 @@ pub const INFO_ABORT: u8 = 1;
 
 /// All ids below the payload's eight bytes have been drawn.
 pub const INFO_NEXT_XID: u8 = 2;
-
-/// Seconds from 1970 to 2000.
-const EPOCH_2000_SECONDS: u64 = 946_684_800;
 
 /// The content of a commit or abort record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,9 +36,7 @@ pub struct EndRecord {
 impl EndRecord {
     /// A record of now.
     pub fn now(files: &[RelationId]) -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let us = since_1970.as_micros() as i64 - EPOCH_2000_SECONDS as i64 * 1_000_000;
-        EndRecord { time_us: us, files: files.to_vec() }
+        EndRecord { time_us: current_timestamp(), files: files.to_vec() }
     }
 
     /// The payload's bytes.

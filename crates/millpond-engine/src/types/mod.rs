@@ -15,10 +15,12 @@ pub mod key;
 pub mod numeric;
 pub mod tuple;
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 pub use datum::{Datum, Value};
 pub use numeric::{Numeric, NumericRef};
 
-/// Days and microseconds are counted from 2000-01-01, as PostgreSQL counts them.
+/// The date after every other.
 pub const DATE_INFINITY: i32 = i32::MAX;
 /// The date before every other.
 pub const DATE_NEG_INFINITY: i32 = i32::MIN;
@@ -26,6 +28,16 @@ pub const DATE_NEG_INFINITY: i32 = i32::MIN;
 pub const TIMESTAMP_INFINITY: i64 = i64::MAX;
 /// The time stamp before every other.
 pub const TIMESTAMP_NEG_INFINITY: i64 = i64::MIN;
+
+/// Microseconds from 1970-01-01 to 2000-01-01, from which dates and time stamps are counted, as PostgreSQL
+/// counts them.
+const EPOCH_2000_US: i64 = 946_684_800_000_000;
+
+/// The time stamp of now, UTC.
+pub fn current_timestamp() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX) - EPOCH_2000_US
+}
 
 /// A column's type, with its modifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

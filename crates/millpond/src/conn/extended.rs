@@ -14,7 +14,7 @@ use super::{Connection, Executed, Params, Pending};
 use crate::convert::{STALE, is_would_block};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
-use crate::parse::{self, Statement, Which};
+use crate::parse::{self, Statement, Which, data_type};
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{DataType, Datum, Value, Wait};
@@ -379,10 +379,7 @@ impl Connection {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let types = types
-            .iter()
-            .map(|ty| crate::expr::bind::data_type(ty).map(Some))
-            .collect::<Result<Vec<_>>>()?;
+        let types = types.iter().map(|ty| data_type(ty).map(Some)).collect::<Result<Vec<_>>>()?;
         let prepared = self.prepare_within(self.wait, text, &types)?;
         self.prepared.insert(name.to_owned(), prepared);
         Ok(CommandTag::plain("PREPARE"))

@@ -133,7 +133,7 @@ impl Connection {
         self.pending = None;
         if let Some(options) = pending.chain {
             self.session.begin(options)?;
-            self.now = crate::expr::clock();
+            self.now = millpond_engine::types::current_timestamp();
             self.block = Block::Explicit;
         }
         if let Some(tag) = pending.tag {

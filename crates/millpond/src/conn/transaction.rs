@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use millpond_engine::session::{Commit, TransactionOptions};
 use millpond_engine::transam::Isolation;
+use millpond_engine::types::current_timestamp;
 
 use super::types::CommitTicket;
 use super::{Connection, TransactionStatus};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::clock;
 use crate::parse::{IsolationLevel, TransactionModes};
 use crate::sink::{CommandTag, RowSink};
 
@@ -81,7 +81,7 @@ impl Connection {
         let options = self.options(modes)?;
         self.session.set_lock_timeout(self.settings.lock_timeout());
         self.session.begin(options)?;
-        self.now = clock();
+        self.now = current_timestamp();
         self.block = block;
         Ok(())
     }

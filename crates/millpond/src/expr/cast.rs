@@ -1,9 +1,10 @@
 //! Conversions between types.
 
+use super::Val;
 use super::types::NUMERIC;
-use super::{DAY_MICROS, Val};
 use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::USECS_PER_DAY;
 use crate::types::{FormatOptions, coerce_numeric, coerce_text, text};
 use crate::{DataType, Datum, Numeric, Value};
 
@@ -107,7 +108,7 @@ fn convert(datum: &Datum<'_>, ty: DataType, explicit: bool) -> Result<Value> {
             Datum::Timestamp(t) | Datum::Timestamptz(t) => Value::Date(match t {
                 i64::MAX => i32::MAX,
                 i64::MIN => i32::MIN,
-                t => i32::try_from(t.div_euclid(DAY_MICROS)).map_err(|_| out_of_range(ty))?,
+                t => i32::try_from(t.div_euclid(USECS_PER_DAY)).map_err(|_| out_of_range(ty))?,
             }),
             _ => return Err(impossible(datum, ty)),
         },
@@ -170,7 +171,7 @@ fn to_micros(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
         Datum::Date(i32::MAX) => Ok(i64::MAX),
         Datum::Date(i32::MIN) => Ok(i64::MIN),
         Datum::Date(days) => {
-            i64::from(days).checked_mul(DAY_MICROS).ok_or_else(|| out_of_range(ty))
+            i64::from(days).checked_mul(USECS_PER_DAY).ok_or_else(|| out_of_range(ty))
         }
         // The session's time zone is UTC.
         Datum::Timestamp(t) | Datum::Timestamptz(t) => Ok(t),

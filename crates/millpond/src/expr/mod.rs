@@ -270,15 +270,3 @@ impl From<Value> for Val<'_> {
         Val::Owned(value)
     }
 }
-
-/// Microseconds since 2000-01-01, now.
-pub(crate) fn clock() -> i64 {
-    const EPOCH_2000: i64 = 946_684_800_000_000;
-    match std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX) - EPOCH_2000,
-        Err(_) => -EPOCH_2000,
-    }
-}
-
-/// Microseconds of a day.
-pub(crate) const DAY_MICROS: i64 = 86_400_000_000;

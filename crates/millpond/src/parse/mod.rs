@@ -9,6 +9,7 @@
 
 mod copy;
 mod cursor;
+mod data_type;
 mod limits;
 mod source;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerE
 
 pub(crate) use copy::{Copy, CopyOptions, CopySource, ForceQuote};
 use cursor::Cursor;
+pub(crate) use data_type::{check_collation, data_type};
 pub(crate) use source::Source;
 
 use crate::error::{Result, SqlError, SqlState};
@@ -240,8 +242,8 @@ pub(crate) fn misunderstood(sql: &str) -> Option<String> {
                     },
                     _ => name,
                 };
-                let plain = matches!(name.value.as_str(), "C" | "POSIX" | "default" | "ucs_basic");
-                (!plain).then(|| format!("the collation \"{}\"", name.value))
+                (!data_type::is_bytewise(&name.value))
+                    .then(|| format!("the collation \"{}\"", name.value))
             }
             (name @ ("to_char" | "to_date" | "to_number"), Token::LParen) => {
                 Some(format!("the function {name}"))

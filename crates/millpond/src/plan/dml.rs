@@ -6,12 +6,11 @@ use millpond_engine::catalog::TableDef;
 use sqlparser::ast;
 
 use super::scope::{TableScope, find_table, undefined_table};
-use super::select::output_of;
 use super::{DeletePlan, InsertPlan, InsertSource, Output, Planner, UpdatePlan, access};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes, Scope, Typed, undefined_column};
+use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes, Typed, undefined_column};
 use crate::expr::types::{Ty, is_assignable};
 use crate::parse::{Name, Source, ident, parse_expression};
 
@@ -96,7 +95,7 @@ impl Planner<'_> {
         })
     }
 
-    fn returning(
+    pub(super) fn returning(
         &self,
         items: Option<&Vec<ast::SelectItem>>,
         table: &TableDef,
@@ -105,7 +104,9 @@ impl Planner<'_> {
     ) -> Result<Option<Output>> {
         match items {
             None => Ok(None),
-            Some(items) => output_of(items, table, binder, &TableScope { table, alias }).map(Some),
+            Some(items) => {
+                Output::of_list(items, Some(&TableScope { table, alias }), binder).map(Some)
+            }
         }
     }
 
@@ -308,15 +309,6 @@ impl Planner<'_> {
         let (access, filter, _) = access::choose(&table, condition.as_ref(), None);
         let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
         Ok(DeletePlan { table: Arc::clone(&table), access, filter, condition, returning })
-    }
-
-    fn where_clause(
-        &self,
-        selection: Option<&ast::Expr>,
-        binder: &mut Binder<'_>,
-        scope: &dyn Scope,
-    ) -> Result<Option<Expr>> {
-        selection.map(|e| binder.condition(e, "WHERE", scope)).transpose()
     }
 }
 

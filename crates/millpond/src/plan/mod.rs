@@ -12,20 +12,23 @@ mod dml;
 pub(crate) mod explain;
 pub(crate) mod external;
 mod modify;
+mod order;
+mod output;
 mod scope;
 mod select;
 
 use std::sync::Arc;
 
-use millpond_engine::catalog::{CatalogState, IndexDef, TableDef};
-use millpond_engine::table::{Direction, LockStrength};
+use millpond_engine::catalog::{CatalogState, TableDef};
+use millpond_engine::table::LockStrength;
 
 pub(crate) use access::{Access, IndexRange, KeyPart};
 pub(crate) use aggregate::Aggregate;
 pub(crate) use dml::{default_expression, default_of};
 pub(crate) use modify::ModifyPlan;
+pub(crate) use order::{Ordered, SortKey};
+pub(crate) use output::{Output, describe};
 pub(crate) use scope::{TableScope, find_table};
-pub(crate) use select::describe;
 
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
@@ -56,39 +59,6 @@ pub(crate) enum Plan {
     Delete(DeletePlan),
     Modify(ModifyPlan),
     External(external::ExternalPlan),
-}
-
-/// Columns of a result, computed from a row.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) exprs: Vec<Expr>,
-    /// Whether computing them may take long by itself.
-    pub(crate) waits: bool,
-    /// When all are plain columns: which.
-    pub(crate) plain: Option<Vec<usize>>,
-    pub(crate) columns: Arc<[ColumnDesc]>,
-}
-
-impl Output {
-    pub(crate) fn new(exprs: Vec<Expr>, columns: Vec<ColumnDesc>) -> Self {
-        let plain = exprs
-            .iter()
-            .map(|e| match e {
-                Expr::Column(column) => Some(*column),
-                _ => None,
-            })
-            .collect();
-        let waits = exprs.iter().any(Expr::waits);
-        Output { exprs, waits, plain, columns: columns.into() }
-    }
-}
-
-/// One key of an ORDER BY that has to be sorted by.
-#[derive(Debug)]
-pub(crate) struct SortKey {
-    pub(crate) expr: Expr,
-    pub(crate) descending: bool,
-    pub(crate) nulls_first: bool,
 }
 
 /// A SELECT of at most one table.
@@ -150,7 +120,6 @@ pub(crate) struct DeletePlan {
     pub(crate) returning: Option<Output>,
 }
 
-/// The tables of a plan, and whether it changes them.
 impl Planned {
     /// The verb of its command tag.
     pub(crate) fn verb(&self) -> &'static str {
@@ -314,11 +283,4 @@ fn settled(params: ParamTypes<'_>) -> Result<Arc<[DataType]>> {
             .collect(),
         _ => Ok(Arc::new([])),
     }
-}
-
-/// The index that gives an order, and which way to read it.
-#[derive(Debug, Clone)]
-pub(crate) struct Ordered {
-    pub(crate) index: Arc<IndexDef>,
-    pub(crate) direction: Direction,
 }

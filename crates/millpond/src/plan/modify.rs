@@ -10,8 +10,6 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use super::external::ExternalPlan;
-use super::scope::TableScope;
-use super::select::output_of;
 use super::{Output, Planner};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
@@ -93,7 +91,7 @@ impl Planner<'_> {
             let typed = Typed { expr: Expr::Column(place + 1), ty: Ty::Known(own) };
             set.push((column, binder.coerce(typed, def.ty, Coercion::Assignment)?));
         }
-        let returning = self.modify_returning(update.returning.as_ref(), &table, &alias, binder)?;
+        let returning = self.returning(update.returning.as_ref(), &table, &alias, binder)?;
         Ok(ModifyPlan { table, query, set: Some(set), returning })
     }
 
@@ -117,7 +115,7 @@ impl Planner<'_> {
             let _ = write!(sql, ", {using}");
         }
         let query = self.modify_query(sql, delete.selection.as_ref(), table.oid, given)?;
-        let returning = self.modify_returning(delete.returning.as_ref(), &table, &alias, binder)?;
+        let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
         Ok(ModifyPlan { table, query, set: None, returning })
     }
 
@@ -148,16 +146,6 @@ impl Planner<'_> {
             error.position = None;
             error
         })
-    }
-
-    fn modify_returning(
-        &self,
-        items: Option<&Vec<ast::SelectItem>>,
-        table: &millpond_engine::catalog::TableDef,
-        alias: &str,
-        binder: &mut Binder<'_>,
-    ) -> Result<Option<Output>> {
-        items.map(|items| output_of(items, table, binder, &TableScope { table, alias })).transpose()
     }
 }
 

@@ -1,0 +1,260 @@
+//! Definitions: CREATE and DROP TABLE, indexes, ALTER TABLE, TRUNCATE.
+
+mod index;
+mod table;
+
+use millpond_engine::catalog::{NewIndex, NewTable, Relation, TableDef};
+use sqlparser::ast;
+
+use super::Connection;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Name, Source, ident};
+use crate::plan::find_table;
+use crate::sink::{CommandTag, RowSink};
+
+use index::{check_index, index_columns, index_fillfactor};
+use table::{
+    check_create, columns_of, fillfactor, missing_key_column, new_index, table_constraint,
+};
+
+fn notice(state: SqlState, message: String, sink: &mut dyn RowSink) {
+    sink.notice(&SqlError::notice(state, message));
+}
+
+impl Connection {
+    /// Runs a change of definitions: in a transaction, where it may wait.
+    fn define<T>(
+        &mut self,
+        what: &str,
+        change: impl FnOnce(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
+        self.need_wait()?;
+        self.need_transaction()?;
+        self.check_writable(what)?;
+        self.session.start_statement()?;
+        let result = change(self);
+        self.session.end_statement();
+        if result.is_ok() {
+            self.statements_run = self.statements_run.saturating_add(1);
+        }
+        result
+    }
+
+    pub(super) fn create_table(
+        &mut self,
+        create: &ast::CreateTable,
+        sql: &str,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        let source = Source::new(sql);
+        let tag = CommandTag::plain("CREATE TABLE");
+        check_create(create)?;
+        let name = Name::from_ast(&create.name, &source)?;
+        check_new_schema(&name)?;
+        if create.if_not_exists && self.catalog().relation(&name.name).is_some() {
+            let message = format!("relation \"{}\" already exists, skipping", name.name);
+            notice(SqlState::DUPLICATE_TABLE, message, sink);
+            return Ok(tag);
+        }
+        let (columns, constraints) = columns_of(create, &source)?;
+        let fillfactor = fillfactor(&create.table_options)?;
+        let indexes = constraints.into_iter().map(|c| new_index(c, 0)).collect();
+        self.define("CREATE TABLE", |connection| {
+            let table = NewTable { name: name.name, columns, fillfactor, indexes };
+            connection.session.create_table(table)?;
+            Ok(tag)
+        })
+    }
+
+    pub(super) fn drop_tables(
+        &mut self,
+        names: &[Name],
+        if_exists: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        self.define("DROP TABLE", |connection| {
+            for name in names {
+                let catalog = connection.catalog();
+                let table = match catalog.relation(&name.name) {
+                    Some(Relation::Table(table)) => table,
+                    Some(Relation::Index(..)) => {
+                        return Err(SqlError::new(
+                            SqlState::WRONG_OBJECT_TYPE,
+                            format!("\"{}\" is not a table", name.name),
+                        )
+                        .hint("Use DROP INDEX to remove an index."));
+                    }
+                    None if if_exists => {
+                        let message = format!("table \"{name}\" does not exist, skipping");
+                        notice(SqlState::SUCCESSFUL_COMPLETION, message, sink);
+                        continue;
+                    }
+                    None => {
+                        return Err(SqlError::new(
+                            SqlState::UNDEFINED_TABLE,
+                            format!("table \"{name}\" does not exist"),
+                        ));
+                    }
+                };
+                connection.session.drop_table(table.oid)?;
+            }
+            Ok(CommandTag::plain("DROP TABLE"))
+        })
+    }
+
+    pub(super) fn create_index(
+        &mut self,
+        create: &ast::CreateIndex,
+        sql: &str,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        let source = Source::new(sql);
+        let tag = CommandTag::plain("CREATE INDEX");
+        check_index(create)?;
+        let catalog = self.catalog();
+        let table = find_table(&catalog, &Name::from_ast(&create.table_name, &source)?)?;
+        let name = match &create.name {
+            Some(name) => Some(Name::from_ast(name, &source)?.name),
+            None => None,
+        };
+        if let Some(name) = &name
+            && create.if_not_exists
+            && catalog.relation(name).is_some()
+        {
+            let message = format!("relation \"{name}\" already exists, skipping");
+            notice(SqlState::DUPLICATE_TABLE, message, sink);
+            return Ok(tag);
+        }
+        let columns = index_columns(&create.columns, &table)?;
+        let fillfactor = index_fillfactor(&create.with)?;
+        let index = NewIndex {
+            name,
+            table: table.oid,
+            columns,
+            unique: create.unique,
+            primary: false,
+            constraint: false,
+            fillfactor,
+        };
+        self.define("CREATE INDEX", |connection| {
+            connection.session.create_index(index)?;
+            Ok(tag)
+        })
+    }
+
+    pub(super) fn drop_indexes(
+        &mut self,
+        names: &[Name],
+        if_exists: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        self.define("DROP INDEX", |connection| {
+            for name in names {
+                match connection.catalog().relation(&name.name) {
+                    Some(Relation::Index(_, index)) => {
+                        connection.session.drop_index(index.oid, false)?;
+                    }
+                    Some(Relation::Table(_)) => {
+                        return Err(SqlError::new(
+                            SqlState::WRONG_OBJECT_TYPE,
+                            format!("\"{}\" is not an index", name.name),
+                        )
+                        .hint("Use DROP TABLE to remove a table."));
+                    }
+                    None if if_exists => {
+                        let message = format!("index \"{name}\" does not exist, skipping");
+                        notice(SqlState::SUCCESSFUL_COMPLETION, message, sink);
+                    }
+                    None => {
+                        return Err(SqlError::new(
+                            SqlState::UNDEFINED_OBJECT,
+                            format!("index \"{name}\" does not exist"),
+                        ));
+                    }
+                }
+            }
+            Ok(CommandTag::plain("DROP INDEX"))
+        })
+    }
+
+    pub(super) fn alter_table(
+        &mut self,
+        alter: &ast::AlterTable,
+        sql: &str,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        let source = Source::new(sql);
+        let tag = CommandTag::plain("ALTER TABLE");
+        let name = Name::from_ast(&alter.name, &source)?;
+        let catalog = self.catalog();
+        if alter.if_exists && catalog.relation(&name.name).is_none() {
+            let message = format!("relation \"{name}\" does not exist, skipping");
+            notice(SqlState::SUCCESSFUL_COMPLETION, message, sink);
+            return Ok(tag);
+        }
+        let table = find_table(&catalog, &name)?;
+        self.define("ALTER TABLE", |connection| {
+            for operation in &alter.operations {
+                connection.alter(&table, operation)?;
+            }
+            Ok(tag)
+        })
+    }
+
+    fn alter(&mut self, table: &TableDef, operation: &ast::AlterTableOperation) -> Result<()> {
+        match operation {
+            ast::AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+                let constraint = table_constraint(constraint, &|name| {
+                    table.column(name).ok_or_else(|| missing_key_column(name))
+                })?;
+                self.session.create_index(new_index(constraint, table.oid))?;
+                Ok(())
+            }
+            ast::AlterTableOperation::DropConstraint { if_exists, name, .. } => {
+                let name = ident(name);
+                match table.indexes.iter().find(|index| index.constraint && index.name == name) {
+                    Some(index) => Ok(self.session.drop_index(index.oid, true)?),
+                    None if *if_exists => Ok(()),
+                    None => Err(SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!(
+                            "constraint \"{name}\" of relation \"{}\" does not exist",
+                            table.name
+                        ),
+                    )),
+                }
+            }
+            other => {
+                let text = other.to_string();
+                let words: Vec<&str> = text.split_whitespace().take(2).collect();
+                Err(SqlError::unsupported(format!("ALTER TABLE ... {}", words.join(" "))))
+            }
+        }
+    }
+
+    pub(super) fn truncate(&mut self, names: &[Name]) -> Result<CommandTag> {
+        self.define("TRUNCATE TABLE", |connection| {
+            let catalog = connection.catalog();
+            let oids = names
+                .iter()
+                .map(|name| find_table(&catalog, name).map(|table| table.oid))
+                .collect::<Result<Vec<_>>>()?;
+            connection.session.truncate(&oids)?;
+            Ok(CommandTag::plain("TRUNCATE TABLE"))
+        })
+    }
+}
+
+fn check_new_schema(name: &Name) -> Result<()> {
+    match name.schema.as_deref() {
+        None | Some("public") => Ok(()),
+        Some(schema @ ("pg_catalog" | "information_schema")) => Err(SqlError::new(
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied for schema {schema}"),
+        )),
+        Some(schema) => Err(SqlError::new(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{schema}\" does not exist"),
+        )),
+    }
+}

@@ -1,0 +1,314 @@
+//! Scalar functions: the table from which the binder chooses, and what they compute.
+
+mod number;
+mod string;
+
+use super::types::NUMERIC;
+use millpond_engine::types::current_timestamp;
+
+use super::{Env, Expr, Val, cast};
+use crate::DataType::{self, Bool, Date, Float8, Int4, Text, Timestamptz};
+use crate::convert::numeric_error;
+use crate::error::{Result, SqlError, SqlState};
+use crate::settings::SettingId;
+use crate::types::USECS_PER_DAY;
+use crate::{Datum, Value};
+
+use Args::{Alike, Any, Exactly, Number, One, Pair};
+use Returns::{Rounded, Same, Type};
+
+pub(super) use string::check_length;
+
+/// A function that the binder has chosen, with arguments of the right types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Func {
+    Now,
+    ClockTimestamp,
+    CurrentDate,
+    Version,
+    CurrentDatabase,
+    CurrentSchema,
+    CurrentUser,
+    BackendPid,
+    CurrentSetting,
+    PgTypeof,
+    Abs,
+    Ceil,
+    Floor,
+    Round,
+    RoundTo,
+    Trunc,
+    Sign,
+    Sqrt,
+    Exp,
+    Ln,
+    Random,
+    Length,
+    OctetLength,
+    Lower,
+    Upper,
+    TrimBoth,
+    TrimLeft,
+    TrimRight,
+    Substr,
+    Strpos,
+    Replace,
+    Left,
+    Right,
+    Repeat,
+    Reverse,
+    Concat,
+    Greatest,
+    Least,
+    NullIf,
+    PgSleep,
+}
+
+/// What a function takes.
+#[derive(Clone, Copy)]
+pub(super) enum Args {
+    /// These types.
+    Exactly(&'static [DataType]),
+    /// One number of any type, kept.
+    Number,
+    /// One value, kept.
+    One,
+    /// Any values, kept, but at least one.
+    Any,
+    /// Values of one type, at least one.
+    Alike,
+    /// Two values of one type.
+    Pair,
+}
+
+impl Args {
+    fn fit(self, args: usize) -> bool {
+        match self {
+            Args::Exactly(types) => types.len() == args,
+            Args::Number | Args::One => args == 1,
+            Args::Any | Args::Alike => args >= 1,
+            Args::Pair => args == 2,
+        }
+    }
+}
+
+/// What a function gives.
+#[derive(Clone, Copy)]
+pub(super) enum Returns {
+    Type(DataType),
+    /// The type of its arguments.
+    Same,
+    /// Double precision for floats and integers, numeric for numeric.
+    Rounded,
+}
+
+/// The functions: their names, what they take and what they give.
+const FUNCTIONS: &[(&[&str], Func, Args, Returns)] = &[
+    (
+        &["now", "transaction_timestamp", "statement_timestamp"],
+        Func::Now,
+        Exactly(&[]),
+        Type(Timestamptz),
+    ),
+    (&["clock_timestamp"], Func::ClockTimestamp, Exactly(&[]), Type(Timestamptz)),
+    (&["current_date"], Func::CurrentDate, Exactly(&[]), Type(Date)),
+    (&["version"], Func::Version, Exactly(&[]), Type(Text)),
+    (&["current_database", "current_catalog"], Func::CurrentDatabase, Exactly(&[]), Type(Text)),
+    (&["current_schema"], Func::CurrentSchema, Exactly(&[]), Type(Text)),
+    (
+        &["current_user", "session_user", "user", "current_role"],
+        Func::CurrentUser,
+        Exactly(&[]),
+        Type(Text),
+    ),
+    (&["pg_backend_pid"], Func::BackendPid, Exactly(&[]), Type(Int4)),
+    (&["current_setting"], Func::CurrentSetting, Exactly(&[Text]), Type(Text)),
+    (&["current_setting"], Func::CurrentSetting, Exactly(&[Text, Bool]), Type(Text)),
+    (&["pg_typeof"], Func::PgTypeof, One, Type(Text)),
+    (&["abs"], Func::Abs, Number, Same),
+    (&["ceil", "ceiling"], Func::Ceil, Number, Rounded),
+    (&["floor"], Func::Floor, Number, Rounded),
+    (&["round"], Func::Round, Number, Rounded),
+    (&["round"], Func::RoundTo, Exactly(&[NUMERIC, Int4]), Type(NUMERIC)),
+    (&["trunc"], Func::Trunc, Number, Rounded),
+    (&["sign"], Func::Sign, Number, Rounded),
+    (&["sqrt"], Func::Sqrt, Exactly(&[Float8]), Type(Float8)),
+    (&["exp"], Func::Exp, Exactly(&[Float8]), Type(Float8)),
+    (&["ln"], Func::Ln, Exactly(&[Float8]), Type(Float8)),
+    (&["random"], Func::Random, Exactly(&[]), Type(Float8)),
+    (&["length", "char_length", "character_length"], Func::Length, Exactly(&[Text]), Type(Int4)),
+    (&["octet_length"], Func::OctetLength, Exactly(&[Text]), Type(Int4)),
+    (&["lower"], Func::Lower, Exactly(&[Text]), Type(Text)),
+    (&["upper"], Func::Upper, Exactly(&[Text]), Type(Text)),
+    (&["btrim", "trim"], Func::TrimBoth, Exactly(&[Text]), Type(Text)),
+    (&["btrim", "trim"], Func::TrimBoth, Exactly(&[Text, Text]), Type(Text)),
+    (&["ltrim"], Func::TrimLeft, Exactly(&[Text]), Type(Text)),
+    (&["ltrim"], Func::TrimLeft, Exactly(&[Text, Text]), Type(Text)),
+    (&["rtrim"], Func::TrimRight, Exactly(&[Text]), Type(Text)),
+    (&["rtrim"], Func::TrimRight, Exactly(&[Text, Text]), Type(Text)),
+    (&["substr", "substring"], Func::Substr, Exactly(&[Text, Int4]), Type(Text)),
+    (&["substr", "substring"], Func::Substr, Exactly(&[Text, Int4, Int4]), Type(Text)),
+    (&["strpos", "position"], Func::Strpos, Exactly(&[Text, Text]), Type(Int4)),
+    (&["replace"], Func::Replace, Exactly(&[Text, Text, Text]), Type(Text)),
+    (&["left"], Func::Left, Exactly(&[Text, Int4]), Type(Text)),
+    (&["right"], Func::Right, Exactly(&[Text, Int4]), Type(Text)),
+    (&["repeat"], Func::Repeat, Exactly(&[Text, Int4]), Type(Text)),
+    (&["reverse"], Func::Reverse, Exactly(&[Text]), Type(Text)),
+    (&["concat"], Func::Concat, Any, Type(Text)),
+    (&["greatest"], Func::Greatest, Alike, Same),
+    (&["least"], Func::Least, Alike, Same),
+    (&["nullif"], Func::NullIf, Pair, Same),
+    (&["pg_sleep"], Func::PgSleep, Exactly(&[Float8]), Type(Text)),
+];
+
+/// Finds a function by its name and the number of its arguments.
+pub(super) fn find(name: &str, args: usize) -> Option<(Func, Args, Returns)> {
+    let (_, func, takes, gives) =
+        FUNCTIONS.iter().find(|(names, _, takes, _)| names.contains(&name) && takes.fit(args))?;
+    Some((*func, *takes, *gives))
+}
+
+/// The names of all functions, for hints.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().flat_map(|(names, ..)| names.iter().copied()).chain(["coalesce"])
+}
+
+impl Func {
+    /// Whether it can give another value at each call.
+    pub(crate) fn is_volatile(self) -> bool {
+        matches!(self, Func::ClockTimestamp | Func::Random | Func::PgSleep)
+    }
+
+    /// Whether NULL arguments are its own business (of all others the result is NULL).
+    fn takes_null(self) -> bool {
+        matches!(self, Func::PgTypeof | Func::Concat | Func::Greatest | Func::Least | Func::NullIf)
+    }
+}
+
+/// Calls a function.
+pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Val<'a>> {
+    let facts = env.facts;
+    match func {
+        Func::Now => return Ok(Val::Borrowed(Datum::Timestamptz(facts.now))),
+        Func::ClockTimestamp => return Ok(Val::Borrowed(Datum::Timestamptz(current_timestamp()))),
+        Func::CurrentDate => {
+            let days = facts.now.div_euclid(USECS_PER_DAY);
+            return Ok(Val::Borrowed(Datum::Date(i32::try_from(days).unwrap_or(i32::MAX))));
+        }
+        Func::Version => {
+            return Ok(Val::Borrowed(Datum::Text(crate::VERSION_STRING)));
+        }
+        Func::CurrentDatabase => return Ok(Val::Borrowed(Datum::Text(facts.database))),
+        Func::CurrentSchema => return Ok(Val::Borrowed(Datum::Text("public"))),
+        Func::CurrentUser => return Ok(Val::Borrowed(Datum::Text(facts.user))),
+        Func::BackendPid => return Ok(Val::Borrowed(Datum::Int4(facts.process_id))),
+        Func::Random => return Ok(Val::Borrowed(Datum::Float8(random()))),
+        _ => {}
+    }
+    let mut values = smallvec::SmallVec::<[Val<'a>; 3]>::new();
+    for arg in args {
+        let value = arg.eval(env)?;
+        if value.is_null() && !func.takes_null() {
+            return Ok(Val::Borrowed(Datum::Null));
+        }
+        values.push(value);
+    }
+    match func {
+        Func::Greatest | Func::Least => return Ok(extreme(func, values)),
+        Func::NullIf => {
+            let equal = values[0].datum().sql_cmp(&values[1].datum()).is_some_and(|o| o.is_eq());
+            return Ok(if equal { Val::Borrowed(Datum::Null) } else { values.swap_remove(0) });
+        }
+        _ => {}
+    }
+    let datums: smallvec::SmallVec<[Datum<'_>; 3]> = values.iter().map(Val::datum).collect();
+    apply(func, &datums, env).map(Val::Owned)
+}
+
+/// The greatest or least of the values that are not NULL.
+fn extreme<'a>(func: Func, values: smallvec::SmallVec<[Val<'a>; 3]>) -> Val<'a> {
+    let mut best: Option<Val<'a>> = None;
+    for value in values {
+        if value.is_null() {
+            continue;
+        }
+        let better = best.as_ref().is_none_or(|best| {
+            let order = value.datum().sort_cmp(&best.datum());
+            if func == Func::Greatest { order.is_gt() } else { order.is_lt() }
+        });
+        if better {
+            best = Some(value);
+        }
+    }
+    best.unwrap_or(Val::Borrowed(Datum::Null))
+}
+
+/// A number in [0, 1) that nobody should rely on.
+fn random() -> f64 {
+    use std::hash::{BuildHasher, Hasher};
+    let bits = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    let result = match (func, args) {
+        (Func::CurrentSetting, [Datum::Text(name), rest @ ..]) => {
+            match (SettingId::find(name), rest) {
+                (None, [Datum::Bool(true)]) => Value::Null,
+                _ => Value::Text(env.facts.settings.show(SettingId::named(name)?)),
+            }
+        }
+        (Func::PgTypeof, [datum]) => {
+            Value::Text(cast::type_of(datum).map_or("unknown".to_owned(), |ty| ty.to_string()))
+        }
+        (
+            Func::Abs | Func::Ceil | Func::Floor | Func::Round | Func::Trunc | Func::Sign,
+            [number],
+        ) => number::rounding(func, *number)?,
+        (Func::RoundTo, [Datum::Numeric(number), Datum::Int4(scale)]) => {
+            let scale = (*scale).clamp(-2000, 2000) as i16;
+            Value::Numeric(number.round(scale).map_err(numeric_error)?)
+        }
+        (Func::Sqrt, [Datum::Float8(x)]) if *x < 0.0 => {
+            return Err(SqlError::new(
+                SqlState(*b"2201F"),
+                "cannot take square root of a negative number",
+            ));
+        }
+        (Func::Sqrt, [Datum::Float8(x)]) => Value::Float8(x.sqrt()),
+        (Func::Exp, [Datum::Float8(x)]) => Value::Float8(x.exp()),
+        (Func::Ln, [Datum::Float8(x)]) if *x <= 0.0 => {
+            return Err(SqlError::new(
+                SqlState(*b"2201E"),
+                "cannot take logarithm of a number below or at zero",
+            ));
+        }
+        (Func::Ln, [Datum::Float8(x)]) => Value::Float8(x.ln()),
+        (Func::PgSleep, [Datum::Float8(seconds)]) => {
+            // Wherever in a statement it stands: an event loop does not sleep.
+            if env.facts.session.is_some_and(|session| session.wait() == crate::Wait::Never) {
+                return Err(crate::convert::would_block());
+            }
+            let seconds = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 0.0 };
+            sleep(std::time::Duration::from_secs_f64(seconds), env)?;
+            Value::Text(String::new())
+        }
+        _ => string::call(func, args)?,
+    };
+    Ok(result)
+}
+
+/// Waits, but listens for a request to stop.
+fn sleep(duration: std::time::Duration, env: &Env<'_>) -> Result<()> {
+    let end = std::time::Instant::now() + duration;
+    loop {
+        if let Some(session) = env.facts.session {
+            session.check_cancel()?;
+        }
+        let left = end.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::park_timeout(left.min(std::time::Duration::from_millis(10)));
+    }
+}

@@ -1,0 +1,150 @@
+//! Names of types and collations.
+
+use sqlparser::ast;
+
+use crate::DataType;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::types::NUMERIC;
+use crate::settings::nearest;
+
+/// sqlparser's type as ours.
+pub(crate) fn data_type(ty: &ast::DataType) -> Result<DataType> {
+    use ast::DataType as T;
+    Ok(match ty {
+        T::Boolean | T::Bool => DataType::Bool,
+        T::SmallInt(None) | T::Int2(None) => DataType::Int2,
+        T::Int(None) | T::Integer(None) | T::Int4(None) => DataType::Int4,
+        T::BigInt(None) | T::Int8(None) => DataType::Int8,
+        T::Real | T::Float4 => DataType::Float4,
+        T::DoublePrecision | T::Float8 | T::Double(_) => DataType::Float8,
+        T::Float(ast::ExactNumberInfo::None) => DataType::Float8,
+        T::Float(ast::ExactNumberInfo::Precision(p)) => match p {
+            1..=24 => DataType::Float4,
+            25..=53 => DataType::Float8,
+            _ => return Err(invalid("precision for type float must be between 1 and 53 bits")),
+        },
+        T::Numeric(info) | T::Decimal(info) | T::Dec(info) => numeric(info)?,
+        T::Text => DataType::Text,
+        T::Varchar(n) | T::CharacterVarying(n) | T::CharVarying(n) => DataType::Varchar(length(n)?),
+        T::Char(n) | T::Character(n) => DataType::Char(length(n)?.unwrap_or(1)),
+        T::Bytea => DataType::Bytea,
+        T::Date => DataType::Date,
+        T::Timestamp(_, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone) => {
+            DataType::Timestamp
+        }
+        T::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => {
+            DataType::Timestamptz
+        }
+        T::Custom(name, modifiers) if modifiers.is_empty() => {
+            match name.to_string().to_ascii_lowercase().trim_start_matches("pg_catalog.") {
+                "bpchar" => DataType::Text,
+                "name" => DataType::Varchar(Some(63)),
+                "timestamptz" => DataType::Timestamptz,
+                "bool" => DataType::Bool,
+                "int2" => DataType::Int2,
+                "int4" => DataType::Int4,
+                "int8" => DataType::Int8,
+                "float4" => DataType::Float4,
+                "float8" => DataType::Float8,
+                "text" => DataType::Text,
+                other => return Err(unknown_type(other)),
+            }
+        }
+        other => return Err(unknown_type(&other.to_string())),
+    })
+}
+
+/// The n of `varchar(n)` and `char(n)`.
+fn length(length: &Option<ast::CharacterLength>) -> Result<Option<u32>> {
+    const MOST: u32 = 10_485_760;
+    let Some(ast::CharacterLength::IntegerLength { length, .. }) = length else { return Ok(None) };
+    match u32::try_from(*length) {
+        Ok(0) => Err(invalid("length for type character must be at least 1")),
+        Ok(n) if n <= MOST => Ok(Some(n)),
+        _ => Err(invalid("length for type character cannot exceed 10485760")),
+    }
+}
+
+fn numeric(info: &ast::ExactNumberInfo) -> Result<DataType> {
+    let (precision, scale) = match info {
+        ast::ExactNumberInfo::None => return Ok(NUMERIC),
+        ast::ExactNumberInfo::Precision(p) => (*p, 0),
+        ast::ExactNumberInfo::PrecisionAndScale(p, s) => (*p, *s),
+    };
+    if !(1..=1000).contains(&precision) {
+        return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and 1000")));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        return Err(invalid(format!("NUMERIC scale {scale} must be between -1000 and 1000")));
+    }
+    Ok(DataType::Numeric { precision_scale: Some((precision as u16, scale as i16)) })
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+fn unknown_type(name: &str) -> SqlError {
+    let known = [
+        "json",
+        "jsonb",
+        "uuid",
+        "time",
+        "interval",
+        "timetz",
+        "serial",
+        "bigserial",
+        "smallserial",
+        "oid",
+        "regclass",
+        "inet",
+        "xml",
+        "money",
+        "point",
+        "bit",
+        "int4range",
+        "array",
+        "record",
+        "char",
+    ];
+    let lower = name.to_ascii_lowercase();
+    if lower.contains('[') || known.iter().any(|k| lower.starts_with(k)) {
+        return SqlError::unsupported(format!("type {lower}"));
+    }
+    let error =
+        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{lower}\" does not exist"));
+    let names = [
+        "boolean",
+        "smallint",
+        "integer",
+        "bigint",
+        "real",
+        "double precision",
+        "numeric",
+        "text",
+        "varchar",
+        "char",
+        "bytea",
+        "date",
+        "timestamp",
+        "timestamptz",
+        "int",
+    ];
+    match nearest(&lower, names.iter().copied()) {
+        Some(near) => error.hint(format!("Perhaps you meant \"{near}\".")),
+        None => error,
+    }
+}
+
+/// Refuses collations other than those that order bytewise.
+pub(crate) fn check_collation(name: &ast::ObjectName) -> Result<()> {
+    match name.0.last() {
+        Some(ast::ObjectNamePart::Identifier(last)) if is_bytewise(&last.value) => Ok(()),
+        _ => Err(SqlError::unsupported(format!("the collation {name}"))),
+    }
+}
+
+/// Whether a collation of that name orders bytewise, as everything here does.
+pub(super) fn is_bytewise(collation: &str) -> bool {
+    matches!(collation, "C" | "POSIX" | "default" | "ucs_basic")
+}

@@ -1,0 +1,181 @@
+//! Dates and time stamps as text: printed in ISO style, read in the styles that PostgreSQL reads
+//! with DateStyle "ISO, MDY" (ISO 8601, numeric with `-` `/` `.`, names of months, `T`, am/pm, BC,
+//! offsets, `infinity`, `epoch`, `now`, `today`, ...). Time zones by name other than UTC are not known.
+
+mod fields;
+
+use millpond_engine::types::{
+    DATE_INFINITY, DATE_NEG_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY, current_timestamp,
+};
+
+use super::calendar::{
+    Civil, USECS_PER_DAY, civil_of_date, civil_of_timestamp, in_date_range, in_timestamp_range,
+};
+use super::integer::write_padded;
+use crate::error::{Result, SqlError, SqlState};
+use fields::{Bad, Special, USECS_PER_SECOND, read};
+
+/// Microseconds from 1970-01-01 to 2000-01-01.
+const UNIX_EPOCH_SHIFT: i64 = 10_957 * USECS_PER_DAY;
+
+pub(super) fn write_date(date: i32, out: &mut Vec<u8>) {
+    match date {
+        DATE_INFINITY => out.extend_from_slice(b"infinity"),
+        DATE_NEG_INFINITY => out.extend_from_slice(b"-infinity"),
+        _ => {
+            let civil = civil_of_date(date);
+            write_day(&civil, out);
+            write_era(&civil, out);
+        }
+    }
+}
+
+/// Prints a time stamp; with an offset (seconds east of UTC), one with time zone.
+pub(super) fn write_timestamp(timestamp: i64, offset: Option<i32>, out: &mut Vec<u8>) {
+    match timestamp {
+        TIMESTAMP_INFINITY => return out.extend_from_slice(b"infinity"),
+        TIMESTAMP_NEG_INFINITY => return out.extend_from_slice(b"-infinity"),
+        _ => {}
+    }
+    let shift = i64::from(offset.unwrap_or(0)) * USECS_PER_SECOND;
+    let civil = civil_of_timestamp(timestamp.saturating_add(shift));
+    write_day(&civil, out);
+    out.push(b' ');
+    let seconds = (civil.usecs / USECS_PER_SECOND) as u32;
+    for (i, part) in [seconds / 3600, seconds / 60 % 60, seconds % 60].into_iter().enumerate() {
+        if i > 0 {
+            out.push(b':');
+        }
+        write_padded(part, 2, out);
+    }
+    let fraction = (civil.usecs % USECS_PER_SECOND) as u32;
+    if fraction > 0 {
+        out.push(b'.');
+        write_padded(fraction, 6, out);
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+    }
+    if let Some(offset) = offset {
+        write_offset(offset, out);
+    }
+    write_era(&civil, out);
+}
+
+fn write_day(civil: &Civil, out: &mut Vec<u8>) {
+    let year = if civil.year > 0 { civil.year } else { 1 - civil.year };
+    write_padded(year.unsigned_abs(), 4, out);
+    out.push(b'-');
+    write_padded(civil.month, 2, out);
+    out.push(b'-');
+    write_padded(civil.day, 2, out);
+}
+
+fn write_era(civil: &Civil, out: &mut Vec<u8>) {
+    if civil.year <= 0 {
+        out.extend_from_slice(b" BC");
+    }
+}
+
+fn write_offset(offset: i32, out: &mut Vec<u8>) {
+    out.push(if offset < 0 { b'-' } else { b'+' });
+    let seconds = offset.unsigned_abs();
+    write_padded(seconds / 3600, 2, out);
+    if !seconds.is_multiple_of(3600) {
+        out.push(b':');
+        write_padded(seconds / 60 % 60, 2, out);
+    }
+    if !seconds.is_multiple_of(60) {
+        out.push(b':');
+        write_padded(seconds % 60, 2, out);
+    }
+}
+
+pub(super) fn parse_date(text: &str) -> Result<i32> {
+    let of = |day: i64| {
+        if in_date_range(day) { Ok(day as i32) } else { Err(Bad::Range) }
+    };
+    read(text)
+        .and_then(|fields| match fields.special {
+            Some(Special::Infinity) => Ok(DATE_INFINITY),
+            Some(Special::NegInfinity) => Ok(DATE_NEG_INFINITY),
+            Some(Special::Epoch) => of(-UNIX_EPOCH_SHIFT / USECS_PER_DAY),
+            Some(Special::Now) => of(current_timestamp().div_euclid(USECS_PER_DAY)),
+            Some(Special::Today(plus)) => of(current_timestamp().div_euclid(USECS_PER_DAY) + plus),
+            None => of(fields.day()?),
+        })
+        .map_err(|bad| match bad {
+            Bad::Range => SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("date out of range: \"{text}\""),
+            ),
+            other => error(other, "date", text),
+        })
+}
+
+pub(super) fn parse_timestamp(text: &str) -> Result<i64> {
+    // The zone is read and ignored, as in PostgreSQL.
+    timestamp(text, "timestamp", |_| 0)
+}
+
+pub(super) fn parse_timestamptz(text: &str, session_offset: i32) -> Result<i64> {
+    timestamp(text, "timestamp with time zone", |offset| offset.unwrap_or(session_offset))
+}
+
+fn timestamp(text: &str, ty: &str, offset: impl Fn(Option<i32>) -> i32) -> Result<i64> {
+    let local = |usecs: i64, given: Option<i32>| {
+        let utc = usecs - i64::from(offset(given)) * USECS_PER_SECOND;
+        if in_timestamp_range(utc) { Ok(utc) } else { Err(Bad::Range) }
+    };
+    read(text)
+        .and_then(|fields| match fields.special {
+            Some(Special::Infinity) => Ok(TIMESTAMP_INFINITY),
+            Some(Special::NegInfinity) => Ok(TIMESTAMP_NEG_INFINITY),
+            Some(Special::Epoch) => Ok(-UNIX_EPOCH_SHIFT),
+            Some(Special::Now) => Ok(current_timestamp()),
+            Some(Special::Today(plus)) => {
+                let day = current_timestamp().div_euclid(USECS_PER_DAY) + plus;
+                local(day * USECS_PER_DAY + fields.time.unwrap_or(0), fields.offset)
+            }
+            None => {
+                let day = fields.day()?;
+                if !in_date_range(day) {
+                    return Err(Bad::Range);
+                }
+                let usecs = day.checked_mul(USECS_PER_DAY).ok_or(Bad::Range)?;
+                local(usecs.checked_add(fields.usecs()?).ok_or(Bad::Range)?, fields.offset)
+            }
+        })
+        .map_err(|bad| match bad {
+            Bad::Range => SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("timestamp out of range: \"{text}\""),
+            ),
+            other => error(other, ty, text),
+        })
+}
+
+#[cold]
+fn error(bad: Bad, ty: &str, text: &str) -> SqlError {
+    match bad {
+        Bad::Syntax => SqlError::new(
+            SqlState::INVALID_DATETIME_FORMAT,
+            format!("invalid input syntax for type {ty}: \"{text}\""),
+        ),
+        Bad::Zone(zone) => SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("time zone \"{zone}\" not recognized"),
+        ),
+        Bad::Range | Bad::FieldRange => {
+            let error = SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("date/time field value out of range: \"{text}\""),
+            );
+            if matches!(bad, Bad::FieldRange) {
+                error.hint("Perhaps you need a different \"datestyle\" setting.")
+            } else {
+                error
+            }
+        }
+    }
+}
