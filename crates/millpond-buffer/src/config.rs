@@ -1,6 +1,8 @@
 //! How a pool is set up.
 
 use crate::error::BufferError;
+use crate::trace::PageTrace;
+use std::sync::Arc;
 
 /// The settings of a pool. Start from [`PoolConfig::new`] and change what you need.
 #[derive(Debug, Clone)]
@@ -18,6 +20,8 @@ pub struct PoolConfig {
     pub huge_pages: bool,
     /// How many neighbouring pages one write may carry (1 to 128).
     pub max_write_run: usize,
+    /// Where accesses are recorded, if they are: a [`crate::trace::TraceFile`], for example.
+    pub trace: Option<Arc<dyn PageTrace>>,
 }
 
 impl PoolConfig {
@@ -31,6 +35,7 @@ impl PoolConfig {
             sweep_batch: 32,
             huge_pages: true,
             max_write_run: 32,
+            trace: None,
         }
     }
 

@@ -20,6 +20,7 @@ mod relation;
 mod session;
 mod stats;
 pub mod store;
+pub mod trace;
 mod translation;
 mod words;
 mod write;

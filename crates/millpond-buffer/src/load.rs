@@ -25,6 +25,7 @@ use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
 use crate::stats::Event;
 use crate::store::StoreError;
+use crate::trace::TraceFlags;
 use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident_in};
 use crate::words;
 use millpond_sync::atomic::{AtomicU64, Ordering};
@@ -150,6 +151,7 @@ impl BufferSession {
                 match self.pin_resident(frame, page) {
                     Ok(()) => {
                         self.count(Event::Hit, 1);
+                        self.trace(page, TraceFlags::HIT);
                         return Ok(PinnedPage::new(self, frame, page));
                     }
                     Err(NoPin::Damaged) => return Err(BufferError::Damaged { page }),
@@ -197,6 +199,7 @@ impl BufferSession {
         if let Some(left_at) = left_at {
             self.count_return(left_at);
         }
+        self.trace(page, TraceFlags::NORMAL);
         Ok(frame)
     }
 
@@ -286,6 +289,7 @@ impl BufferSession {
         drop(growth);
         self.count(Event::Extended, 1);
         self.count(Event::ExtendCall, 1);
+        self.trace(page, TraceFlags::EXTEND);
         Ok(ExclusivePage::latched(PinnedPage::new(self, number, page)))
     }
 

@@ -12,6 +12,7 @@ use crate::policy::Piece;
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
 use crate::stats::{self, BackendKind, Event, Histogram, IoContext, IoRow};
+use crate::trace::{SessionTrace, TraceFlags};
 use crate::translation::frame_of;
 use crate::words::PageView;
 use millpond_sync::atomic::Ordering;
@@ -33,11 +34,14 @@ pub struct BufferSession {
     /// Whose work it is, and of what kind: where its input and output are counted.
     kind: Cell<BackendKind>,
     io_row: Cell<IoRow>,
+    /// `None` unless accesses are recorded.
+    trace: Option<SessionTrace>,
 }
 
 impl BufferSession {
     pub(crate) fn new(pool: Arc<BufferPool>, number: usize) -> Self {
         Self {
+            trace: pool.config.trace.as_ref().map(|sink| SessionTrace::new(sink, number)),
             pool,
             number,
             pins: RefCell::new(PinTable::new()),
@@ -79,6 +83,7 @@ impl BufferSession {
             && self.pin_resident(frame, page).is_ok()
         {
             self.count(Event::Hit, 1);
+            self.trace(page, TraceFlags::HIT);
             return Ok(PinnedPage::new(self, frame, page));
         }
         self.pin_slow(rel, block, wait)
@@ -100,6 +105,7 @@ impl BufferSession {
             && let Some(result) = self.try_read(frame, rel.0.page(block), &mut f)
         {
             self.count(Event::Hit, 1);
+            self.trace(rel.0.page(block), TraceFlags::HIT);
             return Ok(result);
         }
         let pinned = self.pin(rel, block, wait)?;
@@ -219,6 +225,14 @@ impl BufferSession {
     /// Says what kind of work follows, for the statistics.
     pub fn set_io_context(&self, context: IoContext) {
         self.io_row.set(IoRow::new(self.kind.get(), context));
+    }
+
+    /// Records an access, if accesses are recorded, with the kind of work that is under way.
+    #[inline]
+    pub(crate) fn trace(&self, page: PageId, flags: TraceFlags) {
+        if let Some(trace) = &self.trace {
+            trace.note(page, flags.with(TraceFlags(self.io_row.get().context())));
+        }
     }
 
     /// Runs `f` with `pages` scratch pages.

@@ -131,6 +131,11 @@ impl IoRow {
     pub(crate) fn new(kind: BackendKind, context: IoContext) -> Self {
         Self((kind as usize * CONTEXTS + context as usize) * IO_EVENTS)
     }
+
+    /// The context's number.
+    pub(crate) fn context(self) -> u8 {
+        (self.0 / IO_EVENTS % CONTEXTS) as u8
+    }
 }
 
 /// The cell of an event.

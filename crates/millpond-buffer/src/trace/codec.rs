@@ -1,0 +1,157 @@
+//! The bytes of a page trace. All numbers are little-endian.
+//!
+//! A file is a header and then chunks until its end.
+//!
+//! | header: bytes | |
+//! |---|---|
+//! | 0 to 7 | `MPONDTRC` |
+//! | 8 to 9 | version, 1 |
+//! | 10 to 11 | 0 |
+//! | 12 to 15 | page size |
+//!
+//! | chunk: bytes | |
+//! |---|---|
+//! | 0 to 3 | `CHNK` |
+//! | 4 to 7 | length of its records in bytes |
+//! | 8 to 11 | number of its records |
+//! | 12 to 15 | session (numbers are used again); `ffff_ffff` if it only tells of lost records |
+//! | 16 to 23 | when it was begun, in nanoseconds since recording began |
+//! | 24 to 31 | when it ended |
+//! | 32 to 35 | records of the session that were lost before it |
+//! | 36 to 39 | 0 |
+//! | 40 to 43 | CRC-32C of bytes 0 to 39 and of its records |
+//! | 44 on | its records |
+//!
+//! A record is a byte (bits 0 to 3 the flags, bits 4 to 7 a place), then, if the place is 15, a varint of
+//! `relation << 2 | fork`, then a varint of the zigzag difference to the block that was last asked for in this
+//! place. There are 15 places, empty at a chunk's beginning; the n-th relation fork that a chunk names takes
+//! place n modulo 15, counted from 0, and its last block is then 0. Varints are LEB128: seven bits a byte,
+//! the lowest first, the high bit set in all but the last.
+
+use super::{TraceChunk, TraceRecord};
+use crate::PAGE_SIZE;
+use crate::ids::{PageId, RelFork};
+use crc_fast::CrcAlgorithm;
+
+/// How a trace begins.
+pub const MAGIC: [u8; 8] = *b"MPONDTRC";
+/// How a chunk begins.
+pub const CHUNK_MAGIC: [u8; 4] = *b"CHNK";
+/// The version of this format.
+pub const VERSION: u16 = 1;
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 16;
+/// Bytes of a chunk before its records.
+pub const CHUNK_HEADER_BYTES: usize = 44;
+/// A session that is none.
+pub const NO_SESSION: u32 = u32::MAX;
+
+/// Places for relation forks.
+pub(super) const PLACES: usize = 15;
+/// Where the checksum is.
+pub(super) const CRC_AT: usize = 40;
+
+/// The header of a trace of this version.
+#[must_use]
+pub fn header() -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..10].copy_from_slice(&VERSION.to_le_bytes());
+    header[12..].copy_from_slice(&(PAGE_SIZE as u32).to_le_bytes());
+    header
+}
+
+/// Appends a chunk's bytes.
+pub fn encode(chunk: &TraceChunk, to: &mut Vec<u8>) {
+    let start = to.len();
+    to.resize(start + CHUNK_HEADER_BYTES, 0);
+    encode_records(chunk.records(), to);
+    let length = to.len() - start - CHUNK_HEADER_BYTES;
+    let (started, ended) = chunk.span_nanos();
+    let fields: [&[u8]; 8] = [
+        &CHUNK_MAGIC,
+        &(length as u32).to_le_bytes(),
+        &(chunk.records().len() as u32).to_le_bytes(),
+        &chunk.session().to_le_bytes(),
+        &started.to_le_bytes(),
+        &ended.to_le_bytes(),
+        &chunk.dropped().to_le_bytes(),
+        &[0; 4],
+    ];
+    let mut at = start;
+    for field in fields {
+        to[at..at + field.len()].copy_from_slice(field);
+        at += field.len();
+    }
+    let crc = crc(&to[start..]);
+    to[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The checksum of a chunk.
+pub(super) fn crc(chunk: &[u8]) -> u32 {
+    let mut digest = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(chunk.get(..CRC_AT).unwrap_or_default());
+    digest.update(chunk.get(CHUNK_HEADER_BYTES..).unwrap_or_default());
+    digest.finalize() as u32
+}
+
+fn encode_records(records: impl Iterator<Item = TraceRecord>, to: &mut Vec<u8>) {
+    let mut places: [Option<(RelFork, u32)>; PLACES] = [None; PLACES];
+    let mut named = 0;
+    for TraceRecord { page, flags } in records {
+        let rel = page.rel_fork();
+        let known = places.iter().position(|place| place.is_some_and(|(other, _)| other == rel));
+        let place = known.unwrap_or(named % PLACES);
+        if known.is_some() {
+            to.push(flags.0 | (place as u8) << 4);
+        } else {
+            to.push(flags.0 | (PLACES as u8) << 4);
+            put_varint(u64::from(rel.relation.get()) << 2 | rel.fork as u64, to);
+            places[place] = Some((rel, 0));
+            named += 1;
+        }
+        if let Some((_, last)) = &mut places[place] {
+            let block = page.block().get();
+            put_varint(zigzag(i64::from(block) - i64::from(*last)), to);
+            *last = block;
+        }
+    }
+}
+
+fn zigzag(n: i64) -> u64 {
+    (n << 1 ^ n >> 63) as u64
+}
+
+pub(super) fn unzigzag(n: u64) -> i64 {
+    (n >> 1) as i64 ^ -((n & 1) as i64)
+}
+
+fn put_varint(mut n: u64, to: &mut Vec<u8>) {
+    while n >= 0x80 {
+        to.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    to.push(n as u8);
+}
+
+/// Takes a varint of at most five bytes from the front.
+pub(super) fn take_varint(from: &mut &[u8]) -> Option<u64> {
+    let mut n = 0;
+    for shift in (0..35).step_by(7) {
+        let (&byte, rest) = from.split_first()?;
+        *from = rest;
+        n |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(n);
+        }
+    }
+    None
+}
+
+/// The page of a relation fork's number, as a record has it, and a block.
+pub(super) fn page(rel: u64, block: u32) -> Option<PageId> {
+    if rel >> 30 != 0 {
+        return None;
+    }
+    PageId::from_raw((rel >> 2) << 36 | (rel & 3) << 32 | u64::from(block))
+}

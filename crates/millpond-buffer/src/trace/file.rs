@@ -1,0 +1,210 @@
+//! A trace in a file, written by a thread of its own.
+
+use super::codec::{self, NO_SESSION};
+use super::{PageTrace, TraceChunk};
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// Chunks that wait for the writer at most: 2.3 MB.
+const QUEUE_CHUNKS: usize = 256;
+
+/// What has been recorded so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TraceStats {
+    /// Records in the file.
+    pub records: u64,
+    /// Records that could not be kept.
+    pub dropped: u64,
+    /// Whether writing has failed; then everything later is dropped.
+    pub failed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    records: AtomicU64,
+    dropped: AtomicU64,
+    /// Of the dropped ones, those that no chunk tells of.
+    lost: AtomicU64,
+    failed: AtomicBool,
+}
+
+/// A recording of a pool's accesses to a file. Ends when the last session that records, and whoever else holds
+/// it, is gone; then everything has been written.
+pub struct TraceFile {
+    started: Instant,
+    counts: Arc<Counts>,
+    /// `None` once it ends.
+    full: Option<SyncSender<Box<TraceChunk>>>,
+    /// Chunks to be used again.
+    empty: Mutex<Receiver<Box<TraceChunk>>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl TraceFile {
+    /// Begins a recording. An earlier recording in the file is replaced; any other file is left alone, which
+    /// is an error.
+    pub fn create(path: &Path) -> io::Result<Arc<Self>> {
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut start = Vec::new();
+        Read::by_ref(&mut file).take(codec::MAGIC.len() as u64).read_to_end(&mut start)?;
+        if !start.is_empty() && start != codec::MAGIC {
+            let what = "the file exists and is not a page trace";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
+        let mut file = File::create(path)?;
+        file.write_all(&codec::header())?;
+        let (full, chunks) = sync_channel(QUEUE_CHUNKS);
+        let (used, empty) = sync_channel(QUEUE_CHUNKS);
+        let counts = Arc::new(Counts::default());
+        let writer = Writer {
+            path: path.to_owned(),
+            file: BufWriter::with_capacity(1 << 18, file),
+            counts: Arc::clone(&counts),
+            bytes: Vec::new(),
+        };
+        let writer = thread::Builder::new()
+            .name("millpond-trace".to_owned())
+            .spawn(move || writer.run(&chunks, &used))?;
+        Ok(Arc::new(Self {
+            started: Instant::now(),
+            counts,
+            full: Some(full),
+            empty: Mutex::new(empty),
+            writer: Some(writer),
+        }))
+    }
+
+    /// What has been recorded so far.
+    #[must_use]
+    pub fn stats(&self) -> TraceStats {
+        TraceStats {
+            records: self.counts.records.load(Ordering::Relaxed),
+            dropped: self.counts.dropped.load(Ordering::Relaxed),
+            failed: self.counts.failed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl PageTrace for TraceFile {
+    fn now_nanos(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn hand_over(&self, chunk: &mut Box<TraceChunk>) -> bool {
+        let Some(full) = &self.full else { return false };
+        let fresh = {
+            let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
+            empty.try_recv().unwrap_or_else(|_| TraceChunk::new())
+        };
+        let records = chunk.records().len() as u64;
+        match full.try_send(std::mem::replace(chunk, fresh)) {
+            Ok(()) => true,
+            Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) => {
+                self.counts.dropped.fetch_add(records, Ordering::Relaxed);
+                *chunk = back;
+                false
+            }
+        }
+    }
+
+    fn lost(&self, records: u64) {
+        self.counts.lost.fetch_add(records, Ordering::Relaxed);
+    }
+}
+
+impl Drop for TraceFile {
+    fn drop(&mut self) {
+        self.full = None;
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the thread that wrote the page trace has panicked");
+        }
+    }
+}
+
+impl fmt::Debug for TraceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceFile").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// The thread that writes.
+struct Writer {
+    path: PathBuf,
+    file: BufWriter<File>,
+    counts: Arc<Counts>,
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    fn run(mut self, chunks: &Receiver<Box<TraceChunk>>, used: &SyncSender<Box<TraceChunk>>) {
+        while let Some(chunk) = self.next(chunks) {
+            self.write(&chunk);
+            // One more than can wait is let go.
+            let _ = used.try_send(chunk);
+        }
+        let lost = self.counts.lost.load(Ordering::Relaxed);
+        if lost > 0 {
+            let mut last = TraceChunk::new();
+            last.session = NO_SESSION;
+            last.dropped = u32::try_from(lost).unwrap_or(u32::MAX);
+            self.write(&last);
+        }
+        self.flush();
+        let dropped = self.counts.dropped.load(Ordering::Relaxed);
+        let records = self.counts.records.load(Ordering::Relaxed);
+        tracing::info!(path = %self.path.display(), records, dropped, "page trace ended");
+    }
+
+    /// The next chunk. Before it waits for one, what there is goes to the file, so that little is missing
+    /// after a crash.
+    fn next(&mut self, chunks: &Receiver<Box<TraceChunk>>) -> Option<Box<TraceChunk>> {
+        if let Ok(chunk) = chunks.try_recv() {
+            return Some(chunk);
+        }
+        self.flush();
+        chunks.recv().ok()
+    }
+
+    fn write(&mut self, chunk: &TraceChunk) {
+        let records = chunk.records().len() as u64;
+        if self.counts.failed.load(Ordering::Relaxed) {
+            self.counts.dropped.fetch_add(records, Ordering::Relaxed);
+            return;
+        }
+        self.bytes.clear();
+        codec::encode(chunk, &mut self.bytes);
+        match self.file.write_all(&self.bytes) {
+            Ok(()) => {
+                self.counts.records.fetch_add(records, Ordering::Relaxed);
+            }
+            Err(error) => {
+                self.counts.dropped.fetch_add(records, Ordering::Relaxed);
+                self.fail(&error);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.counts.failed.load(Ordering::Relaxed)
+            && let Err(error) = self.file.flush()
+        {
+            self.fail(&error);
+        }
+    }
+
+    /// From now on everything is dropped.
+    fn fail(&mut self, error: &io::Error) {
+        self.counts.failed.store(true, Ordering::Relaxed);
+        tracing::error!(path = %self.path.display(), %error, "the page trace ends here");
+    }
+}

@@ -1,0 +1,236 @@
+//! Page traces: which page was asked for, when, by which session and for what, recorded from a live pool.
+//!
+//! ```text
+//!   session: note ─▶ chunk of its own ──full──▶ PageTrace::hand_over ──queue──▶ writer thread ─▶ file
+//!                         ▲                            │
+//!                         └────── an empty chunk ──────┘   queue full: the chunk's records are dropped, and counted
+//! ```
+//!
+//! **State.** A session that records owns one [`TraceChunk`] and writes to no other memory; a pool without
+//! [`crate::PoolConfig::trace`] has sessions without one, which costs a predictable branch per access. What a
+//! session has not handed over when it ends is handed over then.
+//!
+//! **Order.** A chunk says when it was begun and when it was handed over. Within a session the order of accesses is
+//! exact; between sessions a reader puts them where they fall if each chunk's accesses were evenly spread.
+//!
+//! **Failure.** Recording never makes an access fail or wait. Records that can't be kept are dropped and counted, in
+//! the file as well ([`TraceChunk::dropped`]). A file that breaks off can be read up to its last whole chunk.
+//!
+//! The bytes are described in [`codec`].
+
+pub mod codec;
+mod file;
+mod reader;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+
+use crate::ids::{BlockNumber, PageId, RelationId};
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+pub use file::{TraceFile, TraceStats};
+pub use reader::{TraceError, TraceReader, TracedChunk};
+
+/// Records in a chunk at most.
+pub const CHUNK_RECORDS: usize = 1024;
+
+/// How a page was asked for: bits 0 and 1 are the kind of work, as [`TraceFlags::NORMAL`] and so on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct TraceFlags(pub u8);
+
+impl TraceFlags {
+    /// Transactions, and all that isn't bulk work.
+    pub const NORMAL: TraceFlags = TraceFlags(0);
+    /// A large sequential scan.
+    pub const BULK_READ: TraceFlags = TraceFlags(1);
+    /// COPY and the like.
+    pub const BULK_WRITE: TraceFlags = TraceFlags(2);
+    /// VACUUM.
+    pub const VACUUM: TraceFlags = TraceFlags(3);
+    /// The page is new: its fork was extended by it.
+    pub const EXTEND: TraceFlags = TraceFlags(1 << 2);
+    /// The page was in memory.
+    pub const HIT: TraceFlags = TraceFlags(1 << 3);
+    /// The bits that have a meaning.
+    pub const MASK: u8 = 0xf;
+
+    /// Both.
+    #[must_use]
+    pub const fn with(self, more: TraceFlags) -> Self {
+        Self(self.0 | more.0)
+    }
+
+    /// Whether it has all the bits of `other`.
+    #[must_use]
+    pub const fn has(self, other: TraceFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The kind of work: 0 to 3.
+    #[must_use]
+    pub const fn kind(self) -> u8 {
+        self.0 & 3
+    }
+}
+
+/// A page that was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceRecord {
+    /// The page.
+    pub page: PageId,
+    /// How.
+    pub flags: TraceFlags,
+}
+
+/// What one session has recorded and not handed over.
+pub struct TraceChunk {
+    session: u32,
+    started_nanos: u64,
+    ended_nanos: u64,
+    dropped: u32,
+    len: usize,
+    pages: [PageId; CHUNK_RECORDS],
+    flags: [u8; CHUNK_RECORDS],
+}
+
+impl TraceChunk {
+    /// Without records.
+    #[must_use]
+    pub fn new() -> Box<Self> {
+        Box::new(Self {
+            session: 0,
+            started_nanos: 0,
+            ended_nanos: 0,
+            dropped: 0,
+            len: 0,
+            pages: [RelationId::constant(0).main().page(BlockNumber::ZERO); CHUNK_RECORDS],
+            flags: [0; CHUNK_RECORDS],
+        })
+    }
+
+    /// Adds a record; `true` if the chunk is full now.
+    #[inline]
+    fn push(&mut self, page: PageId, flags: TraceFlags) -> bool {
+        if let (Some(at), Some(flag)) = (self.pages.get_mut(self.len), self.flags.get_mut(self.len))
+        {
+            (*at, *flag) = (page, flags.0);
+            self.len += 1;
+        }
+        self.len >= CHUNK_RECORDS
+    }
+
+    /// Whether there is nothing to say.
+    fn is_idle(&self) -> bool {
+        self.len == 0 && self.dropped == 0
+    }
+
+    /// The session's number.
+    #[must_use]
+    pub fn session(&self) -> u32 {
+        self.session
+    }
+
+    /// How many of the session's records were lost before this chunk.
+    #[must_use]
+    pub fn dropped(&self) -> u32 {
+        self.dropped
+    }
+
+    /// When it was begun and when it was handed over, by the trace's clock.
+    #[must_use]
+    pub fn span_nanos(&self) -> (u64, u64) {
+        (self.started_nanos, self.ended_nanos)
+    }
+
+    /// The records, oldest first.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = TraceRecord> {
+        let records = self.pages[..self.len].iter().zip(&self.flags[..self.len]);
+        records.map(|(page, flags)| TraceRecord { page: *page, flags: TraceFlags(*flags) })
+    }
+
+    /// Begins anew for a session.
+    fn restart(&mut self, session: u32, now_nanos: u64) {
+        (self.session, self.started_nanos) = (session, now_nanos);
+        (self.len, self.dropped) = (0, 0);
+    }
+
+    /// Gives up its records, and counts them.
+    fn drop_records(&mut self) {
+        self.dropped = self.dropped.saturating_add(self.len as u32);
+        self.len = 0;
+    }
+}
+
+impl fmt::Debug for TraceChunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceChunk")
+            .field("session", &self.session)
+            .field("records", &self.len)
+            .field("dropped", &self.dropped)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where sessions hand over what they have recorded.
+pub trait PageTrace: Send + Sync + fmt::Debug {
+    /// Nanoseconds since recording began.
+    fn now_nanos(&self) -> u64;
+
+    /// Takes a chunk's contents, leaving an empty chunk; or, if it can't keep up, leaves the chunk alone and
+    /// returns `false`: its records are dropped. Must not wait: event loops call it.
+    fn hand_over(&self, chunk: &mut Box<TraceChunk>) -> bool;
+
+    /// Hears of records that were dropped and that no later chunk of their session will tell of.
+    fn lost(&self, records: u64);
+}
+
+/// A session's side of recording.
+pub(crate) struct SessionTrace {
+    sink: Arc<dyn PageTrace>,
+    session: u32,
+    chunk: RefCell<Box<TraceChunk>>,
+}
+
+impl SessionTrace {
+    pub(crate) fn new(sink: &Arc<dyn PageTrace>, session: usize) -> Self {
+        let session = session as u32;
+        let mut chunk = TraceChunk::new();
+        chunk.restart(session, sink.now_nanos());
+        Self { sink: Arc::clone(sink), session, chunk: RefCell::new(chunk) }
+    }
+
+    /// Records an access.
+    #[inline]
+    pub(crate) fn note(&self, page: PageId, flags: TraceFlags) {
+        // Nobody else can hold it: a sink does not know the session.
+        if let Ok(mut chunk) = self.chunk.try_borrow_mut()
+            && chunk.push(page, flags)
+        {
+            self.hand_over(&mut chunk);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&self, chunk: &mut Box<TraceChunk>) {
+        let now = self.sink.now_nanos();
+        chunk.ended_nanos = now;
+        if self.sink.hand_over(chunk) {
+            chunk.restart(self.session, now);
+        } else {
+            chunk.drop_records();
+            chunk.started_nanos = now;
+        }
+    }
+}
+
+impl Drop for SessionTrace {
+    fn drop(&mut self) {
+        let mut chunk = self.chunk.borrow_mut();
+        if !chunk.is_idle() {
+            self.hand_over(&mut chunk);
+            self.sink.lost(u64::from(chunk.dropped));
+        }
+    }
+}
