@@ -48,7 +48,19 @@ pub(crate) struct Owned<'a> {
     number: u32,
 }
 
-impl Owned<'_> {
+impl<'a> Owned<'a> {
+    /// Leaves the frame owned, for whoever goes on with it.
+    pub(crate) fn hand_over(self) -> u32 {
+        let number = self.number;
+        std::mem::forget(self);
+        number
+    }
+
+    /// Goes on with a frame that was handed over.
+    pub(crate) fn resume(pool: &'a BufferPool, near: usize, number: u32) -> Self {
+        Self { pool, near, number }
+    }
+
     /// Which frame.
     pub(crate) fn number(&self) -> u32 {
         self.number
@@ -227,7 +239,8 @@ impl BufferSession {
         // Why the last dirty page could not be written. The sweep goes on: a clean page may be found.
         let mut failure = None;
         let mut examined = 0;
-        for round in 0..max_rounds {
+        let mut round = 0;
+        while round < max_rounds {
             let (end, mut hope) = (examined + frames, false);
             while examined < end {
                 let (claims, swept) = self.sweep(wanted, wait, &mut failure);
@@ -244,8 +257,13 @@ impl BufferSession {
             if !hope {
                 break;
             }
-            if round >= MAX_ROUNDS {
+            round += 1;
+            if round > MAX_ROUNDS {
                 backoff.snooze();
+                // What is being read ahead will be unpinned when it has come, however long that takes.
+                if round == max_rounds && wait == Wait::Allowed && self.pool.ahead.wait_for_one() {
+                    round = 0;
+                }
             }
         }
         match (wait, failure) {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
+mod ahead;
 mod arena;
 mod config;
 mod error;
@@ -20,11 +21,13 @@ mod relation;
 mod session;
 mod stats;
 pub mod store;
+mod stream;
 pub mod trace;
 mod translation;
 mod words;
 mod write;
 
+pub use ahead::MAX_COMBINE;
 pub use config::{PoolConfig, Wait};
 pub use error::BufferError;
 pub use guard::{ExclusivePage, PageChange, PinnedPage, SharedPage};
@@ -36,7 +39,10 @@ pub use pool::BufferPool;
 pub use relation::RelHandle;
 pub use session::BufferSession;
 pub use stats::{BackendKind, IoContext, IoCounts, PoolStats};
-pub use store::{FileStore, FileStoreOptions, MemoryStore, PageStore, StoreError};
+pub use store::{
+    FileStore, FileStoreOptions, MemoryStore, PageBuffer, PageStore, PendingRead, StoreError,
+};
+pub use stream::{ReadStream, StreamOptions};
 pub use words::PageView;
 pub use write::WriteProgress;
 

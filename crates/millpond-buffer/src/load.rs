@@ -33,7 +33,7 @@ use millpond_sync::hint::Backoff;
 use millpond_sync::parking;
 
 /// The usage count of a page that has just been loaded.
-const FIRST_USAGE: u8 = 1;
+pub(crate) const FIRST_USAGE: u8 = 1;
 
 /// What to do about a page that isn't there or is not valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,13 +43,13 @@ enum Missing {
 }
 
 /// An entry that this session has turned to LOADING. Dropped, it is what it was before: absent.
-struct Loading<'a> {
+pub(crate) struct Loading<'a> {
     entry: &'a AtomicU64,
     before: u64,
 }
 
 impl<'a> Loading<'a> {
-    fn begin(entry: &'a AtomicU64) -> Option<Self> {
+    pub(crate) fn begin(entry: &'a AtomicU64) -> Option<Self> {
         let before = entry.load(Ordering::Relaxed);
         if !is_absent(before) {
             return None;
@@ -59,9 +59,27 @@ impl<'a> Loading<'a> {
     }
 
     /// The page is in `frame`.
-    fn finish(self, frame: u32) {
+    pub(crate) fn finish(self, frame: u32) {
         end_load(self.entry, resident_in(frame));
         std::mem::forget(self);
+    }
+
+    /// The entry.
+    pub(crate) fn entry(&self) -> &'a AtomicU64 {
+        self.entry
+    }
+
+    /// Leaves the entry LOADING, for whoever finishes the load; returns what it was before.
+    pub(crate) fn hand_over(self) -> u64 {
+        let before = self.before;
+        std::mem::forget(self);
+        before
+    }
+
+    /// Goes on with a load that was handed over.
+    pub(crate) fn resume(entry: &'a AtomicU64, before: u64) -> Self {
+        debug_assert!(entry.load(Ordering::Relaxed) & LOADING != 0, "a load that goes on");
+        Self { entry, before }
     }
 }
 
@@ -83,7 +101,7 @@ fn entry_key(entry: &AtomicU64) -> usize {
 }
 
 /// Waits until a load that is going on has ended.
-fn wait_for_load(entry: &AtomicU64) {
+pub(crate) fn wait_for_load(entry: &AtomicU64) {
     let mut now = entry.load(Ordering::Relaxed);
     while now & LOADING != 0 {
         if now & WAITED == 0 {

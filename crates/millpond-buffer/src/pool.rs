@@ -1,11 +1,13 @@
 //! The pool: frames, forks, sessions, and what concerns whole forks.
 
+use crate::ahead::Ahead;
 use crate::arena::{Arena, PageWords};
 use crate::config::PoolConfig;
 use crate::error::BufferError;
 use crate::frame::{Frame, NoTake};
 use crate::freelist::Freelists;
 use crate::ids::{BlockNumber, RelFork, RelationId};
+use crate::load::wait_for_load;
 use crate::log::LogFlush;
 use crate::policy::Clock;
 use crate::relation::{Growth, RelHandle, Relation};
@@ -32,6 +34,7 @@ pub struct BufferPool {
     pub(crate) frames: Box<[Frame]>,
     pub(crate) arena: Arena,
     pub(crate) free: Freelists,
+    pub(crate) ahead: Ahead,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
     syncs: AtomicU64,
@@ -79,6 +82,7 @@ impl BufferPool {
             frames,
             arena,
             free,
+            ahead: Ahead::new(),
         }))
     }
 
@@ -197,7 +201,7 @@ impl BufferPool {
             }
             let Some(number) = frame_of(now) else {
                 // A load that began before and will step back, or finish.
-                backoff.snooze();
+                wait_for_load(entry);
                 continue;
             };
             let frame = &self.frames[number as usize];

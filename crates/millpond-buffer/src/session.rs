@@ -13,7 +13,7 @@ use crate::pool::BufferPool;
 use crate::relation::RelHandle;
 use crate::stats::{self, BackendKind, Event, Histogram, IoContext, IoRow};
 use crate::trace::{SessionTrace, TraceFlags};
-use crate::translation::frame_of;
+use crate::translation::{frame_of, is_absent};
 use crate::words::PageView;
 use millpond_sync::atomic::Ordering;
 use millpond_sync::hint::Backoff;
@@ -117,6 +117,13 @@ impl BufferSession {
     fn resident(&self, rel: &RelHandle, block: BlockNumber) -> Option<u32> {
         let entry = rel.0.translation.get(block)?.load(Ordering::Acquire);
         frame_of(entry)
+    }
+
+    /// Whether a page is neither in memory nor on its way there.
+    #[inline]
+    pub(crate) fn is_absent(&self, rel: &RelHandle, block: BlockNumber) -> bool {
+        let entry = rel.0.translation.get(block);
+        entry.is_none_or(|entry| is_absent(entry.load(Ordering::Relaxed)))
     }
 
     /// One optimistic read of a frame, if it holds `page` and rests.

@@ -25,6 +25,8 @@ struct Slow {
     inner: MemoryStore,
     failing: AtomicU64,
     panics: AtomicBool,
+    /// Reads that are begun are finished by a thread of their own, and nothing is at hand.
+    background: bool,
 }
 
 impl Slow {
@@ -77,7 +79,26 @@ impl PageStore for Slow {
         first: BlockNumber,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<bool, StoreError> {
+        if self.background {
+            return Ok(false);
+        }
         self.read(rel, first, pages).map(|()| true)
+    }
+    fn start_read(&self, mut read: PendingRead) {
+        if self.background {
+            let zeros = move || {
+                read.pages_mut().into_iter().for_each(|page| page.fill(0));
+                read.finish(Ok(()));
+            };
+            thread::spawn(zeros);
+            return;
+        }
+        let (rel, first) = (read.rel(), read.first());
+        let result = self.read(rel, first, &mut read.pages_mut());
+        read.finish(result);
+    }
+    fn reads_in_background(&self) -> bool {
+        self.background
     }
     fn write(
         &self,
@@ -101,8 +122,8 @@ struct Bench {
     pool: Arc<BufferPool>,
 }
 
-fn bench(frames: usize, blocks: u32) -> Bench {
-    let store = Arc::new(Slow::default());
+fn bench(frames: usize, blocks: u32, background: bool) -> Bench {
+    let store = Arc::new(Slow { background, ..Slow::default() });
     store.create(REL).unwrap();
     store.extend(REL, BlockNumber(0), blocks).unwrap();
     let mut config = PoolConfig::new(frames, 8);
@@ -119,9 +140,20 @@ fn explore(
     work: impl Fn(u64, &Bench) + Send + Sync + 'static,
     after: impl Fn(&Bench) + Send + Sync + 'static,
 ) {
+    explore_with(frames, blocks, threads, false, work, after);
+}
+
+fn explore_with(
+    frames: usize,
+    blocks: u32,
+    threads: u64,
+    background: bool,
+    work: impl Fn(u64, &Bench) + Send + Sync + 'static,
+    after: impl Fn(&Bench) + Send + Sync + 'static,
+) {
     let work = Arc::new(work);
     let model = move || {
-        let bench = Arc::new(bench(frames, blocks));
+        let bench = Arc::new(bench(frames, blocks, background));
         let handles: Vec<_> = (0..threads)
             .map(|thread| {
                 let (work, bench) = (work.clone(), bench.clone());
@@ -396,5 +428,74 @@ fn reclaiming_beside_increments() {
         let rel = bench.pool.relation(REL).unwrap();
         assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
         all_is_given_back(bench);
+    });
+}
+
+/// Streams beside demand, eviction and a drop: with eight frames, runs of two are loaded ahead while others pin
+/// the same pages or take their frames. A read that fails is undone for everybody.
+#[test]
+fn streams_beside_demand() {
+    for failing in [0, 1] {
+        let work = move |thread: u64, bench: &Bench| {
+            let session = bench.pool.session().unwrap();
+            let rel = bench.pool.relation(REL).unwrap();
+            if thread == 0 {
+                bench.store.failing.store(failing, Ordering::SeqCst);
+                for block in [5, 1, 2] {
+                    let _ = count(&session, &rel, block);
+                }
+                return;
+            }
+            let options = StreamOptions { io_concurrency: 2, io_combine_limit: 2 };
+            let mut stream = ReadStream::new(options);
+            stream.assume_distance(4);
+            let mut blocks = 0..6;
+            let mut source = || blocks.next().map(BlockNumber);
+            while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, &mut source) {
+                if let Ok(seen) = count(&session, &rel, block.0) {
+                    assert_eq!(seen, 0);
+                }
+                stream.advance();
+            }
+        };
+        explore(16, 6, 3, work, |bench| {
+            bench.store.failing.store(0, Ordering::SeqCst);
+            bench.pool.drop_relation(REL.relation).unwrap();
+            assert_eq!(bench.pool.stats().free_frames, 16);
+        });
+    }
+}
+
+/// Reads that are begun by a session that goes away, and finished by another thread, while a third waits for
+/// the pages and a fourth drops the fork.
+#[test]
+fn reads_in_the_background_end_for_everybody() {
+    let work = |thread: u64, bench: &Bench| {
+        let rel = bench.pool.relation(REL).unwrap();
+        match thread {
+            0 => {
+                let session = bench.pool.session().unwrap();
+                let mut stream = ReadStream::default();
+                stream.assume_distance(2);
+                let mut blocks = [0, 1, 3].into_iter();
+                let mut source = || blocks.next().map(BlockNumber);
+                stream.peek(&session, &rel, Wait::Allowed, &mut source);
+            }
+            1 => {
+                let session = bench.pool.session().unwrap();
+                for block in [1, 0] {
+                    match count(&session, &rel, block) {
+                        Ok(seen) => assert_eq!(seen, 0),
+                        Err(BufferError::Dropped { .. }) => return,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            _ => bench.pool.drop_relation(REL.relation).unwrap(),
+        }
+    };
+    explore_with(16, 4, 3, true, work, |bench| {
+        // A drop waits for what is under way.
+        assert_eq!(bench.pool.stats().free_frames, 16);
     });
 }

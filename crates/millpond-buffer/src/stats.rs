@@ -94,6 +94,7 @@ pub(crate) enum Event {
     DirtyEviction,
     Examined,
     Reclaimed,
+    ReadAhead,
     /// A page was read again within one pool's worth of frames taken.
     Regret,
 }
@@ -212,6 +213,8 @@ pub struct PoolStats {
     pub extended: u64,
     /// Frames freed ahead of demand.
     pub reclaimed: u64,
+    /// Pages read ahead of their use, among `reads`. Each counts as a hit when it is used.
+    pub read_ahead: u64,
     /// Frames that hold no page now.
     pub free_frames: u64,
     /// Frames taken from pages: the clock by which ages are counted.
@@ -254,6 +257,7 @@ impl PoolStats {
             frames_examined: other(Event::Examined),
             extended: pages(|io| io.extend_bytes),
             reclaimed: other(Event::Reclaimed),
+            read_ahead: other(Event::ReadAhead),
             free_frames: free_frames as u64,
             clock,
             io,

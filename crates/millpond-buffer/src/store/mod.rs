@@ -2,9 +2,11 @@
 
 mod file;
 mod memory;
+mod read;
 
 pub use file::{FileStore, FileStoreOptions};
 pub use memory::MemoryStore;
+pub use read::{PageBuffer, PendingRead};
 
 use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};
@@ -106,6 +108,21 @@ pub trait PageStore: Send + Sync + 'static {
         first: BlockNumber,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<bool, StoreError>;
+
+    /// Begins a read and sees to it that it is finished, by whatever thread, with nobody's help. A store that
+    /// answers [`PageStore::reads_in_background`] with `true` does not wait for a device here. Unless told
+    /// otherwise the read is done at once.
+    fn start_read(&self, mut read: PendingRead) {
+        let (rel, first) = (read.rel(), read.first());
+        let result = self.read(rel, first, &mut read.pages_mut());
+        read.finish(result);
+    }
+
+    /// Whether [`PageStore::start_read`] returns before the device has answered, so that several reads
+    /// can be under way.
+    fn reads_in_background(&self) -> bool {
+        false
+    }
 
     /// Writes blocks from `first`, one from each page. They must exist.
     fn write(

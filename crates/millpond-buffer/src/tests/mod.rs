@@ -6,5 +6,6 @@ mod model;
 #[cfg(not(miri))]
 mod read_only;
 mod replacement;
+mod streams;
 mod stress;
 mod support;

@@ -18,6 +18,11 @@ pub(super) struct TestStore {
     /// `try_read` says that it would have to wait.
     pub(super) cold: AtomicBool,
     pub(super) reads: AtomicU64,
+    /// Reads that are begun stay here until somebody finishes them.
+    pub(super) background: AtomicBool,
+    pub(super) begun: Mutex<Vec<PendingRead>>,
+    /// How many pages each read that was begun or waited for had.
+    pub(super) lengths: Mutex<Vec<usize>>,
     pub(super) writes: Mutex<Vec<(RelFork, u32, usize)>>,
 }
 
@@ -54,6 +59,7 @@ impl PageStore for TestStore {
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
+        self.lengths.lock().push(pages.len());
         assert!(!self.panic_reads.load(Ordering::Relaxed), "made to panic");
         if self.fail_reads.load(Ordering::Relaxed) {
             return Err(broken("read"));
@@ -70,6 +76,18 @@ impl PageStore for TestStore {
             return Ok(false);
         }
         self.read(rel, first, pages).map(|()| true)
+    }
+    fn start_read(&self, mut read: PendingRead) {
+        if self.background.load(Ordering::Relaxed) {
+            self.begun.lock().push(read);
+            return;
+        }
+        let (rel, first) = (read.rel(), read.first());
+        let result = self.read(rel, first, &mut read.pages_mut());
+        read.finish(result);
+    }
+    fn reads_in_background(&self) -> bool {
+        self.background.load(Ordering::Relaxed)
     }
     fn write(
         &self,
@@ -108,6 +126,20 @@ impl LogFlush for TestLog {
     }
     fn flushed(&self) -> Lsn {
         Lsn(self.flushed.load(Ordering::Relaxed))
+    }
+}
+
+impl TestStore {
+    /// Finishes all reads that have been begun; returns how many.
+    pub(super) fn finish_begun(&self) -> usize {
+        let begun = std::mem::take(&mut *self.begun.lock());
+        let count = begun.len();
+        for mut read in begun {
+            let (rel, first) = (read.rel(), read.first());
+            let result = self.read(rel, first, &mut read.pages_mut());
+            read.finish(result);
+        }
+        count
     }
 }
 

@@ -1,0 +1,303 @@
+//! Loads of several neighbouring pages at once, which nobody need wait for.
+//!
+//! A session begins such a load and may go on, or go away: the load owns all that it has taken (entries, frames,
+//! memory for the bytes, a reference to the pool and to the fork), and whoever finishes the read, a thread of the
+//! store's or the session itself, publishes the pages and wakes those who wait for them. So nobody ever
+//! waits for a session that is idle (rule 10).
+//!
+//! ```text
+//! session   take frames -> entries to LOADING -> start_read .......... goes on
+//! store                                              read, finish
+//! any thread                                     verify, fill, publish, unpin, entry to RESIDENT, wake
+//! ```
+//!
+//! Invariants:
+//!
+//! - The first frame is taken as the caller may wait; the others only if a clean one is at hand. No entry is LOADING
+//!   while a frame is looked for, so that nobody waits for a search.
+//! - Frames in such loads are at most a quarter of the pool ([`Ahead::reserve`]), and who finds every other frame
+//!   pinned waits for one of these loads to end ([`Ahead::wait_for_one`]). So reading ahead never makes a pool run out
+//!   of frames. Nobody holds room while looking for a first frame, so nobody waits for himself.
+//! - A page is published without a pin. It may leave before it is used, and is then loaded again.
+//! - What fails is undone page by page: a page that is damaged in the store does not keep out its neighbours, and one
+//!   error of the whole read makes all entries absent. Nothing is reported here: whoever asks for a page that
+//!   did not come loads it himself, and learns what is wrong with it.
+//!
+//! **Memory ordering** is that of single loads: an entry is published by the swap in `end_load`, a frame by
+//! `publish`. What a load owns reaches the finishing thread through the store's queue.
+
+use crate::config::Wait;
+use crate::error::BufferError;
+use crate::evict::Owned;
+use crate::ids::BlockNumber;
+use crate::load::{FIRST_USAGE, Loading};
+use crate::page::{PageBytes, verify_checksum};
+use crate::pool::BufferPool;
+use crate::relation::RelHandle;
+use crate::session::BufferSession;
+use crate::stats::Event;
+use crate::store::{PageBuffer, PendingRead, StoreError};
+use crate::translation::left_at;
+use crate::words;
+use millpond_sync::atomic::{AtomicUsize, Ordering};
+use millpond_sync::parking;
+use millpond_sync::sync::Mutex;
+use std::sync::Arc;
+
+/// The most pages that one read joins: 256 kB.
+pub const MAX_COMBINE: u32 = 32;
+
+/// The part of the pool that loads ahead may hold is one in so many.
+const PART: usize = 4;
+/// ... and never more frames than this: 32 MiB.
+const MAX_FRAMES_AHEAD: usize = 4096;
+/// Buffers kept for the next load.
+const KEPT_BUFFERS: usize = 64;
+
+/// What loads ahead share.
+pub(crate) struct Ahead {
+    /// Frames that they hold.
+    frames: AtomicUsize,
+    buffers: Mutex<Vec<PageBuffer>>,
+}
+
+impl Ahead {
+    pub(crate) fn new() -> Self {
+        Self { frames: AtomicUsize::new(0), buffers: Mutex::new(Vec::new()) }
+    }
+
+    /// Room for up to `wanted` frames in a pool of `pool`. Relaxed: the count carries nothing but itself.
+    fn reserve(&self, wanted: usize, pool: usize) -> usize {
+        let limit = (pool / PART).min(MAX_FRAMES_AHEAD);
+        let mut now = self.frames.load(Ordering::Relaxed);
+        loop {
+            let room = wanted.min(limit.saturating_sub(now));
+            if room == 0 {
+                return 0;
+            }
+            let swapped = self.frames.compare_exchange_weak(
+                now,
+                now + room,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match swapped {
+                Ok(_) => return room,
+                Err(changed) => now = changed,
+            }
+        }
+    }
+
+    fn release(&self, frames: usize) {
+        if frames > 0 {
+            self.frames.fetch_sub(frames, Ordering::AcqRel);
+            parking::unpark_all(self.key());
+        }
+    }
+
+    /// Waits until one of the loads has ended; `false` if there is none.
+    pub(crate) fn wait_for_one(&self) -> bool {
+        let now = self.frames.load(Ordering::Acquire);
+        if now == 0 {
+            return false;
+        }
+        // Whatever is under way will end with an `unpark_all`, and looks at the count before it does.
+        parking::park(self.key(), || self.frames.load(Ordering::Acquire) == now, None);
+        true
+    }
+
+    fn key(&self) -> usize {
+        std::ptr::from_ref(&self.frames) as usize
+    }
+
+    /// Memory for `pages` pages. Each size that is a power of two is kept for its own.
+    fn buffer(&self, pages: usize) -> PageBuffer {
+        let capacity = pages.next_power_of_two();
+        let kept = {
+            let mut buffers = self.buffers.lock();
+            let at = buffers.iter().rposition(|buffer| buffer.capacity() == capacity);
+            at.map(|at| buffers.swap_remove(at))
+        };
+        let mut buffer = kept.unwrap_or_else(|| PageBuffer::new(capacity));
+        buffer.set_len(pages);
+        buffer
+    }
+
+    fn keep(&self, buffer: PageBuffer) {
+        let mut buffers = self.buffers.lock();
+        if buffers.len() < KEPT_BUFFERS {
+            buffers.push(buffer);
+        }
+    }
+}
+
+/// A load of neighbouring pages: the entries are LOADING, the frames owned. Dropped, what has not been dealt
+/// with is undone.
+struct Run {
+    pool: Arc<BufferPool>,
+    rel: RelHandle,
+    first: BlockNumber,
+    /// The frame for each block, in order, and what its entry was before.
+    frames: Vec<(u32, u64)>,
+    /// How many of them have been dealt with.
+    done: usize,
+    /// How much room the load has.
+    room: usize,
+    /// Whose freelist gets the frames back.
+    near: usize,
+}
+
+impl Run {
+    /// Publishes what has been read.
+    fn finish(mut self, buffer: PageBuffer, result: &Result<(), StoreError>) {
+        if result.is_ok() {
+            for page in buffer.pages() {
+                self.settle(Some(page));
+            }
+        }
+        self.pool.ahead.keep(buffer);
+    }
+
+    /// Deals with the next page: publishes it, or undoes its load. `false` if there is no next page.
+    fn settle(&mut self, bytes: Option<&PageBytes>) -> bool {
+        let Some(&(number, before)) = self.frames.get(self.done) else { return false };
+        let block = BlockNumber(self.first.0 + self.done as u32);
+        self.done += 1;
+        let page = self.rel.0.page(block);
+        // In this order: an entry is absent only after its frame is free.
+        let loading = Loading::resume(self.rel.0.translation.entry(block), before);
+        let owned = Owned::resume(&self.pool, self.near, number);
+        let Some(bytes) = bytes else { return true };
+        if let Err(error) = verify_checksum(page, bytes) {
+            tracing::debug!(%error, "found reading ahead");
+            return true;
+        }
+        words::copy_in(self.pool.words(number), bytes);
+        let frame = owned.publish(page, loading.entry(), FIRST_USAGE);
+        loading.finish(frame);
+        self.pool.frames[frame as usize].unpin();
+        true
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        while self.settle(None) {}
+        self.pool.ahead.release(self.room);
+    }
+}
+
+/// Whether a run of pages that is needed at once may be waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// The caller has nothing to do before the pages are there: read them on its own thread.
+    Now,
+    /// Let the store read them in the background.
+    Later,
+}
+
+/// What came of a [`BufferSession::load_run`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoadedRun {
+    /// So many pages are there; no device was waited for.
+    AtHand(usize),
+    /// So many pages were read from the device, or will be.
+    FromDevice(usize),
+    /// Others are loading the first page, or have loaded it.
+    Taken,
+    /// There was no frame, or no room, or it would have had to wait.
+    Refused,
+}
+
+impl BufferSession {
+    /// Loads up to `count` pages from `first` that are not in memory, by one read. Pages that could not be read stay
+    /// absent, as they were. `count` is at most [`MAX_COMBINE`].
+    pub(crate) fn load_run(
+        &self,
+        rel: &RelHandle,
+        first: BlockNumber,
+        count: usize,
+        wait: Wait,
+        urgency: Urgency,
+    ) -> LoadedRun {
+        let Some((mut frames, room)) = self.frames_for_run(count, wait) else {
+            return LoadedRun::Refused;
+        };
+        let mut run = Run {
+            pool: Arc::clone(&self.pool),
+            rel: rel.clone(),
+            first,
+            frames: Vec::with_capacity(frames.len()),
+            done: 0,
+            room,
+            near: self.near(),
+        };
+        for (block, owned) in (first.0..).zip(frames.drain(..)) {
+            let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };
+            run.frames.push((owned.hand_over(), loading.hand_over()));
+        }
+        drop(frames);
+        match run.frames.len() {
+            0 => LoadedRun::Taken,
+            pages => self.read_run(run, pages, wait, urgency),
+        }
+    }
+
+    /// Frames for a run, at least one, and room for them.
+    fn frames_for_run(&self, count: usize, wait: Wait) -> Option<(Vec<Owned<'_>>, usize)> {
+        let first = self.take_frame(wait).ok()?;
+        let room = self.pool.ahead.reserve(count, self.pool.frames());
+        if room == 0 {
+            return None;
+        }
+        let mut frames = Vec::with_capacity(room);
+        frames.push(first);
+        while frames.len() < room
+            && let Ok(next) = self.take_frame(Wait::Never)
+        {
+            frames.push(next);
+        }
+        Some((frames, room))
+    }
+
+    fn read_run(&self, run: Run, pages: usize, wait: Wait, urgency: Urgency) -> LoadedRun {
+        let (rel, first) = (run.rel.rel(), run.first);
+        let store = &self.pool.store;
+        let mut buffer = self.pool.ahead.buffer(pages);
+        self.count(Event::ReadAhead, pages as u64);
+        self.count(Event::Read, pages as u64);
+        self.count(Event::ReadCall, 1);
+        for left in run.frames.iter().filter_map(|&(_, before)| left_at(before)) {
+            self.count_return(left);
+        }
+        match store.try_read(rel, first, &mut buffer.pages_mut()) {
+            Ok(true) => {
+                run.finish(buffer, &Ok(()));
+                return LoadedRun::AtHand(pages);
+            }
+            Ok(false) => {}
+            Err(_) => return LoadedRun::FromDevice(pages),
+        }
+        if urgency == Urgency::Now && wait == Wait::Allowed {
+            let result = store.read(rel, first, &mut buffer.pages_mut());
+            run.finish(buffer, &result);
+        } else if wait == Wait::Allowed || store.reads_in_background() {
+            let done = move |buffer, result| run.finish(buffer, &result);
+            store.start_read(PendingRead::new(rel, first, buffer, done));
+        } else {
+            return LoadedRun::Refused;
+        }
+        LoadedRun::FromDevice(pages)
+    }
+}
+
+/// Turns the entry of a block to LOADING, if the page is absent and its fork has it.
+fn begin_load(rel: &RelHandle, block: BlockNumber) -> Option<Loading<'_>> {
+    let relation = &*rel.0;
+    let check = |block| -> Result<(), BufferError> { relation.check(block) };
+    check(block).ok()?;
+    let loading = Loading::begin(relation.translation.entry(block))?;
+    // Again, now that whoever drops or truncates the fork would see the entry.
+    check(block).ok()?;
+    Some(loading)
+}

@@ -1,0 +1,173 @@
+//! Reads that are begun by one thread and may be finished by another.
+//!
+//! A [`PendingRead`] owns the memory that the pages go to, so that nobody has to wait for it: whoever asked may
+//! be gone when the device answers. It is finished exactly once. One that is dropped, because the store failed
+//! or panicked on its way, is finished with an error.
+
+use super::StoreError;
+use crate::PAGE_SIZE;
+use crate::ids::{BlockNumber, RelFork};
+use crate::page::{AlignedPage, PageBytes};
+use std::fmt;
+
+/// Memory for pages that are read together: one piece, aligned for direct I/O.
+pub struct PageBuffer {
+    pages: Box<[AlignedPage]>,
+    used: usize,
+}
+
+impl PageBuffer {
+    /// Memory for that many pages.
+    pub(crate) fn new(pages: usize) -> Self {
+        Self { pages: (0..pages).map(|_| AlignedPage([0; PAGE_SIZE])).collect(), used: pages }
+    }
+
+    /// How many pages it has room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Uses the first `pages` of it.
+    pub(crate) fn set_len(&mut self, pages: usize) {
+        self.used = pages.min(self.pages.len());
+    }
+
+    /// How many pages are to be read.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether there is nothing to be read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// The pages.
+    pub fn pages(&self) -> impl ExactSizeIterator<Item = &PageBytes> {
+        self.pages[..self.used].iter().map(|page| &page.0)
+    }
+
+    /// The pages, to be filled.
+    pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
+        self.pages[..self.used].iter_mut().map(|page| &mut page.0).collect()
+    }
+
+    /// Where its memory begins: `len` pages that follow each other.
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        self.pages.as_mut_ptr().cast()
+    }
+}
+
+type Done = Box<dyn FnOnce(PageBuffer, Result<(), StoreError>) + Send>;
+
+/// A read of neighbouring blocks that a store was asked for with [`PageStore::start_read`].
+///
+/// [`PageStore::start_read`]: super::PageStore::start_read
+pub struct PendingRead {
+    rel: RelFork,
+    first: BlockNumber,
+    parts: Option<(PageBuffer, Done)>,
+}
+
+impl PendingRead {
+    /// A read of blocks from `first` into `buffer`; `done` is told how it went.
+    pub fn new(
+        rel: RelFork,
+        first: BlockNumber,
+        buffer: PageBuffer,
+        done: impl FnOnce(PageBuffer, Result<(), StoreError>) + Send + 'static,
+    ) -> Self {
+        Self { rel, first, parts: Some((buffer, Box::new(done))) }
+    }
+
+    /// The fork to read from.
+    #[must_use]
+    pub fn rel(&self) -> RelFork {
+        self.rel
+    }
+
+    /// The first block.
+    #[must_use]
+    pub fn first(&self) -> BlockNumber {
+        self.first
+    }
+
+    /// How many blocks.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.parts.as_ref().map_or(0, |(buffer, _)| buffer.len())
+    }
+
+    /// Where the pages go.
+    pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
+        self.parts.as_mut().map(|(buffer, _)| buffer.pages_mut()).unwrap_or_default()
+    }
+
+    /// Where the memory of the pages begins, one after the other.
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        self.parts.as_mut().map_or(std::ptr::null_mut(), |(buffer, _)| buffer.start())
+    }
+
+    /// Tells whoever asked that all pages have been read, or why not.
+    pub fn finish(mut self, result: Result<(), StoreError>) {
+        self.tell(result);
+    }
+
+    fn tell(&mut self, result: Result<(), StoreError>) {
+        if let Some((buffer, done)) = self.parts.take() {
+            done(buffer, result);
+        }
+    }
+}
+
+impl Drop for PendingRead {
+    fn drop(&mut self) {
+        if self.parts.is_some() {
+            let what = format!("read block {} of {}", self.first, self.rel);
+            self.tell(Err(StoreError::io(what, std::io::Error::other("the read was given up"))));
+        }
+    }
+}
+
+impl fmt::Debug for PendingRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PendingRead({} blocks from {} of {})", self.count(), self.first, self.rel)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::ids::RelationId;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_read_is_finished_exactly_once() {
+        let rel = RelationId::constant(3).main();
+        let (told, hear) = mpsc::channel();
+        let begin = || {
+            let told = told.clone();
+            let done = move |buffer: PageBuffer, result: Result<(), StoreError>| {
+                told.send((buffer.len(), result.is_ok())).unwrap();
+            };
+            PendingRead::new(rel, BlockNumber(5), PageBuffer::new(2), done)
+        };
+        begin().finish(Ok(()));
+        drop(begin());
+        assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false)]);
+    }
+
+    #[test]
+    fn pages_follow_each_other_and_are_aligned() {
+        let mut buffer = PageBuffer::new(3);
+        let start = buffer.start() as usize;
+        assert_eq!(start % 4096, 0);
+        for (at, page) in buffer.pages().enumerate() {
+            assert_eq!(page.as_ptr() as usize, start + at * PAGE_SIZE);
+        }
+        buffer.set_len(1);
+        assert_eq!((buffer.len(), buffer.capacity(), buffer.pages_mut().len()), (1, 3, 1));
+    }
+}

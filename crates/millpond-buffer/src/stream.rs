@@ -1,0 +1,294 @@
+//! Read streams: reading ahead of somebody who knows which pages come next.
+//!
+//! A stream asks its *source* for the numbers of blocks in the order of their use, some way ahead of the consumer. Blocks
+//! that are not in memory are read in the background, neighbours by one read. The consumer takes one block after
+//! the other and reads each page as it likes; the stream holds no pin and no latch, so it can be left alone at any
+//! moment, for ever, and nobody waits for it.
+//!
+//! **How far ahead** adapts, as in PostgreSQL's `read_stream.c`:
+//!
+//! - the distance begins at one block, so that who wants one page pays for one;
+//! - it doubles whenever the consumer comes to a page that had to be fetched from the device, up to what the settings
+//!   allow: `(io_concurrency + 1) * io_combine_limit` blocks, and an eighth of the pool;
+//! - it halves when a whole distance of blocks were in memory;
+//! - reads that the operating system answers from its cache make it grow only as far as one joined read.
+//!
+//! **When a read begins**: when as many neighbours have gathered as one read joins; when a block comes that is no
+//! neighbour; when the source ends; at the latest when the consumer has come to it. While `io_concurrency` reads are
+//! under way none is begun but for the last reason. (A read counts as under way until the consumer has come
+//! to its first page.) If the consumer needs the only pages that are to be read, the read is done on its own
+//! thread, which saves two changes of threads.
+
+use crate::ahead::{LoadedRun, MAX_COMBINE, Urgency};
+use crate::config::Wait;
+use crate::error::BufferError;
+use crate::guard::PinnedPage;
+use crate::ids::BlockNumber;
+use crate::relation::RelHandle;
+use crate::session::BufferSession;
+use std::collections::VecDeque;
+
+/// The part of the pool that one stream reads ahead is at most one in so many.
+const PART: usize = 8;
+/// After a read ahead found no frame, so many blocks go without.
+const REST: u32 = 64;
+
+/// How a stream reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// How many reads may be under way at a time (`effective_io_concurrency`). With 0 nothing is read ahead.
+    pub io_concurrency: u32,
+    /// How many neighbouring pages one read joins (`io_combine_limit`), 1 to 32.
+    pub io_combine_limit: u32,
+}
+
+impl Default for StreamOptions {
+    /// PostgreSQL's defaults.
+    fn default() -> Self {
+        Self { io_concurrency: 16, io_combine_limit: 16 }
+    }
+}
+
+/// What a block in the queue had to be fetched with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fetch {
+    /// Nothing, or by the read of a block before it.
+    None,
+    /// It begins a read that needed no device.
+    Cached,
+    /// It begins a read that may be under way.
+    Device,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    block: BlockNumber,
+    fetch: Fetch,
+}
+
+/// A stream of blocks of one fork, read ahead.
+#[derive(Debug)]
+pub struct ReadStream {
+    options: StreamOptions,
+    /// Blocks that the source has given and the consumer has not done with.
+    queue: VecDeque<Queued>,
+    /// How many at the queue's end are neighbours that wait to be read.
+    pending: usize,
+    distance: usize,
+    /// Reads whose first page the consumer has not done with.
+    under_way: u32,
+    /// Blocks in memory since the last that wasn't.
+    hits: usize,
+    /// Blocks to go without reading ahead.
+    rest: u32,
+    exhausted: bool,
+}
+
+impl Default for ReadStream {
+    fn default() -> Self {
+        Self::new(StreamOptions::default())
+    }
+}
+
+impl ReadStream {
+    /// A stream that has not begun.
+    #[must_use]
+    pub fn new(options: StreamOptions) -> Self {
+        let combine = options.io_combine_limit.clamp(1, MAX_COMBINE);
+        Self {
+            options: StreamOptions { io_combine_limit: combine, ..options },
+            queue: VecDeque::new(),
+            pending: 0,
+            distance: 1,
+            under_way: 0,
+            hits: 0,
+            rest: 0,
+            exhausted: false,
+        }
+    }
+
+    /// Forgets what is queued, to begin anew with another source. What has been read ahead stays in the pool.
+    pub fn reset(&mut self) {
+        self.queue.clear();
+        (self.pending, self.under_way, self.exhausted) = (0, 0, false);
+    }
+
+    /// Begins anew with other options.
+    pub fn reset_with(&mut self, options: StreamOptions) {
+        self.reset();
+        let combine = options.io_combine_limit.clamp(1, MAX_COMBINE);
+        self.options = StreamOptions { io_combine_limit: combine, ..options };
+        (self.distance, self.hits, self.rest) = (1, 0, 0);
+    }
+
+    /// How many blocks the stream looks ahead now.
+    #[must_use]
+    pub fn distance(&self) -> usize {
+        self.distance
+    }
+
+    /// Begins as if the device had been waited for before.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn assume_distance(&mut self, distance: usize) {
+        self.distance = distance;
+    }
+
+    /// The block to be used next, after having begun to read those after it; `None` at the end. It stays the next
+    /// until [`ReadStream::advance`]. Errors are left to whoever reads the page.
+    #[inline]
+    pub fn peek(
+        &mut self,
+        session: &BufferSession,
+        rel: &RelHandle,
+        wait: Wait,
+        source: &mut dyn FnMut() -> Option<BlockNumber>,
+    ) -> Option<BlockNumber> {
+        if self.queue.len() < self.distance || self.queue.len() == self.pending {
+            self.look_ahead(session, rel, wait, source);
+        }
+        self.queue.front().map(|head| head.block)
+    }
+
+    /// The consumer is done with the block that is next.
+    #[inline]
+    pub fn advance(&mut self) {
+        let Some(done) = self.queue.pop_front() else { return };
+        self.pending = self.pending.min(self.queue.len());
+        if done.fetch == Fetch::None {
+            return;
+        }
+        self.under_way = self.under_way.saturating_sub(1);
+        self.hits = 0;
+        let combine = self.options.io_combine_limit as usize;
+        match done.fetch {
+            Fetch::Device => self.distance *= 2,
+            _ if self.distance < combine => self.distance = (self.distance * 2).min(combine),
+            _ => self.distance = (self.distance / 2).max(combine),
+        }
+    }
+
+    /// The next page, pinned; `None` at the end. A call that fails can be repeated.
+    pub fn next_page<'s>(
+        &mut self,
+        session: &'s BufferSession,
+        rel: &RelHandle,
+        wait: Wait,
+        source: &mut dyn FnMut() -> Option<BlockNumber>,
+    ) -> Result<Option<PinnedPage<'s>>, BufferError> {
+        let Some(block) = self.peek(session, rel, wait, source) else { return Ok(None) };
+        let page = session.pin(rel, block, wait)?;
+        self.advance();
+        Ok(Some(page))
+    }
+
+    fn limit(&self, session: &BufferSession) -> usize {
+        let StreamOptions { io_concurrency, io_combine_limit } = self.options;
+        if io_concurrency == 0 {
+            return 1;
+        }
+        let wanted = (io_concurrency as usize + 1) * io_combine_limit as usize;
+        wanted.min(session.pool().frames() / PART).max(1)
+    }
+
+    fn look_ahead(
+        &mut self,
+        session: &BufferSession,
+        rel: &RelHandle,
+        wait: Wait,
+        source: &mut dyn FnMut() -> Option<BlockNumber>,
+    ) {
+        let limit = self.limit(session);
+        self.distance = self.distance.min(limit);
+        while !self.exhausted
+            && self.queue.len() < self.distance
+            && self.under_way <= self.options.io_concurrency
+        {
+            match source() {
+                Some(block) => self.enqueue(session, rel, wait, block),
+                None => self.exhausted = true,
+            }
+        }
+        if self.pending == 0 || limit == 1 {
+            return;
+        }
+        if self.pending == self.queue.len() {
+            self.begin_read(session, rel, wait, Urgency::Now);
+        } else if self.exhausted && self.under_way < self.options.io_concurrency {
+            self.begin_read(session, rel, wait, Urgency::Later);
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        session: &BufferSession,
+        rel: &RelHandle,
+        wait: Wait,
+        block: BlockNumber,
+    ) {
+        let absent = session.is_absent(rel, block);
+        let follows = self.queue.back().is_some_and(|last| last.block.next() == block);
+        if self.pending > 0 && !(absent && follows) {
+            self.begin_read(session, rel, wait, Urgency::Later);
+        }
+        self.queue.push_back(Queued { block, fetch: Fetch::None });
+        if !absent {
+            self.count_hit();
+            return;
+        }
+        self.pending += 1;
+        if self.pending >= self.options.io_combine_limit as usize && self.distance > self.pending {
+            self.begin_read(session, rel, wait, Urgency::Later);
+        }
+    }
+
+    fn count_hit(&mut self) {
+        self.hits += 1;
+        if self.hits >= self.distance {
+            self.distance = (self.distance / 2).max(1);
+            self.hits = 0;
+        }
+    }
+
+    /// Begins to read the pending blocks. Those that can't be read ahead are left to the consumer.
+    #[cold]
+    #[inline(never)]
+    fn begin_read(
+        &mut self,
+        session: &BufferSession,
+        rel: &RelHandle,
+        wait: Wait,
+        urgency: Urgency,
+    ) {
+        let pending = std::mem::take(&mut self.pending);
+        if self.rest > 0 {
+            self.rest = self.rest.saturating_sub(pending as u32);
+            return;
+        }
+        // One page that is needed at once is the consumer's own affair.
+        if pending == 1 && urgency == Urgency::Now {
+            if let Some(head) = self.queue.front_mut() {
+                head.fetch = Fetch::Device;
+                self.under_way += 1;
+            }
+            return;
+        }
+        let mut at = self.queue.len() - pending;
+        while let Some(&Queued { block, .. }) = self.queue.get(at) {
+            let left = self.queue.len() - at;
+            let (pages, fetch) = match session.load_run(rel, block, left, wait, urgency) {
+                LoadedRun::AtHand(pages) => (pages, Fetch::Cached),
+                LoadedRun::FromDevice(pages) => (pages, Fetch::Device),
+                LoadedRun::Taken => (1, Fetch::None),
+                LoadedRun::Refused => {
+                    self.rest = REST;
+                    return;
+                }
+            };
+            if fetch != Fetch::None {
+                self.queue[at].fetch = fetch;
+                self.under_way += 1;
+            }
+            at += pages;
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Read streams and the loads of several pages under them.
+
+use super::support::*;
+use crate::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Reads blocks through a stream and checks that each carries its number.
+fn scan(
+    stream: &mut ReadStream,
+    session: &BufferSession,
+    rel: &RelHandle,
+    blocks: impl IntoIterator<Item = u32>,
+) -> Result<u32, BufferError> {
+    let mut blocks = blocks.into_iter();
+    let mut source = || blocks.next().map(BlockNumber);
+    let mut seen = 0;
+    while let Some(block) = stream.peek(session, rel, Wait::Allowed, &mut source) {
+        let number = session.read(rel, block, Wait::Allowed, |page| page.u64(16))?;
+        assert_eq!(number, u64::from(block.0));
+        stream.advance();
+        seen += 1;
+    }
+    stream.reset();
+    Ok(seen)
+}
+
+fn all_free_after_drop(bench: &Bench) {
+    bench.pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(bench.pool.stats().free_frames, bench.pool.frames() as u64);
+}
+
+#[test]
+fn neighbours_are_joined_and_the_distance_follows_the_device() {
+    let bench = bench(512, 300);
+    bench.store.cold.store(true, Ordering::Relaxed);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 2, io_combine_limit: 16 });
+    assert_eq!(scan(&mut stream, &session, &rel, 0..300).unwrap(), 300);
+    assert_eq!(bench.store.lengths.lock()[..5], [1, 2, 4, 8, 16]);
+    assert!(bench.store.reads.load(Ordering::Relaxed) < 30);
+    assert_eq!(stream.distance(), 48);
+    // Now all is in memory: nothing is read, and the distance shrinks.
+    bench.store.lengths.lock().clear();
+    assert_eq!(scan(&mut stream, &session, &rel, 0..300).unwrap(), 300);
+    assert!(bench.store.lengths.lock().is_empty());
+    assert_eq!(stream.distance(), 1);
+    let stats = bench.pool.stats();
+    assert_eq!((stats.reads, stats.misses + stats.read_ahead), (300, 300));
+    drop(session);
+    all_free_after_drop(&bench);
+}
+
+#[test]
+fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
+    let bench = bench(512, 300);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 8, io_combine_limit: 16 });
+    let mut most = 0;
+    let mut blocks = 0..300;
+    let mut source = || blocks.next().map(BlockNumber);
+    while let Some(page) = stream.next_page(&session, &rel, Wait::Allowed, &mut source).unwrap() {
+        assert_eq!(page.read(|page| page.u64(16)), u64::from(page.block().0));
+        most = most.max(stream.distance());
+    }
+    assert_eq!(most, 16);
+    assert!(bench.store.reads.load(Ordering::Relaxed) < 30);
+}
+
+#[test]
+fn any_order_and_any_repetition() {
+    let bench = bench(64, 100);
+    bench.store.cold.store(true, Ordering::Relaxed);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::default();
+    let mixed = (0..400u32).map(|i| i.wrapping_mul(0x9E37_79B9) % 100);
+    assert_eq!(scan(&mut stream, &session, &rel, mixed).unwrap(), 400);
+    assert_eq!(scan(&mut stream, &session, &rel, (0..100).rev()).unwrap(), 100);
+    assert_eq!(scan(&mut stream, &session, &rel, [5; 50]).unwrap(), 50);
+    drop(session);
+    all_free_after_drop(&bench);
+}
+
+#[test]
+fn without_concurrency_nothing_is_read_ahead() {
+    let bench = bench(64, 20);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 0, io_combine_limit: 16 });
+    assert_eq!(scan(&mut stream, &session, &rel, 0..20).unwrap(), 20);
+    assert_eq!(bench.pool.stats().read_ahead, 0);
+}
+
+#[test]
+fn a_damaged_page_does_not_keep_out_its_neighbours() {
+    let bench = bench(512, 64);
+    let mut page = [0; PAGE_SIZE];
+    bench.store.inner.read(REL, BlockNumber(40), &mut [&mut page]).unwrap();
+    page[100] ^= 1;
+    bench.store.inner.write(REL, BlockNumber(40), &[&page]).unwrap();
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::default();
+    let mut blocks = 0..64;
+    let mut damaged = Vec::new();
+    let mut source = || blocks.next().map(BlockNumber);
+    while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, &mut source) {
+        match session.read(&rel, block, Wait::Allowed, |page| page.u64(16)) {
+            Ok(number) => assert_eq!(number, u64::from(block.0)),
+            Err(BufferError::Checksum { page, .. }) => damaged.push(page.block().0),
+            Err(error) => panic!("{error}"),
+        }
+        stream.advance();
+    }
+    assert_eq!(damaged, [40]);
+    assert_eq!(bench.pool.stats().free_frames, 512 - 63);
+}
+
+#[test]
+fn a_failed_or_panicking_read_undoes_all_of_it() {
+    for panics in [false, true] {
+        for cold in [false, true] {
+            let bench = bench(512, 64);
+            bench.store.cold.store(cold, Ordering::Relaxed);
+            let session = bench.pool.session().unwrap();
+            let rel = bench.pool.relation(REL).unwrap();
+            let mut stream = ReadStream::default();
+            scan(&mut stream, &session, &rel, 0..8).unwrap();
+            let broken = if panics { &bench.store.panic_reads } else { &bench.store.fail_reads };
+            broken.store(true, Ordering::Relaxed);
+            let attempt = || scan(&mut stream, &session, &rel, 8..64);
+            let attempt = catch_unwind(AssertUnwindSafe(attempt));
+            assert!(attempt.is_err() == panics && !attempt.is_ok_and(|seen| seen.is_ok()));
+            assert_eq!((bench.pool.stats().free_frames, session.pinned_pages()), (504, 0));
+            broken.store(false, Ordering::Relaxed);
+            assert_eq!(scan(&mut ReadStream::default(), &session, &rel, 0..64).unwrap(), 64);
+            drop(session);
+            all_free_after_drop(&bench);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
+    let bench = bench(512, 64);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    // Cut behind the pool's back.
+    bench.store.inner.truncate(REL, 30).unwrap();
+    let mut stream = ReadStream::default();
+    let mut blocks = 0..64;
+    let mut source = || blocks.next().map(BlockNumber);
+    for block in 0..64u32 {
+        assert_eq!(
+            stream.peek(&session, &rel, Wait::Allowed, &mut source),
+            Some(BlockNumber(block))
+        );
+        let read = session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16));
+        match read {
+            Ok(number) => assert_eq!(number, u64::from(block)),
+            Err(BufferError::Store(StoreError::BeyondEnd { .. })) => assert!(block >= 30),
+            Err(error) => panic!("{error}"),
+        }
+        stream.advance();
+    }
+    // Blocks beyond the fork's own end are nobody's, and the stream says nothing of them.
+    let mut beyond = 60..70;
+    let mut source = || beyond.next().map(BlockNumber);
+    stream.reset();
+    for _ in 0..10 {
+        assert!(stream.peek(&session, &rel, Wait::Allowed, &mut source).is_some());
+        stream.advance();
+    }
+    assert_eq!(bench.pool.stats().free_frames, 512 - 30);
+}
+
+#[test]
+fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
+    for frames in [1, 2, 8, 40] {
+        let bench = bench(frames, 100);
+        bench.store.cold.store(true, Ordering::Relaxed);
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        let pinned: Vec<_> = (0..frames as u32 - 1)
+            .map(|block| session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap())
+            .collect();
+        let mut stream = ReadStream::default();
+        assert_eq!(scan(&mut stream, &session, &rel, 0..100).unwrap(), 100);
+        drop(pinned);
+        assert_eq!(scan(&mut stream, &session, &rel, 0..100).unwrap(), 100);
+    }
+}
+
+#[test]
+fn others_get_the_pages_of_a_session_that_has_gone() {
+    let bench = bench(512, 200);
+    bench.store.cold.store(true, Ordering::Relaxed);
+    let rel = bench.pool.relation(REL).unwrap();
+    let session = bench.pool.session().unwrap();
+    let mut stream = ReadStream::default();
+    scan(&mut stream, &session, &rel, 0..100).unwrap();
+    bench.store.background.store(true, Ordering::Relaxed);
+    let mut blocks = 100..200;
+    let next = stream.peek(&session, &rel, Wait::Allowed, &mut || blocks.next().map(BlockNumber));
+    assert_eq!(next, Some(BlockNumber(100)));
+    drop((stream, session));
+    assert!(bench.store.begun.lock().len() > 2, "several reads under way");
+    let (store, pool) = (&bench.store, &bench.pool);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let session = pool.session().unwrap();
+            for block in 100..200 {
+                assert_eq!(number(&session, &rel, block), u64::from(block));
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        while !over.load(Ordering::Relaxed) && !waiter.is_finished() {
+            store.finish_begun();
+            thread::yield_now();
+        }
+        waiter.join().unwrap();
+    });
+    all_free_after_drop(&bench);
+}
+
+#[test]
+fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
+    for cut in [false, true] {
+        let bench = bench(512, 200);
+        bench.store.cold.store(true, Ordering::Relaxed);
+        bench.store.background.store(true, Ordering::Relaxed);
+        let rel = bench.pool.relation(REL).unwrap();
+        let session = bench.pool.session().unwrap();
+        let mut stream = ReadStream::default();
+        let mut blocks = 0..200;
+        let mut source = || blocks.next().map(BlockNumber);
+        // The reads that the stream does on this thread make the distance grow, until one is begun.
+        while bench.store.begun.lock().is_empty() {
+            let block = stream.peek(&session, &rel, Wait::Allowed, &mut source).unwrap();
+            if bench.store.begun.lock().is_empty() {
+                assert_eq!(number(&session, &rel, block.0), u64::from(block.0));
+                stream.advance();
+            }
+        }
+        let (store, pool) = (&bench.store, &bench.pool);
+        thread::scope(|scope| {
+            let dropper = scope.spawn(|| match cut {
+                true => pool.truncate(REL, 1),
+                false => pool.drop_relation(REL.relation),
+            });
+            while !dropper.is_finished() {
+                store.finish_begun();
+                thread::yield_now();
+            }
+            dropper.join().unwrap().unwrap();
+        });
+        let left = session.read(&rel, BlockNumber(60), Wait::Allowed, |page| page.u64(16));
+        let expected = if cut {
+            matches!(left, Err(BufferError::BeyondEnd { .. }))
+        } else {
+            matches!(left, Err(BufferError::Dropped { .. }))
+        };
+        assert!(expected, "{left:?}");
+        assert!(pool.stats().free_frames >= 511);
+    }
+}
+
+#[test]
+fn a_session_that_must_not_wait_lets_others_read() {
+    let bench = bench(512, 64);
+    bench.store.cold.store(true, Ordering::Relaxed);
+    bench.store.background.store(true, Ordering::Relaxed);
+    let rel = bench.pool.relation(REL).unwrap();
+    let session = bench.pool.session().unwrap();
+    let mut stream = ReadStream::default();
+    let mut blocks = 0..64;
+    let mut source = || blocks.next().map(BlockNumber);
+    let (mut seen, mut finished) = (0u32, 0);
+    loop {
+        let Some(block) = stream.peek(&session, &rel, Wait::Never, &mut source) else { break };
+        match session.read(&rel, block, Wait::Never, |page| page.u64(16)) {
+            Ok(number) => {
+                assert_eq!(number, u64::from(seen));
+                stream.advance();
+                seen += 1;
+            }
+            Err(BufferError::WouldBlock) => {
+                finished += bench.store.finish_begun();
+                // As the lane does that may wait.
+                number(&session, &rel, block.0);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(seen, 64);
+    assert!(finished > 0);
+}
