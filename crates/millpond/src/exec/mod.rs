@@ -7,18 +7,19 @@
 //! a single row (which the engine refuses before its first change if they would block). Everything else answers
 //! "would block" at once and is repeated where it may wait.
 
+mod change;
+mod insert;
 mod key;
 mod read;
 mod scanner;
-mod write;
 
 use millpond_buffer::Wait;
 use millpond_engine::session::Session;
 use millpond_engine::table::{IndexScan, KeyRange, RowBuf};
 use smallvec::SmallVec;
 
+pub(crate) use insert::with_row_detail;
 pub(crate) use scanner::Scanner;
-pub(crate) use write::with_row_detail;
 
 use crate::conn::CancelHandle;
 use crate::convert::would_block;
@@ -91,9 +92,7 @@ impl Exec<'_> {
         match &planned.plan {
             Plan::Select(plan) => self.select(plan, params, each),
             Plan::Insert(plan) => self.insert(plan, params, each),
-            Plan::Update(plan) => self.update(plan, params, each),
-            Plan::Delete(plan) => self.delete(plan, params, each),
-            Plan::Modify(plan) => self.modify(plan, params, each),
+            Plan::Change(plan) => self.change(plan, params, each),
             Plan::External(plan) => self.external(plan, params, each),
         }
     }

@@ -6,7 +6,7 @@ use millpond_engine::catalog::TableDef;
 use sqlparser::ast;
 
 use super::scope::{TableScope, find_table, undefined_table};
-use super::{DeletePlan, InsertPlan, InsertSource, Output, Planner, UpdatePlan, access};
+use super::{ChangePlan, InsertPlan, InsertSource, Output, Planner, Target, access};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -242,7 +242,7 @@ impl Planner<'_> {
         &self,
         update: &ast::Update,
         binder: &mut Binder<'_>,
-    ) -> Result<UpdatePlan> {
+    ) -> Result<ChangePlan> {
         if update.from.is_some() || !update.table.joins.is_empty() {
             return Err(SqlError::unsupported("UPDATE ... FROM"));
         }
@@ -281,14 +281,15 @@ impl Planner<'_> {
         let condition = self.where_clause(update.selection.as_ref(), binder, &scope)?;
         let (access, filter, _) = access::choose(&table, condition.as_ref(), None);
         let returning = self.returning(update.returning.as_ref(), &table, &alias, binder)?;
-        Ok(UpdatePlan { table: Arc::clone(&table), access, filter, condition, set, returning })
+        let rows = Target::Accessed { access, filter, condition };
+        Ok(ChangePlan { table, rows, set: Some(set), returning })
     }
 
     pub(super) fn delete(
         &self,
         delete: &ast::Delete,
         binder: &mut Binder<'_>,
-    ) -> Result<DeletePlan> {
+    ) -> Result<ChangePlan> {
         if delete.using.is_some() || !delete.tables.is_empty() {
             return Err(SqlError::unsupported("DELETE ... USING"));
         }
@@ -308,7 +309,8 @@ impl Planner<'_> {
         let condition = self.where_clause(delete.selection.as_ref(), binder, &scope)?;
         let (access, filter, _) = access::choose(&table, condition.as_ref(), None);
         let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
-        Ok(DeletePlan { table: Arc::clone(&table), access, filter, condition, returning })
+        let rows = Target::Accessed { access, filter, condition };
+        Ok(ChangePlan { table, rows, set: None, returning })
     }
 }
 

@@ -4,7 +4,7 @@ use millpond_engine::catalog::TableDef;
 use millpond_engine::table::Direction;
 
 use super::access::{Access, IndexRange, KeyPart};
-use super::{InsertSource, Plan, Planned, SelectPlan};
+use super::{InsertSource, Plan, Planned, SelectPlan, Target};
 use crate::Value;
 use crate::expr::{Arith, Compare, Expr, cast};
 
@@ -28,18 +28,15 @@ pub(crate) fn lines(planned: &Planned) -> Vec<String> {
                 },
             }
         }
-        Plan::Update(plan) => {
-            push(0, format!("Update on {}", plan.table.name), &mut lines);
-            access(&plan.table, &plan.access, plan.filter.as_ref(), 1, &mut lines);
-        }
-        Plan::Delete(plan) => {
-            push(0, format!("Delete on {}", plan.table.name), &mut lines);
-            access(&plan.table, &plan.access, plan.filter.as_ref(), 1, &mut lines);
-        }
-        Plan::Modify(plan) => {
+        Plan::Change(plan) => {
             let what = if plan.set.is_some() { "Update" } else { "Delete" };
             push(0, format!("{what} on {}", plan.table.name), &mut lines);
-            push(1, "Query".into(), &mut lines);
+            match &plan.rows {
+                Target::Accessed { access: found, filter, .. } => {
+                    access(&plan.table, found, filter.as_ref(), 1, &mut lines);
+                }
+                Target::Selected(_) => push(1, "Query".into(), &mut lines),
+            }
         }
         Plan::External(_) => {}
     }

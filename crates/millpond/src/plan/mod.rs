@@ -25,7 +25,6 @@ use millpond_engine::table::LockStrength;
 pub(crate) use access::{Access, IndexRange, KeyPart};
 pub(crate) use aggregate::Aggregate;
 pub(crate) use dml::{default_expression, default_of};
-pub(crate) use modify::ModifyPlan;
 pub(crate) use order::{Ordered, SortKey};
 pub(crate) use output::{Output, describe};
 pub(crate) use scope::{TableScope, find_table};
@@ -55,9 +54,7 @@ pub(crate) struct Planned {
 pub(crate) enum Plan {
     Select(SelectPlan),
     Insert(InsertPlan),
-    Update(UpdatePlan),
-    Delete(DeletePlan),
-    Modify(ModifyPlan),
+    Change(ChangePlan),
     External(external::ExternalPlan),
 }
 
@@ -98,26 +95,42 @@ pub(crate) struct InsertPlan {
     pub(crate) returning: Option<Output>,
 }
 
-/// An UPDATE.
+/// An UPDATE or DELETE.
 #[derive(Debug)]
-pub(crate) struct UpdatePlan {
+pub(crate) struct ChangePlan {
     pub(crate) table: Arc<TableDef>,
-    pub(crate) access: Access,
-    pub(crate) filter: Option<Expr>,
-    pub(crate) condition: Option<Expr>,
-    /// Columns with their new values.
-    pub(crate) set: Vec<(usize, Expr)>,
+    pub(crate) rows: Target,
+    /// Columns with their new values; `None`: delete.
+    pub(crate) set: Option<Vec<(usize, Expr)>>,
     pub(crate) returning: Option<Output>,
 }
 
-/// A DELETE.
+/// The rows that an UPDATE or DELETE changes.
 #[derive(Debug)]
-pub(crate) struct DeletePlan {
-    pub(crate) table: Arc<TableDef>,
-    pub(crate) access: Access,
-    pub(crate) filter: Option<Expr>,
-    pub(crate) condition: Option<Expr>,
-    pub(crate) returning: Option<Output>,
+pub(crate) enum Target {
+    /// Found here; new values are computed from the row.
+    Accessed {
+        access: Access,
+        /// What the access does not see to.
+        filter: Option<Expr>,
+        /// All of WHERE, for rows that have changed meanwhile.
+        condition: Option<Expr>,
+    },
+    /// Selected by a query, whose rows are a row's place, then what new values are computed from.
+    Selected(external::ExternalPlan),
+}
+
+impl Plan {
+    /// The columns of the rows that it returns, if it returns any.
+    fn columns(&self) -> Option<Arc<[ColumnDesc]>> {
+        let output = match self {
+            Plan::Select(plan) => Some(&plan.output),
+            Plan::Insert(plan) => plan.returning.as_ref(),
+            Plan::Change(plan) => plan.returning.as_ref(),
+            Plan::External(plan) => return Some(plan.columns()),
+        };
+        output.map(|output| Arc::clone(&output.columns))
+    }
 }
 
 impl Planned {
@@ -126,9 +139,8 @@ impl Planned {
         match &self.plan {
             Plan::Select(_) | Plan::External(_) => "SELECT",
             Plan::Insert(_) => "INSERT",
-            Plan::Modify(plan) if plan.set.is_some() => "UPDATE",
-            Plan::Update(_) => "UPDATE",
-            Plan::Delete(_) | Plan::Modify(_) => "DELETE",
+            Plan::Change(plan) if plan.set.is_some() => "UPDATE",
+            Plan::Change(_) => "DELETE",
         }
     }
 
@@ -159,48 +171,33 @@ impl<'a> Planner<'a> {
             _ => Vec::new(),
         };
         let mut binder = Binder::new(self.source, params);
-        let (plan, columns) = match statement {
+        let plan = match statement {
             Statement::Query(query) => return self.plan_query(query, binder, &given),
-            Statement::Insert(insert) => {
-                let plan = self.insert(insert, &mut binder, &given)?;
-                let columns = plan.returning.as_ref().map(|output| Arc::clone(&output.columns));
-                (Plan::Insert(plan), columns)
-            }
-            Statement::Update(update) => {
-                let plan = match self.update(update, &mut binder) {
-                    Err(error) if is_beyond(&error) && !binder.is_lifted() => {
-                        let plan = self.modify_update(update, &mut binder, &given, error)?;
-                        return Ok(self.modified(plan));
-                    }
-                    other => other?,
-                };
-                let columns = plan.returning.as_ref().map(|output| Arc::clone(&output.columns));
-                (Plan::Update(plan), columns)
-            }
-            Statement::Delete(delete) => {
-                let plan = match self.delete(delete, &mut binder) {
-                    Err(error) if is_beyond(&error) && !binder.is_lifted() => {
-                        let plan = self.modify_delete(delete, &mut binder, &given, error)?;
-                        return Ok(self.modified(plan));
-                    }
-                    other => other?,
-                };
-                let columns = plan.returning.as_ref().map(|output| Arc::clone(&output.columns));
-                (Plan::Delete(plan), columns)
-            }
+            Statement::Insert(insert) => Plan::Insert(self.insert(insert, &mut binder, &given)?),
+            Statement::Update(update) => Plan::Change(match self.update(update, &mut binder) {
+                Err(error) if is_beyond(&error) && !binder.is_lifted() => {
+                    self.update_selected(update, &mut binder, &given, error)?
+                }
+                other => other?,
+            }),
+            Statement::Delete(delete) => Plan::Change(match self.delete(delete, &mut binder) {
+                Err(error) if is_beyond(&error) && !binder.is_lifted() => {
+                    self.delete_selected(delete, &mut binder, &given, error)?
+                }
+                other => other?,
+            }),
             _ => return Err(SqlError::internal("this statement has no plan")),
         };
-        let params = settled(binder.params)?;
-        Ok(Planned { plan, params, columns, generation: self.catalog.generation() })
+        let params = match &plan {
+            Plan::Change(ChangePlan { rows: Target::Selected(query), .. }) => query.params(),
+            _ => settled(binder.params)?,
+        };
+        Ok(self.planned(plan, params))
     }
 
-    fn modified(&self, plan: ModifyPlan) -> Planned {
-        Planned {
-            params: plan.query.params(),
-            columns: plan.returning.as_ref().map(|output| Arc::clone(&output.columns)),
-            plan: Plan::Modify(plan),
-            generation: self.catalog.generation(),
-        }
+    fn planned(&self, plan: Plan, params: Arc<[DataType]>) -> Planned {
+        let columns = plan.columns();
+        Planned { plan, params, columns, generation: self.catalog.generation() }
     }
 
     /// Plans a query: here if it is simple enough, else by the query engine.
@@ -217,10 +214,7 @@ impl<'a> Planner<'a> {
             }
             Err(error) => return Err(error),
         };
-        let columns = Some(Arc::clone(&plan.output.columns));
-        let params = settled(binder.params)?;
-        let generation = self.catalog.generation();
-        Ok(Planned { plan: Plan::Select(plan), params, columns, generation })
+        Ok(self.planned(Plan::Select(plan), settled(binder.params)?))
     }
 
     fn external(
@@ -244,12 +238,8 @@ impl<'a> Planner<'a> {
                 theirs
             }
         })?;
-        Ok(Planned {
-            params: plan.params(),
-            columns: Some(plan.columns()),
-            plan: Plan::External(plan),
-            generation: self.catalog.generation(),
-        })
+        let params = plan.params();
+        Ok(self.planned(Plan::External(plan), params))
     }
 }
 

@@ -5,12 +5,11 @@
 //! re-check the row; repeating it is right.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
 use sqlparser::ast;
 
 use super::external::ExternalPlan;
-use super::{Output, Planner};
+use super::{ChangePlan, Planner, Target};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -19,26 +18,15 @@ use crate::expr::types::{Ty, is_assignable};
 use crate::parse::{self, Statement};
 use crate::{DataType, Wait};
 
-/// An UPDATE or DELETE of rows that a query selects.
-#[derive(Debug)]
-pub(crate) struct ModifyPlan {
-    pub(crate) table: Arc<millpond_engine::catalog::TableDef>,
-    /// Its rows are a row's place, then the new values.
-    pub(crate) query: ExternalPlan,
-    /// Columns with their new values, over the query's row; `None`: delete.
-    pub(crate) set: Option<Vec<(usize, Expr)>>,
-    pub(crate) returning: Option<Output>,
-}
-
 impl Planner<'_> {
     /// Plans what [`Planner::update`] can't.
-    pub(super) fn modify_update(
+    pub(super) fn update_selected(
         &self,
         update: &ast::Update,
         binder: &mut Binder<'_>,
         given: &[Option<DataType>],
         error: SqlError,
-    ) -> Result<ModifyPlan> {
+    ) -> Result<ChangePlan> {
         if self.external.is_none() || !update.table.joins.is_empty() || update.limit.is_some() {
             return Err(error);
         }
@@ -73,7 +61,7 @@ impl Planner<'_> {
                 }
             }
         }
-        let query = self.modify_query(sql, update.selection.as_ref(), table.oid, given)?;
+        let query = self.target_query(sql, update.selection.as_ref(), table.oid, given)?;
         let mut set = Vec::with_capacity(columns.len());
         let described = query.columns();
         for (place, column) in columns.into_iter().enumerate() {
@@ -92,17 +80,17 @@ impl Planner<'_> {
             set.push((column, binder.coerce(typed, def.ty, Coercion::Assignment)?));
         }
         let returning = self.returning(update.returning.as_ref(), &table, &alias, binder)?;
-        Ok(ModifyPlan { table, query, set: Some(set), returning })
+        Ok(ChangePlan { table, rows: Target::Selected(query), set: Some(set), returning })
     }
 
     /// Plans what [`Planner::delete`] can't.
-    pub(super) fn modify_delete(
+    pub(super) fn delete_selected(
         &self,
         delete: &ast::Delete,
         binder: &mut Binder<'_>,
         given: &[Option<DataType>],
         error: SqlError,
-    ) -> Result<ModifyPlan> {
+    ) -> Result<ChangePlan> {
         let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
             &delete.from;
         let ([one], true) = (from.as_slice(), self.external.is_some()) else { return Err(error) };
@@ -114,12 +102,12 @@ impl Planner<'_> {
         for using in delete.using.iter().flatten() {
             let _ = write!(sql, ", {using}");
         }
-        let query = self.modify_query(sql, delete.selection.as_ref(), table.oid, given)?;
+        let query = self.target_query(sql, delete.selection.as_ref(), table.oid, given)?;
         let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
-        Ok(ModifyPlan { table, query, set: None, returning })
+        Ok(ChangePlan { table, rows: Target::Selected(query), set: None, returning })
     }
 
-    fn modify_query(
+    fn target_query(
         &self,
         mut sql: String,
         selection: Option<&ast::Expr>,

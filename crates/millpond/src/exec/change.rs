@@ -1,0 +1,165 @@
+//! UPDATE and DELETE.
+
+use std::sync::Arc;
+
+use millpond_engine::access::Tid;
+use millpond_engine::catalog::TableDef;
+use millpond_engine::lmgr::LockMode;
+use millpond_engine::table::{RowBuf, RowOutcome};
+
+use super::insert::{Vals, with_row_detail};
+use super::{Datums, Each, Exec, damaged, emit};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::{Env, Expr, Row};
+use crate::plan::external::ExternalPlan;
+use crate::plan::{Access, ChangePlan, Target};
+use crate::{Datum, Value};
+
+impl Exec<'_> {
+    pub(super) fn change(
+        &mut self,
+        plan: &ChangePlan,
+        params: &[Value],
+        each: Each<'_>,
+    ) -> Result<u64> {
+        self.wait_for_returning(plan.returning.as_ref())?;
+        match &plan.rows {
+            Target::Accessed { access, filter, condition } => {
+                let env = Env { row: Row::None, params, facts: self.facts };
+                self.begin_change(&plan.table, access)?;
+                let mut old = std::mem::take(&mut self.scratch.old);
+                let mut count = 0;
+                let result = self.rows(&plan.table, access, &env, &mut |exec, row| {
+                    if passes(filter.as_ref(), &plan.table, row, &env)?
+                        && exec.change_found(plan, condition.as_ref(), &env, row, &mut old, each)?
+                    {
+                        count += 1;
+                    }
+                    Ok(true)
+                });
+                self.scratch.old = old;
+                result.map(|()| count)
+            }
+            Target::Selected(query) => self.change_selected(plan, query, params, each),
+        }
+    }
+
+    /// Changes a row as it is, or, in READ COMMITTED, as it has become meanwhile if it still meets the condition.
+    fn change_found(
+        &mut self,
+        plan: &ChangePlan,
+        condition: Option<&Expr>,
+        env: &Env<'_>,
+        row: &mut RowBuf,
+        old: &mut Vec<u8>,
+        each: Each<'_>,
+    ) -> Result<bool> {
+        loop {
+            match self.change_row(plan, None, env, row, old, each)? {
+                RowOutcome::Done(_) => return Ok(true),
+                RowOutcome::Gone => return Ok(false),
+                RowOutcome::Changed if passes(condition, &plan.table, row, env)? => {}
+                RowOutcome::Changed => return Ok(false),
+            }
+        }
+    }
+
+    fn change_selected(
+        &mut self,
+        plan: &ChangePlan,
+        query: &ExternalPlan,
+        params: &[Value],
+        each: Each<'_>,
+    ) -> Result<u64> {
+        self.need_wait()?;
+        self.session.lock_table(&plan.table, LockMode::RowExclusive)?;
+        // All rows first: what is changed must not be read by the query that selects it.
+        let mut found: Vec<(Tid, Vec<Value>)> = Vec::new();
+        self.external(query, params, &mut |row| {
+            if let Some(Datum::Int8(place)) = row.first() {
+                let values = row.iter().map(Datum::to_value).collect();
+                found.push((Tid::from_u64(*place as u64), values));
+            }
+            Ok(true)
+        })?;
+        let env = Env { row: Row::None, params, facts: self.facts };
+        let (mut row, mut old) = (RowBuf::default(), Vec::new());
+        let mut count = 0;
+        for (tid, values) in &found {
+            if !self.session.fetch(&plan.table, *tid, &mut row)? {
+                continue;
+            }
+            let selected: Datums<'_> = values.iter().map(Value::as_datum).collect();
+            match self.change_row(plan, Some(&selected), &env, &mut row, &mut old, each)? {
+                RowOutcome::Done(_) => count += 1,
+                RowOutcome::Gone => {}
+                RowOutcome::Changed => {
+                    return Err(SqlError::new(
+                        SqlState::SERIALIZATION_FAILURE,
+                        "could not serialize access due to concurrent update",
+                    )
+                    .hint("The statement selects its rows by a query; repeat it."));
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Deletes a row, or stores it with new values, computed from what was selected with it or else from the row
+    /// itself. Once that is done, RETURNING sees the row that is gone or the one that is new.
+    fn change_row(
+        &mut self,
+        plan: &ChangePlan,
+        selected: Option<&[Datum<'_>]>,
+        env: &Env<'_>,
+        row: &mut RowBuf,
+        old: &mut Vec<u8>,
+        each: Each<'_>,
+    ) -> Result<RowOutcome> {
+        let table = &plan.table;
+        let Some(set) = &plan.set else {
+            let outcome = self.session.delete(table, row)?;
+            if let (RowOutcome::Done(_), Some(returning)) = (outcome, &plan.returning) {
+                emit(returning, &env.with_row(Row::Stored(&table.layout, row.bytes())), each)?;
+            }
+            return Ok(outcome);
+        };
+        // The new values borrow from a copy, because the engine may replace the row's bytes.
+        old.clear();
+        old.extend_from_slice(row.bytes());
+        let from = env.with_row(match selected {
+            Some(selected) => Row::Datums(selected),
+            None => Row::Stored(&table.layout, old),
+        });
+        let values = set.iter().map(|(_, e)| e.eval(&from)).collect::<Result<Vals<'_>>>()?;
+        let mut new = Datums::with_capacity(table.columns.len());
+        table.layout.decode(old, |_, datum| new.push(datum)).map_err(damaged)?;
+        for ((column, _), value) in set.iter().zip(&values) {
+            if let Some(slot) = new.get_mut(*column) {
+                *slot = value.datum();
+            }
+        }
+        let outcome =
+            self.session.update(table, row, &new).map_err(|error| with_row_detail(error, &new))?;
+        if let (RowOutcome::Done(_), Some(returning)) = (outcome, &plan.returning) {
+            emit(returning, &env.with_row(Row::Datums(&new)), each)?;
+        }
+        Ok(outcome)
+    }
+
+    /// A change of more than one row needs permission to wait, because it can't be taken back half done.
+    fn begin_change(&mut self, table: &Arc<TableDef>, access: &Access) -> Result<()> {
+        if !matches!(access, Access::Point { .. }) {
+            self.need_wait()?;
+        }
+        self.session.lock_table(table, LockMode::RowExclusive)?;
+        Ok(())
+    }
+}
+
+fn passes(condition: Option<&Expr>, table: &TableDef, row: &RowBuf, env: &Env<'_>) -> Result<bool> {
+    match condition {
+        None => Ok(true),
+        Some(condition) => condition.holds(&env.with_row(Row::Stored(&table.layout, row.bytes()))),
+    }
+}
