@@ -1,4 +1,4 @@
-//! The lock manager: requests, waits, releases.
+//! The lock manager: requests and waits.
 //!
 //! Every session parks on a word of its own (`ProcArray::lock_wait`), which is [`IDLE`], [`WAITING`] or
 //! [`GRANTED`]. It becomes WAITING by its session and GRANTED by whoever serves the queue, both under the
@@ -23,7 +23,7 @@ use super::table::{Partition, Request, TagHash, Waiter};
 use super::tag::LockTag;
 use super::{Acquired, LockError, LockInfo, LockWait};
 use crate::proc::{ProcArray, ProcHandle, WaitEvent};
-use crate::transam::{SessionNo, Xid};
+use crate::transam::SessionNo;
 
 /// Mutexes of the shared table.
 const PARTITIONS: usize = 16;
@@ -49,7 +49,7 @@ pub(super) type Waits = Box<[Mutex<Option<(LockTag, LockMode)>>]>;
 /// All locks of a database.
 pub struct LockManager {
     pub(super) procs: std::sync::Arc<ProcArray>,
-    fast: FastPath,
+    pub(super) fast: FastPath,
     partitions: [CachePadded<Mutex<Partition>>; PARTITIONS],
     pub(super) waits: Waits,
     deadlock_timeout_us: AtomicU64,
@@ -83,7 +83,7 @@ impl LockManager {
         (TagHash::default().hash_one(tag) >> 40) as usize % PARTITIONS
     }
 
-    fn partition(&self, tag: &LockTag) -> MutexGuard<'_, Partition> {
+    pub(super) fn partition(&self, tag: &LockTag) -> MutexGuard<'_, Partition> {
         self.partitions[Self::partition_no(tag)].lock()
     }
 
@@ -316,145 +316,9 @@ impl LockManager {
         }
     }
 
-    /// Gives one request back; `false` if the owner has not made it.
-    pub fn release(
-        &self,
-        proc: &ProcHandle,
-        owner: LockOwner,
-        tag: LockTag,
-        mode: LockMode,
-    ) -> bool {
-        let mut local = proc.local_locks().borrow_mut();
-        let Some(held) = local.held.get_mut(&(tag, mode)) else { return false };
-        let count = held.count(owner);
-        if *count == 0 {
-            return false;
-        }
-        *count -= 1;
-        if held.is_free() {
-            let place = held.place;
-            local.held.remove(&(tag, mode));
-            self.give_back(proc, &mut local, tag, mode, place);
-        }
-        true
-    }
-
-    /// Gives back what the transaction holds.
-    pub fn release_transaction(&self, proc: &ProcHandle) {
-        self.release_where(proc, |held| held.by_transaction = 0);
-    }
-
-    /// Gives back the session's advisory locks (`pg_advisory_unlock_all`), except what the transaction holds.
-    pub fn release_session_locks(&self, proc: &ProcHandle) {
-        self.release_where(proc, |held| held.by_session = 0);
-    }
-
-    /// Gives back everything; for the end of the session.
-    pub fn release_all(&self, proc: &ProcHandle) {
-        self.release_where(proc, |held| (held.by_transaction, held.by_session) = (0, 0));
-    }
-
-    fn release_where(&self, proc: &ProcHandle, change: impl Fn(&mut Held)) {
-        let mut local = proc.local_locks().borrow_mut();
-        if local.held.is_empty() {
-            return;
-        }
-        let mut freed: SmallVec<[(LockTag, LockMode, Place); 8]> = SmallVec::new();
-        local.held.retain(|(tag, mode), held| {
-            change(held);
-            if held.is_free() {
-                freed.push((*tag, *mode, held.place));
-            }
-            !held.is_free()
-        });
-        for (tag, mode, place) in freed {
-            self.give_back(proc, &mut local, tag, mode, place);
-        }
-    }
-
-    fn give_back(
-        &self,
-        proc: &ProcHandle,
-        local: &mut LocalLocks,
-        tag: LockTag,
-        mode: LockMode,
-        place: Place,
-    ) {
-        if let (Place::Slot(slot), LockTag::Relation(relation)) = (place, tag) {
-            local.slots_used &= !(1 << slot);
-            if self.fast.leave(proc.no(), slot, relation, mode) {
-                return;
-            }
-        }
-        self.ungrant(proc.no(), tag, mode);
-        if let Some(relation) = strong_relation(&tag, mode) {
-            self.fast.lower(relation);
-        }
-    }
-
-    fn ungrant(&self, session: SessionNo, tag: LockTag, mode: LockMode) {
-        let mut partition = self.partition(&tag);
-        let held = partition.get_mut(&tag).is_some_and(|entry| entry.ungrant(session, mode));
-        debug_assert!(held, "{session} releases {mode} on {tag}, which it does not hold");
-        let served = self.serve(&mut partition, &tag);
-        drop(partition);
-        self.wake(&served);
-    }
-
     /// Whether the session holds exactly this mode on the object.
     pub fn holds(&self, proc: &ProcHandle, tag: LockTag, mode: LockMode) -> bool {
         proc.local_locks().borrow().held.contains_key(&(tag, mode))
-    }
-
-    /// Waits for the end of a transaction.
-    ///
-    /// `is_running` tells, whenever it is asked, whether the transaction is still to end. The lock on
-    /// its id comes into being here, on behalf of the session that runs it, and only here (lmgr rule 6).
-    pub fn wait_for_transaction(
-        &self,
-        proc: &ProcHandle,
-        xid: Xid,
-        how: LockWait,
-        is_running: impl Fn() -> bool,
-    ) -> Result<(), LockError> {
-        let tag = LockTag::Transaction(xid);
-        let mut partition = self.partition(&tag);
-        if !is_running() {
-            return Ok(());
-        }
-        if how == LockWait::Never {
-            return Err(LockError::WouldBlock { tag });
-        }
-        let Some(runner) = self.procs.session_of(xid) else { return Ok(()) };
-        let entry = partition.entry(tag);
-        if entry.held_by(runner).is_empty() {
-            entry.grant(runner, LockMode::Exclusive);
-            self.procs.set_xid_awaited(runner);
-            if !is_running() {
-                // The runner may have looked at its mark before it was set.
-                entry.ungrant(runner, LockMode::Exclusive);
-                let served = self.serve(&mut partition, &tag);
-                drop(partition);
-                self.wake(&served);
-                return Ok(());
-            }
-        }
-        drop(partition);
-        self.acquire_for(proc, LockOwner::Transaction, tag, LockMode::Share, how)?;
-        self.release(proc, LockOwner::Transaction, tag, LockMode::Share);
-        Ok(())
-    }
-
-    /// Ends the life of a transaction in the table, for those who wait for it. Its status is set.
-    pub(crate) fn transaction_ended(&self, runner: SessionNo, xid: Xid) {
-        let tag = LockTag::Transaction(xid);
-        let mut partition = self.partition(&tag);
-        if let Some(entry) = partition.get_mut(&tag) {
-            entry.ungrant(runner, LockMode::Exclusive);
-        }
-        let served = self.serve(&mut partition, &tag);
-        drop(partition);
-        self.wake(&served);
     }
 
     /// All locks, held and wanted, for pg_locks. The picture of each partition is exact; between
@@ -504,7 +368,7 @@ impl AllPartitions<'_> {
 }
 
 /// The relation whose weak holders must be called in before a lock of this mode can be judged.
-fn strong_relation(tag: &LockTag, mode: LockMode) -> Option<u32> {
+pub(super) fn strong_relation(tag: &LockTag, mode: LockMode) -> Option<u32> {
     match *tag {
         LockTag::Relation(relation) if mode.is_strong() => Some(relation),
         _ => None,

@@ -7,10 +7,12 @@ mod manager;
 pub mod mode;
 #[cfg(all(test, any(loom, shuttle)))]
 mod models;
+mod release;
 mod table;
 pub mod tag;
 #[cfg(test)]
 mod tests;
+mod xact;
 
 use std::time::Instant;
 

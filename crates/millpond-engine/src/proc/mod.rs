@@ -19,10 +19,11 @@
 //! and checkpoints) are argued in transam/README.md rules 5 to 8. A line that is not in use reads as zeros.
 
 pub mod activity;
+mod handle;
+mod interrupt;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -30,12 +31,12 @@ use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
-use smallvec::SmallVec;
 
 pub use activity::{Activity, ActivityState, WaitEvent};
+pub use handle::{ProcHandle, Waiting};
+pub use interrupt::{Interrupt, InterruptHandle};
 
 use crate::error::{EngineError, EngineResult};
-use crate::lmgr::LocalLocks;
 use crate::transam::{Csn, SessionNo, Xid};
 
 /// Marks the xid field as a lower bound of the id that is about to be drawn.
@@ -44,33 +45,6 @@ const PROVISIONAL: u64 = 1 << 63;
 const IN_COMMIT: u64 = 1;
 const COMMIT_AWAITED: u64 = 2;
 const COMMIT_COUNT: u64 = 4;
-
-/// A request to a session to stop what it is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Interrupt {
-    /// A cancel request.
-    Cancel,
-    /// `statement_timeout`.
-    StatementTimeout,
-    /// The session shall end: shutdown, or `pg_terminate_backend`.
-    Terminate,
-    /// `idle_in_transaction_session_timeout` and its kin: the session shall end.
-    IdleTimeout,
-}
-
-impl Interrupt {
-    /// Those that end the session come first.
-    const BY_WEIGHT: [Interrupt; 4] = [
-        Interrupt::Terminate,
-        Interrupt::IdleTimeout,
-        Interrupt::StatementTimeout,
-        Interrupt::Cancel,
-    ];
-
-    fn bit(self) -> u32 {
-        1 << self as u32
-    }
-}
 
 /// The part of a line that its session writes on every transaction.
 struct Line {
@@ -160,13 +134,7 @@ impl ProcArray {
         let desk = &self.desks[no.index()];
         desk.process_id.store(u32::from(number) + 1, Ordering::Relaxed);
         *desk.activity.lock() = Some(Activity::new(kind));
-        Ok(ProcHandle {
-            array: self.clone(),
-            no,
-            generation,
-            held: RefCell::default(),
-            locks: RefCell::default(),
-        })
+        Ok(ProcHandle::new(self.clone(), no, generation))
     }
 
     /// The smallest commit number that any session publishes; `ceiling` if none is below it.
@@ -251,39 +219,6 @@ impl ProcArray {
         }
         infos
     }
-
-    /// Interrupts every session of that process id; returns whether there was one.
-    pub fn interrupt_process(&self, process_id: u32, interrupt: Interrupt) -> bool {
-        // Under this mutex no line changes its owner.
-        let free = self.free.lock();
-        let mut found = false;
-        for (index, desk) in self.desks.iter().enumerate() {
-            if desk.process_id.load(Ordering::Relaxed) == process_id
-                && !free.numbers.contains(&(index as u16))
-            {
-                self.interrupt_line(index, interrupt);
-                found = true;
-            }
-        }
-        found
-    }
-
-    /// Interrupts every session, as for a shutdown.
-    pub fn interrupt_all(&self, interrupt: Interrupt) {
-        for index in 0..self.lines.len() {
-            self.interrupt_line(index, interrupt);
-        }
-    }
-
-    fn interrupt_line(&self, index: usize, interrupt: Interrupt) {
-        self.lines[index].interrupts.fetch_or(interrupt.bit(), Ordering::SeqCst);
-        let desk = &self.desks[index];
-        parking::unpark_all(std::ptr::from_ref(&desk.lock_wait).addr());
-        let waker = desk.waker.lock().take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
 }
 
 /// A session as others see it.
@@ -301,248 +236,4 @@ pub struct SessionInfo {
     pub wait_event: WaitEvent,
     /// The rest.
     pub activity: Activity,
-}
-
-/// Lets another thread interrupt one session, and only that one: after the session has ended it does
-/// nothing, even if the line has a new owner.
-#[derive(Clone)]
-pub struct InterruptHandle {
-    array: Arc<ProcArray>,
-    no: SessionNo,
-    generation: u64,
-}
-
-impl InterruptHandle {
-    /// Asks the session to stop; wakes it if it is parked for a lock.
-    pub fn interrupt(&self, interrupt: Interrupt) {
-        // The mutex keeps the line with its owner until the request is in.
-        let free = self.array.free.lock();
-        let index = self.no.index();
-        if free.generations[index] == self.generation && !free.numbers.contains(&self.no.0) {
-            self.array.interrupt_line(index, interrupt);
-        }
-    }
-}
-
-/// A session's own line. One thread at a time uses it.
-pub struct ProcHandle {
-    array: Arc<ProcArray>,
-    no: SessionNo,
-    generation: u64,
-    /// Snapshots held: the published number is not above any of them.
-    held: RefCell<SmallVec<[Csn; 4]>>,
-    /// The session's own record of its locks.
-    locks: RefCell<LocalLocks>,
-}
-
-impl ProcHandle {
-    /// The session's number.
-    #[inline]
-    pub fn no(&self) -> SessionNo {
-        self.no
-    }
-
-    /// The array.
-    pub fn array(&self) -> &Arc<ProcArray> {
-        &self.array
-    }
-
-    /// The session's own record of its locks, for the lock manager.
-    pub(crate) fn local_locks(&self) -> &RefCell<LocalLocks> {
-        &self.locks
-    }
-
-    fn line(&self) -> &Line {
-        &self.array.lines[self.no.index()]
-    }
-
-    fn desk(&self) -> &Desk {
-        &self.array.desks[self.no.index()]
-    }
-
-    /// Takes a snapshot: publishes a lower bound, then loads the number that counts (transam rule 5).
-    ///
-    /// `load` loads the commit clock with Acquire.
-    pub(crate) fn publish_snapshot(&self, load: impl Fn() -> Csn) -> Csn {
-        let mut held = self.held.borrow_mut();
-        if held.is_empty() {
-            self.line().snapshot.store(load().0, Ordering::Relaxed);
-            // Either a horizon's scan that comes later sees the line, or the load below sees everything that
-            // the scan's ceiling saw.
-            fence(Ordering::SeqCst);
-        }
-        let csn = load();
-        held.push(csn);
-        csn
-    }
-
-    /// Gives one of the held snapshots back.
-    pub(crate) fn withdraw_snapshot(&self, csn: Csn) {
-        let mut held = self.held.borrow_mut();
-        if let Some(index) = held.iter().position(|h| *h == csn) {
-            held.swap_remove(index);
-        }
-        let oldest = held.iter().min().copied().unwrap_or(Csn::INVALID);
-        // Release: what was read under the snapshot is read before vacuum may take it away.
-        self.line().snapshot.store(oldest.0, Ordering::Release);
-    }
-
-    /// Gives back all snapshots.
-    pub(crate) fn withdraw_all_snapshots(&self) {
-        self.held.borrow_mut().clear();
-        self.line().snapshot.store(0, Ordering::Release);
-    }
-
-    /// The oldest snapshot the session holds.
-    pub fn oldest_held(&self) -> Option<Csn> {
-        self.held.borrow().iter().min().copied()
-    }
-
-    /// Announces that an id of at least `floor` is about to be drawn: by a read-modify-write with Release, which
-    /// publishes this store to whoever loads a later id (transam rule 6).
-    pub(crate) fn announce_xid(&self, floor: Xid) {
-        self.line().xid.store(floor.0 | PROVISIONAL, Ordering::Relaxed);
-    }
-
-    /// Publishes the running transaction's id, or that there is none.
-    pub(crate) fn publish_xid(&self, xid: Option<Xid>) {
-        self.line().xid.store(xid.map_or(0, |x| x.0), Ordering::Release);
-    }
-
-    /// The running transaction's id, once it has drawn one.
-    #[inline]
-    pub fn xid(&self) -> Option<Xid> {
-        let xid = self.line().xid.load(Ordering::Relaxed);
-        (xid != 0 && xid & PROVISIONAL == 0).then_some(Xid(xid))
-    }
-
-    /// Marks the time from before the commit record until after the status (transam rule 8).
-    pub(crate) fn enter_commit(&self) {
-        let word = &self.line().in_commit;
-        let idle = word.load(Ordering::Relaxed);
-        debug_assert_eq!(idle & IN_COMMIT, 0, "a session commits one transaction at a time");
-        word.store(idle | IN_COMMIT, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Ends the time that [`enter_commit`](Self::enter_commit) began, if it did.
-    pub(crate) fn leave_commit(&self) {
-        let word = &self.line().in_commit;
-        let now = word.load(Ordering::Relaxed);
-        if now & IN_COMMIT == 0 {
-            return;
-        }
-        let next = (now & !(IN_COMMIT | COMMIT_AWAITED)).wrapping_add(COMMIT_COUNT);
-        if word.swap(next, Ordering::AcqRel) & COMMIT_AWAITED != 0 {
-            parking::unpark_all(std::ptr::from_ref(word).addr());
-        }
-    }
-
-    /// Whether a commit of this session is between its record and its status.
-    pub fn is_in_commit(&self) -> bool {
-        self.line().in_commit.load(Ordering::Relaxed) & IN_COMMIT != 0
-    }
-
-    /// Whether somebody has put a lock on the ended transaction's id into the table; resets the mark.
-    ///
-    /// To be called after the status was set: either this sees the mark, or the waiter who sets it sees
-    /// the status (lmgr rule 6).
-    pub(crate) fn take_xid_awaited(&self) -> bool {
-        fence(Ordering::SeqCst);
-        let mark = &self.desk().xid_awaited;
-        // A plain load on the common path: the line stays shared.
-        mark.load(Ordering::Relaxed) != 0 && mark.swap(0, Ordering::AcqRel) != 0
-    }
-
-    /// Fails if somebody has asked the session to stop. One load of the session's own line.
-    #[inline]
-    pub fn check_interrupts(&self) -> EngineResult<()> {
-        if self.line().interrupts.load(Ordering::Relaxed) == 0 {
-            Ok(())
-        } else {
-            Err(EngineError::Cancelled)
-        }
-    }
-
-    /// Whether somebody has asked the session to stop (as read by a parked waiter: sequentially consistent).
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.line().interrupts.load(Ordering::SeqCst) != 0
-    }
-
-    /// The weightiest request to stop.
-    pub fn interrupt(&self) -> Option<Interrupt> {
-        let bits = self.line().interrupts.load(Ordering::Relaxed);
-        Interrupt::BY_WEIGHT.into_iter().find(|i| bits & i.bit() != 0)
-    }
-
-    /// Forgets requests to cancel a statement, when the statement is over; those to end the session stay.
-    pub fn clear_statement_interrupts(&self) {
-        let statement = Interrupt::Cancel.bit() | Interrupt::StatementTimeout.bit();
-        let word = &self.line().interrupts;
-        if word.load(Ordering::Relaxed) & statement != 0 {
-            word.fetch_and(!statement, Ordering::AcqRel);
-        }
-    }
-
-    /// A handle with which other threads may interrupt this session.
-    pub fn interrupt_handle(&self) -> InterruptHandle {
-        InterruptHandle { array: self.array.clone(), no: self.no, generation: self.generation }
-    }
-
-    /// Sets who is woken (once) when the session is interrupted while it waits off its thread.
-    pub fn set_waker(&self, waker: Option<Waker>) {
-        *self.desk().waker.lock() = waker;
-    }
-
-    /// Sets the process id that stands for the session in messages and views.
-    pub fn set_process_id(&self, process_id: u32) {
-        self.desk().process_id.store(process_id, Ordering::Relaxed);
-    }
-
-    /// The process id that stands for the session.
-    pub fn process_id(&self) -> u32 {
-        self.desk().process_id.load(Ordering::Relaxed)
-    }
-
-    /// Changes what watchers see.
-    pub fn set_activity(&self, change: impl FnOnce(&mut Activity)) {
-        if let Some(activity) = self.desk().activity.lock().as_mut() {
-            change(activity);
-        }
-    }
-
-    /// Says what the session waits for until the result is dropped.
-    pub fn waiting(&self, event: WaitEvent) -> Waiting<'_> {
-        let word = &self.desk().wait_event;
-        let before = word.load(Ordering::Relaxed);
-        word.store(event as u32, Ordering::Relaxed);
-        Waiting { word, before }
-    }
-}
-
-impl Drop for ProcHandle {
-    fn drop(&mut self) {
-        self.withdraw_all_snapshots();
-        self.publish_xid(None);
-        self.leave_commit();
-        let desk = self.desk();
-        desk.wait_event.store(0, Ordering::Relaxed);
-        desk.lock_wait.store(0, Ordering::Relaxed);
-        desk.xid_awaited.store(0, Ordering::Relaxed);
-        *desk.waker.lock() = None;
-        *desk.activity.lock() = None;
-        self.array.free.lock().numbers.push(self.no.0);
-    }
-}
-
-/// A wait event that is being shown.
-pub struct Waiting<'a> {
-    word: &'a AtomicU32,
-    before: u32,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.word.store(self.before, Ordering::Relaxed);
-    }
 }

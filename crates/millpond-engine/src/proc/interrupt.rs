@@ -1,0 +1,141 @@
+//! Requests to a session to stop: set by others in its line, found by it between two steps of its work or in a
+//! wait for a lock.
+//!
+//! Ordering: the request is set (SeqCst) before the session is unparked, and a parked session reads it (SeqCst) in the
+//! check under the parking queue's lock, so none is slept through. Who means one session holds the mutex of the free
+//! lines, under which no line changes its owner; so a request never reaches the next user of a line.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use millpond_sync::atomic::Ordering;
+use millpond_sync::parking;
+
+use super::{ProcArray, ProcHandle};
+use crate::error::{EngineError, EngineResult};
+use crate::transam::SessionNo;
+
+/// A request to a session to stop what it is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interrupt {
+    /// A cancel request.
+    Cancel,
+    /// `statement_timeout`.
+    StatementTimeout,
+    /// The session shall end: shutdown, or `pg_terminate_backend`.
+    Terminate,
+    /// `idle_in_transaction_session_timeout` and its kin: the session shall end.
+    IdleTimeout,
+}
+
+impl Interrupt {
+    /// Those that end the session come first.
+    const BY_WEIGHT: [Interrupt; 4] = [
+        Interrupt::Terminate,
+        Interrupt::IdleTimeout,
+        Interrupt::StatementTimeout,
+        Interrupt::Cancel,
+    ];
+
+    fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+impl ProcArray {
+    /// Interrupts every session of that process id; returns whether there was one.
+    pub fn interrupt_process(&self, process_id: u32, interrupt: Interrupt) -> bool {
+        // Under this mutex no line changes its owner.
+        let free = self.free.lock();
+        let mut found = false;
+        for (index, desk) in self.desks.iter().enumerate() {
+            if desk.process_id.load(Ordering::Relaxed) == process_id
+                && !free.numbers.contains(&(index as u16))
+            {
+                self.interrupt_line(index, interrupt);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Interrupts every session, as for a shutdown.
+    pub fn interrupt_all(&self, interrupt: Interrupt) {
+        for index in 0..self.lines.len() {
+            self.interrupt_line(index, interrupt);
+        }
+    }
+
+    fn interrupt_line(&self, index: usize, interrupt: Interrupt) {
+        self.lines[index].interrupts.fetch_or(interrupt.bit(), Ordering::SeqCst);
+        let desk = &self.desks[index];
+        parking::unpark_all(std::ptr::from_ref(&desk.lock_wait).addr());
+        let waker = desk.waker.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Lets another thread interrupt one session, and only that one: after the session has ended it does
+/// nothing, even if the line has a new owner.
+#[derive(Clone)]
+pub struct InterruptHandle {
+    array: Arc<ProcArray>,
+    no: SessionNo,
+    generation: u64,
+}
+
+impl InterruptHandle {
+    /// Asks the session to stop; wakes it if it is parked for a lock.
+    pub fn interrupt(&self, interrupt: Interrupt) {
+        // The mutex keeps the line with its owner until the request is in.
+        let free = self.array.free.lock();
+        let index = self.no.index();
+        if free.generations[index] == self.generation && !free.numbers.contains(&self.no.0) {
+            self.array.interrupt_line(index, interrupt);
+        }
+    }
+}
+
+impl ProcHandle {
+    /// Fails if somebody has asked the session to stop. One load of the session's own line.
+    #[inline]
+    pub fn check_interrupts(&self) -> EngineResult<()> {
+        if self.line().interrupts.load(Ordering::Relaxed) == 0 {
+            Ok(())
+        } else {
+            Err(EngineError::Cancelled)
+        }
+    }
+
+    /// Whether somebody has asked the session to stop (as read by a parked waiter: sequentially consistent).
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.line().interrupts.load(Ordering::SeqCst) != 0
+    }
+
+    /// The weightiest request to stop.
+    pub fn interrupt(&self) -> Option<Interrupt> {
+        let bits = self.line().interrupts.load(Ordering::Relaxed);
+        Interrupt::BY_WEIGHT.into_iter().find(|i| bits & i.bit() != 0)
+    }
+
+    /// Forgets requests to cancel a statement, when the statement is over; those to end the session stay.
+    pub fn clear_statement_interrupts(&self) {
+        let statement = Interrupt::Cancel.bit() | Interrupt::StatementTimeout.bit();
+        let word = &self.line().interrupts;
+        if word.load(Ordering::Relaxed) & statement != 0 {
+            word.fetch_and(!statement, Ordering::AcqRel);
+        }
+    }
+
+    /// A handle with which other threads may interrupt this session.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle { array: self.array.clone(), no: self.no, generation: self.generation }
+    }
+
+    /// Sets who is woken (once) when the session is interrupted while it waits off its thread.
+    pub fn set_waker(&self, waker: Option<Waker>) {
+        *self.desk().waker.lock() = waker;
+    }
+}
