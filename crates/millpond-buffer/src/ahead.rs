@@ -245,7 +245,7 @@ impl BufferSession {
 
     /// Frames for a run, at least one, and room for them.
     fn frames_for_run(&self, count: usize, wait: Wait) -> Option<(Vec<Owned<'_>>, usize)> {
-        let first = self.take_frame(wait).ok()?;
+        let first = self.take_frame(wait, None).ok()?;
         let room = self.pool.ahead.reserve(count, self.pool.frames());
         if room == 0 {
             return None;
@@ -253,7 +253,7 @@ impl BufferSession {
         let mut frames = Vec::with_capacity(room);
         frames.push(first);
         while frames.len() < room
-            && let Ok(next) = self.take_frame(Wait::Never)
+            && let Ok(next) = self.take_frame(Wait::Never, None)
         {
             frames.push(next);
         }

@@ -1,6 +1,7 @@
 //! How a pool is set up.
 
 use crate::error::BufferError;
+use crate::ring::RingSizes;
 use crate::trace::PageTrace;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub struct PoolConfig {
     pub max_write_run: usize,
     /// Where accesses are recorded, if they are: a [`crate::trace::TraceFile`], for example.
     pub trace: Option<Arc<dyn PageTrace>>,
+    /// How many pages the rings of bulk work have.
+    pub ring_sizes: RingSizes,
 }
 
 impl PoolConfig {
@@ -36,6 +39,7 @@ impl PoolConfig {
             huge_pages: true,
             max_write_run: 32,
             trace: None,
+            ring_sizes: RingSizes::default(),
         }
     }
 

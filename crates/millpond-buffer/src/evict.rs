@@ -22,6 +22,7 @@ use crate::frame::NoTake;
 use crate::ids::PageId;
 use crate::policy::{self, SweepFrames, Take};
 use crate::pool::BufferPool;
+use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use crate::write::Attempt;
@@ -46,6 +47,8 @@ pub(crate) struct Owned<'a> {
     pool: &'a BufferPool,
     near: usize,
     number: u32,
+    /// Of the job that took it: it learns which page comes.
+    ring: Option<&'a Ring>,
 }
 
 impl<'a> Owned<'a> {
@@ -58,7 +61,13 @@ impl<'a> Owned<'a> {
 
     /// Goes on with a frame that was handed over.
     pub(crate) fn resume(pool: &'a BufferPool, near: usize, number: u32) -> Self {
-        Self { pool, near, number }
+        Self { pool, near, number, ring: None }
+    }
+
+    /// For a job with a ring.
+    pub(crate) fn in_ring(mut self, ring: &'a Ring) -> Self {
+        self.ring = Some(ring);
+        self
     }
 
     /// Which frame.
@@ -72,6 +81,9 @@ impl<'a> Owned<'a> {
         let frame = &self.pool.frames[number as usize];
         frame.set_loaded_at(self.pool.clock.taken());
         frame.publish(page, entry, usage);
+        if let Some(ring) = self.ring {
+            ring.note(number, page);
+        }
         std::mem::forget(self);
         number
     }
@@ -91,7 +103,7 @@ pub(crate) struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    fn none(session: &'a BufferSession) -> Self {
+    pub(crate) fn none(session: &'a BufferSession) -> Self {
         Self { session, frames: [0; MAX_CLAIMS], len: 0 }
     }
 
@@ -101,7 +113,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Claims a frame, if it is unpinned and clean. There is room for it.
-    fn claim(&mut self, number: u32) -> Result<(), NoTake> {
+    pub(crate) fn claim(&mut self, number: u32) -> Result<(), NoTake> {
         let pool = &self.session.pool;
         pool.frames[number as usize].take(pool.clock.taken())?;
         self.frames[self.len] = number;
@@ -109,19 +121,30 @@ impl<'a> Claims<'a> {
         Ok(())
     }
 
+    /// The frames.
+    pub(crate) fn frames(&self) -> &[u32] {
+        &self.frames[..self.len]
+    }
+
     /// Makes claims into owned frames. Claims that can't be are given back unchanged, and gone from here.
-    fn settle(&mut self) {
+    /// `event`: as what they are counted.
+    pub(crate) fn settle(&mut self, event: Event) {
         // A frame that could be claimed is owned at once.
         let (session, taken) = (self.session, &self.frames[..self.len]);
         if !taken.is_empty() {
-            session.count_victims(taken);
+            session.count_victims(taken, event);
         }
     }
 
     /// Keeps one for the caller; the others are free.
-    fn keep_one(mut self) -> Option<Owned<'a>> {
+    pub(crate) fn keep_one(mut self) -> Option<Owned<'a>> {
+        self.take_out().map(|number| self.session.owned(number))
+    }
+
+    /// Takes one settled frame out, which is the caller's to give back.
+    pub(crate) fn take_out(&mut self) -> Option<u32> {
         self.len = self.len.checked_sub(1)?;
-        Some(self.session.owned(self.frames[self.len]))
+        Some(self.frames[self.len])
     }
 }
 
@@ -194,8 +217,20 @@ impl BufferSession {
         self.number
     }
 
-    /// A frame of this session's own: a free one, else one that a page is made to leave.
-    pub(crate) fn take_frame(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
+    /// A frame of this session's own: for a job with a ring as that says, else as for everybody.
+    pub(crate) fn take_frame<'a>(
+        &'a self,
+        wait: Wait,
+        ring: Option<&'a Ring>,
+    ) -> Result<Owned<'a>, BufferError> {
+        match ring {
+            Some(ring) => ring.frame(self, wait),
+            None => self.common_frame(wait),
+        }
+    }
+
+    /// A free frame, else one that a page is made to leave.
+    pub(crate) fn common_frame(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
         let wanted = (self.pool.frames() / FRAMES_PER_CLAIM).clamp(1, MAX_CLAIMS);
         loop {
             if let Some(owned) = self.free_frame() {
@@ -209,20 +244,20 @@ impl BufferSession {
     }
 
     /// A free frame.
-    fn free_frame(&self) -> Option<Owned<'_>> {
+    pub(crate) fn free_frame(&self) -> Option<Owned<'_>> {
         let number = self.pool.free.pop(self.near(), &self.pool.frames)?;
         Some(self.owned(number))
     }
 
-    fn owned(&self, number: u32) -> Owned<'_> {
-        Owned { pool: &self.pool, near: self.near(), number }
+    pub(crate) fn owned(&self, number: u32) -> Owned<'_> {
+        Owned { pool: &self.pool, near: self.near(), number, ring: None }
     }
 
     /// Counts frames that have just been taken from their pages.
-    pub(crate) fn count_victims(&self, taken: &[u32]) {
+    pub(crate) fn count_victims(&self, taken: &[u32], event: Event) {
         let now = self.pool.clock.taken();
         self.pool.clock.count_taken(taken.len());
-        self.count(Event::Eviction, taken.len() as u64);
+        self.count(event, taken.len() as u64);
         for &number in taken {
             let frame = &self.pool.frames[number as usize];
             self.count_log2(Histogram::VictimAge, now.saturating_sub(frame.loaded_at()));
@@ -293,7 +328,7 @@ impl BufferSession {
                 Err(error) => *failure = Some(error),
             }
         }
-        claims.settle();
+        claims.settle(Event::Eviction);
         (claims, swept)
     }
 

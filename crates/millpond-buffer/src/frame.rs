@@ -195,11 +195,16 @@ impl Frame {
         (now >> FIRST_SIGHT).checked_sub(1).unwrap_or(now & USAGE)
     }
 
-    /// Counts a use. Writes only if the count changes (rule 1).
+    /// Counts a use. Writes only if the count changes (rule 1). A use in passing, by a job with a ring,
+    /// counts only if there is no other: however often it happens, the page does not look wanted (rule 11).
     #[inline]
-    pub(crate) fn touch(&self) {
+    pub(crate) fn used(&self, in_passing: bool) {
         let before = self.read.usage.load(Ordering::Relaxed);
-        if let Some(raised) = policy::raised(before & USAGE) {
+        let usage = before & USAGE;
+        if in_passing && usage != 0 {
+            return;
+        }
+        if let Some(raised) = policy::raised(usage) {
             self.read.usage.store(before & !USAGE | raised, Ordering::Relaxed);
         }
     }
@@ -211,6 +216,11 @@ impl Frame {
     pub(crate) fn is_pinned(&self) -> bool {
         let state = self.pin.state.load(Ordering::Relaxed);
         state & PINS != 0 && state & WRITING == 0
+    }
+
+    /// Whether the page differs from the store's. Only a hint.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.pin.state.load(Ordering::Relaxed) & DIRTY != 0
     }
 
     /// Pins the frame if it holds `page`.

@@ -18,6 +18,7 @@ mod pins;
 pub mod policy;
 mod pool;
 mod relation;
+mod ring;
 mod session;
 mod stats;
 pub mod store;
@@ -37,6 +38,7 @@ pub use page::{PageBytes, compute_checksum, is_new, page_lsn, set_checksum, veri
 pub use page_read::PageRead;
 pub use pool::BufferPool;
 pub use relation::RelHandle;
+pub use ring::{AccessStrategy, Ring, RingSizes};
 pub use session::BufferSession;
 pub use stats::{BackendKind, IoContext, IoCounts, PoolStats};
 pub use store::{

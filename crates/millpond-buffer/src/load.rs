@@ -22,6 +22,7 @@ use crate::guard::{ExclusivePage, PinnedPage};
 use crate::ids::BlockNumber;
 use crate::page::{PageBytes, verify_checksum};
 use crate::relation::{Growth, RelHandle, Relation};
+use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::Event;
 use crate::store::StoreError;
@@ -131,8 +132,9 @@ impl BufferSession {
         rel: &RelHandle,
         block: BlockNumber,
         wait: Wait,
+        ring: Option<&Ring>,
     ) -> Result<PinnedPage<'_>, BufferError> {
-        self.pin_or_load(rel, block, wait, Missing::Fail)
+        self.pin_or_load(rel, block, wait, Missing::Fail, ring)
     }
 
     /// Pins a page whatever its state in the store, for recovery: a page that is missing or not valid
@@ -145,7 +147,7 @@ impl BufferSession {
         if block.0 >= rel.block_count() {
             self.grow_to(rel, block)?;
         }
-        self.pin_or_load(rel, block, Wait::Allowed, Missing::Zero)
+        self.pin_or_load(rel, block, Wait::Allowed, Missing::Zero, None)
     }
 
     fn pin_or_load(
@@ -154,6 +156,7 @@ impl BufferSession {
         block: BlockNumber,
         wait: Wait,
         missing: Missing,
+        ring: Option<&Ring>,
     ) -> Result<PinnedPage<'_>, BufferError> {
         let relation = &*rel.0;
         if relation.pool != self.pool.number() {
@@ -166,7 +169,7 @@ impl BufferSession {
             let entry = relation.translation.entry(block);
             let now = entry.load(Ordering::Acquire);
             if let Some(frame) = frame_of(now) {
-                match self.pin_resident(frame, page) {
+                match self.pin_resident(frame, page, ring) {
                     Ok(()) => {
                         self.count(Event::Hit, 1);
                         self.trace(page, TraceFlags::HIT);
@@ -183,7 +186,7 @@ impl BufferSession {
                 self.count(Event::LoadWait, 1);
                 wait_for_load(entry);
             } else if let Some(loading) = Loading::begin(entry) {
-                let frame = self.load(relation, block, loading, wait, missing)?;
+                let frame = self.load(relation, block, loading, wait, missing, ring)?;
                 return Ok(PinnedPage::new(self, frame, page));
             }
         }
@@ -197,12 +200,13 @@ impl BufferSession {
         loading: Loading<'_>,
         wait: Wait,
         missing: Missing,
+        ring: Option<&Ring>,
     ) -> Result<u32, BufferError> {
         // Again, now that whoever drops or truncates the fork would see the entry.
         relation.check(block)?;
         let page = relation.page(block);
         self.pins.borrow_mut().reserve();
-        let owned = self.take_frame(wait)?;
+        let owned = self.take_frame(wait, ring)?;
         self.with_scratch(1, |scratch| {
             let bytes = &mut scratch[0].0;
             self.fetch(relation, block, bytes, wait, missing)?;
@@ -261,13 +265,14 @@ impl BufferSession {
         &self,
         rel: &RelHandle,
         wait: Wait,
+        ring: Option<&Ring>,
     ) -> Result<ExclusivePage<'_>, BufferError> {
         let relation = &*rel.0;
         if relation.pool != self.pool.number() {
             return Err(BufferError::ForeignHandle { rel: relation.rel });
         }
         self.pins.borrow_mut().reserve();
-        let owned = self.take_frame(wait)?;
+        let owned = self.take_frame(wait, ring)?;
         words::clear(self.pool.words(owned.number()));
         let mut growth = match wait {
             Wait::Allowed => relation.growth(),

@@ -64,6 +64,11 @@ impl PinTable {
         true
     }
 
+    /// Whether the frame is pinned.
+    pub(crate) fn has(&self, frame: u32) -> bool {
+        self.slots[self.find(frame)].count != 0
+    }
+
     /// Makes room for one more frame, so that the next `first` does not allocate.
     pub(crate) fn reserve(&mut self) {
         if (self.held + 1) * 2 > self.slots.len() {

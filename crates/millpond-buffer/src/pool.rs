@@ -6,15 +6,17 @@ use crate::config::PoolConfig;
 use crate::error::BufferError;
 use crate::frame::{Frame, NoTake};
 use crate::freelist::Freelists;
-use crate::ids::{BlockNumber, RelFork, RelationId};
+use crate::ids::{BlockNumber, Lsn, RelFork, RelationId};
 use crate::load::wait_for_load;
 use crate::log::LogFlush;
+use crate::page_read::PageRead;
 use crate::policy::Clock;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
 use crate::stats::{Counters, PoolStats};
 use crate::store::PageStore;
 use crate::translation::{frame_of, is_absent};
+use crate::words::PageView;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
 use millpond_sync::sync::Mutex;
@@ -25,6 +27,10 @@ use std::sync::Arc;
 /// How often dropping a fork looks again at a page that is pinned before it gives up. Only background
 /// writers pin a page that is about to go, and not for long.
 const DROP_PATIENCE: usize = if cfg!(any(miri, shuttle)) { 100 } else { 1_000_000 };
+
+/// Free frames beyond this part of the pool are nobody's reserve. (The reclaimer keeps half of it.)
+const SURPLUS_PART: usize = 32;
+const MIN_SURPLUS: usize = 32;
 
 /// A pool of pages, shared by sessions.
 pub struct BufferPool {
@@ -248,6 +254,17 @@ impl BufferPool {
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames.len()
+    }
+
+    /// Whether more frames are free than the reclaimer keeps in reserve: then bulk work may take some.
+    pub(crate) fn has_surplus(&self) -> bool {
+        let reserve = (self.frames() / SURPLUS_PART).max(MIN_SURPLUS).min(self.frames() / 2);
+        self.free.len() > reserve
+    }
+
+    /// The LSN of the page in a frame, if it is not just changing.
+    pub(crate) fn lsn_hint(&self, frame: u32) -> Lsn {
+        Lsn(PageView::new(self.words(frame)).u64(0))
     }
 
     pub(crate) fn number(&self) -> u64 {

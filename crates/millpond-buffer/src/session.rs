@@ -3,7 +3,7 @@
 
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::frame::NoPin;
+use crate::frame::{Frame, NoPin};
 use crate::guard::{ExclusivePage, PinnedPage};
 use crate::ids::{BlockNumber, PageId};
 use crate::page::AlignedPage;
@@ -11,6 +11,7 @@ use crate::pins::PinTable;
 use crate::policy::Piece;
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
+use crate::ring::Ring;
 use crate::stats::{self, BackendKind, Event, Histogram, IoContext, IoRow};
 use crate::trace::{SessionTrace, TraceFlags};
 use crate::translation::{frame_of, is_absent};
@@ -78,15 +79,28 @@ impl BufferSession {
         block: BlockNumber,
         wait: Wait,
     ) -> Result<PinnedPage<'_>, BufferError> {
+        self.pin_with(rel, block, wait, None)
+    }
+
+    /// Pins a page for a job that goes round in a ring (rule 11). Without one, as [`BufferSession::pin`].
+    #[inline]
+    pub fn pin_with(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+        wait: Wait,
+        ring: Option<&Ring>,
+    ) -> Result<PinnedPage<'_>, BufferError> {
         let page = rel.0.page(block);
+        let _context = self.in_context(ring);
         if let Some(frame) = self.resident(rel, block)
-            && self.pin_resident(frame, page).is_ok()
+            && self.pin_resident(frame, page, ring).is_ok()
         {
             self.count(Event::Hit, 1);
             self.trace(page, TraceFlags::HIT);
             return Ok(PinnedPage::new(self, frame, page));
         }
-        self.pin_slow(rel, block, wait)
+        self.pin_slow(rel, block, wait, ring)
     }
 
     /// Reads from a page optimistically: if it is in memory, without writing to any shared memory.
@@ -99,16 +113,33 @@ impl BufferSession {
         rel: &RelHandle,
         block: BlockNumber,
         wait: Wait,
+        f: impl FnMut(&PageView<'_>) -> R,
+    ) -> Result<R, BufferError> {
+        self.read_with(rel, block, wait, None, f)
+    }
+
+    /// Reads from a page for a job that goes round in a ring (rule 11). Without one, as
+    /// [`BufferSession::read`].
+    #[inline]
+    pub fn read_with<R>(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+        wait: Wait,
+        ring: Option<&Ring>,
         mut f: impl FnMut(&PageView<'_>) -> R,
     ) -> Result<R, BufferError> {
-        if let Some(frame) = self.resident(rel, block)
-            && let Some(result) = self.try_read(frame, rel.0.page(block), &mut f)
+        let context = self.in_context(ring);
+        if let Some(number) = self.resident(rel, block)
+            && let Some((frame, result)) = self.try_read(number, rel.0.page(block), &mut f)
         {
+            frame.used(ring.is_some());
             self.count(Event::Hit, 1);
             self.trace(rel.0.page(block), TraceFlags::HIT);
             return Ok(result);
         }
-        let pinned = self.pin(rel, block, wait)?;
+        drop(context);
+        let pinned = self.pin_with(rel, block, wait, ring)?;
         Ok(pinned.read(f))
     }
 
@@ -126,14 +157,14 @@ impl BufferSession {
         entry.is_none_or(|entry| is_absent(entry.load(Ordering::Relaxed)))
     }
 
-    /// One optimistic read of a frame, if it holds `page` and rests.
+    /// One optimistic read of a frame, if it holds `page` and rests. The caller counts the use.
     #[inline]
     fn try_read<R>(
         &self,
         number: u32,
         page: PageId,
         f: &mut impl FnMut(&PageView<'_>) -> R,
-    ) -> Option<R> {
+    ) -> Option<(&Frame, R)> {
         let frame = self.pool.frames.get(number as usize)?;
         let version = frame.version().read_begin()?;
         if !frame.holds(page) {
@@ -144,11 +175,11 @@ impl BufferSession {
             self.count(Event::Restart, 1);
             return None;
         }
-        frame.touch();
-        Some(result)
+        Some((frame, result))
     }
 
-    /// Reads from a pinned page: optimistically, or under its latch if it keeps changing.
+    /// Reads from a pinned page: optimistically, or under its latch if it keeps changing. The pin has been
+    /// counted as its use.
     pub(crate) fn read_pinned<R>(
         &self,
         number: u32,
@@ -157,7 +188,7 @@ impl BufferSession {
     ) -> R {
         let mut backoff = Backoff::new();
         for _ in 0..MAX_RESTARTS {
-            if let Some(result) = self.try_read(number, page, &mut f) {
+            if let Some((_, result)) = self.try_read(number, page, &mut f) {
                 return result;
             }
             if !backoff.spin() {
@@ -173,7 +204,12 @@ impl BufferSession {
     /// Pins a page that seems to be in a frame: on this session's own account if it has it pinned
     /// already, else in the frame's word.
     #[inline]
-    pub(crate) fn pin_resident(&self, number: u32, page: PageId) -> Result<(), NoPin> {
+    pub(crate) fn pin_resident(
+        &self,
+        number: u32,
+        page: PageId,
+        ring: Option<&Ring>,
+    ) -> Result<(), NoPin> {
         let frame = self.pool.frames.get(number as usize).ok_or(NoPin::Changed)?;
         let mut pins = self.pins.borrow_mut();
         if pins.again(number) {
@@ -188,7 +224,7 @@ impl BufferSession {
         pins.reserve();
         frame.pin(page)?;
         pins.first(number);
-        frame.touch();
+        frame.used(ring.is_some());
         Ok(())
     }
 
@@ -234,6 +270,14 @@ impl BufferSession {
         self.io_row.set(IoRow::new(self.kind.get(), context));
     }
 
+    /// Counts what follows as the work of a job with a ring, as long as the result lives.
+    #[inline]
+    fn in_context(&self, ring: Option<&Ring>) -> Option<InContext<'_>> {
+        let ring = ring?;
+        let before = self.io_row.replace(IoRow::new(self.kind.get(), ring.io_context()));
+        Some(InContext { row: &self.io_row, before })
+    }
+
     /// Records an access, if accesses are recorded, with the kind of work that is under way.
     #[inline]
     pub(crate) fn trace(&self, page: PageId, flags: TraceFlags) {
@@ -265,7 +309,19 @@ impl BufferSession {
 
     /// Adds a page of zeros to the end of a fork and returns it latched.
     pub fn extend(&self, rel: &RelHandle, wait: Wait) -> Result<ExclusivePage<'_>, BufferError> {
-        self.extend_slow(rel, wait)
+        self.extend_with(rel, wait, None)
+    }
+
+    /// Adds a page for a job that goes round in a ring (rule 11). Without one, as
+    /// [`BufferSession::extend`].
+    pub fn extend_with(
+        &self,
+        rel: &RelHandle,
+        wait: Wait,
+        ring: Option<&Ring>,
+    ) -> Result<ExclusivePage<'_>, BufferError> {
+        let _context = self.in_context(ring);
+        self.extend_slow(rel, wait, ring)
     }
 }
 
@@ -286,6 +342,18 @@ impl fmt::Debug for BufferSession {
             .field("number", &self.number)
             .field("pinned_pages", &self.pinned_pages())
             .finish_non_exhaustive()
+    }
+}
+
+/// The time of a call for a job with a ring.
+struct InContext<'a> {
+    row: &'a Cell<IoRow>,
+    before: IoRow,
+}
+
+impl Drop for InContext<'_> {
+    fn drop(&mut self) {
+        self.row.set(self.before);
     }
 }
 

@@ -499,3 +499,34 @@ fn reads_in_the_background_end_for_everybody() {
         assert_eq!(bench.pool.stats().free_frames, 16);
     });
 }
+
+/// A scan goes round in a ring of one frame, beside others who change and pin the pages that it brings in.
+#[test]
+fn a_ring_beside_increments() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread > 0 {
+            for block in 0..2 {
+                insist(|| increment(&session, &rel, block));
+            }
+            return;
+        }
+        let ring = Ring::with_pages(&bench.pool, AccessStrategy::BulkRead, 1).unwrap();
+        for block in [0, 1, 2, 0, 1] {
+            let seen = insist(|| {
+                session.read_with(&rel, BlockNumber(block), Wait::Allowed, Some(&ring), |page| {
+                    (page.u64(24), page.u64(16), page.u64(8000))
+                })
+            });
+            assert!([0, mark(block)].contains(&seen.0), "another page");
+            assert_eq!(seen.1, seen.2, "torn");
+        }
+    };
+    explore(3, 3, 3, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
+        all_is_given_back(bench);
+    });
+}

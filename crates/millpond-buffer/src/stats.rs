@@ -82,7 +82,7 @@ pub(crate) enum Event {
     WriteCall,
     Extended,
     ExtendCall,
-    /// A page left memory for another, by the sweep or from a ring.
+    /// A page left memory for another: found by the sweep, or oldest in a ring.
     Eviction,
     Reuse,
     Fsync,
@@ -175,9 +175,9 @@ pub struct IoCounts {
     pub extends: u64,
     /// See [`IoCounts::extends`].
     pub extend_bytes: u64,
-    /// Pages that left memory to make room.
+    /// Pages that left memory to make room, found by the sweep.
     pub evictions: u64,
-    /// Those of them whose frames a ring had.
+    /// Pages that left memory because their ring went on.
     pub reuses: u64,
     /// Calls that made everything written durable.
     pub fsyncs: u64,
@@ -252,7 +252,7 @@ impl PoolStats {
             reads: pages(|io| io.read_bytes),
             writes: pages(|io| io.write_bytes),
             write_calls: all(|io| io.writes),
-            evictions: all(|io| io.evictions),
+            evictions: all(|io| io.evictions + io.reuses),
             dirty_evictions: other(Event::DirtyEviction),
             frames_examined: other(Event::Examined),
             extended: pages(|io| io.extend_bytes),

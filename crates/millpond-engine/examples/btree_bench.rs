@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rel = shared.pool.relation(rel)?;
 
     let start = Clock::start();
-    let mut builder = Builder::new(&ctx, &rel, 90)?;
+    let mut builder = Builder::new(&ctx, &rel, None, 90)?;
     for n in 0..entries {
         builder.add(&key(n * 2), tid(n))?;
     }

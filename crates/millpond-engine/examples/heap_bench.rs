@@ -10,8 +10,8 @@ use std::time::Instant;
 use millpond_buffer::{BufferPool, Lsn, MemoryStore, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::heap::{
-    AccessStrategy, ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow,
-    count_rows, fetch, insert, insert_many, update, vacuum,
+    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow, count_rows, fetch,
+    insert, insert_many, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::lmgr::LockManager;
@@ -109,7 +109,7 @@ fn time_scans(
 ) -> Result<(), Box<dyn Error>> {
     for round in 0..2 {
         let start = Start::now();
-        let mut scan = HeapScan::new(heap.clone(), AccessStrategy::Normal);
+        let mut scan = HeapScan::new(heap.clone());
         let (mut seen, mut sum) = (0, 0u64);
         while let Some(page) = scan.next_page(ctx, snapshot)? {
             for (_, columns) in page.iter() {
@@ -122,7 +122,7 @@ fn time_scans(
             report(&format!("scan, {what}"), rows + (sum & 1), start);
         }
         let start = Start::now();
-        assert_eq!(count_rows(ctx, heap, 0..heap.block_count(), snapshot)?, rows);
+        assert_eq!(count_rows(ctx, heap, 0..heap.block_count(), snapshot, None)?, rows);
         if round == 1 {
             report(&format!("count, {what}"), rows, start);
         }
@@ -155,7 +155,7 @@ fn run(rows: u64, directory: &std::path::Path) -> Result<(), Box<dyn Error>> {
     let batch = vec![row; 1000];
     while (tids.len() as u64) < rows {
         let count = (rows - tids.len() as u64).min(1000) as usize;
-        let options = InsertOptions { frozen: false, only_new: true };
+        let options = InsertOptions { only_new: true, ..InsertOptions::default() };
         insert_many(&ctx, &heap, &batch[..count], xid, CommandId(0), options, &mut tids)?;
     }
     report("insert_many", rows, start);
@@ -168,7 +168,7 @@ fn run(rows: u64, directory: &std::path::Path) -> Result<(), Box<dyn Error>> {
     time_scans("not yet vacuumed", &ctx, &heap, rows, &snapshot)?;
     ctx.txns().release_snapshot(&ctx, csn);
     let start = Start::now();
-    vacuum(&ctx, &heap, Some(&mut |_: &dyn Fn(Tid) -> bool| Ok(())))?;
+    vacuum(&ctx, &heap, None, Some(&mut |_: &dyn Fn(Tid) -> bool| Ok(())))?;
     report("vacuum", rows, start);
     let csn = ctx.txns().snapshot(&ctx);
     let snapshot = Snapshot { csn, own: None, command: CommandId(0) };

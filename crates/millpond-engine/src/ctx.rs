@@ -11,6 +11,7 @@ use millpond_buffer::{BufferPool, BufferSession, Wait};
 
 use crate::access::Tid;
 use crate::access::heap::HeapSession;
+use crate::bulk::BulkAccess;
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait};
 use crate::proc::{ProcArray, ProcHandle};
@@ -33,6 +34,8 @@ pub struct Shared {
     pub locks: Arc<LockManager>,
     /// The lines of all sessions.
     pub procs: Arc<ProcArray>,
+    /// How bulk work uses the pool unless a session says otherwise.
+    pub bulk_access: BulkAccess,
 }
 
 /// The context of a session.
@@ -41,6 +44,7 @@ pub struct Ctx {
     buffers: BufferSession,
     proc: ProcHandle,
     wait: Cell<Wait>,
+    bulk_access: Cell<BulkAccess>,
     lock_timeout: Cell<Option<Duration>>,
     combos: RefCell<ComboCids>,
     heap: HeapSession,
@@ -55,6 +59,7 @@ impl Ctx {
             buffers: shared.pool.session()?,
             shared: shared.clone(),
             wait: Cell::new(Wait::Allowed),
+            bulk_access: Cell::new(shared.bulk_access),
             lock_timeout: Cell::new(None),
             combos: RefCell::default(),
             heap: HeapSession::default(),
@@ -124,6 +129,16 @@ impl Ctx {
     #[inline]
     pub fn may_wait(&self) -> bool {
         matches!(self.wait.get(), Wait::Allowed)
+    }
+
+    /// How the session's bulk work uses the pool.
+    pub fn bulk_access(&self) -> BulkAccess {
+        self.bulk_access.get()
+    }
+
+    /// Says how the session's bulk work uses the pool from now on.
+    pub fn set_bulk_access(&self, bulk: BulkAccess) {
+        self.bulk_access.set(bulk);
     }
 
     /// Sets `lock_timeout`; `None` waits for ever.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod bulk;
 pub mod catalog;
 pub mod check;
 pub mod control;
@@ -21,6 +22,7 @@ pub mod transam;
 pub mod types;
 pub mod wal;
 
+pub use bulk::BulkAccess;
 pub use ctx::{Ctx, Shared};
 pub use engine::{Engine, EngineConfig};
 pub use error::{EngineError, EngineResult};

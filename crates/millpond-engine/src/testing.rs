@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use millpond_buffer::{BufferPool, Lsn, MemoryStore, PageStore, PoolConfig};
 
+use crate::bulk::BulkAccess;
 use crate::ctx::{Ctx, Shared};
 use crate::lmgr::LockManager;
 use crate::proc::ProcArray;
@@ -62,7 +63,7 @@ impl Fixture {
         let procs = ProcArray::new(sessions);
         let locks = LockManager::new(procs.clone());
         let txns = Transactions::new(procs.clone(), ring_size, Xid::FIRST);
-        Shared { pool, log, txns, locks, procs }
+        Shared { pool, log, txns, locks, procs, bulk_access: BulkAccess::default() }
     }
 
     /// A session.

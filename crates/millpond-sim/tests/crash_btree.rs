@@ -214,7 +214,7 @@ fn work(
                 assert_eq!(done, InsertOutcome::Done);
             }),
             Change::Vacuum(rest) => {
-                btree::vacuum(&env, &rel, &|tid| part(tid.block.get()) == *rest).map(|_| ())
+                btree::vacuum(&env, &rel, None, &|tid| part(tid.block.get()) == *rest).map(|_| ())
             }
         };
         let after = done.is_ok().then(|| machine.log.insert_position());

@@ -15,8 +15,8 @@ use millpond_buffer::{BufferPool, Fork, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::heap::check::check_heap;
 use millpond_engine::access::heap::{
-    AccessStrategy, ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow, delete,
-    insert, insert_many, lock_row, truncate_end, update, vacuum,
+    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow, delete, insert,
+    insert_many, lock_row, truncate_end, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::lmgr::LockManager;
@@ -99,7 +99,14 @@ impl Machine {
             let locks = LockManager::new(procs.clone());
             let txns = Transactions::new(procs.clone(), 1 << 14, Xid::FIRST);
             recovering.redo(&pool, &mut Replay(&txns))?;
-            let shared = Shared { pool, log: log.clone(), txns, locks, procs };
+            let shared = Shared {
+                pool,
+                log: log.clone(),
+                txns,
+                locks,
+                procs,
+                bulk_access: Default::default(),
+            };
             let ctx = Ctx::new(&shared, "startup")?;
             shared.txns.finish_recovery(&ctx)?;
             for fork in [Fork::Main, Fork::Fsm] {
@@ -158,7 +165,7 @@ fn columns(key: u32, rng: &mut StdRng) -> Vec<u8> {
 fn visible(ctx: &Ctx, heap: &HeapRelation) -> EngineResult<BTreeMap<u32, (Tid, Vec<u8>)>> {
     let csn = ctx.txns().snapshot(ctx);
     let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
-    let mut scan = HeapScan::new(heap.clone(), AccessStrategy::Normal);
+    let mut scan = HeapScan::new(heap.clone());
     let mut rows = BTreeMap::new();
     let result = loop {
         match scan.next_page(ctx, &snapshot) {
@@ -261,7 +268,7 @@ fn work(
         if rng.random_bool(0.03) {
             // With an index pass that has nothing to do, or without: both ways to free line pointers.
             let mut none = |_: &dyn Fn(Tid) -> bool| Ok(());
-            vacuum(&ctx, &heap, if rng.random() { Some(&mut none) } else { None })?;
+            vacuum(&ctx, &heap, None, if rng.random() { Some(&mut none) } else { None })?;
             truncate_end(&ctx, &heap)?;
         }
         if rng.random_bool(0.02) {
@@ -286,7 +293,7 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
     };
     ledger.states = vec![ledger.states.swap_remove(found)];
     // What crashes left behind can be tidied up, and that changes nothing.
-    let stats = vacuum(&ctx, &heap, None).unwrap();
+    let stats = vacuum(&ctx, &heap, None, None).unwrap();
     assert_eq!((stats.live as usize, stats.not_yet_removable), (rows.len(), 0), "{stats:?}");
     assert_eq!(only_rows(visible(&ctx, &heap).unwrap()), rows);
 }

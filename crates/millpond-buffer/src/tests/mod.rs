@@ -6,6 +6,7 @@ mod model;
 #[cfg(not(miri))]
 mod read_only;
 mod replacement;
+mod rings;
 mod streams;
 mod stress;
 mod support;

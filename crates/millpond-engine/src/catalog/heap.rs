@@ -2,7 +2,7 @@
 
 use crate::access::Tid;
 use crate::access::heap::update::{ChangeOutcome, Changer};
-use crate::access::heap::{self, AccessStrategy, HeapRelation, HeapScan, NewRow};
+use crate::access::heap::{self, HeapRelation, HeapScan, NewRow};
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{CommandId, Snapshot};
@@ -30,7 +30,7 @@ fn scan_under(
     snapshot: &Snapshot,
     each: &mut dyn FnMut(Tid, CatalogRow) -> EngineResult<()>,
 ) -> EngineResult<()> {
-    let mut scan = HeapScan::new(heap.clone(), AccessStrategy::Normal);
+    let mut scan = HeapScan::new(heap.clone());
     while let Some(rows) = scan.next_page(ctx, snapshot)? {
         for (tid, bytes) in rows.iter() {
             each(tid, CatalogRow::decode(bytes)?)?;

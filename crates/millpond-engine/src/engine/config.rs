@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::bulk::BulkAccess;
+
 /// The settings of an engine. Start from [`EngineConfig::new`] and change what you need.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -11,6 +13,8 @@ pub struct EngineConfig {
     pub path: PathBuf,
     /// Pages in the buffer pool (`shared_buffers`).
     pub buffers: usize,
+    /// How bulk work uses the buffer pool, unless a session says otherwise.
+    pub bulk_access: BulkAccess,
     /// Client sessions at a time (`max_connections`); the engine adds what its own workers need.
     pub max_connections: usize,
     /// Threads that scan for sessions at a time (`max_parallel_workers`).
@@ -48,6 +52,7 @@ impl EngineConfig {
         Self {
             path: path.as_ref().to_owned(),
             buffers: 16_384,
+            bulk_access: BulkAccess::default(),
             max_connections: 100,
             max_parallel_workers: 8,
             checkpoint_timeout: Duration::from_secs(300),

@@ -153,7 +153,8 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     let locks = LockManager::new(Arc::clone(&procs));
     locks.set_deadlock_timeout(config.deadlock_timeout);
     let txns = Transactions::new(Arc::clone(&procs), DEFAULT_RING_SIZE, Xid::FIRST);
-    let shared = Shared { pool, log: recovering.log().clone(), txns, locks, procs };
+    let (log, bulk_access) = (recovering.log().clone(), config.bulk_access);
+    let shared = Shared { pool, log, txns, locks, procs, bulk_access };
 
     let mut parts = EngineRedo {
         txns: &shared.txns,

@@ -8,6 +8,7 @@
 
 use std::sync::{Arc, Weak};
 
+use millpond_buffer::AccessStrategy;
 use parking_lot::Mutex;
 
 use super::background::Signal;
@@ -78,7 +79,9 @@ pub(super) fn run(engine: Weak<Engine>, signal: Arc<Signal>) {
 
 /// The catalog has no indexes, and nobody else vacuums it.
 fn vacuum_catalog(session: &Session) {
-    if let Err(error) = heap::vacuum(session.ctx(), session.engine().catalog_heap(), None) {
+    let ring = session.ctx().ring(AccessStrategy::Vacuum);
+    let catalog = session.engine().catalog_heap();
+    if let Err(error) = heap::vacuum(session.ctx(), catalog, ring.as_ref(), None) {
         tracing::warn!(%error, "vacuum of the catalog failed");
     }
 }

@@ -39,6 +39,7 @@ use std::time::Duration;
 use millpond_buffer::Wait;
 
 use crate::access::btree::Tids;
+use crate::bulk::BulkAccess;
 use crate::ctx::Ctx;
 use crate::engine::Engine;
 use crate::error::EngineResult;
@@ -146,6 +147,16 @@ impl Session {
     /// Whether operations may wait.
     pub fn wait(&self) -> Wait {
         self.ctx.wait()
+    }
+
+    /// How its bulk work uses the buffer pool from now on.
+    pub fn set_bulk_access(&self, bulk: BulkAccess) {
+        self.ctx.set_bulk_access(bulk);
+    }
+
+    /// How its bulk work uses the buffer pool.
+    pub fn bulk_access(&self) -> BulkAccess {
+        self.ctx.bulk_access()
     }
 
     /// How long to wait for locks at most (`lock_timeout`).

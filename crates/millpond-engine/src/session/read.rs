@@ -81,7 +81,8 @@ impl Session {
 
     /// Begins a scan of a table.
     pub fn heap_scan(&self, table: &Arc<TableDef>) -> EngineResult<HeapScan> {
-        Ok(HeapScan::new(self.heap(table)?, self.snapshot()?))
+        let scan = heap::HeapScan::new(self.heap(table)?.clone());
+        Ok(HeapScan::new(self.ctx.bulk_scan(scan, 0), self.snapshot()?))
     }
 
     /// A scan of a table that other threads can share, under this statement's snapshot and seeing what the
@@ -95,6 +96,7 @@ impl Session {
             self.heap(table)?.block_count(),
             self.snapshot()?,
             self.ctx.combos().borrow().clone(),
+            self.ctx.bulk_access(),
             stop,
         ))
     }

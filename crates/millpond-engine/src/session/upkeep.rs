@@ -1,5 +1,7 @@
 //! VACUUM and ANALYZE.
 
+use millpond_buffer::AccessStrategy;
+
 use super::Session;
 use crate::access::{btree, heap};
 use crate::catalog::{Oid, TableDef};
@@ -66,15 +68,16 @@ impl Session {
     fn vacuum_locked(&self, oid: Oid) -> EngineResult<VacuumSummary> {
         let table = self.locked_for_upkeep(oid)?;
         let heap = self.heap(&table)?;
+        let ring = self.ctx.ring(AccessStrategy::Vacuum);
         let mut clean = |dead: &dyn Fn(crate::access::Tid) -> bool| {
             for index in &table.indexes {
-                btree::vacuum(&self.ctx, self.tree(index)?, dead)?;
+                btree::vacuum(&self.ctx, self.tree(index)?, ring.as_ref(), dead)?;
             }
             Ok(())
         };
         let pass: Option<heap::IndexPass<'_>> =
             if table.indexes.is_empty() { None } else { Some(&mut clean) };
-        let stats = heap::vacuum(&self.ctx, heap, pass)?;
+        let stats = heap::vacuum(&self.ctx, heap, ring.as_ref(), pass)?;
         if heap::is_worth_truncating(&stats) {
             self.truncate_if_unused(oid, heap)?;
         }
@@ -104,7 +107,8 @@ impl Session {
         let csn = self.ctx.txns().snapshot(&self.ctx);
         let snapshot = Snapshot { csn, own: self.ctx.proc().xid(), command: CommandId(u32::MAX) };
         let blocks = 0..heap.block_count();
-        let rows = heap::count_rows(&self.ctx, heap, blocks, &snapshot);
+        let ring = self.ctx.ring(AccessStrategy::Vacuum);
+        let rows = heap::count_rows(&self.ctx, heap, blocks, &snapshot, ring.as_ref());
         self.ctx.txns().release_snapshot(&self.ctx, csn);
         heap.counters().note_vacuum(counts, rows?, dead);
         table.stats.analyzed();

@@ -1,6 +1,6 @@
 //! Changing rows: constraints, indexes, and what other transactions do to the same rows.
 
-use millpond_buffer::Wait;
+use millpond_buffer::{AccessStrategy, Wait};
 use smallvec::SmallVec;
 
 use super::Session;
@@ -13,6 +13,9 @@ use crate::error::{EngineError, EngineResult};
 use crate::table::{LockStrength, RowBatch, RowBuf, RowOutcome, TableError};
 use crate::transam::{CommandId, Isolation};
 use crate::types::Datum;
+
+/// A batch of so many bytes comes from a load: its rows go through a ring of pages.
+const LARGE_BATCH_BYTES: usize = 32 << 10;
 
 type Row<'d> = SmallVec<[Datum<'d>; 16]>;
 
@@ -155,6 +158,9 @@ impl Session {
         }
         let heap = self.heap(table)?;
         let natts = Self::natts(table);
+        if batch.ring.is_none() && batch.byte_len() >= LARGE_BATCH_BYTES {
+            batch.ring = self.ctx.ring(AccessStrategy::BulkWrite);
+        }
         let rows = Vec::from_iter(batch.rows().map(|payload| NewRow { payload, natts }));
         let mut tids = Vec::with_capacity(rows.len());
         let xid = self.ctx.assign_xid()?;
@@ -165,7 +171,11 @@ impl Session {
             &rows,
             xid,
             command,
-            InsertOptions { frozen: batch.frozen && self.is_new(table), only_new: false },
+            InsertOptions {
+                frozen: batch.frozen && self.is_new(table),
+                only_new: false,
+                ring: batch.ring.as_ref(),
+            },
             &mut tids,
         )?;
         if !table.indexes.is_empty() {

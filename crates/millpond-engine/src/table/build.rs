@@ -6,7 +6,7 @@
 //! the index ([`Built::valid_from`]). The same goes for what the building transaction itself has replaced or deleted,
 //! which everybody else sees until it commits ([`Built::valid_after`]).
 
-use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, RelHandle};
+use millpond_buffer::{AccessStrategy, BlockNumber, BufferError, PAGE_SIZE, RelHandle};
 
 use crate::access::heap::HeapRelation;
 use crate::access::heap::page::{self, Chain};
@@ -87,7 +87,8 @@ pub(crate) fn build(
     let Hidden { to_old_snapshots, by_own_changes } = hidden;
     entries.sort();
     check_unique(ctx, table, heap, index, &entries)?;
-    let mut builder = btree::Builder::new(ctx, tree, index.fillfactor)?;
+    let ring = ctx.ring(AccessStrategy::BulkWrite);
+    let mut builder = btree::Builder::new(ctx, tree, ring.as_ref(), index.fillfactor)?;
     for (done, entry) in entries.list.iter().enumerate() {
         if done % 1024 == 0 {
             ctx.check_interrupts()?;
@@ -125,11 +126,13 @@ fn collect(
     let mut hidden = Hidden::default();
     let mut copy = Box::new([0; PAGE_SIZE]);
     let mut key = Vec::new();
+    let ring = ctx.read_ring(heap.block_count());
     for block in 0..heap.block_count() {
         ctx.check_interrupts()?;
         let block = BlockNumber(block);
-        let read =
-            ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(&mut copy));
+        let read = ctx.buffers().read_with(&heap.main, block, ctx.wait(), ring.as_ref(), |view| {
+            view.copy_page(&mut copy);
+        });
         match read {
             Ok(()) => {}
             Err(BufferError::BeyondEnd { .. }) => break,

@@ -1,5 +1,7 @@
 //! Rows in the session's memory, and what becomes of a request to change one.
 
+use millpond_buffer::Ring;
+
 use crate::access::Tid;
 use crate::catalog::TableDef;
 use crate::types::Datum;
@@ -64,12 +66,14 @@ pub enum LockStrength {
 }
 
 /// Rows to be inserted together (COPY, multi-row INSERT): encoded, not yet stored.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct RowBatch {
     pub(crate) bytes: Vec<u8>,
     /// Ends of the rows in `bytes`.
     pub(crate) ends: Vec<usize>,
     pub(crate) frozen: bool,
+    /// Once the rows turn out to be many: the load's ring of pages.
+    pub(crate) ring: Option<Ring>,
 }
 
 impl RowBatch {

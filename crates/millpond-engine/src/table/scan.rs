@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::access::heap::{self, AccessStrategy, HeapRelation, ScanBlocks};
+use crate::access::heap::{self, ScanBlocks};
 use crate::access::{Tid, btree};
+use crate::bulk::BulkAccess;
 use crate::catalog::{IndexDef, TableDef};
 use crate::ctx::Ctx;
 use crate::engine::{Engine, PooledCtx};
@@ -127,8 +128,8 @@ pub struct HeapScan {
 }
 
 impl HeapScan {
-    pub(crate) fn new(heap: &HeapRelation, snapshot: Snapshot) -> Self {
-        Self { scan: heap::HeapScan::new(heap.clone(), AccessStrategy::BulkRead), snapshot }
+    pub(crate) fn new(scan: heap::HeapScan, snapshot: Snapshot) -> Self {
+        Self { scan, snapshot }
     }
 
     /// The visible rows of the next page that has any; false at the end. Under `Wait::Never` it can stop
@@ -180,6 +181,7 @@ struct SharedScan {
     blocks: u32,
     snapshot: Snapshot,
     combos: ComboCids,
+    bulk_access: BulkAccess,
     /// Marks of the session: interrupted, and statement over.
     stop: [Arc<AtomicBool>; 2],
 }
@@ -191,9 +193,11 @@ impl ParallelScan {
         blocks: u32,
         snapshot: Snapshot,
         combos: ComboCids,
+        bulk_access: BulkAccess,
         stop: [Arc<AtomicBool>; 2],
     ) -> Self {
-        Self { shared: Arc::new(SharedScan { engine, table, blocks, snapshot, combos, stop }) }
+        let shared = SharedScan { engine, table, blocks, snapshot, combos, bulk_access, stop };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The table.
@@ -214,7 +218,12 @@ impl ParallelScan {
         }
         let heap = self.shared.engine.open_heap(&self.shared.table)?.clone();
         let blocks = blocks.start..blocks.end.min(self.shared.blocks);
-        let scan = heap::HeapScan::over(heap, ScanBlocks::Range(blocks), AccessStrategy::BulkRead);
+        ctx.set_bulk_access(self.shared.bulk_access);
+        // The same part of two scans in as many parts is the same lane.
+        let whole = u64::from(self.shared.blocks.max(1));
+        let lane = (u64::from(blocks.start) * heap::SCAN_LANES as u64).div_ceil(whole) as usize;
+        let scan = heap::HeapScan::over(heap, ScanBlocks::Range(blocks));
+        let scan = ctx.bulk_scan(scan, lane);
         Ok(ScanWorker { shared: Arc::clone(&self.shared), ctx, scan })
     }
 }

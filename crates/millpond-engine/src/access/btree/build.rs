@@ -2,7 +2,7 @@
 //! whole. The relation must be new and nobody else's: blocks are handed out in order, which makes the right link of a
 //! page known before its sibling is written.
 
-use millpond_buffer::{PAGE_SIZE, RelHandle};
+use millpond_buffer::{PAGE_SIZE, RelHandle, Ring};
 
 use super::env::{Env, latch};
 use super::grow::new_record;
@@ -30,24 +30,31 @@ pub fn create<E: Env + ?Sized>(env: &E, rel: &RelHandle) -> EngineResult<()> {
     meta[META_VERSION_AT..META_VERSION_AT + 4].copy_from_slice(&META_VERSION.to_le_bytes());
     let root =
         record::empty_root().ok_or(EngineError::Internal { what: "an empty page has room" })?;
-    append_page(env, rel, META, &meta)?;
-    append_page(env, rel, ROOT, &root)
+    let to = Output { env, rel, ring: None };
+    append_page(&to, META, &meta)?;
+    append_page(&to, ROOT, &root)
+}
+
+/// Where the pages go: into `rel`, through the ring if there is one.
+struct Output<'a, E: ?Sized> {
+    env: &'a E,
+    rel: &'a RelHandle,
+    ring: Option<&'a Ring>,
 }
 
 /// Adds a page at the end of the relation, which must be the block that was counted on.
 fn append_page<E: Env + ?Sized>(
-    env: &E,
-    rel: &RelHandle,
+    to: &Output<'_, E>,
     block: u32,
     page: &[u8; PAGE_SIZE],
 ) -> EngineResult<()> {
-    let mut target = env.buffers().extend(rel, env.wait())?;
+    let mut target = to.env.buffers().extend_with(to.rel, to.env.wait(), to.ring)?;
     if target.block().get() != block {
         return Err(EngineError::Internal {
             what: "somebody else extends an index that is being built",
         });
     }
-    write_page(env, &mut target, page)
+    write_page(to.env, &mut target, page)
 }
 
 fn write_page<E: Env + ?Sized>(
@@ -135,15 +142,14 @@ impl Level {
     /// Puts an entry on the pending page, writing that page first if it is full.
     fn place<E: Env + ?Sized>(
         &mut self,
-        env: &E,
-        rel: &RelHandle,
+        to: &Output<'_, E>,
         limit: usize,
         item: Item<'_>,
     ) -> EngineResult<()> {
         let count = self.pending.items.len();
         // Two entries fit in any case, also beside the longest high key.
         if self.pending.bytes_with(&item) > limit && count >= 2 || count >= MAX_SLOTS {
-            self.close(env, rel, Some(item))?;
+            self.close(to, Some(item))?;
             self.pending.bytes_with(&item);
         }
         self.pending.push(item);
@@ -153,11 +159,10 @@ impl Level {
     /// Writes the pending page; `next` is the first entry of the one that follows.
     fn close<E: Env + ?Sized>(
         &mut self,
-        env: &E,
-        rel: &RelHandle,
+        to: &Output<'_, E>,
         next: Option<Item<'_>>,
     ) -> EngineResult<()> {
-        let block = rel.block_count();
+        let block = to.rel.block_count();
         let count = self.pending.items.len();
         // Beside a long high key the last entries may have no room: they go to the next page.
         let built = (1..=count).rev().find_map(|kept| {
@@ -165,7 +170,7 @@ impl Level {
             Some((kept, self.pending.items.build(&frame, 0..kept)?, frame.high))
         });
         let (kept, page, high) = built.ok_or(NO_ROOM)?;
-        append_page(env, rel, block, &page)?;
+        append_page(to, block, &page)?;
         self.downlinks.push(Item { key: &self.fence.0, tid: self.fence.1, child: block });
         self.fence = high.unwrap_or_default();
         let rest = std::mem::take(&mut self.pending.items);
@@ -174,7 +179,7 @@ impl Level {
             self.pending.bytes_with(&rest.get(index));
             self.pending.push(rest.get(index));
         }
-        if kept < count && next.is_none() { self.close(env, rel, None) } else { Ok(()) }
+        if kept < count && next.is_none() { self.close(to, None) } else { Ok(()) }
     }
 
     /// The frame of the pending page if it takes the first `kept` entries.
@@ -195,16 +200,21 @@ impl Level {
 
 /// Builds an index from entries in (key, tid) order.
 pub struct Builder<'a, E: Env + ?Sized> {
-    env: &'a E,
-    rel: &'a RelHandle,
+    to: Output<'a, E>,
     limit: usize,
     leaves: Level,
     entries: u64,
 }
 
 impl<'a, E: Env + ?Sized> Builder<'a, E> {
-    /// A builder for a relation that is empty, or in which [`create`] made an empty tree.
-    pub fn new(env: &'a E, rel: &'a RelHandle, fillfactor: u8) -> EngineResult<Self> {
+    /// A builder for a relation that is empty, or in which [`create`] made an empty tree. Its pages go through the
+    /// ring, if there is one.
+    pub fn new(
+        env: &'a E,
+        rel: &'a RelHandle,
+        ring: Option<&'a Ring>,
+        fillfactor: u8,
+    ) -> EngineResult<Self> {
         match rel.block_count() {
             0 => create(env, rel)?,
             2 => {}
@@ -215,7 +225,8 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
             }
         }
         let limit = PAGE_SIZE * usize::from(fillfactor.clamp(10, 100)) / 100;
-        Ok(Self { env, rel, limit, leaves: Level::new(0), entries: 0 })
+        let to = Output { env, rel, ring };
+        Ok(Self { to, limit, leaves: Level::new(0), entries: 0 })
     }
 
     /// Adds the next entry. Says whether its key is the same as the one before, which a unique index must look into.
@@ -234,7 +245,7 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
             same = last.key == key;
         }
         self.entries += 1;
-        self.leaves.place(self.env, self.rel, self.limit, item)?;
+        self.leaves.place(&self.to, self.limit, item)?;
         Ok(same)
     }
 
@@ -244,7 +255,7 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
             self.write_root(0, &self.leaves.pending.items)?;
             return Ok(self.entries);
         }
-        self.leaves.close(self.env, self.rel, None)?;
+        self.leaves.close(&self.to, None)?;
         let mut children = std::mem::take(&mut self.leaves.downlinks);
         for level in 1.. {
             let frame = Frame { flags: 0, level, right: 0, cycle: 0, high: None };
@@ -254,9 +265,9 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
             }
             let mut parents = Level::new(level);
             for index in 0..children.len() {
-                parents.place(self.env, self.rel, self.limit, children.get(index))?;
+                parents.place(&self.to, self.limit, children.get(index))?;
             }
-            parents.close(self.env, self.rel, None)?;
+            parents.close(&self.to, None)?;
             children = parents.downlinks;
         }
         Ok(self.entries)
@@ -266,7 +277,8 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
         let flags = if level == 0 { FLAG_LEAF } else { 0 };
         let frame = Frame { flags, level, right: 0, cycle: 0, high: None };
         let page = items.build(&frame, 0..items.len()).ok_or(NO_ROOM)?;
-        write_page(self.env, &mut latch(self.env, self.rel, ROOT)?, &page)
+        let Output { env, rel, .. } = self.to;
+        write_page(env, &mut latch(env, rel, ROOT)?, &page)
     }
 }
 
@@ -280,7 +292,7 @@ pub fn bulk_build<E: Env + ?Sized, K: AsRef<[u8]>>(
     entries: impl IntoIterator<Item = EngineResult<(K, Tid)>>,
     fillfactor: u8,
 ) -> EngineResult<u64> {
-    let mut builder = Builder::new(env, rel, fillfactor)?;
+    let mut builder = Builder::new(env, rel, None, fillfactor)?;
     for entry in entries {
         let (key, tid) = entry?;
         builder.add(key.as_ref(), tid)?;

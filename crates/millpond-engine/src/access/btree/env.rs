@@ -3,7 +3,7 @@
 //! The engine's `Ctx` is one; tests have one that keeps the log in memory, to replay any part of it.
 
 use millpond_buffer::{
-    BlockNumber, BufferSession, ExclusivePage, Lsn, PinnedPage, RelHandle, Wait,
+    BlockNumber, BufferSession, ExclusivePage, Lsn, PinnedPage, RelHandle, Ring, Wait,
 };
 
 use crate::wal::{Record, apply};
@@ -52,6 +52,16 @@ pub(crate) fn pin<'e, E: Env + ?Sized>(
     block: u32,
 ) -> EngineResult<PinnedPage<'e>> {
     Ok(env.buffers().pin(rel, BlockNumber(block), env.wait())?)
+}
+
+/// Pins a block for a job with a ring.
+pub(crate) fn pin_with<'e, E: Env + ?Sized>(
+    env: &'e E,
+    rel: &RelHandle,
+    block: u32,
+    ring: Option<&Ring>,
+) -> EngineResult<PinnedPage<'e>> {
+    Ok(env.buffers().pin_with(rel, BlockNumber(block), env.wait(), ring)?)
 }
 
 /// Pins and latches a block.

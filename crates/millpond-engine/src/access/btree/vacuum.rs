@@ -7,9 +7,9 @@
 //!
 //! One vacuum of an index at a time: the caller holds a relation lock that excludes a second one.
 
-use millpond_buffer::{PAGE_SIZE, RelHandle};
+use millpond_buffer::{PAGE_SIZE, RelHandle, Ring};
 
-use super::env::{Env, latch, pin};
+use super::env::{Env, latch, pin_with};
 use super::grow::new_record;
 use super::page::node::Node;
 use super::record::{self, Meta, REMOVE, SET_META};
@@ -36,10 +36,11 @@ pub struct VacuumStats {
     pub free_pages: u32,
 }
 
-/// Removes all entries whose tid is dead, however many pages that takes.
+/// Removes all entries whose tid is dead, however many pages that takes, in a ring of the pool if there is one.
 pub fn vacuum<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
+    ring: Option<&Ring>,
     dead: &dyn Fn(Tid) -> bool,
 ) -> EngineResult<VacuumStats> {
     let mut stats = VacuumStats::default();
@@ -48,7 +49,7 @@ pub fn vacuum<E: Env + ?Sized>(
         // The list of free pages is made anew, with what is found on the way.
         Meta { last: next, active: next, free: 0 }
     })?;
-    let visited = visit_all(env, rel, dead, begun.active, &mut stats);
+    let visited = visit_all(env, rel, ring, dead, begun.active, &mut stats);
     // Also after an error: a number left behind would only cost later splits a look at the wrong stamp.
     let ended = change_meta(env, rel, |meta| Meta { active: 0, ..meta });
     visited?;
@@ -72,12 +73,13 @@ fn change_meta<E: Env + ?Sized>(
 fn visit_all<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
+    ring: Option<&Ring>,
     dead: &dyn Fn(Tid) -> bool,
     cycle: u32,
     stats: &mut VacuumStats,
 ) -> EngineResult<()> {
-    let mut scratch =
-        Scratch { page: Box::new([0; PAGE_SIZE]), slots: Vec::new(), data: Vec::new() };
+    let (slots, data) = (Vec::new(), Vec::new());
+    let mut scratch = Scratch { ring, page: Box::new([0; PAGE_SIZE]), slots, data };
     let mut block = ROOT;
     // The end is asked for again and again: splits during the scan add pages there.
     while block < rel.block_count() {
@@ -92,8 +94,9 @@ fn visit_all<E: Env + ?Sized>(
     Ok(())
 }
 
-/// Memory that is used for one page after another.
-struct Scratch {
+/// What is used for one page after another: the ring, and memory.
+struct Scratch<'r> {
+    ring: Option<&'r Ring>,
     page: Box<[u8; PAGE_SIZE]>,
     slots: Vec<u16>,
     data: Vec<u8>,
@@ -107,22 +110,20 @@ fn visit<E: Env + ?Sized>(
     dead: &dyn Fn(Tid) -> bool,
     cycle: u32,
     stats: &mut VacuumStats,
-    scratch: &mut Scratch,
+    scratch: &mut Scratch<'_>,
 ) -> EngineResult<Option<u32>> {
     // The latch, not an optimistic read: a split that has latched its pages already must be waited for.
-    let page = pin(env, rel, block)?.into_shared();
+    // The pin is kept to the end: what else pins the page here doesn't count as a use of it by others.
+    let page = pin_with(env, rel, block, scratch.ring)?.into_shared();
     scratch.page.copy_from_slice(page.bytes());
     let pinned = page.unlatch();
     if is_free(env, &scratch.page) {
-        drop(pinned);
         stats.free_pages += u32::from(free(env, rel, block)?);
         return Ok(None);
     }
     find_dead(&scratch.page, dead, &mut scratch.slots);
-    if scratch.slots.is_empty() {
-        drop(pinned);
-    } else {
-        let mut page = pinned.into_exclusive();
+    if !scratch.slots.is_empty() {
+        let mut page = pinned.clone().into_exclusive();
         // Between the latches the page may have changed: look again. Asking is cheap, entries are few.
         find_dead(page.bytes(), dead, &mut scratch.slots);
         if !scratch.slots.is_empty() {

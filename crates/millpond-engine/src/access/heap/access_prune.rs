@@ -3,7 +3,7 @@
 //! Opportunistic: only when the page's hint says that something can go, and for readers only when the
 //! latch is free. Never waits for anything, and a failure to prune is no failure of the operation.
 
-use millpond_buffer::{BlockNumber, ExclusivePage};
+use millpond_buffer::{BlockNumber, ExclusivePage, Ring};
 
 use super::judge::judge;
 use super::last_fate::LastFate;
@@ -98,6 +98,7 @@ pub fn prune_in_passing(
     heap: &HeapRelation,
     block: BlockNumber,
     hint: Xid,
+    ring: Option<&Ring>,
 ) -> EngineResult<()> {
     if !hint.is_valid() {
         return Ok(());
@@ -109,7 +110,7 @@ pub fn prune_in_passing(
     if !is_ripe(ctx, hint, &horizon)? {
         return Ok(());
     }
-    let pinned = match ctx.buffers().pin(&heap.main, block, ctx.wait()) {
+    let pinned = match ctx.buffers().pin_with(&heap.main, block, ctx.wait(), ring) {
         Ok(pinned) => pinned,
         Err(_) => return Ok(()),
     };

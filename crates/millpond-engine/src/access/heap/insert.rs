@@ -1,6 +1,6 @@
 //! Inserting rows, one at a time or a page at a time.
 
-use millpond_buffer::{PAGE_SIZE, Wait};
+use millpond_buffer::{PAGE_SIZE, Ring, Wait};
 
 use super::header::{TUPLE_HEADER_LEN, TupleFlags};
 use super::page::{self, MAX_PAYLOAD, NewTuple};
@@ -27,12 +27,14 @@ pub struct NewRow<'a> {
 
 /// How [`insert_many`] works.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct InsertOptions {
+pub struct InsertOptions<'r> {
     /// The rows are visible to everybody at once. Only for a table that nobody else can see before this
     /// transaction commits, and whose file goes when it aborts (COPY FREEZE).
     pub frozen: bool,
     /// Fill new pages only: don't look for room in old ones.
     pub only_new: bool,
+    /// A load large enough to go round in a ring of the pool.
+    pub ring: Option<&'r Ring>,
 }
 
 /// Fails if a row of that many bytes of columns can never be stored.
@@ -67,6 +69,7 @@ pub fn insert(
         reserve: heap.reserve(),
         avoid: None,
         only_new: false,
+        ring: None,
     };
     let mut latched = page_with_room(ctx, heap, wanted)?;
     let Some(offset) = page::slot_for(latched.bytes(), wanted.payload, wanted.reserve) else {
@@ -97,7 +100,7 @@ pub fn insert_many(
     rows: &[NewRow<'_>],
     xid: Xid,
     cid: CommandId,
-    options: InsertOptions,
+    options: InsertOptions<'_>,
     tids: &mut Vec<Tid>,
 ) -> EngineResult<()> {
     let total: usize = rows.iter().map(|row| row.payload.len() + TUPLE_HEADER_LEN).sum();
@@ -112,6 +115,7 @@ pub fn insert_many(
             reserve: heap.reserve(),
             avoid: None,
             only_new: options.only_new,
+            ring: options.ring,
         };
         let mut latched = page_with_room(ctx, heap, wanted)?;
         let bytes = latched.bytes();

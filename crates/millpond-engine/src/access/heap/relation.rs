@@ -6,6 +6,7 @@ use millpond_buffer::{BufferError, BufferPool, Fork, RelHandle, RelationId};
 use millpond_sync::counters::StripedCounters;
 use parking_lot::Mutex;
 
+use super::sync_scan::ScanPositions;
 use crate::transam::SessionNo;
 
 /// What is counted per heap, for statistics and for the decision when to vacuum.
@@ -26,12 +27,14 @@ pub enum HeapEvent {
 
 const EVENTS: usize = 5;
 
-/// Counters of one heap, a stripe per session, made when first counted (heap rule 11).
+/// Counters of one heap, a stripe per session, made when first counted (heap rule 11); and where its
+/// scans are.
 #[derive(Debug)]
 pub struct HeapCounters {
     stripes: usize,
     counters: OnceLock<StripedCounters<EVENTS>>,
     last_vacuum: Mutex<LastVacuum>,
+    scans: ScanPositions,
 }
 
 /// What the last vacuum left behind.
@@ -74,7 +77,16 @@ impl HeapCounts {
 
 impl HeapCounters {
     fn new(stripes: usize) -> Self {
-        Self { stripes, counters: OnceLock::new(), last_vacuum: Mutex::default() }
+        Self {
+            stripes,
+            counters: OnceLock::new(),
+            last_vacuum: Mutex::default(),
+            scans: ScanPositions::default(),
+        }
+    }
+
+    pub(super) fn scans(&self) -> &ScanPositions {
+        &self.scans
     }
 
     /// Counts `n` events of the session.

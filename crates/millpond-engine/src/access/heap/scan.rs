@@ -6,11 +6,12 @@
 //! together carry one xmin.
 //!
 //! Blocks come from [`ScanBlocks`]: a range of the scan's own, or one that several workers share. The range is
-//! fixed when the scan starts: rows on pages added later were inserted later.
+//! fixed when the scan starts: rows on pages added later were inserted later. A scan of a large table goes round in a
+//! ring of the pool's frames, and can begin where another scan of the table is ([`super::sync_scan`]).
 
 use std::ops::Range;
 
-use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE};
+use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, Ring};
 use millpond_sync::atomic::{AtomicU32, Ordering};
 
 use super::access_prune::prune_in_passing;
@@ -18,26 +19,13 @@ use super::header::{TUPLE_HEADER_LEN, TupleHeader};
 use super::last_fate::LastFate;
 use super::page::{self, is_all_visible};
 use super::relation::HeapRelation;
+use super::sync_scan::REPORT_EVERY;
 use crate::access::Tid;
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
 use crate::page::item;
 use crate::transam::Snapshot;
 use crate::transam::visibility::{Fates, visible};
-
-/// How a scan or a load uses the buffer pool.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum AccessStrategy {
-    /// Like everybody.
-    #[default]
-    Normal,
-    /// A large scan: its pages should not push out those of others.
-    BulkRead,
-    /// A large load.
-    BulkWrite,
-    /// VACUUM.
-    Vacuum,
-}
 
 /// Blocks that several workers of one scan share out among themselves.
 #[derive(Debug)]
@@ -85,6 +73,11 @@ pub struct HeapScan {
     heap: HeapRelation,
     blocks: ScanBlocks,
     chunk: Range<u32>,
+    /// What comes after `chunk`: the blocks before the one that a synchronized scan began with.
+    wrapped: Range<u32>,
+    /// Where it reports its position, if it does.
+    lane: Option<usize>,
+    ring: Option<Ring>,
     copy: Box<[u8; PAGE_SIZE]>,
     rows: Vec<Row>,
 }
@@ -131,36 +124,88 @@ impl<'a> PageRows<'a> {
     }
 }
 
+/// The blocks that a scan begins with.
+fn first_chunk(blocks: &ScanBlocks) -> Range<u32> {
+    match blocks {
+        ScanBlocks::Range(range) => range.clone(),
+        ScanBlocks::Parallel(_) => 0..0,
+    }
+}
+
 impl HeapScan {
     /// A scan of the blocks that the heap has now.
-    pub fn new(heap: HeapRelation, strategy: AccessStrategy) -> Self {
+    pub fn new(heap: HeapRelation) -> Self {
         let blocks = ScanBlocks::Range(0..heap.block_count());
-        Self::over(heap, blocks, strategy)
+        Self::over(heap, blocks)
     }
 
     /// A scan of these blocks.
-    pub fn over(heap: HeapRelation, blocks: ScanBlocks, _strategy: AccessStrategy) -> Self {
-        let mut scan =
-            Self { heap, blocks, chunk: 0..0, copy: Box::new([0; PAGE_SIZE]), rows: Vec::new() };
-        if let ScanBlocks::Range(range) = &scan.blocks {
-            scan.chunk = range.clone();
+    pub fn over(heap: HeapRelation, blocks: ScanBlocks) -> Self {
+        let chunk = first_chunk(&blocks);
+        Self {
+            heap,
+            blocks,
+            chunk,
+            wrapped: 0..0,
+            lane: None,
+            ring: None,
+            copy: Box::new([0; PAGE_SIZE]),
+            rows: Vec::new(),
         }
-        scan
     }
 
-    /// Begins again, in the memory of this scan.
+    /// The heap.
+    pub fn heap(&self) -> &HeapRelation {
+        &self.heap
+    }
+
+    /// The same scan, in a ring of the pool.
+    #[must_use]
+    pub fn in_ring(mut self, ring: Option<Ring>) -> Self {
+        self.ring = ring;
+        self
+    }
+
+    /// The same scan, not yet begun, from where the last scan in this lane was. (Blocks that workers share are
+    /// handed out in order.)
+    #[must_use]
+    pub fn synchronized(mut self, lane: usize) -> Self {
+        if let ScanBlocks::Range(range) = &self.blocks {
+            let start = self.heap.counters().scans().start(lane, range);
+            self.chunk = start..range.end;
+            self.wrapped = range.start..start;
+            self.lane = Some(lane);
+        }
+        self
+    }
+
+    /// Begins again, in the memory and the ring of this scan, and synchronized with no other.
     pub fn restart(&mut self, heap: HeapRelation, blocks: ScanBlocks) {
-        self.chunk = if let ScanBlocks::Range(range) = &blocks { range.clone() } else { 0..0 };
+        (self.chunk, self.wrapped, self.lane) = (first_chunk(&blocks), 0..0, None);
         (self.heap, self.blocks) = (heap, blocks);
     }
 
     /// The next block, which stays next until it has been read: a call that fails can be repeated.
     fn peek_block(&mut self) -> Option<BlockNumber> {
         if self.chunk.is_empty() {
-            let ScanBlocks::Parallel(shared) = &self.blocks else { return None };
-            self.chunk = shared.claim()?;
+            self.chunk = match &self.blocks {
+                ScanBlocks::Range(_) => std::mem::take(&mut self.wrapped),
+                ScanBlocks::Parallel(shared) => shared.claim()?,
+            };
         }
-        Some(BlockNumber(self.chunk.start))
+        (!self.chunk.is_empty()).then_some(BlockNumber(self.chunk.start))
+    }
+
+    /// Goes on to the block after the one that has been read, and tells others now and then.
+    fn advance(&mut self) {
+        self.chunk.start += 1;
+        let (Some(lane), ScanBlocks::Range(range)) = (self.lane, &self.blocks) else { return };
+        let next = self.chunk.start;
+        if next.is_multiple_of(REPORT_EVERY) || self.chunk.is_empty() {
+            // At the end of the range it goes on at the beginning: so may a scan that starts now.
+            let next = if next == range.end { range.start } else { next };
+            self.heap.counters().scans().report(lane, next);
+        }
     }
 
     /// The rows that the snapshot sees on the next page; `None` after the last page. A page can have none.
@@ -170,9 +215,10 @@ impl HeapScan {
         snapshot: &Snapshot,
     ) -> EngineResult<Option<PageRows<'_>>> {
         let Some(block) = self.peek_block() else { return Ok(None) };
-        let copy = &mut *self.copy;
-        let read =
-            ctx.buffers().read(&self.heap.main, block, ctx.wait(), |view| view.copy_page(copy));
+        let (copy, ring) = (&mut *self.copy, self.ring.as_ref());
+        let read = ctx
+            .buffers()
+            .read_with(&self.heap.main, block, ctx.wait(), ring, |view| view.copy_page(copy));
         self.rows.clear();
         match read {
             Ok(()) => {
@@ -183,7 +229,7 @@ impl HeapScan {
             Err(BufferError::BeyondEnd { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        self.chunk.start += 1;
+        self.advance();
         Ok(Some(PageRows { block, copy: &self.copy, rows: &self.rows }))
     }
 
@@ -194,7 +240,7 @@ impl HeapScan {
         if !page::is_heap(&*self.copy) || !hint.is_valid() || free > PAGE_SIZE / 10 {
             return Ok(());
         }
-        prune_in_passing(ctx, &self.heap, block, hint)
+        prune_in_passing(ctx, &self.heap, block, hint, self.ring.as_ref())
     }
 }
 
@@ -221,17 +267,20 @@ fn visible_rows(
     Ok(())
 }
 
-/// Counts the rows that the snapshot sees in blocks `range`, without copying pages.
+/// Counts the rows that the snapshot sees in blocks `range`, without copying pages; in a ring of the pool if there is
+/// one.
 pub fn count_rows(
     ctx: &Ctx,
     heap: &HeapRelation,
     range: Range<u32>,
     snapshot: &Snapshot,
+    ring: Option<&Ring>,
 ) -> EngineResult<u64> {
     let fates = LastFate::new(ctx);
     let mut total = 0;
     for block in range {
-        let read = ctx.buffers().read(&heap.main, BlockNumber(block), ctx.wait(), |view| {
+        let block = BlockNumber(block);
+        let read = ctx.buffers().read_with(&heap.main, block, ctx.wait(), ring, |view| {
             if !page::is_heap(view) {
                 return EngineResult::Ok(0);
             }

@@ -4,7 +4,7 @@
 //! page. A page whose latch is taken is passed over a few times, so that sessions inserting at the same
 //! time spread over pages. A page that turns out to be full corrects the map.
 
-use millpond_buffer::{BlockNumber, ExclusivePage, Wait};
+use millpond_buffer::{BlockNumber, ExclusivePage, Ring, Wait};
 
 use super::access_prune::prune_latched;
 use super::relation::HeapRelation;
@@ -19,7 +19,7 @@ const EVASIONS: usize = 4;
 
 /// What the search is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct Wanted<'r> {
     /// Bytes of columns.
     pub payload: usize,
     /// Bytes to be left free.
@@ -28,13 +28,15 @@ pub struct Wanted {
     pub avoid: Option<BlockNumber>,
     /// Go to new pages without looking for room in old ones (bulk loads into new tables).
     pub only_new: bool,
+    /// The ring of a bulk load.
+    pub ring: Option<&'r Ring>,
 }
 
 /// Finds or makes a page with room and returns it latched. The page may be new (all zeros).
 pub fn page_with_room<'s>(
     ctx: &'s Ctx,
     heap: &HeapRelation,
-    wanted: Wanted,
+    wanted: Wanted<'_>,
 ) -> EngineResult<ExclusivePage<'s>> {
     let mut evasions = 0;
     // The page that was found full last: often the last page, and the next candidate again.
@@ -62,7 +64,7 @@ pub fn page_with_room<'s>(
             searched = true;
             continue;
         }
-        let pinned = ctx.buffers().pin(&heap.main, block, ctx.wait())?;
+        let pinned = ctx.buffers().pin_with(&heap.main, block, ctx.wait(), wanted.ring)?;
         let latched = if evasions < EVASIONS {
             match pinned.try_into_exclusive() {
                 Ok(latched) => Some(latched),
@@ -86,7 +88,7 @@ pub fn page_with_room<'s>(
             fsm::record(ctx, heap, block, usable.min(bytes.saturating_sub(1)));
         }
     }
-    let new = ctx.buffers().extend(&heap.main, ctx.wait())?;
+    let new = ctx.buffers().extend_with(&heap.main, ctx.wait(), wanted.ring)?;
     ctx.heap().set_target(heap.id(), Some(new.block()));
     Ok(new)
 }
@@ -114,7 +116,7 @@ fn has_room(
     ctx: &Ctx,
     heap: &HeapRelation,
     latched: &mut ExclusivePage<'_>,
-    wanted: Wanted,
+    wanted: Wanted<'_>,
 ) -> EngineResult<bool> {
     if page::slot_for(latched.bytes(), wanted.payload, wanted.reserve).is_some() {
         return Ok(true);

@@ -275,6 +275,7 @@ fn update_moved(
         reserve: heap.reserve(),
         avoid: Some(tid.block),
         only_new: false,
+        ring: None,
     };
     for _ in 0..MOVES {
         // The candidate is unlatched again: latches are taken in ascending order of blocks.

@@ -10,7 +10,7 @@
 //! is all-visible, frozen and without dead line pointers is left alone. Progress is logged page by page:
 //! vacuum can stop, or crash, anywhere.
 
-use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE};
+use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, Ring};
 
 use super::access_prune::apply_plan;
 use super::fsm;
@@ -83,11 +83,48 @@ impl DeadTids {
 /// The index pass: removes every entry whose tid the function says is dead, from every index.
 pub type IndexPass<'a> = &'a mut dyn FnMut(&dyn Fn(Tid) -> bool) -> EngineResult<()>;
 
-/// Vacuums a heap. `indexes` is `None` when the table has none, which lets line pointers be freed at once;
+/// The heap being vacuumed, whose pages come through the ring.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    ctx: &'a Ctx,
+    heap: &'a HeapRelation,
+    ring: Option<&'a Ring>,
+    has_indexes: bool,
+}
+
+impl<'a> Target<'a> {
+    fn latch(&self, block: BlockNumber) -> EngineResult<ExclusivePage<'a>> {
+        let Self { ctx, heap, ring, .. } = *self;
+        let pinned = ctx.buffers().pin_with(&heap.main, block, ctx.wait(), ring)?;
+        Ok(pinned.into_exclusive())
+    }
+
+    /// Copies a page; false if the heap has become shorter.
+    fn copy(&self, block: BlockNumber, copy: &mut [u8; PAGE_SIZE]) -> EngineResult<bool> {
+        let Self { ctx, heap, ring, .. } = *self;
+        let read = |copy: &mut _| {
+            ctx.buffers()
+                .read_with(&heap.main, block, ctx.wait(), ring, |view| view.copy_page(copy))
+        };
+        match read(copy) {
+            Ok(()) => Ok(true),
+            Err(BufferError::BeyondEnd { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn note_room(&self, block: BlockNumber, page: &[u8; PAGE_SIZE]) {
+        let usable = page::usable_space(page, self.heap.reserve());
+        fsm::record(self.ctx, self.heap, block, usable);
+    }
+}
+
+/// Vacuums a heap, in a ring of the pool if there is one. `indexes` is `None` when the table has none, which lets line pointers be freed at once;
 /// nobody may create one meanwhile (the caller holds a lock that says so).
 pub fn vacuum(
     ctx: &Ctx,
     heap: &HeapRelation,
+    ring: Option<&Ring>,
     mut indexes: Option<IndexPass<'_>>,
 ) -> EngineResult<VacuumStats> {
     let mut stats = VacuumStats { oldest_xid: Xid(u64::MAX), ..VacuumStats::default() };
@@ -95,27 +132,20 @@ pub fn vacuum(
     let horizon = ctx.txns().horizon();
     let mut dead = DeadTids::default();
     let blocks = heap.block_count();
+    let target = Target { ctx, heap, ring, has_indexes: indexes.is_some() };
     for block in 0..blocks {
         ctx.check_interrupts()?;
-        vacuum_page(
-            ctx,
-            heap,
-            BlockNumber(block),
-            &horizon,
-            indexes.is_some(),
-            &mut dead,
-            &mut stats,
-        )?;
+        vacuum_page(target, BlockNumber(block), &horizon, &mut dead, &mut stats)?;
         if dead.pages.len() >= PAGES_PER_ROUND
             && let Some(pass) = &mut indexes
         {
-            free_dead(ctx, heap, pass, &mut dead, &mut stats)?;
+            free_dead(target, pass, &mut dead, &mut stats)?;
         }
     }
     if let Some(pass) = &mut indexes
         && !dead.is_empty()
     {
-        free_dead(ctx, heap, pass, &mut dead, &mut stats)?;
+        free_dead(target, pass, &mut dead, &mut stats)?;
     }
     stats.pages = u64::from(blocks);
     stats.oldest_xid = stats.oldest_xid.min(horizon.oldest_running_xid);
@@ -137,31 +167,25 @@ fn is_settled(copy: &[u8; PAGE_SIZE], has_indexes: bool) -> bool {
 }
 
 fn vacuum_page(
-    ctx: &Ctx,
-    heap: &HeapRelation,
+    target: Target<'_>,
     block: BlockNumber,
     horizon: &Horizon,
-    has_indexes: bool,
     dead: &mut DeadTids,
     stats: &mut VacuumStats,
 ) -> EngineResult<()> {
     let mut copy = [0; PAGE_SIZE];
-    match ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(&mut copy)) {
-        Ok(()) => {}
-        Err(BufferError::BeyondEnd { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    }
-    if kind(&copy) == PageKind::New as u16 {
-        fsm::record(ctx, heap, block, page::usable_space(&copy, heap.reserve()));
+    if !target.copy(block, &mut copy)? {
         return Ok(());
     }
-    if !is_settled(&copy, has_indexes) {
-        let mut latched = ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive();
-        prune_page(ctx, &mut latched, horizon, has_indexes, stats)?;
-        copy = *latched.bytes();
+    if kind(&copy) != PageKind::New as u16 {
+        if !is_settled(&copy, target.has_indexes) {
+            let mut latched = target.latch(block)?;
+            prune_page(target.ctx, &mut latched, horizon, target.has_indexes, stats)?;
+            copy = *latched.bytes();
+        }
+        survey(target.ctx, &copy, block, dead, stats, horizon)?;
     }
-    survey(ctx, &copy, block, dead, stats, horizon)?;
-    fsm::record(ctx, heap, block, page::usable_space(&copy, heap.reserve()));
+    target.note_room(block, &copy);
     Ok(())
 }
 
@@ -243,8 +267,7 @@ fn survey(
 
 /// Lets the indexes forget the dead rows, then frees their line pointers.
 fn free_dead(
-    ctx: &Ctx,
-    heap: &HeapRelation,
+    target: Target<'_>,
     pass: &mut IndexPass<'_>,
     dead: &mut DeadTids,
     stats: &mut VacuumStats,
@@ -252,17 +275,17 @@ fn free_dead(
     pass(&|tid| dead.contains(tid))?;
     stats.index_passes += 1;
     for (block, lines) in std::mem::take(&mut dead.pages) {
-        ctx.check_interrupts()?;
-        let mut latched = ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive();
+        target.ctx.check_interrupts()?;
+        let mut latched = target.latch(block)?;
         let plan: PrunePlan = plan_free(latched.bytes(), &lines);
         if plan.is_empty() {
             continue;
         }
-        apply_plan(ctx, &mut latched, &plan)?;
+        apply_plan(target.ctx, &mut latched, &plan)?;
         stats.lines_freed += plan.unused.len() as u64;
-        let usable = page::usable_space(latched.bytes(), heap.reserve());
+        let copy = *latched.bytes();
         drop(latched);
-        fsm::record(ctx, heap, block, usable);
+        target.note_room(block, &copy);
     }
     Ok(())
 }

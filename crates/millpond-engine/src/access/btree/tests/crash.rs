@@ -109,7 +109,7 @@ fn a_stopped_log_changes_nothing() {
     for n in 3000..4000 {
         assert!(insert(&env, &tree.rel, &int_key(n), tid(n), None).is_err());
     }
-    assert!(vacuum(&env, &tree.rel, &|_| true).is_err());
+    assert!(vacuum(&env, &tree.rel, None, &|_| true).is_err());
     assert_eq!(tree.check(&env).entries, 3000);
     tree.log.stopped.store(false, Ordering::Relaxed);
     insert(&env, &tree.rel, &int_key(3000), tid(3000), None).unwrap();
@@ -122,7 +122,7 @@ fn vacuum_and_bulk_build_are_redone() {
     let env = tree.env();
     let entries = (0..20_000u32).map(|n| Ok((int_key(n), tid(n))));
     bulk_build(&env, &tree.rel, entries, DEFAULT_FILLFACTOR).unwrap();
-    vacuum(&env, &tree.rel, &|tid| tid.offset % 2 == 0).unwrap();
+    vacuum(&env, &tree.rel, None, &|tid| tid.offset % 2 == 0).unwrap();
     let recovered = tree.recover(tree.log.len(), 2);
     let all = tree.scan(&env, &[], None, Direction::Forward);
     assert_eq!(all.len(), 10_000);
@@ -140,7 +140,7 @@ fn every_beginning_of_a_shrinking_tree_is_a_tree() {
         for n in round * 100..(round + 1) * 100 {
             insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
         }
-        vacuum(&env, &tree.rel, &|t| t < tid(round * 100 - round.min(1) * 30)).unwrap();
+        vacuum(&env, &tree.rel, None, &|t| t < tid(round * 100 - round.min(1) * 30)).unwrap();
         tree.log.all_over();
     }
     let infos = tree.log.infos();

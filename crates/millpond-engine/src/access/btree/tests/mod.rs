@@ -58,7 +58,7 @@ proptest! {
             prop_assert_eq!(found(&tree, &env, key), expected);
         }
         // Vacuum away a third, and fill up again.
-        let stats = vacuum(&env, &tree.rel, &|tid| tid.to_u64() % 3 == 0).unwrap();
+        let stats = vacuum(&env, &tree.rel, None, &|tid| tid.to_u64() % 3 == 0).unwrap();
         let before = model.len();
         model.retain(|(_, tid)| tid.to_u64() % 3 != 0);
         prop_assert_eq!((stats.removed, stats.kept), ((before - model.len()) as u64, model.len() as u64));
@@ -132,7 +132,7 @@ fn a_unique_key_is_taken_once() {
     assert_eq!(put(700, 2), InsertOutcome::Done);
     assert_eq!(asked.get(), 2000);
     assert_eq!(put(3, 9), InsertOutcome::Duplicate(Tid::new(BlockNumber(700), 2)));
-    vacuum(&env, &tree.rel, &|tid| tid.offset == 2).unwrap();
+    vacuum(&env, &tree.rel, None, &|tid| tid.offset == 2).unwrap();
     assert_eq!(put(3000, 3), InsertOutcome::Done);
     assert_eq!(put(3, 9), InsertOutcome::Wait(Xid(77)));
     let fails = |_| Err(EngineError::WouldBlock);
@@ -199,7 +199,7 @@ fn the_engine_itself_is_an_environment() {
     for n in (0..5000u32).rev() {
         insert(&ctx, &rel, &int_key(n), tid(n), None).unwrap();
     }
-    assert_eq!(vacuum(&ctx, &rel, &|t| t < tid(1000)).unwrap().removed, 1000);
+    assert_eq!(vacuum(&ctx, &rel, None, &|t| t < tid(1000)).unwrap().removed, 1000);
     let mut tids = Tids::new();
     lookup(&ctx, &rel, &int_key(4321), &mut tids).unwrap();
     assert_eq!(tids[..], [tid(4321)]);

@@ -57,7 +57,7 @@ proptest! {
                 for n in new.by_ref().take(200) {
                     insert(&env, &tree.rel, &int_key(n), Tid::new(BlockNumber(n), 1), None).unwrap();
                 }
-                vacuum(&env, &tree.rel, &|tid| tid.offset == 1 && tid.block.get() % 2 == 0).unwrap();
+                vacuum(&env, &tree.rel, None, &|tid| tid.offset == 1 && tid.block.get() % 2 == 0).unwrap();
             }
         }
         if backward {
@@ -107,7 +107,7 @@ fn empty_leaves_are_passed() {
     for n in 0..5000 {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }
-    let stats = vacuum(&env, &tree.rel, &|t| t > tid(10) && t < tid(4000)).unwrap();
+    let stats = vacuum(&env, &tree.rel, None, &|t| t > tid(10) && t < tid(4000)).unwrap();
     assert!(stats.deleted_pages > 3, "{stats:?}");
     for direction in [Direction::Forward, Direction::Backward] {
         assert_eq!(tree.scan(&env, &[], None, direction).len() as u64, stats.kept);
@@ -134,7 +134,7 @@ fn a_scan_goes_on_when_the_next_leaf_is_gone() {
         let mut seen = vec![cursor.next(&env, &tree.rel).unwrap().unwrap()];
         // The neighbours of the copied leaf leave the tree, and new entries come into their range.
         let gone = |t: Tid| t >= tid(600) && t < tid(4400);
-        assert!(vacuum(&env, &tree.rel, &gone).unwrap().deleted_pages > 3);
+        assert!(vacuum(&env, &tree.rel, None, &gone).unwrap().deleted_pages > 3);
         for n in (700..4300).step_by(100) {
             insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
         }
@@ -162,7 +162,7 @@ fn pages_of_a_queue_are_used_again() {
         for n in round * window..(round + 1) * window {
             insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
         }
-        let stats = vacuum(&env, &tree.rel, &|t| t < tid(round * window)).unwrap();
+        let stats = vacuum(&env, &tree.rel, None, &|t| t < tid(round * window)).unwrap();
         assert_eq!(stats.kept, u64::from(window));
         tree.check(&env);
         if round >= 3 {

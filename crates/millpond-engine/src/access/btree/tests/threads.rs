@@ -74,7 +74,7 @@ fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8>
                 let expected = known.iter().sum::<u32>() as usize;
                 let lasting = seen.iter().filter(|(_, tid)| tid.block.get() < 1 << 30).count();
                 assert!(lasting >= expected, "{lasting} < {expected}");
-                vacuum(&env, &tree.rel, &|tid| tid.block.get() == 1 << 30).unwrap();
+                vacuum(&env, &tree.rel, None, &|tid| tid.block.get() == 1 << 30).unwrap();
                 turn += 1;
             }
         });
@@ -84,7 +84,7 @@ fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8>
         finished.store(true, Ordering::Release);
     });
     let env = tree.env();
-    vacuum(&env, &tree.rel, &|tid| tid.block.get() == 1 << 30).unwrap();
+    vacuum(&env, &tree.rel, None, &|tid| tid.block.get() == 1 << 30).unwrap();
     let model: BTreeSet<_> = (0..per_writer * WRITERS).map(|n| (key(n), tid(n))).collect();
     tree.expect(&env, &model);
     // And the log says the same.
@@ -227,7 +227,7 @@ fn queues_with_pages_used_again() {
             while !finished.load(Ordering::Acquire) {
                 {
                     let _operation = world.read();
-                    vacuum(&env, &tree.rel, &dead).unwrap();
+                    vacuum(&env, &tree.rel, None, &dead).unwrap();
                 }
                 let _alone = world.write();
                 tree.log.all_over();
@@ -239,7 +239,7 @@ fn queues_with_pages_used_again() {
         finished.store(true, Ordering::Release);
     });
     let env = tree.env();
-    vacuum(&env, &tree.rel, &dead).unwrap();
+    vacuum(&env, &tree.rel, None, &dead).unwrap();
     let model: BTreeSet<_> = (0..WRITERS)
         .flat_map(|w| {
             (PER_WRITER - WINDOW..PER_WRITER).map(move |i| (key(w, i).to_vec(), queue_tid(w, i)))

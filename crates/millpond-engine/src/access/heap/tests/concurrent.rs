@@ -9,8 +9,7 @@ use super::world::{Held, Tx, World};
 use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::{
-    AccessStrategy, ChangeOutcome, Changer, HeapScan, NewRow, count_rows, fetch, insert, update,
-    vacuum,
+    ChangeOutcome, Changer, HeapScan, NewRow, count_rows, fetch, insert, update, vacuum,
 };
 use crate::ctx::Ctx;
 
@@ -100,7 +99,7 @@ fn transfers(world: &World, ctx: &Ctx, index: &Index, rng: &mut StdRng, rounds: 
 fn sum(world: &World, ctx: &Ctx) -> (usize, i64) {
     let held = Held::take(ctx);
     let snapshot = held.snapshot;
-    let mut scan = HeapScan::new(world.heap.clone(), AccessStrategy::Normal);
+    let mut scan = HeapScan::new(world.heap.clone());
     let (mut rows, mut total) = (0, 0);
     while let Some(page) = scan.next_page(ctx, &snapshot).unwrap() {
         for (_, columns) in page.iter() {
@@ -109,7 +108,7 @@ fn sum(world: &World, ctx: &Ctx) -> (usize, i64) {
         }
     }
     let blocks = 0..world.heap.block_count();
-    assert_eq!(count_rows(ctx, &world.heap, blocks, &snapshot).unwrap(), rows as u64);
+    assert_eq!(count_rows(ctx, &world.heap, blocks, &snapshot, None).unwrap(), rows as u64);
     (rows, total)
 }
 
@@ -157,7 +156,7 @@ fn money_is_neither_made_nor_lost() {
                     }
                     Ok(())
                 };
-                vacuum(&ctx, &world.heap, Some(&mut pass)).unwrap();
+                vacuum(&ctx, &world.heap, None, Some(&mut pass)).unwrap();
             }
         });
     });
@@ -207,7 +206,10 @@ fn sessions_that_insert_at_once_keep_all_rows() {
         }
     }
     let blocks = world.heap.block_count();
-    assert_eq!(count_rows(&ctx, &world.heap, 0..blocks, &snapshot).unwrap(), 4 * u64::from(EACH));
+    assert_eq!(
+        count_rows(&ctx, &world.heap, 0..blocks, &snapshot, None).unwrap(),
+        4 * u64::from(EACH)
+    );
     // Spread over pages, but not thinly: 6000 rows of 32 + 12 + 44 bytes and a line pointer.
     assert!(blocks < 100, "{blocks} blocks");
 }

@@ -13,8 +13,8 @@ use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::record::apply;
 use crate::access::heap::{
-    AccessStrategy, ChangeOutcome, Changer, HeapScan, InsertOptions, NewRow, count_rows, delete,
-    fetch, fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
+    ChangeOutcome, Changer, HeapScan, InsertOptions, NewRow, count_rows, delete, fetch, fetch_at,
+    insert, insert_many, lock_row, truncate_end, update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
@@ -131,7 +131,7 @@ impl Model {
             let found = self.read(key, snapshot).map(|(_, row)| row);
             assert_eq!(found.as_ref(), expected.get(&key), "key {key} of {snapshot:?}");
         }
-        let mut scan = HeapScan::new(self.world.heap.clone(), AccessStrategy::BulkRead);
+        let mut scan = HeapScan::new(self.world.heap.clone());
         let mut rows = Rows::new();
         while let Some(page) = scan.next_page(&self.ctx, snapshot).unwrap() {
             for (_, columns) in page.iter() {
@@ -141,7 +141,7 @@ impl Model {
         }
         assert_eq!(&rows, expected);
         let blocks = 0..self.world.heap.block_count();
-        let count = count_rows(&self.ctx, &self.world.heap, blocks, snapshot).unwrap();
+        let count = count_rows(&self.ctx, &self.world.heap, blocks, snapshot, None).unwrap();
         assert_eq!(count, expected.len() as u64);
     }
 
@@ -197,7 +197,7 @@ impl Model {
                 let all: Vec<Vec<u8>> =
                     (0..count as u32).map(|i| columns(self.next_key + i, len, self.salt)).collect();
                 let new: Vec<_> = all.iter().map(|b| NewRow { payload: b, natts: 2 }).collect();
-                let options = InsertOptions { frozen: false, only_new: len % 2 == 0 };
+                let options = InsertOptions { only_new: len % 2 == 0, ..InsertOptions::default() };
                 let tids = self.twice(|ctx| {
                     let mut tids = Vec::new();
                     insert_many(ctx, &heap, &new, by.xid, by.cid, options, &mut tids)?;
@@ -256,6 +256,7 @@ impl Model {
         let stats = vacuum(
             &self.ctx,
             &self.world.heap,
+            None,
             Some(&mut |dead| {
                 let before = index.len();
                 index.retain(|&(_, tid)| !dead(tid));

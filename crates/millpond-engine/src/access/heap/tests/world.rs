@@ -8,6 +8,7 @@ use millpond_buffer::{
 };
 
 use crate::access::heap::HeapRelation;
+use crate::bulk::BulkAccess;
 use crate::ctx::{Ctx, Shared};
 use crate::lmgr::LockManager;
 use crate::proc::ProcArray;
@@ -44,7 +45,7 @@ impl World {
         let procs = ProcArray::new(SESSIONS);
         let txns = Transactions::new(procs.clone(), 1 << 14, Xid::FIRST);
         let locks = LockManager::new(procs.clone());
-        let shared = Shared { pool, log, txns, locks, procs };
+        let shared = Shared { pool, log, txns, locks, procs, bulk_access: BulkAccess::default() };
         let ctx = Ctx::new(&shared, "test").unwrap();
         shared.txns.finish_recovery(&ctx).unwrap();
         HeapRelation::create(&shared.pool, RELATION).unwrap();

@@ -1,0 +1,345 @@
+//! Rings: bulk work goes round in a few frames of its own (rule 11).
+//!
+//! Whoever reads a large table once, loads one, or vacuums one, uses each page for a moment. Through the
+//! common sweep it would push out everybody's pages. So it keeps a *ring*: the pages that it brought in, in
+//! that order. When it needs a frame and has as many as its ring holds, the oldest goes.
+//!
+//! ```text
+//!   oldest                                             newest
+//!   [page 7][page 8][page 9] ... [page 38]   ring of 32: page 39 goes where page 7 is,
+//!      |                                     unless others use that, or have taken it:
+//!      +-> reused, or left to those who use it   then into a frame from the common sweep
+//! ```
+//!
+//! **State.** A ring belongs to one job, on one thread at a time; nobody else sees it. It holds numbers of
+//! frames with the pages that it put there, and now and then a frame that it owns already. Frames don't know
+//! that they are in a ring: everybody else treats them as any other.
+//!
+//! **What becomes of the oldest page**
+//!
+//! | it | so |
+//! |---|---|
+//! | is clean, used by nobody else | its frame is taken |
+//! | is dirty | it is written first; but by a bulk read only if its log is flushed: else it stays for later |
+//! | is being written, or latched | it stays for later |
+//! | is in use: usage above 1, or pinned by others | it leaves the ring, which gets another frame by the sweep |
+//! | is gone: the sweep has taken its frame | the same |
+//!
+//! **No leak.** Pages that stay for later make the ring longer, and a longer ring frees two frames for each that it
+//! takes, until it is as long as it should be. So the pages that a job has brought in and that
+//! nobody else uses are those in its ring. A bulk read in which everything waits for the log (it prunes, say) gives
+//! pages up once the ring is [`STRETCH`] times its size. What leaves the ring unused has
+//! usage 0 and is among the sweep's next victims; so is everything in the ring when the job ends.
+//!
+//! **Usage.** Strategy pins and reads raise it from 0 to 1 only, so however many scans share a page, they
+//! don't make it look wanted: see [`Frame::used`](crate::frame::Frame::used).
+//!
+//! **Free frames.** While the pool has more free frames than the reclaimer keeps in reserve, a job takes those and
+//! leaves them outside of its ring: nobody's page goes for them.
+//!
+//! **Batches.** Taking a frame costs a look at every session's pins, which is shared by frames taken together
+//! ([`crate::evict`]). So a ring lets go of up to a quarter of its pages at a time, and keeps the frames.
+//!
+//! **Failure.** A page that can't be written stays in the ring; the sweep reports the error if it finds nothing else.
+//! A panic on the way loses a page from the ring, not from the pool.
+
+use crate::config::Wait;
+use crate::error::BufferError;
+use crate::evict::{Claims, Owned};
+use crate::ids::PageId;
+use crate::pool::BufferPool;
+use crate::session::BufferSession;
+use crate::stats::{Event, IoContext};
+use crate::write::Attempt;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// How a job uses the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AccessStrategy {
+    /// As everybody: its pages compete with all others by use.
+    #[default]
+    Normal,
+    /// A large read: a scan of a relation of more than a quarter of the pool.
+    BulkRead,
+    /// A large write: loading or building a relation.
+    BulkWrite,
+    /// Visiting every page to tidy it up.
+    Vacuum,
+}
+
+/// How many pages rings have, by strategy; 0: no ring. Whatever is asked for, a ring never has more than an
+/// eighth of the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingSizes {
+    /// Bulk reads.
+    pub bulk_read: usize,
+    /// Bulk writes.
+    pub bulk_write: usize,
+    /// Vacuum.
+    pub vacuum: usize,
+}
+
+impl Default for RingSizes {
+    /// PostgreSQL's: 256 kB, 16 MB and 2 MB.
+    fn default() -> Self {
+        Self { bulk_read: 32, bulk_write: 2048, vacuum: 256 }
+    }
+}
+
+impl RingSizes {
+    /// The pages of a strategy's ring.
+    #[must_use]
+    pub fn pages(&self, strategy: AccessStrategy) -> usize {
+        match strategy {
+            AccessStrategy::Normal => 0,
+            AccessStrategy::BulkRead => self.bulk_read,
+            AccessStrategy::BulkWrite => self.bulk_write,
+            AccessStrategy::Vacuum => self.vacuum,
+        }
+    }
+}
+
+/// A relation of more than this part of the pool is scanned through a ring.
+const LARGE_PART: usize = 4;
+/// A ring has at most this part of the pool.
+const MOST_OF_POOL: usize = if cfg!(shuttle) { 2 } else { 8 };
+/// How many times its size a bulk read's ring may grow while pages wait for the log.
+const STRETCH: usize = 4;
+/// The part of its pages that a ring lets go of at a time, so that they share what it costs to make sure that
+/// nobody has them pinned; and how many at most.
+const RING_PER_BATCH: usize = 4;
+const MAX_BATCH: usize = 16;
+
+/// A page that the ring's job brought in.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    frame: u32,
+    page: PageId,
+}
+
+/// What is to become of the oldest page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It may go, if its frame can be claimed.
+    Goes,
+    /// It is not the ring's any more.
+    Left,
+    /// It can't go just now.
+    Later,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Oldest first.
+    slots: VecDeque<Slot>,
+    /// Frames that the ring owns: taken together with one that was needed.
+    spare: Vec<u32>,
+}
+
+/// A job's ring of frames: see the module's description. Dropping it ends the job.
+pub struct Ring {
+    pool: Arc<BufferPool>,
+    strategy: AccessStrategy,
+    capacity: usize,
+    /// How many pages it lets go of at a time.
+    batch: usize,
+    state: RefCell<State>,
+}
+
+impl Ring {
+    /// A ring of the size that the pool's configuration says; `None` if there is to be none.
+    #[must_use]
+    pub fn new(pool: &Arc<BufferPool>, strategy: AccessStrategy) -> Option<Self> {
+        Self::with_pages(pool, strategy, pool.config.ring_sizes.pages(strategy))
+    }
+
+    /// A ring of that many pages, but at most an eighth of the pool; `None` if that is none.
+    #[must_use]
+    pub fn with_pages(
+        pool: &Arc<BufferPool>,
+        strategy: AccessStrategy,
+        pages: usize,
+    ) -> Option<Self> {
+        let capacity = pages.min(pool.frames() / MOST_OF_POOL);
+        if strategy == AccessStrategy::Normal || capacity == 0 {
+            return None;
+        }
+        let batch = capacity.div_ceil(RING_PER_BATCH).min(MAX_BATCH);
+        Some(Self { pool: Arc::clone(pool), strategy, capacity, batch, state: RefCell::default() })
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn strategy(&self) -> AccessStrategy {
+        self.strategy
+    }
+
+    /// How many pages it has at most (apart from those that wait for the log).
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// In what context its input and output are counted.
+    pub(crate) fn io_context(&self) -> IoContext {
+        match self.strategy {
+            AccessStrategy::Normal => IoContext::Normal,
+            AccessStrategy::BulkRead => IoContext::BulkRead,
+            AccessStrategy::BulkWrite => IoContext::BulkWrite,
+            AccessStrategy::Vacuum => IoContext::Vacuum,
+        }
+    }
+
+    /// How many pages it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.state.borrow().slots.len()
+    }
+
+    /// Whether it has none yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many pages its job may read ahead of use: more would push out each other.
+    #[must_use]
+    pub fn read_ahead_pages(&self) -> usize {
+        (self.capacity / 2).max(1)
+    }
+
+    /// A frame for the job's next page.
+    pub(crate) fn frame<'a>(
+        &'a self,
+        session: &'a BufferSession,
+        wait: Wait,
+    ) -> Result<Owned<'a>, BufferError> {
+        if self.pool.has_surplus()
+            && let Some(free) = session.free_frame()
+        {
+            return Ok(free);
+        }
+        let owned = match self.reuse(session, wait) {
+            Some(owned) => owned,
+            None => session.common_frame(wait)?,
+        };
+        Ok(owned.in_ring(self))
+    }
+
+    /// The job's page is now in that frame.
+    pub(crate) fn note(&self, frame: u32, page: PageId) {
+        self.state.borrow_mut().slots.push_back(Slot { frame, page });
+    }
+
+    /// The oldest frame of a full ring, if it can be had.
+    fn reuse<'a>(&self, session: &'a BufferSession, wait: Wait) -> Option<Owned<'a>> {
+        if let Some(spare) = self.state.borrow_mut().spare.pop() {
+            return Some(session.owned(spare));
+        }
+        let len = self.len();
+        if len < self.capacity {
+            return None;
+        }
+        // A ring that has grown too long looks at more, and gives some to everybody.
+        let looks = self.batch + (len - self.capacity).min(self.batch);
+        let mut claims = Claims::none(session);
+        let mut claimed: Vec<Slot> = Vec::with_capacity(looks);
+        for _ in 0..looks {
+            let Some(slot) = self.state.borrow_mut().slots.pop_front() else { break };
+            match self.look_at(session, slot, wait) {
+                Verdict::Goes if claims.claim(slot.frame).is_ok() => claimed.push(slot),
+                Verdict::Goes | Verdict::Later => self.state.borrow_mut().slots.push_back(slot),
+                Verdict::Left => {}
+            }
+        }
+        claims.settle(Event::Reuse);
+        let mut state = self.state.borrow_mut();
+        // A claim that came to nothing: somebody has pinned the page.
+        let pinned = |slot: &Slot| !claims.frames().contains(&slot.frame);
+        let ours = |slot: &Slot| session.pins.borrow().has(slot.frame);
+        state.slots.extend(claimed.iter().copied().filter(|slot| pinned(slot) && ours(slot)));
+        let first = claims.take_out().map(|number| session.owned(number));
+        while state.slots.len() + state.spare.len() + 1 < self.capacity
+            && let Some(number) = claims.take_out()
+        {
+            state.spare.push(number);
+        }
+        first
+    }
+
+    fn look_at(&self, session: &BufferSession, slot: Slot, wait: Wait) -> Verdict {
+        let frame = &self.pool.frames[slot.frame as usize];
+        if !frame.holds(slot.page) {
+            return Verdict::Left;
+        }
+        if frame.usage() > 1 || frame.is_pinned() {
+            // A pin of the job's own is for a moment; others' mean that they use it.
+            let ours = session.pins.borrow().has(slot.frame);
+            return if ours { Verdict::Later } else { Verdict::Left };
+        }
+        if frame.is_dirty() {
+            if self.must_wait_for_log(slot.frame) {
+                return self.later_or_never(slot);
+            }
+            let written = wait == Wait::Allowed
+                && session.write_frame(slot.frame, Attempt::IfEasy).is_ok_and(|done| done);
+            return if written { Verdict::Goes } else { Verdict::Later };
+        }
+        Verdict::Goes
+    }
+
+    /// Whether writing the page would have to wait for the log, which a bulk read doesn't.
+    fn must_wait_for_log(&self, frame: u32) -> bool {
+        // The page may be changing: then the answer is about now or about just before.
+        self.strategy == AccessStrategy::BulkRead
+            && self.pool.lsn_hint(frame) > self.pool.log.flushed()
+    }
+
+    fn later_or_never(&self, slot: Slot) -> Verdict {
+        // With this one, and the one that is about to come.
+        if self.len() + 1 < STRETCH * self.capacity {
+            return Verdict::Later;
+        }
+        self.demote(slot);
+        Verdict::Left
+    }
+
+    /// Makes a page that is the ring's alone one of the sweep's next victims.
+    fn demote(&self, slot: Slot) {
+        let frame = &self.pool.frames[slot.frame as usize];
+        if frame.holds(slot.page) && frame.usage() == 1 && !frame.is_pinned() {
+            frame.set_usage(0);
+        }
+    }
+}
+
+impl Drop for Ring {
+    /// The job has ended: what nobody else has used is for the next who needs room.
+    fn drop(&mut self) {
+        let State { slots, spare } = std::mem::take(&mut *self.state.borrow_mut());
+        slots.into_iter().for_each(|slot| self.demote(slot));
+        let near = spare.first().map_or(0, |&frame| frame as usize);
+        self.pool.free.push(near, &self.pool.frames, &spare);
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring")
+            .field("strategy", &self.strategy)
+            .field("capacity", &self.capacity)
+            .field("pages", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl BufferPool {
+    /// Whether a scan of that many blocks is a bulk read: more than a quarter of the pool.
+    #[must_use]
+    pub fn is_large(&self, blocks: u32) -> bool {
+        blocks as usize > self.frames() / LARGE_PART
+    }
+}

@@ -1,0 +1,263 @@
+//! Bulk work in rings (rule 11): what it occupies, what it leaves alone, what it gives up.
+
+use super::support::{Bench, REL, bench, number, set_number};
+use crate::translation::frame_of;
+use crate::*;
+use std::sync::atomic::Ordering;
+
+const FRAMES: u32 = 128;
+/// Blocks that point readers use; the others are for bulk work.
+const OURS: u32 = FRAMES;
+const ALL: u32 = 12 * FRAMES;
+/// Those that are used often.
+const HOT: u32 = FRAMES / 2;
+
+/// Which of these blocks are in memory.
+fn resident(rel: &RelHandle, blocks: std::ops::Range<u32>) -> Vec<u32> {
+    let is_there = |block: &u32| {
+        let entry = rel.0.translation.get(BlockNumber(*block));
+        entry.is_some_and(|entry| frame_of(entry.load(Ordering::Acquire)).is_some())
+    };
+    blocks.filter(is_there).collect()
+}
+
+fn usage(bench: &Bench, rel: &RelHandle, block: u32) -> Option<u8> {
+    let entry = rel.0.translation.get(BlockNumber(block))?.load(Ordering::Acquire);
+    Some(bench.pool.frames[frame_of(entry)? as usize].usage())
+}
+
+struct World {
+    bench: Bench,
+    session: BufferSession,
+    rel: RelHandle,
+}
+
+/// A pool full of pages that point readers have used, half of them often.
+fn world() -> World {
+    let bench = bench(FRAMES as usize, ALL);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    for blocks in [OURS, HOT, HOT, HOT, HOT] {
+        (0..blocks).for_each(|block| assert_eq!(number(&session, &rel, block), u64::from(block)));
+    }
+    World { bench, session, rel }
+}
+
+impl World {
+    fn ring(&self, strategy: AccessStrategy) -> Ring {
+        Ring::new(&self.bench.pool, strategy).unwrap()
+    }
+
+    fn scan(&self, ring: &Ring, blocks: std::ops::Range<u32>) {
+        for block in blocks {
+            let wait = Wait::Allowed;
+            let read =
+                self.session.read_with(&self.rel, BlockNumber(block), wait, Some(ring), |page| {
+                    page.u64(16)
+                });
+            assert_eq!(read.unwrap(), u64::from(block));
+        }
+    }
+
+    fn reads(&self) -> u64 {
+        self.bench.store.reads.load(Ordering::Relaxed)
+    }
+
+    fn bulk_pages(&self) -> usize {
+        resident(&self.rel, OURS..self.rel.block_count()).len()
+    }
+}
+
+#[test]
+fn sizes_are_postgresqls_and_at_most_an_eighth_of_the_pool() {
+    let sizes = RingSizes::default();
+    let bytes = |strategy| sizes.pages(strategy) * PAGE_SIZE;
+    assert_eq!(bytes(AccessStrategy::BulkRead), 256 << 10);
+    assert_eq!(bytes(AccessStrategy::BulkWrite), 16 << 20);
+    assert_eq!(bytes(AccessStrategy::Vacuum), 2 << 20);
+    let pool = bench(FRAMES as usize, 1).pool;
+    assert_eq!(Ring::new(&pool, AccessStrategy::BulkRead).unwrap().capacity(), 16);
+    let small = Ring::with_pages(&pool, AccessStrategy::Vacuum, 3).unwrap();
+    assert_eq!((small.capacity(), small.strategy()), (3, AccessStrategy::Vacuum));
+    assert!(Ring::with_pages(&pool, AccessStrategy::Vacuum, 0).is_none());
+    assert!(Ring::new(&pool, AccessStrategy::Normal).is_none());
+    assert!(!pool.is_large(FRAMES / 4) && pool.is_large(FRAMES / 4 + 1));
+}
+
+#[test]
+fn a_scan_of_ten_pools_occupies_its_ring() {
+    let world = world();
+    let ring = world.ring(AccessStrategy::BulkRead);
+    world.scan(&ring, OURS..ALL);
+    assert!(ring.len() <= ring.capacity());
+    assert_eq!(world.bulk_pages(), ring.len());
+    // The sweep gave it so many frames, and gives in batches.
+    let ours = resident(&world.rel, 0..OURS).len();
+    assert!(ours + 2 * ring.capacity() >= OURS as usize, "{ours} pages are left");
+    let pages: Vec<u32> = resident(&world.rel, OURS..ALL);
+    drop(ring);
+    // The job has ended: they are the next to go.
+    assert!(pages.iter().all(|&block| usage(&world.bench, &world.rel, block) == Some(0)));
+}
+
+#[test]
+fn point_readers_beside_a_scan_miss_nothing_that_they_use() {
+    let world = world();
+    let ring = world.ring(AccessStrategy::BulkRead);
+    let mut scanned = OURS;
+    // Half of the pool is in steady use; the scan gets frames among the rest.
+    let before = world.reads();
+    while scanned < ALL {
+        world.scan(&ring, scanned..scanned + 8);
+        scanned += 8;
+        for block in (0..HOT).rev() {
+            assert_eq!(number(&world.session, &world.rel, block), u64::from(block));
+        }
+    }
+    assert_eq!(world.reads() - before, u64::from(ALL - OURS), "a page in use was read again");
+}
+
+#[test]
+fn what_others_use_leaves_the_ring() {
+    let world = world();
+    let other = world.bench.pool.session().unwrap();
+    let ring = world.ring(AccessStrategy::BulkRead);
+    let (used, pinned) = (OURS + 20, OURS + 21);
+    world.scan(&ring, OURS..OURS + 24);
+    assert_eq!(number(&other, &world.rel, used), u64::from(used));
+    let pin = other.pin(&world.rel, BlockNumber(pinned), Wait::Allowed).unwrap();
+    world.scan(&ring, OURS + 24..OURS + 100);
+    assert!(resident(&world.rel, used..used + 2).len() == 2);
+    assert!(ring.len() <= ring.capacity());
+    assert_eq!(world.bulk_pages(), ring.len() + 2);
+    drop(pin);
+}
+
+#[test]
+fn scans_do_not_make_a_page_look_wanted() {
+    let world = world();
+    let block = OURS + 3;
+    for _ in 0..10 {
+        let ring = world.ring(AccessStrategy::BulkRead);
+        world.scan(&ring, block..block + 1);
+        drop(world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring)));
+        assert_eq!(usage(&world.bench, &world.rel, block), Some(1));
+    }
+    // Reading through a pin is part of the use that the pin was counted as.
+    let pin = world.session.pin(&world.rel, BlockNumber(block), Wait::Allowed).unwrap();
+    let counted = usage(&world.bench, &world.rel, block);
+    (0..9).for_each(|_| assert_eq!(pin.read(|page| page.u64(16)), u64::from(block)));
+    assert_eq!(usage(&world.bench, &world.rel, block), counted);
+}
+
+#[test]
+fn free_frames_come_first() {
+    let bench = bench(FRAMES as usize, ALL);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let world = World { bench, session, rel };
+    let ring = world.ring(AccessStrategy::BulkRead);
+    world.scan(&ring, 0..64);
+    assert!(ring.is_empty());
+    let before = world.reads();
+    world.scan(&ring, 0..64);
+    assert_eq!(world.reads(), before, "there was room to keep them");
+    // The reclaimer's reserve is not for bulk work.
+    world.scan(&ring, 64..ALL);
+    assert!(world.bench.pool.stats().free_frames >= 16);
+    assert!(!ring.is_empty() && ring.len() <= ring.capacity());
+}
+
+#[test]
+fn a_load_writes_its_own_pages_and_stays_in_its_ring() {
+    let world = world();
+    let ring = world.ring(AccessStrategy::BulkWrite);
+    let first = world.rel.block_count();
+    for block in first..first + 300 {
+        let mut page = world.session.extend_with(&world.rel, Wait::Allowed, Some(&ring)).unwrap();
+        assert_eq!(page.block(), BlockNumber(block));
+        let mut change = page.change();
+        change.write(16, &u64::from(block).to_le_bytes());
+        change.publish(Lsn(u64::from(block)));
+    }
+    assert!(world.bulk_pages() <= ring.capacity());
+    // The log before the page, for pages that the ring has written.
+    let flushed = world.bench.log.flushed.load(Ordering::Relaxed);
+    assert!(flushed >= u64::from(first) + 299 - ring.capacity() as u64 - 1);
+    drop(ring);
+    world.bench.pool.write_dirty(&world.session, |_| ()).unwrap();
+    let ring = world.ring(AccessStrategy::BulkRead);
+    world.scan(&ring, first..first + 300);
+}
+
+#[test]
+fn a_read_does_not_wait_for_the_log_and_gets_its_pages_back_later() {
+    let world = world();
+    let ring = world.ring(AccessStrategy::BulkRead);
+    // It changes what it reads, as a scan that prunes does, faster than the log is flushed.
+    let changed = 3 * ring.capacity() as u32;
+    for block in OURS..OURS + changed {
+        let pinned =
+            world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
+        let mut page = pinned.unwrap().into_exclusive();
+        let mut change = page.change();
+        change.write(8000, &[1]);
+        change.publish(Lsn(1000));
+    }
+    assert_eq!(world.bench.log.flushed.load(Ordering::Relaxed), 0, "it has waited for the log");
+    assert!(ring.len() > ring.capacity());
+    world.bench.log.flushed.store(1000, Ordering::Relaxed);
+    world.scan(&ring, OURS + changed..OURS + 3 * changed);
+    assert!(ring.len() <= ring.capacity());
+    assert!(world.bulk_pages() <= ring.capacity());
+    // What it does is counted as its own.
+    let io = *world.bench.pool.stats().io_of(BackendKind::Client, IoContext::BulkRead);
+    assert!(io.reads > 0 && io.reuses > 0 && io.writes > 0, "{io:?}");
+}
+
+#[test]
+fn a_read_gives_up_pages_that_wait_for_the_log_for_long() {
+    let world = world();
+    let ring = Ring::with_pages(&world.bench.pool, AccessStrategy::BulkRead, 4).unwrap();
+    for block in OURS..OURS + 64 {
+        let pinned =
+            world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
+        let mut page = pinned.unwrap().into_exclusive();
+        page.change().publish(Lsn(1000));
+    }
+    assert!(ring.len() <= 4 * ring.capacity());
+    assert_eq!(world.bench.log.flushed.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_page_that_cannot_be_written_stays_and_is_not_lost() {
+    let world = world();
+    let ring = world.ring(AccessStrategy::Vacuum);
+    world.scan(&ring, OURS..OURS + 16);
+    set_number(&world.session, &world.rel, OURS, 7, 5);
+    world.bench.store.fail_writes.store(true, Ordering::Relaxed);
+    world.scan(&ring, OURS + 16..OURS + 64);
+    world.bench.store.fail_writes.store(false, Ordering::Relaxed);
+    world.scan(&ring, OURS + 64..OURS + 128);
+    assert_eq!(number(&world.session, &world.rel, OURS), 7);
+}
+
+#[test]
+fn a_ring_never_waits_for_who_may_not() {
+    let world = world();
+    let ring = world.ring(AccessStrategy::Vacuum);
+    for block in OURS..OURS + 16 {
+        let pinned =
+            world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
+        pinned.unwrap().into_exclusive().change().publish(Lsn(9));
+    }
+    let read = world.session.read_with(
+        &world.rel,
+        BlockNumber(OURS + 20),
+        Wait::Never,
+        Some(&ring),
+        |page| page.u64(16),
+    );
+    assert_eq!(read.unwrap(), u64::from(OURS + 20));
+    assert!(world.bench.store.writes.lock().is_empty());
+}

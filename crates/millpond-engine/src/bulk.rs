@@ -1,0 +1,46 @@
+//! How bulk work uses the buffer pool.
+//!
+//! Scans of tables of more than a quarter of the pool, loads, index builds, VACUUM and ANALYZE go round in a ring
+//! of the pool's frames each ([`millpond_buffer::Ring`]), so that they don't push out what others use; and such scans
+//! join one another ([`crate::access::heap`]'s synchronized scans). Each worker of a parallel scan has a ring.
+
+use millpond_buffer::{AccessStrategy, Ring, RingSizes};
+
+use crate::access::heap;
+use crate::ctx::Ctx;
+
+/// A session's choices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BulkAccess {
+    /// How many pages the rings have; 0: no ring.
+    pub rings: RingSizes,
+    /// Whether scans of a large table begin where another scan is (`synchronize_seqscans`).
+    pub synchronize_scans: bool,
+}
+
+impl Default for BulkAccess {
+    fn default() -> Self {
+        Self { rings: RingSizes::default(), synchronize_scans: true }
+    }
+}
+
+impl Ctx {
+    /// A ring for a job; `None` if it is to do without.
+    pub fn ring(&self, strategy: AccessStrategy) -> Option<Ring> {
+        Ring::with_pages(self.pool(), strategy, self.bulk_access().rings.pages(strategy))
+    }
+
+    /// A ring for reading a relation of that many blocks, if it is large.
+    pub fn read_ring(&self, blocks: u32) -> Option<Ring> {
+        self.pool().is_large(blocks).then(|| self.ring(AccessStrategy::BulkRead)).flatten()
+    }
+
+    /// What a scan of a table, or of a part of it, becomes if the table is large. `lane` tells the parts apart.
+    pub(crate) fn bulk_scan(&self, scan: heap::HeapScan, lane: usize) -> heap::HeapScan {
+        if !self.pool().is_large(scan.heap().block_count()) {
+            return scan;
+        }
+        let scan = scan.in_ring(self.ring(AccessStrategy::BulkRead));
+        if self.bulk_access().synchronize_scans { scan.synchronized(lane) } else { scan }
+    }
+}
