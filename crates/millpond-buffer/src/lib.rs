@@ -42,7 +42,8 @@ pub use ring::{AccessStrategy, Ring, RingSizes};
 pub use session::BufferSession;
 pub use stats::{BackendKind, IoContext, IoCounts, PoolStats};
 pub use store::{
-    FileStore, FileStoreOptions, MemoryStore, PageBuffer, PageStore, PendingRead, StoreError,
+    FileStore, FileStoreOptions, IoMethod, MemoryStore, PageBuffer, PageStore, PendingRead,
+    StoreError,
 };
 pub use stream::{ReadStream, StreamOptions};
 pub use words::PageView;

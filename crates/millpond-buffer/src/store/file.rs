@@ -19,6 +19,7 @@
 //! fork's size as it was; it may be tried again.
 //! When descriptors run out, forks that nobody is using are closed and the operation tried once more.
 
+mod background;
 mod fork;
 mod names;
 mod segment;
@@ -39,25 +40,40 @@ use parking_lot::{Mutex, RwLock};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+pub use self::background::IoMethod;
+use self::background::{Background, Job, Piece};
 use self::fork::{FileError, Fork, MAX_SEGMENTS};
 use self::segment::{Attempt, Segment};
-use super::{PageStore, StoreError};
+use super::{PageStore, PendingRead, StoreError};
 use crate::PAGE_SIZE;
 use crate::ids::{self, BlockNumber, RelFork, RelationId};
 
 const STRIPES: usize = 32;
 const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
+const DEFAULT_IO_WORKERS: usize = 3;
 
 /// How a [`FileStore`] lays out its files.
 #[derive(Debug, Clone, Copy)]
 pub struct FileStoreOptions {
     /// Blocks per segment file. Fixed for the life of the directory; 131072 (1 GiB) unless told otherwise.
     pub segment_blocks: u32,
+    /// How reads ahead of their use are done (`io_method`).
+    pub io_method: IoMethod,
+    /// How many threads read, if threads do (`io_workers`).
+    pub io_workers: usize,
+    /// Whether files pass the operating system's cache by (`debug_io_direct = data`). Every miss then waits for
+    /// the device, so a pool should be most of the memory.
+    pub direct_io: bool,
 }
 
 impl Default for FileStoreOptions {
     fn default() -> Self {
-        Self { segment_blocks: DEFAULT_SEGMENT_BLOCKS }
+        Self {
+            segment_blocks: DEFAULT_SEGMENT_BLOCKS,
+            io_method: IoMethod::default(),
+            io_workers: DEFAULT_IO_WORKERS,
+            direct_io: false,
+        }
     }
 }
 
@@ -68,6 +84,8 @@ pub struct FileStore {
     dir: Arc<Path>,
     dir_handle: OwnedFd,
     segment_blocks: u32,
+    direct: bool,
+    background: Background,
     forks: Box<[Shard]>,
     /// Excludes changes of a relation's files against each other.
     structure: Box<[Mutex<()>]>,
@@ -113,13 +131,15 @@ impl FileStore {
             dir: Arc::from(dir),
             dir_handle,
             segment_blocks: options.segment_blocks,
+            direct: options.direct_io,
+            background: Background::new(options.io_method, options.io_workers),
             forks: (0..STRIPES).map(|_| Shard::default()).collect(),
             structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),
             dirty: Mutex::new(Vec::new()),
             dir_dirty: AtomicBool::new(true),
             syncing: Mutex::new(()),
             stopped: OnceLock::new(),
-            nowait: AtomicBool::new(true),
+            nowait: AtomicBool::new(!options.direct_io),
         })
     }
 
@@ -127,6 +147,29 @@ impl FileStore {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.dir
+    }
+
+    /// How reads ahead of their use are done: as was asked for, or as the kernel lets us.
+    #[must_use]
+    pub fn io_method(&self) -> IoMethod {
+        self.background.method()
+    }
+
+    /// Finds the files of a read.
+    fn pieces_of(&self, read: &PendingRead) -> Result<Option<Vec<Piece>>, StoreError> {
+        let (rel, first) = (read.rel(), read.first());
+        self.with_fork(
+            rel,
+            || format!("read block {first} of {rel}"),
+            |fork| {
+                let mut pieces = Vec::with_capacity(1);
+                for (index, within, _, length) in fork.pieces(first.0, read.count()) {
+                    let Some((segment, _)) = fork.segment(index, false)? else { return Ok(None) };
+                    pieces.push(Piece { segment: Arc::clone(segment), within, length });
+                }
+                Ok(Some(pieces))
+            },
+        )
     }
 
     fn shard(&self, rel: RelFork) -> &Shard {
@@ -144,7 +187,8 @@ impl FileStore {
         if let Some(fork) = shard.read().get(&rel) {
             return Arc::clone(fork);
         }
-        let new = || Arc::new(Fork::new(Arc::clone(&self.dir), rel, self.segment_blocks));
+        let new =
+            || Arc::new(Fork::new(Arc::clone(&self.dir), rel, self.segment_blocks, self.direct));
         Arc::clone(shard.write().entry(rel).or_insert_with(new))
     }
 
@@ -392,6 +436,26 @@ impl PageStore for FileStore {
             }
             Attempt::End => Err(self.beyond_end(rel, first, pages.len())),
         }
+    }
+
+    fn start_read(&self, mut read: PendingRead) {
+        let (rel, first) = (read.rel(), read.first());
+        if self.background.wanted() == IoMethod::Sync {
+            let result = self.read(rel, first, &mut read.pages_mut());
+            return read.finish(result);
+        }
+        match self.pieces_of(&read) {
+            Ok(Some(pieces)) => self.background.submit(Job { read, pieces }),
+            Ok(None) => {
+                let error = self.beyond_end(rel, first, read.count());
+                read.finish(Err(error));
+            }
+            Err(error) => read.finish(Err(error)),
+        }
+    }
+
+    fn reads_in_background(&self) -> bool {
+        self.background.wanted() != IoMethod::Sync
     }
 
     fn write(

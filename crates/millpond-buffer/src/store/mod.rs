@@ -4,7 +4,7 @@ mod file;
 mod memory;
 mod read;
 
-pub use file::{FileStore, FileStoreOptions};
+pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
 pub use read::{PageBuffer, PendingRead};
 

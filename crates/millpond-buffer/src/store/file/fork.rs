@@ -42,17 +42,19 @@ pub(super) struct Fork {
     dir: Arc<Path>,
     rel: RelFork,
     segment_blocks: u32,
+    direct: bool,
     removed: AtomicBool,
     first: Slot,
     rest: OnceLock<Box<[Chunk]>>,
 }
 
 impl Fork {
-    pub(super) fn new(dir: Arc<Path>, rel: RelFork, segment_blocks: u32) -> Self {
+    pub(super) fn new(dir: Arc<Path>, rel: RelFork, segment_blocks: u32, direct: bool) -> Self {
         Self {
             dir,
             rel,
             segment_blocks,
+            direct,
             removed: AtomicBool::new(false),
             first: Slot::new(),
             rest: OnceLock::new(),
@@ -101,7 +103,7 @@ impl Fork {
             return Ok(None);
         }
         let path = path();
-        match Segment::open(path.clone(), create) {
+        match Segment::open(path.clone(), create, self.direct) {
             Ok(None) => Ok(None),
             // Two openers may meet here: the second file is closed again.
             Ok(Some(opened)) => Ok(Some((slot.get_or_init(|| Arc::new(opened)), create))),

@@ -8,7 +8,7 @@
 //! what counts is that both happen on one word, so one of the two sees the other.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +16,8 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::PAGE_SIZE;
+use crate::page::AlignedPage;
+use crate::store::PageBuffer;
 
 /// The kernel takes at most this many pieces in one vectored call.
 const MAX_VECTORS: usize = 1024;
@@ -23,7 +25,10 @@ const MAX_VECTORS: usize = 1024;
 const ZERO_WRITE_PAGES: u32 = 16;
 const PAGE_BYTES: u64 = PAGE_SIZE as u64;
 
-static ZEROS: [u8; PAGE_SIZE] = [0; PAGE_SIZE];
+/// Memory for direct I/O is aligned to this; devices want 512 or 4096.
+const ALIGNMENT: usize = 4096;
+
+static ZEROS: AlignedPage = AlignedPage([0; PAGE_SIZE]);
 
 /// What an attempt to read without waiting found.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,14 +48,25 @@ pub(super) enum Attempt {
 pub(super) struct Segment {
     file: OwnedFd,
     path: PathBuf,
+    /// The system's cache is passed by.
+    direct: bool,
     dirty: AtomicBool,
     removed: AtomicBool,
 }
 
+impl AsFd for Segment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 impl Segment {
     /// Opens the file, or says `None` when it is not there and `create` is false.
-    pub(super) fn open(path: PathBuf, create: bool) -> io::Result<Option<Self>> {
+    pub(super) fn open(path: PathBuf, create: bool, direct: bool) -> io::Result<Option<Self>> {
         let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
+        if direct {
+            flags |= OFlags::DIRECT;
+        }
         if create {
             flags |= OFlags::CREATE;
         }
@@ -58,10 +74,15 @@ impl Segment {
             Ok(file) => Ok(Some(Self {
                 file,
                 path,
+                direct,
                 dirty: AtomicBool::new(false),
                 removed: AtomicBool::new(false),
             })),
             Err(Errno::NOENT) if !create => Ok(None),
+            Err(Errno::INVAL) if direct => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this file system does not support direct I/O",
+            )),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -79,6 +100,14 @@ impl Segment {
 
     /// Reads whole pages; false if the file ends before the last one.
     pub(super) fn read(&self, first: u32, pages: &mut [&mut [u8; PAGE_SIZE]]) -> io::Result<bool> {
+        if self.direct && !pages.iter().all(|page| is_aligned(page)) {
+            let mut buffer = PageBuffer::new(pages.len());
+            let complete = self.read(first, &mut buffer.pages_mut())?;
+            for (page, read) in pages.iter_mut().zip(buffer.pages()) {
+                page.copy_from_slice(read);
+            }
+            return Ok(complete);
+        }
         let mut offset = byte_offset(first);
         for group in pages.chunks_mut(MAX_VECTORS) {
             let mut vectors: Vec<IoSliceMut<'_>> =
@@ -102,6 +131,9 @@ impl Segment {
         first: u32,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> io::Result<Attempt> {
+        if self.direct {
+            return Ok(Attempt::WouldWait);
+        }
         let mut offset = byte_offset(first);
         for group in pages.chunks_mut(MAX_VECTORS) {
             let mut vectors: Vec<IoSliceMut<'_>> =
@@ -129,6 +161,13 @@ impl Segment {
 
     /// Writes whole pages. The caller marks the segment dirty afterwards, whatever the outcome.
     pub(super) fn write(&self, first: u32, pages: &[&[u8; PAGE_SIZE]]) -> io::Result<()> {
+        if self.direct && !pages.iter().all(|page| is_aligned(page)) {
+            let mut buffer = PageBuffer::new(pages.len());
+            for (copy, page) in buffer.pages_mut().into_iter().zip(pages) {
+                copy.copy_from_slice(&page[..]);
+            }
+            return self.write(first, &buffer.pages().collect::<Vec<_>>());
+        }
         let mut offset = byte_offset(first);
         for group in pages.chunks(MAX_VECTORS) {
             let mut vectors: Vec<IoSlice<'_>> =
@@ -176,7 +215,7 @@ impl Segment {
         let mut next = old;
         while next < blocks {
             let count = (blocks - next).min(MAX_VECTORS as u32);
-            self.write(next, &vec![&ZEROS; count as usize])?;
+            self.write(next, &vec![&ZEROS.0; count as usize])?;
             next += count;
         }
         Ok(())
@@ -214,6 +253,10 @@ impl Segment {
     pub(super) fn is_removed(&self) -> bool {
         self.removed.load(Ordering::Acquire)
     }
+}
+
+fn is_aligned(page: &[u8; PAGE_SIZE]) -> bool {
+    page.as_ptr().addr().is_multiple_of(ALIGNMENT)
 }
 
 fn byte_offset(block: u32) -> u64 {

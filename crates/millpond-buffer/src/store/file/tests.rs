@@ -6,7 +6,8 @@ use proptest::prelude::*;
 const REL: RelFork = RelationId::constant(16384).main();
 
 fn small(dir: &Path) -> FileStore {
-    FileStore::open_with(dir, FileStoreOptions { segment_blocks: 3 }).unwrap()
+    FileStore::open_with(dir, FileStoreOptions { segment_blocks: 3, ..FileStoreOptions::default() })
+        .unwrap()
 }
 
 fn page(fill: u8) -> Box<[u8; PAGE_SIZE]> {

@@ -1,0 +1,264 @@
+//! Reads in the background: begun by sessions, done and finished by threads of the store's own.
+//!
+//! Whoever begins a read puts it in a queue and goes on; nobody else has to do anything for it to end (buffer rule
+//! 10). With [`IoMethod::IoUring`] one thread owns a ring: it takes reads from the queue, hands them to the kernel,
+//! and finishes those that the kernel has done. With [`IoMethod::Worker`] several threads take reads from the queue
+//! and do each with `preadv`. Where the kernel has no io_uring, or a filter forbids it, the first becomes the second.
+//!
+//! The ring is one thread's and not the sessions', although that costs a change of threads: the kernel completes a
+//! request in the thread that submitted it, which would be waiting for a client, or gone.
+//!
+//! Threads are started by the first read. When the store is dropped they finish what is queued, and end.
+//!
+//! **Waking the ring's thread.** It sleeps in the kernel, for a completion. `asleep`, under the queue's lock, says that
+//! it has looked at an empty queue and is about to; who then adds a read clears the mark and writes to an eventfd
+//! that the ring reads. So a busy thread costs no system call.
+//!
+//! **Failure.** A read whose callback panics ends only itself. When the last thread has ended the
+//! queue is closed: what is in it and what comes later is finished with an error, and left to those who need the pages.
+
+mod ring;
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod tests;
+mod worker;
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::segment::Segment;
+use crate::PAGE_SIZE;
+use crate::store::{PendingRead, StoreError};
+
+/// How reads ahead of their use are done (`io_method`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IoMethod {
+    /// By io_uring; where the kernel doesn't let us, by workers.
+    #[default]
+    IoUring,
+    /// By threads that read with `preadv`.
+    Worker,
+    /// By whoever wants the pages.
+    Sync,
+}
+
+impl IoMethod {
+    /// PostgreSQL's word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Worker => "worker",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+/// A part of a read: pages that follow each other in one file.
+pub(super) struct Piece {
+    pub(super) segment: Arc<Segment>,
+    /// The first page in the file.
+    pub(super) within: u32,
+    /// How many pages.
+    pub(super) length: usize,
+}
+
+/// A read with the files it is from.
+pub(super) struct Job {
+    pub(super) read: PendingRead,
+    pub(super) pieces: Vec<Piece>,
+}
+
+impl Job {
+    /// Where to go on after `done` bytes: the file, the offset in it, and how many bytes are left there.
+    fn rest(&self, done: usize) -> Option<(&Arc<Segment>, u64, usize)> {
+        let mut before = 0;
+        for piece in &self.pieces {
+            let bytes = piece.length * PAGE_SIZE;
+            if done < before + bytes {
+                let into = done - before;
+                let offset = u64::from(piece.within) * PAGE_SIZE as u64 + into as u64;
+                return Some((&piece.segment, offset, bytes - into));
+            }
+            before += bytes;
+        }
+        None
+    }
+
+    /// Finishes the read. A panic of whoever is told stays here.
+    fn finish(self, result: std::io::Result<()>) {
+        let Self { read, .. } = self;
+        let result = result.map_err(|error| {
+            StoreError::io(format!("read block {} of {}", read.first(), read.rel()), error)
+        });
+        if catch_unwind(AssertUnwindSafe(|| read.finish(result))).is_err() {
+            tracing::error!("a panic at the end of a read in the background");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// The ring's thread is about to sleep, or sleeps, with nothing to do.
+    asleep: bool,
+    /// Finish what there is and end.
+    stop: bool,
+    /// Threads that serve it.
+    threads: usize,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// For workers.
+    work: Condvar,
+    /// For the ring's thread.
+    wake: Option<OwnedFd>,
+}
+
+impl Shared {
+    fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // It fails only when its counter is full: then it is awake.
+            let _ = rustix::io::write(wake, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// One thread's share in serving the queue, which is closed when none is left.
+struct Serving(Arc<Shared>);
+
+impl Serving {
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.queue.lock().threads += 1;
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let left = {
+            let mut queue = self.0.queue.lock();
+            queue.threads -= 1;
+            if queue.threads == 0 { std::mem::take(&mut queue.jobs) } else { VecDeque::new() }
+        };
+        left.into_iter().for_each(|job| job.finish(Err(std::io::Error::other("no thread reads"))));
+    }
+}
+
+/// The threads of a store, once there are any.
+pub(super) struct Background {
+    method: IoMethod,
+    workers: usize,
+    running: OnceLock<Running>,
+}
+
+struct Running {
+    shared: Arc<Shared>,
+    method: IoMethod,
+}
+
+impl Background {
+    pub(super) fn new(method: IoMethod, workers: usize) -> Self {
+        Self { method, workers: workers.max(1), running: OnceLock::new() }
+    }
+
+    /// What was asked for.
+    pub(super) fn wanted(&self) -> IoMethod {
+        self.method
+    }
+
+    /// How reads are in fact done. Starts the threads.
+    pub(super) fn method(&self) -> IoMethod {
+        match self.method {
+            IoMethod::Sync => IoMethod::Sync,
+            _ => self.running().method,
+        }
+    }
+
+    fn running(&self) -> &Running {
+        self.running.get_or_init(|| start(self.method, self.workers))
+    }
+
+    /// Queues a read.
+    pub(super) fn submit(&self, job: Job) {
+        let shared = &self.running().shared;
+        let wake = {
+            let mut queue = shared.queue.lock();
+            if queue.threads == 0 {
+                drop(queue);
+                return job.finish(Err(std::io::Error::other("no thread reads")));
+            }
+            queue.jobs.push_back(job);
+            std::mem::take(&mut queue.asleep)
+        };
+        if wake {
+            shared.wake();
+        }
+        shared.work.notify_one();
+    }
+}
+
+impl Drop for Background {
+    /// Does not wait: the last reference to the store may be that of a read which a thread is just finishing.
+    fn drop(&mut self) {
+        if let Some(running) = self.running.get() {
+            running.shared.queue.lock().stop = true;
+            running.shared.wake();
+            running.shared.work.notify_all();
+        }
+    }
+}
+
+fn start(method: IoMethod, workers: usize) -> Running {
+    if method == IoMethod::IoUring {
+        match start_ring() {
+            Ok(shared) => return Running { shared, method },
+            Err(error) => {
+                tracing::warn!(%error, "no io_uring here: worker threads read ahead instead");
+            }
+        }
+    }
+    let shared = Arc::new(Shared { queue: Mutex::default(), work: Condvar::new(), wake: None });
+    for number in 0..workers {
+        let serving = Serving::new(&shared);
+        let name = format!("io worker {number}");
+        let run = move || worker::run(&serving.0);
+        if let Err(error) = thread::Builder::new().name(name).spawn(run) {
+            tracing::warn!(%error, "could not start a thread that reads ahead");
+        }
+    }
+    Running { shared, method: IoMethod::Worker }
+}
+
+/// Starts the ring's thread, which makes the ring: only who makes it may submit to it.
+fn start_ring() -> std::io::Result<Arc<Shared>> {
+    use rustix::event::{EventfdFlags, eventfd};
+    let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
+    let shared =
+        Arc::new(Shared { queue: Mutex::default(), work: Condvar::new(), wake: Some(wake) });
+    let serving = Serving::new(&shared);
+    let (told, hear) = mpsc::sync_channel(1);
+    thread::Builder::new().name("io_uring".to_owned()).spawn(move || {
+        let shared = &serving.0;
+        let made = match &shared.wake {
+            Some(wake) => ring::Ring::new(wake),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        match made {
+            Ok(ring) => {
+                let _ = told.send(Ok(()));
+                ring::run(ring, shared);
+            }
+            Err(error) => drop(told.send(Err(error))),
+        }
+    })?;
+    match hear.recv() {
+        Ok(made) => made.map(|()| shared),
+        Err(_) => Err(std::io::Error::other("the thread of the ring ended")),
+    }
+}

@@ -1,0 +1,217 @@
+//! An io_uring and the thread that owns it.
+//!
+//! Each request has a slot, which owns the read, and so the memory that the kernel writes to and the file that it
+//! reads from, until the kernel has said that it is done with both. A read that comes back short, or that goes on
+//! in another file, is submitted again for the rest.
+//!
+//! This is the only file here with unsafe code: handing the kernel an address. The addresses are of buffers that
+//! belong to the reads; never of the pool's frames, whose bytes late readers may look at (buffer rule 5).
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use io_uring::{IoUring, Probe, opcode, types};
+
+use super::{Job, Shared};
+
+/// Requests under way at a time, at most.
+const SLOTS: usize = 256;
+/// The request that reads the eventfd.
+const WAKE: u64 = u64::MAX;
+
+struct Slot {
+    job: Job,
+    /// Bytes that have been read.
+    done: usize,
+}
+
+/// A ring with its requests.
+pub(super) struct Ring {
+    ring: IoUring,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    wake: Wake,
+}
+
+/// What the request that reads the eventfd needs.
+struct Wake {
+    file: OwnedFd,
+    buffer: Box<[u8; 8]>,
+    armed: bool,
+}
+
+impl Ring {
+    /// A ring, if the kernel lets us have one that can read.
+    pub(super) fn new(wake: &OwnedFd) -> io::Result<Self> {
+        let entries = (SLOTS + 1).next_power_of_two() as u32;
+        let quiet = IoUring::builder()
+            .dontfork()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .build(entries);
+        // Kernels before 6.1 don't know these two.
+        let ring = quiet.or_else(|_| IoUring::builder().dontfork().build(entries))?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        if !probe.is_supported(opcode::Read::CODE) || !ring.params().is_feature_nodrop() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Self {
+            ring,
+            slots: (0..SLOTS).map(|_| None).collect(),
+            free: (0..SLOTS).rev().collect(),
+            wake: Wake { file: wake.try_clone()?, buffer: Box::new([0; 8]), armed: false },
+        })
+    }
+
+    fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.free.len() == SLOTS
+    }
+
+    /// Prepares the request for a job.
+    fn add(&mut self, job: Job) {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = Some(Slot { job, done: 0 });
+                self.push(slot);
+            }
+            None => job.finish(Err(io::ErrorKind::WouldBlock.into())),
+        }
+    }
+
+    /// Prepares the request for the rest of a slot's read, or finishes it.
+    fn push(&mut self, number: usize) {
+        let Some(slot) = &mut self.slots[number] else { return };
+        let start = slot.job.read.start();
+        let Some((segment, offset, length)) = slot.job.rest(slot.done) else {
+            return self.finish(number, Ok(()));
+        };
+        let file = types::Fd(segment.as_fd().as_raw_fd());
+        let request = opcode::Read::new(file, start.wrapping_add(slot.done), length as u32)
+            .offset(offset)
+            .build()
+            .user_data(number as u64);
+        // SAFETY: the memory: `start` is where the buffer of the slot's read begins. It has room for all of the
+        // read's pages, the lengths of the pieces add up to those, and `rest` says how many bytes are left of
+        // them after `done`; so `length` bytes from there are inside. It is on the heap, owned by the slot alone
+        // and not touched until the slot is finished, which happens when the kernel has completed the
+        // request; `Ring::drop` waits for that, or leaks the slots. The file: the slot's job holds the
+        // segment, and so the descriptor, for as long.
+        let pushed = unsafe { self.ring.submission().push(&request) };
+        if pushed.is_err() {
+            // Never: the queue has room for every slot.
+            self.finish(number, Err(io::ErrorKind::WouldBlock.into()));
+        }
+    }
+
+    fn finish(&mut self, number: usize, result: io::Result<()>) {
+        if let Some(slot) = self.slots[number].take() {
+            self.free.push(number);
+            slot.job.finish(result);
+        }
+    }
+
+    /// Prepares the request that ends when somebody writes to the eventfd.
+    fn arm(&mut self) {
+        if self.wake.armed {
+            return;
+        }
+        let file = types::Fd(self.wake.file.as_raw_fd());
+        let request =
+            opcode::Read::new(file, self.wake.buffer.as_mut_ptr(), 8).build().user_data(WAKE);
+        // SAFETY: eight bytes on the heap, owned by the ring and not touched while it is armed; the descriptor is
+        // the ring's own. `Ring::drop` waits for this request too, or leaks both.
+        self.wake.armed = unsafe { self.ring.submission().push(&request) }.is_ok();
+    }
+
+    /// Hands over what has been prepared and waits for at least one completion.
+    fn submit_and_wait(&mut self) -> io::Result<()> {
+        match self.ring.submit_and_wait(1) {
+            Ok(_) => Ok(()),
+            // A signal; or no memory, or too many completions, for now: those that there are make room.
+            Err(error) if is_temporary(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deals with what the kernel has completed.
+    fn reap(&mut self) {
+        loop {
+            let Some(completed) = self.ring.completion().next() else { return };
+            let result = completed.result();
+            if completed.user_data() == WAKE {
+                self.wake.armed = false;
+                continue;
+            }
+            let number = completed.user_data() as usize;
+            let Some(slot) = self.slots.get_mut(number).and_then(Option::as_mut) else { continue };
+            match usize::try_from(result) {
+                Ok(0) => self.finish(number, Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(bytes) => {
+                    slot.done += bytes;
+                    self.push(number);
+                }
+                Err(_) => {
+                    let error = io::Error::from_raw_os_error(-result);
+                    if is_temporary(&error) {
+                        self.push(number);
+                    } else {
+                        self.finish(number, Err(error));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_temporary(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
+    matches!(error.kind(), Interrupted | WouldBlock | ResourceBusy)
+}
+
+impl Drop for Ring {
+    /// The kernel may still write to the memory of what is under way.
+    fn drop(&mut self) {
+        if self.wake.armed {
+            let _ = rustix::io::write(&self.wake.file, &1u64.to_ne_bytes());
+        }
+        while !self.is_idle() || self.wake.armed {
+            if self.submit_and_wait().is_err() {
+                std::mem::forget(std::mem::take(&mut self.slots));
+                std::mem::forget(std::mem::replace(&mut self.wake.buffer, Box::new([0; 8])));
+                return;
+            }
+            self.reap();
+        }
+    }
+}
+
+/// Serves the queue until told to stop.
+pub(super) fn run(mut ring: Ring, shared: &Shared) {
+    loop {
+        let mut queue = shared.queue.lock();
+        while ring.has_room()
+            && let Some(job) = queue.jobs.pop_front()
+        {
+            ring.add(job);
+        }
+        if queue.stop && queue.jobs.is_empty() && ring.is_idle() {
+            return;
+        }
+        // With jobs left over there is no room: a completion wakes us, not whoever adds another job.
+        queue.asleep = queue.jobs.is_empty();
+        drop(queue);
+        ring.arm();
+        if let Err(error) = ring.submit_and_wait() {
+            tracing::error!(%error, "io_uring failed: no page is read ahead any more");
+            return;
+        }
+        shared.queue.lock().asleep = false;
+        ring.reap();
+    }
+}

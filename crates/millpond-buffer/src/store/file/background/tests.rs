@@ -1,0 +1,151 @@
+use std::sync::mpsc;
+
+use super::*;
+use crate::ids::{BlockNumber, RelFork, RelationId};
+use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore};
+
+const REL: RelFork = RelationId::constant(16384).main();
+const BLOCKS: u32 = 40;
+
+/// A store of small segments whose pages begin with their numbers; `None` if the system can't do it.
+fn store(dir: &std::path::Path, io_method: IoMethod, direct_io: bool) -> Option<FileStore> {
+    let options =
+        FileStoreOptions { segment_blocks: 7, io_method, direct_io, ..FileStoreOptions::default() };
+    let store = FileStore::open_with(dir, options).unwrap();
+    if let Err(error) = store.create(REL) {
+        assert!(direct_io, "{error}");
+        println!("skipped: no direct I/O here: {error}");
+        return None;
+    }
+    store.extend(REL, BlockNumber(0), BLOCKS).unwrap();
+    for block in 0..BLOCKS {
+        let mut page = [block as u8; PAGE_SIZE];
+        page[..4].copy_from_slice(&block.to_le_bytes());
+        store.write(REL, BlockNumber(block), &[&page]).unwrap();
+    }
+    if io_method == IoMethod::IoUring && store.io_method() != IoMethod::IoUring {
+        println!("skipped: no io_uring here");
+        return None;
+    }
+    Some(store)
+}
+
+type Answer = (u32, Result<Vec<u32>, StoreError>);
+
+/// Begins a read and sees to it that its answer is told.
+fn begin(store: &FileStore, first: u32, count: usize, told: &mpsc::Sender<Answer>) {
+    let told = told.clone();
+    let done = move |buffer: PageBuffer, result: Result<(), StoreError>| {
+        let number = |page: &[u8; PAGE_SIZE]| {
+            let (number, rest) = page.split_first_chunk().unwrap();
+            let number = u32::from_le_bytes(*number);
+            assert!(rest.iter().all(|&byte| byte == number as u8));
+            number
+        };
+        told.send((first, result.map(|()| buffer.pages().map(number).collect()))).unwrap();
+    };
+    store.start_read(PendingRead::new(REL, BlockNumber(first), PageBuffer::new(count), done));
+}
+
+fn every_method(test: impl Fn(FileStore)) {
+    for method in [IoMethod::IoUring, IoMethod::Worker, IoMethod::Sync] {
+        for direct in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            if let Some(store) = store(dir.path(), method, direct) {
+                assert_eq!(store.io_method(), method);
+                test(store);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_reads_across_segments() {
+    every_method(|store| {
+        let (told, hear) = mpsc::channel();
+        let reads = (0..600u32).map(|i| (i * 7 % 31, (i % 9 + 1) as usize));
+        for (first, count) in reads.clone() {
+            begin(&store, first, count, &told);
+        }
+        let mut expected: Vec<_> =
+            reads.map(|(first, count)| (first..first + count as u32).collect::<Vec<_>>()).collect();
+        let mut seen: Vec<_> = hear.iter().take(600).map(|(_, read)| read.unwrap()).collect();
+        expected.sort();
+        seen.sort();
+        assert_eq!(seen, expected);
+    });
+}
+
+#[test]
+fn reads_beyond_the_end_are_errors_and_the_others_go_on() {
+    every_method(|store| {
+        let (told, hear) = mpsc::channel();
+        for (first, count) in [(38, 4), (35, 5), (90, 1), (0, 1)] {
+            begin(&store, first, count, &told);
+        }
+        for (first, read) in hear.iter().take(4) {
+            assert_eq!(read.is_ok(), first == 35 || first == 0, "{first}: {read:?}");
+        }
+        store.remove(REL.relation).unwrap();
+        begin(&store, 0, 1, &told);
+        assert!(hear.recv().unwrap().1.is_err());
+    });
+}
+
+#[test]
+fn a_store_that_is_dropped_finishes_what_was_begun() {
+    every_method(|store| {
+        let (told, hear) = mpsc::channel();
+        for i in 0..300 {
+            begin(&store, i % BLOCKS, 1, &told);
+        }
+        drop((store, told));
+        assert_eq!(hear.iter().filter(|(_, read)| read.is_ok()).count(), 300);
+    });
+}
+
+#[test]
+fn a_callback_that_panics_ends_only_its_own_read() {
+    every_method(|store| {
+        let method = store.io_method();
+        if method == IoMethod::Sync {
+            return;
+        }
+        let (told, hear) = mpsc::channel();
+        for i in 0..5 {
+            let done = |_: PageBuffer, _: Result<(), StoreError>| panic!("made to panic");
+            let read = PendingRead::new(REL, BlockNumber(i), PageBuffer::new(1), done);
+            store.start_read(read);
+            begin(&store, i, 1, &told);
+        }
+        assert!(hear.iter().take(5).all(|(_, read)| read.is_ok()));
+    });
+}
+
+#[test]
+fn an_idle_thread_is_woken() {
+    every_method(|store| {
+        let (told, hear) = mpsc::channel();
+        for i in 0..200 {
+            begin(&store, i % BLOCKS, 1, &told);
+            assert_eq!(hear.recv().unwrap().1.unwrap(), [i % BLOCKS]);
+        }
+    });
+}
+
+#[test]
+fn memory_that_is_not_aligned_will_do_for_direct_io() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(store) = store(dir.path(), IoMethod::Sync, true) else { return };
+    let mut memory = vec![[0u8; PAGE_SIZE]; 3];
+    let bytes = memory.as_flattened_mut();
+    let at = if bytes.as_ptr().addr().is_multiple_of(4096) { 1 } else { 0 };
+    let page: &mut [u8; PAGE_SIZE] = bytes[at..].first_chunk_mut().unwrap();
+    store.read(REL, BlockNumber(9), &mut [&mut *page]).unwrap();
+    assert_eq!(page[..5], [9, 0, 0, 0, 9]);
+    page.fill(77);
+    store.write(REL, BlockNumber(9), &[&*page]).unwrap();
+    assert!(!store.try_read(REL, BlockNumber(9), &mut [&mut *page]).unwrap());
+    store.read(REL, BlockNumber(9), &mut [&mut *page]).unwrap();
+    assert_eq!(*page, [77; PAGE_SIZE]);
+}
