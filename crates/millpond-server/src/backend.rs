@@ -170,11 +170,7 @@ impl Session for Connection {
         Connection::finish_commit(self, sink)
     }
 
-    fn prepare(
-        &mut self,
-        sql: &str,
-        types: &[Option<DataType>],
-    ) -> Result<Option<Arc<Prepared>>> {
+    fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Option<Arc<Prepared>>> {
         Connection::try_prepare(self, sql, types)
     }
 

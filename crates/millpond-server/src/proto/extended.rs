@@ -37,7 +37,7 @@ impl<B: Backend> Protocol<B> {
     ) -> Step {
         match self.try_prepare(name, sql, types) {
             Ok(Some(statement)) => {
-                self.statements.insert(name.into(), statement);
+                self.statements.insert(name, statement);
                 self.reply(Ok(()), b'1', out)
             }
             Ok(None) => {
@@ -60,7 +60,7 @@ impl<B: Backend> Protocol<B> {
     ) -> Result<Option<<B::Session as Session>::Statement>> {
         if name.is_empty() {
             self.statements.remove("");
-        } else if self.statements.contains_key(name) {
+        } else if self.statements.get(name).is_some() {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
@@ -75,7 +75,7 @@ impl<B: Backend> Protocol<B> {
         let statement = statement.ok_or_else(|| no_statement(bind.statement))?;
         let types = <B::Session as Session>::params(statement);
         let columns = <B::Session as Session>::columns(statement).map_or(0, |c| c.len());
-        if !bind.portal.is_empty() && self.portals.contains_key(bind.portal) {
+        if !bind.portal.is_empty() && self.portals.get(bind.portal).is_some() {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
                 format!("cursor \"{}\" already exists", bind.portal),
@@ -85,13 +85,7 @@ impl<B: Backend> Protocol<B> {
         let params = params(bind, types, &session.format_options())?;
         let formats = result_formats(bind.result_formats, columns)?;
         let portal = session.bind(statement, params)?;
-        let entry = PortalEntry { portal, formats };
-        match self.portals.get_mut(bind.portal) {
-            Some(place) => *place = entry,
-            None => {
-                self.portals.insert(bind.portal.into(), entry);
-            }
-        }
+        self.portals.insert(bind.portal, PortalEntry { portal, formats });
         Ok(())
     }
 
@@ -119,12 +113,8 @@ impl<B: Backend> Protocol<B> {
 
     pub(super) fn close(&mut self, target: Target, name: &str) {
         match target {
-            Target::Statement => {
-                self.statements.remove(name);
-            }
-            Target::Portal => {
-                self.portals.remove(name);
-            }
+            Target::Statement => self.statements.remove(name),
+            Target::Portal => self.portals.remove(name),
         }
     }
 

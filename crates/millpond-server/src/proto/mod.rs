@@ -12,6 +12,7 @@
 
 mod copy;
 mod extended;
+mod named;
 pub mod sink;
 mod startup;
 
@@ -20,9 +21,11 @@ use crate::wire::buffer::Output;
 use crate::wire::frontend::{self, FrameError, Message, WireError};
 use crate::wire::reply;
 use crate::wire::rows::{ResultFormats, RowCodec};
-use millpond::{CommitTicket, DataType, Executed, Result, Severity, SqlError, SqlState, TransactionStatus};
+use millpond::{
+    CommitTicket, DataType, Executed, Result, Severity, SqlError, SqlState, TransactionStatus,
+};
+use named::Named;
 use sink::{Stream, WireSink};
-use std::collections::HashMap;
 
 pub use startup::StartContext;
 
@@ -94,9 +97,8 @@ pub struct Protocol<B: Backend> {
     session: Option<B::Session>,
     pid: i32,
     pending: Option<Pending>,
-    // The unnamed ones are under the empty name; a map probe costs no more than a special case.
-    statements: HashMap<Box<str>, <B::Session as Session>::Statement>,
-    portals: HashMap<Box<str>, PortalEntry<B::Session>>,
+    statements: Named<<B::Session as Session>::Statement>,
+    portals: Named<PortalEntry<B::Session>>,
     codec: RowCodec,
     encryption_asked: u8,
 }
@@ -108,8 +110,8 @@ impl<B: Backend> Default for Protocol<B> {
             session: None,
             pid: 0,
             pending: None,
-            statements: HashMap::new(),
-            portals: HashMap::new(),
+            statements: Named::default(),
+            portals: Named::default(),
             codec: RowCodec::default(),
             encryption_asked: 0,
         }
@@ -230,12 +232,8 @@ impl<B: Backend> Protocol<B> {
     }
 
     fn query(&mut self, sql: &str, out: &mut Output, stream: Option<Stream<'_>>) -> Step {
-        if !self.statements.is_empty() {
-            self.statements.remove("");
-        }
-        if !self.portals.is_empty() {
-            self.portals.remove("");
-        }
+        self.statements.remove("");
+        self.portals.remove("");
         let Some(session) = &mut self.session else { return Step::Close };
         let options = session.format_options();
         let mut sink = WireSink::simple(out, stream, &mut self.codec, options);
@@ -293,7 +291,7 @@ impl<B: Backend> Protocol<B> {
     fn ready(&mut self, out: &mut Output) -> Step {
         let Some(session) = &self.session else { return Step::Close };
         let status = session.transaction_status();
-        if status == TransactionStatus::Idle && !self.portals.is_empty() {
+        if status == TransactionStatus::Idle {
             // Portals live as long as their transaction.
             self.portals.clear();
         }

@@ -28,6 +28,8 @@ pub enum Turn {
     Wait,
     /// Another turn, after everybody else's.
     Again,
+    /// To send its replies, together with others'.
+    Send,
     /// To go to the lane that may block.
     Block,
     /// To end.
@@ -122,12 +124,13 @@ impl<B: Backend> Conn<B> {
         self.protocol.starting() && now.saturating_duration_since(self.since) > START_UP_LIMIT
     }
 
-    /// A turn on the event loop: nothing here waits.
-    pub fn turn_on_loop(&mut self, shared: &Shared<B>) -> Turn {
-        guarded(self.number, || self.loop_turn(shared)).unwrap_or(Turn::Close)
+    /// A turn on the event loop: nothing here waits. Replies that are there already are sent if `send` says so;
+    /// those that come up are for a turn of their own.
+    pub fn turn_on_loop(&mut self, shared: &Shared<B>, send: bool) -> Turn {
+        guarded(self.number, || self.loop_turn(shared, send)).unwrap_or(Turn::Close)
     }
 
-    fn loop_turn(&mut self, shared: &Shared<B>) -> Turn {
+    fn loop_turn(&mut self, shared: &Shared<B>, mut send: bool) -> Turn {
         let mut step = match self.commit {
             Commit::None => Served::All,
             Commit::New(ticket) => Served::Commit(ticket),
@@ -141,9 +144,15 @@ impl<B: Backend> Conn<B> {
         let mut reads = 0;
         loop {
             if let Served::All | Served::Full = step {
-                // While a client doesn't take its replies, it gets no more of them.
-                if !self.output.is_empty() && !self.send() {
-                    return if self.closing { Turn::Close } else { Turn::Wait };
+                if !self.output.is_empty() {
+                    if !send && matches!(step, Served::All) {
+                        return Turn::Send;
+                    }
+                    send = false;
+                    // While a client doesn't take its replies, it gets no more of them.
+                    if !self.send() {
+                        return if self.closing { Turn::Close } else { Turn::Wait };
+                    }
                 }
                 if self.closing {
                     return Turn::Close;

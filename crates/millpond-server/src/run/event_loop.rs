@@ -10,6 +10,9 @@
 //! * Nothing on the loop waits: sessions run with `Wait::Never`, sockets are non-blocking.
 //! * A turn serves what one read brought; a connection whose socket has more goes to the end of
 //!   the `ready` queue, so that one busy client can't starve the others.
+//! * Replies leave at the end of a batch of turns, together. A client that is woken by the first of them finds
+//!   a processor while the others are being sent, and clients that share a thread find several replies at once;
+//!   sent one by one, each reply would interrupt the loop and wake its client for itself alone.
 //! * A mailbox wake costs a system call only when the loop has not been told yet (`notified`).
 //!
 //! # Memory ordering
@@ -32,6 +35,8 @@ use std::time::{Duration, Instant};
 const MAIL: Token = Token(usize::MAX);
 /// How many events one poll may bring.
 const EVENTS: usize = 256;
+/// How many connections' replies are held back for each other at most: what one of them waits for.
+const BATCH: usize = 32;
 /// How often a loop with clients in their start-up looks for those who dawdle.
 const START_UP_TICK: Duration = Duration::from_secs(1);
 
@@ -103,6 +108,8 @@ pub struct EventLoop<B: Backend> {
     free: Vec<usize>,
     open: usize,
     ready: Vec<usize>,
+    // Who has replies to send.
+    unsent: Vec<usize>,
     letters: Vec<Mail<B>>,
     // Only while a client may be in its start-up: a poll without timeout is cheaper.
     next_tick: Option<Instant>,
@@ -126,6 +133,7 @@ impl<B: Backend> EventLoop<B> {
             free: Vec::new(),
             open: 0,
             ready: Vec::new(),
+            unsent: Vec::new(),
             letters: Vec::new(),
             next_tick: None,
         })
@@ -167,6 +175,7 @@ impl<B: Backend> EventLoop<B> {
             for slot in std::mem::take(&mut self.ready) {
                 self.turn(shared, slot);
             }
+            self.send_all(shared);
             if self.next_tick.is_some_and(|tick| Instant::now() >= tick) {
                 self.tick(shared);
             }
@@ -177,19 +186,39 @@ impl<B: Backend> EventLoop<B> {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        if !self.ready.is_empty() {
+        if !self.ready.is_empty() || !self.unsent.is_empty() {
             return Some(Duration::ZERO);
         }
         self.next_tick.map(|tick| tick.saturating_duration_since(Instant::now()))
     }
 
-    /// Gives a connection its turn, and does what it asks for.
+    /// Gives a connection its turn, and sends replies when there are many.
     fn turn(&mut self, shared: &Arc<Shared<B>>, slot: usize) {
+        self.one_turn(shared, slot, false);
+        if self.unsent.len() >= BATCH {
+            self.send_all(shared);
+        }
+    }
+
+    /// Sends the replies that were held back.
+    fn send_all(&mut self, shared: &Arc<Shared<B>>) {
+        let mut slots = std::mem::take(&mut self.unsent);
+        for slot in slots.drain(..) {
+            self.one_turn(shared, slot, true);
+        }
+        // Who had more to read has replies again: those go with the next batch.
+        slots.append(&mut self.unsent);
+        self.unsent = slots;
+    }
+
+    /// Gives a connection its turn, and does what it asks for.
+    fn one_turn(&mut self, shared: &Arc<Shared<B>>, slot: usize, send: bool) {
         let Some(place) = self.slots.get_mut(slot) else { return };
         let Slot::Here(conn) = place else { return };
-        match conn.turn_on_loop(shared) {
+        match conn.turn_on_loop(shared, send) {
             Turn::Wait => {}
             Turn::Again => self.ready.push(slot),
+            Turn::Send => self.unsent.push(slot),
             Turn::Block => {
                 if let Slot::Here(conn) = std::mem::replace(place, Slot::Away) {
                     let job = Job { conn, home: Arc::clone(&self.mailbox) };

@@ -1,0 +1,81 @@
+//! Things that a client names: its prepared statements, its portals. The one without a name is what most clients
+//! use for every request, so it has a place of its own and costs no hash.
+
+use std::collections::HashMap;
+
+/// Things by name, the empty name among them.
+#[derive(Debug)]
+pub(super) struct Named<T> {
+    unnamed: Option<T>,
+    others: HashMap<Box<str>, T>,
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self { unnamed: None, others: HashMap::new() }
+    }
+}
+
+impl<T> Named<T> {
+    #[inline]
+    pub(super) fn get(&self, name: &str) -> Option<&T> {
+        if name.is_empty() { self.unnamed.as_ref() } else { self.others.get(name) }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
+        if name.is_empty() { self.unnamed.as_mut() } else { self.others.get_mut(name) }
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, name: &str, thing: T) {
+        if name.is_empty() {
+            self.unnamed = Some(thing);
+        } else {
+            self.others.insert(name.into(), thing);
+        }
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, name: &str) {
+        if name.is_empty() {
+            self.unnamed = None;
+        } else {
+            self.others.remove(name);
+        }
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.unnamed = None;
+        if !self.others.is_empty() {
+            self.others.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_empty_name_is_a_name_like_others() {
+        let mut named = Named::default();
+        for (number, name) in ["", "a", "b"].into_iter().enumerate() {
+            assert_eq!(named.get(name), None);
+            named.insert(name, number);
+            named.insert(name, number + 10);
+        }
+        *named.get_mut("").expect("there") += 1;
+        assert_eq!(
+            ["", "a", "b"].map(|name| named.get(name).copied()),
+            [Some(11), Some(11), Some(12)]
+        );
+        named.remove("");
+        named.remove("a");
+        assert_eq!(["", "a", "b"].map(|name| named.get(name).copied()), [None, None, Some(12)]);
+        named.insert("", 1);
+        named.clear();
+        assert_eq!(["", "b"].map(|name| named.get(name).copied()), [None, None]);
+    }
+}
