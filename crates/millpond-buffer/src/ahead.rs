@@ -173,7 +173,7 @@ impl Run {
             return true;
         }
         words::copy_in(self.pool.words(number), bytes);
-        let frame = owned.publish(page, loading.entry(), FIRST_USAGE);
+        let frame = owned.publish_raw(page, loading.entry(), FIRST_USAGE);
         loading.finish(frame);
         self.pool.frames[frame as usize].unpin();
         true

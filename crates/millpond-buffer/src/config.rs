@@ -19,6 +19,8 @@ pub struct PoolConfig {
     pub sweep_batch: usize,
     /// Whether to ask the system for huge pages.
     pub huge_pages: bool,
+    /// Whether to use the system's `membarrier`, where it has it, so that a pin needs no memory barrier.
+    pub membarrier: bool,
     /// How many neighbouring pages one write may carry (1 to 128).
     pub max_write_run: usize,
     /// Where accesses are recorded, if they are: a [`crate::trace::TraceFile`], for example.
@@ -37,6 +39,7 @@ impl PoolConfig {
             freelists: 0,
             sweep_batch: 32,
             huge_pages: true,
+            membarrier: true,
             max_write_run: 32,
             trace: None,
             ring_sizes: RingSizes::default(),

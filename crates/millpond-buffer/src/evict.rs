@@ -4,9 +4,9 @@
 //!
 //! 1. **Sweep**: a session examines a piece of the circle ([`crate::policy::sweep`]) and *claims* the frames
 //!    that are unpinned, clean and whose usage count is spent, up to [`MAX_CLAIMS`].
-//! 2. **Settle**: what all claims of a batch need is done for them together ([`Claims::settle`]). A claim
-//!    that turns out to be in use after all is given back unchanged. The others are owned: their pages
-//!    have been unlinked.
+//! 2. **Settle**: the claims of a batch are held against the pins that sessions have published, with one
+//!    barrier for them all ([`Claims::settle`]). A claim that turns out to be in use after all is given back
+//!    unchanged. The others are owned: their pages have been unlinked.
 //! 3. The session **keeps one** and pushes the others to the freelist near it, in one step.
 //!
 //! So the writes that all sessions share (the hand, a freelist's head) come once per batch, not once per
@@ -16,9 +16,10 @@
 //! **Failure.** [`Claims`] and [`Owned`] give back what they hold when dropped, on errors and panics alike
 //! (rule 6): a frame whose page has been unlinked goes to a freelist.
 
+use crate::claims::{Claims, Lost, MAX_CLAIMS};
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::frame::NoTake;
+use crate::frame::{Claimer, Leaves, NoTake};
 use crate::ids::PageId;
 use crate::policy::{self, SweepFrames, Take};
 use crate::pool::BufferPool;
@@ -29,9 +30,6 @@ use crate::write::Attempt;
 use millpond_sync::atomic::AtomicU64;
 use millpond_sync::hint::Backoff;
 use std::cell::RefCell;
-
-/// The most frames that a session claims at a time.
-pub(crate) const MAX_CLAIMS: usize = 32;
 
 /// Of so many frames, one is claimed at a time: a small pool is not emptied by one miss.
 const FRAMES_PER_CLAIM: usize = 64;
@@ -75,12 +73,21 @@ impl<'a> Owned<'a> {
         self.number
     }
 
-    /// Gives the frame to a page.
+    /// Gives the frame to a page, which the session has announced as pinned by it.
     pub(crate) fn publish(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
+        self.publish_with(page, entry, usage, 0)
+    }
+
+    /// Gives the frame to a page, with a raw pin that keeps it until the entry is resident.
+    pub(crate) fn publish_raw(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
+        self.publish_with(page, entry, usage, 1)
+    }
+
+    fn publish_with(self, page: PageId, entry: &AtomicU64, usage: u8, raw_pins: u64) -> u32 {
         let number = self.number;
         let frame = &self.pool.frames[number as usize];
         frame.set_loaded_at(self.pool.clock.taken());
-        frame.publish(page, entry, usage);
+        frame.publish(page, entry, usage, raw_pins);
         if let Some(ring) = self.ring {
             ring.note(number, page);
         }
@@ -92,66 +99,6 @@ impl<'a> Owned<'a> {
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
         self.pool.free.push(self.near, &self.pool.frames, &[self.number]);
-    }
-}
-
-/// Frames claimed by one session in one sweep. Dropped, they are free.
-pub(crate) struct Claims<'a> {
-    session: &'a BufferSession,
-    frames: [u32; MAX_CLAIMS],
-    len: usize,
-}
-
-impl<'a> Claims<'a> {
-    pub(crate) fn none(session: &'a BufferSession) -> Self {
-        Self { session, frames: [0; MAX_CLAIMS], len: 0 }
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Claims a frame, if it is unpinned and clean. There is room for it.
-    pub(crate) fn claim(&mut self, number: u32) -> Result<(), NoTake> {
-        let pool = &self.session.pool;
-        pool.frames[number as usize].take(pool.clock.taken())?;
-        self.frames[self.len] = number;
-        self.len += 1;
-        Ok(())
-    }
-
-    /// The frames.
-    pub(crate) fn frames(&self) -> &[u32] {
-        &self.frames[..self.len]
-    }
-
-    /// Makes claims into owned frames. Claims that can't be are given back unchanged, and gone from here.
-    /// `event`: as what they are counted.
-    pub(crate) fn settle(&mut self, event: Event) {
-        // A frame that could be claimed is owned at once.
-        let (session, taken) = (self.session, &self.frames[..self.len]);
-        if !taken.is_empty() {
-            session.count_victims(taken, event);
-        }
-    }
-
-    /// Keeps one for the caller; the others are free.
-    pub(crate) fn keep_one(mut self) -> Option<Owned<'a>> {
-        self.take_out().map(|number| self.session.owned(number))
-    }
-
-    /// Takes one settled frame out, which is the caller's to give back.
-    pub(crate) fn take_out(&mut self) -> Option<u32> {
-        self.len = self.len.checked_sub(1)?;
-        Some(self.frames[self.len])
-    }
-}
-
-impl Drop for Claims<'_> {
-    fn drop(&mut self) {
-        let pool = &self.session.pool;
-        pool.free.push(self.session.near(), &pool.frames, &self.frames[..self.len]);
     }
 }
 
@@ -237,8 +184,8 @@ impl BufferSession {
                 return Ok(owned);
             }
             // One may have been freed meanwhile: then none is claimed.
-            if let Some(owned) = self.evict(wanted, wait)?.keep_one() {
-                return Ok(owned);
+            if let Some(number) = self.evict(wanted, wait)?.take_out() {
+                return Ok(self.owned(number));
             }
         }
     }
@@ -278,16 +225,18 @@ impl BufferSession {
         while round < max_rounds {
             let (end, mut hope) = (examined + frames, false);
             while examined < end {
-                let (claims, swept) = self.sweep(wanted, wait, &mut failure);
+                // While there is patience, whoever has a page pinned may let go of it.
+                let patience = round < MAX_ROUNDS;
+                let (claims, swept, lost) = self.sweep(wanted, wait, patience, &mut failure);
                 examined += swept.examined;
-                hope |= swept.hope;
-                if claims.len() > 0 {
+                hope |= swept.hope || lost.otherwise > 0 || patience && lost.pinned > 0;
+                if !claims.frames().is_empty() {
                     self.count_log2(Histogram::Examined, examined as u64);
                     return Ok(claims);
                 }
             }
             if !self.pool.free.is_empty() {
-                return Ok(Claims::none(self));
+                return Ok(self.no_claims());
             }
             if !hope {
                 break;
@@ -313,14 +262,16 @@ impl BufferSession {
         &self,
         wanted: usize,
         wait: Wait,
+        grace: bool,
         failure: &mut Option<BufferError>,
-    ) -> (Claims<'_>, policy::Swept) {
+    ) -> (Claims<'_>, policy::Swept, Lost) {
         let (mut claims, dirty, mut swept) = self.sweep_clean(wanted);
-        let may_write = claims.len() == 0 && wait == Wait::Allowed;
+        let may_write = claims.frames().is_empty() && wait == Wait::Allowed;
+        let mut written = false;
         for &number in dirty.frames().iter().filter(|_| may_write) {
             match self.write_frame(number, Attempt::IfEasy) {
                 Ok(true) if claims.claim(number).is_ok() => {
-                    self.count(Event::DirtyEviction, 1);
+                    written = true;
                     break;
                 }
                 // Somebody has it latched, or has pinned or changed it meanwhile.
@@ -328,8 +279,23 @@ impl BufferSession {
                 Err(error) => *failure = Some(error),
             }
         }
-        claims.settle(Event::Eviction);
-        (claims, swept)
+        let lost = self.settle(&mut claims, Event::Eviction, grace);
+        self.count(Event::DirtyEviction, u64::from(written && !claims.frames().is_empty()));
+        (claims, swept, lost)
+    }
+
+    /// Settles claims, and counts the victims as `event`.
+    pub(crate) fn settle(&self, claims: &mut Claims<'_>, event: Event, grace: bool) -> Lost {
+        let lost = claims.settle(Leaves::Evicted { now: self.pool.clock.taken() }, grace);
+        if !claims.frames().is_empty() {
+            self.count_victims(claims.frames(), event);
+        }
+        lost
+    }
+
+    /// An empty batch of this session's.
+    pub(crate) fn no_claims(&self) -> Claims<'_> {
+        Claims::none(&self.pool, Claimer::session(self.number), self.near())
     }
 
     /// Sweeps one piece for up to `wanted` clean frames, which are claimed but not settled, and says
@@ -337,7 +303,7 @@ impl BufferSession {
     pub(crate) fn sweep_clean(&self, wanted: usize) -> (Claims<'_>, Dirty, policy::Swept) {
         let victims = Victims {
             pool: &self.pool,
-            claims: RefCell::new(Claims::none(self)),
+            claims: RefCell::new(self.no_claims()),
             dirty: RefCell::default(),
         };
         let mut piece = self.piece.get();

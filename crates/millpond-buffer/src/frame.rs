@@ -1,13 +1,14 @@
 //! Frame descriptors and their state words.
 //!
-//! A descriptor has two cache lines. What optimistic readers load (version, tag, usage count) is not on
-//! the line that pinners write (state, latch).
+//! A descriptor has two cache lines: what optimistic readers and pinners load (version, tag, state, usage
+//! count), which in steady use nobody writes, and the latch with what only owners need. Pins are not
+//! counted here but published in slots of the sessions' own ([`crate::pins`]).
 //!
 //! ```text
-//! state  63    30     29        28      27       26         25        24     23        0
-//!       +--------+---------+---------+--------+---------+------------+-------+-----------+
-//!       | unused | DAMAGED |  OWNED  | WAITED | WRITING | CHECKPOINT | DIRTY |   pins    |
-//!       +--------+---------+---------+--------+---------+------------+-------+-----------+
+//! state  63     48 47     32  31   30       29        28      27       26         25        24     23        0
+//!       +---------+---------+----+---------+---------+-------+--------+---------+------------+-------+----------+
+//!       | unused  | claimer | -- | CLAIMED | DAMAGED | OWNED | WAITED | WRITING | CHECKPOINT | DIRTY | raw pins |
+//!       +---------+---------+----+---------+---------+-------+--------+---------+------------+-------+----------+
 //! ```
 //!
 //! | flag | meaning | set by | cleared by |
@@ -16,23 +17,34 @@
 //! | CHECKPOINT | it was dirty when a checkpoint began | the checkpoint | whoever copies it out |
 //! | WRITING | a copy of it is on its way to the store | the writer, who keeps it pinned | the writer |
 //! | WAITED | somebody is parked until WRITING ends | the waiter | the writer |
-//! | OWNED | it holds nobody's page: free, or being emptied or filled by one owner | the evictor, from an unpinned clean state | the owner when it publishes a page |
+//! | OWNED | it holds nobody's page: free, or being emptied or filled by one owner | its claimer, having found no pin | the owner when it publishes a page |
 //! | DAMAGED | a change of it was interrupted half-way; it is never written | the guard of the change | never |
+//! | CLAIMED | *claimer* will take it, unless somebody turns out to have it pinned | the claimer, from an unpinned state | the claimer; or a session that pins it |
+//!
+//! Raw pins are those of write-backs and of loads that belong to no session.
 //!
 //! Invariants:
 //!
 //! - While OWNED, only the owner changes the word, tag, version and entry, and the version is odd.
 //! - An unowned frame has a tag, and the entry of that page says "resident in this frame". Only who turns
 //!   the frame from unowned to owned may change that entry (rule 3).
+//! - A frame goes from unowned to owned only through CLAIMED, by its claimer, who after claiming has made a
+//!   heavy barrier and then seen no session's slot with it (rule 12). Until then a claim changes nothing:
+//!   the page can be read, changed and written, and pinned by who takes the claim away.
 //! - A pinned frame keeps its tag.
 //!
 //! The **usage** byte has the count in its low half and, plus one, what the count was when the sweep's hand
 //! first met the page in its high half (0: not yet), which is written only along with the count. The **link**
 //! of a free frame is the freelist's; while the frame holds a page it is the time when that came.
 //!
+//! **Why a claim can be taken away.** A session that wants the page need not wait for the claimer, who may
+//! have been descheduled. The claimer's number in the word makes its last step, CLAIMED by me to OWNED,
+//! fail if its claim was taken away, though others may have claimed the frame since. (That the
+//! same claimer may have claimed it again in the same batch does no harm: both claims are older than its barrier.)
+//!
 //! **Memory ordering.** Publishing is a release store of the state; pinning acquires it, so a pinner
-//! sees the tag and bytes that were published. Unpinning releases; taking acquires, so an evictor has
-//! seen the last of the pinners' accesses.
+//! sees the tag and bytes that were published. Unpinning is a release store to a slot, which claimers
+//! acquire, so an evictor has seen the last of the pinners' accesses. Pin against claim: [`crate::pins`].
 
 use crate::ids::PageId;
 use crate::policy;
@@ -49,10 +61,13 @@ pub(crate) const WRITING: u64 = 1 << 26;
 pub(crate) const WAITED: u64 = 1 << 27;
 pub(crate) const OWNED: u64 = 1 << 28;
 pub(crate) const DAMAGED: u64 = 1 << 29;
+pub(crate) const CLAIMED: u64 = 1 << 30;
+const CLAIMER_SHIFT: u32 = 32;
+const CLAIMER: u64 = 0xFFFF << CLAIMER_SHIFT;
 
 const _: () = {
-    let flags = [DIRTY, CHECKPOINT, WRITING, WAITED, OWNED, DAMAGED];
-    let mut all = PINS;
+    let flags = [DIRTY, CHECKPOINT, WRITING, WAITED, OWNED, DAMAGED, CLAIMED];
+    let mut all = PINS | CLAIMER;
     let mut at = 0;
     while at < flags.len() {
         assert!(flags[at].count_ones() == 1 && all & flags[at] == 0, "flags overlap");
@@ -68,18 +83,41 @@ const FIRST_SIGHT: u32 = 4;
 /// The tag of a frame that never held a page. Not a page: there is no fork 15.
 const NO_PAGE: u64 = u64::MAX;
 
-/// What optimistic readers load.
+/// Who claims frames: a session, by its number, or the pool itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claimer(u16);
+
+impl Claimer {
+    /// The pool, when it discards a fork's pages. One thread at a time.
+    pub(crate) const POOL: Self = Self(u16::MAX);
+
+    /// A session. Its number is less than 65,534 (`PoolConfig::check`).
+    pub(crate) fn session(number: usize) -> Self {
+        debug_assert!(number < usize::from(u16::MAX), "session {number}");
+        Self(number as u16)
+    }
+
+    fn mark(self) -> u64 {
+        CLAIMED | u64::from(self.0) << CLAIMER_SHIFT
+    }
+
+    fn has_claimed(self, state: u64) -> bool {
+        state & (CLAIMED | CLAIMER) == self.mark()
+    }
+}
+
+/// What optimistic readers and pinners load.
 #[repr(C, align(64))]
 struct ReadLine {
     version: Version,
     tag: AtomicU64,
+    state: AtomicU64,
     usage: AtomicU8,
 }
 
-/// What pinners write.
+/// What latchers and owners write.
 #[repr(C, align(64))]
-struct PinLine {
-    state: AtomicU64,
+struct LatchLine {
     latch: Latch,
     link: AtomicU64,
     entry: EntryRef,
@@ -89,7 +127,7 @@ struct PinLine {
 #[repr(C, align(128))]
 pub(crate) struct Frame {
     read: ReadLine,
-    pin: PinLine,
+    own: LatchLine,
 }
 
 #[cfg(not(any(loom, shuttle)))]
@@ -113,6 +151,15 @@ pub(crate) enum NoTake {
     Damaged,
 }
 
+/// How a page leaves memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// To make room, at that time of the allocation clock. It is clean, so it can be loaded again.
+    Evicted { now: u64 },
+    /// For good, written or not.
+    Discarded,
+}
+
 impl Frame {
     /// An owned frame without a page.
     pub(crate) fn new() -> Self {
@@ -120,10 +167,10 @@ impl Frame {
             read: ReadLine {
                 version: Version::new_locked(),
                 tag: AtomicU64::new(NO_PAGE),
+                state: AtomicU64::new(OWNED),
                 usage: AtomicU8::new(0),
             },
-            pin: PinLine {
-                state: AtomicU64::new(OWNED),
+            own: LatchLine {
                 latch: Latch::new(),
                 link: AtomicU64::new(0),
                 entry: EntryRef::none(),
@@ -138,22 +185,22 @@ impl Frame {
 
     #[inline]
     pub(crate) fn latch(&self) -> &Latch {
-        &self.pin.latch
+        &self.own.latch
     }
 
     /// The freelist's word while the frame is free; the owner's.
     pub(crate) fn link(&self) -> &AtomicU64 {
-        &self.pin.link
+        &self.own.link
     }
 
     /// Says when the page that an owned frame is about to get came.
     pub(crate) fn set_loaded_at(&self, now: u64) {
-        self.pin.link.store(now, Ordering::Relaxed);
+        self.own.link.store(now, Ordering::Relaxed);
     }
 
     /// When its page came. Of a frame that was just taken, when the page that left had come.
     pub(crate) fn loaded_at(&self) -> u64 {
-        self.pin.link.load(Ordering::Relaxed)
+        self.own.link.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -169,7 +216,7 @@ impl Frame {
     /// The state word, to look at.
     #[inline]
     pub(crate) fn state(&self) -> u64 {
-        self.pin.state.load(Ordering::Acquire)
+        self.read.state.load(Ordering::Acquire)
     }
 
     // Usage.
@@ -211,60 +258,74 @@ impl Frame {
 
     // Pins.
 
-    /// Whether the sweep should pass it over. (A page that is being written will soon be free to go.)
+    /// Whether the sweep should pass it over for a pin that it can see: a write-back's. (A page that is
+    /// being written will soon be free to go.)
     #[inline]
     pub(crate) fn is_pinned(&self) -> bool {
-        let state = self.pin.state.load(Ordering::Relaxed);
+        let state = self.read.state.load(Ordering::Relaxed);
         state & PINS != 0 && state & WRITING == 0
     }
 
     /// Whether the page differs from the store's. Only a hint.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.pin.state.load(Ordering::Relaxed) & DIRTY != 0
+        self.read.state.load(Ordering::Relaxed) & DIRTY != 0
     }
 
-    /// Pins the frame if it holds `page`.
+    /// Whether the frame holds `page` and, having been announced as pinned by the caller (slot and light
+    /// barrier), stays so.
     #[inline]
-    pub(crate) fn pin(&self, page: PageId) -> Result<(), NoPin> {
-        self.pin_any()?;
-        if self.holds(page) {
-            return Ok(());
+    pub(crate) fn admit(&self, page: PageId) -> Result<(), NoPin> {
+        let state = self.read.state.load(Ordering::Acquire);
+        if state & (OWNED | CLAIMED | DAMAGED) != 0 {
+            return self.admit_slow(page);
         }
-        self.unpin();
-        Err(NoPin::Changed)
+        if self.holds(page) { Ok(()) } else { Err(NoPin::Changed) }
     }
 
-    /// Pins the frame, whatever it holds.
+    #[cold]
+    fn admit_slow(&self, page: PageId) -> Result<(), NoPin> {
+        // If the tag is another's, it will not be `page`'s before the frame has been owned.
+        let unclaimed = self.update(|state| {
+            let stays = state & (OWNED | DAMAGED) == 0 && self.holds(page);
+            stays.then_some(state & !(CLAIMED | CLAIMER))
+        });
+        match unclaimed {
+            // It may have been given to another page between the look at the tag and the swap.
+            Ok(_) if self.holds(page) => Ok(()),
+            Err(state) if state & (OWNED | DAMAGED) == DAMAGED && self.holds(page) => {
+                Err(NoPin::Damaged)
+            }
+            _ => Err(NoPin::Changed),
+        }
+    }
+
+    /// Pins the frame, whatever it holds, by a count in its state. A claim remains, and will fail.
     #[inline]
     pub(crate) fn pin_any(&self) -> Result<(), NoPin> {
-        let mut state = self.pin.state.load(Ordering::Relaxed);
-        loop {
-            if state & (OWNED | DAMAGED) != 0 {
-                return Err(if state & OWNED != 0 { NoPin::Changed } else { NoPin::Damaged });
-            }
-            match self.swap(state, state + 1, Ordering::Acquire) {
-                Ok(()) => return Ok(()),
-                Err(now) => state = now,
-            }
+        let pinned = self.update(|state| (state & (OWNED | DAMAGED) == 0).then_some(state + 1));
+        match pinned {
+            Ok(_) => Ok(()),
+            Err(state) if state & OWNED != 0 => Err(NoPin::Changed),
+            Err(_) => Err(NoPin::Damaged),
         }
     }
 
     #[inline]
     pub(crate) fn unpin(&self) {
-        let before = self.pin.state.fetch_sub(1, Ordering::Release);
+        let before = self.read.state.fetch_sub(1, Ordering::Release);
         debug_assert!(before & PINS != 0, "unpinned too often");
     }
 
     #[inline]
     fn swap(&self, from: u64, to: u64, success: Ordering) -> Result<(), u64> {
-        let swapped = self.pin.state.compare_exchange_weak(from, to, success, Ordering::Relaxed);
+        let swapped = self.read.state.compare_exchange_weak(from, to, success, Ordering::Relaxed);
         swapped.map(|_| ())
     }
 
     /// Changes the state word by `change` until that succeeds or `change` declines; returns the state
     /// before, or the one declined.
     pub(crate) fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
-        let mut state = self.pin.state.load(Ordering::Acquire);
+        let mut state = self.read.state.load(Ordering::Acquire);
         loop {
             let Some(new) = change(state) else { return Err(state) };
             match self.swap(state, new, Ordering::AcqRel) {
@@ -276,12 +337,12 @@ impl Frame {
 
     // Ownership.
 
-    /// Takes an unpinned, clean frame away from its page: the page's entry becomes absent since `now`.
-    pub(crate) fn take(&self, now: u64) -> Result<(), NoTake> {
+    /// Claims an unpinned, clean frame.
+    pub(crate) fn claim(&self, by: Claimer) -> Result<(), NoTake> {
         let refuse = |state: u64| {
             if state & PINS != 0 {
                 Some(if state & WRITING != 0 { NoTake::Busy } else { NoTake::Pinned })
-            } else if state & (OWNED | WRITING) != 0 {
+            } else if state & (OWNED | WRITING | CLAIMED) != 0 {
                 Some(NoTake::Busy)
             } else if state & DAMAGED != 0 {
                 Some(NoTake::Damaged)
@@ -291,37 +352,50 @@ impl Frame {
                 None
             }
         };
-        let taken = self.update(|state| refuse(state).is_none().then_some(OWNED));
-        if let Err(state) = taken {
-            return Err(refuse(state).unwrap_or(NoTake::Busy));
-        }
-        self.empty(absent_since(now));
-        Ok(())
+        let claimed = self.update(|state| refuse(state).is_none().then_some(state | by.mark()));
+        claimed.map(|_| ()).map_err(|state| refuse(state).unwrap_or(NoTake::Busy))
     }
 
-    /// Takes the frame away from `page`, discarding what was not written.
-    pub(crate) fn take_from(&self, page: PageId) -> Result<(), NoTake> {
-        // A pin of our own keeps the tag while we look at it, damaged or not.
-        let pinned = self.update(|state| (state & OWNED == 0).then_some(state + 1));
-        if pinned.is_err() {
-            return Err(NoTake::Busy);
-        }
-        if !self.holds(page) {
-            self.unpin();
-            return Err(NoTake::Busy);
-        }
-        let alone = |state: u64| state & PINS == 1 && state & WRITING == 0;
-        let taken = self.update(|state| alone(state).then_some(OWNED));
-        match taken {
+    /// Claims the frame if it holds `page`, clean or not, damaged or not.
+    pub(crate) fn claim_from(&self, page: PageId, by: Claimer) -> Result<(), NoTake> {
+        let claimed = self.update(|state| {
+            (state & (OWNED | CLAIMED | WRITING | PINS) == 0).then_some(state | by.mark())
+        });
+        match claimed {
+            // Whoever takes the claim away and gives the frame to another page, makes owning it fail.
+            Ok(_) if self.holds(page) => Ok(()),
             Ok(_) => {
-                self.empty(ABSENT);
-                Ok(())
+                self.unclaim(by);
+                Err(NoTake::Busy)
             }
-            Err(state) => {
-                self.unpin();
-                Err(if state & WRITING != 0 { NoTake::Busy } else { NoTake::Pinned })
+            Err(state) if state & (OWNED | CLAIMED | WRITING) == 0 => Err(NoTake::Pinned),
+            Err(_) => Err(NoTake::Busy),
+        }
+    }
+
+    /// Gives a claim back, unless it has been taken away; whether it was still there.
+    pub(crate) fn unclaim(&self, by: Claimer) -> bool {
+        let given = |state| by.has_claimed(state).then_some(state & !(CLAIMED | CLAIMER));
+        self.update(given).is_ok()
+    }
+
+    /// Takes a claimed frame away from its page: the page's entry becomes absent. `false`: the claim was
+    /// taken away, or the page has been changed or is being written; a claim that remains is given back.
+    /// The caller has made a heavy barrier since the claim and found no session's pin.
+    pub(crate) fn own(&self, by: Claimer, leaves: Leaves) -> bool {
+        let (not_now, absent) = match leaves {
+            Leaves::Evicted { now } => (PINS | WRITING | DIRTY | DAMAGED, absent_since(now)),
+            Leaves::Discarded => (PINS | WRITING, ABSENT),
+        };
+        let owned =
+            self.update(|state| (by.has_claimed(state) && state & not_now == 0).then_some(OWNED));
+        match owned {
+            Ok(_) => self.empty(absent),
+            Err(_) => {
+                self.unclaim(by);
             }
         }
+        owned.is_ok()
     }
 
     /// Having taken the frame: keeps optimistic readers out and makes the entry of its page `absent`.
@@ -330,16 +404,17 @@ impl Frame {
         if !self.read.version.is_changing() {
             self.read.version.write_begin();
         }
-        self.pin.entry.make_absent(absent);
+        self.own.entry.make_absent(absent);
     }
 
-    /// Gives an owned frame to a page, pinned once. The caller then makes the entry resident.
-    pub(crate) fn publish(&self, page: PageId, entry: &AtomicU64, usage: u8) {
+    /// Gives an owned frame to a page. It must be pinned until the entry is resident: announced as such by
+    /// the caller's session before, or by raw pins.
+    pub(crate) fn publish(&self, page: PageId, entry: &AtomicU64, usage: u8, raw_pins: u64) {
         debug_assert!(self.state() == OWNED, "published by who doesn't own it");
         self.read.tag.store(page.raw(), Ordering::Relaxed);
         self.read.usage.store(usage, Ordering::Relaxed);
-        self.pin.entry.set(entry);
-        self.pin.state.store(1, Ordering::Release);
+        self.own.entry.set(entry);
+        self.read.state.store(raw_pins, Ordering::Release);
         self.read.version.write_end();
     }
 
@@ -348,19 +423,19 @@ impl Frame {
     /// Marks the page dirty; returns whether it was clean. The caller holds the exclusive latch.
     #[inline]
     pub(crate) fn mark_dirty(&self) -> bool {
-        if self.pin.state.load(Ordering::Relaxed) & DIRTY != 0 {
+        if self.read.state.load(Ordering::Relaxed) & DIRTY != 0 {
             return false;
         }
-        self.pin.state.fetch_or(DIRTY, Ordering::AcqRel) & DIRTY == 0
+        self.read.state.fetch_or(DIRTY, Ordering::AcqRel) & DIRTY == 0
     }
 
     /// Takes back [`Frame::mark_dirty`]. The caller holds the exclusive latch and has changed nothing.
     pub(crate) fn unmark_dirty(&self) {
-        self.pin.state.fetch_and(!(DIRTY | CHECKPOINT), Ordering::AcqRel);
+        self.read.state.fetch_and(!(DIRTY | CHECKPOINT), Ordering::AcqRel);
     }
 
     pub(crate) fn mark_damaged(&self) {
-        self.pin.state.fetch_or(DAMAGED, Ordering::AcqRel);
+        self.read.state.fetch_or(DAMAGED, Ordering::AcqRel);
     }
 
     /// Ends a write. On failure the page is as dirty as before.
@@ -388,6 +463,6 @@ impl Frame {
 
     /// Not the latch's keys, which are its address and the one after.
     fn writing_key(&self) -> usize {
-        std::ptr::from_ref(&self.pin.state) as usize
+        std::ptr::from_ref(&self.read.state) as usize
     }
 }

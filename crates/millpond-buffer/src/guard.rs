@@ -16,6 +16,7 @@ use crate::frame::Frame;
 use crate::ids::{BlockNumber, Lsn, PageId};
 use crate::page::{PageBytes, page_lsn};
 use crate::page_read::PageRead;
+use crate::pins::Added;
 use crate::session::BufferSession;
 use crate::words::{self, PageView};
 use std::cmp::Ordering;
@@ -174,8 +175,8 @@ impl<'s> PinnedPage<'s> {
     /// Another pin of the same page, on the session's own account.
     #[inline]
     fn again(other: &PinnedPage<'s>) -> Self {
-        let counted = other.session.pins.borrow_mut().again(other.frame);
-        debug_assert!(counted, "a pinned page is in the pin table");
+        let added = other.session.pins.add(other.frame);
+        debug_assert!(added == Added::Again, "a pinned page is in the pin table");
         PinnedPage { ..*other }
     }
 }

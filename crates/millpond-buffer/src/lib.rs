@@ -3,6 +3,7 @@
 
 mod ahead;
 mod arena;
+mod claims;
 mod config;
 mod error;
 mod evict;

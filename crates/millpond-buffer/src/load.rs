@@ -205,7 +205,6 @@ impl BufferSession {
         // Again, now that whoever drops or truncates the fork would see the entry.
         relation.check(block)?;
         let page = relation.page(block);
-        self.pins.borrow_mut().reserve();
         let owned = self.take_frame(wait, ring)?;
         self.with_scratch(1, |scratch| {
             let bytes = &mut scratch[0].0;
@@ -213,8 +212,8 @@ impl BufferSession {
             words::copy_in(self.pool.words(owned.number()), bytes);
             Ok::<_, BufferError>(())
         })?;
+        self.pins.add(owned.number());
         let frame = owned.publish(page, loading.entry, FIRST_USAGE);
-        self.pins.borrow_mut().first(frame);
         let left_at = left_at(loading.before);
         loading.finish(frame);
         self.count(Event::Miss, 1);
@@ -271,7 +270,6 @@ impl BufferSession {
         if relation.pool != self.pool.number() {
             return Err(BufferError::ForeignHandle { rel: relation.rel });
         }
-        self.pins.borrow_mut().reserve();
         let owned = self.take_frame(wait, ring)?;
         words::clear(self.pool.words(owned.number()));
         let mut growth = match wait {
@@ -302,8 +300,8 @@ impl BufferSession {
         let frame = &self.pool.frames[number as usize];
         // Free, since the frame is owned: whoever latches has pinned.
         frame.latch().exclusive();
+        self.pins.add(number);
         owned.publish(page, entry, FIRST_USAGE);
-        self.pins.borrow_mut().first(number);
         if block < growth.stale {
             frame.mark_dirty();
         }

@@ -1,15 +1,26 @@
 //! Loom's models of the frame: that its memory orderings carry a page's bytes from whoever filled the
-//! frame to whoever pins or optimistically reads it, and away again before the next page comes.
+//! frame to whoever pins or optimistically reads it, and away again before the next page comes; and that
+//! a pin that is only announced in its session's slots (rule 12) keeps the page all the same.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p millpond-buffer --release models`
+//!
+//! Loom knows nothing of `membarrier`; both sides of the asymmetric barrier are sequentially consistent
+//! fences here. That is sound: a heavy barrier makes each thread's program fall into a part before it,
+//! all of which the evictor sees afterwards, and a part after it, which sees all that the evictor did
+//! before. Two fences, one of which comes first, have the same two outcomes and no fewer, so whatever
+//! could go wrong with `membarrier` goes wrong here (see `millpond_sync::asymmetric`).
 
-use crate::frame::Frame;
+use crate::frame::{Claimer, Frame, Leaves};
 use crate::ids::{BlockNumber, PageId, RelationId};
+use crate::pins::{Added, PinBoard, PinSlots};
 use crate::translation::{frame_of, is_absent, resident_in};
 use loom::cell::UnsafeCell;
 use loom::thread;
+use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+
+const SESSIONS: usize = 3;
 
 fn page(number: u32) -> PageId {
     RelationId::constant(1).main().page(BlockNumber(number))
@@ -22,25 +33,30 @@ struct World {
     entries: [AtomicU64; 2],
     bytes: UnsafeCell<u64>,
     words: [AtomicU64; 2],
+    board: PinBoard,
+    slots: Vec<Arc<PinSlots>>,
 }
 
 impl World {
     /// Page 0 is in the frame.
     fn new() -> Arc<Self> {
         let word = || AtomicU64::new(0);
+        let board = PinBoard::new(SESSIONS, Barriers::fences());
+        let slots = (0..SESSIONS).map(|session| board.slots(session)).collect();
         // In its place first: the frame refers to the entries.
         let world = Arc::new(Self {
             frame: Frame::new(),
             entries: [word(), word()],
             bytes: UnsafeCell::new(0),
             words: [word(), word()],
+            board,
+            slots,
         });
         world.fill(0);
-        world.frame.unpin();
         world
     }
 
-    /// Fills the owned frame with a page and leaves it pinned.
+    /// Fills the owned frame with a page.
     #[allow(unsafe_code)]
     fn fill(&self, number: u32) {
         let contents = u64::from(number) + 1;
@@ -50,15 +66,32 @@ impl World {
             word.store(contents, Ordering::Relaxed);
         }
         let entry = &self.entries[number as usize];
-        self.frame.publish(page(number), entry, 0);
+        self.frame.publish(page(number), entry, 0, 0);
         entry.swap(resident_in(0), Ordering::SeqCst);
     }
 
-    /// Makes room for a page, as a loader does.
-    fn replace_by(&self, number: u32) {
-        if self.frame.take(0).is_ok() {
+    /// What `Claims` does for a batch of one frame.
+    fn take(&self, session: usize) -> bool {
+        let by = Claimer::session(session);
+        if self.frame.claim(by).is_err() {
+            return false;
+        }
+        let looked = self.board.look(|frame| {
+            if frame == 0 {
+                self.frame.unclaim(by);
+            }
+        });
+        assert!(looked);
+        self.frame.own(by, Leaves::Evicted { now: 0 })
+    }
+
+    /// Makes room for a page, as a loader does, who has it pinned then.
+    fn replace_by(&self, session: usize, number: u32) {
+        if self.take(session) {
+            assert_eq!(self.slots[session].add(0), Added::First);
             self.fill(number);
-            self.frame.unpin();
+            self.look(number);
+            self.slots[session].remove(0);
         }
     }
 
@@ -67,12 +100,31 @@ impl World {
     }
 
     #[allow(unsafe_code)]
-    fn pin_and_look(&self, number: u32) {
-        if self.seems_resident(number) && self.frame.pin(page(number)).is_ok() {
-            // SAFETY: loom fails the model if somebody writes at the same time.
-            let seen = self.bytes.with(|bytes| unsafe { *bytes });
-            assert_eq!(seen, u64::from(number) + 1, "another page's bytes");
-            self.frame.unpin();
+    fn look(&self, number: u32) {
+        // SAFETY: loom fails the model if somebody writes at the same time.
+        let seen = self.bytes.with(|bytes| unsafe { *bytes });
+        assert_eq!(seen, u64::from(number) + 1, "another page's bytes");
+    }
+
+    /// `BufferSession::pin_resident`.
+    fn pin(&self, session: usize, number: u32) -> bool {
+        if !self.seems_resident(number) {
+            return false;
+        }
+        let pinned = match self.slots[session].add(0) {
+            Added::First => self.frame.admit(page(number)).is_ok(),
+            Added::Again => self.frame.holds(page(number)),
+        };
+        if !pinned {
+            self.slots[session].remove(0);
+        }
+        pinned
+    }
+
+    fn pin_and_look(&self, session: usize, number: u32) {
+        if self.pin(session, number) {
+            self.look(number);
+            self.slots[session].remove(0);
         }
     }
 
@@ -118,7 +170,7 @@ fn together(world: &Arc<World>, actions: &[fn(&World)]) {
 fn a_pin_keeps_the_page() {
     check(3, || {
         let world = World::new();
-        together(&world, &[|w| w.pin_and_look(0), |w| w.replace_by(1)]);
+        together(&world, &[|w| w.pin_and_look(0, 0), |w| w.replace_by(1, 1)]);
         // Whoever comes later finds the frame as it was left.
         let now = [0, 1].map(|at: usize| world.entries[at].load(Ordering::Relaxed));
         let one = |there: usize| now[there] == resident_in(0) && is_absent(now[1 - there]);
@@ -130,15 +182,103 @@ fn a_pin_keeps_the_page() {
 fn a_pin_of_the_next_page() {
     check(2, || {
         let world = World::new();
-        together(&world, &[|w| w.pin_and_look(1), |w| w.replace_by(1), |w| w.pin_and_look(0)]);
+        together(
+            &world,
+            &[|w| w.pin_and_look(0, 1), |w| w.replace_by(1, 1), |w| w.pin_and_look(2, 0)],
+        );
     });
 }
 
+/// Two claimers and a session that takes the claim away from one of them: the other's claim of the
+/// same frame must not be mistaken for the first's.
 #[test]
 fn one_of_two_evictors() {
     check(2, || {
         let world = World::new();
-        together(&world, &[|w| w.replace_by(1), |w| w.replace_by(1), |w| w.pin_and_look(0)]);
+        together(
+            &world,
+            &[|w| w.replace_by(1, 1), |w| w.replace_by(2, 1), |w| w.pin_and_look(0, 0)],
+        );
+    });
+}
+
+/// The slots grow while an evictor looks at them: pins held all the while are not missed.
+#[test]
+fn slots_grow_beside_a_scan() {
+    check(3, || {
+        let world = World::new();
+        assert!(world.pin(0, 0));
+        together(
+            &world,
+            &[
+                |w| {
+                    // From the smallest table to the next, and the next.
+                    [10, 11, 12].map(|frame| w.slots[0].add(frame));
+                    w.look(0);
+                    w.slots[0].remove(11);
+                    w.slots[0].remove(0);
+                },
+                |w| {
+                    if w.take(1) {
+                        w.fill(1);
+                    }
+                },
+            ],
+        );
+    });
+}
+
+/// Removal moves slots while an evictor looks at them.
+#[test]
+fn slots_move_beside_a_scan() {
+    check(3, || {
+        let world = World::new();
+        // Whatever their homes are: some of these stand in each other's way.
+        [3, 5, 8].map(|frame| world.slots[0].add(frame));
+        assert!(world.pin(0, 0));
+        together(
+            &world,
+            &[
+                |w| {
+                    [3, 5, 8].map(|frame| w.slots[0].remove(frame));
+                    w.look(0);
+                    w.slots[0].remove(0);
+                },
+                |w| {
+                    if w.take(1) {
+                        w.fill(1);
+                    }
+                },
+            ],
+        );
+    });
+}
+
+/// A session lets go of everything, goes back to its smallest table and pins again.
+#[test]
+fn slots_shrink_beside_a_scan() {
+    check(2, || {
+        let world = World::new();
+        [3, 5].map(|frame| world.slots[0].add(frame));
+        together(
+            &world,
+            &[
+                |w| {
+                    [3, 5].map(|frame| w.slots[0].remove(frame));
+                    if w.pin(0, 0) {
+                        w.slots[0].add(3);
+                        w.look(0);
+                        w.slots[0].remove(3);
+                        w.slots[0].remove(0);
+                    }
+                },
+                |w| {
+                    if w.take(1) {
+                        w.fill(1);
+                    }
+                },
+            ],
+        );
     });
 }
 
@@ -153,7 +293,7 @@ fn an_optimistic_read_is_of_its_page() {
                     w.read_optimistically(0);
                     w.read_optimistically(1);
                 },
-                |w| w.replace_by(1),
+                |w| w.replace_by(1, 1),
             ],
         );
         assert!(world.read_optimistically(1));

@@ -2,14 +2,16 @@
 
 use crate::ahead::Ahead;
 use crate::arena::{Arena, PageWords};
+use crate::claims::Claims;
 use crate::config::PoolConfig;
 use crate::error::BufferError;
-use crate::frame::{Frame, NoTake};
+use crate::frame::{Claimer, Frame, Leaves, NoTake};
 use crate::freelist::Freelists;
-use crate::ids::{BlockNumber, Lsn, RelFork, RelationId};
+use crate::ids::{BlockNumber, Lsn, PageId, RelFork, RelationId};
 use crate::load::wait_for_load;
 use crate::log::LogFlush;
 use crate::page_read::PageRead;
+use crate::pins::PinBoard;
 use crate::policy::Clock;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
@@ -17,6 +19,7 @@ use crate::stats::{Counters, PoolStats};
 use crate::store::PageStore;
 use crate::translation::{frame_of, is_absent};
 use crate::words::PageView;
+use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
 use millpond_sync::sync::Mutex;
@@ -27,6 +30,8 @@ use std::sync::Arc;
 /// How often dropping a fork looks again at a page that is pinned before it gives up. Only background
 /// writers pin a page that is about to go, and not for long.
 const DROP_PATIENCE: usize = if cfg!(any(miri, shuttle)) { 100 } else { 1_000_000 };
+/// How much of that patience it takes to look for sessions' pins, which costs a barrier.
+const LOOK_PATIENCE: usize = if cfg!(any(miri, shuttle)) { 1 } else { 1_000 };
 
 /// Free frames beyond this part of the pool are nobody's reserve. (The reclaimer keeps half of it.)
 const SURPLUS_PART: usize = 32;
@@ -49,6 +54,10 @@ pub struct BufferPool {
     number: u64,
     relations: Mutex<HashMap<RelFork, Arc<Relation>>>,
     session_numbers: Mutex<Vec<usize>>,
+    /// Held while frames are claimed in the pool's own name.
+    discarding: Mutex<()>,
+    /// What each session has pinned.
+    pub(crate) pins: PinBoard,
 }
 
 fn next_pool_number() -> u64 {
@@ -68,6 +77,10 @@ impl BufferPool {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             lists => lists,
         };
+        let barriers = match config.membarrier {
+            true => Barriers::best(),
+            false => Barriers::fences(),
+        };
         let arena = Arena::new(config.frames, config.huge_pages)?;
         let frames: Box<[Frame]> = (0..config.frames).map(|_| Frame::new()).collect();
         let free = Freelists::new(lists);
@@ -81,6 +94,8 @@ impl BufferPool {
             session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
             relations: Mutex::new(HashMap::new()),
             writing_all: Mutex::new(()),
+            discarding: Mutex::new(()),
+            pins: PinBoard::new(config.max_sessions, barriers),
             number: next_pool_number(),
             config,
             store,
@@ -186,6 +201,21 @@ impl BufferPool {
 
     /// Makes every page from `first` on leave memory, written or not. Loads can't begin any more.
     fn discard(&self, relation: &Relation, first: BlockNumber) -> Result<(), BufferError> {
+        // Most go in batches. What is being loaded, written or taken just now is left to the second walk.
+        let mut entries = relation.translation.from(first).peekable();
+        while entries.peek().is_some() {
+            let _alone = self.discarding.lock();
+            let mut claims = Claims::none(self, Claimer::POOL, 0);
+            for (block, entry) in entries.by_ref() {
+                if let Some(number) = frame_of(entry.load(Ordering::SeqCst)) {
+                    claims.claim_from(number, relation.page(block)).ok();
+                    if claims.is_full() {
+                        break;
+                    }
+                }
+            }
+            claims.settle(Leaves::Discarded, false);
+        }
         for (block, entry) in relation.translation.from(first) {
             self.discard_one(relation, block, entry)?;
         }
@@ -210,24 +240,41 @@ impl BufferPool {
                 wait_for_load(entry);
                 continue;
             };
-            let frame = &self.frames[number as usize];
             let page = relation.page(block);
-            match frame.take_from(page) {
-                Ok(()) => {
-                    self.free.push(number as usize, &self.frames, &[number]);
-                    return Ok(());
-                }
+            match self.discard_frame(number, page) {
+                Ok(()) => return Ok(()),
                 Err(NoTake::Pinned) if patience == 0 => return Err(BufferError::InUse { page }),
                 Err(NoTake::Pinned) => {
-                    patience -= 1;
+                    patience = patience.saturating_sub(LOOK_PATIENCE);
                     backoff.snooze();
                 }
                 Err(_) => {
-                    frame.wait_for_write();
+                    self.frames[number as usize].wait_for_write();
                     backoff.snooze();
                 }
             }
         }
+    }
+
+    fn discard_frame(&self, number: u32, page: PageId) -> Result<(), NoTake> {
+        let _alone = self.discarding.lock();
+        let mut claims = Claims::none(self, Claimer::POOL, number as usize);
+        claims.claim_from(number, page)?;
+        let lost = claims.settle(Leaves::Discarded, false);
+        match claims.frames() {
+            [] if lost.pinned > 0 => Err(NoTake::Pinned),
+            [] => Err(NoTake::Busy),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many sessions have each page pinned, by the number of its frame; for views. (Pins come and go
+    /// while it looks.)
+    #[must_use]
+    pub fn pin_counts(&self) -> HashMap<usize, u32> {
+        let mut counts = HashMap::new();
+        self.pins.scan(|frame| *counts.entry(frame as usize).or_default() += 1);
+        counts
     }
 
     /// Makes everything written so far durable.

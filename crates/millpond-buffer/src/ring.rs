@@ -45,7 +45,7 @@
 
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::evict::{Claims, Owned};
+use crate::evict::Owned;
 use crate::ids::PageId;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
@@ -245,7 +245,7 @@ impl Ring {
         }
         // A ring that has grown too long looks at more, and gives some to everybody.
         let looks = self.batch + (len - self.capacity).min(self.batch);
-        let mut claims = Claims::none(session);
+        let mut claims = session.no_claims();
         let mut claimed: Vec<Slot> = Vec::with_capacity(looks);
         for _ in 0..looks {
             let Some(slot) = self.state.borrow_mut().slots.pop_front() else { break };
@@ -255,11 +255,11 @@ impl Ring {
                 Verdict::Left => {}
             }
         }
-        claims.settle(Event::Reuse);
+        session.settle(&mut claims, Event::Reuse, false);
         let mut state = self.state.borrow_mut();
         // A claim that came to nothing: somebody has pinned the page.
         let pinned = |slot: &Slot| !claims.frames().contains(&slot.frame);
-        let ours = |slot: &Slot| session.pins.borrow().has(slot.frame);
+        let ours = |slot: &Slot| session.pins.has(slot.frame);
         state.slots.extend(claimed.iter().copied().filter(|slot| pinned(slot) && ours(slot)));
         let first = claims.take_out().map(|number| session.owned(number));
         while state.slots.len() + state.spare.len() + 1 < self.capacity
@@ -277,7 +277,7 @@ impl Ring {
         }
         if frame.usage() > 1 || frame.is_pinned() {
             // A pin of the job's own is for a moment; others' mean that they use it.
-            let ours = session.pins.borrow().has(slot.frame);
+            let ours = session.pins.has(slot.frame);
             return if ours { Verdict::Later } else { Verdict::Left };
         }
         if frame.is_dirty() {

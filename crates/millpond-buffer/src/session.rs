@@ -7,7 +7,7 @@ use crate::frame::{Frame, NoPin};
 use crate::guard::{ExclusivePage, PinnedPage};
 use crate::ids::{BlockNumber, PageId};
 use crate::page::AlignedPage;
-use crate::pins::PinTable;
+use crate::pins::{Added, PinSlots};
 use crate::policy::Piece;
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
@@ -29,7 +29,7 @@ const MAX_RESTARTS: u32 = 8;
 pub struct BufferSession {
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) number: usize,
-    pub(crate) pins: RefCell<PinTable>,
+    pub(crate) pins: Arc<PinSlots>,
     pub(crate) piece: Cell<Piece>,
     pub(crate) scratch: RefCell<Vec<Box<AlignedPage>>>,
     /// Whose work it is, and of what kind: where its input and output are counted.
@@ -43,9 +43,9 @@ impl BufferSession {
     pub(crate) fn new(pool: Arc<BufferPool>, number: usize) -> Self {
         Self {
             trace: pool.config.trace.as_ref().map(|sink| SessionTrace::new(sink, number)),
+            pins: pool.pins.slots(number),
             pool,
             number,
-            pins: RefCell::new(PinTable::new()),
             piece: Cell::new(Piece::default()),
             scratch: RefCell::new(Vec::new()),
             kind: Cell::new(BackendKind::default()),
@@ -68,7 +68,7 @@ impl BufferSession {
     /// How many different pages the session has pinned.
     #[must_use]
     pub fn pinned_pages(&self) -> usize {
-        self.pins.borrow().held()
+        self.pins.held()
     }
 
     /// Pins a page: loads it if it isn't in memory, and keeps it there until the pin is dropped.
@@ -201,8 +201,8 @@ impl BufferSession {
         f(&PageView::new(self.pool.words(number)))
     }
 
-    /// Pins a page that seems to be in a frame: on this session's own account if it has it pinned
-    /// already, else in the frame's word.
+    /// Pins a page that seems to be in a frame: announces the pin, and then looks whether the frame still
+    /// has the page (rule 12).
     #[inline]
     pub(crate) fn pin_resident(
         &self,
@@ -211,28 +211,25 @@ impl BufferSession {
         ring: Option<&Ring>,
     ) -> Result<(), NoPin> {
         let frame = self.pool.frames.get(number as usize).ok_or(NoPin::Changed)?;
-        let mut pins = self.pins.borrow_mut();
-        if pins.again(number) {
+        let pinned = match self.pins.add(number) {
+            Added::First => frame.admit(page),
             // While pinned a frame keeps its page, so an entry seen now can't be out of date; except
             // that the caller may have looked at it before the pin.
-            if frame.holds(page) {
-                return Ok(());
+            Added::Again if frame.holds(page) => return Ok(()),
+            Added::Again => Err(NoPin::Changed),
+        };
+        match pinned {
+            Ok(()) => frame.used(ring.is_some()),
+            Err(_) => {
+                self.pins.remove(number);
             }
-            pins.drop_one(number);
-            return Err(NoPin::Changed);
         }
-        pins.reserve();
-        frame.pin(page)?;
-        pins.first(number);
-        frame.used(ring.is_some());
-        Ok(())
+        pinned
     }
 
     #[inline]
     pub(crate) fn unpin(&self, number: u32) {
-        if self.pins.borrow_mut().drop_one(number) {
-            self.pool.frames[number as usize].unpin();
-        }
+        self.pins.remove(number);
     }
 
     #[inline]
@@ -328,10 +325,7 @@ impl BufferSession {
 impl Drop for BufferSession {
     /// Gives back pins whose guards were forgotten.
     fn drop(&mut self) {
-        let pins = std::mem::replace(&mut *self.pins.borrow_mut(), PinTable::new());
-        for frame in pins.frames() {
-            self.pool.frames[frame as usize].unpin();
-        }
+        self.pins.clear();
         self.pool.return_session(self.number);
     }
 }

@@ -15,8 +15,8 @@
 //! the mark, so a page that was dirty at the call is written once, by the checkpoint or by another. A page
 //! whose write was under way at the call is waited for: if it failed, the page is dirty again.
 
+use crate::claims::MAX_CLAIMS;
 use crate::error::BufferError;
-use crate::evict::MAX_CLAIMS;
 use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
 use crate::ids::{Lsn, PageId};
 use crate::page::{PageBytes, page_lsn, set_checksum};
@@ -256,8 +256,8 @@ impl BufferPool {
         // Others take what is freed meanwhile; a call frees at most what it was asked for.
         while self.free.len() < target && freed < target {
             match session.evict((target - freed).min(MAX_CLAIMS), crate::Wait::Allowed) {
-                Ok(claims) if claims.len() == 0 => break,
-                Ok(claims) => freed += claims.len(),
+                Ok(claims) if claims.frames().is_empty() => break,
+                Ok(claims) => freed += claims.frames().len(),
                 Err(BufferError::NoUnpinnedBuffers { .. }) => break,
                 Err(error) => return Err(error),
             }

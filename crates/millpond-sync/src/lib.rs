@@ -1,5 +1,5 @@
-//! What concurrent code stands on: atomics that a model checker can replace, parking, latches and
-//! striped counters.
+//! What concurrent code stands on: atomics that a model checker can replace, parking, latches,
+//! striped counters and asymmetric barriers.
 //!
 //! Everything that has a memory ordering is written against [`atomic`], [`thread`], [`hint`] and
 //! [`sync`], which are the standard library's by default, loom's under `--cfg loom` and shuttle's
@@ -7,6 +7,7 @@
 //! the crate's README and cited where they are used.
 #![deny(unsafe_code)]
 
+pub mod asymmetric;
 pub mod atomic;
 pub mod counters;
 pub mod hint;
