@@ -19,6 +19,8 @@
 //!   pinned waits for one of these loads to end ([`Ahead::wait_for_one`]). So reading ahead never makes a pool run out
 //!   of frames. Nobody holds room while looking for a first frame, so nobody waits for himself.
 //! - A page is published without a pin. It may leave before it is used, and is then loaded again.
+//! - A ring ([`crate::ring`]) learns which pages come to its frames when the load begins. It is asked for frames by a
+//!   stream that reads ahead at most half of it, so a ring never comes round to a page that is still being read.
 //! - What fails is undone page by page: a page that is damaged in the store does not keep out its neighbours, and one
 //!   error of the whole read makes all entries absent. Nothing is reported here: whoever asks for a page that
 //!   did not come loads it himself, and learns what is wrong with it.
@@ -34,6 +36,7 @@ use crate::load::{FIRST_USAGE, Loading};
 use crate::page::{PageBytes, verify_checksum};
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
+use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::Event;
 use crate::store::{PageBuffer, PendingRead, StoreError};
@@ -218,9 +221,11 @@ impl BufferSession {
         first: BlockNumber,
         count: usize,
         wait: Wait,
+        ring: Option<&Ring>,
         urgency: Urgency,
     ) -> LoadedRun {
-        let Some((mut frames, room)) = self.frames_for_run(count, wait) else {
+        let _context = self.in_context(ring);
+        let Some((mut frames, room)) = self.frames_for_run(count, wait, ring) else {
             return LoadedRun::Refused;
         };
         let mut run = Run {
@@ -234,7 +239,8 @@ impl BufferSession {
         };
         for (block, owned) in (first.0..).zip(frames.drain(..)) {
             let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };
-            run.frames.push((owned.hand_over(), loading.hand_over()));
+            let frame = owned.hand_over(rel.0.page(BlockNumber(block)));
+            run.frames.push((frame, loading.hand_over()));
         }
         drop(frames);
         match run.frames.len() {
@@ -244,8 +250,13 @@ impl BufferSession {
     }
 
     /// Frames for a run, at least one, and room for them.
-    fn frames_for_run(&self, count: usize, wait: Wait) -> Option<(Vec<Owned<'_>>, usize)> {
-        let first = self.take_frame(wait, None).ok()?;
+    fn frames_for_run<'a>(
+        &'a self,
+        count: usize,
+        wait: Wait,
+        ring: Option<&'a Ring>,
+    ) -> Option<(Vec<Owned<'a>>, usize)> {
+        let first = self.take_frame(wait, ring).ok()?;
         let room = self.pool.ahead.reserve(count, self.pool.frames());
         if room == 0 {
             return None;
@@ -253,7 +264,7 @@ impl BufferSession {
         let mut frames = Vec::with_capacity(room);
         frames.push(first);
         while frames.len() < room
-            && let Ok(next) = self.take_frame(Wait::Never, None)
+            && let Ok(next) = self.take_frame(Wait::Never, ring)
         {
             frames.push(next);
         }

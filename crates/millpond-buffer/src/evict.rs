@@ -50,9 +50,12 @@ pub(crate) struct Owned<'a> {
 }
 
 impl<'a> Owned<'a> {
-    /// Leaves the frame owned, for whoever goes on with it.
-    pub(crate) fn hand_over(self) -> u32 {
+    /// Leaves the frame owned, for whoever goes on with it to load `page`.
+    pub(crate) fn hand_over(self, page: PageId) -> u32 {
         let number = self.number;
+        if let Some(ring) = self.ring {
+            ring.note(number, page);
+        }
         std::mem::forget(self);
         number
     }

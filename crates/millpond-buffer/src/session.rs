@@ -269,7 +269,7 @@ impl BufferSession {
 
     /// Counts what follows as the work of a job with a ring, as long as the result lives.
     #[inline]
-    fn in_context(&self, ring: Option<&Ring>) -> Option<InContext<'_>> {
+    pub(crate) fn in_context(&self, ring: Option<&Ring>) -> Option<InContext<'_>> {
         let ring = ring?;
         let before = self.io_row.replace(IoRow::new(self.kind.get(), ring.io_context()));
         Some(InContext { row: &self.io_row, before })
@@ -340,7 +340,7 @@ impl fmt::Debug for BufferSession {
 }
 
 /// The time of a call for a job with a ring.
-struct InContext<'a> {
+pub(crate) struct InContext<'a> {
     row: &'a Cell<IoRow>,
     before: IoRow,
 }

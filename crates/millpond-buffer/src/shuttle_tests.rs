@@ -451,7 +451,7 @@ fn streams_beside_demand() {
             stream.assume_distance(4);
             let mut blocks = 0..6;
             let mut source = || blocks.next().map(BlockNumber);
-            while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, &mut source) {
+            while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, None, &mut source) {
                 if let Ok(seen) = count(&session, &rel, block.0) {
                     assert_eq!(seen, 0);
                 }
@@ -479,7 +479,7 @@ fn reads_in_the_background_end_for_everybody() {
                 stream.assume_distance(2);
                 let mut blocks = [0, 1, 3].into_iter();
                 let mut source = || blocks.next().map(BlockNumber);
-                stream.peek(&session, &rel, Wait::Allowed, &mut source);
+                stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
             }
             1 => {
                 let session = bench.pool.session().unwrap();

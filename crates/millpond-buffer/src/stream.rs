@@ -9,7 +9,7 @@
 //!
 //! - the distance begins at one block, so that who wants one page pays for one;
 //! - it doubles whenever the consumer comes to a page that had to be fetched from the device, up to what the settings
-//!   allow: `(io_concurrency + 1) * io_combine_limit` blocks, and an eighth of the pool;
+//!   allow: `(io_concurrency + 1) * io_combine_limit` blocks, an eighth of the pool, and half of the consumer's ring;
 //! - it halves when a whole distance of blocks were in memory;
 //! - reads that the operating system answers from its cache make it grow only as far as one joined read.
 //!
@@ -25,6 +25,7 @@ use crate::error::BufferError;
 use crate::guard::PinnedPage;
 use crate::ids::BlockNumber;
 use crate::relation::RelHandle;
+use crate::ring::Ring;
 use crate::session::BufferSession;
 use std::collections::VecDeque;
 
@@ -113,6 +114,11 @@ impl ReadStream {
         (self.pending, self.under_way, self.exhausted) = (0, 0, false);
     }
 
+    /// The source may have more after it has said that there are none.
+    pub fn ask_again(&mut self) {
+        self.exhausted = false;
+    }
+
     /// Begins anew with other options.
     pub fn reset_with(&mut self, options: StreamOptions) {
         self.reset();
@@ -134,17 +140,19 @@ impl ReadStream {
     }
 
     /// The block to be used next, after having begun to read those after it; `None` at the end. It stays the next
-    /// until [`ReadStream::advance`]. Errors are left to whoever reads the page.
+    /// until [`ReadStream::advance`]. Errors are left to whoever reads the page. Pages are read into frames of the
+    /// `ring`, if the consumer has one.
     #[inline]
     pub fn peek(
         &mut self,
         session: &BufferSession,
         rel: &RelHandle,
         wait: Wait,
+        ring: Option<&Ring>,
         source: &mut dyn FnMut() -> Option<BlockNumber>,
     ) -> Option<BlockNumber> {
         if self.queue.len() < self.distance || self.queue.len() == self.pending {
-            self.look_ahead(session, rel, wait, source);
+            self.look_ahead(session, rel, wait, ring, source);
         }
         self.queue.front().map(|head| head.block)
     }
@@ -173,21 +181,24 @@ impl ReadStream {
         session: &'s BufferSession,
         rel: &RelHandle,
         wait: Wait,
+        ring: Option<&Ring>,
         source: &mut dyn FnMut() -> Option<BlockNumber>,
     ) -> Result<Option<PinnedPage<'s>>, BufferError> {
-        let Some(block) = self.peek(session, rel, wait, source) else { return Ok(None) };
-        let page = session.pin(rel, block, wait)?;
+        let Some(block) = self.peek(session, rel, wait, ring, source) else { return Ok(None) };
+        let page = session.pin_with(rel, block, wait, ring)?;
         self.advance();
         Ok(Some(page))
     }
 
-    fn limit(&self, session: &BufferSession) -> usize {
+    fn limit(&self, session: &BufferSession, ring: Option<&Ring>) -> usize {
         let StreamOptions { io_concurrency, io_combine_limit } = self.options;
         if io_concurrency == 0 {
             return 1;
         }
         let wanted = (io_concurrency as usize + 1) * io_combine_limit as usize;
-        wanted.min(session.pool().frames() / PART).max(1)
+        let room = session.pool().frames() / PART;
+        let room = ring.map_or(room, |ring| ring.read_ahead_pages().min(room));
+        wanted.min(room).max(1)
     }
 
     fn look_ahead(
@@ -195,16 +206,17 @@ impl ReadStream {
         session: &BufferSession,
         rel: &RelHandle,
         wait: Wait,
+        ring: Option<&Ring>,
         source: &mut dyn FnMut() -> Option<BlockNumber>,
     ) {
-        let limit = self.limit(session);
+        let limit = self.limit(session, ring);
         self.distance = self.distance.min(limit);
         while !self.exhausted
             && self.queue.len() < self.distance
             && self.under_way <= self.options.io_concurrency
         {
             match source() {
-                Some(block) => self.enqueue(session, rel, wait, block),
+                Some(block) => self.enqueue(session, rel, wait, ring, block),
                 None => self.exhausted = true,
             }
         }
@@ -212,9 +224,9 @@ impl ReadStream {
             return;
         }
         if self.pending == self.queue.len() {
-            self.begin_read(session, rel, wait, Urgency::Now);
+            self.begin_read(session, rel, wait, ring, Urgency::Now);
         } else if self.exhausted && self.under_way < self.options.io_concurrency {
-            self.begin_read(session, rel, wait, Urgency::Later);
+            self.begin_read(session, rel, wait, ring, Urgency::Later);
         }
     }
 
@@ -223,12 +235,13 @@ impl ReadStream {
         session: &BufferSession,
         rel: &RelHandle,
         wait: Wait,
+        ring: Option<&Ring>,
         block: BlockNumber,
     ) {
         let absent = session.is_absent(rel, block);
         let follows = self.queue.back().is_some_and(|last| last.block.next() == block);
         if self.pending > 0 && !(absent && follows) {
-            self.begin_read(session, rel, wait, Urgency::Later);
+            self.begin_read(session, rel, wait, ring, Urgency::Later);
         }
         self.queue.push_back(Queued { block, fetch: Fetch::None });
         if !absent {
@@ -237,7 +250,7 @@ impl ReadStream {
         }
         self.pending += 1;
         if self.pending >= self.options.io_combine_limit as usize && self.distance > self.pending {
-            self.begin_read(session, rel, wait, Urgency::Later);
+            self.begin_read(session, rel, wait, ring, Urgency::Later);
         }
     }
 
@@ -257,6 +270,7 @@ impl ReadStream {
         session: &BufferSession,
         rel: &RelHandle,
         wait: Wait,
+        ring: Option<&Ring>,
         urgency: Urgency,
     ) {
         let pending = std::mem::take(&mut self.pending);
@@ -275,7 +289,7 @@ impl ReadStream {
         let mut at = self.queue.len() - pending;
         while let Some(&Queued { block, .. }) = self.queue.get(at) {
             let left = self.queue.len() - at;
-            let (pages, fetch) = match session.load_run(rel, block, left, wait, urgency) {
+            let (pages, fetch) = match session.load_run(rel, block, left, wait, ring, urgency) {
                 LoadedRun::AtHand(pages) => (pages, Fetch::Cached),
                 LoadedRun::FromDevice(pages) => (pages, Fetch::Device),
                 LoadedRun::Taken => (1, Fetch::None),

@@ -2,9 +2,10 @@
 //!
 //! Scans of tables of more than a quarter of the pool, loads, index builds, VACUUM and ANALYZE go round in a ring
 //! of the pool's frames each ([`millpond_buffer::Ring`]), so that they don't push out what others use; and such scans
-//! join one another ([`crate::access::heap`]'s synchronized scans). Each worker of a parallel scan has a ring.
+//! join one another ([`crate::access::heap`]'s synchronized scans). Whoever reads one page after the other reads
+//! ahead ([`millpond_buffer::ReadStream`]). Each worker of a parallel scan has a ring.
 
-use millpond_buffer::{AccessStrategy, Ring, RingSizes};
+use millpond_buffer::{AccessStrategy, ReadStream, Ring, RingSizes, StreamOptions};
 
 use crate::access::heap;
 use crate::ctx::Ctx;
@@ -16,18 +17,42 @@ pub struct BulkAccess {
     pub rings: RingSizes,
     /// Whether scans of a large table begin where another scan is (`synchronize_seqscans`).
     pub synchronize_scans: bool,
+    /// How statements read ahead (`effective_io_concurrency`, `io_combine_limit`).
+    pub streams: StreamOptions,
+    /// How VACUUM, ANALYZE and index builds do (`maintenance_io_concurrency`).
+    pub maintenance_streams: StreamOptions,
 }
 
 impl Default for BulkAccess {
     fn default() -> Self {
-        Self { rings: RingSizes::default(), synchronize_scans: true }
+        Self {
+            rings: RingSizes::default(),
+            synchronize_scans: true,
+            streams: StreamOptions::default(),
+            maintenance_streams: StreamOptions::default(),
+        }
     }
 }
 
 impl Ctx {
-    /// A ring for a job; `None` if it is to do without.
+    /// A ring for a job; `None` if it is to do without. As in PostgreSQL 18, one for reading has room besides for what
+    /// may be read ahead.
     pub fn ring(&self, strategy: AccessStrategy) -> Option<Ring> {
-        Ring::with_pages(self.pool(), strategy, self.bulk_access().rings.pages(strategy))
+        let bulk = self.bulk_access();
+        let pages = match (strategy, bulk.rings.pages(strategy)) {
+            (_, 0) => return None,
+            (AccessStrategy::BulkRead, pages) => {
+                let StreamOptions { io_concurrency, io_combine_limit } = bulk.streams;
+                pages + (io_concurrency * io_combine_limit) as usize
+            }
+            (_, pages) => pages,
+        };
+        Ring::with_pages(self.pool(), strategy, pages)
+    }
+
+    /// A stream of pages for VACUUM and its like.
+    pub fn maintenance_stream(&self) -> ReadStream {
+        ReadStream::new(self.bulk_access().maintenance_streams)
     }
 
     /// A ring for reading a relation of that many blocks, if it is large.
@@ -37,6 +62,7 @@ impl Ctx {
 
     /// What a scan of a table, or of a part of it, becomes if the table is large. `lane` tells the parts apart.
     pub(crate) fn bulk_scan(&self, scan: heap::HeapScan, lane: usize) -> heap::HeapScan {
+        let scan = scan.reading_ahead(self.bulk_access().streams);
         if !self.pool().is_large(scan.heap().block_count()) {
             return scan;
         }

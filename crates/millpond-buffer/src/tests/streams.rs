@@ -16,7 +16,7 @@ fn scan(
     let mut blocks = blocks.into_iter();
     let mut source = || blocks.next().map(BlockNumber);
     let mut seen = 0;
-    while let Some(block) = stream.peek(session, rel, Wait::Allowed, &mut source) {
+    while let Some(block) = stream.peek(session, rel, Wait::Allowed, None, &mut source) {
         let number = session.read(rel, block, Wait::Allowed, |page| page.u64(16))?;
         assert_eq!(number, u64::from(block.0));
         stream.advance();
@@ -62,7 +62,9 @@ fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
     let mut most = 0;
     let mut blocks = 0..300;
     let mut source = || blocks.next().map(BlockNumber);
-    while let Some(page) = stream.next_page(&session, &rel, Wait::Allowed, &mut source).unwrap() {
+    while let Some(page) =
+        stream.next_page(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
+    {
         assert_eq!(page.read(|page| page.u64(16)), u64::from(page.block().0));
         most = most.max(stream.distance());
     }
@@ -108,7 +110,7 @@ fn a_damaged_page_does_not_keep_out_its_neighbours() {
     let mut blocks = 0..64;
     let mut damaged = Vec::new();
     let mut source = || blocks.next().map(BlockNumber);
-    while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, &mut source) {
+    while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, None, &mut source) {
         match session.read(&rel, block, Wait::Allowed, |page| page.u64(16)) {
             Ok(number) => assert_eq!(number, u64::from(block.0)),
             Err(BufferError::Checksum { page, .. }) => damaged.push(page.block().0),
@@ -156,7 +158,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
     let mut source = || blocks.next().map(BlockNumber);
     for block in 0..64u32 {
         assert_eq!(
-            stream.peek(&session, &rel, Wait::Allowed, &mut source),
+            stream.peek(&session, &rel, Wait::Allowed, None, &mut source),
             Some(BlockNumber(block))
         );
         let read = session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16));
@@ -172,7 +174,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
     let mut source = || beyond.next().map(BlockNumber);
     stream.reset();
     for _ in 0..10 {
-        assert!(stream.peek(&session, &rel, Wait::Allowed, &mut source).is_some());
+        assert!(stream.peek(&session, &rel, Wait::Allowed, None, &mut source).is_some());
         stream.advance();
     }
     assert_eq!(bench.pool.stats().free_frames, 512 - 30);
@@ -205,7 +207,8 @@ fn others_get_the_pages_of_a_session_that_has_gone() {
     scan(&mut stream, &session, &rel, 0..100).unwrap();
     bench.store.background.store(true, Ordering::Relaxed);
     let mut blocks = 100..200;
-    let next = stream.peek(&session, &rel, Wait::Allowed, &mut || blocks.next().map(BlockNumber));
+    let next =
+        stream.peek(&session, &rel, Wait::Allowed, None, &mut || blocks.next().map(BlockNumber));
     assert_eq!(next, Some(BlockNumber(100)));
     drop((stream, session));
     assert!(bench.store.begun.lock().len() > 2, "several reads under way");
@@ -241,7 +244,7 @@ fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
         let mut source = || blocks.next().map(BlockNumber);
         // The reads that the stream does on this thread make the distance grow, until one is begun.
         while bench.store.begun.lock().is_empty() {
-            let block = stream.peek(&session, &rel, Wait::Allowed, &mut source).unwrap();
+            let block = stream.peek(&session, &rel, Wait::Allowed, None, &mut source).unwrap();
             if bench.store.begun.lock().is_empty() {
                 assert_eq!(number(&session, &rel, block.0), u64::from(block.0));
                 stream.advance();
@@ -282,7 +285,9 @@ fn a_session_that_must_not_wait_lets_others_read() {
     let mut source = || blocks.next().map(BlockNumber);
     let (mut seen, mut finished) = (0u32, 0);
     loop {
-        let Some(block) = stream.peek(&session, &rel, Wait::Never, &mut source) else { break };
+        let Some(block) = stream.peek(&session, &rel, Wait::Never, None, &mut source) else {
+            break;
+        };
         match session.read(&rel, block, Wait::Never, |page| page.u64(16)) {
             Ok(number) => {
                 assert_eq!(number, u64::from(seen));

@@ -127,12 +127,15 @@ fn collect(
     let mut copy = Box::new([0; PAGE_SIZE]);
     let mut key = Vec::new();
     let ring = ctx.read_ring(heap.block_count());
-    for block in 0..heap.block_count() {
+    let (session, main, ring) = (ctx.buffers(), &heap.main, ring.as_ref());
+    let (mut stream, mut rest) = (ctx.maintenance_stream(), 0..heap.block_count());
+    let mut source = || rest.next().map(BlockNumber);
+    while let Some(block) = stream.peek(session, main, ctx.wait(), ring, &mut source) {
         ctx.check_interrupts()?;
-        let block = BlockNumber(block);
-        let read = ctx.buffers().read_with(&heap.main, block, ctx.wait(), ring.as_ref(), |view| {
+        let read = session.read_with(main, block, ctx.wait(), ring, |view| {
             view.copy_page(&mut copy);
         });
+        stream.advance();
         match read {
             Ok(()) => {}
             Err(BufferError::BeyondEnd { .. }) => break,

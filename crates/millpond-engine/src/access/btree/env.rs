@@ -3,7 +3,7 @@
 //! The engine's `Ctx` is one; tests have one that keeps the log in memory, to replay any part of it.
 
 use millpond_buffer::{
-    BlockNumber, BufferSession, ExclusivePage, Lsn, PinnedPage, RelHandle, Ring, Wait,
+    BlockNumber, BufferSession, ExclusivePage, Lsn, PinnedPage, ReadStream, RelHandle, Ring, Wait,
 };
 
 use crate::wal::{Record, apply};
@@ -25,6 +25,11 @@ pub trait Env {
 
     /// Whether the operation may wait.
     fn wait(&self) -> Wait;
+
+    /// A stream for visiting all pages.
+    fn maintenance_stream(&self) -> ReadStream {
+        ReadStream::default()
+    }
 
     /// What is to be remembered with a page that leaves the tree now, for [`Env::is_over`].
     fn stamp(&self) -> Stamp {
@@ -74,6 +79,10 @@ pub(crate) fn latch<'e, E: Env + ?Sized>(
 }
 
 impl Env for Ctx {
+    fn maintenance_stream(&self) -> ReadStream {
+        Ctx::maintenance_stream(self)
+    }
+
     #[inline]
     fn buffers(&self) -> &BufferSession {
         Ctx::buffers(self)

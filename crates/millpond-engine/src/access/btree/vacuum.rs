@@ -7,7 +7,7 @@
 //!
 //! One vacuum of an index at a time: the caller holds a relation lock that excludes a second one.
 
-use millpond_buffer::{PAGE_SIZE, RelHandle, Ring};
+use millpond_buffer::{BlockNumber, PAGE_SIZE, RelHandle, Ring};
 
 use super::env::{Env, latch, pin_with};
 use super::grow::new_record;
@@ -80,15 +80,23 @@ fn visit_all<E: Env + ?Sized>(
 ) -> EngineResult<()> {
     let (slots, data) = (Vec::new(), Vec::new());
     let mut scratch = Scratch { ring, page: Box::new([0; PAGE_SIZE]), slots, data };
-    let mut block = ROOT;
+    let (mut ahead, mut stream) = (ROOT, env.maintenance_stream());
     // The end is asked for again and again: splits during the scan add pages there.
-    while block < rel.block_count() {
+    let mut source = || {
+        let next = (ahead < rel.block_count()).then_some(BlockNumber(ahead))?;
+        ahead += 1;
+        Some(next)
+    };
+    while let Some(BlockNumber(block)) =
+        stream.peek(env.buffers(), rel, env.wait(), ring, &mut source)
+    {
         let mut next = Some(block);
         while let Some(visited) = next {
             next = visit(env, rel, visited, dead, cycle, stats, &mut scratch)?
                 .filter(|&right| right < block);
         }
-        block += 1;
+        stream.advance();
+        stream.ask_again();
     }
     stats.pages = rel.block_count();
     Ok(())

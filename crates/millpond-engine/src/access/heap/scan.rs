@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, Ring};
+use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, ReadStream, Ring, StreamOptions};
 use millpond_sync::atomic::{AtomicU32, Ordering};
 
 use super::access_prune::prune_in_passing;
@@ -68,13 +68,40 @@ struct Row {
     end: u16,
 }
 
-/// A sequential scan. Keep it for the next scan: it keeps its memory.
-pub struct HeapScan {
-    heap: HeapRelation,
+/// The blocks that a scan has still to read.
+struct Source {
     blocks: ScanBlocks,
     chunk: Range<u32>,
     /// What comes after `chunk`: the blocks before the one that a synchronized scan began with.
     wrapped: Range<u32>,
+}
+
+impl Source {
+    fn new(blocks: ScanBlocks) -> Self {
+        let chunk = match &blocks {
+            ScanBlocks::Range(range) => range.clone(),
+            ScanBlocks::Parallel(_) => 0..0,
+        };
+        Self { blocks, chunk, wrapped: 0..0 }
+    }
+
+    fn next(&mut self) -> Option<BlockNumber> {
+        if self.chunk.is_empty() {
+            self.chunk = match &self.blocks {
+                ScanBlocks::Range(_) => std::mem::take(&mut self.wrapped),
+                ScanBlocks::Parallel(shared) => shared.claim()?,
+            };
+        }
+        self.chunk.next().map(BlockNumber)
+    }
+}
+
+/// A sequential scan. Keep it for the next scan: it keeps its memory.
+pub struct HeapScan {
+    heap: HeapRelation,
+    source: Source,
+    /// Blocks from the source that are being read ahead, or are next.
+    stream: ReadStream,
     /// Where it reports its position, if it does.
     lane: Option<usize>,
     ring: Option<Ring>,
@@ -124,14 +151,6 @@ impl<'a> PageRows<'a> {
     }
 }
 
-/// The blocks that a scan begins with.
-fn first_chunk(blocks: &ScanBlocks) -> Range<u32> {
-    match blocks {
-        ScanBlocks::Range(range) => range.clone(),
-        ScanBlocks::Parallel(_) => 0..0,
-    }
-}
-
 impl HeapScan {
     /// A scan of the blocks that the heap has now.
     pub fn new(heap: HeapRelation) -> Self {
@@ -141,12 +160,10 @@ impl HeapScan {
 
     /// A scan of these blocks.
     pub fn over(heap: HeapRelation, blocks: ScanBlocks) -> Self {
-        let chunk = first_chunk(&blocks);
         Self {
             heap,
-            blocks,
-            chunk,
-            wrapped: 0..0,
+            source: Source::new(blocks),
+            stream: ReadStream::default(),
             lane: None,
             ring: None,
             copy: Box::new([0; PAGE_SIZE]),
@@ -166,14 +183,21 @@ impl HeapScan {
         self
     }
 
+    /// The same scan, not yet begun, reading ahead so.
+    #[must_use]
+    pub fn reading_ahead(mut self, options: StreamOptions) -> Self {
+        self.stream = ReadStream::new(options);
+        self
+    }
+
     /// The same scan, not yet begun, from where the last scan in this lane was. (Blocks that workers share are
     /// handed out in order.)
     #[must_use]
     pub fn synchronized(mut self, lane: usize) -> Self {
-        if let ScanBlocks::Range(range) = &self.blocks {
+        if let ScanBlocks::Range(range) = &self.source.blocks {
             let start = self.heap.counters().scans().start(lane, range);
-            self.chunk = start..range.end;
-            self.wrapped = range.start..start;
+            self.source.chunk = start..range.end;
+            self.source.wrapped = range.start..start;
             self.lane = Some(lane);
         }
         self
@@ -181,27 +205,18 @@ impl HeapScan {
 
     /// Begins again, in the memory and the ring of this scan, and synchronized with no other.
     pub fn restart(&mut self, heap: HeapRelation, blocks: ScanBlocks) {
-        (self.chunk, self.wrapped, self.lane) = (first_chunk(&blocks), 0..0, None);
-        (self.heap, self.blocks) = (heap, blocks);
-    }
-
-    /// The next block, which stays next until it has been read: a call that fails can be repeated.
-    fn peek_block(&mut self) -> Option<BlockNumber> {
-        if self.chunk.is_empty() {
-            self.chunk = match &self.blocks {
-                ScanBlocks::Range(_) => std::mem::take(&mut self.wrapped),
-                ScanBlocks::Parallel(shared) => shared.claim()?,
-            };
-        }
-        (!self.chunk.is_empty()).then_some(BlockNumber(self.chunk.start))
+        (self.heap, self.source, self.lane) = (heap, Source::new(blocks), None);
+        self.stream.reset();
     }
 
     /// Goes on to the block after the one that has been read, and tells others now and then.
-    fn advance(&mut self) {
-        self.chunk.start += 1;
-        let (Some(lane), ScanBlocks::Range(range)) = (self.lane, &self.blocks) else { return };
-        let next = self.chunk.start;
-        if next.is_multiple_of(REPORT_EVERY) || self.chunk.is_empty() {
+    fn advance(&mut self, done: BlockNumber) {
+        self.stream.advance();
+        let (Some(lane), ScanBlocks::Range(range)) = (self.lane, &self.source.blocks) else {
+            return;
+        };
+        let next = done.0 + 1;
+        if next.is_multiple_of(REPORT_EVERY) || next == range.end {
             // At the end of the range it goes on at the beginning: so may a scan that starts now.
             let next = if next == range.end { range.start } else { next };
             self.heap.counters().scans().report(lane, next);
@@ -214,8 +229,13 @@ impl HeapScan {
         ctx: &Ctx,
         snapshot: &Snapshot,
     ) -> EngineResult<Option<PageRows<'_>>> {
-        let Some(block) = self.peek_block() else { return Ok(None) };
         let (copy, ring) = (&mut *self.copy, self.ring.as_ref());
+        let source = &mut self.source;
+        let next = self
+            .stream
+            .peek(ctx.buffers(), &self.heap.main, ctx.wait(), ring, &mut || source.next());
+        // It stays next until it has been read: a call that fails can be repeated.
+        let Some(block) = next else { return Ok(None) };
         let read = ctx
             .buffers()
             .read_with(&self.heap.main, block, ctx.wait(), ring, |view| view.copy_page(copy));
@@ -229,7 +249,7 @@ impl HeapScan {
             Err(BufferError::BeyondEnd { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        self.advance();
+        self.advance(block);
         Ok(Some(PageRows { block, copy: &self.copy, rows: &self.rows }))
     }
 
@@ -278,8 +298,10 @@ pub fn count_rows(
 ) -> EngineResult<u64> {
     let fates = LastFate::new(ctx);
     let mut total = 0;
-    for block in range {
-        let block = BlockNumber(block);
+    let (mut stream, mut range) = (ctx.maintenance_stream(), range);
+    let mut blocks = || range.next().map(BlockNumber);
+    let (session, main, wait) = (ctx.buffers(), &heap.main, ctx.wait());
+    while let Some(block) = stream.peek(session, main, wait, ring, &mut blocks) {
         let read = ctx.buffers().read_with(&heap.main, block, ctx.wait(), ring, |view| {
             if !page::is_heap(view) {
                 return EngineResult::Ok(0);
@@ -300,6 +322,7 @@ pub fn count_rows(
             Err(BufferError::BeyondEnd { .. }) => break,
             Err(error) => return Err(error.into()),
         }
+        stream.advance();
     }
     Ok(total)
 }

@@ -133,9 +133,12 @@ pub fn vacuum(
     let mut dead = DeadTids::default();
     let blocks = heap.block_count();
     let target = Target { ctx, heap, ring, has_indexes: indexes.is_some() };
-    for block in 0..blocks {
+    let (mut stream, mut rest) = (ctx.maintenance_stream(), 0..blocks);
+    let mut source = || rest.next().map(BlockNumber);
+    while let Some(block) = stream.peek(ctx.buffers(), &heap.main, ctx.wait(), ring, &mut source) {
         ctx.check_interrupts()?;
-        vacuum_page(target, BlockNumber(block), &horizon, &mut dead, &mut stats)?;
+        vacuum_page(target, block, &horizon, &mut dead, &mut stats)?;
+        stream.advance();
         if dead.pages.len() >= PAGES_PER_ROUND
             && let Some(pass) = &mut indexes
         {
@@ -274,14 +277,21 @@ fn free_dead(
 ) -> EngineResult<()> {
     pass(&|tid| dead.contains(tid))?;
     stats.index_passes += 1;
-    for (block, lines) in std::mem::take(&mut dead.pages) {
-        target.ctx.check_interrupts()?;
+    let Target { ctx, heap, ring, .. } = target;
+    let pages = std::mem::take(&mut dead.pages);
+    let mut stream = ctx.maintenance_stream();
+    let mut source = pages.iter().map(|page| page.0);
+    for (block, lines) in &pages {
+        ctx.check_interrupts()?;
+        stream.peek(ctx.buffers(), &heap.main, ctx.wait(), ring, &mut || source.next());
+        stream.advance();
+        let block = *block;
         let mut latched = target.latch(block)?;
-        let plan: PrunePlan = plan_free(latched.bytes(), &lines);
+        let plan: PrunePlan = plan_free(latched.bytes(), lines);
         if plan.is_empty() {
             continue;
         }
-        apply_plan(target.ctx, &mut latched, &plan)?;
+        apply_plan(ctx, &mut latched, &plan)?;
         stats.lines_freed += plan.unused.len() as u64;
         let copy = *latched.bytes();
         drop(latched);
