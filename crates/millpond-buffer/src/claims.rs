@@ -51,6 +51,11 @@ impl<'a> Claims<'a> {
         &self.frames[..self.len]
     }
 
+    /// Which freelist gets what is owned when this is dropped.
+    pub(crate) fn give_to(&mut self, list: usize) {
+        self.near = list;
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.len == MAX_CLAIMS
     }

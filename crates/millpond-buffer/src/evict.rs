@@ -35,7 +35,7 @@ use std::cell::RefCell;
 const FRAMES_PER_CLAIM: usize = 64;
 
 /// Rounds of a sweep with hope before it gives up: each round lowers every count once.
-const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
+pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
 
 /// Further rounds while other sessions are busy with frames that they will soon give back.
 const BUSY_ROUNDS: usize = if cfg!(any(miri, shuttle)) { 20 } else { 2_000 };
@@ -162,9 +162,13 @@ impl SweepFrames for Victims<'_> {
 }
 
 impl BufferSession {
-    /// The freelist that this session uses first.
+    /// The freelist that this session uses first: its processor's.
     pub(crate) fn near(&self) -> usize {
-        self.number
+        #[cfg(all(target_os = "linux", not(any(miri, loom, shuttle))))]
+        let near = rustix::thread::sched_getcpu();
+        #[cfg(not(all(target_os = "linux", not(any(miri, loom, shuttle)))))]
+        let near = self.number;
+        near
     }
 
     /// A frame of this session's own: for a job with a ring as that says, else as for everybody.
@@ -195,8 +199,9 @@ impl BufferSession {
 
     /// A free frame.
     pub(crate) fn free_frame(&self) -> Option<Owned<'_>> {
-        let number = self.pool.free.pop(self.near(), &self.pool.frames)?;
-        Some(self.owned(number))
+        let popped = self.pool.free.pop(self.near(), &self.pool.frames);
+        self.pool.demand.taken(popped.map_or(0, |popped| popped.left));
+        popped.map(|popped| self.owned(popped.frame))
     }
 
     pub(crate) fn owned(&self, number: u32) -> Owned<'_> {
@@ -294,6 +299,13 @@ impl BufferSession {
             self.count_victims(claims.frames(), event);
         }
         lost
+    }
+
+    /// Settles claims, and puts what is owned then onto a freelist. Returns how many.
+    pub(crate) fn free_into(&self, mut claims: Claims<'_>, list: usize) -> usize {
+        self.settle(&mut claims, Event::Eviction, true);
+        claims.give_to(list);
+        claims.frames().len()
     }
 
     /// An empty batch of this session's.

@@ -2,24 +2,43 @@
 //!
 //! A head is the number of the first frame plus one (0: empty) in its low half and a count of changes in
 //! its high half, without which a pop could mistake a stack that was emptied and refilled for the one it
-//! looked at. The links are in the descriptors; a link may be read while its frame is being reused, which
-//! the count detects.
+//! looked at. A free frame's link, in its descriptor, has the next frame in its low half, and in its high
+//! half how many frames the stack has from this one on; so the length of a stack is known without a
+//! counter that everybody would write. A link may be read while its frame is being reused; the count of
+//! changes detects it.
 
 use crate::frame::Frame;
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-#[derive(Default)]
-struct Stack {
-    head: AtomicU64,
-    len: AtomicUsize,
-}
+use millpond_sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) struct Freelists {
-    stacks: Box<[CachePadded<Stack>]>,
+    stacks: Box<[CachePadded<AtomicU64>]>,
+}
+
+/// A frame that was taken from a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Popped {
+    pub(crate) frame: u32,
+    /// How many frames its stack has left.
+    pub(crate) left: usize,
 }
 
 const CHANGE: u64 = 1 << 32;
+const LOW: u64 = CHANGE - 1;
+
+/// The frame at a head or behind a link.
+fn frame_at(word: u64) -> Option<u32> {
+    (word as u32).checked_sub(1)
+}
+
+/// A free frame's link.
+fn link(depth: u64, next: u64) -> u64 {
+    depth << 32 | next & LOW
+}
+
+fn depth_of(link: u64) -> u64 {
+    link >> 32
+}
 
 impl Freelists {
     /// Empty lists.
@@ -27,59 +46,103 @@ impl Freelists {
         Self { stacks: (0..lists.max(1)).map(|_| CachePadded::default()).collect() }
     }
 
+    /// How many lists there are.
+    pub(crate) fn lists(&self) -> usize {
+        self.stacks.len()
+    }
+
     /// Gives up owned frames, all in one step.
     pub(crate) fn push(&self, near: usize, frames: &[Frame], free: &[u32]) {
         let Some(stack) = self.stacks.get(near % self.stacks.len()) else { return };
-        let (Some(&first), Some(&last)) = (free.first(), free.last()) else { return };
-        for pair in free.windows(2) {
-            frames[pair[0] as usize].link().store(u64::from(pair[1] + 1), Ordering::Relaxed);
-        }
-        let mut head = stack.head.load(Ordering::Relaxed);
+        let Some(&first) = free.first() else { return };
+        let mut head = stack.load(Ordering::Relaxed);
         loop {
-            frames[last as usize].link().store(head & (CHANGE - 1), Ordering::Relaxed);
-            let new = (head & !(CHANGE - 1)).wrapping_add(CHANGE) | u64::from(first + 1);
+            let below = Self::depth_at(head, frames);
+            for (at, &frame) in free.iter().enumerate() {
+                let next = free.get(at + 1).map_or(head, |&next| u64::from(next + 1));
+                let depth = below + (free.len() - at) as u64;
+                frames[frame as usize].link().store(link(depth, next), Ordering::Relaxed);
+            }
+            let new = (head & !LOW).wrapping_add(CHANGE) | u64::from(first + 1);
             let swapped =
-                stack.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed);
+                stack.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire);
             match swapped {
-                Ok(_) => break,
+                Ok(_) => return,
                 Err(now) => head = now,
             }
         }
-        stack.len.fetch_add(free.len(), Ordering::Relaxed);
     }
 
     /// Takes a free frame: from the list near by, else from any. Looks only at lists that are not empty.
-    pub(crate) fn pop(&self, near: usize, frames: &[Frame]) -> Option<u32> {
+    pub(crate) fn pop(&self, near: usize, frames: &[Frame]) -> Option<Popped> {
         let lists = self.stacks.len();
         (0..lists).find_map(|far| Self::pop_from(&self.stacks[(near + far) % lists], frames))
     }
 
-    fn pop_from(stack: &Stack, frames: &[Frame]) -> Option<u32> {
-        let mut head = stack.head.load(Ordering::Acquire);
+    fn pop_from(stack: &AtomicU64, frames: &[Frame]) -> Option<Popped> {
+        let mut head = stack.load(Ordering::Acquire);
         loop {
-            let frame = (head as u32).checked_sub(1)?;
-            let next = frames[frame as usize].link().load(Ordering::Relaxed) & (CHANGE - 1);
-            let new = (head & !(CHANGE - 1)).wrapping_add(CHANGE) | next;
+            let frame = frame_at(head)?;
+            let link = frames[frame as usize].link().load(Ordering::Relaxed);
+            let new = (head & !LOW).wrapping_add(CHANGE) | link & LOW;
             let swapped =
-                stack.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire);
+                stack.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire);
             match swapped {
                 Ok(_) => {
-                    stack.len.fetch_sub(1, Ordering::Relaxed);
-                    return Some(frame);
+                    return Some(Popped { frame, left: depth_of(link).saturating_sub(1) as usize });
                 }
                 Err(now) => head = now,
             }
         }
     }
 
+    /// How many frames a stack with that head has; anything, if the head is out of date.
+    fn depth_at(head: u64, frames: &[Frame]) -> u64 {
+        frame_at(head)
+            .map_or(0, |frame| depth_of(frames[frame as usize].link().load(Ordering::Relaxed)))
+    }
+
     /// Whether no frame is free.
     pub(crate) fn is_empty(&self) -> bool {
-        self.stacks.iter().all(|stack| stack.head.load(Ordering::Relaxed) as u32 == 0)
+        self.stacks.iter().all(|stack| frame_at(stack.load(Ordering::Relaxed)).is_none())
+    }
+
+    /// How many frames a list has, at a moment.
+    pub(crate) fn len_of(&self, list: usize, frames: &[Frame]) -> usize {
+        let Some(stack) = self.stacks.get(list) else { return 0 };
+        let mut head = stack.load(Ordering::Acquire);
+        loop {
+            let depth = Self::depth_at(head, frames);
+            let again = stack.load(Ordering::Acquire);
+            if head == again {
+                return depth as usize;
+            }
+            head = again;
+        }
     }
 
     /// How many frames are free, about.
-    pub(crate) fn len(&self) -> usize {
-        let sum = self.stacks.iter().map(|stack| stack.len.load(Ordering::Relaxed) as isize).sum();
-        isize::max(sum, 0) as usize
+    pub(crate) fn len(&self, frames: &[Frame]) -> usize {
+        (0..self.stacks.len()).map(|list| self.len_of(list, frames)).sum()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_know_their_length() {
+        let frames: Vec<Frame> = (0..10).map(|_| Frame::new()).collect();
+        let lists = Freelists::new(2);
+        assert!(lists.is_empty() && lists.pop(0, &frames).is_none());
+        lists.push(0, &frames, &[3, 4, 5]);
+        lists.push(0, &frames, &[9]);
+        lists.push(1, &frames, &[1, 2]);
+        assert_eq!((lists.len_of(0, &frames), lists.len(&frames)), (4, 6));
+        let order: Vec<_> = std::iter::from_fn(|| lists.pop(0, &frames)).collect();
+        let expected = [(9, 3), (3, 2), (4, 1), (5, 0), (1, 1), (2, 0)];
+        assert_eq!(order, expected.map(|(frame, left)| Popped { frame, left }));
+        assert!(lists.is_empty());
     }
 }

@@ -13,12 +13,14 @@ use crate::log::LogFlush;
 use crate::page_read::PageRead;
 use crate::pins::PinBoard;
 use crate::policy::Clock;
+use crate::reclaim::Demand;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::session::BufferSession;
 use crate::stats::{Counters, PoolStats};
 use crate::store::PageStore;
 use crate::translation::{frame_of, is_absent};
 use crate::words::PageView;
+use millpond_sync::CachePadded;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
@@ -46,6 +48,7 @@ pub struct BufferPool {
     pub(crate) arena: Arena,
     pub(crate) free: Freelists,
     pub(crate) ahead: Ahead,
+    pub(crate) demand: CachePadded<Demand>,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
     syncs: AtomicU64,
@@ -89,6 +92,7 @@ impl BufferPool {
         }
         Ok(Arc::new(Self {
             clock: Clock::new(config.frames, config.sweep_batch),
+            demand: CachePadded::default(),
             counters: Counters::new(config.max_sessions),
             syncs: AtomicU64::new(0),
             session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
@@ -294,7 +298,7 @@ impl BufferPool {
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let syncs = self.syncs.load(Ordering::Relaxed);
-        PoolStats::of(&self.counters, self.free.len(), self.clock.taken(), syncs)
+        PoolStats::of(&self.counters, self.free_frames(), self.clock.taken(), syncs)
     }
 
     /// How many pages the pool holds.
@@ -306,7 +310,7 @@ impl BufferPool {
     /// Whether more frames are free than the reclaimer keeps in reserve: then bulk work may take some.
     pub(crate) fn has_surplus(&self) -> bool {
         let reserve = (self.frames() / SURPLUS_PART).max(MIN_SURPLUS).min(self.frames() / 2);
-        self.free.len() > reserve
+        self.free_frames() > reserve
     }
 
     /// The LSN of the page in a frame, if it is not just changing.

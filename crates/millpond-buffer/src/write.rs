@@ -15,7 +15,6 @@
 //! the mark, so a page that was dirty at the call is written once, by the checkpoint or by another. A page
 //! whose write was under way at the call is waited for: if it failed, the page is dirty again.
 
-use crate::claims::MAX_CLAIMS;
 use crate::error::BufferError;
 use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
 use crate::ids::{Lsn, PageId};
@@ -32,6 +31,15 @@ pub(crate) enum Attempt {
     IfEasy,
     /// Wait for both.
     Surely,
+}
+
+/// Which pages a run consists of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunOf {
+    /// Those that a checkpoint has marked: each must be written.
+    Marked,
+    /// Those that the sweep would take if they were clean: each may be passed over.
+    Victims,
 }
 
 /// How far a [`BufferPool::write_dirty`] has come.
@@ -88,7 +96,7 @@ impl BufferSession {
     pub(crate) fn write_frame(&self, number: u32, how: Attempt) -> Result<bool, BufferError> {
         self.with_scratch(1, |scratch| {
             let bytes = &mut scratch[0].0;
-            match self.begin_write(number, how, None, bytes)? {
+            match self.begin_write(number, how, None, DIRTY, bytes)? {
                 Begun::Clean => Ok(true),
                 Begun::Busy => Ok(false),
                 Begun::Copied(writing) => {
@@ -105,12 +113,13 @@ impl BufferSession {
         })
     }
 
-    /// Copies a page out, if it needs to be written (and is `only` that page, marked by a checkpoint).
+    /// Copies a page out, if it has the flags that it `needs` to be written (and is `only` that page).
     fn begin_write(
         &self,
         number: u32,
         how: Attempt,
         only: Option<PageId>,
+        needs: u64,
         to: &mut PageBytes,
     ) -> Result<Begun<'_>, BufferError> {
         let frame = &self.pool.frames[number as usize];
@@ -135,9 +144,8 @@ impl BufferSession {
                 },
                 Attempt::Surely => SharedLatch::take(frame.latch()),
             };
-            let needed = if only.is_some() { DIRTY | CHECKPOINT } else { DIRTY };
             let begun = frame.update(|state| {
-                let ready = state & (WRITING | DAMAGED | OWNED) == 0 && state & needed == needed;
+                let ready = state & (WRITING | DAMAGED | OWNED) == 0 && state & needs == needs;
                 ready.then_some(state & !(DIRTY | CHECKPOINT) | WRITING)
             });
             match begun {
@@ -163,16 +171,18 @@ impl BufferSession {
 
     /// Writes pages that follow each other in a file, as few writes as can be. Returns how many
     /// of `run` have been dealt with, at least one.
-    fn write_run(&self, run: &[(PageId, u32)]) -> Result<usize, BufferError> {
+    pub(crate) fn write_run(&self, run: &[(PageId, u32)], of: RunOf) -> Result<usize, BufferError> {
+        let needs = if of == RunOf::Marked { DIRTY | CHECKPOINT } else { DIRTY };
         self.with_scratch(run.len(), |scratch| {
             let mut begun: Vec<Writing<'_>> = Vec::with_capacity(run.len());
             let mut done = 0;
             for (at, &(page, number)) in run.iter().enumerate() {
                 // Only the first may be waited for: then nothing of ours is waited for by others.
-                let how = if at == 0 { Attempt::Surely } else { Attempt::IfEasy };
-                match self.begin_write(number, how, Some(page), &mut scratch[at].0)? {
+                let must = at == 0 && of == RunOf::Marked;
+                let how = if must { Attempt::Surely } else { Attempt::IfEasy };
+                match self.begin_write(number, how, Some(page), needs, &mut scratch[at].0)? {
                     Begun::Copied(writing) => begun.push(writing),
-                    Begun::Clean if at == 0 => return Ok(1),
+                    Begun::Clean | Begun::Busy if at == 0 => return Ok(1),
                     // The run ends before it; it is dealt with as the first of another.
                     Begun::Clean | Begun::Busy => break,
                 }
@@ -219,7 +229,7 @@ impl BufferPool {
         let mut rest = &dirty[..];
         while !rest.is_empty() {
             let run = neighbours(rest, self.config.max_write_run);
-            let done = session.write_run(&rest[..run])?;
+            let done = session.write_run(&rest[..run], RunOf::Marked)?;
             rest = &rest[done..];
             pace(WriteProgress { total, done: total - rest.len() });
         }
@@ -243,32 +253,10 @@ impl BufferPool {
         }
         dirty
     }
-
-    /// Frees frames ahead of demand, writing dirty pages on the way, until `target_clean` frames are
-    /// free or no more can be had. Returns how many it freed.
-    pub fn reclaim(
-        &self,
-        session: &BufferSession,
-        target_clean: usize,
-    ) -> Result<usize, BufferError> {
-        let target = target_clean.min(self.frames());
-        let mut freed = 0;
-        // Others take what is freed meanwhile; a call frees at most what it was asked for.
-        while self.free.len() < target && freed < target {
-            match session.evict((target - freed).min(MAX_CLAIMS), crate::Wait::Allowed) {
-                Ok(claims) if claims.frames().is_empty() => break,
-                Ok(claims) => freed += claims.frames().len(),
-                Err(BufferError::NoUnpinnedBuffers { .. }) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        session.count(Event::Reclaimed, freed as u64);
-        Ok(freed)
-    }
 }
 
 /// How many pages at the beginning follow each other in one file.
-fn neighbours(pages: &[(PageId, u32)], limit: usize) -> usize {
+pub(crate) fn neighbours(pages: &[(PageId, u32)], limit: usize) -> usize {
     let follows = |pair: &[(PageId, u32)]| {
         pair[1].0.raw() == pair[0].0.raw() + 1 && pair[1].0.rel_fork() == pair[0].0.rel_fork()
     };

@@ -93,3 +93,74 @@ fn input_and_output_are_counted_by_kind_and_context() {
     assert_eq!(stats.io_of(BackendKind::Checkpointer, IoContext::Normal).fsyncs, 1);
     assert_eq!((stats.reads, stats.writes, stats.extended), (2, 1, 1));
 }
+
+/// Neighbours among the victims are written together, in file order, whatever the order of their frames.
+#[test]
+fn the_reclaimer_writes_neighbours_together() {
+    let Bench { pool, store, .. } = bench(16, 16);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in [3, 9, 1, 2, 0, 8] {
+        set_number(&session, &rel, block, 70, 1);
+    }
+    // All six are spent after the hand has passed often enough.
+    assert_eq!(pool.reclaim(&session, 16).unwrap(), 6);
+    assert_eq!(*store.writes.lock(), [(REL, 0, 4), (REL, 8, 2)]);
+    let stats = pool.stats();
+    assert_eq!((stats.free_frames, stats.writes, stats.write_calls), (16, 6, 2));
+    assert_eq!((stats.reclaimed, stats.dirty_evictions), (6, 0));
+}
+
+/// A page that can't be written does not keep the others from being freed, and stays as it was.
+#[test]
+fn the_reclaimer_goes_on_after_an_error() {
+    let Bench { pool, store, .. } = bench(8, 8);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..8 {
+        number(&session, &rel, block);
+    }
+    set_number(&session, &rel, 3, 70, 1);
+    store.fail_writes.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(pool.reclaim(&session, 8).unwrap(), 7);
+    assert!(matches!(pool.reclaim(&session, 8), Err(BufferError::Store(_))));
+    store.fail_writes.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(pool.reclaim(&session, 8).unwrap(), 1);
+    assert_eq!(number(&session, &rel, 3), 70);
+}
+
+/// A reclaimer in a thread of its own, beside sessions that dirty more pages than the pool holds: they
+/// need not write, nor sweep.
+#[test]
+fn the_reclaimer_keeps_ahead_of_demand() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    const BLOCKS: u32 = if cfg!(miri) { 30 } else { 4000 };
+    let frames = if cfg!(miri) { 16 } else { 1024 };
+    let Bench { pool, .. } = bench(frames, BLOCKS);
+    let ending = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reclaimer = scope.spawn(|| {
+            let session = pool.session().unwrap();
+            let mut reclaimer = Reclaimer::new(&session);
+            while !ending.load(Ordering::SeqCst) {
+                reclaimer.wait(|| ending.load(Ordering::SeqCst));
+                reclaimer.work().unwrap();
+            }
+        });
+        let session = pool.session().unwrap();
+        let rel = pool.relation(REL).unwrap();
+        for block in 0..BLOCKS {
+            // The demand of a session that does something with its pages besides.
+            while pool.free_frames() == 0 {
+                std::thread::yield_now();
+            }
+            set_number(&session, &rel, block, 1, 1);
+        }
+        ending.store(true, Ordering::SeqCst);
+        pool.wake_reclaimer();
+        reclaimer.join().unwrap();
+    });
+    let stats = pool.stats();
+    assert_eq!(stats.dirty_evictions, 0, "{stats:?}");
+    assert!(stats.reclaimed >= u64::from(BLOCKS) - frames as u64, "{stats:?}");
+}

@@ -25,9 +25,27 @@ pub(crate) struct Background {
 pub(crate) struct Signal {
     ending: Mutex<bool>,
     changed: Condvar,
+    /// What wakes threads that sleep elsewhere.
+    at_end: Mutex<Vec<Box<dyn Fn() + Send>>>,
 }
 
 impl Signal {
+    /// Has `wake` called once the threads are told to end. If they have been told already, it is not: the
+    /// caller asks afterwards whether they are.
+    pub(super) fn at_end(&self, wake: impl Fn() + Send + 'static) {
+        self.at_end.lock().push(Box::new(wake));
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        *self.ending.lock()
+    }
+
+    fn end(&self) {
+        *self.ending.lock() = true;
+        self.changed.notify_all();
+        self.at_end.lock().iter().for_each(|wake| wake());
+    }
+
     /// Sleeps; true if the thread is to go on afterwards.
     pub(super) fn sleep(&self, time: Duration) -> bool {
         let mut ending = self.ending.lock();
@@ -67,8 +85,7 @@ impl Background {
 
     /// Ends the threads, and waits for them.
     pub(crate) fn stop(&self) {
-        *self.signal.ending.lock() = true;
-        self.signal.changed.notify_all();
+        self.signal.end();
         let threads = std::mem::take(&mut *self.threads.lock());
         let me = std::thread::current().id();
         for thread in threads {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use millpond_buffer::{BufferPool, BufferSession, Lsn, WriteProgress};
+use millpond_buffer::{BackendKind, BufferPool, BufferSession, Lsn, WriteProgress};
 use parking_lot::{Condvar, Mutex};
 
 use crate::control::{Control, ControlFile, STATE_BYTES};
@@ -134,6 +134,7 @@ impl Checkpoints {
         config: CheckpointConfig,
     ) -> EngineResult<Arc<Self>> {
         let session = pool.session()?;
+        session.set_backend_kind(BackendKind::Checkpointer);
         let (log, control) = recovering.into_parts();
         let redo = AtomicU64::new(control.current().redo.get());
         Ok(Arc::new(Self {

@@ -3,18 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use millpond_buffer::{BackendKind, Reclaimer};
+
 use super::background::Signal;
 use crate::ctx::Ctx;
 use crate::engine::Engine;
 use crate::error::EngineResult;
 
-/// How long the reclaimer rests when it has nothing to do, and when it has.
-const IDLE: Duration = Duration::from_millis(200);
-const BUSY: Duration = Duration::from_millis(10);
-/// The part of the pool that is kept clean and free, and its bounds in pages.
-const FREE_PART: usize = 64;
-const MIN_FREE: usize = 16;
-const MAX_FREE: usize = 4096;
+/// How long the reclaimer rests after a failure.
+const AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// How often transaction statuses are looked after.
 const UPKEEP: Duration = Duration::from_millis(200);
 
@@ -29,30 +26,29 @@ fn context(engine: &Weak<Engine>, kind: &'static str) -> Option<Ctx> {
     }
 }
 
-/// Writes dirty pages that will soon be victims, so that sessions find clean frames.
+/// Keeps clean frames free, so that sessions find them. Sleeps while nobody needs any.
 pub(super) fn run(engine: Weak<Engine>, signal: Arc<Signal>) {
     let Some(ctx) = context(&engine, "background writer") else { return };
-    let frames = ctx.pool().frames();
-    let target = (frames / FREE_PART).clamp(MIN_FREE, MAX_FREE).min(frames / 2);
-    let mut rest = IDLE;
-    while signal.sleep(rest) {
-        if ctx.log().is_stopped().is_some() {
+    ctx.buffers().set_backend_kind(BackendKind::BackgroundWriter);
+    let pool = Arc::clone(ctx.pool());
+    signal.at_end(move || pool.wake_reclaimer());
+    let mut reclaimer = Reclaimer::new(ctx.buffers());
+    while !signal.is_ending() {
+        reclaimer.wait(|| signal.is_ending());
+        if signal.is_ending() || ctx.log().is_stopped().is_some() {
             return;
         }
-        rest = match ctx.pool().reclaim(ctx.buffers(), target) {
-            Ok(0) => IDLE,
-            Ok(_) => BUSY,
-            Err(error) => {
-                tracing::debug!(%error, "no frames reclaimed");
-                IDLE
-            }
-        };
+        if let Err(error) = reclaimer.work() {
+            tracing::debug!(%error, "no frames reclaimed");
+            signal.sleep(AFTER_FAILURE);
+        }
     }
 }
 
 /// Keeps room for new transactions.
 pub(super) fn upkeep(engine: Weak<Engine>, signal: Arc<Signal>) {
     let Some(ctx) = context(&engine, "transaction upkeep") else { return };
+    ctx.buffers().set_backend_kind(BackendKind::Other);
     while signal.sleep(UPKEEP) {
         if ctx.log().is_stopped().is_some() {
             return;

@@ -9,6 +9,7 @@ use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{LockMode, LockTag};
 use crate::table::TableError;
 use crate::transam::{CommandId, Durability, Snapshot};
+use millpond_buffer::BackendKind;
 
 /// How far a VACUUM went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,7 @@ impl Session {
     /// Says that what this session vacuums is vacuumed in the background.
     pub(crate) fn set_automatic(&self) {
         self.vacuum_automatic.set(true);
+        self.ctx().buffers().set_backend_kind(BackendKind::Autovacuum);
     }
 
     fn outside_of_transaction<R>(
