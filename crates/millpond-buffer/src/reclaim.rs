@@ -260,11 +260,13 @@ impl BufferSession {
                 let clean = self.free_into(claims, list);
                 let met = met.frames().iter().take(wanted - clean);
                 let new: Vec<u32> = met.copied().filter(|frame| !dirty.contains(frame)).collect();
-                search.spend(&swept, clean + new.len());
+                search.spend(&swept, clean);
                 dirty.extend(new);
                 freed += clean;
             }
-            freed += self.write_and_free(&dirty, list, &mut failure);
+            let written = self.write_and_free(&dirty, list, &mut failure);
+            search.found(written);
+            freed += written;
         }
         match failure {
             Some(error) if freed == 0 => Err(error),
@@ -307,10 +309,11 @@ impl BufferSession {
     }
 }
 
-/// How long to look for frames: as long as each round of the pool brings one nearer to some.
+/// How long to look for frames: as long as they are found, and otherwise as long as each round of the
+/// pool brings one nearer to some.
 struct Search {
     frames: usize,
-    /// Examined since something was last found.
+    /// Examined since one was last found.
     examined: usize,
     hope: bool,
 }
@@ -322,7 +325,14 @@ impl Search {
 
     fn spend(&mut self, swept: &Swept, found: usize) {
         self.hope |= swept.hope;
-        self.examined = if found > 0 { 0 } else { self.examined + swept.examined };
+        self.examined += swept.examined;
+        self.found(found);
+    }
+
+    fn found(&mut self, frames: usize) {
+        if frames > 0 {
+            self.examined = 0;
+        }
     }
 
     /// Whether to look on. Asked once per piece.

@@ -120,6 +120,7 @@ impl PageStore for Slow {
 struct Bench {
     store: Arc<Slow>,
     pool: Arc<BufferPool>,
+    ending: AtomicBool,
 }
 
 fn bench(frames: usize, blocks: u32, background: bool) -> Bench {
@@ -129,7 +130,7 @@ fn bench(frames: usize, blocks: u32, background: bool) -> Bench {
     let mut config = PoolConfig::new(frames, 8);
     config.freelists = 1;
     let pool = BufferPool::new(config, store.clone(), Arc::new(NoLog)).unwrap();
-    Bench { store, pool }
+    Bench { store, pool, ending: AtomicBool::new(false) }
 }
 
 /// Runs `work` on that many threads, then lets `after` look.
@@ -529,4 +530,25 @@ fn a_ring_beside_increments() {
         assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
         all_is_given_back(bench);
     });
+/// A reclaimer that sleeps and is woken, by demand and at the end. A lost wake-up would be a deadlock.
+#[test]
+fn the_reclaimer_wakes_and_ends() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        if thread == 0 {
+            let mut reclaimer = Reclaimer::new(&session);
+            while !bench.ending.load(Ordering::SeqCst) {
+                reclaimer.wait(|| bench.ending.load(Ordering::SeqCst));
+                reclaimer.work().unwrap();
+            }
+            return;
+        }
+        let rel = bench.pool.relation(REL).unwrap();
+        for block in 0..3 {
+            insist(|| increment(&session, &rel, block));
+        }
+        bench.ending.store(true, Ordering::SeqCst);
+        bench.pool.wake_reclaimer();
+    };
+    explore(8, 3, 2, work, all_is_given_back);
 }
