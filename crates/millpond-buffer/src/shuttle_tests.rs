@@ -530,6 +530,8 @@ fn a_ring_beside_increments() {
         assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
         all_is_given_back(bench);
     });
+}
+
 /// A reclaimer that sleeps and is woken, by demand and at the end. A lost wake-up would be a deadlock.
 #[test]
 fn the_reclaimer_wakes_and_ends() {
