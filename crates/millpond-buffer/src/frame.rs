@@ -46,9 +46,10 @@
 //! sees the tag and bytes that were published. Unpinning is a release store to a slot, which claimers
 //! acquire, so an evictor has seen the last of the pinners' accesses. Pin against claim: [`crate::pins`].
 
+use crate::counted::{AtomicU8, AtomicU64, note_write};
 use crate::ids::PageId;
 use crate::policy;
-use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use millpond_sync::atomic::Ordering;
 use millpond_sync::latch::{Latch, Version};
 use millpond_sync::parking;
 
@@ -402,6 +403,7 @@ impl Frame {
     fn empty(&self, absent: u64) {
         // A damaged page's version is odd already.
         if !self.read.version.is_changing() {
+            note_write(&self.read.version);
             self.read.version.write_begin();
         }
         self.own.entry.make_absent(absent);
@@ -411,10 +413,11 @@ impl Frame {
     /// the caller's session before, or by raw pins.
     pub(crate) fn publish(&self, page: PageId, entry: &AtomicU64, usage: u8, raw_pins: u64) {
         debug_assert!(self.state() == OWNED, "published by who doesn't own it");
+        self.own.entry.set(entry);
         self.read.tag.store(page.raw(), Ordering::Relaxed);
         self.read.usage.store(usage, Ordering::Relaxed);
-        self.own.entry.set(entry);
         self.read.state.store(raw_pins, Ordering::Release);
+        note_write(&self.read.version);
         self.read.version.write_end();
     }
 

@@ -7,9 +7,10 @@
 //! counter that everybody would write. A link may be read while its frame is being reused; the count of
 //! changes detects it.
 
+use crate::counted::AtomicU64;
 use crate::frame::Frame;
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::atomic::Ordering;
 
 pub(crate) struct Freelists {
     stacks: Box<[CachePadded<AtomicU64>]>,
@@ -105,6 +106,13 @@ impl Freelists {
     /// Whether no frame is free.
     pub(crate) fn is_empty(&self) -> bool {
         self.stacks.iter().all(|stack| frame_at(stack.load(Ordering::Relaxed)).is_none())
+    }
+
+    /// Whether a list's head is at that address.
+    #[cfg(test)]
+    pub(crate) fn is_at(&self, address: usize) -> bool {
+        let at = |stack: &CachePadded<AtomicU64>| std::ptr::from_ref(stack) as usize;
+        self.stacks.iter().any(|stack| at(stack) / 64 == address / 64)
     }
 
     /// How many frames a list has, at a moment.

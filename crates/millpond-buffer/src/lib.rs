@@ -5,6 +5,7 @@ mod ahead;
 mod arena;
 mod claims;
 mod config;
+mod counted;
 mod error;
 mod evict;
 mod frame;

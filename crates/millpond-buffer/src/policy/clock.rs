@@ -9,7 +9,8 @@
 //! the number that it was asked for. A piece may grow old while its session does other things; that only
 //! means that its frames are examined a little late.
 
-use millpond_sync::atomic::{AtomicU64, Ordering};
+use crate::counted::AtomicU64;
+use millpond_sync::atomic::Ordering;
 
 /// The highest usage count.
 pub const MAX_USAGE: u8 = 5;

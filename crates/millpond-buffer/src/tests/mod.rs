@@ -7,6 +7,8 @@ mod model;
 mod read_only;
 mod replacement;
 mod rings;
+#[cfg(not(miri))]
+mod shared_writes;
 mod streams;
 mod stress;
 mod support;

@@ -1,0 +1,143 @@
+//! How many writes to shared lines a miss makes: the README's table, counted.
+//!
+//! Every atomic of frames, entries, freelists and the hand notes its writes ([`crate::counted`]). A *visit*
+//! is a run of writes to one line with no other line between: what the line's transfer from another
+//! processor, if there is one, is paid for once.
+use super::support::*;
+use crate::counted::noting::{Write, writes_of};
+use crate::*;
+
+const FRAMES: usize = 2048;
+const MISSES: u32 = 2 * FRAMES as u32;
+const BLOCKS: u32 = 4 * FRAMES as u32;
+
+/// The table's blocks in an order in which none follows a neighbour, whose entry shares its line.
+fn block(nth: u32) -> BlockNumber {
+    BlockNumber(nth * 1025 % BLOCKS)
+}
+
+/// What the lines that were written belong to, and how often each kind was visited.
+#[derive(Debug, Default, PartialEq)]
+struct Visits {
+    entries: f64,
+    freelists: f64,
+    hand: f64,
+    /// Frames' lines: what optimistic readers load, and what only the owner or a latch's holder writes.
+    read_lines: f64,
+    latch_lines: f64,
+    /// Writes, not visits.
+    read_modify: f64,
+    stores: f64,
+}
+
+impl Visits {
+    fn of(writes: &[Write], pool: &BufferPool, operations: f64) -> Self {
+        let mut visits = Self::default();
+        let frames = pool.frames.as_ptr_range();
+        let in_frames = frames.start as usize / 64..frames.end as usize / 64;
+        let hand = std::ptr::from_ref(&pool.clock) as usize / 64;
+        let mut last = None;
+        for write in writes {
+            let kind = if write.read_modify { &mut visits.read_modify } else { &mut visits.stores };
+            *kind += 1.0 / operations;
+            if last.replace(write.line) == Some(write.line) {
+                continue;
+            }
+            let kind = if in_frames.contains(&write.line) {
+                match (write.line - in_frames.start) % 2 {
+                    0 => &mut visits.read_lines,
+                    _ => &mut visits.latch_lines,
+                }
+            } else if pool.free.is_at(write.line * 64) {
+                &mut visits.freelists
+            } else if write.line.abs_diff(hand) <= 1 {
+                &mut visits.hand
+            } else {
+                &mut visits.entries
+            };
+            *kind += 1.0 / operations;
+        }
+        visits
+    }
+}
+
+/// A pool of pages each loaded and not used since, and a table of twice its size.
+fn warm() -> (Bench, BufferSession, RelHandle) {
+    let bench = bench(FRAMES, BLOCKS);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    // Until every frame that is used was freed by a sweep, and all entries have their chunks.
+    for nth in 0..FRAMES as u32 {
+        drop(session.pin(&rel, block(nth), Wait::Allowed).unwrap());
+    }
+    for block in 0..BLOCKS {
+        let _ = rel.0.translation.entry(BlockNumber(block));
+    }
+    (bench, session, rel)
+}
+
+#[test]
+fn a_miss_that_takes_a_clean_victim() {
+    let (Bench { pool, .. }, session, rel) = warm();
+    let (before, hand) = (pool.stats(), pool.clock.passed());
+    let writes = writes_of(|| {
+        for nth in 0..MISSES {
+            drop(session.pin(&rel, block(FRAMES as u32 + nth), Wait::Allowed).unwrap());
+        }
+    });
+    let after = pool.stats();
+    assert_eq!(after.misses - before.misses, u64::from(MISSES));
+    let examined = after.frames_examined - before.frames_examined;
+    let visits = Visits::of(&writes, &pool, f64::from(MISSES));
+    println!("a miss: {visits:.2?}");
+    let about = |found: f64, expected: f64| (found - expected).abs() < 0.15;
+    // The README's table. Absent to loading, the victim's to absent, loading to resident.
+    assert!(about(visits.entries, 3.0), "{visits:?}");
+    // A pop, and for 32 misses a push.
+    assert!(about(visits.freelists, 1.0), "{visits:?}");
+    // For 32 frames examined an advance, and for 32 frames taken their count.
+    assert!(visits.hand < 0.15, "{visits:?}");
+    // Lowered, claimed, owned, published.
+    assert!(about(visits.read_lines, 4.0), "{visits:?}");
+    // The owner's: the freelist's link; when the page came, and where its entry is.
+    assert!(about(visits.latch_lines, 2.0), "{visits:?}");
+    assert!(about(visits.read_modify, 5.0) && about(visits.stores, 10.0), "{visits:?}");
+    // At most one update of the hand for 32 frames examined.
+    let updates = (pool.clock.passed() - hand) / 32;
+    assert!(updates <= examined / 32 + 1, "{updates} updates, {examined} examined");
+}
+
+#[test]
+fn a_miss_that_finds_a_free_frame() {
+    let (Bench { pool, .. }, session, rel) = warm();
+    assert!(pool.reclaim(&session, 64).unwrap() >= 64);
+    for nth in 0..20 {
+        let block = block(FRAMES as u32 + nth);
+        let writes = writes_of(|| drop(session.pin(&rel, block, Wait::Allowed).unwrap()));
+        let found = Visits::of(&writes, &pool, 1.0);
+        let expected = Visits {
+            entries: 2.0,
+            freelists: 1.0,
+            hand: 0.0,
+            read_lines: 1.0,
+            latch_lines: 1.0,
+            read_modify: 3.0,
+            stores: 6.0,
+        };
+        assert_eq!(found, expected, "{writes:?}");
+    }
+}
+
+#[test]
+fn a_hit() {
+    let (_, session, rel) = warm();
+    let block = block(FRAMES as u32 - 1);
+    for _ in 0..=policy::MAX_USAGE {
+        drop(session.pin(&rel, block, Wait::Allowed).unwrap());
+    }
+    let writes = writes_of(|| {
+        drop(session.pin(&rel, block, Wait::Allowed).unwrap());
+        session.read(&rel, block, Wait::Allowed, |page| page.u64(16)).unwrap();
+    });
+    assert_eq!(writes, []);
+}
