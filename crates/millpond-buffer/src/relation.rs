@@ -8,7 +8,7 @@
 
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, PageId, RelFork};
-use crate::translation::Translation;
+use crate::translation::{Translation, frame_of};
 use millpond_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use millpond_sync::sync::{Mutex, MutexGuard};
 use std::fmt;
@@ -105,6 +105,13 @@ impl RelHandle {
     #[must_use]
     pub fn block_count(&self) -> u32 {
         self.0.blocks()
+    }
+
+    /// How many of its pages are in memory, by a look at each of its entries. Approximate while others work.
+    #[must_use]
+    pub fn pages_in_memory(&self) -> usize {
+        let entries = self.0.translation.from(BlockNumber(0));
+        entries.filter(|(_, entry)| frame_of(entry.load(Ordering::Relaxed)).is_some()).count()
     }
 
     /// Whether the fork has been dropped since: then no page can be had through this handle.

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use millpond_engine::BulkAccess;
 use millpond_engine::engine::{Engine, EngineConfig};
 use parking_lot::Mutex;
 
 use crate::conn::{self, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
-use crate::settings::Settings;
+use crate::settings::{Settings, rings_of};
 
 /// An open database.
 #[derive(Debug)]
@@ -92,6 +93,10 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
     let count = |name: &str| usize::try_from(settings.int(name)).unwrap_or(0);
     let mut config = EngineConfig::new(path);
     config.buffers = count("shared_buffers");
+    config.bulk_access = BulkAccess {
+        rings: rings_of(|name| settings.int(name)),
+        synchronize_scans: settings.bool("synchronize_seqscans"),
+    };
     config.max_connections = count("max_connections");
     config.max_parallel_workers = count("max_parallel_workers");
     config.checkpoint_completion_target = settings.real("checkpoint_completion_target");

@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::Exec;
 use crate::expr::Facts;
 use crate::expr::bind::ParamTypes;
-use crate::parse::{Source, Statement, VacuumOptions};
+use crate::parse::{Source, Statement};
 use crate::plan::{Planned, Planner};
 use crate::query::{ActivityInfo, SessionInfo, SettingInfo};
 use crate::settings::SettingId;
@@ -211,10 +211,7 @@ impl Connection {
             S::DropIndex { names, if_exists } => self.drop_indexes(names, *if_exists, sink)?,
             S::Truncate { names } => self.truncate(names)?,
             S::Vacuum { options, tables } => self.vacuum(options, tables, sink)?,
-            S::Analyze { tables } => {
-                let options = VacuumOptions { analyze: true, ..VacuumOptions::default() };
-                self.analyze(&options, tables)?
-            }
+            S::Analyze { options, tables } => self.analyze(options, tables)?,
             S::Checkpoint => {
                 self.need_wait()?;
                 self.database.engine().checkpoint()?;

@@ -14,7 +14,7 @@ use crate::expr::bind::ParamTypes;
 use crate::parse::{Name, Statement, VacuumOptions, Which};
 use crate::plan::explain;
 use crate::plan::{Plan, find_table};
-use crate::settings::SettingId;
+use crate::settings::{SettingId, pages_of};
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{DataType, Datum};
 
@@ -63,6 +63,7 @@ impl Connection {
             self.settings.end_transaction(true);
         }
         self.session.set_lock_timeout(self.settings.lock_timeout());
+        self.session.set_bulk_access(self.settings.bulk_access());
         Ok(())
     }
 
@@ -149,6 +150,7 @@ impl Connection {
         {
             return Err(SqlError::internal("a commit waits where it must not"));
         }
+        self.limit_usage(options);
         for (oid, name) in &tables {
             let summary = self.session.vacuum(*oid)?;
             if options.verbose {
@@ -172,13 +174,14 @@ impl Connection {
 
     pub(super) fn analyze(
         &mut self,
-        _options: &VacuumOptions,
+        options: &VacuumOptions,
         names: &[Name],
     ) -> Result<CommandTag> {
         self.need_wait()?;
         self.need_transaction()?;
         let tables = self.tables_named(names)?;
         self.session.start_statement()?;
+        self.limit_usage(options);
         let mut result = Ok(());
         for (oid, _) in &tables {
             result = self.session.analyze(*oid);
@@ -189,6 +192,15 @@ impl Connection {
         self.session.end_statement();
         result?;
         Ok(CommandTag::plain("ANALYZE"))
+    }
+
+    /// Says how much of the buffer pool VACUUM and ANALYZE use; the next transaction begins with the settings again.
+    fn limit_usage(&self, options: &VacuumOptions) {
+        let mut bulk = self.settings.bulk_access();
+        if let Some(kilobytes) = options.usage_limit_kb {
+            bulk.rings.vacuum = pages_of(kilobytes.into());
+        }
+        self.session.set_bulk_access(bulk);
     }
 
     /// The tables of these names; without names all.

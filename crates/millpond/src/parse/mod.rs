@@ -120,12 +120,14 @@ pub(crate) enum Which {
     Named(String),
 }
 
-/// What VACUUM was told.
+/// What VACUUM or ANALYZE was told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VacuumOptions {
     pub(crate) full: bool,
     pub(crate) analyze: bool,
     pub(crate) verbose: bool,
+    /// `BUFFER_USAGE_LIMIT` in kB.
+    pub(crate) usage_limit_kb: Option<u32>,
 }
 
 /// One statement.
@@ -151,7 +153,7 @@ pub(crate) enum Statement {
     DropIndex { names: Vec<Name>, if_exists: bool },
     Truncate { names: Vec<Name> },
     Vacuum { options: VacuumOptions, tables: Vec<Name> },
-    Analyze { tables: Vec<Name> },
+    Analyze { options: VacuumOptions, tables: Vec<Name> },
     Checkpoint,
     Copy(Box<Copy>),
     Explain { analyze: bool, statement: Box<Statement> },

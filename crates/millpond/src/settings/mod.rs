@@ -13,7 +13,9 @@ mod value;
 pub use definition::{Context, Definition, Kind, Unit};
 pub use registry::SETTINGS;
 pub use session::SessionSettings;
+pub(crate) use session::{pages_of, rings_of};
 pub use value::SettingValue;
+pub(crate) use value::usage_limit_kb;
 
 use crate::error::{Result, SqlError, SqlState};
 

@@ -7,6 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use millpond_buffer::{PAGE_SIZE, RingSizes};
+use millpond_engine::BulkAccess;
+
 use super::definition::Context;
 use super::{SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
@@ -20,6 +23,21 @@ struct Changed {
     before: Option<SettingValue>,
     /// The value after a commit.
     after: Option<SettingValue>,
+}
+
+/// The rings' sizes, of settings that say them in kB.
+pub(crate) fn rings_of(kilobytes: impl Fn(&str) -> i64) -> RingSizes {
+    let pages = |name| pages_of(kilobytes(name).unsigned_abs());
+    RingSizes {
+        bulk_read: pages("bulk_read_buffer_limit"),
+        bulk_write: pages("bulk_write_buffer_limit"),
+        vacuum: pages("vacuum_buffer_usage_limit"),
+    }
+}
+
+/// How many pages so many kB are.
+pub(crate) fn pages_of(kilobytes: u64) -> usize {
+    usize::try_from(kilobytes * 1024 / PAGE_SIZE as u64).unwrap_or(0)
 }
 
 /// The settings of a session.
@@ -41,6 +59,7 @@ struct Hot {
     default_read_only: bool,
     default_isolation_is_plain: bool,
     bytea_escape: bool,
+    bulk_access: BulkAccess,
 }
 
 impl SessionSettings {
@@ -54,6 +73,7 @@ impl SessionSettings {
             default_read_only: false,
             default_isolation_is_plain: true,
             bytea_escape: false,
+            bulk_access: BulkAccess::default(),
         };
         let mut settings =
             SessionSettings { base, own, changed: Vec::new(), to_report: Vec::new(), hot };
@@ -109,6 +129,11 @@ impl SessionSettings {
     /// Whether `default_transaction_isolation` is what it is without anybody's doing.
     pub fn default_isolation_is_plain(&self) -> bool {
         self.hot.default_isolation_is_plain
+    }
+
+    /// How bulk work uses the buffer pool.
+    pub fn bulk_access(&self) -> BulkAccess {
+        self.hot.bulk_access
     }
 
     /// What the text of values depends on.
@@ -210,6 +235,10 @@ impl SessionSettings {
             default_isolation_is_plain: self.text("default_transaction_isolation")
                 == "read committed",
             bytea_escape: self.text("bytea_output") == "escape",
+            bulk_access: BulkAccess {
+                rings: rings_of(|name| self.int(name)),
+                synchronize_scans: self.bool("synchronize_seqscans"),
+            },
         };
     }
 }

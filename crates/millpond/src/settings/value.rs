@@ -63,7 +63,7 @@ pub(crate) fn parse(definition: &Definition, text: &str) -> Result<SettingValue>
             )
             .hint("Available values: on, off, true, false, yes, no, 1, 0.")
         }),
-        Kind::Int(min, max, unit) => parse_int(name, text, min, max, unit),
+        Kind::Int(min, max, unit) => check_int(name, parse_int(name, text, min, max, unit)?),
         Kind::Real(min, max, unit) => {
             let number = parse_number(name, text, unit)?;
             if number < min || number > max {
@@ -151,6 +151,44 @@ fn parse_word(
         format!("invalid value for parameter \"{name}\": \"{text}\""),
     )
     .hint(hint))
+}
+
+/// The least and the most that limits of the buffers used by VACUUM can be, in kB, apart from 0.
+const MIN_USAGE_LIMIT_KB: i64 = 128;
+pub(super) const MAX_USAGE_LIMIT_KB: i64 = 16 << 20;
+
+/// What a range can't say.
+fn check_int(name: &str, value: SettingValue) -> Result<SettingValue> {
+    let number = value.as_int();
+    if name == "vacuum_buffer_usage_limit" && (1..MIN_USAGE_LIMIT_KB).contains(&number) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{name}\": {number}"),
+        )
+        .detail(format!(
+            "\"{name}\" must be 0 or between {MIN_USAGE_LIMIT_KB} kB and {MAX_USAGE_LIMIT_KB} kB."
+        )));
+    }
+    Ok(value)
+}
+
+/// The value of the option `BUFFER_USAGE_LIMIT`, in kB.
+pub(crate) fn usage_limit_kb(text: &str) -> Result<u32> {
+    let name = "BUFFER_USAGE_LIMIT";
+    let parsed = parse_number(name, text, Unit::Kilobytes).map(f64::round);
+    let number = *parsed.as_ref().unwrap_or(&-1.0);
+    let fits = (MIN_USAGE_LIMIT_KB as f64..=MAX_USAGE_LIMIT_KB as f64).contains(&number);
+    if number == 0.0 || fits {
+        return Ok(number as u32);
+    }
+    let mut error = SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!(
+            "{name} option must be 0 or between {MIN_USAGE_LIMIT_KB} kB and {MAX_USAGE_LIMIT_KB} kB"
+        ),
+    );
+    error.hint = parsed.err().and_then(|unit| unit.hint);
+    Err(error)
 }
 
 /// A switch: any unambiguous beginning of on, off, true, false, yes, no, or 1 or 0.

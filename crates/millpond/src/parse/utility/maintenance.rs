@@ -5,22 +5,22 @@ use sqlparser::tokenizer::Token;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::cursor::Cursor;
 use crate::parse::{Name, Statement, VacuumOptions};
+use crate::settings;
 
-/// The rest of `(NAME [VALUE], ...)`: calls `take` with each name and its value, which is "on" unless one is written. It
-/// says whether it knows the name.
+/// The rest of `(NAME [VALUE], ...)`: calls `take` with each name and its value. It says whether it knows the name.
 pub(super) fn options(
     cursor: &mut Cursor<'_, '_>,
     command: &str,
-    take: &mut dyn FnMut(&str, &str) -> bool,
+    take: &mut dyn FnMut(&str, Option<&str>) -> Result<bool>,
 ) -> Result<()> {
     loop {
         let place = cursor.peek_token().span;
         let name = cursor.ident()?;
         let value = match cursor.peek() {
-            Token::Comma | Token::RParen => "on".to_owned(),
-            _ => cursor.value()?,
+            Token::Comma | Token::RParen => None,
+            _ => Some(cursor.value()?),
         };
-        if !take(&name, &value) {
+        if !take(&name, value.as_deref())? {
             let error = SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("unrecognized {command} option \"{name}\""),
@@ -34,9 +34,20 @@ pub(super) fn options(
     }
 }
 
-/// Whether an option's value switches it on.
-pub(super) fn is_on(value: &str) -> bool {
-    !matches!(value, "false" | "off" | "0" | "no")
+/// Whether an option's value switches it on, as none does.
+pub(super) fn is_on(value: Option<&str>) -> bool {
+    !matches!(value, Some("false" | "off" | "0" | "no"))
+}
+
+/// The value of `BUFFER_USAGE_LIMIT` in kB.
+fn usage_limit(name: &str, value: Option<&str>) -> Result<u32> {
+    match value {
+        Some(value) => settings::usage_limit_kb(value),
+        None => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("{name} requires a parameter"),
+        )),
+    }
 }
 
 fn tables_with_columns(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Name>> {
@@ -56,7 +67,7 @@ fn tables_with_columns(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Name>> {
 pub(super) fn vacuum(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
     cursor.advance();
     let mut chosen = VacuumOptions::default();
-    let mut take = |name: &str, value: &str| {
+    let mut take = |name: &str, value: Option<&str>| {
         let on = is_on(value);
         match name {
             "full" => chosen.full = on,
@@ -70,21 +81,27 @@ pub(super) fn vacuum(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
             | "parallel"
             | "process_toast"
             | "process_main"
-            | "buffer_usage_limit"
             | "skip_database_stats"
             | "only_database_stats" => {}
-            _ => return false,
+            "buffer_usage_limit" => chosen.usage_limit_kb = Some(usage_limit(name, value)?),
+            _ => return Ok(false),
         }
-        true
+        Ok(true)
     };
     if cursor.accept_token(&Token::LParen) {
         options(cursor, "VACUUM", &mut take)?;
     } else {
         for word in ["full", "freeze", "verbose", "analyze", "analyse"] {
             if cursor.accept(word) {
-                take(word, "on");
+                take(word, None)?;
             }
         }
+    }
+    if chosen.usage_limit_kb.is_some() && chosen.full && !chosen.analyze {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "BUFFER_USAGE_LIMIT cannot be specified for VACUUM FULL",
+        ));
     }
     let tables = tables_with_columns(cursor)?;
     Ok(Statement::Vacuum { options: chosen, tables })
@@ -92,11 +109,19 @@ pub(super) fn vacuum(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
 
 pub(super) fn analyze(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
     cursor.advance();
+    let mut chosen = VacuumOptions { analyze: true, ..VacuumOptions::default() };
     if cursor.accept_token(&Token::LParen) {
-        let known = ["verbose", "skip_locked", "buffer_usage_limit"];
-        options(cursor, "ANALYZE", &mut |name, _| known.contains(&name))?;
+        options(cursor, "ANALYZE", &mut |name, value| {
+            match name {
+                "verbose" => chosen.verbose = is_on(value),
+                "skip_locked" => {}
+                "buffer_usage_limit" => chosen.usage_limit_kb = Some(usage_limit(name, value)?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
     } else {
-        cursor.accept("verbose");
+        chosen.verbose = cursor.accept("verbose");
     }
-    Ok(Statement::Analyze { tables: tables_with_columns(cursor)? })
+    Ok(Statement::Analyze { options: chosen, tables: tables_with_columns(cursor)? })
 }

@@ -15,12 +15,12 @@ pub(super) fn explain(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
         options(cursor, "EXPLAIN", &mut |name, value| {
             match name {
                 "analyze" | "analyse" => analyze = is_on(value),
-                "format" => text = value == "text",
+                "format" => text = value == Some("text"),
                 "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary"
                 | "generic_plan" | "memory" | "serialize" => {}
-                _ => return false,
+                _ => return Ok(false),
             }
-            true
+            Ok(true)
         })?;
     } else {
         analyze = cursor.accept("analyze") || cursor.accept("analyse");

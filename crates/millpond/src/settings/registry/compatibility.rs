@@ -22,7 +22,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "on",
         "A backslash in a string is a backslash, always.",
     )),
-    unused("synchronize_seqscans", Bool, User, "on"),
+    def(
+        "synchronize_seqscans",
+        Bool,
+        User,
+        "on",
+        "Whether a scan of a large table begins where another scan of it is.",
+    ),
     def(
         "allow_in_place_tablespaces",
         Bool,

@@ -1,6 +1,7 @@
 //! Memory, workers, background writing, locks.
 
 use super::I32;
+use crate::settings::value::MAX_USAGE_LIMIT_KB;
 use crate::settings::definition::Context::{Postmaster, Sighup, User};
 use crate::settings::definition::Kind::{Enum, Int, Real};
 use crate::settings::definition::Unit::{Kilobytes, Milliseconds, None as No, Pages};
@@ -31,6 +32,27 @@ pub(super) const SETTINGS: &[Definition] = &[
     unused("work_mem", Int(64, I32, Kilobytes), User, "4096"),
     unused("maintenance_work_mem", Int(64, I32, Kilobytes), User, "65536"),
     unused("max_stack_depth", Int(100, I32, Kilobytes), User, "2048"),
+    def(
+        "vacuum_buffer_usage_limit",
+        Int(0, MAX_USAGE_LIMIT_KB, Kilobytes),
+        User,
+        "2048",
+        "How much of the buffer pool VACUUM and ANALYZE use at a time, at most an eighth; 0 for no limit.",
+    ),
+    def(
+        "bulk_read_buffer_limit",
+        Int(0, MAX_USAGE_LIMIT_KB, Kilobytes),
+        User,
+        "256",
+        "How much of the buffer pool a scan of a large table uses, at most an eighth; 0 for no limit.",
+    ),
+    def(
+        "bulk_write_buffer_limit",
+        Int(0, MAX_USAGE_LIMIT_KB, Kilobytes),
+        User,
+        "16384",
+        "How much of the buffer pool COPY, INSERT ... SELECT and index builds use, at most an eighth; 0 for no limit.",
+    ),
     def(
         "max_prepared_transactions",
         Int(0, 0, No),

@@ -2,4 +2,5 @@
 
 mod concurrent;
 mod model;
+mod sync_scans;
 mod world;

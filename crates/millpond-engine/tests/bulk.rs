@@ -1,0 +1,216 @@
+//! What bulk work leaves in the buffer pool: of each relation at most its ring, and the pages that others use.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{RC, config, create, index, run, table};
+use millpond_buffer::{RelHandle, RelationId};
+use millpond_engine::catalog::{ColumnDef, NewIndex, NewTable, TableDef};
+use millpond_engine::lmgr::LockMode;
+use millpond_engine::table::{RowBatch, RowBuf};
+use millpond_engine::types::{DataType, Datum};
+use millpond_engine::{Engine, Session};
+
+const BUFFERS: usize = 256;
+/// Every ring is as large as it may be in so small a pool.
+const RING: usize = BUFFERS / 8;
+/// Some 1000 pages.
+const ROWS: i32 = 8000;
+const WIDTH: usize = 900;
+
+fn wide(name: &str) -> NewTable {
+    NewTable {
+        name: name.into(),
+        columns: vec![
+            ColumnDef::new("id", DataType::Int4),
+            ColumnDef::new("filler", DataType::Text),
+        ],
+        fillfactor: 100,
+        indexes: vec![],
+    }
+}
+
+fn filler(id: i32) -> String {
+    format!("{id:0>WIDTH$}")
+}
+
+fn load(session: &mut Session, table: &Arc<TableDef>, rows: std::ops::Range<i32>) {
+    run(session, |s| {
+        s.lock_table(table, LockMode::RowExclusive)?;
+        let mut batch = RowBatch::new();
+        for id in rows {
+            s.add_to_batch(table, &[Datum::Int4(id), Datum::Text(&filler(id))], &mut batch)?;
+            if batch.byte_len() >= 64 << 10 {
+                s.insert_batch(table, &mut batch)?;
+            }
+        }
+        s.insert_batch(table, &mut batch)
+    })
+    .unwrap();
+}
+
+/// A pool that is full of the pages of a table that is in use, and a large table.
+struct World {
+    engine: Arc<Engine>,
+    session: Session,
+    used: Arc<TableDef>,
+    _directory: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path());
+        config.buffers = BUFFERS;
+        let engine = Engine::open(config).unwrap();
+        let mut session = engine.session().unwrap();
+        // More than fits.
+        let used = create(&mut session, wide("used"));
+        load(&mut session, &used, 0..ROWS / 2);
+        run(&mut session, |s| s.create_index(NewIndex { primary: true, ..index(used.oid, &[0]) }))
+            .unwrap();
+        let used = table(&session, "used");
+        create(&mut session, wide("large"));
+        let mut world = Self { engine, session, used, _directory: directory };
+        world.use_some();
+        world
+    }
+
+    fn large(&self) -> Arc<TableDef> {
+        table(&self.session, "large")
+    }
+
+    fn relation(&self, storage: RelationId) -> RelHandle {
+        self.engine.pool().relation(storage.main()).unwrap()
+    }
+
+    /// How many pages of the large table and of its indexes are in memory.
+    fn pages(&self) -> usize {
+        let large = self.large();
+        let storages = large.indexes.iter().map(|index| index.storage).chain([large.storage]);
+        storages.map(|storage| self.relation(storage).pages_in_memory()).sum()
+    }
+
+    /// Reads rows by key, spread over some 60 pages; returns how many pages it had to fetch.
+    fn use_some(&mut self) -> u64 {
+        let used = Arc::clone(&self.used);
+        let before = self.engine.pool().stats().misses;
+        run(&mut self.session, |s| {
+            s.lock_table(&used, LockMode::AccessShare)?;
+            let mut row = RowBuf::new();
+            for _ in 0..4 {
+                for id in (0..480).step_by(8) {
+                    let key = used.primary_key().unwrap();
+                    assert!(s.lookup(&used, key, &[Datum::Int4(id)], &mut row)?);
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+        self.engine.pool().stats().misses - before
+    }
+
+    /// Does a job beside which the rows in use are used, and looks what it has left.
+    fn job(&mut self, what: &str, rings: usize, job: impl FnOnce(&mut Session, &Arc<TableDef>)) {
+        self.use_some();
+        let before = self.pages();
+        let large = self.large();
+        job(&mut self.session, &large);
+        let after = self.pages();
+        assert!(after <= before + rings * RING, "{what}: {before} pages before, {after} after");
+        let missed = self.use_some();
+        assert!(missed <= 12, "{what}: {missed} of some 60 pages in use are gone");
+    }
+}
+
+fn count(session: &mut Session, large: &Arc<TableDef>) -> usize {
+    run(session, |s| {
+        s.lock_table(large, LockMode::AccessShare)?;
+        let mut scan = s.heap_scan(large)?;
+        let mut rows = 0;
+        while scan.next_page(s, &mut |_, _| {
+            rows += 1;
+            Ok(())
+        })? {}
+        Ok(rows)
+    })
+    .unwrap()
+}
+
+fn count_in_parallel(session: &mut Session, large: &Arc<TableDef>) -> usize {
+    session.begin(RC).unwrap();
+    session.start_statement().unwrap();
+    let scan = session.parallel_scan(large).unwrap();
+    let half = scan.blocks() / 2;
+    let work = |blocks| {
+        let mut worker = scan.worker(blocks).unwrap();
+        let mut rows = 0;
+        while worker
+            .next_page(&mut |_, _| {
+                rows += 1;
+                Ok(())
+            })
+            .unwrap()
+        {}
+        rows
+    };
+    let rows = std::thread::scope(|scope| {
+        let first = scope.spawn(|| work(0..half));
+        work(half..scan.blocks()) + first.join().unwrap()
+    });
+    session.end_statement();
+    session.abort();
+    rows
+}
+
+fn delete_some(session: &mut Session, large: &Arc<TableDef>) {
+    run(session, |s| {
+        s.lock_table(large, LockMode::RowExclusive)?;
+        let key = large.primary_key().unwrap();
+        let mut row = RowBuf::new();
+        for id in (0..ROWS).step_by(40) {
+            assert!(s.lookup(large, key, &[Datum::Int4(id)], &mut row)?);
+            s.delete(large, &mut row)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn bulk_work_keeps_to_its_rings() {
+    let mut world = World::new();
+    world.job("load", 1, |session, large| load(session, large, 0..ROWS));
+    world.job("scan", 1, |session, large| assert_eq!(count(session, large), ROWS as usize));
+    world.job("parallel scan", 2, |session, large| {
+        assert_eq!(count_in_parallel(session, large), ROWS as usize);
+    });
+    // It reads the table and writes the index; this one has as many pages as the table.
+    world.job("index build", 2, |session, large| {
+        run(session, |s| s.create_index(index(large.oid, &[1]))).unwrap();
+        run(session, |s| s.create_index(NewIndex { primary: true, ..index(large.oid, &[0]) }))
+            .unwrap();
+    });
+    let large = world.large();
+    delete_some(&mut world.session, &large);
+    world.job("vacuum", 1, |session, large| {
+        assert_eq!(session.vacuum(large.oid).unwrap().removed, ROWS as u64 / 40);
+    });
+    world.job("analyze", 1, |session, large| session.analyze(large.oid).unwrap());
+    world.session.vacuum(large.oid).unwrap();
+}
+
+#[test]
+fn without_a_limit_vacuum_uses_the_whole_pool() {
+    let mut world = World::new();
+    world.job("load", 1, |session, large| load(session, large, 0..ROWS));
+    let large = world.large();
+    let before = world.pages();
+    let mut bulk = world.session.bulk_access();
+    bulk.rings.vacuum = 0;
+    world.session.set_bulk_access(bulk);
+    world.session.vacuum(large.oid).unwrap();
+    assert!(world.pages() > before + RING);
+}
