@@ -60,6 +60,15 @@ impl Ctx {
         self.pool().is_large(blocks).then(|| self.ring(AccessStrategy::BulkRead)).flatten()
     }
 
+    /// A ring for reading pages of a relation of that many blocks in no order, some of them again and again; if it is
+    /// large. As long as rings may be.
+    pub fn wide_read_ring(&self, blocks: u32) -> Option<Ring> {
+        let is_wanted = self.pool().is_large(blocks) && self.bulk_access().rings.bulk_read > 0;
+        is_wanted
+            .then(|| Ring::with_pages(self.pool(), AccessStrategy::BulkRead, usize::MAX))
+            .flatten()
+    }
+
     /// What a scan of a table, or of a part of it, becomes if the table is large. `lane` tells the parts apart.
     pub(crate) fn bulk_scan(&self, scan: heap::HeapScan, lane: usize) -> heap::HeapScan {
         let scan = scan.reading_ahead(self.bulk_access().streams);

@@ -348,6 +348,28 @@ ERROR: relation "u" does not exist [42P01] at 15
 > vacuum
 VACUUM
 
+> vacuum (buffer_usage_limit '256 kB', analyze)
+VACUUM
+
+> vacuum (buffer_usage_limit 0)
+VACUUM
+
+> analyze (buffer_usage_limit 128)
+ANALYZE
+
+> vacuum (buffer_usage_limit 100)
+ERROR: BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB [22023]
+
+> analyze (buffer_usage_limit '10 kb')
+ERROR: BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB [22023]
+HINT: Valid units for this parameter are "B", "kB", "MB", "GB", and "TB". Perhaps you meant "10kB".
+
+> vacuum (buffer_usage_limit)
+ERROR: buffer_usage_limit requires a parameter [42601]
+
+> vacuum (full, buffer_usage_limit 256)
+ERROR: BUFFER_USAGE_LIMIT cannot be specified for VACUUM FULL [0A000]
+
 > begin; vacuum
 BEGIN
 ERROR: VACUUM cannot run inside a transaction block [25001]

@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use millpond_buffer::Ring;
+
 use crate::access::heap::{self, ScanBlocks};
 use crate::access::{Tid, btree};
 use crate::bulk::BulkAccess;
@@ -40,6 +42,11 @@ pub struct KeyRange {
     pub upper: Vec<u8>,
 }
 
+/// A scan of an index that has come to so many leaves (256 kB), or has looked up as many rows as this part of the pool has
+/// pages, is long: what is large of table and index, it reads through rings of the pool from then on.
+const LONG_SCAN_LEAVES: u32 = 32;
+const LONG_SCAN_PART: usize = 8;
+
 /// A scan of an index. Reusable: [`Session::start_index_scan`] begins anew in the same memory.
 #[derive(Default)]
 pub struct IndexScan {
@@ -47,6 +54,10 @@ pub struct IndexScan {
     target: Option<Target>,
     /// An entry whose row could not be read without waiting.
     again: Option<Tid>,
+    /// Once the scan turns out to be long: the ring for the table's pages, if the table is large.
+    long: Option<Option<Ring>>,
+    /// Rows looked up before that.
+    looked_up: u32,
 }
 
 struct Target {
@@ -80,6 +91,7 @@ impl IndexScan {
             }
         }
         self.again = None;
+        (self.long, self.looked_up) = (None, 0);
         self.target = Some(Target { table: Arc::clone(table), index: Arc::clone(index), snapshot });
     }
 
@@ -95,10 +107,25 @@ impl IndexScan {
                 Some(root) => root,
                 None => match cursor.next(ctx, tree)? {
                     Some(root) => root,
-                    None => return Ok(false),
+                    None => {
+                        // The rings' pages are for others now.
+                        cursor.set_ring(None);
+                        self.long = None;
+                        return Ok(false);
+                    }
                 },
             };
-            match heap::fetch(ctx, heap, root, &target.snapshot, &mut row.bytes) {
+            if self.long.is_none() {
+                self.looked_up += 1;
+                if cursor.leaves() > LONG_SCAN_LEAVES
+                    || self.looked_up as usize > ctx.pool().frames() / LONG_SCAN_PART
+                {
+                    cursor.set_ring(ctx.read_ring(tree.block_count()));
+                    self.long = Some(ctx.wide_read_ring(heap.block_count()));
+                }
+            }
+            let ring = self.long.as_ref().and_then(Option::as_ref);
+            match heap::fetch_with(ctx, heap, root, &target.snapshot, ring, &mut row.bytes) {
                 Ok(Some(tid)) => {
                     row.tid = Some(tid);
                     return Ok(true);

@@ -43,6 +43,17 @@ fn what_pgbench_sends() {
         Statement::Vacuum { options: VacuumOptions { analyze: true, .. }, tables } if tables.len() == 1
     ));
     assert!(matches!(
+        one("VACUUM (VERBOSE, BUFFER_USAGE_LIMIT '2MB') t"),
+        Statement::Vacuum {
+            options: VacuumOptions { verbose: true, usage_limit_kb: Some(2048), .. },
+            ..
+        }
+    ));
+    assert!(matches!(
+        one("analyze (buffer_usage_limit 0)"),
+        Statement::Analyze { options: VacuumOptions { usage_limit_kb: Some(0), .. }, .. }
+    ));
+    assert!(matches!(
         one("alter table pgbench_branches add primary key (bid)"),
         Statement::AlterTable(_)
     ));

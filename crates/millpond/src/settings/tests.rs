@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 
 #[test]
@@ -91,4 +93,31 @@ proptest::proptest! {
         }
         let _ = Settings::default().set_from_file(&text);
     }
+}
+
+#[test]
+fn limits_of_vacuums_buffers() {
+    assert_eq!(usage_limit_kb("0").unwrap(), 0);
+    assert_eq!(usage_limit_kb("128").unwrap(), 128);
+    assert_eq!(usage_limit_kb("16 GB").unwrap(), 16 << 20);
+    for (wrong, hint) in
+        [("127", false), ("-1", false), ("17GB", false), ("some", false), ("1 mb", true)]
+    {
+        let error = usage_limit_kb(wrong).unwrap_err();
+        let message = "BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB";
+        assert_eq!((error.message.as_str(), error.hint.is_some()), (message, hint), "{wrong}");
+    }
+    let mut settings = Settings::new();
+    let error = settings.set("vacuum_buffer_usage_limit", "127kB").unwrap_err();
+    assert_eq!(error.message, "invalid value for parameter \"vacuum_buffer_usage_limit\": 127");
+    assert_eq!(
+        error.detail.as_deref(),
+        Some("\"vacuum_buffer_usage_limit\" must be 0 or between 128 kB and 16777216 kB.")
+    );
+    settings.set("vacuum_buffer_usage_limit", "0").unwrap();
+    settings.set("bulk_read_buffer_limit", "64kB").unwrap();
+    let session = SessionSettings::new(Arc::new(settings));
+    let bulk = session.bulk_access();
+    assert_eq!((bulk.rings.vacuum, bulk.rings.bulk_read, bulk.rings.bulk_write), (0, 8, 2048));
+    assert!(bulk.synchronize_scans);
 }

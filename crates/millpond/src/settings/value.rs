@@ -187,7 +187,7 @@ pub(crate) fn usage_limit_kb(text: &str) -> Result<u32> {
             "{name} option must be 0 or between {MIN_USAGE_LIMIT_KB} kB and {MAX_USAGE_LIMIT_KB} kB"
         ),
     );
-    error.hint = parsed.err().and_then(|unit| unit.hint);
+    error.hint = parsed.err().and_then(|unit| unit.hint.clone());
     Err(error)
 }
 

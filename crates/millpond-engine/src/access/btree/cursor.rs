@@ -14,7 +14,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use millpond_buffer::{BlockNumber, PAGE_SIZE, PageView, RelHandle};
+use millpond_buffer::{BlockNumber, PAGE_SIZE, PageView, RelHandle, Ring};
 
 use super::ROOT;
 use super::descend::{Side, Step, Steps, aside, damaged, right_of, step};
@@ -62,6 +62,10 @@ pub struct Cursor {
     current: usize,
     fence: (Vec<u8>, u64),
     key: Vec<u8>,
+    /// Leaves copied since the scan began.
+    leaves: u32,
+    /// Of a long scan.
+    ring: Option<Ring>,
 }
 
 impl Cursor {
@@ -78,6 +82,8 @@ impl Cursor {
             current: 0,
             fence: (Vec::new(), 0),
             key: Vec::new(),
+            leaves: 0,
+            ring: None,
         }
     }
 
@@ -95,6 +101,7 @@ impl Cursor {
         self.direction = direction;
         self.next = Next::Start;
         self.slots = 0..0;
+        (self.leaves, self.ring) = (0, None);
     }
 
     /// The row of the next entry; `None` at the end.
@@ -114,6 +121,17 @@ impl Cursor {
             }
             self.advance(env, rel)?;
         }
+    }
+
+    /// How many leaves the scan has come to.
+    #[inline]
+    pub fn leaves(&self) -> u32 {
+        self.leaves
+    }
+
+    /// The scan turns out to be long: it goes on in a ring of the pool.
+    pub fn set_ring(&mut self, ring: Option<Ring>) {
+        self.ring = ring;
     }
 
     /// How many more entries [`Cursor::next`] returns without touching the pool.
@@ -159,6 +177,7 @@ impl Cursor {
         };
         if let Ok(slots) = &copied {
             self.slots = slots.clone();
+            self.leaves = self.leaves.saturating_add(1);
             self.next = self.after_copy(range);
         }
         self.lower = lower;
@@ -203,8 +222,8 @@ impl Cursor {
         upper: Option<&[u8]>,
     ) -> EngineResult<Option<Range<usize>>> {
         // Into the other page: the high key of this one is needed if the sibling is gone.
-        let copy = &mut self.spare;
-        let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+        let (copy, ring, block) = (&mut self.spare, self.ring.as_ref(), BlockNumber(block));
+        let next = env.buffers().read_with(rel, block, env.wait(), ring, |view| {
             let node = Node(view);
             if node.is_node() && node.is_leaf() {
                 return Step::Arrived(copy_slots(view, None, upper, copy));
@@ -217,7 +236,7 @@ impl Cursor {
                 Ok(Some(slots))
             }
             Step::Gone => Ok(None),
-            _ => Err(damaged(rel, block, "a leaf's right link leads to a page that is no leaf")),
+            _ => Err(damaged(rel, block.0, "a leaf's right link leads to a page that is no leaf")),
         }
     }
 
@@ -234,9 +253,10 @@ impl Cursor {
         let (mut fence, mut told) = ((Vec::new(), 0), (Vec::new(), 0));
         let mut block = ROOT;
         let mut steps = Steps::new(rel);
-        let copy = &mut self.spare;
+        let (copy, ring) = (&mut self.spare, self.ring.as_ref());
         loop {
-            let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+            let at = BlockNumber(block);
+            let next = env.buffers().read_with(rel, at, env.wait(), ring, |view| {
                 let node = Node(view);
                 let next = match step(node, target, side) {
                     Step::Arrived(()) => match right_of(node, target, side) {

@@ -5,7 +5,7 @@
 //! returns is used only after the pool has seen that the page did not change meanwhile; an error
 //! made of torn bytes is thrown away with them.
 
-use millpond_buffer::{BlockNumber, BufferError, PageRead};
+use millpond_buffer::{BlockNumber, BufferError, PageRead, Ring};
 
 use super::access_prune::prune_in_passing;
 use super::header::{self, TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
@@ -122,11 +122,24 @@ pub fn fetch(
     snapshot: &Snapshot,
     out: &mut Vec<u8>,
 ) -> EngineResult<Option<Tid>> {
+    fetch_with(ctx, heap, root, snapshot, None, out)
+}
+
+/// The same, as part of a job with a ring of the pool.
+#[inline]
+pub fn fetch_with(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    root: Tid,
+    snapshot: &Snapshot,
+    ring: Option<&Ring>,
+    out: &mut Vec<u8>,
+) -> EngineResult<Option<Tid>> {
     // A version's xmax is its successor's xmin: one look-up serves both.
     let fates = LastFate::new(ctx);
     // Errors travel beside the result: a large result would be copied about on every read.
     let mut failure = None;
-    let read = ctx.buffers().read(&heap.main, root.block, ctx.wait(), |view| {
+    let read = ctx.buffers().read_with(&heap.main, root.block, ctx.wait(), ring, |view| {
         failure = None;
         let sees = |header: &TupleHeader| match visible(header, snapshot, &fates) {
             Ok(seen) => seen,
@@ -142,7 +155,7 @@ pub fn fetch(
         return Err(error);
     }
     if found.passed >= LONG_CHAIN {
-        prune_in_passing(ctx, heap, root.block, Xid(found.hint), None)?;
+        prune_in_passing(ctx, heap, root.block, Xid(found.hint), ring)?;
     }
     Ok((found.offset != 0).then(|| Tid::new(root.block, found.offset)))
 }

@@ -29,7 +29,7 @@ mod page_tests;
 #[cfg(test)]
 mod tests;
 
-pub use fetch::{Liveness, fetch, fetch_at, fetch_version, liveness};
+pub use fetch::{Liveness, fetch, fetch_at, fetch_version, fetch_with, liveness};
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 pub use insert::{InsertOptions, NewRow, insert, insert_many};
 pub use page::MAX_PAYLOAD;

@@ -43,10 +43,7 @@ pub(super) fn is_on(value: Option<&str>) -> bool {
 fn usage_limit(name: &str, value: Option<&str>) -> Result<u32> {
     match value {
         Some(value) => settings::usage_limit_kb(value),
-        None => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("{name} requires a parameter"),
-        )),
+        None => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("{name} requires a parameter"))),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Memory, workers, background writing, locks.
 
 use super::I32;
-use crate::settings::value::MAX_USAGE_LIMIT_KB;
 use crate::settings::definition::Context::{Postmaster, Sighup, User};
 use crate::settings::definition::Kind::{Enum, Int, Real};
 use crate::settings::definition::Unit::{Kilobytes, Milliseconds, None as No, Pages};
 use crate::settings::definition::{Definition, def, unused};
+use crate::settings::value::MAX_USAGE_LIMIT_KB;
 
 pub(super) const SETTINGS: &[Definition] = &[
     def(

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::thread;
 
 use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
+use rand::{Rng, SeedableRng};
 
 use super::world::{Held, Tx, World};
 use crate::access::Tid;
