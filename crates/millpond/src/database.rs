@@ -96,6 +96,7 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
     config.bulk_access = BulkAccess {
         rings: rings_of(|name| settings.int(name)),
         synchronize_scans: settings.bool("synchronize_seqscans"),
+        ..BulkAccess::default()
     };
     config.max_connections = count("max_connections");
     config.max_parallel_workers = count("max_parallel_workers");

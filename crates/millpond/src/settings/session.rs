@@ -238,6 +238,7 @@ impl SessionSettings {
             bulk_access: BulkAccess {
                 rings: rings_of(|name| self.int(name)),
                 synchronize_scans: self.bool("synchronize_seqscans"),
+                ..BulkAccess::default()
             },
         };
     }
