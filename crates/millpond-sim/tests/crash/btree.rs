@@ -1,122 +1,45 @@
 //! Crashes under the B+tree: insertions with their splits, and vacuums, on a disk that loses power or fails at any call.
 //!
 //! After recovery the tree must be whole, hold every entry whose insertion was in the durable log, and nothing that
-//! was not tried. Each test prints the seed of a failure; `CRASH_SEED=n` repeats one, `CRASH_ROUNDS=n` runs more.
-
-#![allow(clippy::unwrap_used)]
+//! was not tried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use millpond_buffer::{
-    BlockNumber, BufferPool, BufferSession, ExclusivePage, Lsn, PoolConfig, RelHandle, RelationId,
-    Wait,
+    BlockNumber, BufferSession, ExclusivePage, Lsn, RelHandle, RelationId, Wait,
 };
 use millpond_engine::EngineResult;
 use millpond_engine::access::Tid;
 use millpond_engine::access::btree::{self, Cursor, Direction, Env, InsertOutcome, Stamp};
-use millpond_engine::maintenance::checkpointer::{
-    Cause, CheckpointConfig, CheckpointParts, Checkpoints,
-};
-use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
+use millpond_engine::maintenance::checkpointer::Cause;
 use millpond_engine::transam::{SessionNo, Xid};
 use millpond_engine::wal::storage::create_fork;
-use millpond_engine::wal::{Decoded, Log, LogConfig, LogStore, Logging, Record, log_and_apply};
+use millpond_engine::wal::{Record, log_and_apply};
 use millpond_sim::{Fault, SimDisk};
+use rand::Rng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+
+use super::machine::{Machine, One, Startable, for_each_seed, recover, start};
 
 const SEGMENT: u64 = 1 << 17;
 
-struct NoParts;
+/// The log and the pool under one tree.
+struct Tree(Machine);
 
-impl RedoParts for NoParts {
-    fn restore(&mut self, _: &[u8]) -> EngineResult<()> {
-        Ok(())
+impl Startable for Tree {
+    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
+        Machine::recovered(disk, SEGMENT, 24, log_end).map(Tree)
     }
-    fn redo(&mut self, _: &Decoded<'_>, _: &mut RedoFiles) -> EngineResult<()> {
-        Ok(())
-    }
-}
 
-impl CheckpointParts for NoParts {
-    fn wait_for_commits(&mut self) {}
-    fn log_statuses(&mut self) -> EngineResult<()> {
-        Ok(())
+    fn abandon(self) {
+        self.0.log.abandon();
     }
-    fn state(&mut self) -> Vec<u8> {
-        Vec::new()
-    }
-}
-
-struct Machine {
-    log: Arc<Log>,
-    pool: Arc<BufferPool>,
-    checkpoints: Arc<Checkpoints>,
-}
-
-fn start(disk: &Arc<SimDisk>) -> EngineResult<(Machine, Lsn)> {
-    let pages = disk.pages();
-    let store: Arc<dyn LogStore> = disk.log(SEGMENT);
-    let config = LogConfig {
-        segment_bytes: SEGMENT,
-        buffer_bytes: 1 << 17,
-        max_sessions: 4,
-        writer_delay: Duration::from_millis(1),
-        ..LogConfig::default()
-    };
-    let mut recovering = Recovering::open(store, &*pages, config)?;
-    let log = Arc::clone(recovering.log());
-    let end = log.insert_position();
-    let result = (|| {
-        let pool = BufferPool::new(PoolConfig::new(24, 6), pages, log.clone())?;
-        recovering.redo(&pool, &mut NoParts)?;
-        let config = CheckpointConfig { max_wal_bytes: 6 * SEGMENT, ..CheckpointConfig::default() };
-        let checkpoints =
-            Checkpoints::new(recovering, Arc::clone(&pool), Box::new(NoParts), config)?;
-        checkpoints.run(Cause::EndOfRecovery)?;
-        Ok((Machine { log: log.clone(), pool, checkpoints }, end))
-    })();
-    if result.is_err() {
-        log.abandon();
-    }
-    result
-}
-
-/// Starts after a crash; sometimes the power goes during recovery, too. Gives where the log ended first.
-fn recover(disk: &Arc<SimDisk>, rng: &mut StdRng) -> (Machine, Lsn) {
-    for _ in 0..3 {
-        if rng.random_bool(0.6) {
-            break;
-        }
-        // Before the log can grow: only reads and page writes happen during redo.
-        disk.fail_after(rng.random_range(0..40), Fault::PowerLoss);
-        if let Ok((machine, end)) = start(disk) {
-            disk.heal();
-            return (machine, end);
-        }
-        disk.crash();
-    }
-    disk.heal();
-    start(disk).unwrap()
 }
 
 struct TestEnv<'a> {
-    machine: &'a Machine,
+    log: One<'a>,
     session: BufferSession,
-}
-
-impl Logging for TestEnv<'_> {
-    fn log(&self) -> &Log {
-        &self.machine.log
-    }
-    fn stripe(&self) -> SessionNo {
-        SessionNo(0)
-    }
-    fn wait(&self) -> Wait {
-        Wait::Allowed
-    }
 }
 
 impl Env for TestEnv<'_> {
@@ -135,22 +58,24 @@ impl Env for TestEnv<'_> {
         pages: &mut [&mut ExclusivePage<'_>],
         record: Record<'_>,
     ) -> EngineResult<Lsn> {
-        log_and_apply(self, pages, record)
+        log_and_apply(&self.log, pages, record)
     }
 }
 
-impl Machine {
+impl Tree {
     fn env(&self) -> EngineResult<(TestEnv<'_>, RelHandle)> {
-        let env = TestEnv { machine: self, session: self.pool.session()? };
-        Ok((env, self.pool.relation(RelationId::constant(5).main())?))
+        let env = TestEnv { log: One(&self.0.log, SessionNo(0)), session: self.0.pool.session()? };
+        Ok((env, self.0.pool.relation(RelationId::constant(5).main())?))
     }
 
     fn create(&self) -> EngineResult<Lsn> {
-        let (env, _) = self.env()?;
-        create_fork(&env, &self.pool, Xid(1), RelationId::constant(5).main())?;
-        btree::create(&env, &self.pool.relation(RelationId::constant(5).main())?)?;
-        self.log.flush(self.log.insert_position())?;
-        Ok(self.log.insert_position())
+        let Machine { log, pool, .. } = &self.0;
+        let rel = RelationId::constant(5).main();
+        create_fork(&One(log, SessionNo(0)), pool, Xid(1), rel)?;
+        let (env, rel) = self.env()?;
+        btree::create(&env, &rel)?;
+        log.flush(log.insert_position())?;
+        Ok(log.insert_position())
     }
 }
 
@@ -194,15 +119,10 @@ fn tid(n: u32) -> Tid {
     Tid::new(BlockNumber(n), 1)
 }
 
-fn work(
-    machine: &Machine,
-    ledger: &mut Ledger,
-    rng: &mut StdRng,
-    steps: usize,
-) -> EngineResult<()> {
-    let (env, rel) = machine.env()?;
+fn work(tree: &Tree, ledger: &mut Ledger, rng: &mut StdRng, steps: usize) -> EngineResult<()> {
+    let (env, rel) = tree.env()?;
     for _ in 0..steps {
-        let before = machine.log.insert_position();
+        let before = tree.0.log.insert_position();
         let change = if rng.random_bool(0.004) {
             Change::Vacuum(rng.random_range(0..PARTS))
         } else {
@@ -217,24 +137,24 @@ fn work(
                 btree::vacuum(&env, &rel, None, &|tid| part(tid.block.get()) == *rest).map(|_| ())
             }
         };
-        let after = done.is_ok().then(|| machine.log.insert_position());
+        let after = done.is_ok().then(|| tree.0.log.insert_position());
         ledger.ops.push(Op { change, before, after });
         done?;
         if rng.random_bool(0.1) {
             // The position flushed, not a later one: a checkpoint may insert meanwhile.
-            let upto = machine.log.insert_position();
-            machine.log.flush(upto)?;
+            let upto = tree.0.log.insert_position();
+            tree.0.log.flush(upto)?;
             ledger.acknowledged = upto;
         }
         if rng.random_bool(0.005) {
-            machine.checkpoints.run(Cause::Requested)?;
+            tree.0.checkpoints.run(Cause::Requested)?;
         }
     }
     Ok(())
 }
 
 /// Checks the recovered tree against what was tried, with the log having ended at `end`.
-fn check(machine: &Machine, ledger: &mut Ledger, end: Lsn) {
+fn check(tree: &Tree, ledger: &mut Ledger, end: Lsn) {
     assert!(end >= ledger.acknowledged, "the log ends at {end}, before what was acknowledged");
     // For each entry: must it be there, may it be there.
     let mut expected: BTreeMap<Vec<u8>, (u32, bool, bool)> =
@@ -258,7 +178,7 @@ fn check(machine: &Machine, ledger: &mut Ledger, end: Lsn) {
             }
         }
     }
-    let (env, rel) = machine.env().unwrap();
+    let (env, rel) = tree.env().unwrap();
     let report = btree::check(&env, &rel, &mut |_, _| {}).unwrap();
     assert!(report.problems.is_empty(), "{:#?}", report.problems);
     let mut found = BTreeMap::new();
@@ -277,36 +197,29 @@ fn check(machine: &Machine, ledger: &mut Ledger, end: Lsn) {
 }
 
 fn rounds(count: u64, fault: Option<Fault>) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let seeds = match number("CRASH_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("CRASH_ROUNDS").unwrap_or(count),
-    };
-    for seed in seeds {
-        eprintln!("CRASH_SEED={seed}");
-        let mut rng = StdRng::seed_from_u64(seed);
+    for_each_seed(count, |seed, rng| {
         let disk = SimDisk::new(seed);
-        let (mut machine, _) = start(&disk).unwrap();
-        let mut ledger = Ledger { acknowledged: machine.create().unwrap(), ..Ledger::default() };
+        let mut tree: Tree = start(&disk);
+        let mut ledger = Ledger { acknowledged: tree.create().unwrap(), ..Ledger::default() };
         for _ in 0..4 {
             if let Some(fault) = fault {
                 disk.fail_after(rng.random_range(0..600), fault);
             }
             for _ in 0..3 {
-                let _ = work(&machine, &mut ledger, &mut rng, 400);
+                let _ = work(&tree, &mut ledger, rng, 400);
             }
-            machine.log.abandon();
+            tree.abandon();
             if fault.is_some() {
                 disk.crash();
             } else {
                 disk.kill();
             }
             let end;
-            (machine, end) = recover(&disk, &mut rng);
-            check(&machine, &mut ledger, end);
+            (tree, end) = recover(&disk, rng);
+            check(&tree, &mut ledger, end);
         }
-        machine.log.abandon();
-    }
+        tree.abandon();
+    });
 }
 
 #[test]

@@ -2,16 +2,12 @@
 //!
 //! Transactions insert, replace, delete and lock rows, roll back, vacuum, cut off the end. After recovery the heap
 //! must be whole, and what it shows must be the state after one of the transactions since the last whose
-//! commit was waited for. Each test prints the seed of a failure; `CRASH_SEED=n` repeats one, `CRASH_ROUNDS=n`
-//! runs more.
-
-#![allow(clippy::unwrap_used)]
+//! commit was waited for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use millpond_buffer::{BufferPool, Fork, PoolConfig, RelationId};
+use millpond_buffer::{BufferPool, Fork, Lsn, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::heap::check::check_heap;
 use millpond_engine::access::heap::{
@@ -27,11 +23,13 @@ use millpond_engine::proc::ProcArray;
 use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
 use millpond_engine::transam::{CommandId, Durability, Snapshot, Transactions, Xid};
 use millpond_engine::wal::storage::create_fork;
-use millpond_engine::wal::{Decoded, LogConfig, LogStore, RmgrId};
+use millpond_engine::wal::{Decoded, LogStore, RmgrId};
 use millpond_engine::{EngineError, EngineResult};
 use millpond_sim::{Fault, SimDisk};
+use rand::Rng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+
+use super::machine::{Startable, for_each_seed, log_config, recover, start};
 
 const SEGMENT: u64 = 1 << 17;
 const SESSIONS: u16 = 4;
@@ -79,19 +77,13 @@ struct Machine {
     checkpoints: Arc<Checkpoints>,
 }
 
-impl Machine {
-    fn start(disk: &Arc<SimDisk>) -> EngineResult<Self> {
+impl Startable for Machine {
+    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
         let pages = disk.pages();
         let store: Arc<dyn LogStore> = disk.log(SEGMENT);
-        let config = LogConfig {
-            segment_bytes: SEGMENT,
-            buffer_bytes: 1 << 17,
-            max_sessions: SESSIONS as usize,
-            writer_delay: Duration::from_millis(1),
-            ..LogConfig::default()
-        };
-        let mut recovering = Recovering::open(store, &*pages, config)?;
+        let mut recovering = Recovering::open(store, &*pages, log_config(SEGMENT))?;
         let log = Arc::clone(recovering.log());
+        *log_end = Some(log.insert_position());
         let result = (|| {
             let config = PoolConfig::new(24, SESSIONS as usize + 4);
             let pool = BufferPool::new(config, pages, log.clone())?;
@@ -126,23 +118,12 @@ impl Machine {
         result
     }
 
-    /// Starts after a crash; sometimes the power goes during recovery, too.
-    fn recover(disk: &Arc<SimDisk>, rng: &mut StdRng) -> Self {
-        for _ in 0..3 {
-            if rng.random_bool(0.6) {
-                break;
-            }
-            disk.fail_after(rng.random_range(0..80), Fault::PowerLoss);
-            if let Ok(machine) = Self::start(disk) {
-                disk.heal();
-                return machine;
-            }
-            disk.crash();
-        }
-        disk.heal();
-        Self::start(disk).unwrap()
+    fn abandon(self) {
+        self.shared.log.abandon();
     }
+}
 
+impl Machine {
     fn heap(&self) -> EngineResult<HeapRelation> {
         Ok(HeapRelation::open(&self.shared.pool, RELATION, 90, SESSIONS as usize)?)
     }
@@ -299,37 +280,30 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
 }
 
 fn rounds(count: u64, fault: Option<Fault>) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let seeds = match number("CRASH_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("CRASH_ROUNDS").unwrap_or(count),
-    };
-    for seed in seeds {
-        eprintln!("CRASH_SEED={seed}");
-        let mut rng = StdRng::seed_from_u64(seed);
+    for_each_seed(count, |seed, rng| {
         let disk = SimDisk::new(seed);
-        let mut machine = Machine::start(&disk).unwrap();
+        let mut machine: Machine = start(&disk);
         let mut ledger = Ledger { states: vec![Rows::new()], next_key: 0 };
         for _ in 0..4 {
             if let Some(fault) = fault {
                 disk.fail_after(rng.random_range(0..500), fault);
             }
-            match work(&machine, &mut ledger, &mut rng, 120) {
+            match work(&machine, &mut ledger, rng, 120) {
                 Ok(()) | Err(EngineError::InDoubt { .. } | EngineError::Wal(_)) => {}
                 Err(EngineError::Buffer(_)) => {}
                 Err(error) => panic!("unexpected: {error}"),
             }
-            machine.shared.log.abandon();
+            machine.abandon();
             if fault.is_some() {
                 disk.crash();
             } else {
                 disk.kill();
             }
-            machine = Machine::recover(&disk, &mut rng);
+            (machine, _) = recover(&disk, rng);
             check(&machine, &mut ledger);
         }
-        machine.shared.log.abandon();
-    }
+        machine.abandon();
+    });
 }
 
 #[test]

@@ -4,31 +4,22 @@
 //! the power goes at a random I/O call, or a call fails, and the disk keeps a random, torn part of what was
 //! not synced. After recovery (which is itself interrupted at random) the pages must be exactly those
 //! of some prefix of the work that has everything acknowledged in it.
-//!
-//! Each test prints the seed of a failure; `CRASH_SEED=n` repeats one, `CRASH_ROUNDS=n` runs more.
-
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use millpond_buffer::{
-    BlockNumber, BufferPool, BufferSession, ExclusivePage, Lsn, PageRead, PoolConfig, RelHandle,
-    RelationId, Wait,
+    BlockNumber, BufferSession, ExclusivePage, Lsn, PageRead, RelHandle, RelationId, Wait,
 };
 use millpond_engine::EngineResult;
-use millpond_engine::maintenance::checkpointer::{
-    Cause, CheckpointConfig, CheckpointParts, Checkpoints,
-};
-use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
+use millpond_engine::maintenance::checkpointer::Cause;
 use millpond_engine::transam::{SessionNo, Xid};
 use millpond_engine::wal::storage::{create_fork, truncate_fork};
-use millpond_engine::wal::{
-    Decoded, ImageMode, Log, LogConfig, LogStore, Logging, Record, RmgrId, info, log_and_apply,
-};
+use millpond_engine::wal::{ImageMode, Record, RmgrId, info, log_and_apply};
 use millpond_sim::{Fault, SimDisk};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use super::machine::{Machine, One, Startable, for_each_seed, recover, start};
 
 const SEGMENT: u64 = 1 << 16;
 const BLOCKS: u32 = 12;
@@ -38,93 +29,36 @@ fn slot_offset(slot: usize) -> usize {
     64 + slot * 1300
 }
 
-/// The parts that have no state.
-struct NoParts;
+/// The log and the pool, and a fork of a few pages.
+struct Pages(Machine);
 
-impl RedoParts for NoParts {
-    fn restore(&mut self, _: &[u8]) -> EngineResult<()> {
-        Ok(())
-    }
+impl std::ops::Deref for Pages {
+    type Target = Machine;
 
-    fn redo(&mut self, _: &Decoded<'_>, _: &mut RedoFiles) -> EngineResult<()> {
-        Ok(())
+    fn deref(&self) -> &Machine {
+        &self.0
     }
 }
 
-impl CheckpointParts for NoParts {
-    fn wait_for_commits(&mut self) {}
-
-    fn log_statuses(&mut self) -> EngineResult<()> {
-        Ok(())
+impl Startable for Pages {
+    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
+        Machine::recovered(disk, SEGMENT, 10, log_end).map(Pages)
     }
 
-    fn state(&mut self) -> Vec<u8> {
-        b"state".to_vec()
+    fn abandon(self) {
+        self.log.abandon();
     }
 }
 
-struct Machine {
-    log: Arc<Log>,
-    pool: Arc<BufferPool>,
-    checkpoints: Arc<Checkpoints>,
+/// A new disk's, with the pages made and that durable.
+fn created(disk: &Arc<SimDisk>, ledger: &mut Ledger) -> Pages {
+    let pages: Pages = start(disk);
+    ledger.acknowledged = pages.create().unwrap();
+    pages.log.flush(ledger.acknowledged).unwrap();
+    pages
 }
 
-struct One<'a>(&'a Log, SessionNo);
-
-impl Logging for One<'_> {
-    fn log(&self) -> &Log {
-        self.0
-    }
-
-    fn stripe(&self) -> SessionNo {
-        self.1
-    }
-
-    fn wait(&self) -> Wait {
-        Wait::Allowed
-    }
-}
-
-fn log_config() -> LogConfig {
-    LogConfig {
-        segment_bytes: SEGMENT,
-        buffer_bytes: 1 << 16,
-        max_sessions: 4,
-        writer_delay: Duration::from_millis(1),
-        ..LogConfig::default()
-    }
-}
-
-/// Starts the engine's lower half, recovers, and writes the checkpoint at the end of recovery.
-fn start(disk: &Arc<SimDisk>) -> EngineResult<(Machine, Lsn)> {
-    start_from(disk, &mut None)
-}
-
-/// As [`start`]; `found` is where the log ended, also if something fails after that was known.
-fn start_from(disk: &Arc<SimDisk>, found: &mut Option<Lsn>) -> EngineResult<(Machine, Lsn)> {
-    let pages = disk.pages();
-    let store: Arc<dyn LogStore> = disk.log(SEGMENT);
-    let mut recovering = Recovering::open(store, &*pages, log_config())?;
-    let log = Arc::clone(recovering.log());
-    let end = log.insert_position();
-    *found = Some(end);
-    let result = (|| {
-        // Few frames: pages are written and read again all the time.
-        let pool = BufferPool::new(PoolConfig::new(10, 8), pages, log.clone())?;
-        recovering.redo(&pool, &mut NoParts)?;
-        let config = CheckpointConfig { max_wal_bytes: 4 * SEGMENT, ..CheckpointConfig::default() };
-        let checkpoints =
-            Checkpoints::new(recovering, Arc::clone(&pool), Box::new(NoParts), config)?;
-        checkpoints.run(Cause::EndOfRecovery)?;
-        Ok(Machine { log: log.clone(), pool, checkpoints })
-    })();
-    if result.is_err() {
-        log.abandon();
-    }
-    result.map(|machine| (machine, end))
-}
-
-impl Machine {
+impl Pages {
     fn session(&self) -> EngineResult<(BufferSession, RelHandle)> {
         let rel = RelationId::constant(5).main();
         Ok((self.pool.session()?, self.pool.relation(rel)?))
@@ -170,7 +104,7 @@ struct Ledger {
 }
 
 fn work_once(
-    machine: &Machine,
+    machine: &Pages,
     session: &BufferSession,
     handle: &RelHandle,
     ledger: &mut Ledger,
@@ -180,7 +114,7 @@ fn work_once(
 }
 
 fn work_on(
-    machine: &Machine,
+    machine: &Pages,
     session: &BufferSession,
     handle: &RelHandle,
     ledger: &mut Ledger,
@@ -225,12 +159,7 @@ fn work_on(
 }
 
 /// Works until something fails or `steps` are done.
-fn work(
-    machine: &Machine,
-    ledger: &mut Ledger,
-    rng: &mut StdRng,
-    steps: usize,
-) -> EngineResult<()> {
+fn work(machine: &Pages, ledger: &mut Ledger, rng: &mut StdRng, steps: usize) -> EngineResult<()> {
     let (session, handle) = machine.session()?;
     for _ in 0..steps {
         work_once(machine, &session, &handle, ledger, rng)?;
@@ -242,7 +171,7 @@ fn work(
 }
 
 /// Checks the pages against the work up to the end of the recovered log, and forgets the rest.
-fn check(machine: &Machine, ledger: &mut Ledger, end: Lsn) {
+fn check(machine: &Pages, ledger: &mut Ledger, end: Lsn) {
     assert!(
         end >= ledger.acknowledged,
         "lost: the log ends at {end}, before what was acknowledged"
@@ -268,63 +197,22 @@ fn check(machine: &Machine, ledger: &mut Ledger, end: Lsn) {
     }
 }
 
-fn stop(machine: Machine) {
-    machine.log.abandon();
-}
-
-/// Starts after a crash; sometimes the power goes during recovery, too.
-fn recover(disk: &Arc<SimDisk>, rng: &mut StdRng) -> (Machine, Lsn) {
-    // Later attempts find the records that earlier ones have added, too.
-    let mut first_end = None;
-    for _ in 0..4 {
-        if rng.random_bool(0.5) {
-            break;
-        }
-        disk.fail_after(rng.random_range(0..80), Fault::PowerLoss);
-        let mut end = None;
-        if let Ok((machine, _)) = start_from(disk, &mut end) {
-            stop(machine);
-        }
-        first_end = first_end.or(end);
-        disk.crash();
-    }
-    let (machine, end) = start(disk).unwrap();
-    (machine, first_end.unwrap_or(end))
-}
-
-fn seeds(rounds: u64) -> std::ops::Range<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    match number("CRASH_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("CRASH_ROUNDS").unwrap_or(rounds),
-    }
-}
-
-fn for_each_seed(rounds: u64, test: impl Fn(u64, &mut StdRng)) {
-    for seed in seeds(rounds) {
-        eprintln!("CRASH_SEED={seed}");
-        test(seed, &mut StdRng::seed_from_u64(seed));
-    }
-}
-
 #[test]
 fn power_loss_at_any_call_loses_nothing_acknowledged() {
     for_each_seed(60, |seed, rng| {
         let disk = SimDisk::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
-        let (mut machine, _) = start(&disk).unwrap();
-        ledger.acknowledged = machine.create().unwrap();
-        machine.log.flush(ledger.acknowledged).unwrap();
+        let mut machine = created(&disk, &mut ledger);
         for _ in 0..4 {
             disk.fail_after(rng.random_range(0..400), Fault::PowerLoss);
             let _ = work(&machine, &mut ledger, rng, 600);
-            stop(machine);
+            machine.abandon();
             disk.crash();
             let end;
             (machine, end) = recover(&disk, rng);
             check(&machine, &mut ledger, end);
         }
-        stop(machine);
+        machine.abandon();
     });
 }
 
@@ -334,7 +222,7 @@ fn many_sessions_lose_nothing_acknowledged() {
     const SESSIONS: u32 = 3;
     for_each_seed(25, |seed, rng| {
         let disk = SimDisk::new(seed);
-        let (mut machine, _) = start(&disk).unwrap();
+        let mut machine: Pages = start(&disk);
         let created = machine.create().unwrap();
         machine.log.flush(created).unwrap();
         let mut ledgers: Vec<Ledger> = (0..SESSIONS)
@@ -364,7 +252,7 @@ fn many_sessions_lose_nothing_acknowledged() {
                     }
                 });
             });
-            stop(machine);
+            machine.abandon();
             disk.crash();
             let end;
             (machine, end) = recover(&disk, rng);
@@ -376,7 +264,7 @@ fn many_sessions_lose_nothing_acknowledged() {
             }
             check(&machine, &mut all, end);
         }
-        stop(machine);
+        machine.abandon();
     });
 }
 
@@ -385,19 +273,17 @@ fn a_killed_process_loses_nothing_acknowledged() {
     for_each_seed(30, |seed, rng| {
         let disk = SimDisk::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
-        let (mut machine, _) = start(&disk).unwrap();
-        ledger.acknowledged = machine.create().unwrap();
-        machine.log.flush(ledger.acknowledged).unwrap();
+        let mut machine = created(&disk, &mut ledger);
         for _ in 0..3 {
             let steps = rng.random_range(0..500);
             work(&machine, &mut ledger, rng, steps).unwrap();
             disk.kill();
-            stop(machine);
-            let end;
-            (machine, end) = start(&disk).unwrap();
-            check(&machine, &mut ledger, end);
+            machine.abandon();
+            let mut end = None;
+            machine = Pages::start(&disk, &mut end).unwrap();
+            check(&machine, &mut ledger, end.unwrap());
         }
-        stop(machine);
+        machine.abandon();
     });
 }
 
@@ -405,20 +291,18 @@ fn one_failing_call(fault: Fault, rounds: u64) {
     for_each_seed(rounds, |seed, rng| {
         let disk = SimDisk::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
-        let (machine, _) = start(&disk).unwrap();
-        ledger.acknowledged = machine.create().unwrap();
-        machine.log.flush(ledger.acknowledged).unwrap();
+        let machine = created(&disk, &mut ledger);
         disk.fail_after(rng.random_range(0..300), fault);
         // Errors are expected; after each the work goes on as far as it can.
         for _ in 0..5 {
             let _ = work(&machine, &mut ledger, rng, 150);
         }
-        stop(machine);
+        machine.abandon();
         disk.crash();
         let (machine, end) = recover(&disk, rng);
         check(&machine, &mut ledger, end);
         work(&machine, &mut ledger, rng, 20).unwrap();
-        stop(machine);
+        machine.abandon();
     });
 }
 
@@ -442,8 +326,7 @@ fn a_full_disk_is_an_error_and_goes_away() {
     let disk = SimDisk::new(1);
     let mut rng = StdRng::seed_from_u64(1);
     let mut ledger = Ledger { next: 1, ..Ledger::default() };
-    let (machine, _) = start(&disk).unwrap();
-    ledger.acknowledged = machine.create().unwrap();
+    let machine = created(&disk, &mut ledger);
     disk.fail_after(0, Fault::DiskFull);
     let error = loop {
         let (session, handle) = machine.session().unwrap();
@@ -463,16 +346,17 @@ fn a_full_disk_is_an_error_and_goes_away() {
     disk.heal();
     work(&machine, &mut ledger, &mut rng, 500).unwrap();
     disk.kill();
-    stop(machine);
-    let (machine, end) = start(&disk).unwrap();
-    check(&machine, &mut ledger, end);
-    stop(machine);
+    machine.abandon();
+    let mut end = None;
+    let machine = Pages::start(&disk, &mut end).unwrap();
+    check(&machine, &mut ledger, end.unwrap());
+    machine.abandon();
 }
 
 #[test]
 fn a_failed_sync_stops_the_log_for_good() {
     let disk = SimDisk::new(2);
-    let (machine, _) = start(&disk).unwrap();
+    let machine: Pages = start(&disk);
     machine.create().unwrap();
     machine.log.flush(machine.log.insert_position()).unwrap();
     let record = Record::new(Xid(1), RmgrId::Transaction, 0, &[0; 12]);
@@ -492,7 +376,7 @@ fn a_failed_sync_stops_the_log_for_good() {
     assert!(error.contains("input/output error"), "{error}");
     assert!(machine.log.flush(machine.log.insert_position()).is_err());
     assert!(machine.checkpoints.run(Cause::Requested).is_err());
-    stop(machine);
+    machine.abandon();
 }
 
 #[test]
@@ -500,8 +384,7 @@ fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
     for_each_seed(60, |seed, rng| {
         let disk = SimDisk::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
-        let (machine, _) = start(&disk).unwrap();
-        ledger.acknowledged = machine.create().unwrap();
+        let machine = created(&disk, &mut ledger);
         let from = machine.log.insert_position();
         work(&machine, &mut ledger, rng, 40).unwrap();
         let end = machine.log.insert_position();
@@ -513,17 +396,18 @@ fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
         let last = machine.log.insert(SessionNo(0), &last).unwrap().end;
         machine.log.flush(last).unwrap();
         disk.kill();
-        stop(machine);
+        machine.abandon();
         disk.flip_log_bit(SEGMENT, from.get(), until - from.get());
-        match start(&disk) {
+        let mut end = None;
+        match Pages::start(&disk, &mut end) {
             Err(error) => {
                 let error = error.to_string();
                 assert!(error.contains("corrupt"), "{error}");
             }
             // Padding, or before a checkpoint's redo point: not needed.
-            Ok((machine, end)) => {
-                check(&machine, &mut ledger, end);
-                stop(machine);
+            Ok(machine) => {
+                check(&machine, &mut ledger, end.unwrap());
+                machine.abandon();
             }
         }
     });
@@ -533,7 +417,7 @@ fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
 fn truncation_and_creation_are_redone() {
     for_each_seed(30, |seed, rng| {
         let disk = SimDisk::new(seed);
-        let (machine, _) = start(&disk).unwrap();
+        let machine: Pages = start(&disk);
         let rel = RelationId::constant(9).main();
         let one = One(&machine.log, SessionNo(1));
         create_fork(&one, &machine.pool, Xid(1), rel).unwrap();
@@ -556,9 +440,9 @@ fn truncation_and_creation_are_redone() {
         truncate_fork(&one, &machine.pool, rel, 4).unwrap();
         machine.log.flush(machine.log.insert_position()).unwrap();
         drop((session, handle));
-        stop(machine);
+        machine.abandon();
         disk.crash();
-        let (machine, _) = recover(&disk, rng);
+        let (machine, _) = recover::<Pages>(&disk, rng);
         let handle = machine.pool.relation(rel).unwrap();
         let session = machine.pool.session().unwrap();
         assert_eq!(handle.block_count(), 4);
@@ -566,6 +450,6 @@ fn truncation_and_creation_are_redone() {
             let page = session.pin(&handle, BlockNumber(n.into()), Wait::Allowed).unwrap();
             assert_eq!(page.into_shared().u8(100), n + 1);
         }
-        stop(machine);
+        machine.abandon();
     });
 }

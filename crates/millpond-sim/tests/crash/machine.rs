@@ -1,0 +1,159 @@
+//! What the tests have in common: an engine's lower half that starts on a simulated disk, and seeds.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_buffer::{BufferPool, Lsn, PoolConfig, Wait};
+use millpond_engine::EngineResult;
+use millpond_engine::maintenance::checkpointer::{
+    Cause, CheckpointConfig, CheckpointParts, Checkpoints,
+};
+use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
+use millpond_engine::transam::SessionNo;
+use millpond_engine::wal::{Decoded, Log, LogConfig, LogStore, Logging};
+use millpond_sim::{Fault, SimDisk};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Something that recovers from a disk and runs until it is stopped without a word.
+pub trait Startable: Sized {
+    /// Recovers, and writes the checkpoint at the end of recovery. `log_end` is where the log ended, also if something
+    /// fails after that was known.
+    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self>;
+
+    /// Drops it as a crash does.
+    fn abandon(self);
+}
+
+/// The first start, on a disk that does not fail.
+pub fn start<M: Startable>(disk: &Arc<SimDisk>) -> M {
+    M::start(disk, &mut None).unwrap()
+}
+
+/// Starts after a crash; sometimes the power goes during recovery, too. Gives where the log ended first: later attempts
+/// find the records that earlier ones have added.
+pub fn recover<M: Startable>(disk: &Arc<SimDisk>, rng: &mut StdRng) -> (M, Lsn) {
+    let mut log_end = None;
+    for _ in 0..4 {
+        if rng.random_bool(0.5) {
+            break;
+        }
+        disk.fail_after(rng.random_range(0..80), Fault::PowerLoss);
+        let mut end = None;
+        if let Ok(machine) = M::start(disk, &mut end) {
+            machine.abandon();
+        }
+        log_end = log_end.or(end);
+        disk.crash();
+    }
+    let mut end = None;
+    let machine = M::start(disk, &mut end).unwrap();
+    (machine, log_end.or(end).unwrap())
+}
+
+fn seeds(rounds: u64) -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    match number("CRASH_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("CRASH_ROUNDS").unwrap_or(rounds),
+    }
+}
+
+/// Runs a test with as many seeds, or those that the environment asks for.
+pub fn for_each_seed(rounds: u64, test: impl Fn(u64, &mut StdRng)) {
+    for seed in seeds(rounds) {
+        eprintln!("CRASH_SEED={seed}");
+        test(seed, &mut StdRng::seed_from_u64(seed));
+    }
+}
+
+/// A log small enough to go round often.
+pub fn log_config(segment_bytes: u64) -> LogConfig {
+    LogConfig {
+        segment_bytes,
+        buffer_bytes: segment_bytes as usize,
+        max_sessions: 4,
+        writer_delay: Duration::from_millis(1),
+        ..LogConfig::default()
+    }
+}
+
+/// The parts of a database that has no transactions.
+struct NoParts;
+
+impl RedoParts for NoParts {
+    fn restore(&mut self, _: &[u8]) -> EngineResult<()> {
+        Ok(())
+    }
+
+    fn redo(&mut self, _: &Decoded<'_>, _: &mut RedoFiles) -> EngineResult<()> {
+        Ok(())
+    }
+}
+
+impl CheckpointParts for NoParts {
+    fn wait_for_commits(&mut self) {}
+
+    fn log_statuses(&mut self) -> EngineResult<()> {
+        Ok(())
+    }
+
+    fn state(&mut self) -> Vec<u8> {
+        b"state".to_vec()
+    }
+}
+
+/// Log, pool and checkpointer.
+pub struct Machine {
+    pub log: Arc<Log>,
+    pub pool: Arc<BufferPool>,
+    pub checkpoints: Arc<Checkpoints>,
+}
+
+impl Machine {
+    /// One with so few frames that pages are written and read again all the time.
+    pub fn recovered(
+        disk: &Arc<SimDisk>,
+        segment_bytes: u64,
+        frames: usize,
+        log_end: &mut Option<Lsn>,
+    ) -> EngineResult<Self> {
+        let pages = disk.pages();
+        let store: Arc<dyn LogStore> = disk.log(segment_bytes);
+        let mut recovering = Recovering::open(store, &*pages, log_config(segment_bytes))?;
+        let log = Arc::clone(recovering.log());
+        *log_end = Some(log.insert_position());
+        let checkpoint =
+            CheckpointConfig { max_wal_bytes: 4 * segment_bytes, ..CheckpointConfig::default() };
+        let result = (|| {
+            let pool = BufferPool::new(PoolConfig::new(frames, 8), pages, log.clone())?;
+            recovering.redo(&pool, &mut NoParts)?;
+            let checkpoints =
+                Checkpoints::new(recovering, Arc::clone(&pool), Box::new(NoParts), checkpoint)?;
+            checkpoints.run(Cause::EndOfRecovery)?;
+            Ok(Machine { log: log.clone(), pool, checkpoints })
+        })();
+        if result.is_err() {
+            log.abandon();
+        }
+        result
+    }
+}
+
+/// A session of a log.
+pub struct One<'a>(pub &'a Log, pub SessionNo);
+
+impl Logging for One<'_> {
+    fn log(&self) -> &Log {
+        self.0
+    }
+
+    fn stripe(&self) -> SessionNo {
+        self.1
+    }
+
+    fn wait(&self) -> Wait {
+        Wait::Allowed
+    }
+}
