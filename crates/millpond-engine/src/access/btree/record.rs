@@ -24,6 +24,7 @@ use super::page::layout::{
 };
 use super::page::node::Node;
 use super::page::{PageRead, split};
+use crate::wal::record::Reader;
 use crate::wal::{PageEdit, RedoError, RmgrRedo};
 
 pub(crate) const INSERT: u8 = 1;
@@ -411,26 +412,4 @@ fn set_free(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
 pub(crate) fn empty_root() -> Option<Box<[u8; PAGE_SIZE]>> {
     Items::default()
         .build(&Frame { flags: FLAG_LEAF, level: 0, right: 0, cycle: 0, high: None }, 0..0)
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, tail) = self.0.split_first_chunk::<N>()?;
-        self.0 = tail;
-        Some(*head)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
 }
