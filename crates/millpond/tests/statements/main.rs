@@ -1,0 +1,11 @@
+//! Statements and what they answer, as PostgreSQL would.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod concurrency;
+mod indexes;
+mod limits;
+mod rows;
+mod session;
+mod transactions;

@@ -1,0 +1,208 @@
+//! What a session has: settings, prepared statements, portals.
+
+use millpond::Value;
+
+use crate::common::{fresh, run, script};
+
+#[test]
+fn settings() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(
+        &mut c,
+        r#"
+> show work_mem
+work_mem
+4MB
+SHOW
+
+> set work_mem = '8MB'
+SET
+
+> show work_mem
+work_mem
+8MB
+SHOW
+
+> begin; set work_mem to '16MB'; rollback
+BEGIN
+SET
+ROLLBACK
+
+> show work_mem
+work_mem
+8MB
+SHOW
+
+> begin; set local work_mem = 64; show work_mem; commit; show work_mem
+BEGIN
+SET
+work_mem
+64kB
+SHOW
+COMMIT
+work_mem
+8MB
+SHOW
+
+> reset work_mem
+RESET
+
+> select current_setting('work_mem')
+current_setting
+4MB
+SELECT 1
+
+> set worg_mem = 1
+ERROR: unrecognized configuration parameter "worg_mem" [42704]
+HINT: Perhaps you meant "work_mem".
+
+> set shared_buffers = '1GB'
+ERROR: parameter "shared_buffers" cannot be changed without restarting the server [55P02]
+
+> set extra_float_digits = 3
+SET
+
+> set datestyle to 'ISO'
+SET
+
+> set client_encoding to 'latin1'
+ERROR: invalid value for parameter "client_encoding": "latin1" [22023]
+HINT: Only "UTF8" is supported.
+
+> discard all
+DISCARD ALL
+"#,
+    );
+}
+
+#[test]
+fn prepared_by_sql() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(
+        &mut c,
+        r#"
+> create table t (a int primary key, b text)
+CREATE TABLE
+
+> prepare ins (int, text) as insert into t values ($1, $2)
+PREPARE
+
+> execute ins (1, 'one')
+INSERT 0 1
+
+> execute ins (2, 'two')
+INSERT 0 1
+
+> prepare sel as select b from t where a = $1
+PREPARE
+
+> execute sel (2)
+b
+two
+SELECT 1
+
+> execute sel
+ERROR: wrong number of parameters for prepared statement "sel" [42601]
+
+> deallocate sel
+DEALLOCATE
+
+> execute sel (1)
+ERROR: prepared statement "sel" does not exist [26000]
+
+> deallocate all
+DEALLOCATE ALL
+
+> insert into t select a + 10, b || '!' from t
+INSERT 0 2
+
+> select * from t where a > 10
+a|b
+11|one!
+12|two!
+SELECT 2
+"#,
+    );
+}
+
+#[test]
+fn definitions_change_under_prepared_statements() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let mut other = fresh.database.connect().unwrap();
+    c.batch("create table t (a int, b int); insert into t values (1, 10), (2, 20)").unwrap();
+    let prepared = c.prepare("select b from t where a = $1", &[]).unwrap();
+    let get = |c: &mut millpond::Connection| {
+        let mut portal = c.bind(&prepared, millpond::Params::from_iter([Value::Int4(2)])).unwrap();
+        let mut sink = crate::common::Transcript::default();
+        let result = c.execute_portal(&mut portal, 0, &mut sink).map(|_| sink.text);
+        c.sync(&mut crate::common::Transcript::default()).unwrap();
+        result
+    };
+    assert_eq!(get(&mut c).unwrap(), "20\nSELECT 1\n");
+    other.batch("alter table t add primary key (a)").unwrap();
+    assert_eq!(get(&mut c).unwrap(), "20\nSELECT 1\n");
+    other.batch("truncate t").unwrap();
+    assert_eq!(get(&mut c).unwrap(), "SELECT 0\n");
+    other.batch("drop table t").unwrap();
+    assert_eq!(get(&mut c).unwrap_err().sqlstate.as_str(), "42P01");
+    other.batch("create table t (a int, b text); insert into t values (2, 'x')").unwrap();
+    let error = get(&mut c).unwrap_err();
+    assert_eq!(error.message, "cached plan must not change result type");
+    other
+        .batch("drop table t; create table t (b int, a int); insert into t values (7, 2)")
+        .unwrap();
+    assert_eq!(get(&mut c).unwrap(), "7\nSELECT 1\n");
+    // The same text through the lexer's cache.
+    assert_eq!(run(&mut c, "select b from t where a = 2"), "b\n7\nSELECT 1\n");
+    other.batch("drop table t").unwrap();
+    assert!(run(&mut c, "select b from t where a = 2").contains("42P01"));
+}
+
+#[test]
+fn portals_give_rows_in_pieces() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (a int primary key); insert into t values (1), (2), (3), (4), (5)")
+        .unwrap();
+    let prepared = c.prepare("select a from t order by a", &[]).unwrap();
+    let mut portal = c.bind(&prepared, millpond::Params::new()).unwrap();
+    let mut sink = crate::common::Transcript::default();
+    assert_eq!(c.execute_portal(&mut portal, 2, &mut sink).unwrap(), millpond::Executed::Suspended);
+    assert_eq!(c.execute_portal(&mut portal, 2, &mut sink).unwrap(), millpond::Executed::Suspended);
+    assert_eq!(c.execute_portal(&mut portal, 2, &mut sink).unwrap(), millpond::Executed::Complete);
+    assert_eq!(sink.text, "1\n2\n3\n4\n5\nSELECT 1\n");
+}
+
+#[cfg(feature = "datafusion")]
+#[test]
+fn event_loops_leave_long_planning_to_others() {
+    use crate::common::Transcript;
+    use millpond::{Executed, Params, Wait};
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (a int, b int); insert into t values (1, 10), (2, 20)").unwrap();
+    let text = "select b, count(*) from t where a = $1 group by b";
+    c.set_wait(Wait::Never);
+    c.simple_query("begin", &mut Transcript::default()).unwrap();
+    assert!(c.try_prepare(text, &[]).unwrap().is_none());
+    assert_eq!(c.transaction_status(), millpond::TransactionStatus::InTransaction);
+    c.set_wait(Wait::Allowed);
+    let prepared = c.try_prepare(text, &[]).unwrap().expect("prepared");
+    // From then on it is known; and what needs no query engine never has to wait.
+    c.set_wait(Wait::Never);
+    assert!(c.try_prepare(text, &[]).unwrap().is_some());
+    assert!(c.try_prepare("select b from t where a = $1", &[]).unwrap().is_some());
+    assert!(c.try_prepare("select nonsense from t", &[]).is_err());
+    c.simple_query("rollback", &mut Transcript::default()).unwrap();
+    // To plan it again takes as long.
+    let mut portal = c.bind(&prepared, Params::from_iter([Value::Int4(2)])).unwrap();
+    fresh.database.connect().unwrap().batch("alter table t add primary key (a)").unwrap();
+    let mut sink = Transcript::default();
+    assert_eq!(c.execute_portal(&mut portal, 0, &mut sink).unwrap(), Executed::WouldBlock);
+    c.set_wait(Wait::Allowed);
+    assert_eq!(c.execute_portal(&mut portal, 0, &mut sink).unwrap(), Executed::Complete);
+    assert_eq!(sink.text, "20|1\nSELECT 1\n");
+}
