@@ -4,6 +4,7 @@
 
 mod bench;
 mod layers;
+mod nightly;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -23,8 +24,12 @@ enum Habit {
     Check,
     /// The tests; extra arguments go to `cargo test`.
     Test { args: Vec<String> },
-    /// Miri (tree borrows) over the crates that hold unsafe code. Needs the nightly toolchain.
+    /// Installs the pinned nightly compiler that `miri` and `tsan` need, through rustup.
+    Nightly,
+    /// Miri (tree borrows) over the crates that hold unsafe code; extra arguments go to `cargo miri test`.
     Miri { args: Vec<String> },
+    /// ThreadSanitizer over the same crates; extra arguments go to `cargo test`.
+    Tsan { args: Vec<String> },
     /// The loom models: small protocols, every interleaving within the preemption bound.
     Loom,
     /// The shuttle models: large protocols, random schedules.
@@ -55,15 +60,9 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             layers::check()
         }
         Habit::Test { args } => cargo(&["test", "--workspace"]).args(&args).run(),
-        Habit::Miri { args } => {
-            for package in ["millpond-sync", "millpond-buffer"] {
-                cargo(&["+nightly", "miri", "test", "--lib", "-p", package])
-                    .env("MIRIFLAGS", "-Zmiri-tree-borrows -Zmiri-disable-isolation")
-                    .args(&args)
-                    .run()?;
-            }
-            Ok(())
-        }
+        Habit::Nightly => nightly::install(),
+        Habit::Miri { args } => nightly::miri(&args),
+        Habit::Tsan { args } => nightly::tsan(&args),
         Habit::Loom => {
             models("loom", "models", &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }

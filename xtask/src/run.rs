@@ -19,9 +19,14 @@ pub struct Cmd(Command);
 /// A `cargo` command. It goes through `cargo` on the PATH, not through the one that runs the xtask,
 /// so that `+toolchain` works.
 pub fn cargo(args: &[&str]) -> Cmd {
-    let mut command = Command::new("cargo");
+    command("cargo", args)
+}
+
+/// Any command.
+pub fn command(program: &str, args: &[&str]) -> Cmd {
+    let mut command = Command::new(program);
     command.args(args);
-    // Set by the `cargo run` that started the xtask; it would override `+nightly`.
+    // Set by the `cargo run` that started the xtask; they would override `+toolchain`.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     Cmd(command)
 }
