@@ -1,5 +1,6 @@
 //! The memory of the frames: one region, mapped when the pool is made and unmapped when the last of its
-//! sessions is gone (rule 2).
+//! sessions is gone (rule 2). It has room for as many frames as the pool can ever have; what is not used
+//! takes addresses but no memory. The same goes for the descriptors.
 //!
 //! The bytes of a frame are only ever accessed as relaxed atomic words, or, while a latch keeps writers
 //! away, through a shared reference to bytes (rule 5). No `&mut` to them is ever formed.
@@ -10,7 +11,9 @@
 
 use crate::PAGE_SIZE;
 use crate::error::BufferError;
+use crate::frame::Frame;
 use crate::page::PageBytes;
+use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -63,6 +66,30 @@ impl Arena {
         unsafe { &*self.address(frame).cast::<PageBytes>() }
     }
 
+    /// Gives the memory of frames back to the system. They stay mapped, and read as zeros. The caller owns
+    /// them, and nobody refers to their bytes.
+    pub(crate) fn release(&self, frames: Range<usize>) {
+        if frames.is_empty() {
+            return;
+        }
+        let start = self.address(frames.start as u32);
+        let last = self.address(frames.end as u32 - 1);
+        #[cfg(not(any(miri, shuttle)))]
+        {
+            use rustix::mm::{Advice, madvise};
+            let bytes = last as usize - start as usize + PAGE_SIZE;
+            // SAFETY: whole frames inside the region. Whoever still looks at them does so by relaxed atomic
+            // loads, for which this is another's store of zeros.
+            let released =
+                unsafe { madvise(start.cast_mut().cast(), bytes, Advice::LinuxDontNeed) };
+            if let Err(error) = released {
+                tracing::warn!(%error, "the memory of frames could not be given back");
+            }
+        }
+        #[cfg(any(miri, shuttle))]
+        let _ = (start, last);
+    }
+
     #[inline]
     fn address(&self, frame: u32) -> *const u8 {
         let frame = frame as usize;
@@ -80,14 +107,86 @@ impl Drop for Arena {
     }
 }
 
+/// The descriptors of all frames that the pool can have.
+///
+/// Descriptors of frames that were never used are zero, and take no memory: see [`Frame::begin_life`].
+#[cfg(not(any(miri, loom, shuttle)))]
+pub(crate) struct Descriptors {
+    base: NonNull<Frame>,
+    len: usize,
+}
+
+// SAFETY: the region belongs to the table alone, and is accessed only as shared `Frame`s, which are `Sync`.
+#[cfg(not(any(miri, loom, shuttle)))]
+unsafe impl Send for Descriptors {}
+// SAFETY: as above.
+#[cfg(not(any(miri, loom, shuttle)))]
+unsafe impl Sync for Descriptors {}
+
+#[cfg(not(any(miri, loom, shuttle)))]
+impl Descriptors {
+    pub(crate) fn new(len: usize) -> Result<Self, BufferError> {
+        let bytes = len.checked_mul(size_of::<Frame>()).filter(|&bytes| bytes > 0);
+        let bytes = bytes.ok_or(BufferError::Config { what: "the number of frames" })?;
+        let base =
+            map(bytes, false).map_err(|why| BufferError::OutOfMemory { bytes, why: why.into() })?;
+        Ok(Self { base: base.cast(), len })
+    }
+}
+
+#[cfg(not(any(miri, loom, shuttle)))]
+impl Deref for Descriptors {
+    type Target = [Frame];
+
+    #[inline]
+    fn deref(&self) -> &[Frame] {
+        // SAFETY: the region has `len` descriptors, lives as long as `self`, is aligned to a page of
+        // memory, and all zeros is a `Frame`: it consists of atomic integers and pointers.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+}
+
+#[cfg(not(any(miri, loom, shuttle)))]
+impl Drop for Descriptors {
+    fn drop(&mut self) {
+        // SAFETY: `base` and the size are those of `map`; references borrow `self`. Frames own nothing.
+        unsafe { unmap(self.base.cast(), self.len * size_of::<Frame>()) };
+    }
+}
+
+/// The descriptors of all frames that the pool can have. (A model checker's atomics are not zeros.)
+#[cfg(any(miri, loom, shuttle))]
+pub(crate) struct Descriptors(Box<[Frame]>);
+
+#[cfg(any(miri, loom, shuttle))]
+impl Descriptors {
+    pub(crate) fn new(len: usize) -> Result<Self, BufferError> {
+        Ok(Self((0..len).map(|_| Frame::new()).collect()))
+    }
+}
+
+#[cfg(any(miri, loom, shuttle))]
+impl Deref for Descriptors {
+    type Target = [Frame];
+
+    fn deref(&self) -> &[Frame] {
+        &self.0
+    }
+}
+
 #[cfg(not(any(miri, shuttle)))]
 fn map(bytes: usize, huge_pages: bool) -> Result<NonNull<u8>, String> {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a fresh anonymous mapping, at an address of the system's choice.
     let base = unsafe {
-        mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE)
-            .map_err(|error| error.to_string())?
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            bytes,
+            protection,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )
+        .map_err(|error| error.to_string())?
     };
     if huge_pages {
         // SAFETY: advice on our own fresh mapping changes none of its contents. That it may be refused

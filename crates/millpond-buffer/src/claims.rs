@@ -131,7 +131,7 @@ impl<'a> Claims<'a> {
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
         if self.settled {
-            self.pool.free.push(self.near, &self.pool.frames, self.frames());
+            self.pool.give_back(self.near, self.frames());
         } else {
             for number in self.frames() {
                 self.pool.frames[*number as usize].unclaim(self.by);

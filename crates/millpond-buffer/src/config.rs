@@ -11,6 +11,9 @@ use std::sync::Arc;
 pub struct PoolConfig {
     /// How many pages the pool holds.
     pub frames: usize,
+    /// How many pages it can be made to hold later ([`crate::BufferPool::resize`]): so many addresses are
+    /// reserved, but no memory. 0: as many as `frames`.
+    pub max_frames: usize,
     /// How many sessions can exist at a time (at most 65,534).
     pub max_sessions: usize,
     /// How many freelists there are; 0 for one per processor.
@@ -35,6 +38,7 @@ impl PoolConfig {
     pub fn new(frames: usize, max_sessions: usize) -> Self {
         Self {
             frames,
+            max_frames: 0,
             max_sessions,
             freelists: 0,
             sweep_batch: 32,
@@ -48,7 +52,7 @@ impl PoolConfig {
 
     pub(crate) fn check(&self) -> Result<(), BufferError> {
         let fail = |what| Err(BufferError::Config { what });
-        if self.frames == 0 || self.frames > crate::MAX_FRAMES {
+        if self.frames == 0 || self.frames.max(self.max_frames) > crate::MAX_FRAMES {
             return fail("frames must be between 1 and 2^31");
         }
         if self.max_sessions == 0 || self.max_sessions > 65_534 {

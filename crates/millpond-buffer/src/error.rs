@@ -18,6 +18,22 @@ pub enum BufferError {
         /// The size of the pool.
         frames: usize,
     },
+    /// The pool can't be made that large.
+    #[error("the pool can have 1 to {max} pages, not {frames}")]
+    Size {
+        /// The size asked for.
+        frames: usize,
+        /// The limit, fixed when the pool was made.
+        max: usize,
+    },
+    /// The pool could not be made as small as asked, because pages stay in use.
+    #[error("the pool has {frames} pages now and can't shrink further while pages are in use")]
+    Shrinking {
+        /// Its size now.
+        frames: usize,
+        /// The page in the last frame that could not be given up.
+        page: Option<PageId>,
+    },
     /// The page read from the store is not the page that was written there.
     #[error("checksum of {page} does not match: stored {stored:08x}, computed {computed:08x}")]
     Checksum {

@@ -101,7 +101,7 @@ impl<'a> Owned<'a> {
 
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
-        self.pool.free.push(self.near, &self.pool.frames, &[self.number]);
+        self.pool.give_back(self.near, &[self.number]);
     }
 }
 
@@ -199,9 +199,16 @@ impl BufferSession {
 
     /// A free frame.
     pub(crate) fn free_frame(&self) -> Option<Owned<'_>> {
-        let popped = self.pool.free.pop(self.near(), &self.pool.frames);
-        self.pool.demand.taken(popped.map_or(0, |popped| popped.left));
-        popped.map(|popped| self.owned(popped.frame))
+        loop {
+            let popped = self.pool.free.pop(self.near(), &self.pool.frames);
+            self.pool.demand.taken(popped.map_or(0, |popped| popped.left));
+            let frame = popped?.frame;
+            if (frame as usize) < self.pool.frames() {
+                return Some(self.owned(frame));
+            }
+            // The pool has become smaller.
+            self.pool.give_back(self.near(), &[frame]);
+        }
     }
 
     pub(crate) fn owned(&self, number: u32) -> Owned<'_> {

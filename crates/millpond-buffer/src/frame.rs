@@ -63,11 +63,12 @@ pub(crate) const WAITED: u64 = 1 << 27;
 pub(crate) const OWNED: u64 = 1 << 28;
 pub(crate) const DAMAGED: u64 = 1 << 29;
 pub(crate) const CLAIMED: u64 = 1 << 30;
+pub(crate) const RETIRED: u64 = 1 << 31;
 const CLAIMER_SHIFT: u32 = 32;
 const CLAIMER: u64 = 0xFFFF << CLAIMER_SHIFT;
 
 const _: () = {
-    let flags = [DIRTY, CHECKPOINT, WRITING, WAITED, OWNED, DAMAGED, CLAIMED];
+    let flags = [DIRTY, CHECKPOINT, WRITING, WAITED, OWNED, DAMAGED, CLAIMED, RETIRED];
     let mut all = PINS | CLAIMER;
     let mut at = 0;
     while at < flags.len() {
@@ -163,6 +164,7 @@ pub(crate) enum Leaves {
 
 impl Frame {
     /// An owned frame without a page.
+    #[cfg(any(test, miri, loom, shuttle))]
     pub(crate) fn new() -> Self {
         Self {
             read: ReadLine {
@@ -397,6 +399,30 @@ impl Frame {
             }
         }
         owned.is_ok()
+    }
+
+    /// Makes a frame that was never used an owned one without a page.
+    pub(crate) fn begin_life(&self) {
+        if !self.read.version.is_changing() {
+            self.read.version.write_begin();
+        }
+        self.read.tag.store(NO_PAGE, Ordering::Relaxed);
+        self.read.state.store(OWNED, Ordering::Release);
+    }
+
+    /// Retires an owned frame: it is nobody's until it comes back.
+    pub(crate) fn retire(&self) {
+        self.read.state.store(OWNED | RETIRED, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.read.state.load(Ordering::SeqCst) & RETIRED != 0
+    }
+
+    /// Makes a retired frame the caller's; whether it was retired, and not another's to bring back.
+    pub(crate) fn come_back(&self) -> bool {
+        let back = (Ordering::SeqCst, Ordering::Relaxed);
+        self.read.state.compare_exchange(OWNED | RETIRED, OWNED, back.0, back.1).is_ok()
     }
 
     /// Having taken the frame: keeps optimistic readers out and makes the entry of its page `absent`.

@@ -21,6 +21,7 @@ pub mod policy;
 mod pool;
 mod reclaim;
 mod relation;
+mod resize;
 mod ring;
 mod session;
 mod stats;

@@ -1,12 +1,12 @@
 //! The pool: frames, forks, sessions, and what concerns whole forks.
 
 use crate::ahead::Ahead;
-use crate::arena::{Arena, PageWords};
+use crate::arena::{Arena, Descriptors, PageWords};
 use crate::claims::Claims;
 use crate::config::PoolConfig;
 use crate::counted::AtomicU64;
 use crate::error::BufferError;
-use crate::frame::{Claimer, Frame, Leaves, NoTake};
+use crate::frame::{Claimer, Leaves, NoTake};
 use crate::freelist::Freelists;
 use crate::ids::{BlockNumber, Lsn, PageId, RelFork, RelationId};
 use crate::load::wait_for_load;
@@ -16,6 +16,7 @@ use crate::pins::PinBoard;
 use crate::policy::Clock;
 use crate::reclaim::Demand;
 use crate::relation::{Growth, RelHandle, Relation};
+use crate::resize::Size;
 use crate::session::BufferSession;
 use crate::stats::{Counters, PoolStats};
 use crate::store::PageStore;
@@ -45,7 +46,8 @@ pub struct BufferPool {
     pub(crate) config: PoolConfig,
     pub(crate) store: Arc<dyn PageStore>,
     pub(crate) log: Arc<dyn LogFlush>,
-    pub(crate) frames: Box<[Frame]>,
+    pub(crate) frames: Descriptors,
+    pub(crate) size: Size,
     pub(crate) arena: Arena,
     pub(crate) free: Freelists,
     pub(crate) ahead: Ahead,
@@ -85,13 +87,10 @@ impl BufferPool {
             true => Barriers::best(),
             false => Barriers::fences(),
         };
-        let arena = Arena::new(config.frames, config.huge_pages)?;
-        let frames: Box<[Frame]> = (0..config.frames).map(|_| Frame::new()).collect();
-        let free = Freelists::new(lists);
-        for frame in (0..config.frames).rev() {
-            free.push(frame * lists / config.frames, &frames, &[frame as u32]);
-        }
-        Ok(Arc::new(Self {
+        let max_frames = config.max_frames.max(config.frames);
+        let arena = Arena::new(max_frames, config.huge_pages)?;
+        let frames = Descriptors::new(max_frames)?;
+        let pool = Self {
             clock: Clock::new(config.frames, config.sweep_batch),
             demand: CachePadded::default(),
             counters: Counters::new(config.max_sessions),
@@ -107,9 +106,12 @@ impl BufferPool {
             log,
             frames,
             arena,
-            free,
+            free: Freelists::new(lists),
             ahead: Ahead::new(),
-        }))
+            size: Size::new(),
+        };
+        pool.begin_life(pool.config.frames);
+        Ok(Arc::new(pool))
     }
 
     /// A session: what a thread of work uses to reach pages.
@@ -300,12 +302,6 @@ impl BufferPool {
     pub fn stats(&self) -> PoolStats {
         let syncs = self.syncs.load(Ordering::Relaxed);
         PoolStats::of(&self.counters, self.free_frames(), self.clock.taken(), syncs)
-    }
-
-    /// How many pages the pool holds.
-    #[must_use]
-    pub fn frames(&self) -> usize {
-        self.frames.len()
     }
 
     /// Whether more frames are free than the reclaimer keeps in reserve: then bulk work may take some.

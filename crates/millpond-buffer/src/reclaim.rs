@@ -275,13 +275,30 @@ impl BufferSession {
     }
 
     /// Writes pages in file order, neighbours joined, and then takes their frames unless they have been
-    /// used meanwhile. What can't be written stays, and why is in `failure`.
+    /// used meanwhile.
     fn write_and_free(
         &self,
         frames: &[u32],
         list: usize,
         failure: &mut Option<BufferError>,
     ) -> usize {
+        self.write_victims(frames, failure);
+        let mut freed = 0;
+        for batch in frames.chunks(MAX_CLAIMS) {
+            let mut claims = self.no_claims();
+            let unused = |number: &u32| self.pool.frames[*number as usize].usage() == 0;
+            for number in batch.iter().copied().filter(unused) {
+                // In use again, or still dirty: then it stays.
+                let _ = claims.claim(number);
+            }
+            freed += self.free_into(claims, list);
+        }
+        freed
+    }
+
+    /// Writes pages in file order, neighbours joined. What can't be written stays, and why is in
+    /// `failure`.
+    pub(crate) fn write_victims(&self, frames: &[u32], failure: &mut Option<BufferError>) {
         let descriptor = |number: u32| &self.pool.frames[number as usize];
         let named = frames.iter().filter_map(|&number| Some((descriptor(number).page()?, number)));
         let mut pages: Vec<_> = named.collect();
@@ -295,17 +312,6 @@ impl BufferSession {
             });
             rest = &rest[done..];
         }
-        let mut freed = 0;
-        for batch in pages.chunks(MAX_CLAIMS) {
-            let mut claims = self.no_claims();
-            for &(_, number) in batch.iter().filter(|(_, number)| descriptor(*number).usage() == 0)
-            {
-                // In use again, or still dirty: then it stays.
-                let _ = claims.claim(number);
-            }
-            freed += self.free_into(claims, list);
-        }
-        freed
     }
 }
 

@@ -322,7 +322,7 @@ impl Drop for Ring {
         let State { slots, spare } = std::mem::take(&mut *self.state.borrow_mut());
         slots.into_iter().for_each(|slot| self.demote(slot));
         let near = spare.first().map_or(0, |&frame| frame as usize);
-        self.pool.free.push(near, &self.pool.frames, &spare);
+        self.pool.give_back(near, &spare);
     }
 }
 

@@ -129,6 +129,7 @@ fn bench(frames: usize, blocks: u32, background: bool) -> Bench {
     store.extend(REL, BlockNumber(0), blocks).unwrap();
     let mut config = PoolConfig::new(frames, 8);
     config.freelists = 1;
+    config.max_frames = frames + 2;
     let pool = BufferPool::new(config, store.clone(), Arc::new(NoLog)).unwrap();
     Bench { store, pool, ending: AtomicBool::new(false) }
 }
@@ -553,4 +554,59 @@ fn the_reclaimer_wakes_and_ends() {
         bench.pool.wake_reclaimer();
     };
     explore(8, 3, 2, work, all_is_given_back);
+}
+
+/// The pool shrinks and grows beside misses and pins: nothing is lost, and no frame either.
+#[test]
+fn resizing_beside_increments() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread == 0 {
+            for frames in [2, 5, 3] {
+                match bench.pool.resize(&session, frames) {
+                    Ok(()) => assert_eq!(bench.pool.frames(), frames),
+                    Err(BufferError::Shrinking { frames: left, .. }) => assert!(left > frames),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            return;
+        }
+        for block in [0, thread as u32] {
+            insist(|| increment(&session, &rel, block));
+        }
+    };
+    explore(4, 3, 3, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        let sum: u64 = (0..3).map(|block| count(&session, &rel, block).unwrap()).sum();
+        assert_eq!(sum, 4);
+        bench.pool.resize(&session, 1).unwrap();
+        bench.pool.resize(&session, 3).unwrap();
+        assert_eq!((0..3).map(|block| count(&session, &rel, block).unwrap()).sum::<u64>(), 4);
+        all_is_given_back(bench);
+    });
+}
+
+/// A checkpoint while the pool shrinks misses no dirty page beyond its new size.
+#[test]
+fn a_checkpoint_beside_shrinking() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread == 0 {
+            let _ = bench.pool.resize(&session, 1);
+            return;
+        }
+        for block in [0, 1] {
+            insist(|| increment(&session, &rel, block));
+        }
+        bench.pool.write_dirty(&session, |_| ()).unwrap();
+        for block in [0, 1] {
+            let mut page = [0; PAGE_SIZE];
+            bench.store.inner.read(REL, BlockNumber(block), &mut [&mut page]).unwrap();
+            assert_eq!(page.u64(16), 1, "missed");
+        }
+    };
+    explore(3, 2, 2, work, all_is_given_back);
 }

@@ -239,7 +239,7 @@ impl BufferPool {
     /// Marks the pages that a checkpoint must write, and lists them.
     fn mark_for_checkpoint(&self) -> Vec<(PageId, u32)> {
         let mut dirty = Vec::new();
-        for (number, frame) in self.frames.iter().enumerate() {
+        for (number, frame) in self.frames.iter().enumerate().take(self.size.occupied()) {
             let marked = frame.update(|state| {
                 let must = state & (DIRTY | WRITING) != 0 && state & OWNED == 0;
                 must.then_some(state | CHECKPOINT)

@@ -10,7 +10,7 @@
 //! means that its frames are examined a little late.
 
 use crate::counted::AtomicU64;
-use millpond_sync::atomic::Ordering;
+use millpond_sync::atomic::{AtomicUsize, Ordering};
 
 /// The highest usage count.
 pub const MAX_USAGE: u8 = 5;
@@ -58,7 +58,7 @@ pub trait SweepFrames {
 pub struct Clock {
     hand: AtomicU64,
     taken: AtomicU64,
-    frames: usize,
+    frames: AtomicUsize,
     batch: usize,
 }
 
@@ -84,13 +84,21 @@ impl Clock {
     /// A hand over `frames` frames, advanced by at most `batch` at a time.
     #[must_use]
     pub fn new(frames: usize, batch: usize) -> Self {
-        let frames = frames.max(1);
         Self {
             hand: AtomicU64::new(0),
             taken: AtomicU64::new(0),
-            frames,
-            batch: batch.clamp(1, frames),
+            frames: AtomicUsize::new(frames.max(1)),
+            batch: batch.max(1),
         }
+    }
+
+    /// Goes round so many frames from now on.
+    pub fn resize(&self, frames: usize) {
+        self.frames.store(frames.max(1), Ordering::Relaxed);
+    }
+
+    fn frames(&self) -> usize {
+        self.frames.load(Ordering::Relaxed)
     }
 
     /// How many frames the hand has passed since the beginning.
@@ -115,7 +123,7 @@ impl Clock {
     #[inline]
     fn refill(&self, piece: &mut Piece) {
         if piece.next == piece.end {
-            let batch = self.batch as u64;
+            let batch = self.batch.min(self.frames()) as u64;
             piece.next = self.hand.fetch_add(batch, Ordering::Relaxed);
             piece.end = piece.next.wrapping_add(batch);
         }
@@ -127,7 +135,7 @@ impl Clock {
         if piece.next == piece.end {
             return None;
         }
-        let frame = (piece.next % self.frames as u64) as usize;
+        let frame = (piece.next % self.frames() as u64) as usize;
         piece.next = piece.next.wrapping_add(1);
         Some(frame)
     }

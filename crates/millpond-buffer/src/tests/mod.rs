@@ -6,6 +6,7 @@ mod model;
 #[cfg(not(miri))]
 mod read_only;
 mod replacement;
+mod resize;
 mod rings;
 #[cfg(not(miri))]
 mod shared_writes;

@@ -164,6 +164,7 @@ pub(super) fn bench(frames: usize, blocks: u32) -> Bench {
     let mut config = PoolConfig::new(frames, 16);
     // One, so that which frame is taken does not depend on the processor.
     config.freelists = 1;
+    config.max_frames = 2 * frames;
     let pool = BufferPool::new(config, store.clone(), log.clone()).unwrap();
     Bench { store, log, pool }
 }

@@ -1,0 +1,208 @@
+//! Resizing: the pool grows and shrinks while it is in use, up to a maximum whose addresses are reserved
+//! when it is made.
+//!
+//! A frame beyond the pool's size is *retired*: OWNED and RETIRED, so that nobody pins, takes or finds it,
+//! on no freelist, its version odd. Its memory goes back to the system but stays mapped, for optimistic readers
+//! who come too late (rule 2).
+//!
+//! **Growing** brings frames to life, or back from retirement, and puts them onto the freelists.
+//!
+//! **Shrinking** first lowers the size. From then on
+//!
+//! - the sweep's hand goes round below it;
+//! - who frees a frame beyond it ([`BufferPool::give_back`]), or takes one from a freelist, retires it.
+//!
+//! Then the pages beyond it are written where that is needed, and taken like any other victims, until all those
+//! frames are retired. What stays pinned is waited for a while; after that the pool keeps the size that it must
+//! have to hold it, and says so.
+//!
+//! **Retiring against growing again.** A size is read, and then a frame retired by it, maybe much later. So who has
+//! retired a frame looks at the size again; and who raises the size looks for retired frames afterwards. Both
+//! bring such a frame back by a compare-and-swap, so one of them does. All four steps are sequentially
+//! consistent.
+//!
+//! **Checkpoints** look at all frames that may hold a page, which while the pool shrinks are more than its size says.
+
+use crate::claims::MAX_CLAIMS;
+use crate::error::BufferError;
+use crate::pool::BufferPool;
+use crate::session::BufferSession;
+use crate::stats::Event;
+use millpond_sync::atomic::{AtomicUsize, Ordering};
+use millpond_sync::sync::Mutex;
+
+/// How often shrinking looks again at pages that are in use, about a millisecond apart.
+const PATIENCE: usize = if cfg!(any(miri, shuttle)) {
+    20
+} else if cfg!(test) {
+    200
+} else {
+    3_000
+};
+
+/// How large the pool is.
+pub(crate) struct Size {
+    /// Frames below this one are used.
+    frames: AtomicUsize,
+    /// Frames below this one may hold pages.
+    occupied: AtomicUsize,
+    /// Held while the size changes: how many frames were ever used.
+    alive: Mutex<usize>,
+}
+
+impl Size {
+    pub(crate) fn new() -> Self {
+        Self { frames: AtomicUsize::new(0), occupied: AtomicUsize::new(0), alive: Mutex::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn frames(&self) -> usize {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn occupied(&self) -> usize {
+        self.occupied.load(Ordering::SeqCst)
+    }
+}
+
+fn wait_a_little() {
+    #[cfg(not(any(miri, shuttle, loom)))]
+    std::thread::sleep(std::time::Duration::from_millis(1));
+    #[cfg(any(miri, shuttle, loom))]
+    millpond_sync::thread::yield_now();
+}
+
+impl BufferPool {
+    /// How many pages the pool holds.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.size.frames()
+    }
+
+    /// How many it can be made to hold.
+    #[must_use]
+    pub fn max_frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Makes the pool hold `frames` pages, while it is in use. To shrink it, pages are made to leave; those that
+    /// stay pinned keep it larger than that ([`BufferError::Shrinking`] says how large), and it can be tried
+    /// again.
+    pub fn resize(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
+        if frames == 0 || frames > self.max_frames() {
+            return Err(BufferError::Size { frames, max: self.max_frames() });
+        }
+        let mut alive = self.size.alive.lock();
+        if frames >= self.frames() {
+            self.grow(frames, &mut alive);
+            return Ok(());
+        }
+        self.shrink(session, frames)
+    }
+
+    /// The first size.
+    pub(crate) fn begin_life(&self, frames: usize) {
+        self.grow(frames, &mut self.size.alive.lock());
+    }
+
+    fn grow(&self, frames: usize, alive: &mut usize) {
+        let before = self.frames();
+        for frame in self.frames.iter().take(frames).skip(*alive) {
+            frame.begin_life();
+        }
+        let never_used = (*alive).max(before)..frames;
+        *alive = frames.max(*alive);
+        self.size.occupied.fetch_max(frames, Ordering::SeqCst);
+        self.set_size(frames);
+        let lists = self.free.lists();
+        for list in (0..lists).rev() {
+            // Neighbours to the same list.
+            let share = |nth: usize| before + (frames - before) * nth / lists;
+            let mut free = Vec::with_capacity(share(list + 1) - share(list));
+            for number in share(list)..share(list + 1) {
+                if never_used.contains(&number) || self.frames[number].come_back() {
+                    free.push(number as u32);
+                }
+            }
+            self.free.push(list, &self.frames, &free);
+        }
+    }
+
+    fn set_size(&self, frames: usize) {
+        self.size.frames.store(frames, Ordering::SeqCst);
+        self.clock.resize(frames);
+    }
+
+    /// Frees owned frames: those beyond the pool's size retire.
+    pub(crate) fn give_back(&self, near: usize, free: &[u32]) {
+        let size = self.frames();
+        if free.iter().all(|&number| (number as usize) < size) {
+            self.free.push(near, &self.frames, free);
+            return;
+        }
+        for number in free {
+            let frame = &self.frames[*number as usize];
+            frame.retire();
+            if (*number as usize) < self.size.frames.load(Ordering::SeqCst) && frame.come_back() {
+                self.free.push(near, &self.frames, &[*number]);
+            }
+        }
+    }
+
+    fn shrink(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
+        let before = self.frames();
+        self.set_size(frames);
+        let mut left: Vec<u32> = (frames as u32..before as u32).collect();
+        let mut failure = None;
+        for _ in 0..PATIENCE {
+            self.retire_free();
+            session.vacate(&left, &mut failure);
+            left.retain(|number| !self.frames[*number as usize].is_retired());
+            if left.is_empty() {
+                break;
+            }
+            wait_a_little();
+        }
+        let size = left.iter().max().map_or(frames, |last| *last as usize + 1);
+        if size > frames {
+            self.set_size(size);
+            let back = (frames..size).filter(|number| self.frames[*number].come_back());
+            let back: Vec<u32> = back.map(|number| number as u32).collect();
+            self.free.push(session.near(), &self.frames, &back);
+        }
+        self.size.occupied.store(size, Ordering::SeqCst);
+        self.arena.release(size..before);
+        match left.last().and_then(|last| self.frames[*last as usize].page()) {
+            _ if left.is_empty() => Ok(()),
+            page => Err(failure.unwrap_or(BufferError::Shrinking { frames: size, page })),
+        }
+    }
+
+    /// Retires the free frames beyond the pool's size.
+    fn retire_free(&self) {
+        let mut free = Vec::new();
+        while let Some(popped) = self.free.pop(0, &self.frames) {
+            free.push(popped.frame);
+        }
+        for (near, some) in free.chunks(MAX_CLAIMS).enumerate() {
+            self.give_back(near, some);
+        }
+    }
+}
+
+impl BufferSession {
+    /// Makes pages leave their frames, as far as they can, written where that is needed.
+    fn vacate(&self, frames: &[u32], failure: &mut Option<BufferError>) {
+        let dirty = frames.iter().filter(|number| self.pool.frames[**number as usize].is_dirty());
+        let dirty: Vec<u32> = dirty.copied().collect();
+        self.write_victims(&dirty, failure);
+        for batch in frames.chunks(MAX_CLAIMS) {
+            let mut claims = self.no_claims();
+            for &number in batch {
+                // What can't be claimed now is looked at again.
+                let _ = claims.claim(number);
+            }
+            self.settle(&mut claims, Event::Eviction, false);
+        }
+    }
+}
