@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use millpond_buffer::{BufferPool, BufferSession, Wait};
+use millpond_buffer::{BackendKind, BufferPool, BufferSession, Wait};
 
 use crate::access::Tid;
 use crate::access::heap::HeapSession;
@@ -54,9 +54,11 @@ pub struct Ctx {
 impl Ctx {
     /// A context for a new session; `kind` is what pg_stat_activity calls it (`client backend`).
     pub fn new(shared: &Shared, kind: &'static str) -> EngineResult<Ctx> {
+        let buffers = shared.pool.session()?;
+        buffers.set_backend_kind(backend_kind(kind));
         Ok(Ctx {
             proc: shared.procs.register(kind)?,
-            buffers: shared.pool.session()?,
+            buffers,
             shared: shared.clone(),
             wait: Cell::new(Wait::Allowed),
             bulk_access: Cell::new(shared.bulk_access),
@@ -282,5 +284,17 @@ impl Logging for Ctx {
     }
     fn wait(&self) -> Wait {
         self.wait.get()
+    }
+}
+
+/// As what `pg_stat_io` counts a session's input and output.
+fn backend_kind(kind: &str) -> BackendKind {
+    match kind {
+        "client backend" => BackendKind::Client,
+        "autovacuum worker" => BackendKind::Autovacuum,
+        "background writer" => BackendKind::BackgroundWriter,
+        "checkpointer" => BackendKind::Checkpointer,
+        // Parallel workers among them, as in PostgreSQL.
+        _ => BackendKind::Other,
     }
 }

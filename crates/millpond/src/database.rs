@@ -12,6 +12,7 @@ use crate::conn::{self, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
 use crate::settings::{Settings, rings_of};
+use crate::statistics::Statistics;
 
 /// An open database.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Database {
     settings: Arc<Settings>,
     engine: Arc<Engine>,
     query_engine: Option<ExternalPlanner>,
+    statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
     next_process_id: AtomicI32,
     connected: Mutex<Vec<i32>>,
@@ -28,10 +30,12 @@ impl Database {
     /// Opens the database in a directory, creates it if it is not there, recovers it if it was not shut down.
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Arc<Database>> {
         let engine = Engine::open(engine_config(path.as_ref(), &settings))?;
+        let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
             settings: Arc::new(settings),
             engine,
             query_engine: ExternalPlanner::new()?,
+            statistics,
             watchdog: Arc::new(Watchdog::default()),
             next_process_id: AtomicI32::new(1),
             connected: Mutex::new(Vec::new()),
@@ -63,6 +67,11 @@ impl Database {
     /// Dropping the database without this is safe, too: the next start recovers from the log.
     pub fn shutdown(&self) -> Result<()> {
         Ok(self.engine.shutdown()?)
+    }
+
+    /// What has been counted since the start or the last reset.
+    pub fn statistics(&self) -> &Arc<Statistics> {
+        &self.statistics
     }
 
     pub(crate) fn query_engine(&self) -> Option<&ExternalPlanner> {

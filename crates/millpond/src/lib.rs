@@ -32,6 +32,7 @@ mod plan;
 pub mod query;
 pub mod settings;
 mod sink;
+pub mod statistics;
 pub mod types;
 
 /// What `version()` answers and clients see of the server: a PostgreSQL whose protocol and catalogs are meant.

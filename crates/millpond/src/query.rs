@@ -6,6 +6,7 @@ use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
 
 use crate::error::Result;
+use crate::statistics::Statistics;
 
 /// The tables under one statement's snapshot, the transaction's own writes included. Scans are opened
 /// from several threads at once.
@@ -43,6 +44,8 @@ pub struct SessionInfo {
     pub settings: Vec<SettingInfo>,
     /// All sessions.
     pub activity: Vec<ActivityInfo>,
+    /// What the server counts, if there is one.
+    pub statistics: Option<Arc<Statistics>>,
 }
 
 /// A row of `pg_settings`.

@@ -12,7 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use millpond_buffer::{
-    BufferPool, BufferSession, Lsn, PAGE_SIZE, PageId, RelFork, RelHandle, RelationId, is_new,
+    BackendKind, BufferPool, BufferSession, Lsn, PAGE_SIZE, PageId, RelFork, RelHandle, RelationId,
+    is_new,
 };
 
 use crate::error::{EngineError, EngineResult};
@@ -54,6 +55,7 @@ pub struct RedoFiles {
 impl RedoFiles {
     fn new(pool: &Arc<BufferPool>) -> EngineResult<Self> {
         let session = pool.session()?;
+        session.set_backend_kind(BackendKind::Other);
         let handles = HashMap::new();
         Ok(Self { pool: Arc::clone(pool), session, handles, missing: BTreeSet::new() })
     }

@@ -304,6 +304,7 @@ pub(super) fn session_info(facts: &Facts<'_>, database: &crate::Database) -> Ses
         database: facts.database.to_owned(),
         user: facts.user.to_owned(),
         pid: facts.process_id,
+        statistics: Some(Arc::clone(database.statistics())),
         settings: SettingId::all()
             .map(|id| SettingInfo {
                 name: id.definition().name.to_owned(),

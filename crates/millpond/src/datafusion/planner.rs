@@ -160,6 +160,9 @@ impl ContextProvider for Names<'_> {
         args: Vec<datafusion::logical_expr::Expr>,
     ) -> DfResult<Arc<dyn TableSource>> {
         use datafusion::catalog::TableFunctionArgs;
+        if let (true, Some(table)) = (args.is_empty(), views::find_function(name, self.catalog)) {
+            return Ok(provider_as_source(table));
+        }
         let Some(function) = self.state.table_functions().get(name) else {
             return plan_err!("Invalid function '{name}'");
         };

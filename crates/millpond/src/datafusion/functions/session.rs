@@ -34,6 +34,10 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
         let info = Arc::clone(info);
         function(name, (1, 2), Arrow::Utf8, move |args| setting(&info, args))
     }),
+    ("pg_stat_reset_shared", (0, 1), Arrow::Utf8, |_, info, name| {
+        let info = Arc::clone(info);
+        function(name, (0, 1), Arrow::Utf8, move |args| reset(&info, args))
+    }),
     ("pg_relation_size", (1, 2), Arrow::Int64, size),
     ("pg_table_size", (1, 1), Arrow::Int64, size),
     ("pg_total_relation_size", (1, 1), Arrow::Int64, size),
@@ -64,6 +68,15 @@ fn setting(info: &SessionInfo, args: &[ScalarValue]) -> DfResult<ScalarValue> {
         )))),
         found => Ok(utf8_or_null(found.map(|setting| setting.setting.clone()))),
     }
+}
+
+/// Returns `void`, which clients see as an empty text.
+fn reset(info: &SessionInfo, args: &[ScalarValue]) -> DfResult<ScalarValue> {
+    let target = text(args, 0);
+    // NULL resets everything, as no argument does.
+    let done = info.statistics.iter().try_for_each(|all| all.reset(target.as_deref()));
+    done.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    Ok(utf8(""))
 }
 
 /// What stands in a plan until a run replaces it.

@@ -2,11 +2,14 @@
 //!
 //! Each view is a [`View`]: its columns, and a function from the catalog's state and the session to rows. They
 //! have PostgreSQL's names, columns and numbers where clients look at them; relations of things
-//! that Millpond does not have are there and empty, since clients join with them.
+//! that Millpond does not have are there and empty, since clients join with them. Functions that return
+//! tables are views by another way.
 
 mod activity;
+mod buffers;
 mod empty;
 mod information_schema;
+mod io;
 mod provider;
 mod relations;
 mod servers;
@@ -54,6 +57,18 @@ impl From<i32> for Cell {
     }
 }
 
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        Self::Int(value as i64)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
 impl From<usize> for Cell {
     fn from(value: usize) -> Self {
         Self::Int(value as i64)
@@ -91,6 +106,11 @@ pub enum Kind {
     Int4,
     Int8,
     Float4,
+    Float8,
+    /// A `numeric` without decimals.
+    Numeric,
+    /// Microseconds since 1970.
+    TimestampTz,
     /// An array, as text.
     Array,
 }
@@ -117,7 +137,9 @@ fn all() -> impl Iterator<Item = &'static View> {
         servers::VIEWS,
         types::VIEWS,
         activity::VIEWS,
+        buffers::VIEWS,
         information_schema::VIEWS,
+        io::VIEWS,
         empty::VIEWS,
     ]
     .into_iter()
@@ -132,6 +154,13 @@ pub fn find(
 ) -> Option<Arc<dyn TableProvider>> {
     let view = all().find(|view| view.schema == schema && view.name == name)?;
     Some(Arc::new(provider::ViewTable::new(view, Arc::clone(catalog))))
+}
+
+/// The table that a function of that name returns, over one state of the catalog.
+pub fn find_function(name: &str, catalog: &Arc<CatalogState>) -> Option<Arc<dyn TableProvider>> {
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    let function = buffers::FUNCTIONS.iter().find(|function| function.name == name)?;
+    Some(Arc::new(provider::ViewTable::new(function, Arc::clone(catalog))))
 }
 
 /// The name of the view with that number.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, Float32Array, Int16Array, Int32Array, Int64Array, RecordBatch,
-    RecordBatchOptions, StringArray,
+    ArrayRef, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray,
 };
-use datafusion::arrow::datatypes::{DataType as Arrow, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as Arrow, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result as DfResult;
@@ -86,6 +86,9 @@ fn arrow(kind: Kind) -> Arrow {
         Kind::Int2 => Arrow::Int16,
         Kind::Int4 => Arrow::Int32,
         Kind::Float4 => Arrow::Float32,
+        Kind::Float8 => Arrow::Float64,
+        Kind::Numeric => Arrow::Decimal128(38, 0),
+        Kind::TimestampTz => Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
     }
 }
 
@@ -101,6 +104,9 @@ fn told_oid(kind: Kind) -> u32 {
         Kind::Int4 => 23,
         Kind::Int8 => 20,
         Kind::Float4 => 700,
+        Kind::Float8 => 701,
+        Kind::Numeric => 1700,
+        Kind::TimestampTz => 1184,
     }
 }
 
@@ -108,6 +114,11 @@ fn array(kind: Kind, rows: &[Vec<Cell>], column: usize) -> ArrayRef {
     let cells = rows.iter().map(|row| row.get(column).unwrap_or(&Cell::Null));
     let int = |cell: &Cell| match cell {
         Cell::Int(value) => Some(*value),
+        _ => None,
+    };
+    let float = |cell: &Cell| match cell {
+        Cell::Float(value) => Some(*value),
+        Cell::Int(value) => Some(*value as f64),
         _ => None,
     };
     match arrow(kind) {
@@ -126,13 +137,18 @@ fn array(kind: Kind, rows: &[Vec<Cell>], column: usize) -> ArrayRef {
             Arc::new(cells.map(bool).collect::<BooleanArray>())
         }
         Arrow::Float32 => {
-            let float = |cell: &Cell| match cell {
-                Cell::Float(value) => Some(*value as f32),
-                Cell::Int(value) => Some(*value as f32),
-                _ => None,
-            };
-            Arc::new(cells.map(float).collect::<Float32Array>())
+            Arc::new(cells.map(|cell| float(cell).map(|v| v as f32)).collect::<Float32Array>())
         }
+        Arrow::Float64 => Arc::new(cells.map(float).collect::<Float64Array>()),
+        Arrow::Decimal128(..) => Arc::new(
+            cells
+                .map(|cell| int(cell).map(i128::from))
+                .collect::<Decimal128Array>()
+                .with_data_type(arrow(kind)),
+        ),
+        Arrow::Timestamp(..) => Arc::new(
+            cells.map(int).collect::<TimestampMicrosecondArray>().with_data_type(arrow(kind)),
+        ),
         _ => {
             let text = |cell: &Cell| match cell {
                 Cell::Text(value) => Some(value.clone()),

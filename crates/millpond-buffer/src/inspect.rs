@@ -1,0 +1,33 @@
+//! Looking at the frames as they are: what monitoring shows.
+
+use crate::frame::{DIRTY, PINS};
+use crate::ids::PageId;
+use crate::pool::BufferPool;
+
+/// What a frame seems to hold. It was looked at in passing, so each field was true at a moment of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameInfo {
+    /// The page, if it holds one.
+    pub page: Option<PageId>,
+    /// Whether the page differs from the store's.
+    pub dirty: bool,
+    /// Its usage count.
+    pub usage: u8,
+    /// How many sessions have it pinned.
+    pub pins: u32,
+}
+
+impl BufferPool {
+    /// What every frame seems to hold, in the order of their numbers. Nothing is taken, pinned or waited for.
+    pub fn frame_infos(&self) -> impl Iterator<Item = FrameInfo> + '_ {
+        self.frames.iter().map(|frame| {
+            let state = frame.state();
+            FrameInfo {
+                page: frame.page(),
+                dirty: state & DIRTY != 0,
+                usage: frame.usage(),
+                pins: (state & PINS) as u32,
+            }
+        })
+    }
+}

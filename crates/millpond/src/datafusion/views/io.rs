@@ -1,0 +1,269 @@
+//! What the pool and its helpers have done: `pg_stat_io`, `pg_stat_bgwriter`, `pg_stat_checkpointer`,
+//! `millpond_stat_replacement`.
+
+use millpond_buffer::{BackendKind, IoContext, IoCounts, PoolStats};
+
+use super::Kind::{Float8, Int4, Int8, Numeric, Text, TimestampTz};
+use super::{Cell, Kind, Source, View};
+use crate::statistics::Since;
+
+/// The views of this file.
+pub const VIEWS: &[View] = &[
+    View {
+        schema: "pg_catalog",
+        name: "pg_stat_io",
+        oid: 12031,
+        columns: PG_STAT_IO,
+        rows: pg_stat_io,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "pg_stat_bgwriter",
+        oid: 12032,
+        columns: PG_STAT_BGWRITER,
+        rows: pg_stat_bgwriter,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "pg_stat_checkpointer",
+        oid: 12033,
+        columns: PG_STAT_CHECKPOINTER,
+        rows: pg_stat_checkpointer,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "millpond_stat_replacement",
+        oid: 12034,
+        columns: MILLPOND_STAT_REPLACEMENT,
+        rows: millpond_stat_replacement,
+    },
+];
+
+/// As in PostgreSQL 18.
+const PG_STAT_IO: &[(&str, Kind)] = &[
+    ("backend_type", Text),
+    ("object", Text),
+    ("context", Text),
+    ("reads", Int8),
+    ("read_bytes", Numeric),
+    ("read_time", Float8),
+    ("writes", Int8),
+    ("write_bytes", Numeric),
+    ("write_time", Float8),
+    ("writebacks", Int8),
+    ("writeback_time", Float8),
+    ("extends", Int8),
+    ("extend_bytes", Numeric),
+    ("extend_time", Float8),
+    ("hits", Int8),
+    ("evictions", Int8),
+    ("reuses", Int8),
+    ("fsyncs", Int8),
+    ("fsync_time", Float8),
+    ("stats_reset", TimestampTz),
+];
+
+fn kind_name(kind: BackendKind) -> &'static str {
+    match kind {
+        BackendKind::Client => "client backend",
+        BackendKind::Autovacuum => "autovacuum worker",
+        BackendKind::BackgroundWriter => "background writer",
+        BackendKind::Checkpointer => "checkpointer",
+        BackendKind::Other => "background worker",
+    }
+}
+
+fn context_name(context: IoContext) -> &'static str {
+    match context {
+        IoContext::Normal => "normal",
+        IoContext::BulkRead => "bulkread",
+        IoContext::BulkWrite => "bulkwrite",
+        IoContext::Vacuum => "vacuum",
+    }
+}
+
+/// PostgreSQL has no row for what can't be.
+fn is_possible(kind: BackendKind, context: IoContext) -> bool {
+    match kind {
+        BackendKind::BackgroundWriter | BackendKind::Checkpointer => context == IoContext::Normal,
+        BackendKind::Autovacuum => context != IoContext::BulkWrite,
+        BackendKind::Client | BackendKind::Other => true,
+    }
+}
+
+fn pg_stat_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let Some(statistics) = &source.session.statistics else { return Vec::new() };
+    let stats = statistics.io();
+    let mut rows = Vec::new();
+    for kind in BackendKind::ALL {
+        for context in IoContext::ALL {
+            if is_possible(kind, context) {
+                rows.push(io_row(&stats, kind, context));
+            }
+        }
+    }
+    rows
+}
+
+/// A row. What this kind of backend never does in this context is NULL, by PostgreSQL's rules; times are not
+/// measured (`track_io_timing` is off).
+fn io_row(stats: &Since<PoolStats>, kind: BackendKind, context: IoContext) -> Vec<Cell> {
+    let gain = |of: fn(&IoCounts) -> u64| stats.gain(|stats| of(stats.io_of(kind, context)));
+    let cell = |possible: bool, of: fn(&IoCounts) -> u64| {
+        if possible { gain(of).into() } else { Cell::Null }
+    };
+    let time = |possible: bool| if possible { 0.0.into() } else { Cell::Null };
+    let reads = !matches!(kind, BackendKind::BackgroundWriter | BackendKind::Checkpointer);
+    let in_ring = context != IoContext::Normal;
+    vec![
+        kind_name(kind).into(),
+        "relation".into(),
+        context_name(context).into(),
+        cell(reads, |io| io.reads),
+        cell(reads, |io| io.read_bytes),
+        time(reads),
+        cell(true, |io| io.writes),
+        cell(true, |io| io.write_bytes),
+        time(true),
+        // The system is never told to begin writing back.
+        0.into(),
+        time(true),
+        cell(reads, |io| io.extends),
+        cell(reads, |io| io.extend_bytes),
+        time(reads),
+        cell(reads, |io| io.hits),
+        // PostgreSQL counts a page that left a ring's own buffer as reuse only.
+        cell(reads, |io| io.evictions.saturating_sub(io.reuses)),
+        cell(in_ring, |io| io.reuses),
+        cell(!in_ring, |io| io.fsyncs),
+        time(!in_ring),
+        stats.reset_us.into(),
+    ]
+}
+
+/// As in PostgreSQL 18.
+const PG_STAT_BGWRITER: &[(&str, Kind)] = &[
+    ("buffers_clean", Int8),
+    ("maxwritten_clean", Int8),
+    ("buffers_alloc", Int8),
+    ("stats_reset", TimestampTz),
+];
+
+fn pg_stat_bgwriter(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let Some(statistics) = &source.session.statistics else { return Vec::new() };
+    let stats = statistics.bgwriter();
+    let writer = (BackendKind::BackgroundWriter, IoContext::Normal);
+    let bytes = stats.gain(|stats| stats.io_of(writer.0, writer.1).write_bytes);
+    vec![vec![
+        (bytes / millpond_buffer::PAGE_SIZE as u64).into(),
+        // It has no quota that would make it stop.
+        0.into(),
+        stats.gain(|stats| stats.misses + stats.extended).into(),
+        stats.reset_us.into(),
+    ]]
+}
+
+/// As in PostgreSQL 18.
+const PG_STAT_CHECKPOINTER: &[(&str, Kind)] = &[
+    ("num_timed", Int8),
+    ("num_requested", Int8),
+    ("num_done", Int8),
+    ("restartpoints_timed", Int8),
+    ("restartpoints_req", Int8),
+    ("restartpoints_done", Int8),
+    ("write_time", Float8),
+    ("sync_time", Float8),
+    ("buffers_written", Int8),
+    ("slru_written", Int8),
+    ("stats_reset", TimestampTz),
+];
+
+fn pg_stat_checkpointer(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let Some(statistics) = &source.session.statistics else { return Vec::new() };
+    let stats = statistics.checkpointer();
+    vec![vec![
+        stats.gain(|stats| stats.scheduled).into(),
+        stats.gain(|stats| stats.requested).into(),
+        stats.gain(|stats| stats.scheduled + stats.requested).into(),
+        0.into(),
+        0.into(),
+        0.into(),
+        (stats.gain(|stats| stats.write_ms) as f64).into(),
+        (stats.gain(|stats| stats.sync_ms) as f64).into(),
+        stats.gain(|stats| stats.pages_written).into(),
+        0.into(),
+        stats.reset_us.into(),
+    ]]
+}
+
+/// How good the replacement is: histograms, a row a bucket.
+///
+/// | histogram | counts | by |
+/// |---|---|---|
+/// | `examined` | sweeps | frames examined |
+/// | `victim_usage` | pages that left | usage count when the hand first met them |
+/// | `victim_age` | pages that left | frames taken from pages while they were there |
+/// | `absence` | pages that came back | frames taken from pages while they were away |
+/// | `regret` | pages that came back | the same, in one row: away for less than one pool's worth |
+const MILLPOND_STAT_REPLACEMENT: &[(&str, Kind)] = &[
+    ("histogram", Text),
+    ("bucket", Int4),
+    ("lower_bound", Int8),
+    ("upper_bound", Int8),
+    ("count", Int8),
+    ("stats_reset", TimestampTz),
+];
+
+fn millpond_stat_replacement(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let Some(statistics) = &source.session.statistics else { return Vec::new() };
+    let stats = statistics.io();
+    let frames = statistics.frame_count() as u64;
+    let mut rows = Vec::new();
+    let mut add = |name: &str, bucket: usize, bounds: (u64, Option<u64>), count: u64| {
+        let (lower, upper) = bounds;
+        let reset = stats.reset_us.into();
+        rows.push(vec![
+            name.into(),
+            bucket.into(),
+            lower.into(),
+            upper.into(),
+            count.into(),
+            reset,
+        ]);
+    };
+    let by_powers: [(&str, fn(&PoolStats) -> &[u64]); 3] = [
+        ("examined", |stats| &stats.examined_per_sweep),
+        ("victim_age", |stats| &stats.victim_age),
+        ("absence", |stats| &stats.regret_age),
+    ];
+    for (name, of) in by_powers {
+        let buckets = of(&stats.now).len();
+        for bucket in 0..buckets {
+            let bounds = power_bounds(bucket, bucket + 1 == buckets);
+            add(name, bucket, bounds, stats.gain(|stats| of(stats)[bucket]));
+        }
+    }
+    for usage in 0..stats.now.victim_usage.len() {
+        let bounds = (usage as u64, Some(usage as u64));
+        add("victim_usage", usage, bounds, stats.gain(|stats| stats.victim_usage[usage]));
+    }
+    add("regret", 0, (0, Some(frames.saturating_sub(1))), stats.gain(|stats| stats.regret));
+    rows
+}
+
+/// The least and the largest value of a bucket by powers of two; the last has no largest.
+fn power_bounds(bucket: usize, last: bool) -> (u64, Option<u64>) {
+    let lower = if bucket == 0 { 0 } else { 1 << (bucket - 1) };
+    (lower, (!last).then(|| (1u64 << bucket) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_next_to_each_other() {
+        let bounds: Vec<_> = (0..5).map(|bucket| power_bounds(bucket, bucket == 4)).collect();
+        assert_eq!(bounds, [(0, Some(0)), (1, Some(1)), (2, Some(3)), (4, Some(7)), (8, None)]);
+    }
+}

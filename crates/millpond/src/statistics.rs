@@ -1,0 +1,117 @@
+//! What the server has counted, as its system views show it.
+//!
+//! The counters themselves only grow. A reset (`pg_stat_reset_shared`) remembers where they were, and what is
+//! shown is what has been added since.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use millpond_buffer::{FrameInfo, PoolStats};
+use millpond_engine::engine::Engine;
+use millpond_engine::maintenance::checkpointer::CheckpointStats;
+use parking_lot::Mutex;
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// The statistics of one server.
+#[derive(Debug)]
+pub struct Statistics {
+    engine: Arc<Engine>,
+    marks: Mutex<Marks>,
+}
+
+/// Where the counters were when they were last reset.
+#[derive(Debug, Clone)]
+struct Marks {
+    io: (i64, PoolStats),
+    bgwriter: (i64, PoolStats),
+    checkpointer: (i64, CheckpointStats),
+}
+
+/// Counters now, where they were when they were last reset, and when that was.
+#[derive(Debug, Clone)]
+pub struct Since<T> {
+    /// As they are.
+    pub now: T,
+    /// As they were at the reset.
+    pub then: T,
+    /// The reset, in microseconds since 1970.
+    pub reset_us: i64,
+}
+
+impl<T> Since<T> {
+    /// What one counter has gained.
+    pub fn gain(&self, of: impl Fn(&T) -> u64) -> u64 {
+        of(&self.now).saturating_sub(of(&self.then))
+    }
+}
+
+impl Statistics {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        // What opening and recovery have done counts, as in PostgreSQL.
+        let now = clock_us();
+        let marks = Marks {
+            io: (now, PoolStats::default()),
+            bgwriter: (now, PoolStats::default()),
+            checkpointer: (now, CheckpointStats::default()),
+        };
+        Self { engine, marks: Mutex::new(marks) }
+    }
+
+    /// What every buffer seems to hold.
+    pub fn frames(&self) -> Vec<FrameInfo> {
+        self.engine.pool().frame_infos().collect()
+    }
+
+    /// How many buffers there are.
+    pub fn frame_count(&self) -> usize {
+        self.engine.pool().frames()
+    }
+
+    /// The pool's counters, for `pg_stat_io` and `millpond_stat_replacement`.
+    pub fn io(&self) -> Since<PoolStats> {
+        let (reset_us, then) = self.marks.lock().io.clone();
+        Since { now: self.engine.pool().stats(), then, reset_us }
+    }
+
+    /// The pool's counters, for `pg_stat_bgwriter`.
+    pub fn bgwriter(&self) -> Since<PoolStats> {
+        let (reset_us, then) = self.marks.lock().bgwriter.clone();
+        Since { now: self.engine.pool().stats(), then, reset_us }
+    }
+
+    /// The checkpoints.
+    pub fn checkpointer(&self) -> Since<CheckpointStats> {
+        let (reset_us, then) = self.marks.lock().checkpointer;
+        Since { now: self.engine.checkpoint_stats(), then, reset_us }
+    }
+
+    /// Begins to count anew: one group of statistics by PostgreSQL's name for it, or all.
+    pub fn reset(&self, target: Option<&str>) -> Result<()> {
+        let now = clock_us();
+        let wants = |name: &str| target.is_none_or(|target| target == name);
+        if let Some(target) = target
+            && !["io", "bgwriter", "checkpointer"].contains(&target)
+        {
+            let error = format!("unrecognized reset target: \"{target}\"");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error)
+                .hint("Target must be \"bgwriter\", \"checkpointer\", or \"io\"."));
+        }
+        let mut marks = self.marks.lock();
+        if wants("io") {
+            marks.io = (now, self.engine.pool().stats());
+        }
+        if wants("bgwriter") {
+            marks.bgwriter = (now, self.engine.pool().stats());
+        }
+        if wants("checkpointer") {
+            marks.checkpointer = (now, self.engine.checkpoint_stats());
+        }
+        Ok(())
+    }
+}
+
+fn clock_us() -> i64 {
+    let since = UNIX_EPOCH.elapsed().unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,204 @@
+//! The system views of what the server counts, by queries on them.
+#![cfg(feature = "datafusion")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{fresh_with, run};
+use millpond::{Connection, Settings, Value};
+
+/// A pool of this many pages.
+const FRAMES: i64 = 256;
+
+fn small() -> common::Fresh {
+    fresh_with(Settings::default().with("shared_buffers", "2MB").unwrap())
+}
+
+/// One number.
+fn number(c: &mut Connection, sql: &str) -> i64 {
+    let rows = c.query(sql, &[]).unwrap().rows;
+    match rows[0][0] {
+        Value::Int2(n) => n.into(),
+        Value::Int4(n) => n.into(),
+        Value::Int8(n) => n,
+        ref other => panic!("{sql}: {other:?}"),
+    }
+}
+
+/// A table of `pages` pages, about.
+fn fill(c: &mut Connection, name: &str, pages: usize) {
+    c.batch(&format!("create table {name} (a int primary key, filler char(100))")).unwrap();
+    let filler = "x".repeat(100);
+    for first in (0..pages * 50).step_by(500) {
+        let rows: Vec<_> = (first..first + 500).map(|a| format!("({a}, '{filler}')")).collect();
+        c.batch(&format!("insert into {name} values {}", rows.join(", "))).unwrap();
+    }
+}
+
+#[test]
+fn every_buffer_is_shown_once_and_the_sums_agree() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    fill(c, "t", 20);
+    assert_eq!(number(c, "select count(*) from pg_buffercache"), FRAMES);
+    assert_eq!(number(c, "select count(distinct bufferid) from pg_buffercache"), FRAMES);
+    let used_and_unused = "select buffers_used + buffers_unused from pg_buffercache_summary()";
+    assert_eq!(number(c, used_and_unused), FRAMES);
+    let by_usage = "select sum(buffers)::int8 from pg_buffercache_usage_counts()";
+    assert_eq!(number(c, by_usage), FRAMES);
+    assert_eq!(number(c, "select count(*) from pg_buffercache_usage_counts()"), 6);
+    // What a buffer holds is found by the relation's file.
+    let pages = number(c, "select pg_relation_size('t') / 8192");
+    let held = "select count(*) from pg_buffercache b join pg_class c using (relfilenode)
+        where c.relname = 't' and relforknumber = 0";
+    assert_eq!(number(c, held), pages);
+    let unused = "select count(*) from pg_buffercache where relfilenode is null and (
+        relblocknumber is not null or isdirty is not null or usagecount is not null)";
+    assert_eq!(number(c, unused), 0);
+    // Written by a checkpoint, nothing is dirty (but what maintenance may do at any time).
+    assert!(number(c, "select buffers_dirty from pg_buffercache_summary()") >= pages);
+    c.batch("checkpoint").unwrap();
+    assert!(number(c, "select buffers_dirty from pg_buffercache_summary()") < pages);
+}
+
+#[test]
+fn reading_and_writing_are_counted_by_whom_and_how() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    fill(c, "t", 300);
+    // Parallel workers count as background workers, as in PostgreSQL.
+    let reads = "select sum(reads)::int8 from pg_stat_io where backend_type <> 'checkpointer'";
+    let hits = "select hits from pg_stat_io
+        where backend_type = 'client backend' and context = 'normal'";
+    let bytes = "select sum(read_bytes)::int8 from pg_stat_io";
+    let (reads_before, bytes_before) = (number(c, reads), number(c, bytes));
+    let (pages, count) =
+        (number(c, "select pg_relation_size('t') / 8192"), number(c, "select count(*) from t"));
+    assert_eq!(count, 15_000);
+    assert!(pages > FRAMES);
+    // What does not fit is read, at most a call a page.
+    let bytes_gained = number(c, bytes) - bytes_before;
+    assert!(bytes_gained >= (pages - FRAMES) * 8192, "{bytes_gained} bytes of {pages} pages");
+    assert!(number(c, reads) - reads_before >= 1);
+    let before = number(c, hits);
+    for _ in 0..1000 {
+        c.query("select a from t where a = 7", &[]).unwrap();
+    }
+    assert!(number(c, hits) - before >= 2000);
+    let evictions = "select sum(evictions)::int8 + coalesce(sum(reuses)::int8, 0) from pg_stat_io";
+    assert!(number(c, evictions) >= pages - FRAMES);
+    // Checkpoints.
+    let requested = number(c, "select num_requested from pg_stat_checkpointer");
+    c.batch("checkpoint").unwrap();
+    assert_eq!(number(c, "select num_requested from pg_stat_checkpointer"), requested + 1);
+    let done = "select num_done - num_timed - num_requested from pg_stat_checkpointer";
+    assert_eq!(number(c, done), 0);
+    assert!(number(c, "select buffers_written from pg_stat_checkpointer") >= 1);
+    assert!(number(c, "select buffers_alloc from pg_stat_bgwriter") >= pages);
+    // What can't be is NULL or has no row, as in PostgreSQL.
+    assert_eq!(
+        run(
+            c,
+            "select context, hits, reuses, fsyncs >= 1 as synced from pg_stat_io
+            where backend_type = 'checkpointer'"
+        ),
+        "context|hits|reuses|synced\nnormal|NULL|NULL|t\nSELECT 1\n"
+    );
+}
+
+#[test]
+fn a_reset_begins_anew() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    fill(c, "t", 20);
+    let hits = "select sum(hits)::int8 from pg_stat_io";
+    let before = number(c, hits);
+    assert!(before > 1000);
+    let since = "select min(stats_reset) = max(stats_reset) as one from pg_stat_io";
+    assert_eq!(run(c, since), "one\nt\nSELECT 1\n");
+    let older = "select i.stats_reset > b.stats_reset as later
+        from pg_stat_io i, pg_stat_bgwriter b where i.backend_type = 'checkpointer'";
+    assert_eq!(run(c, "select pg_stat_reset_shared('io')"), "pg_stat_reset_shared\n\nSELECT 1\n");
+    assert_eq!(run(c, older), "later\nt\nSELECT 1\n");
+    assert!(number(c, hits) < before);
+    // The others have not been.
+    assert!(number(c, "select buffers_alloc from pg_stat_bgwriter") > 10);
+    c.batch("checkpoint").unwrap();
+    assert!(number(c, "select num_done from pg_stat_checkpointer") >= 1);
+    c.query("select pg_stat_reset_shared()", &[]).unwrap();
+    assert_eq!(number(c, "select num_done from pg_stat_checkpointer"), 0);
+    let error = run(c, "select pg_stat_reset_shared('everything')");
+    assert!(error.contains("unrecognized reset target") && error.contains("22023"), "{error}");
+}
+
+#[test]
+fn replacement_is_measured() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    let of = |histogram: &str| {
+        format!(
+            "select coalesce(sum(count)::int8, 0) from millpond_stat_replacement
+            where histogram = '{histogram}'"
+        )
+    };
+    fill(c, "t", 20);
+    assert_eq!(number(c, &of("regret")), 0);
+    fill(c, "u", 600);
+    let victims = number(c, &of("victim_usage"));
+    assert!(victims >= 300, "{victims} pages left");
+    assert_eq!(number(c, &of("victim_age")), victims);
+    assert!(number(c, &of("examined")) >= 1);
+    // Point reads that come back to pages that had to go.
+    for a in (0..30_000).step_by(30) {
+        c.query(&format!("select a from u where a = {a}"), &[]).unwrap();
+    }
+    assert!(number(c, &of("absence")) >= number(c, &of("regret")));
+    assert!(number(c, &of("absence")) > 0);
+    // Bounds are in order, without gaps.
+    let gaps = "select count(*) from millpond_stat_replacement a
+        join millpond_stat_replacement b on a.histogram = b.histogram and b.bucket = a.bucket + 1
+        where b.lower_bound <> a.upper_bound + 1";
+    assert_eq!(number(c, gaps), 0);
+}
+
+#[test]
+fn columns_are_postgresqls() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    let mut columns = |table: &str| {
+        let rows = c.query(&format!("select * from {table} limit 0"), &[]).unwrap();
+        let named: Vec<_> =
+            rows.columns.iter().map(|c| format!("{} {}", c.name, c.type_oid)).collect();
+        named.join(", ")
+    };
+    assert_eq!(
+        columns("pg_buffercache"),
+        "bufferid 23, relfilenode 26, reltablespace 26, reldatabase 26, relforknumber 21, \
+         relblocknumber 20, isdirty 16, usagecount 21, pinning_backends 23"
+    );
+    assert_eq!(
+        columns("pg_buffercache_summary()"),
+        "buffers_used 23, buffers_unused 23, buffers_dirty 23, buffers_pinned 23, usagecount_avg 701"
+    );
+    assert_eq!(
+        columns("pg_buffercache_usage_counts()"),
+        "usage_count 23, buffers 23, dirty 23, pinned 23"
+    );
+    assert_eq!(
+        columns("pg_stat_io"),
+        "backend_type 25, object 25, context 25, reads 20, read_bytes 1700, read_time 701, \
+         writes 20, write_bytes 1700, write_time 701, writebacks 20, writeback_time 701, \
+         extends 20, extend_bytes 1700, extend_time 701, hits 20, evictions 20, reuses 20, \
+         fsyncs 20, fsync_time 701, stats_reset 1184"
+    );
+    assert_eq!(
+        columns("pg_stat_bgwriter"),
+        "buffers_clean 20, maxwritten_clean 20, buffers_alloc 20, stats_reset 1184"
+    );
+    assert_eq!(
+        columns("pg_stat_checkpointer"),
+        "num_timed 20, num_requested 20, num_done 20, restartpoints_timed 20, \
+         restartpoints_req 20, restartpoints_done 20, write_time 701, sync_time 701, \
+         buffers_written 20, slru_written 20, stats_reset 1184"
+    );
+}
