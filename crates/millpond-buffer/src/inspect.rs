@@ -1,6 +1,6 @@
 //! Looking at the frames as they are: what monitoring shows.
 
-use crate::frame::{DIRTY, PINS};
+use crate::frame::DIRTY;
 use crate::ids::PageId;
 use crate::pool::BufferPool;
 
@@ -20,13 +20,14 @@ pub struct FrameInfo {
 impl BufferPool {
     /// What every frame seems to hold, in the order of their numbers. Nothing is taken, pinned or waited for.
     pub fn frame_infos(&self) -> impl Iterator<Item = FrameInfo> + '_ {
-        self.frames.iter().map(|frame| {
+        let pins = self.pin_counts();
+        self.frames.iter().enumerate().map(move |(number, frame)| {
             let state = frame.state();
             FrameInfo {
                 page: frame.page(),
                 dirty: state & DIRTY != 0,
                 usage: frame.usage(),
-                pins: (state & PINS) as u32,
+                pins: pins.get(&number).copied().unwrap_or(0),
             }
         })
     }

@@ -48,7 +48,7 @@ fn every_buffer_is_shown_once_and_the_sums_agree() {
     assert_eq!(number(c, by_usage), FRAMES);
     assert_eq!(number(c, "select count(*) from pg_buffercache_usage_counts()"), 6);
     // What a buffer holds is found by the relation's file.
-    let pages = number(c, "select pg_relation_size('t') / 8192");
+    let pages = number(c, "select pg_relation_size('t'::regclass) / 8192");
     let held = "select count(*) from pg_buffercache b join pg_class c using (relfilenode)
         where c.relname = 't' and relforknumber = 0";
     assert_eq!(number(c, held), pages);
@@ -72,8 +72,10 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
         where backend_type = 'client backend' and context = 'normal'";
     let bytes = "select sum(read_bytes)::int8 from pg_stat_io";
     let (reads_before, bytes_before) = (number(c, reads), number(c, bytes));
-    let (pages, count) =
-        (number(c, "select pg_relation_size('t') / 8192"), number(c, "select count(*) from t"));
+    let (pages, count) = (
+        number(c, "select pg_relation_size('t'::regclass) / 8192"),
+        number(c, "select count(*) from t"),
+    );
     assert_eq!(count, 15_000);
     assert!(pages > FRAMES);
     // What does not fit is read, at most a call a page.
