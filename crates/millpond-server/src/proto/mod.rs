@@ -296,6 +296,7 @@ impl<B: Backend> Protocol<B> {
             self.portals.clear();
         }
         reply::ready_for_query(&mut out.bytes, status);
+        out.answers = true;
         Step::Next
     }
 

@@ -12,6 +12,7 @@ use crate::proto::{Protocol, StartContext, Step};
 use crate::wire::buffer::{Input, Output, Received};
 use crate::wire::{frontend, reply, startup};
 use millpond::{CommitTicket, SqlError, SqlState, Wait};
+use mio::{Interest, Registry, Token};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +76,9 @@ pub struct Conn<B: Backend> {
     readable: bool,
     // The client may have closed its side, or the socket may have failed: only an empty read can tell.
     ended: bool,
+    // The socket takes no more; and whether the poll is to say when it does.
+    stuck: bool,
+    watching_room: bool,
     // Nothing is left to do but to send what there is.
     closing: bool,
     since: Instant,
@@ -96,6 +100,8 @@ impl<B: Backend> Conn<B> {
             cancelled: Arc::new(AtomicBool::new(false)),
             readable: true,
             ended: false,
+            stuck: false,
+            watching_room: false,
             closing: false,
             since: Instant::now(),
         }
@@ -105,6 +111,19 @@ impl<B: Backend> Conn<B> {
     pub fn note_event(&mut self, readable: bool, closed: bool) {
         self.readable |= readable || closed;
         self.ended |= closed;
+    }
+
+    /// Has the poll say when the socket has room, while replies wait for that, and only then: a client that takes
+    /// a reply makes room, and would wake the loop for nothing.
+    pub fn watch(&mut self, registry: &Registry) -> std::io::Result<()> {
+        if self.stuck == self.watching_room {
+            return Ok(());
+        }
+        let reading = Interest::READABLE;
+        let interest = if self.stuck { reading | Interest::WRITABLE } else { reading };
+        registry.reregister(&mut self.socket, Token(self.slot), interest)?;
+        self.watching_room = self.stuck;
+        Ok(())
     }
 
     /// The commit is durable (or the log has failed, as the session will find).
@@ -210,8 +229,8 @@ impl<B: Backend> Conn<B> {
             session.set_wait(Wait::Allowed);
         }
         self.cancelled.store(false, Ordering::Relaxed);
-        if !self.output.is_empty() {
-            // Replies to earlier messages don't wait for this one.
+        if self.output.answers {
+            // Answers to earlier requests don't wait for this one.
             self.send();
         }
         let stream = stream_to(&mut self.socket, &self.cancelled, &shared.stopping);
@@ -337,10 +356,14 @@ impl<B: Backend> Conn<B> {
     /// Sends what the socket takes; true when nothing is left.
     fn send(&mut self) -> bool {
         match self.output.write_to(&mut self.socket) {
-            Ok(done) => done,
+            Ok(done) => {
+                self.stuck = !done;
+                done
+            }
             Err(error) => {
                 tracing::debug!(%error, connection = self.number, "client is gone");
                 self.output.clear();
+                self.stuck = false;
                 self.closing = true;
                 true
             }

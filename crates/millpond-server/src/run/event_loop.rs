@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! A connection lives in a slot of its loop for its whole life. It leaves the slot only by ownership,
-//! to the lane that may block, and comes back through the loop's mailbox. Sockets are registered once,
-//! edge-triggered, and stay registered while their connection is away: an event for an empty slot is
+//! to the lane that may block, and comes back through the loop's mailbox. Sockets are registered at
+//! the start, edge-triggered, and stay registered while their connection is away: an event for an empty slot is
 //! dropped, and a connection that comes back tries its socket before it waits for events again.
 //!
 //! # Invariants
@@ -216,7 +216,12 @@ impl<B: Backend> EventLoop<B> {
         let Some(place) = self.slots.get_mut(slot) else { return };
         let Slot::Here(conn) = place else { return };
         match conn.turn_on_loop(shared, send) {
-            Turn::Wait => {}
+            Turn::Wait => {
+                if let Err(error) = conn.watch(self.poll.registry()) {
+                    tracing::error!(%error, "could not watch a connection");
+                    self.close(shared, slot, false);
+                }
+            }
             Turn::Again => self.ready.push(slot),
             Turn::Send => self.unsent.push(slot),
             Turn::Block => {
@@ -261,8 +266,8 @@ impl<B: Backend> EventLoop<B> {
 
     fn accept(&mut self, shared: &Arc<Shared<B>>, mut socket: Socket) {
         let slot = self.free.pop().unwrap_or(self.slots.len());
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(&mut socket, Token(slot), interest) {
+        let registry = self.poll.registry();
+        if let Err(error) = registry.register(&mut socket, Token(slot), Interest::READABLE) {
             tracing::error!(%error, "could not watch a new connection");
             self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
             if slot < self.slots.len() {

@@ -108,6 +108,8 @@ impl Input {
 pub struct Output {
     /// Where messages are appended.
     pub bytes: Vec<u8>,
+    /// Some request has been answered in full.
+    pub answers: bool,
     sent: usize,
 }
 
@@ -140,6 +142,7 @@ impl Output {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.sent = 0;
+        self.answers = false;
         self.bytes.clear();
         if self.bytes.capacity() > KEEP_BYTES {
             self.bytes = Vec::new();
