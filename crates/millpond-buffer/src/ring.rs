@@ -38,11 +38,13 @@
 //! leaves them outside of its ring: nobody's page goes for them.
 //!
 //! **Batches.** Taking a frame costs a look at every session's pins, which is shared by frames taken together
-//! ([`crate::evict`]). So a ring lets go of up to a quarter of its pages at a time, and keeps the frames.
+//! ([`crate::claims`]). So a ring lets go of up to a quarter of its pages at a time, and keeps the frames; and it
+//! writes those of them that are dirty in file order, neighbours joined.
 //!
 //! **Failure.** A page that can't be written stays in the ring; the sweep reports the error if it finds nothing else.
 //! A panic on the way loses a page from the ring, not from the pool.
 
+use crate::claims::MAX_CLAIMS;
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::evict::Owned;
@@ -50,7 +52,7 @@ use crate::ids::PageId;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use crate::stats::{Event, IoContext};
-use crate::write::Attempt;
+use crate::write::{RunOf, neighbours};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
@@ -109,9 +111,8 @@ const MOST_OF_POOL: usize = if cfg!(shuttle) { 2 } else { 8 };
 /// How many times its size a bulk read's ring may grow while pages wait for the log.
 const STRETCH: usize = 4;
 /// The part of its pages that a ring lets go of at a time, so that they share what it costs to make sure that
-/// nobody has them pinned; and how many at most.
+/// nobody has them pinned, and so that neighbours are written together.
 const RING_PER_BATCH: usize = 4;
-const MAX_BATCH: usize = 16;
 
 /// A page that the ring's job brought in.
 #[derive(Debug, Clone, Copy)]
@@ -125,6 +126,8 @@ struct Slot {
 enum Verdict {
     /// It may go, if its frame can be claimed.
     Goes,
+    /// It may go once it has been written.
+    Dirty,
     /// It is not the ring's any more.
     Left,
     /// It can't go just now.
@@ -167,7 +170,7 @@ impl Ring {
         if strategy == AccessStrategy::Normal || capacity == 0 {
             return None;
         }
-        let batch = capacity.div_ceil(RING_PER_BATCH).min(MAX_BATCH);
+        let batch = capacity.div_ceil(RING_PER_BATCH).min(MAX_CLAIMS);
         Some(Self { pool: Arc::clone(pool), strategy, capacity, batch, state: RefCell::default() })
     }
 
@@ -239,29 +242,27 @@ impl Ring {
         if let Some(spare) = self.state.borrow_mut().spare.pop() {
             return Some(session.owned(spare));
         }
-        let len = self.len();
-        if len < self.capacity {
+        if self.len() < self.capacity {
             return None;
         }
-        // A ring that has grown too long looks at more, and gives some to everybody.
-        let looks = self.batch + (len - self.capacity).min(self.batch);
+        let oldest = self.oldest();
+        self.write_dirty(session, &oldest, wait);
         let mut claims = session.no_claims();
-        let mut claimed: Vec<Slot> = Vec::with_capacity(looks);
-        for _ in 0..looks {
-            let Some(slot) = self.state.borrow_mut().slots.pop_front() else { break };
-            match self.look_at(session, slot, wait) {
+        let mut claimed = Vec::with_capacity(oldest.len());
+        for slot in oldest {
+            match self.verdict(session, slot) {
                 Verdict::Goes if claims.claim(slot.frame).is_ok() => claimed.push(slot),
-                Verdict::Goes | Verdict::Later => self.state.borrow_mut().slots.push_back(slot),
+                Verdict::Goes | Verdict::Dirty | Verdict::Later => self.keep(slot),
                 Verdict::Left => {}
             }
         }
         session.settle(&mut claims, Event::Reuse, false);
-        let mut state = self.state.borrow_mut();
         // A claim that came to nothing: somebody has pinned the page.
-        let pinned = |slot: &Slot| !claims.frames().contains(&slot.frame);
-        let ours = |slot: &Slot| session.pins.has(slot.frame);
-        state.slots.extend(claimed.iter().copied().filter(|slot| pinned(slot) && ours(slot)));
+        claimed.retain(|slot| !claims.frames().contains(&slot.frame));
+        let ours = claimed.into_iter().filter(|slot| session.pins.has(slot.frame));
+        ours.for_each(|slot| self.keep(slot));
         let first = claims.take_out().map(|number| session.owned(number));
+        let mut state = self.state.borrow_mut();
         while state.slots.len() + state.spare.len() + 1 < self.capacity
             && let Some(number) = claims.take_out()
         {
@@ -270,7 +271,19 @@ impl Ring {
         first
     }
 
-    fn look_at(&self, session: &BufferSession, slot: Slot, wait: Wait) -> Verdict {
+    /// Takes the oldest pages out. A ring that has grown too long looks at more, and gives some to everybody.
+    fn oldest(&self) -> Vec<Slot> {
+        let slots = &mut self.state.borrow_mut().slots;
+        let excess = slots.len().saturating_sub(self.capacity);
+        let looks = (self.batch + excess).min(MAX_CLAIMS).min(slots.len());
+        slots.drain(..looks).collect()
+    }
+
+    fn keep(&self, slot: Slot) {
+        self.state.borrow_mut().slots.push_back(slot);
+    }
+
+    fn verdict(&self, session: &BufferSession, slot: Slot) -> Verdict {
         let frame = &self.pool.frames[slot.frame as usize];
         if !frame.holds(slot.page) {
             return Verdict::Left;
@@ -280,15 +293,31 @@ impl Ring {
             let ours = session.pins.has(slot.frame);
             return if ours { Verdict::Later } else { Verdict::Left };
         }
-        if frame.is_dirty() {
-            if self.must_wait_for_log(slot.frame) {
-                return self.later_or_never(slot);
-            }
-            let written = wait == Wait::Allowed
-                && session.write_frame(slot.frame, Attempt::IfEasy).is_ok_and(|done| done);
-            return if written { Verdict::Goes } else { Verdict::Later };
+        match frame.is_dirty() {
+            true if self.must_wait_for_log(slot.frame) => self.later_or_never(slot),
+            true => Verdict::Dirty,
+            false => Verdict::Goes,
         }
-        Verdict::Goes
+    }
+
+    /// Writes those of the pages that are to go and are dirty, neighbours joined. What can't be written stays dirty.
+    fn write_dirty(&self, session: &BufferSession, oldest: &[Slot], wait: Wait) {
+        if wait == Wait::Never {
+            return;
+        }
+        let is_dirty = |slot: &&Slot| self.verdict(session, **slot) == Verdict::Dirty;
+        let mut dirty: Vec<(PageId, u32)> =
+            oldest.iter().filter(is_dirty).map(|slot| (slot.page, slot.frame)).collect();
+        dirty.sort_unstable();
+        let mut rest = &dirty[..];
+        while !rest.is_empty() {
+            let run = neighbours(rest, self.pool.config.max_write_run);
+            match session.write_run(&rest[..run], RunOf::Victims) {
+                Ok(done) => rest = &rest[done..],
+                // Another run may be another file's.
+                Err(_) => rest = &rest[run..],
+            }
+        }
     }
 
     /// Whether writing the page would have to wait for the log, which a bulk read doesn't.

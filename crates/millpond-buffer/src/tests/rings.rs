@@ -184,6 +184,9 @@ fn a_load_writes_its_own_pages_and_stays_in_its_ring() {
     // The log before the page, for pages that the ring has written.
     let flushed = world.bench.log.flushed.load(Ordering::Relaxed);
     assert!(flushed >= u64::from(first) + 299 - ring.capacity() as u64 - 1);
+    // It writes neighbours together.
+    let joined = world.bench.store.writes.lock().iter().map(|write| write.2).max();
+    assert_eq!(joined, Some(4), "a quarter of the ring at a time");
     drop(ring);
     world.bench.pool.write_dirty(&world.session, |_| ()).unwrap();
     let ring = world.ring(AccessStrategy::BulkRead);
