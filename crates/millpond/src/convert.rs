@@ -163,6 +163,8 @@ fn buffer_error(error: BufferError, message: String) -> SqlError {
     let state = match &error {
         BufferError::WouldBlock => return would_block(),
         BufferError::NoUnpinnedBuffers { .. } => SqlState::INSUFFICIENT_RESOURCES,
+        BufferError::Size { .. } => SqlState::INVALID_PARAMETER_VALUE,
+        BufferError::Shrinking { .. } => SqlState::OBJECT_IN_USE,
         BufferError::Checksum { .. }
         | BufferError::Damaged { .. }
         | BufferError::BeyondEnd { .. } => SqlState::DATA_CORRUPTED,

@@ -97,11 +97,23 @@ impl Database {
     }
 }
 
+/// The machine's memory, in pages; 0 if it can't be found out.
+fn memory_pages() -> usize {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kilobytes = total.and_then(|total| total.split_whitespace().next()?.parse::<usize>().ok());
+    kilobytes.unwrap_or(0) / 8
+}
+
 /// The engine's configuration from settings.
 fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
     let count = |name: &str| usize::try_from(settings.int(name)).unwrap_or(0);
     let mut config = EngineConfig::new(path);
     config.buffers = count("shared_buffers");
+    config.max_buffers = match count("max_shared_buffers") {
+        0 => memory_pages() / 4,
+        pages => pages,
+    };
     config.bulk_access = BulkAccess {
         rings: rings_of(|name| settings.int(name)),
         synchronize_scans: settings.bool("synchronize_seqscans"),

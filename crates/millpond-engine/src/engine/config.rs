@@ -13,6 +13,8 @@ pub struct EngineConfig {
     pub path: PathBuf,
     /// Pages in the buffer pool (`shared_buffers`).
     pub buffers: usize,
+    /// Pages that it can be made to have later (`max_shared_buffers`), if that is more.
+    pub max_buffers: usize,
     /// How bulk work uses the buffer pool, unless a session says otherwise.
     pub bulk_access: BulkAccess,
     /// Client sessions at a time (`max_connections`); the engine adds what its own workers need.
@@ -52,6 +54,7 @@ impl EngineConfig {
         Self {
             path: path.as_ref().to_owned(),
             buffers: 16_384,
+            max_buffers: 0,
             bulk_access: BulkAccess::default(),
             max_connections: 100,
             max_parallel_workers: 8,

@@ -147,7 +147,8 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
 
     let pages: Arc<dyn PageStore> = store;
     // Besides a session's own, checkpoints and recovery have one each.
-    let pool_config = PoolConfig::new(config.buffers, usize::from(sessions) + 4);
+    let mut pool_config = PoolConfig::new(config.buffers, usize::from(sessions) + 4);
+    pool_config.max_frames = config.max_buffers;
     let pool = BufferPool::new(pool_config, pages, recovering.log().clone())?;
     let procs = ProcArray::new(sessions);
     let locks = LockManager::new(Arc::clone(&procs));

@@ -25,6 +25,12 @@ pub struct VacuumSummary {
 }
 
 impl Session {
+    /// Makes the buffer pool hold so many pages, for everybody. If pages that are in use keep it from shrinking so
+    /// far, it shrinks as far as it can, and that is an error.
+    pub fn resize_buffers(&self, pages: usize) -> EngineResult<()> {
+        Ok(self.ctx().pool().resize(self.ctx().buffers(), pages)?)
+    }
+
     /// Removes dead rows and their index entries. Outside of a transaction only, because a transaction's own snapshot
     /// would keep alive what it is to remove.
     pub fn vacuum(&mut self, table: Oid) -> EngineResult<VacuumSummary> {

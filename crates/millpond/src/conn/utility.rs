@@ -52,6 +52,7 @@ impl Connection {
                     SqlError::unsupported(format!("SET {name}")).hint("Use SET TRANSACTION.")
                 );
             }
+            "shared_buffers" => return self.resize_buffers(id, value, local),
             "default_transaction_isolation" if value == Some("serializable") => {
                 return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
             }
@@ -65,6 +66,20 @@ impl Connection {
         self.session.set_lock_timeout(self.settings.lock_timeout());
         self.session.set_bulk_access(self.settings.bulk_access());
         Ok(())
+    }
+
+    /// Changes the size of the buffer pool, at once and for everybody.
+    fn resize_buffers(&mut self, id: SettingId, value: Option<&str>, local: bool) -> Result<()> {
+        if local {
+            return Err(SqlError::unsupported("SET LOCAL shared_buffers"));
+        }
+        self.check_alone("SET shared_buffers")?;
+        let pages = self.settings.buffers_wanted(id, value)?;
+        self.need_wait()?;
+        let resized = self.session.resize_buffers(pages);
+        // Also when it could not be made as small as it should be.
+        self.settings.set_live_buffers(self.database.engine().pool().frames());
+        Ok(resized?)
     }
 
     pub(super) fn reset(&mut self, which: &Which) -> Result<CommandTag> {

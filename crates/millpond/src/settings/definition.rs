@@ -9,6 +9,8 @@ pub enum Context {
     Postmaster,
     /// When the database is opened; a running server would have to read its configuration again.
     Sighup,
+    /// When the database is opened, and by a session for the whole database.
+    Superuser,
     /// By any session at any time.
     User,
 }
@@ -20,6 +22,7 @@ impl Context {
             Context::Internal => "internal",
             Context::Postmaster => "postmaster",
             Context::Sighup => "sighup",
+            Context::Superuser => "superuser",
             Context::User => "user",
         }
     }

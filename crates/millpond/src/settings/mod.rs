@@ -17,6 +17,8 @@ pub(crate) use session::{pages_of, rings_of};
 pub use value::SettingValue;
 pub(crate) use value::usage_limit_kb;
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use crate::error::{Result, SqlError, SqlState};
 
 /// The version of PostgreSQL whose behaviour clients can expect, and what we are.
@@ -83,6 +85,18 @@ fn unknown(name: &str) -> SqlError {
 #[derive(Debug, Clone)]
 pub struct Settings {
     values: Vec<SettingValue>,
+    /// The pages of `shared_buffers` now, once it has been changed; for all sessions.
+    buffers: LiveBuffers,
+}
+
+/// A copy of the settings is another database's: nothing has been changed there.
+#[derive(Debug, Default)]
+struct LiveBuffers(AtomicI64);
+
+impl Clone for LiveBuffers {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Default for Settings {
@@ -93,7 +107,7 @@ impl Default for Settings {
                 value::parse(d, d.default).unwrap_or_else(|_| SettingValue::Text(d.default.into()))
             })
             .collect();
-        Settings { values }
+        Settings { values, buffers: LiveBuffers::default() }
     }
 }
 
@@ -142,6 +156,17 @@ impl Settings {
     /// A value, parsed.
     pub fn value(&self, id: SettingId) -> &SettingValue {
         &self.values[id.index()]
+    }
+
+    /// What a setting that has been changed for the whole database is now.
+    pub(crate) fn live(&self, id: SettingId) -> Option<SettingValue> {
+        let pages = self.buffers.0.load(Ordering::Relaxed);
+        (pages > 0 && id.definition().name == "shared_buffers").then_some(SettingValue::Int(pages))
+    }
+
+    /// `shared_buffers` has been changed.
+    pub(crate) fn set_live_buffers(&self, pages: usize) {
+        self.buffers.0.store(i64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
     }
 
     /// A value as `SHOW` shows it.

@@ -88,7 +88,10 @@ impl SessionSettings {
 
     /// A value as `SHOW` shows it.
     pub fn show(&self, id: SettingId) -> String {
-        value::show(id.definition(), self.value(id))
+        match self.base.live(id) {
+            Some(live) => value::show(id.definition(), &live),
+            None => value::show(id.definition(), self.value(id)),
+        }
     }
 
     /// A text or word by name.
@@ -148,6 +151,20 @@ impl SessionSettings {
         self.own[id.index()] = Some(parsed);
         self.refresh();
         Ok(())
+    }
+
+    /// Checks a value of `shared_buffers`: in pages. `None` is what the database was opened with.
+    pub(crate) fn buffers_wanted(&self, id: SettingId, text: Option<&str>) -> Result<usize> {
+        let wanted = match text {
+            Some(text) => value::parse(id.definition(), text)?.as_int(),
+            None => self.base.value(id).as_int(),
+        };
+        Ok(usize::try_from(wanted).unwrap_or(0))
+    }
+
+    /// `shared_buffers` has been changed, for all sessions.
+    pub(crate) fn set_live_buffers(&self, pages: usize) {
+        self.base.set_live_buffers(pages);
     }
 
     /// `SET [LOCAL] name = text`; `None` is DEFAULT.

@@ -2,7 +2,50 @@
 
 use millpond::Value;
 
-use crate::common::{fresh, run, script};
+use crate::common::{fresh, fresh_with, run, script};
+
+/// The buffer pool is resized while it is in use, for everybody, up to its maximum.
+#[test]
+fn the_buffer_pool_is_resized() {
+    let settings = millpond::Settings::default().with("shared_buffers", "8MB").unwrap();
+    let fresh = fresh_with(settings.with("max_shared_buffers", "16MB").unwrap());
+    let mut c = fresh.database.connect().unwrap();
+    let mut other = fresh.database.connect().unwrap();
+    run(&mut other, "create table t (a int primary key, b text)");
+    for row in 0..300 {
+        run(&mut other, &format!("insert into t values ({row}, repeat('x', 3000))"));
+    }
+    script(
+        &mut c,
+        r#"
+> set shared_buffers = '16MB'; show shared_buffers
+SET
+shared_buffers
+16MB
+SHOW
+
+> set shared_buffers = '32MB'
+ERROR: the pool can have 1 to 2048 pages, not 4096 [22023]
+
+> begin; set shared_buffers = '1MB'
+BEGIN
+ERROR: SET shared_buffers cannot run inside a transaction block [25001]
+
+> rollback
+ROLLBACK
+
+> set shared_buffers = '512kB'
+SET
+"#,
+    );
+    assert_eq!(run(&mut other, "show shared_buffers"), "shared_buffers\n512kB\nSHOW\n");
+    for row in 0..300 {
+        let found = run(&mut other, &format!("select length(b) from t where a = {row}"));
+        assert_eq!(found, "length\n3000\nSELECT 1\n");
+    }
+    run(&mut c, "reset shared_buffers");
+    assert_eq!(run(&mut c, "show shared_buffers"), "shared_buffers\n8MB\nSHOW\n");
+}
 
 #[test]
 fn settings() {
@@ -57,8 +100,8 @@ SELECT 1
 ERROR: unrecognized configuration parameter "worg_mem" [42704]
 HINT: Perhaps you meant "work_mem".
 
-> set shared_buffers = '1GB'
-ERROR: parameter "shared_buffers" cannot be changed without restarting the server [55P02]
+> set max_connections = 5
+ERROR: parameter "max_connections" cannot be changed without restarting the server [55P02]
 
 > set extra_float_digits = 3
 SET

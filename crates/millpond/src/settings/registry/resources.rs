@@ -1,7 +1,7 @@
 //! Memory, workers, background writing, locks.
 
 use super::I32;
-use crate::settings::definition::Context::{Postmaster, Sighup, User};
+use crate::settings::definition::Context::{Postmaster, Sighup, Superuser, User};
 use crate::settings::definition::Kind::{Enum, Int, Real};
 use crate::settings::definition::Unit::{Kilobytes, Milliseconds, None as No, Pages};
 use crate::settings::definition::{Definition, def, unused};
@@ -11,9 +11,16 @@ pub(super) const SETTINGS: &[Definition] = &[
     def(
         "shared_buffers",
         Int(16, I32 / 2, Pages),
-        Postmaster,
+        Superuser,
         "16384",
-        "The size of the buffer pool.",
+        "The size of the buffer pool: SET changes it at once, for everybody, up to max_shared_buffers.",
+    ),
+    def(
+        "max_shared_buffers",
+        Int(0, I32 / 2, Pages),
+        Postmaster,
+        "0",
+        "How large shared_buffers can be made while the server runs; 0 for a quarter of the machine's memory.",
     ),
     def(
         "huge_pages",
