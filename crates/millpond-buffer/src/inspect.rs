@@ -21,7 +21,7 @@ impl BufferPool {
     /// What every frame seems to hold, in the order of their numbers. Nothing is taken, pinned or waited for.
     pub fn frame_infos(&self) -> impl Iterator<Item = FrameInfo> + '_ {
         let pins = self.pin_counts();
-        self.frames.iter().enumerate().map(move |(number, frame)| {
+        self.frames.iter().take(self.size.occupied()).enumerate().map(move |(number, frame)| {
             let state = frame.state();
             FrameInfo {
                 page: frame.page(),
