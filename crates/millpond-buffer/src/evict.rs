@@ -67,6 +67,7 @@ impl<'a> Owned<'a> {
 
     /// For a job with a ring.
     pub(crate) fn in_ring(mut self, ring: &'a Ring) -> Self {
+        ring.hand_out();
         self.ring = Some(ring);
         self
     }
@@ -101,6 +102,9 @@ impl<'a> Owned<'a> {
 
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
+        if let Some(ring) = self.ring {
+            ring.not_used();
+        }
         self.pool.give_back(self.near, &[self.number]);
     }
 }

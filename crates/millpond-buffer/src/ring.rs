@@ -140,6 +140,15 @@ struct State {
     slots: VecDeque<Slot>,
     /// Frames that the ring owns: taken together with one that was needed.
     spare: Vec<u32>,
+    /// Frames that have been handed out, and for which no page has been noted yet.
+    out: usize,
+}
+
+impl State {
+    /// How many frames the job has.
+    fn frames(&self) -> usize {
+        self.slots.len() + self.spare.len() + self.out
+    }
 }
 
 /// A job's ring of frames: see the module's description. Dropping it ends the job.
@@ -227,14 +236,39 @@ impl Ring {
         }
         let owned = match self.reuse(session, wait) {
             Some(owned) => owned,
+            // What is in the way is dirty, and would be written for who may wait. A read has a reason not to
+            // write: then its ring grows.
+            None if wait == Wait::Never && self.is_full() && !self.is_read() => {
+                return Err(BufferError::WouldBlock);
+            }
             None => session.common_frame(wait)?,
         };
         Ok(owned.in_ring(self))
     }
 
-    /// The job's page is now in that frame.
+    fn is_full(&self) -> bool {
+        self.state.borrow().frames() >= self.capacity
+    }
+
+    fn is_read(&self) -> bool {
+        self.strategy == AccessStrategy::BulkRead
+    }
+
+    /// The job gets a frame.
+    pub(crate) fn hand_out(&self) {
+        self.state.borrow_mut().out += 1;
+    }
+
+    /// The job has had no use for a frame.
+    pub(crate) fn not_used(&self) {
+        self.state.borrow_mut().out -= 1;
+    }
+
+    /// The job's page is now in the frame that it got, or on its way there.
     pub(crate) fn note(&self, frame: u32, page: PageId) {
-        self.state.borrow_mut().slots.push_back(Slot { frame, page });
+        let mut state = self.state.borrow_mut();
+        state.slots.push_back(Slot { frame, page });
+        state.out -= 1;
     }
 
     /// The oldest frame of a full ring, if it can be had.
@@ -242,7 +276,7 @@ impl Ring {
         if let Some(spare) = self.state.borrow_mut().spare.pop() {
             return Some(session.owned(spare));
         }
-        if self.len() < self.capacity {
+        if !self.is_full() {
             return None;
         }
         let oldest = self.oldest();
@@ -263,7 +297,8 @@ impl Ring {
         ours.for_each(|slot| self.keep(slot));
         let first = claims.take_out().map(|number| session.owned(number));
         let mut state = self.state.borrow_mut();
-        while state.slots.len() + state.spare.len() + 1 < self.capacity
+        // Besides the first.
+        while state.frames() + 1 < self.capacity
             && let Some(number) = claims.take_out()
         {
             state.spare.push(number);
@@ -273,10 +308,10 @@ impl Ring {
 
     /// Takes the oldest pages out. A ring that has grown too long looks at more, and gives some to everybody.
     fn oldest(&self) -> Vec<Slot> {
-        let slots = &mut self.state.borrow_mut().slots;
-        let excess = slots.len().saturating_sub(self.capacity);
-        let looks = (self.batch + excess).min(MAX_CLAIMS).min(slots.len());
-        slots.drain(..looks).collect()
+        let mut state = self.state.borrow_mut();
+        let excess = state.frames().saturating_sub(self.capacity);
+        let looks = (self.batch + excess).min(MAX_CLAIMS).min(state.slots.len());
+        state.slots.drain(..looks).collect()
     }
 
     fn keep(&self, slot: Slot) {
@@ -323,8 +358,7 @@ impl Ring {
     /// Whether writing the page would have to wait for the log, which a bulk read doesn't.
     fn must_wait_for_log(&self, frame: u32) -> bool {
         // The page may be changing: then the answer is about now or about just before.
-        self.strategy == AccessStrategy::BulkRead
-            && self.pool.lsn_hint(frame) > self.pool.log.flushed()
+        self.is_read() && self.pool.lsn_hint(frame) > self.pool.log.flushed()
     }
 
     fn later_or_never(&self, slot: Slot) -> Verdict {
@@ -348,7 +382,7 @@ impl Ring {
 impl Drop for Ring {
     /// The job has ended: what nobody else has used is for the next who needs room.
     fn drop(&mut self) {
-        let State { slots, spare } = std::mem::take(&mut *self.state.borrow_mut());
+        let State { slots, spare, .. } = std::mem::take(&mut *self.state.borrow_mut());
         slots.into_iter().for_each(|slot| self.demote(slot));
         let near = spare.first().map_or(0, |&frame| frame as usize);
         self.pool.give_back(near, &spare);

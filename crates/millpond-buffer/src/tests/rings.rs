@@ -261,6 +261,37 @@ fn a_ring_never_waits_for_who_may_not() {
         Some(&ring),
         |page| page.u64(16),
     );
-    assert_eq!(read.unwrap(), u64::from(OURS + 20));
+    // Nor does it take others' frames instead.
+    assert!(matches!(read, Err(BufferError::WouldBlock)), "{read:?}");
+    assert_eq!(ring.len(), ring.capacity());
     assert!(world.bench.store.writes.lock().is_empty());
+}
+
+/// Frames for a read of several pages are handed out before their pages are known.
+#[test]
+fn reading_ahead_keeps_to_the_ring() {
+    let world = world();
+    for strategy in [AccessStrategy::BulkRead, AccessStrategy::Vacuum] {
+        let ring = world.ring(strategy);
+        let (before, read_before) = (world.bulk_pages(), world.bench.pool.stats().reads);
+        let mut stream = ReadStream::default();
+        let mut blocks = (OURS..ALL).map(BlockNumber);
+        let mut source = || blocks.next();
+        let (session, rel) = (&world.session, &world.rel);
+        let mut most = 0;
+        while let Some(block) = stream.peek(session, rel, Wait::Allowed, Some(&ring), &mut source) {
+            let pinned = session.pin_with(rel, block, Wait::Allowed, Some(&ring)).unwrap();
+            if strategy == AccessStrategy::Vacuum && block.0 % 2 == 0 {
+                pinned.into_exclusive().change().publish(Lsn(3));
+            }
+            stream.advance();
+            most = most.max(world.bulk_pages());
+        }
+        assert!(
+            most <= before + ring.capacity(),
+            "{strategy:?}: {before} before, {most} meanwhile"
+        );
+        let read = world.bench.pool.stats().reads - read_before;
+        assert!(read <= u64::from(ALL - OURS), "{strategy:?}: {read} pages were read");
+    }
 }
