@@ -4,6 +4,9 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::replay::size::Size;
+use crate::replay::{Format, PolicyKind};
+
 /// Millpond: a transactional storage engine that speaks PostgreSQL.
 #[derive(Debug, Parser)]
 #[command(name = "millpond", version, about, propagate_version = true)]
@@ -20,6 +23,8 @@ pub enum Command {
     Serve(Serve),
     /// Check a database that is not being served: pages, tables, indexes
     Check(Check),
+    /// Replay page traces through replacement policies and compare their hits
+    Replay(Replay),
 }
 
 /// Serves a database until SIGTERM or SIGINT.
@@ -60,6 +65,47 @@ pub struct Check {
     /// Directory of the database
     #[arg(long, value_name = "DIR", default_value = "millpond-data")]
     pub data: PathBuf,
+}
+
+/// Replays page traces through the pool's own replacement policies, through those of the literature, and through
+/// Belady's optimum, which knows the future: how many accesses would have found their page in memory?
+///
+/// The pool's policies are the very code that a server runs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  millpond serve --set trace_pages=/tmp/pages.trace     record a trace, until the server stops
+  millpond replay /tmp/pages.trace
+  millpond replay /tmp/pages.trace --policy clock-sweep,lru,optimum --size 64MB,128MB,256MB --svg hits.svg
+  millpond replay oltp.lis.zst --size 1000,2000,5000
+
+Policies: clock-sweep (the pool's), lru, fifo, clock, 2q, arc, lirs, sieve, s3-fifo, optimum.
+
+Traces may be compressed (gzip, xz, zstd), which is told by their first bytes. Their format is told by their first
+bytes or by the name without .gz, .xz or .zst: .lis, .bin (PostgreSQL recording), .u32le, .u32be, text of one number
+a line; otherwise --format chooses it.
+
+docs/trace-format.md describes the formats.")]
+pub struct Replay {
+    /// Traces; each gets a table of its own
+    #[arg(value_name = "TRACE", required = true)]
+    pub traces: Vec<PathBuf>,
+    /// Policies to compare, separated by commas [default: all]
+    #[arg(long, value_name = "P,...", value_delimiter = ',')]
+    pub policy: Vec<PolicyKind>,
+    /// Sizes of memory, separated by commas: pages of 8 kB, like 16384, or bytes, like 128MB or 1GB
+    /// [default: parts of the first trace's pages]
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub size: Vec<Size>,
+    /// Also draw the hits into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// The traces' format, if it can't be told
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Leave out accesses by bulk work (of traces that tell)
+    #[arg(long)]
+    pub without_bulk: bool,
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

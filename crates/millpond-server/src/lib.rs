@@ -14,6 +14,7 @@
 //! * [`backend`][]: the seam to the database
 //! * [`net`][]: sockets
 //! * [`cli`][]: the command line
+//! * [`replay`][]: page traces against replacement policies
 #![forbid(unsafe_code)]
 
 pub mod backend;
@@ -21,5 +22,6 @@ pub mod cli;
 pub mod commands;
 pub mod net;
 pub mod proto;
+pub mod replay;
 pub mod run;
 pub mod wire;

@@ -11,5 +11,6 @@ fn main() -> ExitCode {
     match command {
         cli::Command::Serve(options) => commands::serve(&options),
         cli::Command::Check(options) => commands::check(&options),
+        cli::Command::Replay(options) => commands::replay(&options),
     }
 }

@@ -1,9 +1,11 @@
 //! What the subcommands do.
 
 mod check;
+mod replay;
 mod serve;
 
 pub use check::check;
+pub use replay::replay;
 pub use serve::serve;
 
 use tracing_subscriber::EnvFilter;

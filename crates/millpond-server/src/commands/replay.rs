@@ -1,0 +1,130 @@
+//! `millpond replay`: how would other policies and sizes have fared?
+
+use crate::cli::Replay;
+use crate::replay::size::Size;
+use crate::replay::{Plan, PolicyKind, ReadError, Trace, chart, read, report};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::error::Error;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use thiserror::Error;
+
+/// Sizes of caches when none are given, as parts of the trace's pages.
+const DEFAULT_PARTS: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
+
+#[derive(Debug, Error)]
+enum ReplayError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("{}: it has no accesses", path.display())]
+    Empty { path: PathBuf },
+    #[error("could not draw {}: {source}", path.display())]
+    Draw { path: PathBuf, source: Box<dyn Error> },
+    #[error("could not write the table: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Replays traces.
+pub fn replay(options: &Replay) -> ExitCode {
+    match run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Who reads the table may have seen enough.
+        Err(ReplayError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("millpond: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Replay) -> Result<(), ReplayError> {
+    let mut plan = Plan { policies: policies(options), sizes: sizes(options) };
+    let mut panels = Vec::new();
+    for (at, path) in options.traces.iter().enumerate() {
+        let trace = load(path, options)?;
+        if plan.sizes.is_empty() {
+            plan.sizes = default_sizes(&trace);
+        }
+        let bar = bar(plan.work(&trace), "replaying", &trace.name);
+        let outcomes = plan.run(&trace, &|more| bar.inc(more));
+        bar.finish_and_clear();
+        let mut out = io::stdout().lock();
+        let gap = if at == 0 { "" } else { "\n" };
+        write!(out, "{gap}{}", report::table(&trace, &plan, &outcomes))?;
+        out.flush()?;
+        panels.push((trace.name, outcomes));
+    }
+    match &options.svg {
+        Some(path) => draw(path, &plan, &panels),
+        None => Ok(()),
+    }
+}
+
+fn draw(path: &Path, plan: &Plan, panels: &[chart::Panel]) -> Result<(), ReplayError> {
+    let svg = chart::svg(plan, panels);
+    svg.and_then(|svg| Ok(std::fs::write(path, svg)?))
+        .map_err(|source| ReplayError::Draw { path: path.to_owned(), source })
+}
+
+fn load(path: &Path, options: &Replay) -> Result<Trace, ReplayError> {
+    let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+    let bar = bar(bytes, "reading", &path.display().to_string());
+    let trace = read(path, options.format, &|read| bar.set_position(read));
+    bar.finish_and_clear();
+    let trace = trace?;
+    let trace = if options.without_bulk { trace.without_bulk() } else { trace };
+    if trace.is_empty() {
+        return Err(ReplayError::Empty { path: path.to_owned() });
+    }
+    Ok(trace)
+}
+
+/// A progress bar on stderr, if somebody watches it.
+fn bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    let template = "{prefix:10} {msg} [{bar:30}] {percent:>3}% {eta:>4} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_prefix(what);
+    bar.set_message(name.to_owned());
+    bar
+}
+
+/// The chosen policies, each once, in the order given; all if none is given.
+fn policies(options: &Replay) -> Vec<PolicyKind> {
+    if options.policy.is_empty() {
+        return PolicyKind::ALL.to_vec();
+    }
+    unique(&options.policy)
+}
+
+/// The chosen sizes, ascending.
+fn sizes(options: &Replay) -> Vec<Size> {
+    let mut sizes = options.size.clone();
+    sizes.sort();
+    sizes.dedup_by_key(|size| size.pages);
+    sizes
+}
+
+/// Without a choice: some parts of the first trace's pages.
+fn default_sizes(trace: &Trace) -> Vec<Size> {
+    let parts = DEFAULT_PARTS.map(|part| ((trace.distinct as f64 * part) as usize).max(1));
+    unique(&parts.map(Size::pages))
+}
+
+fn unique<T: PartialEq + Copy>(all: &[T]) -> Vec<T> {
+    let mut unique = Vec::new();
+    for one in all {
+        if !unique.contains(one) {
+            unique.push(*one);
+        }
+    }
+    unique
+}
