@@ -32,7 +32,7 @@ use crate::config::Wait;
 use crate::error::BufferError;
 use crate::evict::Owned;
 use crate::ids::BlockNumber;
-use crate::load::{FIRST_USAGE, Loading};
+use crate::load::Loading;
 use crate::page::{PageBytes, verify_checksum};
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
@@ -176,7 +176,9 @@ impl Run {
             return true;
         }
         words::copy_in(self.pool.words(number), bytes);
-        let frame = owned.publish_raw(page, loading.entry(), FIRST_USAGE);
+        let away = self.pool.away(left_at(before));
+        let usage = self.pool.config.policy.first_usage_ahead(away, self.pool.frames());
+        let frame = owned.publish_raw(page, loading.entry(), usage);
         loading.finish(frame);
         self.pool.frames[frame as usize].unpin();
         true

@@ -1,6 +1,7 @@
 //! How a pool is set up.
 
 use crate::error::BufferError;
+use crate::policy::ReplacementPolicy;
 use crate::ring::RingSizes;
 use crate::trace::PageTrace;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct PoolConfig {
     pub membarrier: bool,
     /// How many neighbouring pages one write may carry (1 to 128).
     pub max_write_run: usize,
+    /// Which pages leave.
+    pub policy: ReplacementPolicy,
     /// Where accesses are recorded, if they are: a [`crate::trace::TraceFile`], for example.
     pub trace: Option<Arc<dyn PageTrace>>,
     /// How many pages the rings of bulk work have.
@@ -45,6 +48,7 @@ impl PoolConfig {
             huge_pages: true,
             membarrier: true,
             max_write_run: 32,
+            policy: ReplacementPolicy::default(),
             trace: None,
             ring_sizes: RingSizes::default(),
         }

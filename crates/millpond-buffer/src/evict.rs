@@ -308,6 +308,10 @@ impl BufferSession {
         let lost = claims.settle(Leaves::Evicted { now: self.pool.clock.taken() }, grace);
         if !claims.frames().is_empty() {
             self.count_victims(claims.frames(), event);
+            // What a ring takes gets pages of the ring's.
+            if let (Event::Eviction, Some(probation)) = (event, &self.pool.probation) {
+                probation.push(claims.frames(), self.pool.frames());
+            }
         }
         lost
     }
@@ -324,17 +328,25 @@ impl BufferSession {
         Claims::none(&self.pool, Claimer::session(self.number), self.near())
     }
 
-    /// Sweeps one piece for up to `wanted` clean frames, which are claimed but not settled, and says
-    /// which dirty ones it has met.
+    /// Judges newcomers, or sweeps one piece, for up to `wanted` clean frames, which are claimed but not
+    /// settled, and says which dirty ones it has met.
     pub(crate) fn sweep_clean(&self, wanted: usize) -> (Claims<'_>, Dirty, policy::Swept) {
         let victims = Victims {
             pool: &self.pool,
             claims: RefCell::new(self.no_claims()),
             dirty: RefCell::default(),
         };
-        let mut piece = self.piece.get();
-        let swept = policy::sweep(&self.pool.clock, &mut piece, &victims, wanted);
-        self.piece.set(piece);
+        let probation = self.pool.probation.as_ref();
+        let newcomers = probation.and_then(|queue| queue.pop(self.pool.frames(), wanted));
+        let swept = match newcomers {
+            Some(newcomers) => policy::judge(&newcomers, &victims),
+            None => {
+                let mut piece = self.piece.get();
+                let swept = policy::sweep(&self.pool.clock, &mut piece, &victims, wanted);
+                self.piece.set(piece);
+                swept
+            }
+        };
         self.count(Event::Examined, swept.examined as u64);
         (victims.claims.into_inner(), victims.dirty.into_inner(), swept)
     }

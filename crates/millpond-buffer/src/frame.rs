@@ -242,7 +242,7 @@ impl Frame {
     /// The count when the hand first met the page that the frame holds, or has just lost.
     pub(crate) fn usage_at_first_sight(&self) -> u8 {
         let now = self.read.usage.load(Ordering::Relaxed);
-        (now >> FIRST_SIGHT).checked_sub(1).unwrap_or(now & USAGE)
+        policy::usage_count((now >> FIRST_SIGHT).checked_sub(1).unwrap_or(now & USAGE))
     }
 
     /// Counts a use. Writes only if the count changes (rule 1). A use in passing, by a job with a ring,

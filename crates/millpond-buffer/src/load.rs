@@ -22,6 +22,7 @@ use crate::frame::NoPin;
 use crate::guard::{ExclusivePage, PinnedPage};
 use crate::ids::BlockNumber;
 use crate::page::{PageBytes, verify_checksum};
+use crate::policy;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::ring::Ring;
 use crate::session::BufferSession;
@@ -33,9 +34,6 @@ use crate::words;
 use millpond_sync::atomic::Ordering;
 use millpond_sync::hint::Backoff;
 use millpond_sync::parking;
-
-/// The usage count of a page that has just been loaded.
-pub(crate) const FIRST_USAGE: u8 = 1;
 
 /// What to do about a page that isn't there or is not valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,6 +191,17 @@ impl BufferSession {
         }
     }
 
+    /// The usage of a page that is loaded now and left memory at that time. A page that a ring brings has no
+    /// probation: its ring sees to it that it leaves.
+    fn first_usage(&self, left_at: Option<u64>, ring: Option<&Ring>) -> u8 {
+        match ring {
+            Some(_) => policy::FIRST_USAGE,
+            None => {
+                self.pool.config.policy.first_usage(self.pool.away(left_at), self.pool.frames())
+            }
+        }
+    }
+
     /// Loads a page and leaves it pinned by this session.
     fn load(
         &self,
@@ -207,6 +216,7 @@ impl BufferSession {
         relation.check(block)?;
         let page = relation.page(block);
         let owned = self.take_frame(wait, ring)?;
+        let usage = self.first_usage(left_at(loading.before), ring);
         self.with_scratch(1, |scratch| {
             let bytes = &mut scratch[0].0;
             self.fetch(relation, block, bytes, wait, missing)?;
@@ -214,7 +224,7 @@ impl BufferSession {
             Ok::<_, BufferError>(())
         })?;
         self.pins.add(owned.number());
-        let frame = owned.publish(page, loading.entry, FIRST_USAGE);
+        let frame = owned.publish(page, loading.entry, usage);
         let left_at = left_at(loading.before);
         loading.finish(frame);
         self.count(Event::Miss, 1);
@@ -302,7 +312,7 @@ impl BufferSession {
         // Free, since the frame is owned: whoever latches has pinned.
         frame.latch().exclusive();
         self.pins.add(number);
-        owned.publish(page, entry, FIRST_USAGE);
+        owned.publish(page, entry, self.first_usage(None, ring));
         if block < growth.stale {
             frame.mark_dirty();
         }

@@ -13,7 +13,7 @@ use crate::load::wait_for_load;
 use crate::log::LogFlush;
 use crate::page_read::PageRead;
 use crate::pins::PinBoard;
-use crate::policy::Clock;
+use crate::policy::{Clock, Probation};
 use crate::reclaim::Demand;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::resize::Size;
@@ -53,6 +53,8 @@ pub struct BufferPool {
     pub(crate) ahead: Ahead,
     pub(crate) demand: CachePadded<Demand>,
     pub(crate) clock: Clock,
+    /// `None` if the policy has none.
+    pub(crate) probation: Option<Probation>,
     pub(crate) counters: Counters,
     syncs: AtomicU64,
     /// Held by whoever writes all dirty pages.
@@ -93,6 +95,7 @@ impl BufferPool {
         let pool = Self {
             clock: Clock::new(config.frames, config.sweep_batch),
             demand: CachePadded::default(),
+            probation: config.policy.probation(),
             counters: Counters::new(config.max_sessions),
             syncs: AtomicU64::new(0),
             session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
@@ -302,6 +305,11 @@ impl BufferPool {
     pub fn stats(&self) -> PoolStats {
         let syncs = self.syncs.load(Ordering::Relaxed);
         PoolStats::of(&self.counters, self.free_frames(), self.clock.taken(), syncs)
+    }
+
+    /// How many pages have left since one left at that time.
+    pub(crate) fn away(&self, left_at: Option<u64>) -> Option<u64> {
+        left_at.map(|then| self.clock.taken().saturating_sub(then))
     }
 
     /// Whether more frames are free than the reclaimer keeps in reserve: then bulk work may take some.

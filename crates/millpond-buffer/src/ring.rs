@@ -49,6 +49,7 @@ use crate::config::Wait;
 use crate::error::BufferError;
 use crate::evict::Owned;
 use crate::ids::PageId;
+use crate::policy;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use crate::stats::{Event, IoContext};
@@ -323,7 +324,7 @@ impl Ring {
         if !frame.holds(slot.page) {
             return Verdict::Left;
         }
-        if frame.usage() > 1 || frame.is_pinned() {
+        if policy::usage_count(frame.usage()) > 1 || frame.is_pinned() {
             // A pin of the job's own is for a moment; others' mean that they use it.
             let ours = session.pins.has(slot.frame);
             return if ours { Verdict::Later } else { Verdict::Left };

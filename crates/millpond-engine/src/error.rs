@@ -105,6 +105,14 @@ pub enum EngineError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// The file in which accesses to pages are to be recorded cannot be used.
+    #[error("could not record a page trace in {}: {source}", path.display())]
+    Trace {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A record does not fit the page it is to change.
     #[error(transparent)]
     Redo(#[from] RedoError),

@@ -76,10 +76,10 @@ pub struct Check {
 Examples:
   millpond serve --set trace_pages=/tmp/pages.trace     record a trace, until the server stops
   millpond replay /tmp/pages.trace
-  millpond replay /tmp/pages.trace --policy clock-sweep,lru,optimum --size 64MB,128MB,256MB --svg hits.svg
+  millpond replay /tmp/pages.trace --policy probation,lru,optimum --size 64MB,128MB,256MB --svg hits.svg
   millpond replay oltp.lis.zst --size 1000,2000,5000
 
-Policies: clock-sweep (the pool's), lru, fifo, clock, 2q, arc, lirs, sieve, s3-fifo, optimum.
+Policies: probation and clock-sweep (the pool's), lru, fifo, clock, 2q, arc, lirs, sieve, s3-fifo, optimum.
 
 Traces may be compressed (gzip, xz, zstd), which is told by their first bytes. Their format is told by their first
 bytes or by the name without .gz, .xz or .zst: .lis, .bin (PostgreSQL recording), .u32le, .u32be, text of one number

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use millpond_buffer::policy::ReplacementPolicy;
 use millpond_engine::BulkAccess;
 use millpond_engine::engine::{Engine, EngineConfig};
 use parking_lot::Mutex;
@@ -119,6 +120,12 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
         synchronize_scans: settings.bool("synchronize_seqscans"),
         ..BulkAccess::default()
     };
+    config.replacement_policy = match settings.text("replacement_policy") {
+        "clock-sweep" => ReplacementPolicy::ClockSweep,
+        _ => ReplacementPolicy::Probation,
+    };
+    let trace_pages = settings.text("trace_pages");
+    config.trace_pages = (!trace_pages.is_empty()).then(|| trace_pages.into());
     config.max_connections = count("max_connections");
     config.max_parallel_workers = count("max_parallel_workers");
     config.checkpoint_completion_target = settings.real("checkpoint_completion_target");

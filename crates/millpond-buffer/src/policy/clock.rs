@@ -15,18 +15,62 @@ use millpond_sync::atomic::{AtomicUsize, Ordering};
 /// The highest usage count.
 pub const MAX_USAGE: u8 = 5;
 
-/// The usage count after one more use, if that differs.
+/// On probation, not used since it was loaded. (These five are explained in `probation.rs`.)
+pub(super) const FRESH: u8 = 8;
+/// On probation, used.
+pub(super) const FRESH_USED: u8 = 9;
+/// On probation, not used since it was loaded, and the hand has passed.
+pub(super) const PASSED: u8 = 6;
+/// On probation, used, and the hand has passed.
+pub(super) const PASSED_USED: u8 = 7;
+
+/// On probation, read ahead of its first use.
+pub(super) const AHEAD: u8 = 10;
+
+/// The usages that a use raises, as bits: the counts below the highest, and the unused on probation.
+const RAISABLE: u16 = ((1 << MAX_USAGE) - 1) | 1 << FRESH | 1 << PASSED | 1 << AHEAD;
+
+/// The usage after one more use, if that differs.
 #[inline]
 #[must_use]
 pub fn raised(usage: u8) -> Option<u8> {
-    (usage < MAX_USAGE).then_some(usage + 1)
+    if RAISABLE >> (usage & 0xf) & 1 == 0 {
+        return None;
+    }
+    // The use that a page was read ahead for is the one that would have loaded it.
+    Some(if usage == AHEAD { FRESH } else { usage + 1 })
 }
 
-/// The usage count after the hand has passed, if that differs.
+/// The usage after one more use by a scan, if that differs: scans keep nobody's page in memory for long, and
+/// are no reason to admit one that is on probation.
+#[inline]
+#[must_use]
+pub fn raised_by_scan(usage: u8) -> Option<u8> {
+    (usage == 0).then_some(1)
+}
+
+/// The usage after the hand has passed, if that differs.
 #[inline]
 #[must_use]
 pub fn lowered(usage: u8) -> Option<u8> {
-    usage.checked_sub(1)
+    match usage {
+        0 | PASSED => None,
+        FRESH | AHEAD => Some(PASSED),
+        FRESH_USED => Some(PASSED_USED),
+        PASSED_USED => Some(1),
+        count => Some(count - 1),
+    }
+}
+
+/// How often the page was used, as far as it is counted: 0 to [`MAX_USAGE`].
+#[inline]
+#[must_use]
+pub fn usage_count(usage: u8) -> u8 {
+    match usage {
+        FRESH | PASSED | AHEAD => 0,
+        FRESH_USED | PASSED_USED => 1,
+        count => count,
+    }
 }
 
 /// What came of taking a frame.

@@ -1,6 +1,57 @@
-//! Which page leaves: the replacement policy, free of locks, pages and I/O, so that the pool and a
-//! simulator run the same code.
+//! Which page leaves: the replacement policy, free of pages and I/O, so that the pool and a simulator run the
+//! same code.
+//!
+//! Both policies have a hand that goes round the frames ([`sweep`]). [`ReplacementPolicy::Probation`] looks first at
+//! pages that have arrived lately ([`Probation`], [`judge`]).
 
 mod clock;
+mod probation;
 
-pub use clock::{Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, lowered, raised, sweep};
+pub use clock::{
+    Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, lowered, raised, raised_by_scan, sweep,
+    usage_count,
+};
+pub use probation::{
+    MAX_NEWCOMERS, Newcomers, Probation, judge, usage_ahead_on_probation, usage_on_probation,
+};
+
+/// The usage of a page that has just been loaded under [`ReplacementPolicy::ClockSweep`], or in a ring.
+pub(crate) const FIRST_USAGE: u8 = 1;
+
+/// The policies that a pool can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum ReplacementPolicy {
+    /// The clock sweep with usage counts, as in PostgreSQL.
+    ClockSweep,
+    /// The clock sweep, and pages that arrive are on probation.
+    #[default]
+    Probation,
+}
+
+impl ReplacementPolicy {
+    /// The usage of a page that has just been loaded. `away`: how many pages have left memory since it did,
+    /// if it was there before and that is known.
+    #[inline]
+    #[must_use]
+    pub fn first_usage(self, away: Option<u64>, frames: usize) -> u8 {
+        match self {
+            Self::ClockSweep => FIRST_USAGE,
+            Self::Probation => usage_on_probation(away, frames),
+        }
+    }
+
+    /// The usage of a page that has been read ahead of its first use.
+    #[must_use]
+    pub fn first_usage_ahead(self, away: Option<u64>, frames: usize) -> u8 {
+        match self {
+            Self::ClockSweep => FIRST_USAGE,
+            Self::Probation => usage_ahead_on_probation(away, frames),
+        }
+    }
+
+    /// The queue that the policy needs.
+    #[must_use]
+    pub fn probation(self) -> Option<Probation> {
+        (self == Self::Probation).then(Probation::new)
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 #[test]
 fn pages_come_and_go() {
     const BLOCKS: u32 = if cfg!(miri) { 6 } else { 20 };
-    let Bench { store, pool, .. } = bench(4, BLOCKS);
+    let Bench { store, pool, .. } = clock_sweep_bench(4, BLOCKS);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     assert_eq!(rel.block_count(), BLOCKS);

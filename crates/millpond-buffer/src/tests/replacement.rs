@@ -6,7 +6,7 @@ use crate::*;
 /// is wanted again.
 #[test]
 fn regret_is_counted() {
-    let Bench { pool, .. } = bench(32, 40);
+    let Bench { pool, .. } = clock_sweep_bench(32, 40);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     for _ in 0..2 {
@@ -26,7 +26,7 @@ fn regret_is_counted() {
 
 #[test]
 fn a_page_that_leaves_for_long_is_not_regretted() {
-    let Bench { pool, .. } = bench(16, 100);
+    let Bench { pool, .. } = clock_sweep_bench(16, 100);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     for block in (0..100).chain(0..10) {
@@ -163,4 +163,33 @@ fn the_reclaimer_keeps_ahead_of_demand() {
     let stats = pool.stats();
     assert_eq!(stats.dirty_evictions, 0, "{stats:?}");
     assert!(stats.reclaimed >= u64::from(BLOCKS) - frames as u64, "{stats:?}");
+}
+
+/// A scan through a pool whose pages are in use takes a tenth of it, and a page that comes back soon stays.
+#[test]
+fn pages_on_probation_leave_first() {
+    let Bench { pool, store, .. } = bench(320, 2000);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let read = |blocks: std::ops::Range<u32>| {
+        blocks.for_each(|block| assert_eq!(number(&session, &rel, block), u64::from(block)));
+    };
+    // Half of the pool is used again, before and after pages for the other half came.
+    read(0..160);
+    read(160..320);
+    read(0..160);
+    read(320..640);
+    read(0..160);
+    read(640..2000);
+    let before = store.reads.load(std::sync::atomic::Ordering::Relaxed);
+    read(0..160);
+    let again = store.reads.load(std::sync::atomic::Ordering::Relaxed) - before;
+    assert!(again < 16, "{again} of the pages in use had left");
+    // The last ones of the scan are still there, and one that has left comes back to stay.
+    read(1990..2000);
+    read(1900..1901);
+    read(320..640);
+    let before = store.reads.load(std::sync::atomic::Ordering::Relaxed);
+    read(1900..1901);
+    assert_eq!(store.reads.load(std::sync::atomic::Ordering::Relaxed), before);
 }

@@ -151,6 +151,20 @@ pub(super) struct Bench {
 
 /// A pool of that many frames and a fork of that many blocks, each carrying its number.
 pub(super) fn bench(frames: usize, blocks: u32) -> Bench {
+    bench_of(PoolConfig::new(frames, 16), blocks)
+}
+
+/// The same under the plain clock sweep.
+pub(super) fn clock_sweep_bench(frames: usize, blocks: u32) -> Bench {
+    let mut config = PoolConfig::new(frames, 16);
+    config.policy = crate::policy::ReplacementPolicy::ClockSweep;
+    bench_of(config, blocks)
+}
+
+fn bench_of(mut config: PoolConfig, blocks: u32) -> Bench {
+    // One, so that which frame is taken does not depend on the processor.
+    config.freelists = 1;
+    config.max_frames = 2 * config.frames;
     let store = Arc::new(TestStore::default());
     let log = Arc::new(TestLog::default());
     store.create(REL).unwrap();
@@ -161,10 +175,6 @@ pub(super) fn bench(frames: usize, blocks: u32) -> Bench {
         set_checksum(REL.page(BlockNumber(block)), &mut page);
         store.inner.write(REL, BlockNumber(block), &[&page]).unwrap();
     }
-    let mut config = PoolConfig::new(frames, 16);
-    // One, so that which frame is taken does not depend on the processor.
-    config.freelists = 1;
-    config.max_frames = 2 * frames;
     let pool = BufferPool::new(config, store.clone(), log.clone()).unwrap();
     Bench { store, log, pool }
 }

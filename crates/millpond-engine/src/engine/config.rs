@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use millpond_buffer::policy::ReplacementPolicy;
+
 use crate::bulk::BulkAccess;
 
 /// The settings of an engine. Start from [`EngineConfig::new`] and change what you need.
@@ -15,6 +17,10 @@ pub struct EngineConfig {
     pub buffers: usize,
     /// Pages that it can be made to have later (`max_shared_buffers`), if that is more.
     pub max_buffers: usize,
+    /// Which pages leave the buffer pool (`replacement_policy`).
+    pub replacement_policy: ReplacementPolicy,
+    /// A file in which accesses to pages are recorded (`trace_pages`).
+    pub trace_pages: Option<PathBuf>,
     /// How bulk work uses the buffer pool, unless a session says otherwise.
     pub bulk_access: BulkAccess,
     /// Client sessions at a time (`max_connections`); the engine adds what its own workers need.
@@ -55,6 +61,8 @@ impl EngineConfig {
             path: path.as_ref().to_owned(),
             buffers: 16_384,
             max_buffers: 0,
+            replacement_policy: ReplacementPolicy::default(),
+            trace_pages: None,
             bulk_access: BulkAccess::default(),
             max_connections: 100,
             max_parallel_workers: 8,

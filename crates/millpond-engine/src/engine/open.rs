@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use millpond_buffer::trace::{PageTrace, TraceFile};
 use millpond_buffer::{BufferPool, FileStore, Fork, PageStore, PoolConfig, RelationId};
 
 use super::workers::CtxPool;
@@ -149,6 +150,8 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     // Besides a session's own, checkpoints and recovery have one each.
     let mut pool_config = PoolConfig::new(config.buffers, usize::from(sessions) + 4);
     pool_config.max_frames = config.max_buffers;
+    pool_config.policy = config.replacement_policy;
+    pool_config.trace = trace(&config)?;
     let pool = BufferPool::new(pool_config, pages, recovering.log().clone())?;
     let procs = ProcArray::new(sessions);
     let locks = LockManager::new(Arc::clone(&procs));
@@ -207,6 +210,15 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     });
     background::start(&engine, &engine.background)?;
     Ok(engine)
+}
+
+/// Begins the recording of accesses that the configuration asks for.
+fn trace(config: &EngineConfig) -> EngineResult<Option<Arc<dyn PageTrace>>> {
+    let Some(path) = &config.trace_pages else { return Ok(None) };
+    match TraceFile::create(path) {
+        Ok(trace) => Ok(Some(trace)),
+        Err(source) => Err(EngineError::Trace { path: path.clone(), source }),
+    }
 }
 
 fn store_error(error: millpond_buffer::StoreError) -> EngineError {

@@ -90,7 +90,8 @@ fn range(ratios: impl Iterator<Item = f64>) -> (f64, f64) {
 /// The pool's own policies and the optimum stand out.
 fn style(policy: PolicyKind) -> ShapeStyle {
     let (color, width) = match policy {
-        PolicyKind::ClockSweep => (RGBColor(0, 90, 181), 3),
+        PolicyKind::Probation => (RGBColor(0, 90, 181), 4),
+        PolicyKind::ClockSweep => (RGBColor(0, 90, 181), 2),
         PolicyKind::Opt => (BLACK, 3),
         PolicyKind::Lru => (RGBColor(220, 50, 32), 1),
         PolicyKind::Fifo => (RGBColor(150, 150, 150), 1),

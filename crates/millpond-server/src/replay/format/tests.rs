@@ -5,14 +5,8 @@ use crate::replay::trace::AccessKind;
 use proptest::prelude::*;
 use std::io::Write;
 
-const ALL: [Format; 6] = [
-    Format::Millpond,
-    Format::Postgres,
-    Format::Lis,
-    Format::Text,
-    Format::U32le,
-    Format::U32be,
-];
+const ALL: [Format; 6] =
+    [Format::Millpond, Format::Postgres, Format::Lis, Format::Text, Format::U32le, Format::U32be];
 
 fn decoded(format: Format, mut bytes: &[u8]) -> Result<Trace, DecodeError> {
     let mut builder = TraceBuilder::default();
@@ -45,7 +39,10 @@ fn text() {
         refusal(Format::Text, b"7\n8\n-1\n"),
         "\"-1\" is no block number, in line 3 (at byte 4)"
     );
-    assert_eq!(refusal(Format::Text, &[b'1'; 9000]), "not text: the line is too long, in line 1 (at byte 0)");
+    assert_eq!(
+        refusal(Format::Text, &[b'1'; 9000]),
+        "not text: the line is too long, in line 1 (at byte 0)"
+    );
     assert_eq!(refusal(Format::Text, b"1\n\xff\n"), "not text, in line 2 (at byte 2)");
 }
 
@@ -65,9 +62,8 @@ fn requests_for_runs_of_blocks() {
 
 #[test]
 fn recordings_of_postgres() {
-    let record = |relation, fork, block: u32| {
-        [[1, relation, fork, 0], block.to_le_bytes()].concat()
-    };
+    let record =
+        |relation, fork, block: u32| [[1, relation, fork, 0], block.to_le_bytes()].concat();
     let bytes = [record(1, 0, 7), record(2, 0, 7), record(1, 1, 7), record(1, 0, 7)].concat();
     assert_eq!(pages(Format::Postgres, &bytes), [0, 1, 2, 0]);
     assert_eq!(
@@ -100,7 +96,11 @@ fn our_own() {
     damaged[50] ^= 1;
     std::fs::write(&path, &damaged).expect("written");
     let error = read(&path, None, &|_| ()).expect_err("an error").to_string();
-    assert!(error.ends_with("pages.trace: its checksum is wrong, in the chunk at byte 16, at byte 16") || error.ends_with("pages.trace: its checksum is wrong, at byte 16"), "{error}");
+    assert!(
+        error.ends_with("pages.trace: its checksum is wrong, in the chunk at byte 16, at byte 16")
+            || error.ends_with("pages.trace: its checksum is wrong, at byte 16"),
+        "{error}"
+    );
 }
 
 /// A pool's recording: a new page, the same page, another new page.
@@ -109,7 +109,8 @@ fn record(path: &Path) {
     use std::sync::Arc;
     let mut config = PoolConfig::new(16, 2);
     config.trace = Some(trace::TraceFile::create(path).expect("a file"));
-    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).expect("a pool");
+    let pool =
+        BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).expect("a pool");
     let rel = RelationId::constant(1).main();
     pool.create(rel).expect("created");
     let rel = pool.relation(rel).expect("a handle");

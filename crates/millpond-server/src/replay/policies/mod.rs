@@ -21,6 +21,7 @@ mod models;
 mod tests;
 
 use super::trace::{AccessKind, Trace};
+use millpond_buffer::policy::ReplacementPolicy;
 use std::fmt;
 use std::str::FromStr;
 
@@ -42,7 +43,9 @@ pub trait Policy {
 /// The policies by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PolicyKind {
-    /// The pool's clock sweep.
+    /// The pool's clock sweep with probation.
+    Probation,
+    /// The pool's plain clock sweep.
     ClockSweep,
     /// Least recently used.
     Lru,
@@ -66,7 +69,8 @@ pub enum PolicyKind {
 
 impl PolicyKind {
     /// All of them, the pool's first and the optimum last.
-    pub const ALL: [PolicyKind; 10] = [
+    pub const ALL: [PolicyKind; 11] = [
+        PolicyKind::Probation,
         PolicyKind::ClockSweep,
         PolicyKind::Lru,
         PolicyKind::Fifo,
@@ -83,6 +87,7 @@ impl PolicyKind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            PolicyKind::Probation => "probation",
             PolicyKind::ClockSweep => "clock-sweep",
             PolicyKind::Lru => "lru",
             PolicyKind::Fifo => "fifo",
@@ -101,8 +106,10 @@ impl PolicyKind {
     pub fn cache(self, capacity: usize, trace: &Trace) -> Box<dyn Policy> {
         let capacity = capacity.max(1);
         let distinct = trace.distinct;
+        let pool = |policy| pool::Pool::new(policy, capacity, distinct);
         match self {
-            PolicyKind::ClockSweep => Box::new(pool::Pool::new(capacity, distinct)),
+            PolicyKind::Probation => Box::new(pool(ReplacementPolicy::Probation)),
+            PolicyKind::ClockSweep => Box::new(pool(ReplacementPolicy::ClockSweep)),
             PolicyKind::Lru => Box::new(lru::Lru::new(capacity, distinct)),
             PolicyKind::Fifo => Box::new(fifo::Fifo::new(capacity, distinct)),
             PolicyKind::Clock => Box::new(clock::Clock::new(capacity, distinct)),

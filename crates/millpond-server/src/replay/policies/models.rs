@@ -109,7 +109,11 @@ pub fn two_q(c: usize) -> impl FnMut(u32) -> bool {
                 am.pop_back();
             }
         }
-        if known { am.push_front(page) } else { a1in.push_front(page) }
+        if known {
+            am.push_front(page)
+        } else {
+            a1in.push_front(page)
+        }
         false
     }
 }
@@ -189,7 +193,8 @@ pub fn lirs(c: usize) -> impl FnMut(u32) -> bool {
             low.push_front(page);
             stack.push_front(page);
             if low.len() > low_limit {
-                let bottom = *stack.iter().rev().find(|name| low.contains(name)).expect("a low page");
+                let bottom =
+                    *stack.iter().rev().find(|name| low.contains(name)).expect("a low page");
                 take(&mut low, bottom);
                 take(&mut stack, bottom);
                 queue.push_front(bottom);
@@ -235,7 +240,11 @@ pub fn s3_fifo(c: usize) -> impl FnMut(u32) -> bool {
                 (false, 0) => {}
             }
         }
-        if known { main.push_front((page, 0)) } else { small.push_front((page, 0)) }
+        if known {
+            main.push_front((page, 0))
+        } else {
+            small.push_front((page, 0))
+        }
         false
     }
 }
@@ -249,7 +258,8 @@ pub fn opt(c: usize, trace: &[u32]) -> impl FnMut(u32) -> bool {
             return true;
         }
         if pages.len() == c {
-            let next = |page: &u32| trace[at..].iter().position(|p| p == page).unwrap_or(usize::MAX);
+            let next =
+                |page: &u32| trace[at..].iter().position(|p| p == page).unwrap_or(usize::MAX);
             let last = (0..c).max_by_key(|place| next(&pages[*place])).expect("a page");
             pages.swap_remove(last);
         }

@@ -1,24 +1,31 @@
-//! The pool's own policy, run by the pool's own code over a simulated array of frames.
+//! The pool's own policies, run by the pool's own code over a simulated array of frames.
 //!
-//! What the simulator adds is what is not policy: which page is in which frame, and frames that hold none.
+//! What the simulator adds is what is not policy: which page is in which frame, frames that hold none, and when
+//! a page left.
 
 use super::{Access, Policy};
-use millpond_buffer::policy::{self, Clock, Piece, SweepFrames, Take};
+use crate::replay::trace::AccessKind;
+use millpond_buffer::policy::{
+    self, Clock, Piece, Probation, ReplacementPolicy, SweepFrames, Take,
+};
 use std::cell::{Cell, RefCell};
 
 /// No frame, or no page.
 const NONE: u32 = u32::MAX;
+/// It has not left.
+const NEVER: u64 = u64::MAX;
 
-/// Frames that the hand takes from the clock at a time: the pool's default.
+/// Frames that a session takes from the clock at a time: the pool's default.
 const BATCH: usize = 32;
-
-/// Usage of a page that has just been loaded, as in the pool.
-const FIRST_USAGE: u8 = 1;
+/// Of so many frames, the pool takes one at a time, and not more than `BATCH`.
+const FRAMES_PER_CLAIM: usize = 64;
 
 /// The frames.
 #[derive(Debug)]
 struct Frames {
     usage: Vec<Cell<u8>>,
+    /// The page in each.
+    page: Vec<Cell<u32>>,
     /// Taken by the sweep.
     taken: RefCell<Vec<u32>>,
 }
@@ -37,6 +44,9 @@ impl SweepFrames for Frames {
     }
 
     fn take(&self, frame: usize) -> Take {
+        if self.page[frame].get() == NONE {
+            return Take::Busy;
+        }
         self.taken.borrow_mut().push(frame as u32);
         Take::Taken
     }
@@ -45,29 +55,34 @@ impl SweepFrames for Frames {
 /// A pool.
 #[derive(Debug)]
 pub struct Pool {
+    policy: ReplacementPolicy,
     clock: Clock,
     piece: Piece,
-    /// How many frames a sweep takes at most.
-    wanted: usize,
+    probation: Option<Probation>,
     frames: Frames,
-    /// The page in each frame.
-    page_in: Vec<u32>,
     /// The frame of each page.
     frame_of: Vec<u32>,
+    /// When each page left, by the clock's count.
+    left_at: Vec<u64>,
     free: Vec<u32>,
 }
 
 impl Pool {
     /// For `capacity` pages out of `distinct`.
     #[must_use]
-    pub fn new(capacity: usize, distinct: usize) -> Self {
+    pub fn new(policy: ReplacementPolicy, capacity: usize, distinct: usize) -> Self {
         Self {
+            policy,
             clock: Clock::new(capacity, BATCH),
             piece: Piece::default(),
-            wanted: (capacity / 64).clamp(1, 32),
-            frames: Frames { usage: vec![Cell::new(0); capacity], taken: RefCell::default() },
-            page_in: vec![NONE; capacity],
+            probation: policy.probation(),
+            frames: Frames {
+                usage: vec![Cell::new(0); capacity],
+                page: vec![Cell::new(NONE); capacity],
+                taken: RefCell::default(),
+            },
             frame_of: vec![NONE; distinct],
+            left_at: vec![NEVER; distinct],
             free: (0..capacity as u32).rev().collect(),
         }
     }
@@ -78,32 +93,60 @@ impl Pool {
             if let Some(frame) = self.free.pop() {
                 return frame;
             }
-            policy::sweep(&self.clock, &mut self.piece, &self.frames, self.wanted);
-            // The pool keeps the last one and pushes the others to a freelist, a stack.
-            let mut taken = self.frames.taken.borrow_mut();
-            for &frame in taken.iter() {
-                let page = std::mem::replace(&mut self.page_in[frame as usize], NONE);
-                self.frame_of[page as usize] = NONE;
-            }
-            self.free.append(&mut taken);
+            self.sweep();
         }
+    }
+
+    /// Makes pages leave, as the pool's `evict.rs` does.
+    fn sweep(&mut self) {
+        let capacity = self.frames.page.len();
+        let wanted = (capacity / FRAMES_PER_CLAIM).clamp(1, BATCH);
+        match self.probation.as_ref().and_then(|queue| queue.pop(capacity, wanted)) {
+            Some(newcomers) => policy::judge(&newcomers, &self.frames),
+            None => policy::sweep(&self.clock, &mut self.piece, &self.frames, wanted),
+        };
+        let mut taken = self.frames.taken.borrow_mut();
+        let now = self.clock.taken();
+        for &frame in taken.iter() {
+            let page = self.frames.page[frame as usize].replace(NONE);
+            self.frame_of[page as usize] = NONE;
+            self.left_at[page as usize] = now;
+        }
+        self.clock.count_taken(taken.len());
+        if let Some(probation) = &self.probation {
+            probation.push(&taken, capacity);
+        }
+        // The pool keeps the last one and pushes the others to a freelist, a stack.
+        self.free.append(&mut taken);
+    }
+
+    fn load(&mut self, page: u32) {
+        let frame = self.frame();
+        let left_at = self.left_at[page as usize];
+        let away = (left_at != NEVER).then(|| self.clock.taken().saturating_sub(left_at));
+        let usage = self.policy.first_usage(away, self.frames.page.len());
+        self.frames.usage[frame as usize].set(usage);
+        self.frames.page[frame as usize].set(page);
+        self.frame_of[page as usize] = frame;
     }
 }
 
 impl Policy for Pool {
     fn access(&mut self, access: Access) -> bool {
         let frame = self.frame_of[access.page as usize];
-        if frame != NONE {
-            let usage = &self.frames.usage[frame as usize];
-            if let Some(raised) = policy::raised(usage.get()) {
-                usage.set(raised);
-            }
-            return true;
+        if frame == NONE {
+            self.load(access.page);
+            return false;
         }
-        let frame = self.frame();
-        self.frames.usage[frame as usize].set(FIRST_USAGE);
-        self.page_in[frame as usize] = access.page;
-        self.frame_of[access.page as usize] = frame;
-        false
+        let usage = &self.frames.usage[frame as usize];
+        let raised = match access.kind {
+            AccessKind::Normal => policy::raised(usage.get()),
+            // A job with a ring.
+            _ => policy::raised_by_scan(usage.get()),
+        };
+        if let Some(raised) = raised {
+            usage.set(raised);
+        }
+        true
     }
 }

@@ -145,6 +145,21 @@ fn the_clock_sweep_by_hand() {
     assert_eq!(play(PolicyKind::ClockSweep, 3, &trace), expected);
 }
 
+/// Probation by hand: of 20 frames, two are for newcomers once the pool is full.
+#[test]
+fn probation_by_hand() {
+    // 20 pages of which the first ten are used again fill the pool, which the queue does not know; the hand
+    // goes round until it has admitted all. Then a scan passes through, and those that were used stay.
+    let mut trace: Vec<u32> = (0..20).chain(0..10).collect();
+    trace.extend(100..200);
+    let before = trace.len();
+    trace.extend(0..10);
+    let again = &play(PolicyKind::Probation, 20, &trace)[before..];
+    assert!(again.iter().filter(|hit| **hit).count() >= 5, "{again:?}");
+    let again = &play(PolicyKind::ClockSweep, 20, &trace)[before..];
+    assert_eq!(again, [false; 10]);
+}
+
 #[test]
 fn names_are_found_again() {
     for kind in PolicyKind::ALL {
@@ -152,5 +167,7 @@ fn names_are_found_again() {
     }
     assert_eq!("Belady".parse(), Ok(PolicyKind::Opt));
     assert_eq!("S3FIFO".parse(), Ok(PolicyKind::S3Fifo));
-    assert!("lur".parse::<PolicyKind>().unwrap_err().contains("there are clock-sweep, lru,"));
+    assert!(
+        "lur".parse::<PolicyKind>().unwrap_err().contains("there are probation, clock-sweep, lru,")
+    );
 }

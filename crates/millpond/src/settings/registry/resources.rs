@@ -2,7 +2,7 @@
 
 use super::I32;
 use crate::settings::definition::Context::{Postmaster, Sighup, Superuser, User};
-use crate::settings::definition::Kind::{Enum, Int, Real};
+use crate::settings::definition::Kind::{Enum, Int, Real, Text};
 use crate::settings::definition::Unit::{Kilobytes, Milliseconds, None as No, Pages};
 use crate::settings::definition::{Definition, def, unused};
 use crate::settings::value::MAX_USAGE_LIMIT_KB;
@@ -21,6 +21,20 @@ pub(super) const SETTINGS: &[Definition] = &[
         Postmaster,
         "0",
         "How large shared_buffers can be made while the server runs; 0 for a quarter of the machine's memory.",
+    ),
+    def(
+        "replacement_policy",
+        Enum(&[("probation", "probation"), ("clock-sweep", "clock-sweep")]),
+        Postmaster,
+        "probation",
+        "Which pages leave the buffer pool.",
+    ),
+    def(
+        "trace_pages",
+        Text,
+        Postmaster,
+        "",
+        "A file in which accesses to pages are recorded, for millpond replay.",
     ),
     def(
         "huge_pages",
