@@ -34,6 +34,7 @@ use crate::evict::Owned;
 use crate::ids::BlockNumber;
 use crate::load::Loading;
 use crate::page::{PageBytes, verify_checksum};
+use crate::policy;
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
 use crate::ring::Ring;
@@ -148,6 +149,8 @@ struct Run {
     room: usize,
     /// Whose freelist gets the frames back.
     near: usize,
+    /// Whether the frames are a ring's.
+    in_ring: bool,
 }
 
 impl Run {
@@ -176,8 +179,10 @@ impl Run {
             return true;
         }
         words::copy_in(self.pool.words(number), bytes);
-        let away = self.pool.away(left_at(before));
-        let usage = self.pool.config.policy.first_usage_ahead(away, self.pool.frames());
+        let usage = match self.in_ring {
+            true => policy::FIRST_USAGE,
+            false => self.pool.first_usage_ahead(left_at(before)),
+        };
         let frame = owned.publish_raw(page, loading.entry(), usage);
         loading.finish(frame);
         self.pool.frames[frame as usize].unpin();
@@ -238,6 +243,7 @@ impl BufferSession {
             done: 0,
             room,
             near: self.near(),
+            in_ring: ring.is_some(),
         };
         for (block, owned) in (first.0..).zip(frames.drain(..)) {
             let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };

@@ -196,9 +196,7 @@ impl BufferSession {
     fn first_usage(&self, left_at: Option<u64>, ring: Option<&Ring>) -> u8 {
         match ring {
             Some(_) => policy::FIRST_USAGE,
-            None => {
-                self.pool.config.policy.first_usage(self.pool.away(left_at), self.pool.frames())
-            }
+            None => self.pool.first_usage(left_at),
         }
     }
 

@@ -307,8 +307,18 @@ impl BufferPool {
         PoolStats::of(&self.counters, self.free_frames(), self.clock.taken(), syncs)
     }
 
+    /// The usage of a page that is loaded now and left memory at that time.
+    pub(crate) fn first_usage(&self, left_at: Option<u64>) -> u8 {
+        self.config.policy.first_usage(self.away(left_at), self.frames())
+    }
+
+    /// The same of a page that is read ahead.
+    pub(crate) fn first_usage_ahead(&self, left_at: Option<u64>) -> u8 {
+        self.config.policy.first_usage_ahead(self.away(left_at), self.frames())
+    }
+
     /// How many pages have left since one left at that time.
-    pub(crate) fn away(&self, left_at: Option<u64>) -> Option<u64> {
+    fn away(&self, left_at: Option<u64>) -> Option<u64> {
         left_at.map(|then| self.clock.taken().saturating_sub(then))
     }
 

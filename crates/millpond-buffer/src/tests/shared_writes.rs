@@ -97,11 +97,12 @@ fn a_miss_that_takes_a_clean_victim() {
     assert!(about(visits.freelists, 1.0), "{visits:?}");
     // For 32 frames examined an advance, and for 32 frames taken their count.
     assert!(visits.hand < 0.15, "{visits:?}");
-    // Lowered, claimed, owned, published.
-    assert!(about(visits.read_lines, 4.0), "{visits:?}");
+    // Claimed, owned, published; and the hand has passed half of the victims, which were in the pool before
+    // the queue of newcomers was full.
+    assert!(about(visits.read_lines, 3.5), "{visits:?}");
     // The owner's: the freelist's link; when the page came, and where its entry is.
     assert!(about(visits.latch_lines, 2.0), "{visits:?}");
-    assert!(about(visits.read_modify, 5.0) && about(visits.stores, 10.0), "{visits:?}");
+    assert!(about(visits.read_modify, 5.0) && about(visits.stores, 9.5), "{visits:?}");
     // At most one update of the hand for 32 frames examined.
     let updates = (pool.clock.passed() - hand) / 32;
     assert!(updates <= examined / 32 + 1, "{updates} updates, {examined} examined");
