@@ -241,12 +241,15 @@ impl BufferSession {
         let mut failure = None;
         let mut examined = 0;
         let mut round = 0;
+        // Newcomers of a small pool may all be in use, again and again: then it is the hand's turn.
+        let mut newcomers = policy::MAX_NEWCOMERS;
         while round < max_rounds {
             let (end, mut hope) = (examined + frames, false);
             while examined < end {
                 // While there is patience, whoever has a page pinned may let go of it.
                 let patience = round < MAX_ROUNDS;
-                let (claims, swept, lost) = self.sweep(wanted, wait, patience, &mut failure);
+                let (claims, swept, lost) =
+                    self.sweep(wanted, &mut newcomers, wait, patience, &mut failure);
                 examined += swept.examined;
                 hope |= swept.hope || lost.otherwise > 0 || patience && lost.pinned > 0;
                 if !claims.frames().is_empty() {
@@ -276,15 +279,17 @@ impl BufferSession {
         }
     }
 
-    /// Sweeps one piece for up to `wanted` frames. If it offers only dirty pages, one is written.
+    /// Sweeps one piece, or judges newcomers, for up to `wanted` frames. If it offers only dirty pages, one is
+    /// written.
     fn sweep(
         &self,
         wanted: usize,
+        newcomers: &mut usize,
         wait: Wait,
         grace: bool,
         failure: &mut Option<BufferError>,
     ) -> (Claims<'_>, policy::Swept, Lost) {
-        let (mut claims, dirty, mut swept) = self.sweep_clean(wanted);
+        let (mut claims, dirty, mut swept) = self.sweep_clean(wanted, newcomers);
         let may_write = claims.frames().is_empty() && wait == Wait::Allowed;
         let mut written = false;
         for &number in dirty.frames().iter().filter(|_| may_write) {
@@ -299,6 +304,8 @@ impl BufferSession {
             }
         }
         let lost = self.settle(&mut claims, Event::Eviction, grace);
+        // What was claimed may be lost to a pin: then the dirty ones, which nobody has tried, are the hope.
+        swept.hope |= !may_write && wait == Wait::Allowed && !dirty.frames().is_empty();
         self.count(Event::DirtyEviction, u64::from(written && !claims.frames().is_empty()));
         (claims, swept, lost)
     }
@@ -329,17 +336,24 @@ impl BufferSession {
     }
 
     /// Judges newcomers, or sweeps one piece, for up to `wanted` clean frames, which are claimed but not
-    /// settled, and says which dirty ones it has met.
-    pub(crate) fn sweep_clean(&self, wanted: usize) -> (Claims<'_>, Dirty, policy::Swept) {
+    /// settled, and says which dirty ones it has met. `limit`: how many newcomers the caller would have judged.
+    pub(crate) fn sweep_clean(
+        &self,
+        wanted: usize,
+        limit: &mut usize,
+    ) -> (Claims<'_>, Dirty, policy::Swept) {
         let victims = Victims {
             pool: &self.pool,
             claims: RefCell::new(self.no_claims()),
             dirty: RefCell::default(),
         };
-        let probation = self.pool.probation.as_ref();
+        let probation = self.pool.probation.as_ref().filter(|_| *limit > 0);
         let newcomers = probation.and_then(|queue| queue.pop(self.pool.frames(), wanted));
         let swept = match newcomers {
-            Some(newcomers) => policy::judge(&newcomers, &victims),
+            Some(newcomers) => {
+                *limit = limit.saturating_sub(newcomers.frames().len());
+                policy::judge(&newcomers, &victims)
+            }
             None => {
                 let mut piece = self.piece.get();
                 let swept = policy::sweep(&self.pool.clock, &mut piece, &victims, wanted);

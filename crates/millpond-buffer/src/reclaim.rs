@@ -252,11 +252,12 @@ impl BufferSession {
         let most = target.saturating_sub(pool.free.len_of(list, &pool.frames));
         let (mut freed, mut failure) = (0, None);
         let mut search = Search::new(pool.frames());
+        let mut newcomers = pool.frames();
         while freed < most && search.goes_on() {
             let mut dirty = Vec::new();
             while freed + dirty.len() < most && dirty.len() < GATHER && search.goes_on() {
                 let wanted = (most - freed - dirty.len()).min(MAX_CLAIMS);
-                let (claims, met, swept) = self.sweep_clean(wanted);
+                let (claims, met, swept) = self.sweep_clean(wanted, &mut newcomers);
                 let clean = self.free_into(claims, list);
                 let met = met.frames().iter().take(wanted - clean);
                 let new: Vec<u32> = met.copied().filter(|frame| !dirty.contains(frame)).collect();

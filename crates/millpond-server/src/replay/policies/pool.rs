@@ -89,20 +89,25 @@ impl Pool {
 
     /// A frame without a page.
     fn frame(&mut self) -> u32 {
+        let mut newcomers = policy::MAX_NEWCOMERS;
         loop {
             if let Some(frame) = self.free.pop() {
                 return frame;
             }
-            self.sweep();
+            self.sweep(&mut newcomers);
         }
     }
 
     /// Makes pages leave, as the pool's `evict.rs` does.
-    fn sweep(&mut self) {
+    fn sweep(&mut self, limit: &mut usize) {
         let capacity = self.frames.page.len();
         let wanted = (capacity / FRAMES_PER_CLAIM).clamp(1, BATCH);
-        match self.probation.as_ref().and_then(|queue| queue.pop(capacity, wanted)) {
-            Some(newcomers) => policy::judge(&newcomers, &self.frames),
+        let probation = self.probation.as_ref().filter(|_| *limit > 0);
+        match probation.and_then(|queue| queue.pop(capacity, wanted)) {
+            Some(newcomers) => {
+                *limit = limit.saturating_sub(newcomers.frames().len());
+                policy::judge(&newcomers, &self.frames)
+            }
             None => policy::sweep(&self.clock, &mut self.piece, &self.frames, wanted),
         };
         let mut taken = self.frames.taken.borrow_mut();
