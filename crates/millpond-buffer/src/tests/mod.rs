@@ -13,3 +13,4 @@ mod shared_writes;
 mod streams;
 mod stress;
 mod support;
+mod undone;

@@ -15,6 +15,7 @@ pub(super) struct TestStore {
     pub(super) fail_reads: AtomicBool,
     pub(super) fail_writes: AtomicBool,
     pub(super) panic_reads: AtomicBool,
+    pub(super) panic_writes: AtomicBool,
     /// `try_read` says that it would have to wait.
     pub(super) cold: AtomicBool,
     pub(super) reads: AtomicU64,
@@ -95,6 +96,7 @@ impl PageStore for TestStore {
         first: BlockNumber,
         pages: &[&[u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
+        assert!(!self.panic_writes.load(Ordering::Relaxed), "made to panic");
         if self.fail_writes.load(Ordering::Relaxed) {
             return Err(broken("write"));
         }
@@ -114,10 +116,12 @@ impl PageStore for TestStore {
 pub(super) struct TestLog {
     pub(super) flushed: AtomicU64,
     pub(super) stopped: AtomicBool,
+    pub(super) panics: AtomicBool,
 }
 
 impl LogFlush for TestLog {
     fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
+        assert!(!self.panics.load(Ordering::Relaxed), "made to panic");
         if self.stopped.load(Ordering::Relaxed) {
             return Err(LogFlushError::new("made to stop"));
         }

@@ -1,0 +1,158 @@
+//! Whoever dies, panics or fails in the middle of any step leaves nothing stuck (rule 6): no frame, no pin,
+//! no latch, no entry; and the page is as it was.
+use super::support::*;
+use crate::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const FRAMES: usize = 4;
+const BLOCKS: u32 = 8;
+
+/// Every page can be had and latched, says what it should, and can leave.
+fn all_is_well(bench: &Bench, expected: impl Fn(u32) -> u64) {
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    for block in 0..BLOCKS {
+        let page = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+        let page = page.try_into_exclusive().unwrap_or_else(|_| panic!("{block} is latched"));
+        assert_eq!(page.u64(16), expected(block));
+    }
+    bench.pool.write_dirty(&session, |_| ()).unwrap();
+    assert_eq!(bench.pool.reclaim(&session, FRAMES).unwrap(), FRAMES);
+    bench.pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(bench.pool.stats().free_frames, FRAMES as u64);
+}
+
+fn panics(work: impl FnOnce()) {
+    assert!(catch_unwind(AssertUnwindSafe(work)).is_err(), "has not panicked");
+}
+
+/// What a session does when the store or the log panics under it.
+fn interrupted(broken: impl Fn(&Bench) -> &AtomicBool, work: impl Fn(&Bench, &BufferSession)) {
+    let bench = bench(FRAMES, BLOCKS);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    for block in 0..FRAMES as u32 {
+        set_number(&session, &rel, block, 70, 7);
+    }
+    broken(&bench).store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        panics(|| work(&bench, &session));
+    }
+    broken(&bench).store(false, Ordering::Relaxed);
+    assert_eq!(session.pinned_pages(), 0);
+    // With the session that panicked alive, and without it.
+    assert_eq!(number(&session, &rel, 1), 70);
+    drop(session);
+    all_is_well(&bench, |block| if block < FRAMES as u32 { 70 } else { u64::from(block) });
+}
+
+fn a_miss(bench: &Bench, session: &BufferSession) {
+    let rel = bench.pool.relation(REL).unwrap();
+    let _ = session.pin(&rel, BlockNumber(6), Wait::Allowed);
+}
+
+fn a_checkpoint(bench: &Bench, session: &BufferSession) {
+    let _ = bench.pool.write_dirty(session, |_| ());
+}
+
+fn the_reclaimer(bench: &Bench, session: &BufferSession) {
+    let _ = bench.pool.reclaim(session, 2);
+}
+
+fn shrinking(bench: &Bench, session: &BufferSession) {
+    let _ = bench.pool.resize(session, 2);
+}
+
+#[test]
+fn a_write_that_panics() {
+    for work in [a_miss, a_checkpoint, the_reclaimer] {
+        interrupted(|bench| &bench.store.panic_writes, work);
+    }
+}
+
+#[test]
+fn a_log_that_panics() {
+    for work in [a_miss, a_checkpoint, the_reclaimer] {
+        interrupted(|bench| &bench.log.panics, work);
+    }
+}
+
+#[test]
+fn a_read_that_panics() {
+    interrupted(
+        |bench| &bench.store.panic_reads,
+        |bench, session| {
+            // Room first: then the read is what panics.
+            bench.pool.reclaim(session, 1).unwrap();
+            a_miss(bench, session);
+        },
+    );
+}
+
+#[test]
+fn a_checkpoint_whose_pace_panics() {
+    let bench = bench(FRAMES, BLOCKS);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    for block in [0, 2] {
+        set_number(&session, &rel, block, 70, 7);
+    }
+    panics(|| drop(bench.pool.write_dirty(&session, |_| panic!("made to panic"))));
+    assert_eq!(bench.pool.write_dirty(&session, |_| ()).unwrap(), 1);
+    drop(session);
+    all_is_well(&bench, |block| if [0, 2].contains(&block) { 70 } else { u64::from(block) });
+}
+
+/// A pool that was left half-way between two sizes can be given either.
+#[test]
+fn shrinking_that_panics() {
+    let bench = bench(FRAMES, BLOCKS);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    for block in 0..FRAMES as u32 {
+        set_number(&session, &rel, block, 70, 7);
+    }
+    bench.store.panic_writes.store(true, Ordering::Relaxed);
+    panics(|| shrinking(&bench, &session));
+    bench.store.panic_writes.store(false, Ordering::Relaxed);
+    assert_eq!(bench.pool.write_dirty(&session, |_| ()).unwrap(), FRAMES);
+    bench.pool.resize(&session, FRAMES).unwrap();
+    drop(session);
+    all_is_well(&bench, |block| if block < FRAMES as u32 { 70 } else { u64::from(block) });
+}
+
+/// A session that goes away with pins, even forgotten ones, takes them along.
+#[test]
+fn a_session_that_dies_with_pins() {
+    let bench = bench(FRAMES, BLOCKS);
+    let rel = bench.pool.relation(REL).unwrap();
+    let session = bench.pool.session().unwrap();
+    for block in 0..FRAMES as u32 {
+        std::mem::forget(session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap());
+    }
+    let other = bench.pool.session().unwrap();
+    let full = other.pin(&rel, BlockNumber(6), Wait::Allowed).map(|_| ());
+    assert!(matches!(full, Err(BufferError::NoUnpinnedBuffers { .. })), "{full:?}");
+    drop((session, other));
+    all_is_well(&bench, u64::from);
+}
+
+/// A thread that panics takes its session's pins and latches with it.
+#[test]
+fn a_thread_that_dies_while_it_changes_nothing_yet() {
+    let bench = bench(FRAMES, BLOCKS);
+    std::thread::scope(|scope| {
+        let died = scope.spawn(|| {
+            let session = bench.pool.session().unwrap();
+            let rel = bench.pool.relation(REL).unwrap();
+            let _shared = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_shared();
+            let mut page =
+                session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap().into_exclusive();
+            let _change = page.change();
+            panic!("made to panic");
+        });
+        assert!(died.join().is_err());
+    });
+    all_is_well(&bench, u64::from);
+}
