@@ -87,11 +87,6 @@ impl ProcHandle {
         self.line().snapshot.store(0, Ordering::Release);
     }
 
-    /// The oldest snapshot the session holds.
-    pub fn oldest_held(&self) -> Option<Csn> {
-        self.held.borrow().iter().min().copied()
-    }
-
     /// Announces that an id of at least `floor` is about to be drawn: by a read-modify-write with Release, which
     /// publishes this store to whoever loads a later id (transam rule 6).
     pub(crate) fn announce_xid(&self, floor: Xid) {
@@ -148,11 +143,6 @@ impl ProcHandle {
         mark.load(Ordering::Relaxed) != 0 && mark.swap(0, Ordering::AcqRel) != 0
     }
 
-    /// Sets the process id that stands for the session in messages and views.
-    pub fn set_process_id(&self, process_id: u32) {
-        self.desk().process_id.store(process_id, Ordering::Relaxed);
-    }
-
     /// The process id that stands for the session.
     pub fn process_id(&self) -> u32 {
         self.desk().process_id.load(Ordering::Relaxed)
@@ -183,7 +173,6 @@ impl Drop for ProcHandle {
         desk.wait_event.store(0, Ordering::Relaxed);
         desk.lock_wait.store(0, Ordering::Relaxed);
         desk.xid_awaited.store(0, Ordering::Relaxed);
-        *desk.waker.lock() = None;
         *desk.activity.lock() = None;
         self.array.free.lock().numbers.push(self.no.0);
     }

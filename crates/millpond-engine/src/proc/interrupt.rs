@@ -6,7 +6,6 @@
 //! lines, under which no line changes its owner; so a request never reaches the next user of a line.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use millpond_sync::atomic::Ordering;
 use millpond_sync::parking;
@@ -70,10 +69,6 @@ impl ProcArray {
         self.lines[index].interrupts.fetch_or(interrupt.bit(), Ordering::SeqCst);
         let desk = &self.desks[index];
         parking::unpark_all(std::ptr::from_ref(&desk.lock_wait).addr());
-        let waker = desk.waker.lock().take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
     }
 }
 
@@ -132,10 +127,5 @@ impl ProcHandle {
     /// A handle with which other threads may interrupt this session.
     pub fn interrupt_handle(&self) -> InterruptHandle {
         InterruptHandle { array: self.array.clone(), no: self.no, generation: self.generation }
-    }
-
-    /// Sets who is woken (once) when the session is interrupted while it waits off its thread.
-    pub fn set_waker(&self, waker: Option<Waker>) {
-        *self.desk().waker.lock() = waker;
     }
 }

@@ -25,7 +25,6 @@ mod interrupt;
 mod tests;
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -63,7 +62,6 @@ struct Desk {
     xid_awaited: AtomicU32,
     wait_event: AtomicU32,
     process_id: AtomicU32,
-    waker: Mutex<Option<Waker>>,
     activity: Mutex<Option<Activity>>,
 }
 
@@ -98,7 +96,6 @@ impl ProcArray {
                 xid_awaited: AtomicU32::new(0),
                 wait_event: AtomicU32::new(0),
                 process_id: AtomicU32::new(0),
-                waker: Mutex::new(None),
                 activity: Mutex::new(None),
             })
         };

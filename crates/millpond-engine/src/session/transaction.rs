@@ -84,9 +84,8 @@ impl Session {
 
     /// Changes the options of the running transaction (SET TRANSACTION). The isolation level can't change
     /// once a snapshot of the whole transaction is held: the caller sees to that.
-    pub fn set_options(&mut self, options: TransactionOptions) -> EngineResult<()> {
+    pub fn set_options(&mut self, options: TransactionOptions) {
         self.transaction.options = options;
-        Ok(())
     }
 
     /// Starts a statement: takes its snapshot (REPEATABLE READ: the first statement's), and lets it see
@@ -95,7 +94,7 @@ impl Session {
         if !self.transaction.active {
             return Err(EngineError::Internal { what: "a statement needs a transaction" });
         }
-        self.advance_command()?;
+        self.next_command()?;
         let keep = self.transaction.options.isolation == Isolation::RepeatableRead;
         if let Some(held) = self.transaction.csn.get() {
             if keep {
@@ -108,10 +107,6 @@ impl Session {
     }
 
     /// Lets what was done so far be seen by what follows in the same statement, under the same snapshot.
-    pub fn advance_command(&mut self) -> EngineResult<()> {
-        self.next_command()
-    }
-
     pub(super) fn next_command(&self) -> EngineResult<()> {
         if self.transaction.wrote.replace(false) {
             let next = self.transaction.command.get().next().ok_or(EngineError::LimitExceeded {

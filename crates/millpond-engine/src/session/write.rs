@@ -67,15 +67,27 @@ impl Session {
     /// whoever is about to insert the same key).
     pub fn insert(&self, table: &TableDef, values: &[Datum<'_>]) -> EngineResult<Tid> {
         let command = self.write_command("INSERT")?;
-        check_not_null(table, values)?;
         let heap = self.heap(table)?;
+        self.with_encoded(table, values, |bytes| {
+            self.insert_encoded(table, heap, values, bytes, command)
+        })
+    }
+
+    /// Checks NOT NULL, encodes the row into memory that is used again, and hands on its bytes.
+    fn with_encoded<T>(
+        &self,
+        table: &TableDef,
+        values: &[Datum<'_>],
+        store: impl FnOnce(&[u8]) -> EngineResult<T>,
+    ) -> EngineResult<T> {
+        check_not_null(table, values)?;
         let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().row);
         bytes.clear();
         let result = table
             .layout
             .encode(values, &mut bytes)
             .map_err(|error| TableError::from(error).into())
-            .and_then(|()| self.insert_encoded(table, heap, values, &bytes, command));
+            .and_then(|()| store(&bytes));
         self.scratch.borrow_mut().row = bytes;
         result
     }
@@ -203,16 +215,9 @@ impl Session {
         values: &[Datum<'_>],
     ) -> EngineResult<RowOutcome> {
         let command = self.write_command("UPDATE")?;
-        check_not_null(table, values)?;
-        let mut bytes = std::mem::take(&mut self.scratch.borrow_mut().row);
-        bytes.clear();
-        let result = table
-            .layout
-            .encode(values, &mut bytes)
-            .map_err(|error| TableError::from(error).into())
-            .and_then(|()| self.update_encoded(table, row, values, &bytes, command));
-        self.scratch.borrow_mut().row = bytes;
-        result
+        self.with_encoded(table, values, |bytes| {
+            self.update_encoded(table, row, values, bytes, command)
+        })
     }
 
     fn update_encoded(

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use crate::transam::Xid;
 
-pub use decode::{Decoded, DecodedBlock, DecodeError, Image, Reader, claimed_bytes, decode};
+pub use decode::{DecodeError, Decoded, DecodedBlock, Image, Reader, claimed_bytes, decode};
 
 /// Bytes of a record before its first block reference.
 pub const HEADER_BYTES: usize = 36;

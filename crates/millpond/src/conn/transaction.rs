@@ -141,7 +141,7 @@ impl Connection {
             }
             options.read_only = read_only;
         }
-        self.session.set_options(options)?;
+        self.session.set_options(options);
         Ok(())
     }
 

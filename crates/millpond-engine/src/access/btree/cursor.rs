@@ -134,11 +134,6 @@ impl Cursor {
         self.ring = ring;
     }
 
-    /// How many more entries [`Cursor::next`] returns without touching the pool.
-    pub fn buffered(&self) -> usize {
-        self.slots.len()
-    }
-
     /// The key of the entry that [`Cursor::next`] has just returned.
     pub fn key(&mut self) -> &[u8] {
         self.key.clear();

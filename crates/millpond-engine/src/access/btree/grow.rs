@@ -10,6 +10,7 @@
 //! Latches are taken child before parent and left before right, so there is no circle (btree rule 7).
 
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, RelHandle, Wait};
+use smallvec::SmallVec;
 
 use super::descend::{Path, Side, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
@@ -46,12 +47,25 @@ pub(crate) fn add<'e, E: Env + ?Sized>(
     }
     let mut data = Vec::with_capacity(16 + item.key.len());
     record::insert_data(&mut data, index, &item);
-    let mut record = new_record(INSERT).block(page.page_id(), ImageMode::IfNeeded, &data);
+    let record = new_record(INSERT).block(page.page_id(), ImageMode::IfNeeded, &data);
+    log_with_child(env, &mut [&mut page], record, child)
+}
+
+/// Logs and applies a record over these pages and, if it completes the split of a child, over that.
+fn log_with_child<'e, E: Env + ?Sized>(
+    env: &'e E,
+    pages: &mut [&mut ExclusivePage<'e>],
+    record: Record<'_>,
+    child: Option<&mut ExclusivePage<'e>>,
+) -> EngineResult<()> {
     match child {
-        None => env.log_and_apply(&mut [&mut page], record)?,
+        None => env.log_and_apply(pages, record)?,
         Some(child) => {
-            record = record.block(child.page_id(), ImageMode::IfNeeded, &[]);
-            env.log_and_apply(&mut [&mut page, child], record)?
+            let record = record.block(child.page_id(), ImageMode::IfNeeded, &[]);
+            let mut all = SmallVec::<[&mut ExclusivePage<'_>; 4]>::new();
+            all.extend(pages.iter_mut().map(|page| &mut **page));
+            all.push(child);
+            env.log_and_apply(&mut all, record)?
         }
     };
     Ok(())
@@ -164,18 +178,12 @@ fn split_page<'e, E: Env + ?Sized>(
     SplitData { new_index: index, item, at: cut.at, right: right_block, cycle, separator }
         .encode(&mut left_data);
     record::image(&mut right_data, &cut.right);
-    let mut record = new_record(SPLIT).block(right.page_id(), ImageMode::Never, &right_data).block(
+    let record = new_record(SPLIT).block(right.page_id(), ImageMode::Never, &right_data).block(
         page.page_id(),
         ImageMode::IfNeeded,
         &left_data,
     );
-    match child {
-        None => env.log_and_apply(&mut [&mut right, &mut page], record)?,
-        Some(child) => {
-            record = record.block(child.page_id(), ImageMode::IfNeeded, &[]);
-            env.log_and_apply(&mut [&mut right, &mut page, child], record)?
-        }
-    };
+    log_with_child(env, &mut [&mut right, &mut page], record, child)?;
     drop(right);
     // The entry is in the tree. What keeps the downlink from being added now does not keep the next writer.
     match insert_downlink(env, rel, path, &mut page, separator, right_block) {
@@ -219,18 +227,11 @@ fn split_root<'e, E: Env + ?Sized>(
     record::root_data(&mut root_data, level, left_block, right_block, (&cut.key, cut.tid));
     record::image(&mut left_data, &cut.left);
     record::image(&mut right_data, &cut.right);
-    let mut record = new_record(ROOT_SPLIT)
+    let record = new_record(ROOT_SPLIT)
         .block(left.page_id(), ImageMode::Never, &left_data)
         .block(right.page_id(), ImageMode::Never, &right_data)
         .block(root.page_id(), ImageMode::Never, &root_data);
-    match child {
-        None => env.log_and_apply(&mut [&mut left, &mut right, &mut root], record)?,
-        Some(child) => {
-            record = record.block(child.page_id(), ImageMode::IfNeeded, &[]);
-            env.log_and_apply(&mut [&mut left, &mut right, &mut root, child], record)?
-        }
-    };
-    Ok(())
+    log_with_child(env, &mut [&mut left, &mut right, &mut root], record, child)
 }
 
 /// Puts the downlink of `page`'s right half into its parent, which takes the mark off `page`.

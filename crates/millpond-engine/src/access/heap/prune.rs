@@ -12,7 +12,7 @@
 //! dead, unused, frozen, forgotten), prune hint u64, then line pointers as u8 (number less one):
 //! redirects as pairs from and to, then the other four lists.
 
-use millpond_buffer::{PAGE_SIZE, PageRead};
+use millpond_buffer::PAGE_SIZE;
 use smallvec::SmallVec;
 
 use super::header::{TupleFlags, TupleHeader};
@@ -304,9 +304,4 @@ pub fn plan_free(page: &[u8; PAGE_SIZE], named: &LineSet) -> PrunePlan {
         }
     }
     plan
-}
-
-/// Whether there is a dead line pointer on the page.
-pub fn has_dead_lines<P: PageRead + ?Sized>(page: &P) -> bool {
-    (1..=item::line_count(page)).any(|offset| item::line(page, offset).state() == LineState::Dead)
 }

@@ -4,7 +4,7 @@
 //!
 //! * [`visible`]: is the version part of a snapshot?
 //! * [`update_status`]: may the running command replace or delete it *now*? (not by snapshot: the latest
-//!   committed state decides, and [`on_conflict`] says what each isolation level makes of the answer)
+//!   committed state decides; what an isolation level makes of the answer is said in `session/write.rs`)
 //! * [`dead_to_all`]: can pruning or vacuum take it away?
 //!
 //! A transaction that is in progress for [`visible`] has drawn no commit number yet, hence its number will
@@ -16,9 +16,9 @@
 mod tests;
 
 use super::ids::{CommandId, Xid};
-use super::snapshot::{Horizon, Isolation, Snapshot, XidStatus};
+use super::snapshot::{Horizon, Snapshot, XidStatus};
 use crate::access::heap::{TupleFlags, TupleHeader};
-use crate::error::{EngineError, EngineResult};
+use crate::error::EngineResult;
 
 /// Where fates and combo ids are looked up: the session's context, or a model in tests.
 pub trait Fates {
@@ -139,37 +139,6 @@ pub fn update_status(
             Ok(UpdateStatus::Updated)
         }
         XidStatus::Committed(_) => Ok(UpdateStatus::Deleted),
-    }
-}
-
-/// What a statement does about an [`UpdateStatus`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ConflictAction {
-    /// Change the row.
-    Proceed,
-    /// Leave it out: it is gone, or this command has dealt with it.
-    Skip,
-    /// Give up the latch, wait for the transaction to end, look again.
-    Wait(Xid),
-    /// Go on with the newest version of the row, if the statement's condition still holds for it.
-    Recheck,
-}
-
-/// What an isolation level makes of a conflict: READ COMMITTED goes on with the newest version of the
-/// row, REPEATABLE READ fails with SQLSTATE 40001 once the other transaction has committed.
-pub fn on_conflict(isolation: Isolation, status: UpdateStatus) -> EngineResult<ConflictAction> {
-    match (status, isolation) {
-        (UpdateStatus::Ok, _) => Ok(ConflictAction::Proceed),
-        (UpdateStatus::InProgress(xid), _) => Ok(ConflictAction::Wait(xid)),
-        (UpdateStatus::Invisible | UpdateStatus::SelfUpdated, _) => Ok(ConflictAction::Skip),
-        (UpdateStatus::Updated, Isolation::ReadCommitted) => Ok(ConflictAction::Recheck),
-        (UpdateStatus::Deleted, Isolation::ReadCommitted) => Ok(ConflictAction::Skip),
-        (UpdateStatus::Updated, Isolation::RepeatableRead) => {
-            Err(EngineError::SerializationFailure { change: "update" })
-        }
-        (UpdateStatus::Deleted, Isolation::RepeatableRead) => {
-            Err(EngineError::SerializationFailure { change: "delete" })
-        }
     }
 }
 

@@ -218,26 +218,6 @@ fn every_combination_is_dead_only_when_nobody_can_see_it() {
     }
 }
 
-#[test]
-fn isolation_levels_differ_only_over_committed_changes() {
-    use ConflictAction::*;
-    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
-        let act = |status| on_conflict(isolation, status);
-        assert_eq!(act(UpdateStatus::Ok).unwrap(), Proceed);
-        assert_eq!(act(UpdateStatus::Invisible).unwrap(), Skip);
-        assert_eq!(act(UpdateStatus::SelfUpdated).unwrap(), Skip);
-        assert_eq!(act(UpdateStatus::InProgress(Xid(9))).unwrap(), Wait(Xid(9)));
-    }
-    assert_eq!(on_conflict(Isolation::ReadCommitted, UpdateStatus::Updated).unwrap(), Recheck);
-    assert_eq!(on_conflict(Isolation::ReadCommitted, UpdateStatus::Deleted).unwrap(), Skip);
-    for (status, change) in [(UpdateStatus::Updated, "update"), (UpdateStatus::Deleted, "delete")] {
-        match on_conflict(Isolation::RepeatableRead, status) {
-            Err(EngineError::SerializationFailure { change: said }) => assert_eq!(said, change),
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
 /// One step of a random history. Numbers pick among what exists.
 #[derive(Clone, Debug)]
 enum Step {
