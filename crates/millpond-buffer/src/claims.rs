@@ -15,6 +15,7 @@
 
 use crate::frame::{Claimer, Leaves, NoTake};
 use crate::ids::PageId;
+use crate::policy;
 use crate::pool::BufferPool;
 
 /// The most frames in a batch.
@@ -96,7 +97,7 @@ impl<'a> Claims<'a> {
                 // More than one session may have it pinned.
                 if frame.unclaim(by) {
                     lost.pinned += 1;
-                    if grace && frame.usage() == 0 {
+                    if grace && policy::is_spent(frame.usage()) {
                         frame.set_usage(1);
                     }
                 }

@@ -1,6 +1,7 @@
 //! Making room: a frame for the page that arrives.
 //!
-//! A frame comes from a freelist, else from the clock sweep, which takes candidates in batches:
+//! A frame comes from a freelist, else from newcomers that were not used ([`crate::policy::judge`]) or the clock
+//! sweep, which takes candidates in batches:
 //!
 //! 1. **Sweep**: a session examines a piece of the circle ([`crate::policy::sweep`]) and *claims* the frames
 //!    that are unpinned, clean and whose usage count is spent, up to [`MAX_CLAIMS`].

@@ -2,6 +2,7 @@
 
 use crate::frame::DIRTY;
 use crate::ids::PageId;
+use crate::policy;
 use crate::pool::BufferPool;
 
 /// What a frame seems to hold. It was looked at in passing, so each field was true at a moment of its own.
@@ -26,7 +27,7 @@ impl BufferPool {
             FrameInfo {
                 page: frame.page(),
                 dirty: state & DIRTY != 0,
-                usage: frame.usage(),
+                usage: policy::usage_count(frame.usage()),
                 pins: pins.get(&number).copied().unwrap_or(0),
             }
         })

@@ -29,7 +29,7 @@
 use crate::claims::MAX_CLAIMS;
 use crate::error::BufferError;
 use crate::evict::MAX_ROUNDS;
-use crate::policy::Swept;
+use crate::policy::{self, Swept};
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use crate::stats::Event;
@@ -287,7 +287,8 @@ impl BufferSession {
         let mut freed = 0;
         for batch in frames.chunks(MAX_CLAIMS) {
             let mut claims = self.no_claims();
-            let unused = |number: &u32| self.pool.frames[*number as usize].usage() == 0;
+            let unused =
+                |number: &u32| policy::is_spent(self.pool.frames[*number as usize].usage());
             for number in batch.iter().copied().filter(unused) {
                 // In use again, or still dirty: then it stays.
                 let _ = claims.claim(number);

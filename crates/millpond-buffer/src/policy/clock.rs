@@ -62,6 +62,13 @@ pub fn lowered(usage: u8) -> Option<u8> {
     }
 }
 
+/// Whether the hand takes a frame with this usage.
+#[inline]
+#[must_use]
+pub fn is_spent(usage: u8) -> bool {
+    lowered(usage).is_none()
+}
+
 /// How often the page was used, as far as it is counted: 0 to [`MAX_USAGE`].
 #[inline]
 #[must_use]

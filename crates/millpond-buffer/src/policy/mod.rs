@@ -8,7 +8,7 @@ mod clock;
 mod probation;
 
 pub use clock::{
-    Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, lowered, raised, raised_by_scan, sweep,
+    Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, is_spent, lowered, raised, raised_by_scan, sweep,
     usage_count,
 };
 pub use probation::{
