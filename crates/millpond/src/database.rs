@@ -4,14 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use millpond_buffer::IoMethod;
 use millpond_buffer::policy::ReplacementPolicy;
-use millpond_engine::BulkAccess;
 use millpond_engine::engine::{Engine, EngineConfig};
 use parking_lot::Mutex;
 
 use crate::conn::{self, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
+use crate::settings::{Settings, bulk_access_of};
 use crate::settings::{Settings, rings_of};
 use crate::statistics::Statistics;
 
@@ -115,17 +116,21 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
         0 => memory_pages() / 4,
         pages => pages,
     };
-    config.bulk_access = BulkAccess {
-        rings: rings_of(|name| settings.int(name)),
-        synchronize_scans: settings.bool("synchronize_seqscans"),
-        ..BulkAccess::default()
-    };
     config.replacement_policy = match settings.text("replacement_policy") {
         "clock-sweep" => ReplacementPolicy::ClockSweep,
         _ => ReplacementPolicy::Probation,
     };
     let trace_pages = settings.text("trace_pages");
     config.trace_pages = (!trace_pages.is_empty()).then(|| trace_pages.into());
+    let synchronize_scans = settings.bool("synchronize_seqscans");
+    config.bulk_access = bulk_access_of(|name| settings.int(name), synchronize_scans);
+    config.io_method = match settings.text("io_method") {
+        "sync" => IoMethod::Sync,
+        "worker" => IoMethod::Worker,
+        _ => IoMethod::IoUring,
+    };
+    config.io_workers = count("io_workers");
+    config.direct_io = settings.text("debug_io_direct") == "data";
     config.max_connections = count("max_connections");
     config.max_parallel_workers = count("max_parallel_workers");
     config.checkpoint_completion_target = settings.real("checkpoint_completion_target");

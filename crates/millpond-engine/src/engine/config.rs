@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use millpond_buffer::IoMethod;
 use millpond_buffer::policy::ReplacementPolicy;
 
 use crate::bulk::BulkAccess;
@@ -23,6 +24,12 @@ pub struct EngineConfig {
     pub trace_pages: Option<PathBuf>,
     /// How bulk work uses the buffer pool, unless a session says otherwise.
     pub bulk_access: BulkAccess,
+    /// How pages are read ahead (`io_method`).
+    pub io_method: IoMethod,
+    /// How many threads read ahead, if threads do (`io_workers`).
+    pub io_workers: usize,
+    /// Whether the files of relations pass the system's cache by (`debug_io_direct = data`).
+    pub direct_io: bool,
     /// Client sessions at a time (`max_connections`); the engine adds what its own workers need.
     pub max_connections: usize,
     /// Threads that scan for sessions at a time (`max_parallel_workers`).
@@ -64,6 +71,9 @@ impl EngineConfig {
             replacement_policy: ReplacementPolicy::default(),
             trace_pages: None,
             bulk_access: BulkAccess::default(),
+            io_method: IoMethod::default(),
+            io_workers: 3,
+            direct_io: false,
             max_connections: 100,
             max_parallel_workers: 8,
             checkpoint_timeout: Duration::from_secs(300),

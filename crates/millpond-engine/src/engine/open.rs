@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use millpond_buffer::trace::{PageTrace, TraceFile};
-use millpond_buffer::{BufferPool, FileStore, Fork, PageStore, PoolConfig, RelationId};
+use millpond_buffer::{
+    BufferPool, FileStore, FileStoreOptions, Fork, PageStore, PoolConfig, RelationId,
+};
 
 use super::workers::CtxPool;
 use super::{Engine, EngineConfig};
@@ -127,7 +129,9 @@ impl CheckpointParts for EngineCheckpoint {
 
 pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     let directory = DataDirectory::open(&config.path)?;
-    let store = Arc::new(FileStore::open(directory.base()).map_err(store_error)?);
+    let store = Arc::new(
+        FileStore::open_with(directory.base(), file_options(&config)).map_err(store_error)?,
+    );
     // Every connection may have a thread that scans for it.
     let workers = config.max_connections.saturating_add(config.max_parallel_workers);
     let sessions = workers.saturating_add(config.max_connections).saturating_add(OWN_SESSIONS);
@@ -219,6 +223,14 @@ fn trace(config: &EngineConfig) -> EngineResult<Option<Arc<dyn PageTrace>>> {
         Ok(trace) => Ok(Some(trace)),
         Err(source) => Err(EngineError::Trace { path: path.clone(), source }),
     }
+}
+
+fn file_options(config: &EngineConfig) -> FileStoreOptions {
+    let mut options = FileStoreOptions::default();
+    options.io_method = config.io_method;
+    options.io_workers = config.io_workers;
+    options.direct_io = config.direct_io;
+    options
 }
 
 fn store_error(error: millpond_buffer::StoreError) -> EngineError {

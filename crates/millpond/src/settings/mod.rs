@@ -13,7 +13,7 @@ mod value;
 pub use definition::{Context, Definition, Kind, Unit};
 pub use registry::SETTINGS;
 pub use session::SessionSettings;
-pub(crate) use session::{pages_of, rings_of};
+pub(crate) use session::{bulk_access_of, pages_of};
 pub use value::SettingValue;
 pub(crate) use value::usage_limit_kb;
 

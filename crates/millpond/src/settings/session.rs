@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_buffer::{PAGE_SIZE, RingSizes};
+use millpond_buffer::{PAGE_SIZE, RingSizes, StreamOptions};
 use millpond_engine::BulkAccess;
 
 use super::definition::Context;
@@ -25,8 +25,23 @@ struct Changed {
     after: Option<SettingValue>,
 }
 
+/// How bulk work uses the buffer pool, of settings that are numbers, and whether scans are synchronized.
+pub(crate) fn bulk_access_of(int: impl Fn(&str) -> i64, synchronize_scans: bool) -> BulkAccess {
+    let number = |name: &str| u32::try_from(int(name)).unwrap_or(0);
+    let streams = |concurrency: &str| StreamOptions {
+        io_concurrency: number(concurrency),
+        io_combine_limit: number("io_combine_limit"),
+    };
+    BulkAccess {
+        rings: rings_of(&int),
+        synchronize_scans,
+        streams: streams("effective_io_concurrency"),
+        maintenance_streams: streams("maintenance_io_concurrency"),
+    }
+}
+
 /// The rings' sizes, of settings that say them in kB.
-pub(crate) fn rings_of(kilobytes: impl Fn(&str) -> i64) -> RingSizes {
+fn rings_of(kilobytes: impl Fn(&str) -> i64) -> RingSizes {
     let pages = |name| pages_of(kilobytes(name).unsigned_abs());
     RingSizes {
         bulk_read: pages("bulk_read_buffer_limit"),
@@ -252,11 +267,7 @@ impl SessionSettings {
             default_isolation_is_plain: self.text("default_transaction_isolation")
                 == "read committed",
             bytea_escape: self.text("bytea_output") == "escape",
-            bulk_access: BulkAccess {
-                rings: rings_of(|name| self.int(name)),
-                synchronize_scans: self.bool("synchronize_seqscans"),
-                ..BulkAccess::default()
-            },
+            bulk_access: bulk_access_of(|name| self.int(name), self.bool("synchronize_seqscans")),
         };
     }
 }

@@ -1,0 +1,137 @@
+//! Reads of random pages through the pool, at a given depth, from a file larger than the pool; to be held against
+//! what fio makes of the same file (`bench/io.sh` does both in turn).
+//!
+//! ```sh
+//! io_depth DIR prepare BLOCKS
+//! io_depth DIR read DEPTH SECONDS direct|buffered io_uring|worker|sync|threads [POOL_PAGES]
+//! ```
+//!
+//! `prepare` makes relation 1 with that many pages and prints the name of its file. `read` prints pages a second. A stream
+//! of random blocks keeps DEPTH reads under way; with `threads`, DEPTH sessions each wait for theirs.
+
+use millpond_buffer::*;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+const REL: RelFork = RelationId::constant(1).main();
+const WARM_UP: Duration = Duration::from_secs(1);
+const USAGE: &str = "io_depth DIR prepare BLOCKS | io_depth DIR read DEPTH SECONDS direct|buffered \
+                     io_uring|worker|sync|threads [POOL_PAGES]";
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        [dir, "prepare", blocks] => prepare(dir.as_ref(), blocks.parse()?),
+        [dir, "read", depth, seconds, cache, method] => {
+            read(dir.as_ref(), depth.parse()?, seconds.parse()?, cache, method, 16_384)
+        }
+        [dir, "read", depth, seconds, cache, method, pool] => {
+            read(dir.as_ref(), depth.parse()?, seconds.parse()?, cache, method, pool.parse()?)
+        }
+        _ => Err(USAGE.into()),
+    }
+}
+
+fn prepare(dir: &Path, blocks: u32) -> Result<()> {
+    let store = FileStore::open(dir)?;
+    store.create(REL)?;
+    store.extend(REL, BlockNumber(0), blocks)?;
+    let mut page = Box::new([0; PAGE_SIZE]);
+    let mut random = SmallRng::seed_from_u64(1);
+    random.fill(&mut page[16..]);
+    for block in 0..blocks {
+        page[16..20].copy_from_slice(&block.to_le_bytes());
+        set_checksum(REL.page(BlockNumber(block)), &mut page);
+        store.write(REL, BlockNumber(block), &[&page])?;
+    }
+    store.sync()?;
+    println!("{}", dir.join(REL.relation.to_string()).display());
+    Ok(())
+}
+
+fn read(
+    dir: &Path,
+    depth: u32,
+    seconds: u64,
+    cache: &str,
+    method: &str,
+    pool_pages: usize,
+) -> Result<()> {
+    let io_method = match method {
+        "io_uring" => IoMethod::IoUring,
+        "worker" => IoMethod::Worker,
+        "sync" | "threads" => IoMethod::Sync,
+        _ => return Err(USAGE.into()),
+    };
+    let mut options = FileStoreOptions::default();
+    options.io_method = io_method;
+    options.io_workers = depth.clamp(1, 32) as usize;
+    options.direct_io = cache == "direct";
+    let store = Arc::new(FileStore::open_with(dir, options)?);
+    if store.io_method() != io_method {
+        return Err(format!("no {} here", io_method.name()).into());
+    }
+    let blocks = store.block_count(REL)?;
+    let pool = BufferPool::new(PoolConfig::new(pool_pages, 256), store, Arc::new(NoLog))?;
+    let (threads, io_concurrency) = match method {
+        "threads" => (depth, 0),
+        // The consumer's own page is one of those under way.
+        _ => (1, depth.saturating_sub(1)),
+    };
+    // The first reads fill the pool, whose memory the system then has to clear: they don't count.
+    let begun = Instant::now() + WARM_UP;
+    let until = begun + Duration::from_secs(seconds);
+    let before = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|seed| {
+                let pool = &pool;
+                scope.spawn(move || read_some(pool, blocks, io_concurrency, seed.into(), until))
+            })
+            .collect();
+        std::thread::sleep(WARM_UP);
+        before.store(pool.stats().reads, Ordering::Relaxed);
+        workers.into_iter().try_for_each(|worker| {
+            worker.join().unwrap_or_else(|_| Err("a thread panicked".into()))
+        })
+    })?;
+    // What was found in the pool is no read.
+    let reads = pool.stats().reads - before.into_inner();
+    println!("{:.0}", reads as f64 / begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Reads until the time is up.
+fn read_some(
+    pool: &Arc<BufferPool>,
+    blocks: u32,
+    io_concurrency: u32,
+    seed: u64,
+    until: Instant,
+) -> Result<()> {
+    let session = pool.session()?;
+    let rel = pool.relation(REL)?;
+    let mut random = SmallRng::seed_from_u64(seed);
+    let options = StreamOptions { io_concurrency, io_combine_limit: 1 };
+    let mut stream = ReadStream::new(options);
+    let mut source = || Some(BlockNumber(random.random_range(0..blocks)));
+    let mut done = 0u64;
+    while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, None, &mut source) {
+        let number = session.read(&rel, block, Wait::Allowed, |page| page.u32(16))?;
+        assert_eq!(number, block.0);
+        stream.advance();
+        done += 1;
+        if done.is_multiple_of(64) && Instant::now() >= until {
+            break;
+        }
+    }
+    Ok(())
+}
