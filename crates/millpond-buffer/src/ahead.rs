@@ -46,6 +46,7 @@ use crate::words;
 use millpond_sync::atomic::{AtomicUsize, Ordering};
 use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The most pages that one read joins: 256 kB.
@@ -142,7 +143,7 @@ struct Run {
     rel: RelHandle,
     first: BlockNumber,
     /// The frame for each block, in order, and what its entry was before.
-    frames: Vec<(u32, u64)>,
+    frames: SmallVec<[(u32, u64); 4]>,
     /// How many of them have been dealt with.
     done: usize,
     /// How much room the load has.
@@ -239,7 +240,7 @@ impl BufferSession {
             pool: Arc::clone(&self.pool),
             rel: rel.clone(),
             first,
-            frames: Vec::with_capacity(frames.len()),
+            frames: SmallVec::with_capacity(frames.len()),
             done: 0,
             room,
             near: self.near(),
@@ -263,13 +264,13 @@ impl BufferSession {
         count: usize,
         wait: Wait,
         ring: Option<&'a Ring>,
-    ) -> Option<(Vec<Owned<'a>>, usize)> {
+    ) -> Option<(SmallVec<[Owned<'a>; 4]>, usize)> {
         let first = self.take_frame(wait, ring).ok()?;
         let room = self.pool.ahead.reserve(count, self.pool.frames());
         if room == 0 {
             return None;
         }
-        let mut frames = Vec::with_capacity(room);
+        let mut frames = SmallVec::with_capacity(room);
         frames.push(first);
         while frames.len() < room
             && let Ok(next) = self.take_frame(Wait::Never, ring)
@@ -289,7 +290,7 @@ impl BufferSession {
         for left in run.frames.iter().filter_map(|&(_, before)| left_at(before)) {
             self.count_return(left);
         }
-        match store.try_read(rel, first, &mut buffer.pages_mut()) {
+        match buffer.with_pages(|pages| store.try_read(rel, first, pages)) {
             Ok(true) => {
                 run.finish(buffer, &Ok(()));
                 return LoadedRun::AtHand(pages);
@@ -298,7 +299,7 @@ impl BufferSession {
             Err(_) => return LoadedRun::FromDevice(pages),
         }
         if urgency == Urgency::Now && wait == Wait::Allowed {
-            let result = store.read(rel, first, &mut buffer.pages_mut());
+            let result = buffer.with_pages(|pages| store.read(rel, first, pages));
             run.finish(buffer, &result);
         } else if wait == Wait::Allowed || store.reads_in_background() {
             let done = move |buffer, result| run.finish(buffer, &result);

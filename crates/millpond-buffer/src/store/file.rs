@@ -41,7 +41,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 pub use self::background::IoMethod;
-use self::background::{Background, Job, Piece};
+use self::background::{Background, Job, Piece, Pieces};
 use self::fork::{FileError, Fork, MAX_SEGMENTS};
 use self::segment::{Attempt, Segment};
 use super::{PageStore, PendingRead, StoreError};
@@ -156,13 +156,13 @@ impl FileStore {
     }
 
     /// Finds the files of a read.
-    fn pieces_of(&self, read: &PendingRead) -> Result<Option<Vec<Piece>>, StoreError> {
+    fn pieces_of(&self, read: &PendingRead) -> Result<Option<Pieces>, StoreError> {
         let (rel, first) = (read.rel(), read.first());
         self.with_fork(
             rel,
             || format!("read block {first} of {rel}"),
             |fork| {
-                let mut pieces = Vec::with_capacity(1);
+                let mut pieces = Pieces::new();
                 for (index, within, _, length) in fork.pieces(first.0, read.count()) {
                     let Some((segment, _)) = fork.segment(index, false)? else { return Ok(None) };
                     pieces.push(Piece { segment: Arc::clone(segment), within, length });

@@ -54,6 +54,14 @@ impl PageBuffer {
         self.pages[..self.used].iter_mut().map(|page| &mut page.0).collect()
     }
 
+    /// Runs `f` with the pages, to be filled. For one page it allocates nothing.
+    pub(crate) fn with_pages<R>(&mut self, f: impl FnOnce(&mut [&mut PageBytes]) -> R) -> R {
+        match &mut self.pages[..self.used] {
+            [page] => f(&mut [&mut page.0]),
+            _ => f(&mut self.pages_mut()),
+        }
+    }
+
     /// Where its memory begins: `len` pages that follow each other.
     pub(crate) fn start(&mut self) -> *mut u8 {
         self.pages.as_mut_ptr().cast()

@@ -1,11 +1,12 @@
 //! Reads in the background: begun by sessions, done and finished by threads of the store's own.
 //!
 //! Whoever begins a read puts it in a queue and goes on; nobody else has to do anything for it to end (buffer rule
-//! 10). With [`IoMethod::IoUring`] one thread owns a ring: it takes reads from the queue, hands them to the kernel,
-//! and finishes those that the kernel has done. With [`IoMethod::Worker`] several threads take reads from the queue
+//! 10). With [`IoMethod::IoUring`] a thread owns a ring: it takes reads from its queue, hands them to the kernel,
+//! and finishes those that the kernel has done. There are several such threads with a queue each; a read goes to the
+//! first whose queue is short, so that the others sleep unless one thread can't keep up. With [`IoMethod::Worker`] several threads take reads from the queue
 //! and do each with `preadv`. Where the kernel has no io_uring, or a filter forbids it, the first becomes the second.
 //!
-//! The ring is one thread's and not the sessions', although that costs a change of threads: the kernel completes a
+//! A ring is one thread's and not the sessions', although that costs a change of threads: the kernel completes a
 //! request in the thread that submitted it, which would be waiting for a client, or gone.
 //!
 //! Threads are started by the first read. When the store is dropped they finish what is queued, and end.
@@ -29,6 +30,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 
 use super::segment::Segment;
 use crate::PAGE_SIZE;
@@ -58,6 +60,11 @@ impl IoMethod {
     }
 }
 
+/// Threads with a ring each, at most.
+const MAX_RINGS: usize = 4;
+/// While fewer reads than this wait in a ring's queue, the next rings sleep.
+const SHORT_QUEUE: usize = 4;
+
 /// A part of a read: pages that follow each other in one file.
 pub(super) struct Piece {
     pub(super) segment: Arc<Segment>,
@@ -67,10 +74,13 @@ pub(super) struct Piece {
     pub(super) length: usize,
 }
 
+/// Mostly one.
+pub(super) type Pieces = SmallVec<[Piece; 1]>;
+
 /// A read with the files it is from.
 pub(super) struct Job {
     pub(super) read: PendingRead,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Pieces,
 }
 
 impl Job {
@@ -158,7 +168,8 @@ pub(super) struct Background {
 }
 
 struct Running {
-    shared: Arc<Shared>,
+    /// One for all workers, or one for each ring.
+    lanes: Vec<Arc<Shared>>,
     method: IoMethod,
 }
 
@@ -186,7 +197,15 @@ impl Background {
 
     /// Queues a read.
     pub(super) fn submit(&self, job: Job) {
-        let shared = &self.running().shared;
+        let lanes = &self.running().lanes;
+        let Some((last, others)) = lanes.split_last() else {
+            return job.finish(Err(std::io::Error::other("no thread reads")));
+        };
+        let is_short = |lane: &&Arc<Shared>| {
+            let queue = lane.queue.lock();
+            queue.threads > 0 && queue.jobs.len() < SHORT_QUEUE
+        };
+        let shared = others.iter().find(is_short).unwrap_or(last);
         let wake = {
             let mut queue = shared.queue.lock();
             if queue.threads == 0 {
@@ -207,17 +226,19 @@ impl Drop for Background {
     /// Does not wait: the last reference to the store may be that of a read which a thread is just finishing.
     fn drop(&mut self) {
         if let Some(running) = self.running.get() {
-            running.shared.queue.lock().stop = true;
-            running.shared.wake();
-            running.shared.work.notify_all();
+            for shared in &running.lanes {
+                shared.queue.lock().stop = true;
+                shared.wake();
+                shared.work.notify_all();
+            }
         }
     }
 }
 
 fn start(method: IoMethod, workers: usize) -> Running {
     if method == IoMethod::IoUring {
-        match start_ring() {
-            Ok(shared) => return Running { shared, method },
+        match start_rings() {
+            Ok(lanes) => return Running { lanes, method },
             Err(error) => {
                 tracing::warn!(%error, "no io_uring here: worker threads read ahead instead");
             }
@@ -232,10 +253,19 @@ fn start(method: IoMethod, workers: usize) -> Running {
             tracing::warn!(%error, "could not start a thread that reads ahead");
         }
     }
-    Running { shared, method: IoMethod::Worker }
+    Running { lanes: vec![shared], method: IoMethod::Worker }
 }
 
-/// Starts the ring's thread, which makes the ring: only who makes it may submit to it.
+/// Starts as many rings as there are processors to serve them, at least one.
+fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
+    let wanted = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_RINGS);
+    let mut lanes = vec![start_ring()?];
+    // One is enough, if the system doesn't give us more.
+    lanes.extend((1..wanted).map_while(|_| start_ring().ok()));
+    Ok(lanes)
+}
+
+/// Starts a ring's thread, which makes the ring: only who makes it may submit to it.
 fn start_ring() -> std::io::Result<Arc<Shared>> {
     use rustix::event::{EventfdFlags, eventfd};
     let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
