@@ -13,7 +13,6 @@ use crate::conn::{self, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
 use crate::settings::{Settings, bulk_access_of};
-use crate::settings::{Settings, rings_of};
 use crate::statistics::Statistics;
 
 /// An open database.
