@@ -71,7 +71,9 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     let hits = "select hits from pg_stat_io
         where backend_type = 'client backend' and context = 'normal'";
     let bytes = "select sum(read_bytes)::int8 from pg_stat_io";
+    let bulk = "select sum(read_bytes)::int8 from pg_stat_io where context = 'bulkread'";
     let (reads_before, bytes_before) = (number(c, reads), number(c, bytes));
+    let bulk_before = number(c, bulk);
     let (pages, count) = (
         number(c, "select pg_relation_size('t'::regclass) / 8192"),
         number(c, "select count(*) from t"),
@@ -82,6 +84,8 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     let bytes_gained = number(c, bytes) - bytes_before;
     assert!(bytes_gained >= (pages - FRAMES) * 8192, "{bytes_gained} bytes of {pages} pages");
     assert!(number(c, reads) - reads_before >= 1);
+    // A large scan's reads are those of its ring.
+    assert!(number(c, bulk) - bulk_before >= (pages - FRAMES) * 8192);
     let before = number(c, hits);
     for _ in 0..1000 {
         c.query("select a from t where a = 7", &[]).unwrap();
