@@ -238,7 +238,7 @@ struct Rocks(rocksdb::DB);
 impl Rocks {
     fn load(path: &Path, rows: u32) -> Result<Self> {
         let mut blocks = rocksdb::BlockBasedOptions::default();
-        blocks.set_block_cache(&rocksdb::Cache::new_hyper_clock_cache(CACHE_BYTES, 0));
+        blocks.set_block_cache(&rocksdb::Cache::new_lru_cache(CACHE_BYTES)?);
         blocks.set_block_size(8192);
         blocks.set_bloom_filter(10.0, false);
         blocks.set_data_block_index_type(rocksdb::DataBlockIndexType::BinaryAndHash);
