@@ -251,7 +251,7 @@ impl Rocks {
             for key in first..rows.min(first + 1000) {
                 batch.put(key.to_be_bytes(), value(key));
             }
-            database.write(&batch)?;
+            database.write(batch)?;
         }
         database.flush()?;
         database.compact_range(None::<&[u8]>, None::<&[u8]>);
