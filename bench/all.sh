@@ -2,19 +2,25 @@
 # What docs/benchmarks.md shows of the buffer pool, in two steps, so that a quiet machine is needed for the second only.
 #
 #   bench/all.sh prepare           # builds, and makes the servers' data directories in $WORK
-#   bench/all.sh measure SECONDS   # measures, in about so many seconds: connections, bulk, pool, trees, pins
+#   bench/all.sh measure SECONDS   # measures, in about so many seconds: connections, bulk, pool, trees, pins, and io if asked
 #
 # Environment: WORK (/tmp/millpond-bench), OUT (target/bench), MILLPOND (target/release/millpond), SCALE (100), PARTS (which of
-# the five), ROCKSDB=0 to leave RocksDB out, CONNECTIONS_ARGS and BULK_ARGS for `cargo xtask bench`, CACHES_ARGS for
-# pool and trees; lib.sh has the rest.
+# the six), CONNECTIONS_ARGS and BULK_ARGS for `cargo xtask bench`, CACHES_ARGS for pool and trees; lib.sh has the rest.
+# RocksDB takes part if Debian's librocksdb-dev and libclang1-14 are installed; io takes fio and root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export WORK=${WORK:-/tmp/millpond-bench}
 out=${OUT:-$PWD/target/bench} scale=${SCALE:-100}
 read -ra parts <<<"${PARTS:-connections bulk pool trees pins}"
 millpond=${MILLPOND:-$PWD/target/release/millpond}
-features=(--features rocksdb)
-[ "${ROCKSDB:-1}" = 1 ] || features=()
+features=()
+if [ -e /usr/lib/x86_64-linux-gnu/librocksdb.a ]; then
+  features=(--features rocksdb)
+  export ROCKSDB_LIB_DIR=/usr/lib/x86_64-linux-gnu ROCKSDB_INCLUDE_DIR=/usr/include
+  export BINDGEN_EXTRA_CLANG_ARGS=-I/usr/lib/gcc/x86_64-linux-gnu/12/include
+else
+  echo "no librocksdb-dev: RocksDB is left out" >&2
+fi
 mkdir -p "$out"
 
 has() { case " ${parts[*]} " in *" $1 "*) true ;; *) false ;; esac; }
@@ -28,6 +34,7 @@ case ${1:?prepare or measure} in
     cargo build --package xtask
     has pool || has trees && caches build
     has pins && cargo bench --package millpond-buffer --no-run
+    has io && cargo build --release --package millpond-buffer --example io_depth
     # In a shell of its own, whose end stops the servers.
     (
       # shellcheck source=lib.sh
@@ -48,6 +55,7 @@ case ${1:?prepare or measure} in
     has pool && later=$((later + 170))
     has trees && later=$((later + 90))
     has pins && later=$((later + 60))
+    has io && later=$((later + 400))
     # At least 1: 0 would be no limit.
     left() { local left=$((ends - SECONDS - later)); echo $((left > 0 ? left : 1)); }
     if has connections; then
@@ -64,6 +72,8 @@ case ${1:?prepare or measure} in
     # shellcheck disable=SC2086
     has trees && caches run -- trees ${CACHES_ARGS:-} | tee "$out/trees.md"
     has pins && cargo bench --quiet --package millpond-buffer -- --warm-up-time 0.3 --measurement-time 1 pin | tee "$out/pins.txt"
+    # Empties the system's cache, so it comes last.
+    has io && bench/io.sh "${IO_SECONDS:-3}" 3 2 | tee "$out/io.md"
     exit 0 ;;
   *) echo "prepare or measure, not $1" >&2; exit 2 ;;
 esac
