@@ -221,10 +221,10 @@ impl BufferSession {
     }
 
     /// Counts frames that have just been taken from their pages.
-    pub(crate) fn count_victims(&self, taken: &[u32], event: Event) {
+    fn count_victims(&self, taken: &[u32]) {
         let now = self.pool.clock.taken();
         self.pool.clock.count_taken(taken.len());
-        self.count(event, taken.len() as u64);
+        self.count(Event::Eviction, taken.len() as u64);
         for &number in taken {
             let frame = &self.pool.frames[number as usize];
             self.count_log2(Histogram::VictimAge, now.saturating_sub(frame.loaded_at()));
@@ -304,29 +304,35 @@ impl BufferSession {
                 Err(error) => *failure = Some(error),
             }
         }
-        let lost = self.settle(&mut claims, Event::Eviction, grace);
+        let lost = self.settle(&mut claims, grace);
         // What was claimed may be lost to a pin: then the dirty ones, which nobody has tried, are the hope.
         swept.hope |= !may_write && wait == Wait::Allowed && !dirty.frames().is_empty();
         self.count(Event::DirtyEviction, u64::from(written && !claims.frames().is_empty()));
         (claims, swept, lost)
     }
 
-    /// Settles claims, and counts the victims as `event`.
-    pub(crate) fn settle(&self, claims: &mut Claims<'_>, event: Event, grace: bool) -> Lost {
+    /// Settles claims of the sweep's victims, and counts these.
+    pub(crate) fn settle(&self, claims: &mut Claims<'_>, grace: bool) -> Lost {
         let lost = claims.settle(Leaves::Evicted { now: self.pool.clock.taken() }, grace);
         if !claims.frames().is_empty() {
-            self.count_victims(claims.frames(), event);
-            // What a ring takes gets pages of the ring's.
-            if let (Event::Eviction, Some(probation)) = (event, &self.pool.probation) {
+            self.count_victims(claims.frames());
+            if let Some(probation) = &self.pool.probation {
                 probation.push(claims.frames(), self.pool.frames());
             }
         }
         lost
     }
 
+    /// Settles claims of pages whose ring has come round. That says nothing about how many frames are
+    /// wanted, or how good the sweep is: neither the reclaimer nor the statistics of victims hear of it.
+    pub(crate) fn settle_in_ring(&self, claims: &mut Claims<'_>) {
+        claims.settle(Leaves::OutOfRing, false);
+        self.count(Event::Reuse, claims.frames().len() as u64);
+    }
+
     /// Settles claims, and puts what is owned then onto a freelist. Returns how many.
     pub(crate) fn free_into(&self, mut claims: Claims<'_>, list: usize) -> usize {
-        self.settle(&mut claims, Event::Eviction, true);
+        self.settle(&mut claims, true);
         claims.give_to(list);
         claims.frames().len()
     }

@@ -158,6 +158,8 @@ pub(crate) enum NoTake {
 pub(crate) enum Leaves {
     /// To make room, at that time of the allocation clock. It is clean, so it can be loaded again.
     Evicted { now: u64 },
+    /// The same, because its ring has come round: nobody has judged it, so no time is kept.
+    OutOfRing,
     /// For good, written or not.
     Discarded,
 }
@@ -388,6 +390,7 @@ impl Frame {
     pub(crate) fn own(&self, by: Claimer, leaves: Leaves) -> bool {
         let (not_now, absent) = match leaves {
             Leaves::Evicted { now } => (PINS | WRITING | DIRTY | DAMAGED, absent_since(now)),
+            Leaves::OutOfRing => (PINS | WRITING | DIRTY | DAMAGED, ABSENT),
             Leaves::Discarded => (PINS | WRITING, ABSENT),
         };
         let owned =

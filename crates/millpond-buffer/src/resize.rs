@@ -202,7 +202,7 @@ impl BufferSession {
                 // What can't be claimed now is looked at again.
                 let _ = claims.claim(number);
             }
-            self.settle(&mut claims, Event::Eviction, false);
+            self.settle(&mut claims, false);
         }
     }
 }

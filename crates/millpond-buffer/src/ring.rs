@@ -52,7 +52,7 @@ use crate::ids::PageId;
 use crate::policy;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
-use crate::stats::{Event, IoContext};
+use crate::stats::IoContext;
 use crate::write::{RunOf, neighbours};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -291,7 +291,7 @@ impl Ring {
                 Verdict::Left => {}
             }
         }
-        session.settle(&mut claims, Event::Reuse, false);
+        session.settle_in_ring(&mut claims);
         // A claim that came to nothing: somebody has pinned the page.
         claimed.retain(|slot| !claims.frames().contains(&slot.frame));
         let ours = claimed.into_iter().filter(|slot| session.pins.has(slot.frame));

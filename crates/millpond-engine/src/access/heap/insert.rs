@@ -109,17 +109,20 @@ pub fn insert_many(
     }
     log_has_room(ctx, 1, total)?;
     let mut rest = rows;
+    // A load that has come to the end of the heap stays there: asking the map for every page would be in vain.
+    let mut at_end = false;
     while let Some(first) = rest.first() {
         let wanted = Wanted {
             payload: first.payload.len(),
             reserve: heap.reserve(),
             avoid: None,
-            only_new: options.only_new,
+            only_new: options.only_new || at_end,
             ring: options.ring,
         };
         let mut latched = page_with_room(ctx, heap, wanted)?;
         let bytes = latched.bytes();
         let (init, image) = image_mode(bytes);
+        at_end = init != 0 && options.ring.is_some();
         let was_all_visible =
             init != 0 || page::is_all_visible(bytes) || item::line_count(bytes) == 0;
         let flags = if options.frozen { TupleFlags::XMIN_FROZEN } else { TupleFlags::NONE };
