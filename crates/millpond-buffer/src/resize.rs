@@ -27,7 +27,6 @@ use crate::claims::MAX_CLAIMS;
 use crate::error::BufferError;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
-use crate::stats::Event;
 use millpond_sync::atomic::{AtomicUsize, Ordering};
 use millpond_sync::sync::Mutex;
 
