@@ -1,6 +1,8 @@
 #!/bin/sh
 # Random reads of 8 KiB: the pool against fio, on the same file, at the same depth, in turn; medians of RUNS.
 #   bench/io.sh [SECONDS [RUNS [GIGABYTES]]]
+# threads: so many sessions, each waiting for its page, against as many jobs of fio with pread. io_uring: one session with a
+# read stream of that depth, against one job of fio with io_uring at that depth.
 # Needs fio, and root to empty the system's cache. The file goes to $DIR (default: a new directory under /var/tmp).
 set -eu
 seconds=${1:-5} runs=${2:-3} gigabytes=${3:-4}
@@ -24,9 +26,9 @@ with_fio() { # depth, direct, engine, jobs
 
 echo "| cache | how | depth | fio reads a second | pool reads a second | ratio of medians |"
 echo "|---|---|---|---|---|---|"
-for cache in direct buffered; do
+for cache in ${CACHES:-direct buffered}; do
     direct=0; [ $cache = direct ] && direct=1
-    for how in threads:1 io_uring:2 io_uring:4 io_uring:8 io_uring:16 io_uring:32 io_uring:64 worker:8 threads:8; do
+    for how in ${WAYS:-threads:1 threads:4 threads:8 threads:32 io_uring:4 io_uring:8 io_uring:32}; do
         method=${how%:*} depth=${how#*:}
         case $method in
             io_uring) engine=io_uring jobs=1 fio_depth=$depth ;;
