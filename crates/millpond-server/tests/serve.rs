@@ -35,7 +35,8 @@ fn help_and_version() {
     let (output, _) = run(&["--version"]);
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("millpond 0."));
-    for args in [&["--help"][..], &["serve", "--help"], &["check", "--help"]] {
+    for args in [&["--help"][..], &["serve", "--help"], &["check", "--help"], &["replay", "--help"]]
+    {
         let (output, _) = run(args);
         assert!(output.status.success());
         assert!(output.stdout.len() > 200);

@@ -227,17 +227,19 @@ pub fn s3_fifo(c: usize) -> impl FnMut(u32) -> bool {
         }
         let known = take(&mut ghost, page);
         while small.len() + main.len() >= c {
-            let from_small = small.len() >= small_limit || main.is_empty();
-            let from = if from_small { &mut small } else { &mut main };
-            let Some((oldest, uses)) = from.pop_back() else { break };
-            match (from_small, uses) {
-                (true, 2..) => main.push_front((oldest, 0)),
-                (true, _) => {
-                    ghost.push_front(oldest);
-                    ghost.truncate(ghost_limit);
+            if small.len() >= small_limit || main.is_empty() {
+                while let Some((oldest, uses)) = small.pop_back() {
+                    if uses <= 1 {
+                        ghost.push_front(oldest);
+                        ghost.truncate(ghost_limit);
+                        break;
+                    }
+                    main.push_front((oldest, 0));
                 }
-                (false, 1..) => main.push_front((oldest, uses - 1)),
-                (false, 0) => {}
+            } else {
+                while let Some((oldest, uses)) = main.pop_back().filter(|(_, uses)| *uses > 0) {
+                    main.push_front((oldest, uses - 1));
+                }
             }
         }
         if known {

@@ -117,7 +117,7 @@ fn loops() {
 fn scans() {
     let hot: Vec<u32> = (0..20).collect();
     // Used, pushed out of the first queue, used again: from then on known as hot.
-    let mut trace = [hot.clone(), (100..160).collect(), hot.clone(), hot.clone()].concat();
+    let mut trace = [hot.clone(), (100..140).collect(), hot.clone(), hot.clone()].concat();
     trace.extend(1000..2000);
     let before = trace.len();
     trace.extend(&hot);
