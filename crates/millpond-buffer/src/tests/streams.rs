@@ -32,6 +32,7 @@ fn all_free_after_drop(bench: &Bench) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn neighbours_are_joined_and_the_distance_follows_the_device() {
     let bench = bench(512, 300);
     bench.store.cold.store(true, Ordering::Relaxed);
@@ -54,6 +55,7 @@ fn neighbours_are_joined_and_the_distance_follows_the_device() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
     let bench = bench(512, 300);
     let session = bench.pool.session().unwrap();
@@ -73,6 +75,7 @@ fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn any_order_and_any_repetition() {
     let bench = bench(64, 100);
     bench.store.cold.store(true, Ordering::Relaxed);
@@ -123,6 +126,7 @@ fn a_damaged_page_does_not_keep_out_its_neighbours() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn a_failed_or_panicking_read_undoes_all_of_it() {
     for panics in [false, true] {
         for cold in [false, true] {
@@ -181,6 +185,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
     for frames in [1, 2, 8, 40] {
         let bench = bench(frames, 100);
@@ -198,6 +203,7 @@ fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn others_get_the_pages_of_a_session_that_has_gone() {
     let bench = bench(512, 200);
     bench.store.cold.store(true, Ordering::Relaxed);
@@ -232,6 +238,7 @@ fn others_get_the_pages_of_a_session_that_has_gone() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
     for cut in [false, true] {
         let bench = bench(512, 200);
