@@ -33,7 +33,7 @@ use millpond_sync::hint::Backoff;
 use std::cell::RefCell;
 
 /// Of so many frames, one is claimed at a time: a small pool is not emptied by one miss.
-const FRAMES_PER_CLAIM: usize = 64;
+const FRAMES_PER_CLAIM: usize = if cfg!(shuttle) { 2 } else { 64 };
 
 /// Rounds of a sweep with hope before it gives up: each round lowers every count once.
 pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;

@@ -611,3 +611,32 @@ fn a_checkpoint_beside_shrinking() {
     };
     explore(3, 2, 2, work, all_is_given_back);
 }
+
+/// Batches of claims beside sessions that hold pins for a while, pin again, and take claims away.
+#[test]
+fn pins_beside_batches() {
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        let pin = |block: u32| insist(|| session.pin(&rel, BlockNumber(block), Wait::Allowed));
+        if thread == 0 {
+            // More than there is room for: each load claims two frames at a time.
+            (2..6).for_each(|block| drop(pin(block)));
+            return;
+        }
+        let block = thread as u32 - 1;
+        let held = pin(block);
+        for _ in 0..2 {
+            insist(|| increment(&session, &rel, block));
+            assert_eq!(held.read(|page| page.u64(24)), mark(block), "not the page that is pinned");
+        }
+        drop(held);
+        assert_eq!(session.pinned_pages(), 0);
+    };
+    explore(4, 6, 3, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
+        all_is_given_back(bench);
+    });
+}

@@ -1,0 +1,146 @@
+//! What a pin costs, beside PostgreSQL: nanoseconds per pin and release of a page in memory, for 1 to 10,000
+//! pages held at a time.
+//!
+//! `cargo run --release -p millpond-buffer --example pin_table [fences]`
+//!
+//! PostgreSQL's figures are medians of `ReadBuffer` and `ReleaseBuffer` in an extension of PostgreSQL 15.20 on the same
+//! kind of machine (see docs/benchmarks.md). Millpond's are medians of many short runs, so that a busy
+//! machine disturbs them little. `fences`: as on a kernel without `membarrier`.
+
+use millpond_buffer::*;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{SeedableRng, seq};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+const REL: RelFork = RelationId::constant(1).main();
+/// Pages from which the random ones are drawn.
+const UNIVERSE: u32 = 50_000;
+const COUNTS: [u32; 9] = [1, 2, 3, 7, 11, 19, 100, 988, 10_000];
+const MODES: [&str; 4] = [
+    "pin N, then release N",
+    "pin and latch N shared, then release N",
+    "pin and release at once",
+    "pin, latch shared and release at once",
+];
+/// By mode, then count: sequential, random.
+const POSTGRESQL: [[(f64, f64); 9]; 4] = [
+    [
+        (75., 67.),
+        (68., 65.),
+        (67., 67.),
+        (67., 68.),
+        (85., 79.),
+        (94., 97.),
+        (124., 130.),
+        (147., 173.),
+        (204., 327.),
+    ],
+    [
+        (91., 91.),
+        (91., 87.),
+        (97., 116.),
+        (93., 94.),
+        (110., 104.),
+        (119., 119.),
+        (149., 152.),
+        (177., 195.),
+        (240., 378.),
+    ],
+    [
+        (69., 71.),
+        (75., 75.),
+        (67., 77.),
+        (67., 70.),
+        (67., 65.),
+        (67., 67.),
+        (73., 76.),
+        (78., 93.),
+        (84., 178.),
+    ],
+    [
+        (87., 107.),
+        (87., 88.),
+        (90., 97.),
+        (95., 87.),
+        (88., 94.),
+        (91., 95.),
+        (94., 95.),
+        (91., 108.),
+        (97., 202.),
+    ],
+];
+
+/// Pins and releases every block of the list `rounds` times.
+fn run(session: &BufferSession, rel: &RelHandle, mode: usize, blocks: &[BlockNumber], rounds: u32) {
+    let pin = |block| session.pin(rel, block, Wait::Allowed).expect("a page");
+    let mut held = Vec::with_capacity(blocks.len());
+    for _ in 0..rounds {
+        match mode {
+            0 => {
+                blocks.iter().for_each(|&block| held.push(pin(block)));
+                held.clear();
+            }
+            // As PostgreSQL's is measured: the latch is given back at once, the pin is kept.
+            1 => {
+                for &block in blocks {
+                    held.push(black_box(pin(block).into_shared()).unlatch());
+                }
+                held.clear();
+            }
+            2 => blocks.iter().for_each(|&block| drop(black_box(pin(block)))),
+            _ => blocks.iter().for_each(|&block| drop(black_box(pin(block).into_shared()))),
+        }
+    }
+}
+
+/// The median time of one pair, of many runs of about 20,000 pairs.
+fn measure(session: &BufferSession, rel: &RelHandle, mode: usize, blocks: &[BlockNumber]) -> f64 {
+    let rounds = (20_000 / blocks.len() as u32).max(1);
+    let mut times = Vec::new();
+    for _ in 0..300 {
+        let start = Instant::now();
+        run(session, rel, mode, blocks, rounds);
+        let pairs = f64::from(rounds) * blocks.len() as f64;
+        times.push(start.elapsed().as_nanos() as f64 / pairs);
+    }
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut config = PoolConfig::new(UNIVERSE as usize + 1000, 128);
+    config.membarrier = std::env::args().nth(1).as_deref() != Some("fences");
+    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog))?;
+    pool.create(REL)?;
+    let rel = pool.relation(REL)?;
+    let session = pool.session()?;
+    for _ in 0..UNIVERSE {
+        session.extend(&rel, Wait::Allowed)?;
+    }
+    let mut random = SmallRng::seed_from_u64(7);
+    for (mode, name) in MODES.iter().enumerate() {
+        println!("\n{name}\n");
+        println!("|      N | sequential | PostgreSQL | ratio | random | PostgreSQL | ratio |");
+        println!("|-------:|-----------:|-----------:|------:|-------:|-----------:|------:|");
+        for (count, theirs) in COUNTS.iter().zip(POSTGRESQL[mode]) {
+            let sequential: Vec<_> = (0..*count).map(BlockNumber).collect();
+            let drawn = seq::index::sample(&mut random, UNIVERSE as usize, *count as usize);
+            let mut drawn: Vec<_> = drawn.iter().map(|at| BlockNumber(at as u32)).collect();
+            drawn.shuffle(&mut random);
+            let ours = [&sequential, &drawn].map(|blocks| measure(&session, &rel, mode, blocks));
+            println!(
+                "| {count:6} | {:10.1} | {:10} | {:5.1} | {:6.1} | {:10} | {:5.1} |",
+                ours[0],
+                theirs.0,
+                theirs.0 / ours[0],
+                ours[1],
+                theirs.1,
+                theirs.1 / ours[1],
+            );
+        }
+    }
+    Ok(())
+}
