@@ -8,9 +8,6 @@
 //! machine disturbs them little. `fences`: as on a kernel without `membarrier`.
 
 use millpond_buffer::*;
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom;
-use rand::{SeedableRng, seq};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -73,6 +70,20 @@ const POSTGRESQL: [[(f64, f64); 9]; 4] = [
     ],
 ];
 
+/// So many different blocks, at random.
+fn draw(random: &mut u64, count: usize) -> Vec<BlockNumber> {
+    let mut blocks: Vec<_> = (0..UNIVERSE).map(BlockNumber).collect();
+    for at in 0..count {
+        *random ^= *random << 13;
+        *random ^= *random >> 7;
+        *random ^= *random << 17;
+        let other = at + (*random % (blocks.len() - at) as u64) as usize;
+        blocks.swap(at, other);
+    }
+    blocks.truncate(count);
+    blocks
+}
+
 /// Pins and releases every block of the list `rounds` times.
 fn run(session: &BufferSession, rel: &RelHandle, mode: usize, blocks: &[BlockNumber], rounds: u32) {
     let pin = |block| session.pin(rel, block, Wait::Allowed).expect("a page");
@@ -120,16 +131,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..UNIVERSE {
         session.extend(&rel, Wait::Allowed)?;
     }
-    let mut random = SmallRng::seed_from_u64(7);
+    let mut random = 7;
     for (mode, name) in MODES.iter().enumerate() {
         println!("\n{name}\n");
         println!("|      N | sequential | PostgreSQL | ratio | random | PostgreSQL | ratio |");
         println!("|-------:|-----------:|-----------:|------:|-------:|-----------:|------:|");
         for (count, theirs) in COUNTS.iter().zip(POSTGRESQL[mode]) {
             let sequential: Vec<_> = (0..*count).map(BlockNumber).collect();
-            let drawn = seq::index::sample(&mut random, UNIVERSE as usize, *count as usize);
-            let mut drawn: Vec<_> = drawn.iter().map(|at| BlockNumber(at as u32)).collect();
-            drawn.shuffle(&mut random);
+            let drawn = draw(&mut random, *count as usize);
             let ours = [&sequential, &drawn].map(|blocks| measure(&session, &rel, mode, blocks));
             println!(
                 "| {count:6} | {:10.1} | {:10} | {:5.1} | {:6.1} | {:10} | {:5.1} |",
