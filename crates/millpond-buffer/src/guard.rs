@@ -159,8 +159,10 @@ impl<'s> SharedPage<'s> {
     #[inline]
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
-        // The guard's drop gives back the latch and one pin of two.
-        PinnedPage::again(&self.pin)
+        // The pin passes from the one guard, which is not dropped, to the other.
+        let this = std::mem::ManuallyDrop::new(self);
+        this.pin.descriptor().latch().unlock_shared();
+        PinnedPage { ..this.pin }
     }
 }
 
@@ -251,17 +253,17 @@ impl<'s> ExclusivePage<'s> {
     #[inline]
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
-        PinnedPage::again(&self.pin)
+        let this = std::mem::ManuallyDrop::new(self);
+        this.pin.descriptor().latch().unlock_exclusive();
+        PinnedPage { ..this.pin }
     }
 
     /// Keeps the page latched, but only shared; no writer gets in between.
     #[must_use]
     pub fn downgrade(self) -> SharedPage<'s> {
-        let pin = PinnedPage::again(&self.pin);
         let this = std::mem::ManuallyDrop::new(self);
         this.pin.descriptor().latch().downgrade();
-        this.pin.session.unpin(this.pin.frame);
-        SharedPage { pin }
+        SharedPage { pin: PinnedPage { ..this.pin } }
     }
 }
 

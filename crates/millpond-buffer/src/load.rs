@@ -123,7 +123,8 @@ pub(crate) fn wait_for_load(entry: &AtomicU64) {
 }
 
 impl BufferSession {
-    /// Pins a page that was not found in memory.
+    /// Pins a page that was not found in memory. (It returns the frame, not a guard: what a function that is
+    /// not inlined returns has to go through memory, and the guard of a hit would go with it.)
     #[cold]
     #[inline(never)]
     pub(crate) fn pin_slow(
@@ -132,7 +133,7 @@ impl BufferSession {
         block: BlockNumber,
         wait: Wait,
         ring: Option<&Ring>,
-    ) -> Result<PinnedPage<'_>, BufferError> {
+    ) -> Result<u32, BufferError> {
         self.pin_or_load(rel, block, wait, Missing::Fail, ring)
     }
 
@@ -146,7 +147,8 @@ impl BufferSession {
         if block.0 >= rel.block_count() {
             self.grow_to(rel, block)?;
         }
-        self.pin_or_load(rel, block, Wait::Allowed, Missing::Zero, None)
+        let frame = self.pin_or_load(rel, block, Wait::Allowed, Missing::Zero, None)?;
+        Ok(PinnedPage::new(self, frame, rel.0.page(block)))
     }
 
     fn pin_or_load(
@@ -156,7 +158,7 @@ impl BufferSession {
         wait: Wait,
         missing: Missing,
         ring: Option<&Ring>,
-    ) -> Result<PinnedPage<'_>, BufferError> {
+    ) -> Result<u32, BufferError> {
         let relation = &*rel.0;
         if relation.pool != self.pool.number() {
             return Err(BufferError::ForeignHandle { rel: relation.rel });
@@ -172,7 +174,7 @@ impl BufferSession {
                     Ok(()) => {
                         self.count(Event::Hit, 1);
                         self.trace(page, TraceFlags::HIT);
-                        return Ok(PinnedPage::new(self, frame, page));
+                        return Ok(frame);
                     }
                     Err(NoPin::Damaged) => return Err(BufferError::Damaged { page }),
                     // It is just leaving.
@@ -185,8 +187,7 @@ impl BufferSession {
                 self.count(Event::LoadWait, 1);
                 wait_for_load(entry);
             } else if let Some(loading) = Loading::begin(entry) {
-                let frame = self.load(relation, block, loading, wait, missing, ring)?;
-                return Ok(PinnedPage::new(self, frame, page));
+                return self.load(relation, block, loading, wait, missing, ring);
             }
         }
     }

@@ -72,7 +72,8 @@ impl BufferSession {
     }
 
     /// Pins a page: loads it if it isn't in memory, and keeps it there until the pin is dropped.
-    #[inline]
+    // Always: a guard that is returned through memory costs as much again as the pin.
+    #[inline(always)]
     pub fn pin(
         &self,
         rel: &RelHandle,
@@ -83,7 +84,7 @@ impl BufferSession {
     }
 
     /// Pins a page for a job that goes round in a ring (rule 11). Without one, as [`BufferSession::pin`].
-    #[inline]
+    #[inline(always)]
     pub fn pin_with(
         &self,
         rel: &RelHandle,
@@ -100,7 +101,10 @@ impl BufferSession {
             self.trace(page, TraceFlags::HIT);
             return Ok(PinnedPage::new(self, frame, page));
         }
-        self.pin_slow(rel, block, wait, ring)
+        match self.pin_slow(rel, block, wait, ring) {
+            Ok(frame) => Ok(PinnedPage::new(self, frame, page)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads from a page optimistically: if it is in memory, without writing to any shared memory.
@@ -278,6 +282,14 @@ impl BufferSession {
     /// Records an access, if accesses are recorded, with the kind of work that is under way.
     #[inline]
     pub(crate) fn trace(&self, page: PageId, flags: TraceFlags) {
+        if self.trace.is_some() {
+            self.note_in_trace(page, flags);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_in_trace(&self, page: PageId, flags: TraceFlags) {
         if let Some(trace) = &self.trace {
             trace.note(page, flags.with(TraceFlags(self.io_row.get().context())));
         }
