@@ -454,8 +454,8 @@ mod tests {
     fn homes_are_spread() {
         // Strides as pages of one fork have them, and worse: no bucket gets more than a few.
         for stride in [1u32, 2, 3, 32, 64, 1000, 4096, 65_536] {
-            let mut buckets = [0u32; 64];
-            (0..32).for_each(|at| buckets[PinSlots::home(at * stride, 2)] += 1);
+            let mut buckets = vec![0u32; FIRST_LEN << 1];
+            (0..FIRST_LEN as u32).for_each(|at| buckets[PinSlots::home(at * stride, 1)] += 1);
             assert!(buckets.iter().all(|&count| count <= 4), "stride {stride}: {buckets:?}");
         }
     }
