@@ -526,7 +526,7 @@ fn a_ring_beside_increments() {
             assert_eq!(seen.1, seen.2, "torn");
         }
     };
-    explore(3, 3, 3, work, |bench| {
+    explore(2, 3, 3, work, |bench| {
         let session = bench.pool.session().unwrap();
         let rel = bench.pool.relation(REL).unwrap();
         assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
