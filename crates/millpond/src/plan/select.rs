@@ -29,7 +29,7 @@ impl Planner<'_> {
             ast::SetExpr::Select(select) => {
                 check_clauses(select)?;
                 match self.from(&select.from)? {
-                    Some((table, alias)) => self.from_table(query, select, table, &alias, binder),
+                    Some((table, alias)) => self.one_table(query, select, table, &alias, binder),
                     None => self.without_table(query, select, binder),
                 }
             }
@@ -47,7 +47,7 @@ impl Planner<'_> {
         }
     }
 
-    fn from_table(
+    fn one_table(
         &self,
         query: &ast::Query,
         select: &ast::Select,
