@@ -70,13 +70,13 @@ impl Statistics {
 
     /// The pool's counters, for `pg_stat_io` and `millpond_stat_replacement`.
     pub fn io(&self) -> Since<PoolStats> {
-        let (reset_us, then) = self.marks.lock().io.clone();
+        let (reset_us, then) = self.marks.lock().io;
         Since { now: self.engine.pool().stats(), then, reset_us }
     }
 
     /// The pool's counters, for `pg_stat_bgwriter`.
     pub fn bgwriter(&self) -> Since<PoolStats> {
-        let (reset_us, then) = self.marks.lock().bgwriter.clone();
+        let (reset_us, then) = self.marks.lock().bgwriter;
         Since { now: self.engine.pool().stats(), then, reset_us }
     }
 

@@ -226,11 +226,12 @@ fn trace(config: &EngineConfig) -> EngineResult<Option<Arc<dyn PageTrace>>> {
 }
 
 fn file_options(config: &EngineConfig) -> FileStoreOptions {
-    let mut options = FileStoreOptions::default();
-    options.io_method = config.io_method;
-    options.io_workers = config.io_workers;
-    options.direct_io = config.direct_io;
-    options
+    FileStoreOptions {
+        io_method: config.io_method,
+        io_workers: config.io_workers,
+        direct_io: config.direct_io,
+        ..FileStoreOptions::default()
+    }
 }
 
 fn store_error(error: millpond_buffer::StoreError) -> EngineError {
