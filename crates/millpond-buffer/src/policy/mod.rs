@@ -8,8 +8,8 @@ mod clock;
 mod probation;
 
 pub use clock::{
-    Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, is_spent, lowered, raised, raised_by_scan, sweep,
-    usage_count,
+    Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, is_spent, lowered, raised, raised_by_scan,
+    sweep, usage_count,
 };
 pub use probation::{
     MAX_NEWCOMERS, Newcomers, Probation, judge, usage_ahead_on_probation, usage_on_probation,

@@ -1,4 +1,5 @@
 //! Tests of the pool as a whole.
+#![allow(clippy::unwrap_used)]
 
 mod basics;
 mod failures;

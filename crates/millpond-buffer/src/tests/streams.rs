@@ -291,10 +291,7 @@ fn a_session_that_must_not_wait_lets_others_read() {
     let mut blocks = 0..64;
     let mut source = || blocks.next().map(BlockNumber);
     let (mut seen, mut finished) = (0u32, 0);
-    loop {
-        let Some(block) = stream.peek(&session, &rel, Wait::Never, None, &mut source) else {
-            break;
-        };
+    while let Some(block) = stream.peek(&session, &rel, Wait::Never, None, &mut source) {
         match session.read(&rel, block, Wait::Never, |page| page.u64(16)) {
             Ok(number) => {
                 assert_eq!(number, u64::from(seen));

@@ -1,5 +1,4 @@
 //! Stores and logs that fail, count and remember.
-#![allow(clippy::unwrap_used)] // Helpers of tests.
 
 use crate::*;
 use parking_lot::Mutex;

@@ -173,7 +173,7 @@ pub fn lirs(c: usize) -> impl FnMut(u32) -> bool {
     let [mut low, mut stack, mut queue, mut gone] = [(); 4].map(|()| VecDeque::<u32>::new());
     move |page| {
         let hit = low.contains(&page) || queue.contains(&page);
-        if !hit && !(low.len() < low_limit && queue.is_empty()) && low.len() + queue.len() == c {
+        if !hit && (low.len() >= low_limit || !queue.is_empty()) && low.len() + queue.len() == c {
             let out = queue.pop_back().expect("the queue has a page");
             if stack.contains(&out) {
                 gone.push_front(out);
