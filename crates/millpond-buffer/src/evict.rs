@@ -291,23 +291,26 @@ impl BufferSession {
         failure: &mut Option<BufferError>,
     ) -> (Claims<'_>, policy::Swept, Lost) {
         let (mut claims, dirty, mut swept) = self.sweep_clean(wanted, newcomers);
+        let mut lost = self.settle(&mut claims, grace);
+        // Also when what was claimed has been lost to pins.
         let may_write = claims.frames().is_empty() && wait == Wait::Allowed;
-        let mut written = false;
         for &number in dirty.frames().iter().filter(|_| may_write) {
+            let mut written = self.no_claims();
             match self.write_frame(number, Attempt::IfEasy) {
-                Ok(true) if claims.claim(number).is_ok() => {
-                    written = true;
-                    break;
+                Ok(true) if written.claim(number).is_ok() => {
+                    let pinned = self.settle(&mut written, grace);
+                    lost.pinned += pinned.pinned;
+                    lost.otherwise += pinned.otherwise;
+                    if !written.frames().is_empty() {
+                        self.count(Event::DirtyEviction, 1);
+                        return (written, swept, lost);
+                    }
                 }
                 // Somebody has it latched, or has pinned or changed it meanwhile.
                 Ok(_) => swept.hope = true,
                 Err(error) => *failure = Some(error),
             }
         }
-        let lost = self.settle(&mut claims, grace);
-        // What was claimed may be lost to a pin: then the dirty ones, which nobody has tried, are the hope.
-        swept.hope |= !may_write && wait == Wait::Allowed && !dirty.frames().is_empty();
-        self.count(Event::DirtyEviction, u64::from(written && !claims.frames().is_empty()));
         (claims, swept, lost)
     }
 
