@@ -123,7 +123,7 @@ impl Log {
             return;
         }
         let mark = Record::new(Default::default(), RmgrId::Log, super::info::DURABLE, b"");
-        if let Ok(mark) = self.insert(self.flusher_stripe(), &mark) {
+        if let Ok(Some(mark)) = self.insert_at_end(self.flusher_stripe(), &mark, end) {
             self.lead_in_background(mark.end, true);
             self.flushing.marked.store(mark.end.get(), Ordering::Relaxed);
         }

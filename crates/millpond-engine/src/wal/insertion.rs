@@ -117,6 +117,12 @@ impl Insertion {
         Place::unpack(self.position.fetch_add(bytes as u64, Ordering::AcqRel))
     }
 
+    /// Step 2 if nothing has been inserted since `place`; returns whether that was so.
+    pub fn reserve_at(&self, place: Place, bytes: usize) -> bool {
+        let (from, to) = (place.pack(), place.pack() + bytes as u64);
+        self.position.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
     /// Step 2 for a checkpoint's first record: takes `bytes` bytes and begins the next epoch. The
     /// place returned has the old epoch.
     pub fn reserve_and_begin_epoch(&self, bytes: usize) -> Place {

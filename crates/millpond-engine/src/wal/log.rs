@@ -188,6 +188,32 @@ impl Log {
         }
     }
 
+    /// Inserts a record at `end` if that is still where the log ends and all of it has been written. So this
+    /// never waits for room in the ring, as the thread that makes that room must not.
+    pub(super) fn insert_at_end(
+        &self,
+        stripe: SessionNo,
+        record: &Record<'_>,
+        end: Lsn,
+    ) -> Result<Option<Inserted>, WalError> {
+        let slot = stripe.index();
+        let mut scratch = self.scratch[slot].lock();
+        self.check_running()?;
+        let bytes = record::encode(&mut scratch, record, self.start_no, &[])?;
+        let place = self.insertion.place();
+        let is_quiet = place.lsn == end && self.insertion.written() >= end;
+        if !is_quiet || self.recovering.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.make_room(end, bytes, is_ordinary(record))?;
+        self.insertion.begin(slot, end);
+        if !self.insertion.reserve_at(place, bytes) {
+            self.insertion.finish(slot);
+            return Ok(None);
+        }
+        self.fill(slot, end, &mut scratch).map(Some)
+    }
+
     /// Inserts the record that begins a checkpoint: from its position on, the first change of every
     /// page carries an image. Only one checkpoint may be under way at a time.
     pub fn begin_checkpoint(

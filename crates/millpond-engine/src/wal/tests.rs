@@ -227,6 +227,22 @@ fn old_segments_are_recycled_and_their_records_do_not_come_back() {
     assert_eq!(reader.find_claim_beyond(last).unwrap(), None);
 }
 
+/// The thread that makes room in the ring must not wait for it: its mark goes in only while all is quiet.
+#[test]
+fn a_record_for_the_end_of_the_log_gives_way_to_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = Log::open(store(&directory), config(1), start(SEGMENT)).unwrap();
+    let record = Record::new(Default::default(), RmgrId::Log, info::NOOP, b"");
+    let quiet = log.insert_position();
+    let first = log.insert_at_end(SessionNo(0), &record, quiet).unwrap().unwrap();
+    // Somebody came first.
+    assert!(log.insert_at_end(SessionNo(0), &record, quiet).unwrap().is_none());
+    // Nothing of it has been written, so there may be no room.
+    assert!(log.insert_at_end(SessionNo(0), &record, first.end).unwrap().is_none());
+    log.flush(first.end).unwrap();
+    assert!(log.insert_at_end(SessionNo(0), &record, first.end).unwrap().is_some());
+}
+
 #[test]
 fn damage_before_the_durable_mark_is_told_from_a_torn_tail() {
     let directory = tempfile::tempdir().unwrap();
