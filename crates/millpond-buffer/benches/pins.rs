@@ -36,25 +36,51 @@ fn blocks(count: u32, random: bool) -> Vec<BlockNumber> {
     blocks
 }
 
+#[inline(always)]
+fn pin<'s>(session: &'s BufferSession, rel: &RelHandle, block: BlockNumber) -> PinnedPage<'s> {
+    session.pin(rel, block, Wait::Allowed).expect("a page")
+}
+
+/// The four modes of docs/benchmarks.md: all pinned, then all released, or each at once; with a shared latch taken and
+/// given back at each pin, or without.
 fn pins(c: &mut Criterion) {
     let (pool, rel) = pool(12_000, 10_000);
     let session = pool.session().expect("a session");
-    for (name, latch) in [("pin", false), ("pin and shared latch", true)] {
+    let modes = [
+        ("pin N, then release N", true, false),
+        ("pin and latch N, then release N", true, true),
+        ("pin and release", false, false),
+        ("pin, latch and release", false, true),
+    ];
+    for (name, hold, latch) in modes {
         let mut group = c.benchmark_group(name);
         for (order, random) in [("sequential", false), ("random", true)] {
             for count in COUNTS {
                 let blocks = blocks(count, random);
                 let mut held = Vec::with_capacity(blocks.len());
-                let mut latched = Vec::with_capacity(blocks.len());
                 group.throughput(Throughput::Elements(u64::from(count)));
                 group.bench_with_input(BenchmarkId::new(order, count), &blocks, |b, blocks| {
-                    b.iter(|| {
-                        for block in blocks {
-                            let page = session.pin(&rel, *block, Wait::Allowed).expect("a page");
-                            if latch { latched.push(page.into_shared()) } else { held.push(page) }
+                    b.iter(|| match (hold, latch) {
+                        (true, false) => {
+                            held.extend(blocks.iter().map(|block| pin(&session, &rel, *block)));
+                            held.clear();
                         }
-                        held.clear();
-                        latched.clear();
+                        (true, true) => {
+                            held.extend(blocks.iter().map(|block| {
+                                black_box(pin(&session, &rel, *block).into_shared()).unlatch()
+                            }));
+                            held.clear();
+                        }
+                        (false, false) => {
+                            for block in blocks {
+                                black_box(pin(&session, &rel, *block));
+                            }
+                        }
+                        (false, true) => {
+                            for block in blocks {
+                                black_box(pin(&session, &rel, *block).into_shared());
+                            }
+                        }
                     });
                 });
             }
