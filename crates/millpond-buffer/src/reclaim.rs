@@ -32,7 +32,7 @@ use crate::evict::MAX_ROUNDS;
 use crate::policy::{self, Swept};
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
-use crate::stats::Event;
+use crate::stats::{Event, Histogram};
 use crate::write::{RunOf, neighbours};
 use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use millpond_sync::parking;
@@ -261,17 +261,26 @@ impl BufferSession {
                 let clean = self.free_into(claims, list);
                 let met = met.frames().iter().take(wanted - clean);
                 let new: Vec<u32> = met.copied().filter(|frame| !dirty.contains(frame)).collect();
-                search.spend(&swept, clean);
+                search.spend(&swept);
+                self.found(&mut search, clean);
                 dirty.extend(new);
                 freed += clean;
             }
             let written = self.write_and_free(&dirty, list, &mut failure);
-            search.found(written);
+            self.found(&mut search, written);
             freed += written;
         }
         match failure {
             Some(error) if freed == 0 => Err(error),
             _ => Ok(freed),
+        }
+    }
+
+    /// Frames have been found, perhaps: a search is counted with what it took, like a foreground sweep.
+    fn found(&self, search: &mut Search, frames: usize) {
+        if frames > 0 && search.examined > 0 {
+            self.count_log2(Histogram::Examined, search.examined as u64);
+            search.examined = 0;
         }
     }
 
@@ -331,16 +340,9 @@ impl Search {
         Self { frames, examined: 0, hope: true }
     }
 
-    fn spend(&mut self, swept: &Swept, found: usize) {
+    fn spend(&mut self, swept: &Swept) {
         self.hope |= swept.hope;
         self.examined += swept.examined;
-        self.found(found);
-    }
-
-    fn found(&mut self, frames: usize) {
-        if frames > 0 {
-            self.examined = 0;
-        }
     }
 
     /// Whether to look on. Asked once per piece.
