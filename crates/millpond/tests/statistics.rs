@@ -92,7 +92,8 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     }
     assert!(number(c, hits) - before >= 2000);
     let evictions = "select sum(evictions)::int8 + coalesce(sum(reuses)::int8, 0) from pg_stat_io";
-    assert!(number(c, evictions) >= pages - FRAMES);
+    let gone = number(c, evictions);
+    assert!(gone >= pages - FRAMES, "{gone} of {pages} pages");
     // Checkpoints.
     let requested = number(c, "select num_requested from pg_stat_checkpointer");
     c.batch("checkpoint").unwrap();

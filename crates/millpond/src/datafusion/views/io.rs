@@ -132,8 +132,8 @@ fn io_row(stats: &Since<PoolStats>, kind: BackendKind, context: IoContext) -> Ve
         cell(reads, |io| io.extend_bytes),
         time(reads),
         cell(reads, |io| io.hits),
-        // PostgreSQL counts a page that left a ring's own buffer as reuse only.
-        cell(reads, |io| io.evictions.saturating_sub(io.reuses)),
+        // Unlike PostgreSQL's, the background writer makes pages leave, ahead of demand.
+        cell(kind != BackendKind::Checkpointer, |io| io.evictions),
         cell(in_ring, |io| io.reuses),
         cell(!in_ring, |io| io.fsyncs),
         time(!in_ring),
