@@ -7,7 +7,7 @@ const REL: RelFork = RelationId::constant(16384).main();
 
 fn small(dir: &Path) -> FileStore {
     FileStore::open_with(dir, FileStoreOptions { segment_blocks: 3, ..FileStoreOptions::default() })
-        .unwrap()
+        .expect("a store")
 }
 
 fn page(fill: u8) -> Box<[u8; PAGE_SIZE]> {

@@ -231,7 +231,8 @@ fn millpond_stat_replacement(source: &Source<'_>) -> Vec<Vec<Cell>> {
             reset,
         ]);
     };
-    let by_powers: [(&str, fn(&PoolStats) -> &[u64]); 3] = [
+    type Buckets = fn(&PoolStats) -> &[u64];
+    let by_powers: [(&str, Buckets); 3] = [
         ("examined", |stats| &stats.examined_per_sweep),
         ("victim_age", |stats| &stats.victim_age),
         ("absence", |stats| &stats.regret_age),
