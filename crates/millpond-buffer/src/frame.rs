@@ -452,13 +452,14 @@ impl Frame {
 
     // Dirt and writes.
 
-    /// Marks the page dirty; returns whether it was clean. The caller holds the exclusive latch.
+    /// Marks the page dirty; returns whether it was clean. The caller holds the exclusive latch. A page that is
+    /// being written is not: should the write fail, it is as dirty as before, whatever the caller then takes back.
     #[inline]
     pub(crate) fn mark_dirty(&self) -> bool {
         if self.read.state.load(Ordering::Relaxed) & DIRTY != 0 {
             return false;
         }
-        self.read.state.fetch_or(DIRTY, Ordering::AcqRel) & DIRTY == 0
+        self.read.state.fetch_or(DIRTY, Ordering::AcqRel) & (DIRTY | WRITING) == 0
     }
 
     /// Takes back [`Frame::mark_dirty`]. The caller holds the exclusive latch and has changed nothing.

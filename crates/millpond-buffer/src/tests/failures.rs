@@ -1,7 +1,10 @@
 use super::support::*;
 use crate::*;
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 #[test]
 fn a_failed_read_leaves_nothing_stuck() {
@@ -165,4 +168,50 @@ fn a_failed_truncation_brings_no_old_page_back() {
     assert_eq!((number(&session, &rel, 1), number(&session, &rel, 2)), (0, 0));
     pool.truncate(REL, 1).unwrap();
     assert_eq!(store.block_count(REL).unwrap(), 1);
+}
+
+/// A log that, when armed, says that it was asked to flush, waits until it may go on, and fails.
+#[derive(Default)]
+struct SlowToFail(Mutex<Option<(Sender<()>, Receiver<()>)>>);
+
+impl LogFlush for SlowToFail {
+    fn flush_to(&self, _: Lsn) -> Result<(), LogFlushError> {
+        let Some((asked, go_on)) = self.0.lock().take() else { return Ok(()) };
+        asked.send(()).unwrap();
+        go_on.recv().unwrap();
+        Err(LogFlushError::new("made to fail"))
+    }
+    fn flushed(&self) -> Lsn {
+        Lsn::ZERO
+    }
+}
+
+#[test]
+fn a_change_taken_back_after_a_failed_write_keeps_the_page_dirty() {
+    let (store, log) = (Arc::new(MemoryStore::new()), Arc::new(SlowToFail::default()));
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 1).unwrap();
+    let pool = BufferPool::new(PoolConfig::new(4, 4), store.clone(), log.clone()).unwrap();
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    set_number(&session, &rel, 0, 70, 1);
+    let ((asked, was_asked), (go, go_on)) = (channel(), channel());
+    *log.0.lock() = Some((asked, go_on));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let session = pool.session().unwrap();
+            pool.write_dirty(&session, |_| ())
+        });
+        // The page has been copied out: it is not dirty just now.
+        was_asked.recv().unwrap();
+        let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive();
+        let change = page.change();
+        go.send(()).unwrap();
+        assert!(matches!(writer.join().unwrap(), Err(BufferError::Log(_))));
+        change.cancel();
+    });
+    assert_eq!(pool.write_dirty(&session, |_| ()).unwrap(), 1);
+    let mut page = [0; PAGE_SIZE];
+    store.read(REL, BlockNumber(0), &mut [&mut page]).unwrap();
+    assert_eq!(page.u64(16), 70);
 }
