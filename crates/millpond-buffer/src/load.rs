@@ -298,11 +298,15 @@ impl BufferSession {
         }
         let page = relation.page(BlockNumber(block));
         let entry = relation.translation.entry(BlockNumber(block));
-        // Nobody loads a block beyond the end; one who has begun to will step back.
+        // Nobody loads a block beyond the end; one who has begun to will step back. What is there is left over from
+        // a truncation that failed half-way.
         let mut backoff = Backoff::new();
         let loading = loop {
             match Loading::begin(entry) {
                 Some(loading) => break loading,
+                None if frame_of(entry.load(Ordering::Acquire)).is_some() => {
+                    self.pool.discard_one(relation, BlockNumber(block), entry)?;
+                }
                 None => backoff.snooze(),
             }
         };

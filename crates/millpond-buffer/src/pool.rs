@@ -179,6 +179,8 @@ impl BufferPool {
             return Err(BufferError::Dropped { rel });
         }
         if blocks < relation.blocks() {
+            // Until the store has been cut, too.
+            growth.stale = growth.allocated;
             relation.set_blocks(blocks);
         }
         // Also when the count was right already: an earlier attempt may have stopped half-way.
@@ -232,7 +234,8 @@ impl BufferPool {
         Ok(())
     }
 
-    fn discard_one(
+    /// Makes one page leave memory, written or not. The caller holds the fork's growth lock.
+    pub(crate) fn discard_one(
         &self,
         relation: &Relation,
         block: BlockNumber,
@@ -255,7 +258,9 @@ impl BufferPool {
                 Ok(()) => return Ok(()),
                 Err(NoTake::Pinned) if patience == 0 => return Err(BufferError::InUse { page }),
                 Err(NoTake::Pinned) => {
-                    patience = patience.saturating_sub(LOOK_PATIENCE);
+                    // A pin that shows in the frame is somebody's who writes or has just read it: cheap to see.
+                    let is_shown = self.frames[number as usize].is_pinned();
+                    patience = patience.saturating_sub(if is_shown { 1 } else { LOOK_PATIENCE });
                     backoff.snooze();
                 }
                 Err(_) => {

@@ -215,3 +215,20 @@ fn a_change_taken_back_after_a_failed_write_keeps_the_page_dirty() {
     store.read(REL, BlockNumber(0), &mut [&mut page]).unwrap();
     assert_eq!(page.u64(16), 70);
 }
+
+#[test]
+fn what_a_failed_truncation_left_in_memory_does_not_stop_growth() {
+    let Bench { pool, .. } = bench(8, 4);
+    let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
+    let extended = other.extend(&rel, Wait::Allowed).map(|_| ());
+    assert!(matches!(extended, Err(BufferError::InUse { .. })), "{extended:?}");
+    drop(pinned);
+    assert_eq!(other.extend(&rel, Wait::Allowed).unwrap().block(), BlockNumber(1));
+    // And the old page does not come back from the store.
+    pool.write_dirty(&session, |_| ()).unwrap();
+    pool.reclaim(&session, 8).unwrap();
+    assert_eq!((pool.stats().free_frames, number(&session, &rel, 1)), (8, 0));
+}
