@@ -12,7 +12,7 @@
 //! between two states, so it is never written and no longer handed out, and recovery mends it.
 #![allow(unsafe_code)]
 
-use crate::frame::Frame;
+use crate::frame::{DAMAGED, Frame};
 use crate::ids::{BlockNumber, Lsn, PageId};
 use crate::page::{PageBytes, page_lsn};
 use crate::page_read::PageRead;
@@ -349,7 +349,8 @@ impl PageChange<'_> {
     pub fn cancel(self) {}
 
     fn finish(&mut self) {
-        if self.wrote {
+        // A page that was damaged before stays so: whoever has had it pinned since then mends nothing.
+        if self.wrote && self.descriptor().state() & DAMAGED == 0 {
             self.descriptor().version().write_end();
         }
         self.done = true;

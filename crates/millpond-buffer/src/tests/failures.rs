@@ -232,3 +232,24 @@ fn what_a_failed_truncation_left_in_memory_does_not_stop_growth() {
     pool.reclaim(&session, 8).unwrap();
     assert_eq!((pool.stats().free_frames, number(&session, &rel, 1)), (8, 0));
 }
+
+#[test]
+fn a_damaged_page_is_not_mended_by_who_had_it_pinned() {
+    let Bench { pool, .. } = bench(3, 3);
+    let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let pinned = other.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    let interrupted = catch_unwind(AssertUnwindSafe(|| {
+        let page = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+        page.into_exclusive().change().write(16, &[1; 100]);
+        panic!("made to panic");
+    }));
+    assert!(interrupted.is_err());
+    let mut page = pinned.into_exclusive();
+    let mut change = page.change();
+    change.write(500, &[1]);
+    change.publish(Lsn(1));
+    drop(page);
+    let damaged = session.read(&rel, BlockNumber(1), Wait::Allowed, |page| page.u64(16));
+    assert!(matches!(damaged, Err(BufferError::Damaged { .. })), "{damaged:?}");
+}
