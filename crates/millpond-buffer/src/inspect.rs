@@ -1,6 +1,6 @@
 //! Looking at the frames as they are: what monitoring shows.
 
-use crate::frame::DIRTY;
+use crate::frame::{DIRTY, OWNED};
 use crate::ids::PageId;
 use crate::policy;
 use crate::pool::BufferPool;
@@ -25,7 +25,8 @@ impl BufferPool {
         self.frames.iter().take(self.size.occupied()).enumerate().map(move |(number, frame)| {
             let state = frame.state();
             FrameInfo {
-                page: frame.page(),
+                // Of a free frame the tag is that of the page that has left.
+                page: frame.page().filter(|_| state & OWNED == 0),
                 dirty: state & DIRTY != 0,
                 usage: policy::usage_count(frame.usage()),
                 pins: pins.get(&number).copied().unwrap_or(0),

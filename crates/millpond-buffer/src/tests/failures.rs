@@ -253,3 +253,14 @@ fn a_damaged_page_is_not_mended_by_who_had_it_pinned() {
     let damaged = session.read(&rel, BlockNumber(1), Wait::Allowed, |page| page.u64(16));
     assert!(matches!(damaged, Err(BufferError::Damaged { .. })), "{damaged:?}");
 }
+
+#[test]
+fn a_free_frame_is_not_shown_with_the_page_that_left_it() {
+    let Bench { pool, .. } = bench(3, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    number(&session, &rel, 0);
+    assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 1);
+    pool.reclaim(&session, 3).unwrap();
+    assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 0);
+}
