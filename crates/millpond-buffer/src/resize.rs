@@ -149,7 +149,8 @@ impl BufferPool {
     }
 
     fn shrink(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
-        let before = self.frames();
+        // Also what an attempt that was broken off has left behind.
+        let before = self.size.occupied();
         self.set_size(frames);
         let mut left: Vec<u32> = (frames as u32..before as u32).collect();
         let mut failure = None;

@@ -122,6 +122,30 @@ fn shrinking_that_panics() {
     all_is_well(&bench, |block| if block < FRAMES as u32 { 70 } else { u64::from(block) });
 }
 
+/// What an attempt to shrink left behind is not forgotten by the next, nor by checkpoints.
+#[test]
+fn shrinking_further_after_a_panic() {
+    let bench = bench(FRAMES, BLOCKS);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    for block in 0..FRAMES as u32 {
+        set_number(&session, &rel, block, 70, 7);
+    }
+    bench.store.panic_writes.store(true, Ordering::Relaxed);
+    panics(|| shrinking(&bench, &session));
+    bench.store.panic_writes.store(false, Ordering::Relaxed);
+    bench.pool.resize(&session, 1).unwrap();
+    bench.pool.write_dirty(&session, |_| ()).unwrap();
+    for block in 0..FRAMES as u32 {
+        let mut page = [0; PAGE_SIZE];
+        bench.store.inner.read(REL, BlockNumber(block), &mut [&mut page]).unwrap();
+        assert_eq!(page.u64(16), 70, "{block}");
+    }
+    bench.pool.resize(&session, FRAMES).unwrap();
+    drop(session);
+    all_is_well(&bench, |block| if block < FRAMES as u32 { 70 } else { u64::from(block) });
+}
+
 /// A session that goes away with pins, even forgotten ones, takes them along.
 #[test]
 fn a_session_that_dies_with_pins() {
