@@ -123,6 +123,16 @@ impl PendingRead {
         self.tell(result);
     }
 
+    /// Tells whoever asked that the read failed, and leaves the memory to the device, which may still write to it:
+    /// it is never used again.
+    pub(crate) fn abandon(mut self, error: StoreError) {
+        if let Some((buffer, done)) = self.parts.take() {
+            let other = PageBuffer::new(buffer.capacity());
+            std::mem::forget(buffer);
+            done(other, Err(error));
+        }
+    }
+
     fn tell(&mut self, result: Result<(), StoreError>) {
         if let Some((buffer, done)) = self.parts.take() {
             done(buffer, result);
@@ -164,7 +174,8 @@ mod tests {
         };
         begin().finish(Ok(()));
         drop(begin());
-        assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false)]);
+        begin().abandon(StoreError::Missing { rel });
+        assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false), (2, false)]);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //!
 //! **Failure.** A read whose callback panics ends only itself. When the last thread has ended the
 //! queue is closed: what is in it and what comes later is finished with an error, and left to those who need the pages.
+//! So is what the kernel had already been handed if the ring itself fails; its memory is then never used again.
 
 mod ring;
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
@@ -107,6 +108,18 @@ impl Job {
         });
         if catch_unwind(AssertUnwindSafe(|| read.finish(result))).is_err() {
             tracing::error!("a panic at the end of a read in the background");
+        }
+    }
+
+    /// Finishes the read with an error although the kernel may not be done with it: its memory and files are never
+    /// given back.
+    fn abandon(self) {
+        let Self { read, pieces } = self;
+        std::mem::forget(pieces);
+        let what = format!("read block {} of {}", read.first(), read.rel());
+        let error = StoreError::io(what, std::io::Error::other("io_uring failed"));
+        if catch_unwind(AssertUnwindSafe(|| read.abandon(error))).is_err() {
+            tracing::error!("a panic at the end of a read that was given up");
         }
     }
 }

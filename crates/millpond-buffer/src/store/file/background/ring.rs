@@ -100,7 +100,7 @@ impl Ring {
         // read's pages, the lengths of the pieces add up to those, and `rest` says how many bytes are left of
         // them after `done`; so `length` bytes from there are inside. It is on the heap, owned by the slot alone
         // and not touched until the slot is finished, which happens when the kernel has completed the
-        // request; `Ring::drop` waits for that, or leaks the slots. The file: the slot's job holds the
+        // request; `Ring::drop` waits for that, or leaks memory and file. The file: the slot's job holds the
         // segment, and so the descriptor, for as long.
         let pushed = unsafe { self.ring.submission().push(&request) };
         if pushed.is_err() {
@@ -182,7 +182,10 @@ impl Drop for Ring {
         }
         while !self.is_idle() || self.wake.armed {
             if self.submit_and_wait().is_err() {
-                std::mem::forget(std::mem::take(&mut self.slots));
+                // Nobody shall wait for these reads; their memory and files stay.
+                for slot in std::mem::take(&mut self.slots).into_iter().flatten() {
+                    slot.job.abandon();
+                }
                 std::mem::forget(std::mem::replace(&mut self.wake.buffer, Box::new([0; 8])));
                 return;
             }
