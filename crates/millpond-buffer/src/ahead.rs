@@ -284,28 +284,30 @@ impl BufferSession {
         let (rel, first) = (run.rel.rel(), run.first);
         let store = &self.pool.store;
         let mut buffer = self.pool.ahead.buffer(pages);
+        let is_at_hand = match buffer.with_pages(|pages| store.try_read(rel, first, pages)) {
+            Ok(is_at_hand) => is_at_hand,
+            Err(_) => return LoadedRun::FromDevice(pages),
+        };
+        if !is_at_hand && wait == Wait::Never && !store.reads_in_background() {
+            self.pool.ahead.keep(buffer);
+            return LoadedRun::Refused;
+        }
         self.count(Event::ReadAhead, pages as u64);
         self.count(Event::Read, pages as u64);
         self.count(Event::ReadCall, 1);
         for left in run.frames.iter().filter_map(|&(_, before)| left_at(before)) {
             self.count_return(left);
         }
-        match buffer.with_pages(|pages| store.try_read(rel, first, pages)) {
-            Ok(true) => {
-                run.finish(buffer, &Ok(()));
-                return LoadedRun::AtHand(pages);
-            }
-            Ok(false) => {}
-            Err(_) => return LoadedRun::FromDevice(pages),
+        if is_at_hand {
+            run.finish(buffer, &Ok(()));
+            return LoadedRun::AtHand(pages);
         }
         if urgency == Urgency::Now && wait == Wait::Allowed {
             let result = buffer.with_pages(|pages| store.read(rel, first, pages));
             run.finish(buffer, &result);
-        } else if wait == Wait::Allowed || store.reads_in_background() {
+        } else {
             let done = move |buffer, result| run.finish(buffer, &result);
             store.start_read(PendingRead::new(rel, first, buffer, done));
-        } else {
-            return LoadedRun::Refused;
         }
         LoadedRun::FromDevice(pages)
     }

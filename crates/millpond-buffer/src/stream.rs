@@ -288,7 +288,7 @@ impl ReadStream {
         }
         let mut at = self.queue.len() - pending;
         while let Some(&Queued { block, .. }) = self.queue.get(at) {
-            let left = self.queue.len() - at;
+            let left = (self.queue.len() - at).min(self.options.io_combine_limit as usize);
             let (pages, fetch) = match session.load_run(rel, block, left, wait, ring, urgency) {
                 LoadedRun::AtHand(pages) => (pages, Fetch::Cached),
                 LoadedRun::FromDevice(pages) => (pages, Fetch::Device),
