@@ -85,8 +85,8 @@ impl<'a> Claims<'a> {
     /// pinned does not leave at the hand's next visit.
     pub(crate) fn settle(&mut self, leaves: Leaves, grace: bool) -> Lost {
         let mut lost = Lost::default();
-        self.settled = true;
         if self.len == 0 {
+            self.settled = true;
             return lost;
         }
         let (pool, by) = (self.pool, self.by);
@@ -107,6 +107,7 @@ impl<'a> Claims<'a> {
             tracing::error!("no memory barrier to be had: no page can leave memory");
         }
         let len = std::mem::take(&mut self.len);
+        self.settled = true;
         for at in 0..len {
             let number = self.frames[at];
             let frame = &pool.frames[number as usize];

@@ -143,13 +143,14 @@ impl Clock {
         }
     }
 
-    /// Goes round so many frames from now on.
+    /// Goes round so many frames from now on. Release, and the loads acquire: who examines a frame that is new
+    /// sees what the caller has made of it.
     pub fn resize(&self, frames: usize) {
-        self.frames.store(frames.max(1), Ordering::Relaxed);
+        self.frames.store(frames.max(1), Ordering::Release);
     }
 
     fn frames(&self) -> usize {
-        self.frames.load(Ordering::Relaxed)
+        self.frames.load(Ordering::Acquire)
     }
 
     /// How many frames the hand has passed since the beginning.
