@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use std::sync::atomic::AtomicU32;
 
 use super::*;
