@@ -48,6 +48,7 @@ use crate::claims::MAX_CLAIMS;
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::evict::Owned;
+use crate::frame::OWNED;
 use crate::ids::PageId;
 use crate::policy;
 use crate::pool::BufferPool;
@@ -321,7 +322,8 @@ impl Ring {
 
     fn verdict(&self, session: &BufferSession, slot: Slot) -> Verdict {
         let frame = &self.pool.frames[slot.frame as usize];
-        if !frame.holds(slot.page) {
+        // A frame that was taken keeps its tag until it gets another page, which may be never.
+        if !frame.holds(slot.page) || frame.state() & OWNED != 0 {
             return Verdict::Left;
         }
         if policy::usage_count(frame.usage()) > 1 || frame.is_pinned() {
