@@ -17,7 +17,7 @@
 //! stops, and recovery repairs the pages (wal rule 7).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use millpond_buffer::{BackendKind, BufferPool, BufferSession, Lsn, WriteProgress};
@@ -102,8 +102,8 @@ pub struct Checkpoints {
     pool: Arc<BufferPool>,
     config: CheckpointConfig,
     work: Mutex<Work>,
-    /// Somebody waits for `work`: whoever has it shall not pace itself.
-    hurry: AtomicBool,
+    /// How many wait for `work` who want a checkpoint at once: whoever has it shall not pace itself.
+    hurry: AtomicUsize,
     redo: AtomicU64,
     counters: Counters,
     signals: Mutex<Signals>,
@@ -142,7 +142,7 @@ impl Checkpoints {
             pool,
             config,
             work: Mutex::new(Work { control, session, parts, last_end: Lsn::ZERO }),
-            hurry: AtomicBool::new(false),
+            hurry: AtomicUsize::new(0),
             redo,
             counters: Counters::default(),
             signals: Mutex::default(),
@@ -179,10 +179,10 @@ impl Checkpoints {
         let mut work = if cause == Cause::Scheduled {
             self.work.lock()
         } else {
-            self.hurry.store(true, Ordering::Relaxed);
+            self.hurry.fetch_add(1, Ordering::Relaxed);
             self.signalled.notify_all();
             let work = self.work.lock();
-            self.hurry.store(false, Ordering::Relaxed);
+            self.hurry.fetch_sub(1, Ordering::Relaxed);
             work
         };
         if cause == Cause::Scheduled && self.log.is_idle_since(work.last_end) {
@@ -269,7 +269,7 @@ impl Checkpoints {
             let elapsed = begun.elapsed().as_secs_f64() / self.config.timeout.as_secs_f64();
             let grown = self.log.insert_position().get().saturating_sub(redo.get()) as f64
                 / self.trigger_bytes() as f64;
-            let in_hurry = self.hurry.load(Ordering::Relaxed);
+            let in_hurry = self.hurry.load(Ordering::Relaxed) > 0;
             if in_hurry || spread <= elapsed.max(grown) || self.log.is_stopped().is_some() {
                 return;
             }
