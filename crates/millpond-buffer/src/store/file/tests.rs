@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::sync::atomic::AtomicU32;
 
 use super::*;
