@@ -47,11 +47,9 @@ use millpond_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Entries in the smallest table; at most half of them are used.
-const FIRST_LEN: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 32 };
+const FIRST_LEN: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
 /// Slots beyond the last home, so that probing needs no wrapping round.
-const SPARE: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 8 };
-/// Frames that the smallest table takes.
-const FIRST_ROOM: u32 = FIRST_LEN as u32 / 2;
+const SPARE: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
 /// Each table is twice as large as the one before.
 const LEVELS: usize = 32;
 /// So often a session has to be without a pin before it goes back to its smallest table.
@@ -69,11 +67,9 @@ fn frame_of(word: u64) -> Option<u32> {
     ((word >> 32) as u32).checked_sub(1)
 }
 
-type First = [AtomicU64; FIRST_LEN + SPARE];
 type Table = Box<[AtomicU64]>;
 
 /// One session's pins. Its session alone changes it.
-#[repr(C, align(64))]
 pub(crate) struct PinSlots {
     barriers: Barriers,
     /// How many different frames are pinned.
@@ -82,10 +78,7 @@ pub(crate) struct PinSlots {
     level: AtomicU32,
     /// How often no pin was held since the table in use is in use.
     quiet: AtomicU32,
-    /// The table of level 0.
-    first: First,
-    /// The tables of the levels above.
-    larger: [OnceLock<Table>; LEVELS],
+    tables: [OnceLock<Table>; LEVELS],
 }
 
 /// Whether a pin was the session's first of that frame.
@@ -97,24 +90,20 @@ pub(crate) enum Added {
 
 impl PinSlots {
     pub(crate) fn new(barriers: Barriers) -> Self {
-        Self {
+        let slots = Self {
             barriers,
             held: AtomicU32::new(0),
             level: AtomicU32::new(0),
             quiet: AtomicU32::new(0),
-            first: std::array::from_fn(|_| AtomicU64::new(0)),
-            larger: std::array::from_fn(|_| OnceLock::new()),
-        }
+            tables: std::array::from_fn(|_| OnceLock::new()),
+        };
+        slots.make(0);
+        slots
     }
 
-    /// The table of a level, made if need be.
-    fn make(&self, level: u32) -> &[AtomicU64] {
-        if level == 0 {
-            return &self.first;
-        }
-        let len = (FIRST_LEN << level) + SPARE;
-        let new = || (0..len).map(|_| AtomicU64::new(0)).collect();
-        self.larger[level as usize % LEVELS].get_or_init(new)
+    fn make(&self, level: u32) -> &Table {
+        self.tables[level as usize % LEVELS]
+            .get_or_init(|| (0..(FIRST_LEN << level) + SPARE).map(|_| AtomicU64::new(0)).collect())
     }
 
     /// How many different frames are pinned.
@@ -127,10 +116,7 @@ impl PinSlots {
     #[inline]
     fn table(&self, ordering: Ordering) -> (&[AtomicU64], u32) {
         let level = self.level.load(ordering);
-        if level == 0 {
-            return (&self.first, 0);
-        }
-        let table = self.larger[level as usize % LEVELS].get();
+        let table = self.tables[level as usize % LEVELS].get();
         (table.map_or(&[][..], |table| table), level)
     }
 
@@ -145,38 +131,18 @@ impl PinSlots {
     /// else takes it back.
     #[inline]
     pub(crate) fn add(&self, frame: u32) -> Added {
-        // What is usual: few pins, and nothing in the way.
-        let slot = &self.first[Self::home(frame, 0)];
-        let held = self.held.load(Ordering::Relaxed);
-        if slot.load(Ordering::Relaxed) != 0
-            || self.level.load(Ordering::Relaxed) != 0
-            || held >= FIRST_ROOM
-        {
-            return self.add_slow(frame);
-        }
-        self.announce(slot, word_of(frame) | 1, held);
-        Added::First
-    }
-
-    #[inline]
-    fn announce(&self, slot: &AtomicU64, word: u64, held: u32) {
-        slot.store(word, Ordering::Release);
-        self.held.store(held + 1, Ordering::Release);
-        self.barriers.light();
-    }
-
-    #[inline(never)]
-    fn add_slow(&self, frame: u32) -> Added {
         let (table, level) = self.table(Ordering::Relaxed);
         let held = self.held.load(Ordering::Relaxed);
         let wanted = word_of(frame);
         for slot in table.get(Self::home(frame, level)..).unwrap_or(&[]) {
             let word = slot.load(Ordering::Relaxed);
             if word == 0 {
-                if held >= FIRST_ROOM << level {
+                if held as usize >= FIRST_LEN << level >> 1 {
                     break;
                 }
-                self.announce(slot, wanted | 1, held);
+                slot.store(wanted | 1, Ordering::Release);
+                self.held.store(held + 1, Ordering::Release);
+                self.barriers.light();
                 return Added::First;
             }
             if word & !COUNT == wanted {
@@ -186,7 +152,7 @@ impl PinSlots {
             }
         }
         self.grow();
-        self.add_slow(frame)
+        self.add(frame)
     }
 
     /// Whether the session has the frame pinned.
@@ -201,22 +167,6 @@ impl PinSlots {
     /// Takes a pin back; `true` if it was the last one of the frame.
     #[inline]
     pub(crate) fn remove(&self, frame: u32) -> bool {
-        let home = Self::home(frame, 0);
-        let (slot, next) = (&self.first[home], &self.first[home + 1]);
-        if slot.load(Ordering::Relaxed) != word_of(frame) | 1
-            || self.level.load(Ordering::Relaxed) != 0
-            || next.load(Ordering::Relaxed) != 0
-        {
-            return self.remove_slow(frame);
-        }
-        slot.store(0, Ordering::Release);
-        let held = self.held.load(Ordering::Relaxed);
-        self.held.store(held.wrapping_sub(1), Ordering::Release);
-        true
-    }
-
-    #[inline(never)]
-    fn remove_slow(&self, frame: u32) -> bool {
         let (table, level) = self.table(Ordering::Relaxed);
         let wanted = word_of(frame);
         let home = Self::home(frame, level);
@@ -454,8 +404,8 @@ mod tests {
     fn homes_are_spread() {
         // Strides as pages of one fork have them, and worse: no bucket gets more than a few.
         for stride in [1u32, 2, 3, 32, 64, 1000, 4096, 65_536] {
-            let mut buckets = vec![0u32; FIRST_LEN << 1];
-            (0..FIRST_LEN as u32).for_each(|at| buckets[PinSlots::home(at * stride, 1)] += 1);
+            let mut buckets = vec![0u32; FIRST_LEN << 2];
+            (0..2 * FIRST_LEN as u32).for_each(|at| buckets[PinSlots::home(at * stride, 2)] += 1);
             assert!(buckets.iter().all(|&count| count <= 4), "stride {stride}: {buckets:?}");
         }
     }
