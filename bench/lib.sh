@@ -70,8 +70,8 @@ start_postgres() {
   programs=$(programs "$system")
   mkdir -p "$dir"
   if [ "$(id -u)" = 0 ]; then chown postgres "$dir"; fi
-  [ -d "$dir/data" ] || as_postgres "$programs/initdb -D $dir/data -A trust -U postgres" >"$dir/log" 2>&1 ||
-    fail "initdb failed, see $dir/log"
+  [ -d "$dir/data" ] || as_postgres "$programs/initdb -D $dir/data -A trust -U postgres" >"$dir/initdb.log" 2>&1 ||
+    fail "initdb failed, see $dir/initdb.log"
   options="-c listen_addresses='' -c unix_socket_directories=$dir -c port=$(port_of "$system") -c max_connections=450 -c shared_buffers=$buffers"
   for setting in "$@"; do options+=" -c $setting"; done
   as_postgres "$programs/pg_ctl -D $dir/data -l $dir/log -w -t 300 -o \"$options\" start" >/dev/null
