@@ -104,9 +104,8 @@ fn a_checkpoint_whose_pace_panics() {
     all_is_well(&bench, |block| if [0, 2].contains(&block) { 70 } else { u64::from(block) });
 }
 
-/// A pool that was left half-way between two sizes can be given either.
-#[test]
-fn shrinking_that_panics() {
+/// A pool full of dirty pages, left half-way to a smaller size by a panic.
+fn half_shrunk() -> (Bench, BufferSession) {
     let bench = bench(FRAMES, BLOCKS);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
@@ -116,6 +115,13 @@ fn shrinking_that_panics() {
     bench.store.panic_writes.store(true, Ordering::Relaxed);
     panics(|| shrinking(&bench, &session));
     bench.store.panic_writes.store(false, Ordering::Relaxed);
+    (bench, session)
+}
+
+/// A pool that was left half-way between two sizes can be given either.
+#[test]
+fn shrinking_that_panics() {
+    let (bench, session) = half_shrunk();
     assert_eq!(bench.pool.write_dirty(&session, |_| ()).unwrap(), FRAMES);
     bench.pool.resize(&session, FRAMES).unwrap();
     drop(session);
@@ -125,15 +131,7 @@ fn shrinking_that_panics() {
 /// What an attempt to shrink left behind is not forgotten by the next, nor by checkpoints.
 #[test]
 fn shrinking_further_after_a_panic() {
-    let bench = bench(FRAMES, BLOCKS);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
-    for block in 0..FRAMES as u32 {
-        set_number(&session, &rel, block, 70, 7);
-    }
-    bench.store.panic_writes.store(true, Ordering::Relaxed);
-    panics(|| shrinking(&bench, &session));
-    bench.store.panic_writes.store(false, Ordering::Relaxed);
+    let (bench, session) = half_shrunk();
     bench.pool.resize(&session, 1).unwrap();
     bench.pool.write_dirty(&session, |_| ()).unwrap();
     for block in 0..FRAMES as u32 {
