@@ -34,6 +34,8 @@ enum Habit {
     Loom,
     /// The shuttle models: large protocols, random schedules.
     Shuttle,
+    /// The proofs that hot reads write nothing shared, with the feature `audit`.
+    Audit,
     /// The criterion benchmarks below SQL (extra arguments go to `cargo bench`), or those beside PostgreSQL.
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
@@ -67,6 +69,14 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             models("loom", "models", &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }
         Habit::Shuttle => models("shuttle", "shuttle", &["millpond-buffer", "millpond-engine"]),
+        Habit::Audit => {
+            const ENGINE: [&str; 4] = ["-p", "millpond-engine", "--features", "audit"];
+            let with = |command: &[&'static str], rest: &[&'static str]| {
+                cargo(&[command, &ENGINE, rest].concat())
+            };
+            with(&["clippy", "--all-targets"], &["--", "-D", "warnings"]).run()?;
+            with(&["test"], &["--test", "read_only"]).run()
+        }
         Habit::Bench { bench, args } => bench::run(bench, &args),
         Habit::Layers => layers::check(),
     }

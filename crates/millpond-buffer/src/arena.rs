@@ -13,6 +13,8 @@ use crate::PAGE_SIZE;
 use crate::error::BufferError;
 use crate::frame::Frame;
 use crate::page::PageBytes;
+#[cfg(not(any(miri, shuttle)))]
+use millpond_sync::audit;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -196,11 +198,13 @@ fn map(bytes: usize, huge_pages: bool) -> Result<NonNull<u8>, String> {
             tracing::debug!(%error, "no huge pages for the pool");
         }
     }
+    audit::mapped(base.addr(), bytes);
     NonNull::new(base.cast()).ok_or_else(|| "mapped at address zero".to_owned())
 }
 
 #[cfg(not(any(miri, shuttle)))]
 unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+    audit::unmapped(base.as_ptr().addr());
     // SAFETY: by this function's only caller, the mapping is ours and unused.
     let unmapped = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
     if let Err(error) = unmapped {

@@ -44,6 +44,7 @@
 
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use millpond_sync::audit;
 use std::sync::{Arc, OnceLock};
 
 /// Entries in the smallest table; at most half of them are used.
@@ -102,8 +103,8 @@ impl PinSlots {
     }
 
     fn make(&self, level: u32) -> &Table {
-        self.tables[level as usize % LEVELS]
-            .get_or_init(|| (0..(FIRST_LEN << level) + SPARE).map(|_| AtomicU64::new(0)).collect())
+        let table = || (0..(FIRST_LEN << level) + SPARE).map(|_| AtomicU64::new(0)).collect();
+        self.tables[level as usize % LEVELS].get_or_init(|| audit::session_owned("pins", table))
     }
 
     /// How many different frames are pinned.
@@ -288,7 +289,8 @@ impl PinBoard {
 
     /// The slots of a session that begins. The session that had the number before has left them empty.
     pub(crate) fn slots(&self, session: usize) -> Arc<PinSlots> {
-        let slots = self.sessions[session].get_or_init(|| Arc::new(PinSlots::new(self.barriers)));
+        let slots = || audit::session_owned("pins", || Arc::new(PinSlots::new(self.barriers)));
+        let slots = self.sessions[session].get_or_init(slots);
         self.used.fetch_max(session + 1, Ordering::SeqCst);
         slots.clone()
     }

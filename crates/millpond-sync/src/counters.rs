@@ -6,6 +6,7 @@
 
 use crate::CachePadded;
 use crate::atomic::{AtomicU64, Ordering};
+use crate::audit;
 
 /// `N` counters in a number of stripes.
 #[derive(Debug)]
@@ -18,7 +19,8 @@ impl<const N: usize> StripedCounters<N> {
     #[must_use]
     pub fn new(stripes: usize) -> Self {
         let stripe = || CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0)));
-        Self { stripes: (0..stripes.max(1)).map(|_| stripe()).collect() }
+        let stripes = || (0..stripes.max(1)).map(|_| stripe()).collect();
+        Self { stripes: audit::session_owned("striped counters", stripes) }
     }
 
     /// Adds to a counter. Two threads must not add to the same stripe at the same time: a count would

@@ -9,6 +9,7 @@
 
 pub mod asymmetric;
 pub mod atomic;
+pub mod audit;
 pub mod counters;
 pub mod hint;
 pub mod latch;

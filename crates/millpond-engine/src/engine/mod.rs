@@ -209,6 +209,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Ends all background threads, so that only sessions write to memory. For audits.
+    #[cfg(feature = "audit")]
+    pub fn end_background_work(&self) {
+        self.background.stop();
+        self.checkpoints.stop();
+        self.shared.log.end_thread();
+    }
+
     /// Whether a transaction that has changed something is running.
     fn is_busy(&self) -> bool {
         self.shared.procs.watch().iter().any(|session| session.xid.is_some())

@@ -19,6 +19,7 @@
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use millpond_sync::audit;
 
 use super::mode::LockMode;
 use crate::transam::SessionNo;
@@ -53,8 +54,9 @@ fn word(relation: u32, mode: LockMode) -> u64 {
 impl FastPath {
     pub(crate) fn new(sessions: usize) -> Self {
         let slots = || CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0)));
+        let slots = || (0..sessions).map(|_| slots()).collect();
         FastPath {
-            slots: (0..sessions).map(|_| slots()).collect(),
+            slots: audit::session_owned("fast-path lock slots", slots),
             strong: (0..COUNTERS).map(|_| AtomicU32::new(0)).collect(),
         }
     }

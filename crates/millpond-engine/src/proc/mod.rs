@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use millpond_sync::audit;
 use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
 
@@ -99,9 +100,11 @@ impl ProcArray {
                 activity: Mutex::new(None),
             })
         };
+        let lines = || (0..count).map(|_| line()).collect();
+        let desks = || (0..count).map(|_| desk()).collect();
         Arc::new(ProcArray {
-            lines: (0..count).map(|_| line()).collect(),
-            desks: (0..count).map(|_| desk()).collect(),
+            lines: audit::session_owned("sessions' lines", lines),
+            desks: audit::session_owned("sessions' desks", desks),
             free: Mutex::new(FreeLines {
                 numbers: (0..count).rev().collect(),
                 generations: vec![0; count as usize],

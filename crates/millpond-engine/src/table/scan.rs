@@ -92,7 +92,17 @@ impl IndexScan {
         }
         self.again = None;
         (self.long, self.looked_up) = (None, 0);
-        self.target = Some(Target { table: Arc::clone(table), index: Arc::clone(index), snapshot });
+        match &mut self.target {
+            // The count of a definition's users is memory that all of them share: the same scan again leaves it
+            // alone.
+            Some(known) if Arc::ptr_eq(&known.table, table) && Arc::ptr_eq(&known.index, index) => {
+                known.snapshot = snapshot;
+            }
+            other => {
+                let (table, index) = (Arc::clone(table), Arc::clone(index));
+                *other = Some(Target { table, index, snapshot });
+            }
+        }
     }
 
     /// The next visible row in key order, copied into `row`; false at the end.

@@ -43,6 +43,12 @@ impl Log {
         self.stop_quietly();
     }
 
+    /// Ends the log's thread and nothing else: who commits writes the log himself.
+    #[cfg(feature = "audit")]
+    pub(crate) fn end_thread(&self) {
+        self.stop_quietly();
+    }
+
     fn stop_quietly(&self) {
         self.flushing.ending.store(true, Ordering::Release);
         self.flushing.kick();

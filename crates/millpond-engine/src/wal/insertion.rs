@@ -43,6 +43,7 @@ use std::time::Instant;
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::audit;
 use millpond_sync::parking;
 
 const EPOCH_SHIFT: u32 = 56;
@@ -83,10 +84,11 @@ impl Insertion {
     /// A ring of `ring_bytes` (a power of two, at least 16) for `slots` sessions, empty at `start`.
     pub fn new(start: Lsn, ring_bytes: usize, slots: usize) -> Self {
         debug_assert!(ring_bytes.is_power_of_two() && ring_bytes >= 16);
+        let idle = || (0..slots).map(|_| CachePadded::new(AtomicU64::new(IDLE))).collect();
         Self {
             position: CachePadded::new(AtomicU64::new(Place { epoch: 0, lsn: start }.pack())),
             written: CachePadded::new(AtomicU64::new(start.get())),
-            slots: (0..slots).map(|_| CachePadded::new(AtomicU64::new(IDLE))).collect(),
+            slots: audit::session_owned("log insertion slots", idle),
             ring: (0..ring_bytes / 8).map(|_| AtomicU64::new(0)).collect(),
         }
     }

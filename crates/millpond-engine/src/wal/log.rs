@@ -21,6 +21,7 @@ use std::time::Duration;
 use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use millpond_sync::audit;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -132,7 +133,9 @@ impl Log {
             store,
             redo: CachePadded::new(AtomicU64::new(place.pack())),
             recovering: AtomicBool::new(false),
-            scratch: (0..slots).map(|_| CachePadded::default()).collect(),
+            scratch: audit::session_owned("log scratch", || {
+                (0..slots).map(|_| CachePadded::default()).collect()
+            }),
             why: OnceLock::new(),
             start_no: start.start_no,
             config,
