@@ -3,12 +3,15 @@
 //! [`SimDisk`] holds the relations' files, the log's segments and the control file of one database in
 //! memory. It gives out a [`PageStore`](millpond_buffer::PageStore) and a
 //! [`LogStore`](millpond_engine::wal::LogStore) over them, counts every call, and can fail any of them.
+//!
+//! Besides, what tests of isolation share: [`schedule`] runs interleavings of sessions written as scripts.
 #![forbid(unsafe_code)]
 
 mod disk;
 mod file;
 mod log;
 mod pages;
+pub mod schedule;
 
 pub use disk::{Fault, SimDisk};
 pub use log::SimLog;

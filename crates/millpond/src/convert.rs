@@ -30,7 +30,8 @@ pub(crate) fn is_would_block(error: &SqlError) -> bool {
 
 /// Not an SQLSTATE that anyone sees: how "would block" travels through code that returns [`SqlError`].
 pub(crate) const WOULD_BLOCK: SqlState = SqlState(*b"-WAIT");
-/// Likewise: a plan was made for a definition that is not current any more.
+/// Likewise: a plan was made for a definition that is not current any more, or uses an index that is too new for the
+/// transaction's snapshot. Made again, it is right.
 pub(crate) const STALE: SqlState = SqlState(*b"-PLAN");
 
 /// The request for a lane that may wait.
@@ -82,7 +83,9 @@ impl From<TableError> for SqlError {
                 SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                     .hint(format!("You can drop constraint {index} on table {table} instead."))
             }
-            TableError::StaleDefinition(_) => SqlError::new(STALE, message),
+            TableError::StaleDefinition(_) | TableError::IndexTooNew(_) => {
+                SqlError::new(STALE, message)
+            }
             TableError::ReadOnly(_) => SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message),
             TableError::InvalidDefinition(_) => {
                 SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)

@@ -8,7 +8,8 @@
 //! no savepoints yet.
 //!
 //! Before a statement touches a table it calls [`lock_table`](Session::lock_table), which also tells whether
-//! the definition is still the current one. Locks last until the end of the transaction.
+//! the definition is still the current one. Locks last until the end of the transaction. In READ COMMITTED the first read
+//! takes the statement's snapshot, so a statement locks all its tables before it reads any.
 //!
 //! # Waiting
 //!

@@ -9,9 +9,9 @@ use super::Session;
 use crate::access::heap::{self, HeapRelation};
 use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
-use crate::error::{EngineError, EngineResult};
+use crate::error::EngineResult;
 use crate::table::{Direction, HeapScan, IndexScan, KeyRange, ParallelScan, RowBuf, TableError};
-use crate::transam::{Snapshot, Xid, XidStatus};
+use crate::transam::{CommandId, Isolation, Snapshot, Xid, XidStatus};
 use crate::types::Datum;
 
 impl Session {
@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// The visible row with this key, copied into `row`: at most one (the index is unique and the key is
-    /// complete). Allocates nothing once `row` is large enough; writes no shared memory when all is
+    /// complete; but see [`Self::may_see_keys_twice`]). Allocates nothing once `row` is large enough; writes no shared memory when all is
     /// in memory.
     pub fn lookup(
         &self,
@@ -119,9 +119,40 @@ impl Session {
         if snapshot.csn.0 < index.valid_from.load(Ordering::Relaxed)
             || (maker != 0 && !self.is_seen(Xid(maker), snapshot)?)
         {
-            return Err(EngineError::SerializationFailure { change: "index creation" });
+            return Err(TableError::IndexTooNew(index.name.clone()).into());
         }
         Ok(())
+    }
+
+    /// Whether a plan that is made now should use an index: not one that is too new for the snapshot that is held, or
+    /// would be if it were taken now ([`TableError::IndexTooNew`]).
+    pub fn is_usable(&self, index: &IndexDef) -> EngineResult<bool> {
+        let maker = index.valid_after.load(Ordering::Relaxed);
+        let from = index.valid_from.load(Ordering::Relaxed);
+        if maker == 0 && from == 0 {
+            return Ok(true);
+        }
+        let own = self.ctx.proc().xid();
+        match self.snapshot_number() {
+            Some(csn) if csn.0 < from => Ok(false),
+            _ if maker == 0 => Ok(true),
+            Some(csn) => {
+                let command = CommandId::FIRST;
+                self.is_seen(Xid(maker), &Snapshot { csn, own, command })
+            }
+            None => {
+                let maker = Xid(maker);
+                Ok(own == Some(maker) || self.ctx.txns().status(&self.ctx, maker)?.is_committed())
+            }
+        }
+    }
+
+    /// Whether a unique index may have two rows with one key for the statement: one that others have deleted since the
+    /// transaction's snapshot, which still sees it, and one that the transaction has put in its place. Then
+    /// [`Self::lookup`], which finds one row, is not enough.
+    #[inline]
+    pub fn may_see_keys_twice(&self) -> bool {
+        self.isolation() == Isolation::RepeatableRead && self.ctx.proc().xid().is_some()
     }
 
     /// Whether a snapshot sees what a transaction did.

@@ -48,6 +48,8 @@ pub(super) struct Transaction {
     options: TransactionOptions,
     /// The number of the snapshot that is held, and published in the session's line.
     csn: Cell<Option<Csn>>,
+    /// A statement runs: its first look at rows takes a snapshot if none is held.
+    in_statement: bool,
     /// The command that runs: its changes carry this number.
     command: Cell<CommandId>,
     /// Whether the command has changed anything.
@@ -88,22 +90,39 @@ impl Session {
         self.transaction.options = options;
     }
 
-    /// Starts a statement: takes its snapshot (REPEATABLE READ: the first statement's), and lets it see
-    /// what earlier statements of the transaction did.
+    /// Starts a statement, and lets it see what earlier statements of the transaction did.
+    ///
+    /// In REPEATABLE READ the first statement takes the transaction's snapshot here, before it locks its tables. In READ
+    /// COMMITTED the statement's snapshot is taken when it first looks at rows, which is after it has locked its
+    /// tables: so it sees what was committed by those whose locks it has waited for. PostgreSQL does either.
     pub fn start_statement(&mut self) -> EngineResult<()> {
         if !self.transaction.active {
             return Err(EngineError::Internal { what: "a statement needs a transaction" });
         }
         self.next_command()?;
-        let keep = self.transaction.options.isolation == Isolation::RepeatableRead;
-        if let Some(held) = self.transaction.csn.get() {
-            if keep {
-                return Ok(());
+        self.transaction.in_statement = true;
+        match self.transaction.options.isolation {
+            Isolation::ReadCommitted => self.release_snapshot(),
+            Isolation::RepeatableRead => {
+                self.held_snapshot();
             }
-            self.ctx.txns().release_snapshot(&self.ctx, held);
         }
-        self.transaction.csn.set(Some(self.ctx.txns().snapshot(&self.ctx)));
         Ok(())
+    }
+
+    /// The number of the snapshot that is held, after taking one if none is.
+    #[inline]
+    fn held_snapshot(&self) -> Csn {
+        self.transaction.csn.get().unwrap_or_else(|| {
+            let csn = self.ctx.txns().snapshot(&self.ctx);
+            self.transaction.csn.set(Some(csn));
+            csn
+        })
+    }
+
+    /// The number of the snapshot that is held, if one is.
+    pub(super) fn snapshot_number(&self) -> Option<Csn> {
+        self.transaction.csn.get()
     }
 
     /// Lets what was done so far be seen by what follows in the same statement, under the same snapshot.
@@ -123,6 +142,7 @@ impl Session {
         if let Some(over) = self.statement_over.take() {
             over.store(true, Ordering::Relaxed);
         }
+        self.transaction.in_statement = false;
         if self.transaction.options.isolation == Isolation::ReadCommitted {
             self.release_snapshot();
         }
@@ -137,11 +157,10 @@ impl Session {
     /// What the running statement sees.
     #[inline]
     pub(crate) fn snapshot(&self) -> EngineResult<Snapshot> {
-        let csn = self
-            .transaction
-            .csn
-            .get()
-            .ok_or(EngineError::Internal { what: "rows are read outside of a statement" })?;
+        if !self.transaction.in_statement {
+            return Err(EngineError::Internal { what: "rows are read outside of a statement" });
+        }
+        let csn = self.held_snapshot();
         let command = self.transaction.command.get();
         Ok(Snapshot { csn, own: self.ctx.proc().xid(), command })
     }
@@ -288,6 +307,7 @@ impl Session {
         }
         self.view.borrow_mut().take_changes();
         self.transaction.active = false;
+        self.transaction.in_statement = false;
         self.transaction.committing = None;
         self.transaction.created.clear();
         self.transaction.dropped.clear();

@@ -71,6 +71,9 @@ pub enum TableError {
     /// The definition is not the current one any more: look it up again and make a new plan.
     #[error("the definition of relation \"{0}\" has changed")]
     StaleDefinition(String),
+    /// The index was built after the snapshot was taken and lacks rows that the snapshot sees: make a plan without it.
+    #[error("index \"{0}\" is too new for the transaction's snapshot")]
+    IndexTooNew(String),
     /// A statement that changes something in a READ ONLY transaction (25006).
     #[error("cannot execute {0} in a read-only transaction")]
     ReadOnly(&'static str),

@@ -143,6 +143,7 @@ impl Connection {
                     params: Arc::new([]),
                     columns: Some(described.into()),
                     generation: 0,
+                    passing: false,
                 };
                 self.copy_out(&planned, &copy.options, sink)
             }

@@ -268,9 +268,14 @@ impl Connection {
         let mut tries = 0;
         loop {
             let mut planned = Arc::clone(&slot.lock());
-            if planned.generation != self.session.catalog_generation() || tries > 0 {
+            if planned.generation != self.session.catalog_generation()
+                || planned.passing
+                || tries > 0
+            {
                 planned = self.plan_again(prepared)?;
-                *slot.lock() = Arc::clone(&planned);
+                if !planned.passing {
+                    *slot.lock() = Arc::clone(&planned);
+                }
             }
             let result = if max_rows == 0 {
                 self.planned(&planned, &portal.params, false, sink)

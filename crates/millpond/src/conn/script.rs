@@ -11,7 +11,7 @@ use crate::expr::bind::ParamTypes;
 use crate::expr::types::NUMERIC;
 use crate::lex::{self, LiteralKind};
 use crate::parse::{self, Source, Statement};
-use crate::plan::{Plan, Planned, Planner};
+use crate::plan::{Plan, Planned, Planner, UsableIndexes};
 use crate::sink::{CommandTag, RowSink};
 use crate::types::{FormatOptions, text};
 use crate::{SqlError, Value, Wait};
@@ -264,11 +264,15 @@ impl Connection {
                 external: self.database.query_engine(),
                 // The query engine's plans would not know the literals.
                 wait: Wait::Never,
+                indexes: UsableIndexes::new(&self.session),
             };
             planner.plan(&statement, ParamTypes::Lifted(&self.literals)).ok()
         });
         // A query engine's plan would not know the literals.
         let planned = planned.filter(|p| !matches!(p.plan, Plan::External(_))).map(Arc::new);
+        if planned.as_ref().is_some_and(|planned| planned.passing) {
+            return planned;
+        }
         self.cache.put(&self.key, Cached { planned: planned.clone(), generation });
         planned
     }

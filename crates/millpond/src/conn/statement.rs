@@ -11,7 +11,7 @@ use crate::exec::Exec;
 use crate::expr::Facts;
 use crate::expr::bind::ParamTypes;
 use crate::parse::{Source, Statement};
-use crate::plan::{Planned, Planner};
+use crate::plan::{Planned, Planner, UsableIndexes};
 use crate::query::{ActivityInfo, SessionInfo, SettingInfo};
 use crate::settings::SettingId;
 use crate::sink::{CommandTag, CopyFormat, RowSink};
@@ -140,6 +140,7 @@ impl Connection {
             source: Source::new(sql),
             external: self.database.query_engine(),
             wait,
+            indexes: UsableIndexes::new(&self.session),
         };
         planner.plan(statement, params)
     }

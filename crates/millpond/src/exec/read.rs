@@ -37,6 +37,7 @@ impl Exec<'_> {
             (&plan.access, &plan.aggregates, plan.lock)
             && plan.limit.is_none()
             && plan.offset.is_none()
+            && !self.session.may_see_keys_twice()
         {
             // The hot path.
             let values = key::values(parts, &env)?;
@@ -244,12 +245,41 @@ impl Exec<'_> {
         row: &mut RowBuf,
         each: EachRow<'_>,
     ) -> Result<()> {
+        if self.session.may_see_keys_twice() {
+            return self.rows_of_key(table, index, parts, env, row, each);
+        }
         let values = key::values(parts, env)?;
         let Some(key) = key::exact(parts, &values) else { return Ok(()) };
         if self.session.lookup(table, index, &key, row)? {
             each(self, row)?;
         }
         Ok(())
+    }
+
+    /// All rows that have a key which should be one row's: see [`Session::may_see_keys_twice`].
+    ///
+    /// [`Session::may_see_keys_twice`]: millpond_engine::Session::may_see_keys_twice
+    #[cold]
+    fn rows_of_key(
+        &mut self,
+        table: &Arc<TableDef>,
+        index: &Arc<millpond_engine::catalog::IndexDef>,
+        parts: &[crate::plan::KeyPart],
+        env: &Env<'_>,
+        row: &mut RowBuf,
+        each: EachRow<'_>,
+    ) -> Result<()> {
+        // They might be changed, and what has changed one row can't be taken back.
+        self.need_wait()?;
+        let plan = IndexRange {
+            index: Arc::clone(index),
+            equal: parts.to_vec(),
+            list: None,
+            from: None,
+            to: None,
+            direction: Direction::Forward,
+        };
+        self.range(table, &plan, env, row, each)
     }
 
     fn range(

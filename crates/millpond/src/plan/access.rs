@@ -10,7 +10,7 @@ use std::sync::Arc;
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 
-use super::Ordered;
+use super::{Ordered, UsableIndexes};
 use crate::DataType;
 use crate::expr::{Compare, Expr};
 
@@ -63,6 +63,7 @@ enum Op<'e> {
 /// The best access for a condition, with what is left to filter, and the order that it gives if one was wanted.
 pub(crate) fn choose(
     table: &TableDef,
+    indexes: &UsableIndexes<'_>,
     condition: Option<&Expr>,
     wanted: Option<&Ordered>,
 ) -> (Access, Option<Expr>, bool) {
@@ -77,7 +78,7 @@ pub(crate) fn choose(
         .filter_map(|(place, conjunct)| sargable(conjunct, place))
         .collect();
     let mut best: Option<(u32, Candidate)> = None;
-    for index in &table.indexes {
+    for index in indexes.of(table) {
         let candidate = candidate(index, table, &usable);
         let mut score = candidate.score();
         let ordered = wanted.is_some_and(|wanted| wanted.index.oid == index.oid);

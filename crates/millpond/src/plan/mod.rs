@@ -17,9 +17,11 @@ mod output;
 mod scope;
 mod select;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use millpond_engine::catalog::{CatalogState, TableDef};
+use millpond_engine::catalog::{CatalogState, IndexDef, TableDef};
+use millpond_engine::session::Session;
 use millpond_engine::table::LockStrength;
 
 pub(crate) use access::{Access, IndexRange, KeyPart};
@@ -47,6 +49,8 @@ pub(crate) struct Planned {
     pub(crate) columns: Option<Arc<[ColumnDesc]>>,
     /// The state of the catalog that it was made for.
     pub(crate) generation: u64,
+    /// It does without an index that is too new for the transaction's snapshot: not a plan to keep.
+    pub(crate) passing: bool,
 }
 
 /// What a statement does.
@@ -161,6 +165,35 @@ pub(crate) struct Planner<'a> {
     pub(crate) external: Option<&'a external::ExternalPlanner>,
     /// The query engine takes milliseconds to plan: an event loop has no time for it.
     pub(crate) wait: Wait,
+    /// Whose snapshot the plan is to run under.
+    pub(crate) indexes: UsableIndexes<'a>,
+}
+
+/// Which indexes a plan may use.
+pub(crate) struct UsableIndexes<'a> {
+    session: &'a Session,
+    /// Some index is too new for the session's snapshot.
+    passed_over: Cell<bool>,
+}
+
+impl<'a> UsableIndexes<'a> {
+    pub(crate) fn new(session: &'a Session) -> Self {
+        Self { session, passed_over: Cell::new(false) }
+    }
+
+    /// Those of a table. One that can't be judged is not used.
+    pub(crate) fn of<'t>(
+        &'t self,
+        table: &'t TableDef,
+    ) -> impl Iterator<Item = &'t Arc<IndexDef>> + 't {
+        table.indexes.iter().filter(|index| {
+            let usable = self.session.is_usable(index).unwrap_or(false);
+            if !usable {
+                self.passed_over.set(true);
+            }
+            usable
+        })
+    }
 }
 
 impl<'a> Planner<'a> {
@@ -197,7 +230,8 @@ impl<'a> Planner<'a> {
 
     fn planned(&self, plan: Plan, params: Arc<[DataType]>) -> Planned {
         let columns = plan.columns();
-        Planned { plan, params, columns, generation: self.catalog.generation() }
+        let passing = self.indexes.passed_over.get();
+        Planned { plan, params, columns, generation: self.catalog.generation(), passing }
     }
 
     /// Plans a query: here if it is simple enough, else by the query engine.

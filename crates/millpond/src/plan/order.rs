@@ -7,7 +7,7 @@ use millpond_engine::table::Direction;
 use sqlparser::ast;
 
 use super::scope::TableScope;
-use super::{Aggregate, Planner, access};
+use super::{Aggregate, Planner, UsableIndexes, access};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, beyond};
@@ -146,6 +146,7 @@ pub(super) fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<
 /// condition makes equal to one value order nothing, in the index as among the keys.
 pub(super) fn wanted_order(
     table: &TableDef,
+    indexes: &UsableIndexes<'_>,
     sort: &[SortKey],
     condition: Option<&Expr>,
 ) -> Option<Ordered> {
@@ -155,7 +156,7 @@ pub(super) fn wanted_order(
     let fixed = access::fixed_columns(condition);
     let is_fixed = |expr: &Expr| matches!(expr, Expr::Column(column) if fixed.contains(column));
     let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(&key.expr)).collect();
-    table.indexes.iter().find_map(|index| {
+    indexes.of(table).find_map(|index| {
         let mut direction = None;
         let mut columns = index.columns.iter().filter(|column| !fixed.contains(&column.column));
         for key in &keys {

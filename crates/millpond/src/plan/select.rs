@@ -67,8 +67,14 @@ impl Planner<'_> {
             }
         };
         let extreme = aggregates.as_ref().and_then(|list| extreme_key(&table, list));
-        let wanted = wanted_order(&table, extreme.as_ref().unwrap_or(&sort), condition.as_ref());
-        let (access, filter, ordered) = access::choose(&table, condition.as_ref(), wanted.as_ref());
+        let wanted = wanted_order(
+            &table,
+            &self.indexes,
+            extreme.as_ref().unwrap_or(&sort),
+            condition.as_ref(),
+        );
+        let (access, filter, ordered) =
+            access::choose(&table, &self.indexes, condition.as_ref(), wanted.as_ref());
         let sort =
             if ordered || matches!(access, Access::Point { .. }) { Vec::new() } else { sort };
         let (limit, offset) = limits(query, binder)?;
