@@ -67,7 +67,8 @@ fn pins(c: &mut Criterion) {
                         }
                         (true, true) => {
                             held.extend(blocks.iter().map(|block| {
-                                black_box(pin(&session, &rel, *block).into_shared()).unlatch()
+                                black_box(pin(&session, &rel, *block).into_shared().unwrap())
+                                    .unlatch()
                             }));
                             held.clear();
                         }
@@ -78,7 +79,7 @@ fn pins(c: &mut Criterion) {
                         }
                         (false, true) => {
                             for block in blocks {
-                                black_box(pin(&session, &rel, *block).into_shared());
+                                black_box(pin(&session, &rel, *block).into_shared().unwrap());
                             }
                         }
                     });

@@ -66,7 +66,7 @@ impl HashTable {
     fn update(&self, key: u64, change: impl Fn(u64) -> u64) -> Result<(), BufferError> {
         let mut block = Self::bucket(key);
         loop {
-            let mut page = self.session.pin(&self.rel, block, Wait::Allowed)?.into_exclusive();
+            let mut page = self.session.pin(&self.rel, block, Wait::Allowed)?.into_exclusive()?;
             if let Some(at) = find(&page, key) {
                 let value = change(page.u64(at + 8));
                 let mut edit = page.change();

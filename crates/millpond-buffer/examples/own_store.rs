@@ -213,7 +213,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if rel.block_count() == 0 {
         drop(session.extend(&rel, Wait::Allowed)?);
     }
-    let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?.into_exclusive();
+    let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?.into_exclusive()?;
     let visits = page.u64(16) + 1;
     let mut change = page.change();
     change.write(16, &visits.to_le_bytes());

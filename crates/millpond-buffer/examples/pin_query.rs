@@ -41,13 +41,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         session.extend(&rel, Wait::Allowed)?;
     }
     let pin = |block| session.pin(&rel, block, Wait::Allowed).expect("a page");
+    let latch = |block| pin(block).into_shared().expect("a page");
     println!("| pins held | index scan, ns a row | join, ns a pair |");
     println!("|----------:|---------------------:|----------------:|");
     for held in [0, 10, 100, 1000, 10_000] {
         let keep: Vec<_> = (0..held).map(|at| pin(BlockNumber(PAGES - 1 - at))).collect();
         let scan = least(|first| {
             for row in first..first + ROWS {
-                let page = pin(page_of(row)).into_shared();
+                let page = latch(page_of(row));
                 black_box(page.u64(64));
             }
         });
@@ -56,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for outer in (first..first + ROWS).step_by(10) {
                 let outer_page = pin(page_of(outer));
                 for inner in 0..10 {
-                    let page = pin(page_of(outer * 31 + inner)).into_shared();
+                    let page = latch(page_of(outer * 31 + inner));
                     black_box(page.u64(64));
                 }
                 black_box(&outer_page);

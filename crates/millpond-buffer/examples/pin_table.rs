@@ -90,6 +90,10 @@ fn pin<'s>(session: &'s BufferSession, rel: &RelHandle, block: BlockNumber) -> P
     session.pin(rel, block, Wait::Allowed).expect("a page")
 }
 
+fn latch<'s>(session: &'s BufferSession, rel: &RelHandle, block: BlockNumber) -> SharedPage<'s> {
+    pin(session, rel, block).into_shared().expect("a page")
+}
+
 /// Pins and releases every block of the list `rounds` times.
 fn run(session: &BufferSession, rel: &RelHandle, mode: usize, blocks: &[BlockNumber], rounds: u32) {
     let mut held = Vec::with_capacity(blocks.len());
@@ -102,14 +106,12 @@ fn run(session: &BufferSession, rel: &RelHandle, mode: usize, blocks: &[BlockNum
             // As PostgreSQL's is measured: the latch is given back at once, the pin is kept.
             1 => {
                 for &block in blocks {
-                    held.push(black_box(pin(session, rel, block).into_shared()).unlatch());
+                    held.push(black_box(latch(session, rel, block)).unlatch());
                 }
                 held.clear();
             }
             2 => blocks.iter().for_each(|&block| drop(black_box(pin(session, rel, block)))),
-            _ => blocks
-                .iter()
-                .for_each(|&block| drop(black_box(pin(session, rel, block).into_shared()))),
+            _ => blocks.iter().for_each(|&block| drop(black_box(latch(session, rel, block)))),
         }
     }
 }

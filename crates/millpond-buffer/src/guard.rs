@@ -10,8 +10,13 @@
 //! Dropping a guard gives back what it holds, on every path. A [`PageChange`] that is dropped after
 //! something was written but before it was published leaves the page *damaged*: its bytes may be anything
 //! between two states, so it is never written and no longer handed out, and recovery mends it.
+//!
+//! **What was true before a wait is looked at again after it.** Whoever waits for a latch may have waited for somebody
+//! who left the page damaged; so every way to the bytes looks after the latch has been taken, and not only
+//! when the page is pinned. (That the frame still has the page needs no second look: the pin sees to it.)
 #![allow(unsafe_code)]
 
+use crate::error::BufferError;
 use crate::frame::{DAMAGED, Frame};
 use crate::ids::{BlockNumber, Lsn, PageId};
 use crate::page::{PageBytes, page_lsn};
@@ -62,46 +67,58 @@ impl<'s> PinnedPage<'s> {
     }
 
     /// Reads from it optimistically, as [`BufferSession::read`] does. The session must not be changing
-    /// it.
+    /// it. Fails only if the page has been damaged since it was pinned.
     #[inline]
-    pub fn read<R>(&self, f: impl FnMut(&PageView<'_>) -> R) -> R {
+    pub fn read<R>(&self, f: impl FnMut(&PageView<'_>) -> R) -> Result<R, BufferError> {
         self.session.read_pinned(self.frame, self.page, f)
     }
 
-    /// Takes the latch shared; waits for whoever holds it exclusively.
+    /// Takes the latch shared; waits for whoever holds it exclusively. Fails only if the page has been damaged since it
+    /// was pinned.
     #[inline]
-    #[must_use]
-    pub fn into_shared(self) -> SharedPage<'s> {
+    pub fn into_shared(self) -> Result<SharedPage<'s>, BufferError> {
         self.descriptor().latch().shared();
-        SharedPage { pin: self }
+        SharedPage { pin: self }.if_sound()
     }
 
-    /// Takes the latch shared if that needs no waiting.
+    /// Takes the latch shared if that needs no waiting, and the page has not been damaged.
     #[inline]
     pub fn try_into_shared(self) -> Result<SharedPage<'s>, Self> {
-        if self.descriptor().latch().try_shared() {
-            Ok(SharedPage { pin: self })
-        } else {
-            Err(self)
+        if !self.descriptor().latch().try_shared() {
+            return Err(self);
         }
+        let latched = SharedPage { pin: self };
+        if latched.pin.is_damaged() { Err(latched.unlatch()) } else { Ok(latched) }
     }
 
-    /// Takes the latch exclusively; waits for whoever holds it.
+    /// Takes the latch exclusively; waits for whoever holds it. Fails only if the page has been damaged since it
+    /// was pinned.
     #[inline]
-    #[must_use]
-    pub fn into_exclusive(self) -> ExclusivePage<'s> {
+    pub fn into_exclusive(self) -> Result<ExclusivePage<'s>, BufferError> {
         self.descriptor().latch().exclusive();
-        ExclusivePage::latched(self)
+        ExclusivePage::latched(self).if_sound()
     }
 
-    /// Takes the latch exclusively if that needs no waiting.
+    /// Takes the latch exclusively if that needs no waiting, and the page has not been damaged.
     #[inline]
     pub fn try_into_exclusive(self) -> Result<ExclusivePage<'s>, Self> {
-        if self.descriptor().latch().try_exclusive() {
-            Ok(ExclusivePage::latched(self))
-        } else {
-            Err(self)
+        if !self.descriptor().latch().try_exclusive() {
+            return Err(self);
         }
+        let latched = ExclusivePage::latched(self);
+        if latched.pin.is_damaged() { Err(latched.unlatch()) } else { Ok(latched) }
+    }
+
+    /// Whether a change of it was interrupted. Who asks under the latch learns the truth: the mark is made under it.
+    #[inline]
+    fn is_damaged(&self) -> bool {
+        debug_assert!(self.descriptor().holds(self.page), "a pinned frame keeps its page");
+        self.descriptor().state() & DAMAGED != 0
+    }
+
+    #[cold]
+    fn damaged(&self) -> BufferError {
+        BufferError::Damaged { page: self.page }
     }
 }
 
@@ -125,6 +142,12 @@ pub struct SharedPage<'s> {
 }
 
 impl<'s> SharedPage<'s> {
+    /// The guard, unless the page was damaged before it was latched.
+    #[inline]
+    fn if_sound(self) -> Result<Self, BufferError> {
+        if self.pin.is_damaged() { Err(self.pin.damaged()) } else { Ok(self) }
+    }
+
     /// Its bytes.
     #[inline]
     #[must_use]
@@ -201,6 +224,12 @@ impl<'s> ExclusivePage<'s> {
     #[inline]
     pub(crate) fn latched(pin: PinnedPage<'s>) -> Self {
         Self { pin }
+    }
+
+    /// The guard, unless the page was damaged before it was latched.
+    #[inline]
+    fn if_sound(self) -> Result<Self, BufferError> {
+        if self.pin.is_damaged() { Err(self.pin.damaged()) } else { Ok(self) }
     }
 
     /// Its bytes.
@@ -349,7 +378,7 @@ impl PageChange<'_> {
     pub fn cancel(self) {}
 
     fn finish(&mut self) {
-        // A page that was damaged before stays so: whoever has had it pinned since then mends nothing.
+        // A page that this guard has damaged before stays so.
         if self.wrote && self.descriptor().state() & DAMAGED == 0 {
             self.descriptor().version().write_end();
         }

@@ -276,6 +276,10 @@ pub(crate) struct PinBoard {
     sessions: Box<[OnceLock<Arc<PinSlots>>]>,
     /// Sessions from here on have never existed.
     used: AtomicUsize,
+    /// How often the barrier could not be had.
+    refused: AtomicU64,
+    #[cfg(test)]
+    pub(crate) refuse: std::sync::atomic::AtomicBool,
 }
 
 impl PinBoard {
@@ -284,6 +288,9 @@ impl PinBoard {
             barriers,
             sessions: (0..max_sessions).map(|_| OnceLock::new()).collect(),
             used: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            #[cfg(test)]
+            refuse: false.into(),
         }
     }
 
@@ -300,11 +307,31 @@ impl PinBoard {
     /// others. `false`: the barrier could not be had.
     #[must_use]
     pub(crate) fn look(&self, each: impl FnMut(u32)) -> bool {
-        let ordered = self.barriers.heavy();
+        let ordered = self.barrier();
         if ordered {
             self.scan(each);
+        } else {
+            self.complain();
         }
         ordered
+    }
+
+    fn barrier(&self) -> bool {
+        #[cfg(test)]
+        if self.refuse.load(std::sync::atomic::Ordering::Relaxed) {
+            return false;
+        }
+        self.barriers.heavy()
+    }
+
+    /// A system that refuses once will refuse each time that somebody needs a frame: the log hears of it at the first,
+    /// second, fourth, eighth .. time.
+    #[cold]
+    fn complain(&self) {
+        let times = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        if times.is_power_of_two() {
+            tracing::error!(times, "no memory barrier to be had: no page can leave memory");
+        }
     }
 
     /// The same without the barrier: pins just announced may be missed.

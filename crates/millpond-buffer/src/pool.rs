@@ -17,6 +17,7 @@ use crate::policy::{Clock, Probation};
 use crate::reclaim::Demand;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::resize::Size;
+use crate::ring::Spares;
 use crate::session::BufferSession;
 use crate::stats::{Counters, PoolStats};
 use crate::store::PageStore;
@@ -66,6 +67,8 @@ pub struct BufferPool {
     discarding: Mutex<()>,
     /// What each session has pinned.
     pub(crate) pins: PinBoard,
+    /// Frames that rings own.
+    pub(crate) spares: Spares,
 }
 
 fn next_pool_number() -> u64 {
@@ -103,6 +106,7 @@ impl BufferPool {
             writing_all: Mutex::new(()),
             discarding: Mutex::new(()),
             pins: PinBoard::new(config.max_sessions, barriers),
+            spares: Spares::default(),
             number: next_pool_number(),
             config,
             store,
@@ -180,7 +184,7 @@ impl BufferPool {
         }
         if blocks < relation.blocks() {
             // Until the store has been cut, too.
-            growth.stale = growth.allocated;
+            growth.stale = growth.stale.max(growth.allocated);
             relation.set_blocks(blocks);
         }
         // Also when the count was right already: an earlier attempt may have stopped half-way.
@@ -191,10 +195,13 @@ impl BufferPool {
     /// Cuts the store down to a fork's size.
     fn cut(&self, relation: &Relation, growth: &mut Growth) -> Result<(), BufferError> {
         let blocks = relation.blocks();
-        if blocks < growth.allocated {
-            growth.stale = growth.allocated;
+        let held = growth.allocated.max(growth.stale);
+        if blocks < held {
+            // Should it fail, nobody knows how many are left. None counts as had, so that the next to need one asks the
+            // store for it; and each may be an old one.
+            (growth.allocated, growth.stale) = (blocks, held);
             self.store.truncate(relation.rel, blocks)?;
-            (growth.allocated, growth.stale) = (blocks, 0);
+            growth.stale = 0;
         }
         Ok(())
     }

@@ -317,11 +317,11 @@ impl BufferSession {
         let mut rest = &pages[..];
         while !rest.is_empty() {
             let run = neighbours(rest, self.pool.config.max_write_run);
-            let done = self.write_run(&rest[..run], RunOf::Victims).unwrap_or_else(|error| {
+            let written = self.write_run(&rest[..run], RunOf::Victims);
+            if let Err(error) = written.result {
                 *failure = Some(error);
-                run
-            });
-            rest = &rest[done..];
+            }
+            rest = &rest[written.pages..];
         }
     }
 }

@@ -13,8 +13,8 @@
 //! - who frees a frame beyond it ([`BufferPool::give_back`]), or takes one from a freelist, retires it.
 //!
 //! Then the pages beyond it are written where that is needed, and taken like any other victims, until all those
-//! frames are retired. What stays pinned is waited for a while; after that the pool keeps the size that it must
-//! have to hold it, and says so.
+//! frames are retired. What stays pinned is waited for a while, a damaged page is not; after that the pool keeps the
+//! size that it must have to hold them, and says so.
 //!
 //! **Retiring against growing again.** A size is read, and then a frame retired by it, maybe much later. So who has
 //! retired a frame looks at the size again; and who raises the size looks for retired frames afterwards. Both
@@ -25,6 +25,7 @@
 
 use crate::claims::MAX_CLAIMS;
 use crate::error::BufferError;
+use crate::frame::DAMAGED;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use millpond_sync::atomic::{AtomicUsize, Ordering};
@@ -158,7 +159,8 @@ impl BufferPool {
             self.retire_free();
             session.vacate(&left, &mut failure);
             left.retain(|number| !self.frames[*number as usize].is_retired());
-            if left.is_empty() {
+            // A damaged page stays until a restart.
+            if left.iter().all(|number| self.frames[*number as usize].state() & DAMAGED != 0) {
                 break;
             }
             wait_a_little();
@@ -178,9 +180,9 @@ impl BufferPool {
         }
     }
 
-    /// Retires the free frames beyond the pool's size.
+    /// Retires the free frames beyond the pool's size, and those that rings have in reserve.
     fn retire_free(&self) {
-        let mut free = Vec::new();
+        let mut free = self.spares.beyond(self.frames());
         while let Some(popped) = self.free.pop(0, &self.frames) {
             free.push(popped.frame);
         }

@@ -13,7 +13,8 @@
 //!
 //! **State.** A ring belongs to one job, on one thread at a time; nobody else sees it. It holds numbers of
 //! frames with the pages that it put there, and now and then a frame that it owns already. Frames don't know
-//! that they are in a ring: everybody else treats them as any other.
+//! that they are in a ring: everybody else treats them as any other. The frames that it owns are under a lock,
+//! for one other reader: a pool that becomes smaller takes back those beyond its size (rule 10).
 //!
 //! **What becomes of the oldest page**
 //!
@@ -55,10 +56,11 @@ use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use crate::stats::IoContext;
 use crate::write::{RunOf, neighbours};
+use millpond_sync::sync::Mutex;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// How a job uses the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -136,21 +138,38 @@ enum Verdict {
     Later,
 }
 
+/// Frames that a ring owns: taken together with one that was needed. A pool that becomes smaller takes them back,
+/// so that it need not wait for a job that is idle; nobody else asks for the lock.
+type Spare = Mutex<Vec<u32>>;
+
+/// The spare frames of all rings of a pool.
+#[derive(Default)]
+pub(crate) struct Spares(Mutex<Vec<Weak<Spare>>>);
+
+impl Spares {
+    fn add(&self, spare: &Arc<Spare>) {
+        let mut all = self.0.lock();
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(spare));
+    }
+
+    /// Takes away the frames beyond a size.
+    pub(crate) fn beyond(&self, size: usize) -> Vec<u32> {
+        let rings: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut taken = Vec::new();
+        for spare in rings {
+            taken.extend(spare.lock().extract_if(.., |number| *number as usize >= size));
+        }
+        taken
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Oldest first.
     slots: VecDeque<Slot>,
-    /// Frames that the ring owns: taken together with one that was needed.
-    spare: Vec<u32>,
     /// Frames that have been handed out, and for which no page has been noted yet.
     out: usize,
-}
-
-impl State {
-    /// How many frames the job has.
-    fn frames(&self) -> usize {
-        self.slots.len() + self.spare.len() + self.out
-    }
 }
 
 /// A job's ring of frames: see the module's description. Dropping it ends the job.
@@ -160,6 +179,7 @@ pub struct Ring {
     capacity: usize,
     /// How many pages it lets go of at a time.
     batch: usize,
+    spare: Arc<Spare>,
     state: RefCell<State>,
 }
 
@@ -182,7 +202,10 @@ impl Ring {
             return None;
         }
         let batch = capacity.div_ceil(RING_PER_BATCH).min(MAX_CLAIMS);
-        Some(Self { pool: Arc::clone(pool), strategy, capacity, batch, state: RefCell::default() })
+        let spare = Arc::new(Spare::default());
+        pool.spares.add(&spare);
+        let (pool, state) = (Arc::clone(pool), RefCell::default());
+        Some(Self { pool, strategy, capacity, batch, spare, state })
     }
 
     /// What it is for.
@@ -219,6 +242,12 @@ impl Ring {
         self.len() == 0
     }
 
+    /// How many frames it owns.
+    #[cfg(test)]
+    pub(crate) fn spare_frames(&self) -> usize {
+        self.spare.lock().len()
+    }
+
     /// How many pages its job may read ahead of use: more would push out each other.
     #[must_use]
     pub fn read_ahead_pages(&self) -> usize {
@@ -248,8 +277,26 @@ impl Ring {
         Ok(owned.in_ring(self))
     }
 
+    /// How many frames the job has.
+    fn frames(&self) -> usize {
+        let state = self.state.borrow();
+        state.slots.len() + state.out + self.spare.lock().len()
+    }
+
     fn is_full(&self) -> bool {
-        self.state.borrow().frames() >= self.capacity
+        self.frames() >= self.capacity
+    }
+
+    /// A frame that the ring owns already.
+    fn spare_frame<'a>(&self, session: &'a BufferSession) -> Option<Owned<'a>> {
+        loop {
+            let number = self.spare.lock().pop()?;
+            if (number as usize) < self.pool.frames() {
+                return Some(session.owned(number));
+            }
+            // The pool has become smaller.
+            self.pool.give_back(session.near(), &[number]);
+        }
     }
 
     fn is_read(&self) -> bool {
@@ -275,8 +322,8 @@ impl Ring {
 
     /// The oldest frame of a full ring, if it can be had.
     fn reuse<'a>(&self, session: &'a BufferSession, wait: Wait) -> Option<Owned<'a>> {
-        if let Some(spare) = self.state.borrow_mut().spare.pop() {
-            return Some(session.owned(spare));
+        if let Some(spare) = self.spare_frame(session) {
+            return Some(spare);
         }
         if !self.is_full() {
             return None;
@@ -298,20 +345,19 @@ impl Ring {
         let ours = claimed.into_iter().filter(|slot| session.pins.has(slot.frame));
         ours.for_each(|slot| self.keep(slot));
         let first = claims.take_out().map(|number| session.owned(number));
-        let mut state = self.state.borrow_mut();
         // Besides the first.
-        while state.frames() + 1 < self.capacity
+        while self.frames() + 1 < self.capacity
             && let Some(number) = claims.take_out()
         {
-            state.spare.push(number);
+            self.spare.lock().push(number);
         }
         first
     }
 
     /// Takes the oldest pages out. A ring that has grown too long looks at more, and gives some to everybody.
     fn oldest(&self) -> Vec<Slot> {
+        let excess = self.frames().saturating_sub(self.capacity);
         let mut state = self.state.borrow_mut();
-        let excess = state.frames().saturating_sub(self.capacity);
         let looks = (self.batch + excess).min(MAX_CLAIMS).min(state.slots.len());
         state.slots.drain(..looks).collect()
     }
@@ -350,11 +396,8 @@ impl Ring {
         let mut rest = &dirty[..];
         while !rest.is_empty() {
             let run = neighbours(rest, self.pool.config.max_write_run);
-            match session.write_run(&rest[..run], RunOf::Victims) {
-                Ok(done) => rest = &rest[done..],
-                // Another run may be another file's.
-                Err(_) => rest = &rest[run..],
-            }
+            // After a failure the others are tried all the same: they may be another file's.
+            rest = &rest[session.write_run(&rest[..run], RunOf::Victims).pages..];
         }
     }
 
@@ -385,8 +428,9 @@ impl Ring {
 impl Drop for Ring {
     /// The job has ended: what nobody else has used is for the next who needs room.
     fn drop(&mut self) {
-        let State { slots, spare, .. } = std::mem::take(&mut *self.state.borrow_mut());
+        let State { slots, .. } = std::mem::take(&mut *self.state.borrow_mut());
         slots.into_iter().for_each(|slot| self.demote(slot));
+        let spare = std::mem::take(&mut *self.spare.lock());
         let near = spare.first().map_or(0, |&frame| frame as usize);
         self.pool.give_back(near, &spare);
     }

@@ -3,7 +3,7 @@
 
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::frame::{Frame, NoPin};
+use crate::frame::{DAMAGED, Frame, NoPin};
 use crate::guard::{ExclusivePage, PinnedPage};
 use crate::ids::{BlockNumber, PageId};
 use crate::page::AlignedPage;
@@ -143,8 +143,7 @@ impl BufferSession {
             return Ok(result);
         }
         drop(context);
-        let pinned = self.pin_with(rel, block, wait, ring)?;
-        Ok(pinned.read(f))
+        self.pin_with(rel, block, wait, ring)?.read(f)
     }
 
     /// The frame that a page seems to be in.
@@ -189,11 +188,11 @@ impl BufferSession {
         number: u32,
         page: PageId,
         mut f: impl FnMut(&PageView<'_>) -> R,
-    ) -> R {
+    ) -> Result<R, BufferError> {
         let mut backoff = Backoff::new();
         for _ in 0..MAX_RESTARTS {
             if let Some((_, result)) = self.try_read(number, page, &mut f) {
-                return result;
+                return Ok(result);
             }
             if !backoff.spin() {
                 break;
@@ -202,7 +201,11 @@ impl BufferSession {
         self.count(Event::LatchedRead, 1);
         let frame = &self.pool.frames[number as usize];
         let _latch = SharedLatch::take(frame.latch());
-        f(&PageView::new(self.pool.words(number)))
+        // Whoever had it may have left the page damaged.
+        if frame.state() & DAMAGED != 0 {
+            return Err(BufferError::Damaged { page });
+        }
+        Ok(f(&PageView::new(self.pool.words(number))))
     }
 
     /// Pins a page that seems to be in a frame: announces the pin, and then looks whether the frame still

@@ -180,7 +180,7 @@ fn mark(block: u32) -> u64 {
 
 /// Adds one to a page's counter, and to a second word at its end; and marks the page as its own.
 fn increment(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<(), BufferError> {
-    let mut page = session.pin(rel, BlockNumber(block), Wait::Allowed)?.into_exclusive();
+    let mut page = session.pin(rel, BlockNumber(block), Wait::Allowed)?.into_exclusive()?;
     let next = (page.u64(16) + 1).to_le_bytes();
     assert!([0, mark(block)].contains(&page.u64(24)), "another page");
     let mut change = page.change();

@@ -18,7 +18,7 @@
 use crate::error::BufferError;
 use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
 use crate::ids::{Lsn, PageId};
-use crate::page::{PageBytes, page_lsn, set_checksum};
+use crate::page::{AlignedPage, PageBytes, page_lsn, set_checksum};
 use crate::pool::BufferPool;
 use crate::session::{BufferSession, SharedLatch};
 use crate::stats::Event;
@@ -49,6 +49,13 @@ pub struct WriteProgress {
     pub total: usize,
     /// How many of them have been dealt with.
     pub done: usize,
+}
+
+/// What became of a run, or its beginning.
+pub(crate) struct RunWritten {
+    /// How many of its pages have been dealt with, or have failed.
+    pub(crate) pages: usize,
+    pub(crate) result: Result<(), BufferError>,
 }
 
 /// What became of an attempt to begin a write.
@@ -124,17 +131,18 @@ impl BufferSession {
     ) -> Result<Begun<'_>, BufferError> {
         let frame = &self.pool.frames[number as usize];
         loop {
+            let is_wanted = |page: &PageId| only.is_none_or(|only| only == *page);
             if frame.pin_any().is_err() {
-                return match frame.page() {
-                    Some(page) if frame.state() & DAMAGED != 0 => {
+                // It may be another page by now that is damaged.
+                return match frame.page().filter(is_wanted) {
+                    Some(page) if frame.state() & DAMAGED != 0 && frame.holds(page) => {
                         Err(BufferError::Damaged { page })
                     }
                     _ => Ok(Begun::Clean),
                 };
             }
             let pin = RawPin(frame);
-            let Some(page) = frame.page().filter(|page| only.is_none_or(|only| only == *page))
-            else {
+            let Some(page) = frame.page().filter(is_wanted) else {
                 return Ok(Begun::Clean);
             };
             let latch = match how {
@@ -169,39 +177,63 @@ impl BufferSession {
         }
     }
 
-    /// Writes pages that follow each other in a file, as few writes as can be. Returns how many
-    /// of `run` have been dealt with, at least one.
-    pub(crate) fn write_run(&self, run: &[(PageId, u32)], of: RunOf) -> Result<usize, BufferError> {
-        let needs = if of == RunOf::Marked { DIRTY | CHECKPOINT } else { DIRTY };
+    /// Writes pages that follow each other in a file, by one write if it can be. Says how many of `run` have been
+    /// dealt with, at least one: a page that can't be written ends the run before it, or fails alone.
+    pub(crate) fn write_run(&self, run: &[(PageId, u32)], of: RunOf) -> RunWritten {
         self.with_scratch(run.len(), |scratch| {
-            let mut begun: Vec<Writing<'_>> = Vec::with_capacity(run.len());
-            let mut done = 0;
-            for (at, &(page, number)) in run.iter().enumerate() {
-                // Only the first may be waited for: then nothing of ours is waited for by others.
-                let must = at == 0 && of == RunOf::Marked;
-                let how = if must { Attempt::Surely } else { Attempt::IfEasy };
-                match self.begin_write(number, how, Some(page), needs, &mut scratch[at].0)? {
-                    Begun::Copied(writing) => begun.push(writing),
-                    Begun::Clean | Begun::Busy if at == 0 => return Ok(1),
-                    // The run ends before it; it is dealt with as the first of another.
-                    Begun::Clean | Begun::Busy => break,
-                }
-                done = at + 1;
-            }
-            let Some(first) = begun.first().map(|writing| writing.page) else { return Ok(1) };
-            let lsn = begun.iter().map(|writing| writing.lsn).max().unwrap_or_default();
-            self.pool.log_first(lsn)?;
-            let mut pages: Vec<&PageBytes> = Vec::with_capacity(done);
-            for (writing, page) in begun.iter().zip(scratch.iter_mut()) {
-                set_checksum(writing.page, &mut page.0);
-                pages.push(&page.0);
-            }
-            self.pool.store.write(first.rel_fork(), first.block(), &pages)?;
-            begun.into_iter().for_each(Writing::succeed);
-            self.count(Event::Write, done as u64);
-            self.count(Event::WriteCall, 1);
-            Ok(done)
+            let begun = match self.begin_run(run, of, scratch) {
+                Ok(begun) => begun,
+                Err(error) => return RunWritten { pages: 1, result: Err(error) },
+            };
+            let pages = begun.len();
+            let result = self.write_begun(begun, scratch);
+            // A run of none: the first page was clean, or somebody's.
+            RunWritten { pages: pages.max(1), result }
         })
+    }
+
+    /// Copies out the pages at the beginning of a run. Fails if the first can't be written.
+    fn begin_run(
+        &self,
+        run: &[(PageId, u32)],
+        of: RunOf,
+        scratch: &mut [Box<AlignedPage>],
+    ) -> Result<Vec<Writing<'_>>, BufferError> {
+        let needs = if of == RunOf::Marked { DIRTY | CHECKPOINT } else { DIRTY };
+        let mut begun = Vec::with_capacity(run.len());
+        for (&(page, number), to) in run.iter().zip(scratch) {
+            // Only the first may be waited for: then nothing of ours is waited for by others.
+            let must = begun.is_empty() && of == RunOf::Marked;
+            let how = if must { Attempt::Surely } else { Attempt::IfEasy };
+            match self.begin_write(number, how, Some(page), needs, &mut to.0) {
+                Ok(Begun::Copied(writing)) => begun.push(writing),
+                Err(error) if begun.is_empty() => return Err(error),
+                // The run ends before it; it is dealt with as the first of another.
+                Ok(Begun::Clean | Begun::Busy) | Err(_) => break,
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Writes what has been copied out, the log first.
+    fn write_begun(
+        &self,
+        begun: Vec<Writing<'_>>,
+        scratch: &mut [Box<AlignedPage>],
+    ) -> Result<(), BufferError> {
+        let Some(first) = begun.first().map(|writing| writing.page) else { return Ok(()) };
+        let lsn = begun.iter().map(|writing| writing.lsn).max().unwrap_or_default();
+        self.pool.log_first(lsn)?;
+        let mut pages: Vec<&PageBytes> = Vec::with_capacity(begun.len());
+        for (writing, page) in begun.iter().zip(scratch) {
+            set_checksum(writing.page, &mut page.0);
+            pages.push(&page.0);
+        }
+        self.pool.store.write(first.rel_fork(), first.block(), &pages)?;
+        self.count(Event::Write, begun.len() as u64);
+        self.count(Event::WriteCall, 1);
+        begun.into_iter().for_each(Writing::succeed);
+        Ok(())
     }
 }
 
@@ -229,8 +261,9 @@ impl BufferPool {
         let mut rest = &dirty[..];
         while !rest.is_empty() {
             let run = neighbours(rest, self.config.max_write_run);
-            let done = session.write_run(&rest[..run], RunOf::Marked)?;
-            rest = &rest[done..];
+            let written = session.write_run(&rest[..run], RunOf::Marked);
+            written.result?;
+            rest = &rest[written.pages..];
             pace(WriteProgress { total, done: total - rest.len() });
         }
         Ok(total)

@@ -81,7 +81,7 @@ fn latches_exclude_and_guards_convert() {
     let (one, two) = (pool.session().unwrap(), pool.session().unwrap());
     let rel = pool.relation(REL).unwrap();
     let pin = |session| BufferSession::pin(session, &rel, BlockNumber(1), Wait::Allowed).unwrap();
-    let shared = pin(&one).into_shared();
+    let shared = pin(&one).into_shared().unwrap();
     assert_eq!(shared.bytes().u64(16), 1);
     let pinned = pin(&two).try_into_exclusive().unwrap_err();
     let pinned_one = shared.unlatch();
@@ -89,7 +89,7 @@ fn latches_exclude_and_guards_convert() {
     assert!(pin(&one).try_into_shared().is_err());
     assert!(pinned_one.clone().try_into_exclusive().is_err());
     let shared = exclusive.downgrade();
-    assert_eq!(pin(&one).into_shared().u64(16), 1);
+    assert_eq!(pin(&one).into_shared().unwrap().u64(16), 1);
     assert!(pin(&one).try_into_exclusive().is_err());
     drop((shared, pinned_one));
     assert!(pin(&one).try_into_exclusive().is_ok());
@@ -101,7 +101,8 @@ fn a_cancelled_change_leaves_the_page_clean() {
     let Bench { store, pool, .. } = bench(4, 2);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
-    let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive();
+    let mut page =
+        session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
     page.change().cancel();
     drop(page);
     assert_eq!(pool.write_dirty(&session, |_| ()).unwrap(), 0);
@@ -114,7 +115,8 @@ fn hints_keep_the_lsn() {
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     set_number(&session, &rel, 0, 5, 77);
-    let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive();
+    let mut page =
+        session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
     let mut change = page.change();
     change.write(100, &[1]);
     change.publish_unlogged();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod basics;
+mod damage;
 mod failures;
 mod model;
 #[cfg(not(miri))]

@@ -77,16 +77,16 @@ fn carry_out<'s>(
             assert_eq!(read.map_err(|e| (e, block))?, model[block as usize]);
         }
         Step::Look(block) => {
-            assert_eq!(pin(block)?.into_shared().u64(16), model[block as usize]);
+            assert_eq!(pin(block)?.into_shared().unwrap().u64(16), model[block as usize]);
         }
         Step::Write(block, to) => {
-            let mut page = pin(block)?.into_exclusive();
+            let mut page = pin(block)?.into_exclusive().unwrap();
             let mut change = page.change();
             change.write(16, &to.to_le_bytes());
             change.publish(Lsn(to % 1000));
             model[block as usize] = to;
         }
-        Step::Cancel(block) => pin(block)?.into_exclusive().change().cancel(),
+        Step::Cancel(block) => pin(block)?.into_exclusive().unwrap().change().cancel(),
         Step::Extend(to) => {
             let mut page = session.extend(rel, wait).map_err(|e| (e, at_end))?;
             assert_eq!(page.block().0 as usize, model.len());

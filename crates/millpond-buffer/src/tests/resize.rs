@@ -52,7 +52,7 @@ fn a_pinned_page_stops_shrinking_and_it_can_be_tried_again() {
     // What the pool has it uses, between the size that was asked for and the one that it has.
     let free = pool.stats().free_frames as usize;
     assert_eq!(free, frames - 4 - 1);
-    assert_eq!(held.read(|page| page.u64(16)), 9);
+    assert_eq!(held.read(|page| page.u64(16)).unwrap(), 9);
     drop(held);
     pool.resize(&session, 4).unwrap();
     assert_eq!((pool.frames(), pool.stats().free_frames), (4, 0));

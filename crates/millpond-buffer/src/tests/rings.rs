@@ -146,7 +146,7 @@ fn scans_do_not_make_a_page_look_wanted() {
     // Reading through a pin is part of the use that the pin was counted as.
     let pin = world.session.pin(&world.rel, BlockNumber(block), Wait::Allowed).unwrap();
     let counted = usage(&world.bench, &world.rel, block);
-    (0..9).for_each(|_| assert_eq!(pin.read(|page| page.u64(16)), u64::from(block)));
+    (0..9).for_each(|_| assert_eq!(pin.read(|page| page.u64(16)).unwrap(), u64::from(block)));
     assert_eq!(usage(&world.bench, &world.rel, block), counted);
 }
 
@@ -202,7 +202,7 @@ fn a_read_does_not_wait_for_the_log_and_gets_its_pages_back_later() {
     for block in OURS..OURS + changed {
         let pinned =
             world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
-        let mut page = pinned.unwrap().into_exclusive();
+        let mut page = pinned.unwrap().into_exclusive().unwrap();
         let mut change = page.change();
         change.write(8000, &[1]);
         change.publish(Lsn(1000));
@@ -225,7 +225,7 @@ fn a_read_gives_up_pages_that_wait_for_the_log_for_long() {
     for block in OURS..OURS + 64 {
         let pinned =
             world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
-        let mut page = pinned.unwrap().into_exclusive();
+        let mut page = pinned.unwrap().into_exclusive().unwrap();
         page.change().publish(Lsn(1000));
     }
     assert!(ring.len() <= 4 * ring.capacity());
@@ -252,7 +252,7 @@ fn a_ring_never_waits_for_who_may_not() {
     for block in OURS..OURS + 16 {
         let pinned =
             world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
-        pinned.unwrap().into_exclusive().change().publish(Lsn(9));
+        pinned.unwrap().into_exclusive().unwrap().change().publish(Lsn(9));
     }
     let read = world.session.read_with(
         &world.rel,
@@ -265,6 +265,26 @@ fn a_ring_never_waits_for_who_may_not() {
     assert!(matches!(read, Err(BufferError::WouldBlock)), "{read:?}");
     assert_eq!(ring.len(), ring.capacity());
     assert!(world.bench.store.writes.lock().is_empty());
+}
+
+/// A job that does nothing for long is not waited for, though its ring owns frames (rule 10).
+#[test]
+fn a_pool_shrinks_although_a_job_is_idle() {
+    let world = world();
+    let ring = world.ring(AccessStrategy::BulkRead);
+    let next = |from: u32| {
+        (from..ALL).find(|&block| {
+            world.scan(&ring, block..block + 1);
+            ring.spare_frames() > 0
+        })
+    };
+    // Until it has let go of several pages at a time, and keeps the frames.
+    let idle_at = next(OURS).unwrap();
+    world.bench.pool.resize(&world.session, 1).unwrap();
+    assert_eq!(world.bench.pool.frames(), 1);
+    assert_eq!(ring.spare_frames(), 0);
+    world.bench.pool.resize(&world.session, FRAMES as usize).unwrap();
+    world.scan(&ring, idle_at + 1..ALL);
 }
 
 /// Frames for a read of several pages are handed out before their pages are known.
@@ -282,7 +302,7 @@ fn reading_ahead_keeps_to_the_ring() {
         while let Some(block) = stream.peek(session, rel, Wait::Allowed, Some(&ring), &mut source) {
             let pinned = session.pin_with(rel, block, Wait::Allowed, Some(&ring)).unwrap();
             if strategy == AccessStrategy::Vacuum && block.0 % 2 == 0 {
-                pinned.into_exclusive().change().publish(Lsn(3));
+                pinned.into_exclusive().unwrap().change().publish(Lsn(3));
             }
             stream.advance();
             most = most.max(world.bulk_pages());

@@ -67,7 +67,7 @@ fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
     while let Some(page) =
         stream.next_page(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
     {
-        assert_eq!(page.read(|page| page.u64(16)), u64::from(page.block().0));
+        assert_eq!(page.read(|page| page.u64(16)).unwrap(), u64::from(page.block().0));
         most = most.max(stream.distance());
     }
     assert_eq!(most, 16);

@@ -4,7 +4,7 @@ use super::support::*;
 use crate::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const THREADS: u64 = 4;
 const ROUNDS: usize = if cfg!(miri) { 15 } else { 10_000 };
@@ -48,11 +48,11 @@ fn no_torn_no_stale_no_lost() {
                     let pin = || session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
                     let seen = match random.random_range(0..10) {
                         0..3 => {
-                            let new = write_pattern(&mut pin().into_exclusive());
+                            let new = write_pattern(&mut pin().into_exclusive().unwrap());
                             count.fetch_add(1, Ordering::AcqRel);
                             [new; 16]
                         }
-                        3..5 => read_pattern(&pin().into_shared()),
+                        3..5 => read_pattern(&pin().into_shared().unwrap()),
                         _ => session
                             .read(&rel, BlockNumber(block), Wait::Allowed, |p| read_pattern(p))
                             .unwrap(),
@@ -109,12 +109,21 @@ fn extending_together() {
     assert_eq!(by_thread, [each; THREADS as usize]);
 }
 
+/// Dropped, it tells others to end.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Forks are dropped and made again while others read them.
 #[test]
 fn dropping_under_readers() {
     let Bench { pool, .. } = bench(8, 0);
     let rounds = if cfg!(miri) { 2 } else { 300 };
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             let (pool, done) = (&pool, &done);
@@ -135,6 +144,8 @@ fn dropping_under_readers() {
                 }
             });
         }
+        // Also if this one panics: else the others would read for ever.
+        let _ending = Ending(&done);
         let session = pool.session().unwrap();
         for _ in 0..rounds {
             pool.create(REL).unwrap();
@@ -147,7 +158,6 @@ fn dropping_under_readers() {
             }
             pool.drop_relation(REL.relation).unwrap();
         }
-        done.store(true, Ordering::Relaxed);
     });
     assert_eq!(pool.stats().free_frames, 8);
 }

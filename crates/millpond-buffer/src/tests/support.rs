@@ -13,6 +13,8 @@ pub(super) struct TestStore {
     pub(super) inner: MemoryStore,
     pub(super) fail_reads: AtomicBool,
     pub(super) fail_writes: AtomicBool,
+    /// Truncation stops half-way, with an error.
+    pub(super) half_truncates: AtomicBool,
     pub(super) panic_reads: AtomicBool,
     pub(super) panic_writes: AtomicBool,
     /// `try_read` says that it would have to wait.
@@ -49,6 +51,10 @@ impl PageStore for TestStore {
     fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
         if self.fail_writes.load(Ordering::Relaxed) {
             return Err(broken("truncate"));
+        }
+        if self.half_truncates.load(Ordering::Relaxed) {
+            let half = (block_count + self.inner.block_count(rel)?).div_ceil(2);
+            return self.inner.truncate(rel, half).and(Err(broken("truncate")));
         }
         self.inner.truncate(rel, block_count)
     }
@@ -190,7 +196,7 @@ pub(super) fn number(session: &BufferSession, rel: &RelHandle, block: u32) -> u6
 /// Changes the number that a page carries.
 pub(super) fn set_number(session: &BufferSession, rel: &RelHandle, block: u32, to: u64, lsn: u64) {
     let pinned = session.pin(rel, BlockNumber(block), Wait::Allowed).unwrap();
-    let mut page = pinned.into_exclusive();
+    let mut page = pinned.into_exclusive().unwrap();
     let mut change = page.change();
     change.write(16, &to.to_le_bytes());
     change.publish(Lsn(lsn));

@@ -168,9 +168,10 @@ fn a_thread_that_dies_while_it_changes_nothing_yet() {
         let died = scope.spawn(|| {
             let session = bench.pool.session().unwrap();
             let rel = bench.pool.relation(REL).unwrap();
-            let _shared = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_shared();
+            let _shared =
+                session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_shared().unwrap();
             let mut page =
-                session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap().into_exclusive();
+                session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap().into_exclusive().unwrap();
             let _change = page.change();
             panic!("made to panic");
         });

@@ -114,7 +114,7 @@ impl RedoFiles {
             self.missing.insert(block.page);
             return Ok(false);
         }
-        let mut page = self.session.pin_or_zero(&handle, block.page.block())?.into_exclusive();
+        let mut page = self.session.pin_or_zero(&handle, block.page.block())?.into_exclusive()?;
         if !rebuilds && is_new(page.bytes()) {
             self.missing.insert(block.page);
             return Ok(false);

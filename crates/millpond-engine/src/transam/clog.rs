@@ -69,7 +69,7 @@ pub(super) fn set_bits(
     while rel.block_count() <= block.0 {
         drop(ctx.buffers().extend(rel, Wait::Allowed)?);
     }
-    let mut page = ctx.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive();
+    let mut page = ctx.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive()?;
     let mut data = [0; 2 + CHUNK_BYTES];
     data[..2].copy_from_slice(&((chunk % CHUNKS_PER_PAGE) as u16).to_le_bytes());
     data[2..].copy_from_slice(&bits.bytes);
@@ -96,7 +96,7 @@ pub(super) fn check_unused(ctx: &Ctx, rel: &RelHandle, next: Xid) -> EngineResul
         if block >= rel.block_count() {
             break;
         }
-        let page = ctx.buffers().pin(rel, BlockNumber(block), Wait::Allowed)?.into_shared();
+        let page = ctx.buffers().pin(rel, BlockNumber(block), Wait::Allowed)?.into_shared()?;
         if page.bytes()[offset.min(millpond_buffer::PAGE_SIZE)..].iter().any(|byte| *byte != 0) {
             return Err(EngineError::Corruption {
                 place: CLOG.to_string(),

@@ -140,7 +140,7 @@ fn work_on(
             machine.pool.create(handle.rel())?;
             drop(session.extend(handle, Wait::Allowed)?);
         }
-        pages.push(session.pin(handle, BlockNumber(*block), Wait::Allowed)?.into_exclusive());
+        pages.push(session.pin(handle, BlockNumber(*block), Wait::Allowed)?.into_exclusive()?);
     }
     let payload = vec![0x77; rng.random_range(0..600)];
     let mut record = Record::new(Xid(number), RmgrId::Log, info::WRITE, &payload);
@@ -190,7 +190,7 @@ fn check(machine: &Pages, ledger: &mut Ledger, end: Lsn) {
             continue;
         }
         let page = session.pin(&handle, BlockNumber(block as u32), Wait::Allowed).unwrap();
-        let page = page.into_shared();
+        let page = page.into_shared().unwrap();
         for (slot, number) in slots.iter().enumerate() {
             assert_eq!(page.u64(slot_offset(slot)), *number, "block {block} slot {slot}");
         }
@@ -448,7 +448,7 @@ fn truncation_and_creation_are_redone() {
         assert_eq!(handle.block_count(), 4);
         for n in 0..4u8 {
             let page = session.pin(&handle, BlockNumber(n.into()), Wait::Allowed).unwrap();
-            assert_eq!(page.into_shared().u8(100), n + 1);
+            assert_eq!(page.into_shared().unwrap().u8(100), n + 1);
         }
         machine.abandon();
     });

@@ -5,7 +5,7 @@
 //! downlinks above it, except where a split is marked as incomplete; every page of the file is in the tree, new
 //! or deleted. Every entry of a leaf is handed to the caller, to be compared with its row.
 
-use millpond_buffer::{BlockNumber, PAGE_SIZE, RelHandle};
+use millpond_buffer::{BlockNumber, PAGE_SIZE, PinnedPage, RelHandle};
 
 use super::env::Env;
 use super::page::PageRead;
@@ -89,9 +89,9 @@ impl<E: Env + ?Sized> Checker<'_, E> {
     /// Copies a page; one that can't be read is a problem, not the end of the check.
     fn load(&mut self, block: u32) -> bool {
         let pinned = self.env.buffers().pin(self.rel, BlockNumber(block), self.env.wait());
-        match pinned {
-            Ok(pinned) => {
-                self.page.copy_from_slice(pinned.into_shared().bytes());
+        match pinned.and_then(PinnedPage::into_shared) {
+            Ok(latched) => {
+                self.page.copy_from_slice(latched.bytes());
                 true
             }
             Err(error) => {

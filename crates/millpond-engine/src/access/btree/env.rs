@@ -75,7 +75,7 @@ pub(crate) fn latch<'e, E: Env + ?Sized>(
     rel: &RelHandle,
     block: u32,
 ) -> EngineResult<ExclusivePage<'e>> {
-    Ok(pin(env, rel, block)?.into_exclusive())
+    Ok(pin(env, rel, block)?.into_exclusive()?)
 }
 
 impl Env for Ctx {

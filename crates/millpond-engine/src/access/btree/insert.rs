@@ -144,7 +144,7 @@ fn check_unique<E: Env + ?Sized>(
     let mut latched = None;
     while outcome == InsertOutcome::Done {
         let Some(right) = next else { break };
-        let page = pin(env, rel, right)?.into_shared();
+        let page = pin(env, rel, right)?.into_shared()?;
         (outcome, next) = check_leaf(page.bytes(), key, own, check)?;
         drop(latched.replace(page));
     }

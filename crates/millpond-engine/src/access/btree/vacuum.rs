@@ -122,7 +122,7 @@ fn visit<E: Env + ?Sized>(
 ) -> EngineResult<Option<u32>> {
     // The latch, not an optimistic read: a split that has latched its pages already must be waited for.
     // The pin is kept to the end: what else pins the page here doesn't count as a use of it by others.
-    let page = pin_with(env, rel, block, scratch.ring)?.into_shared();
+    let page = pin_with(env, rel, block, scratch.ring)?.into_shared()?;
     scratch.page.copy_from_slice(page.bytes());
     let pinned = page.unlatch();
     if is_free(env, &scratch.page) {
@@ -131,7 +131,7 @@ fn visit<E: Env + ?Sized>(
     }
     find_dead(&scratch.page, dead, &mut scratch.slots);
     if !scratch.slots.is_empty() {
-        let mut page = pinned.clone().into_exclusive();
+        let mut page = pinned.clone().into_exclusive()?;
         // Between the latches the page may have changed: look again. Asking is cheap, entries are few.
         find_dead(page.bytes(), dead, &mut scratch.slots);
         if !scratch.slots.is_empty() {

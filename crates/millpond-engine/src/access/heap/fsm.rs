@@ -83,7 +83,7 @@ fn write(
         Err(BufferError::Checksum { .. }) => ctx.buffers().pin_or_zero(&heap.fsm, page)?,
         other => other?,
     };
-    let mut latched = pinned.into_exclusive();
+    let mut latched = pinned.into_exclusive()?;
     if fsm_page::leaf(latched.bytes(), place) != value {
         let mut copy = *latched.bytes();
         fsm_page::set(&mut copy, place, value);

@@ -75,7 +75,7 @@ pub fn page_with_room<'s>(
                 }
             }
         } else {
-            Some(pinned.into_exclusive())
+            Some(pinned.into_exclusive()?)
         };
         if let Some(mut latched) = latched {
             if has_room(ctx, heap, &mut latched, wanted)? {

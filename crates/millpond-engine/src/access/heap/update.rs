@@ -104,7 +104,7 @@ fn latch<'s>(
     heap: &HeapRelation,
     block: BlockNumber,
 ) -> EngineResult<ExclusivePage<'s>> {
-    Ok(ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive())
+    Ok(ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive()?)
 }
 
 /// Logs and does a record that only marks the version at `latched`.
@@ -282,11 +282,11 @@ fn update_moved(
         let target = page_with_room(ctx, heap, wanted)?.unlatch();
         let old = ctx.buffers().pin(&heap.main, tid.block, ctx.wait())?;
         let (mut old, mut new) = if tid.block < target.block() {
-            let old = old.into_exclusive();
-            (old, target.into_exclusive())
+            let old = old.into_exclusive()?;
+            (old, target.into_exclusive()?)
         } else {
-            let new = target.into_exclusive();
-            (old.into_exclusive(), new)
+            let new = target.into_exclusive()?;
+            (old.into_exclusive()?, new)
         };
         let header = match changeable(ctx, &old, tid, by)? {
             Ok(header) => header,

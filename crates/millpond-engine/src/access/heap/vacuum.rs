@@ -96,7 +96,7 @@ impl<'a> Target<'a> {
     fn latch(&self, block: BlockNumber) -> EngineResult<ExclusivePage<'a>> {
         let Self { ctx, heap, ring, .. } = *self;
         let pinned = ctx.buffers().pin_with(&heap.main, block, ctx.wait(), ring)?;
-        Ok(pinned.into_exclusive())
+        Ok(pinned.into_exclusive()?)
     }
 
     /// Copies a page; false if the heap has become shorter.

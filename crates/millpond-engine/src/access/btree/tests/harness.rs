@@ -173,8 +173,11 @@ impl Tree {
         for _ in 0..times {
             for record in &*tree.log.records.lock() {
                 for (index, (id, data)) in record.blocks.iter().enumerate() {
-                    let mut page =
-                        session.pin_or_zero(&tree.rel, id.block()).unwrap().into_exclusive();
+                    let mut page = session
+                        .pin_or_zero(&tree.rel, id.block())
+                        .unwrap()
+                        .into_exclusive()
+                        .unwrap();
                     if page.lsn() < record.end {
                         apply(&mut page, record.info, index, data, record.end);
                     }
@@ -227,8 +230,12 @@ impl Tree {
 
     /// Overwrites bytes of a page behind the tree's back.
     pub(super) fn deface(&self, env: &TestEnv, block: u32, at: usize, bytes: &[u8]) {
-        let mut page =
-            env.session.pin(&self.rel, BlockNumber(block), Wait::Allowed).unwrap().into_exclusive();
+        let mut page = env
+            .session
+            .pin(&self.rel, BlockNumber(block), Wait::Allowed)
+            .unwrap()
+            .into_exclusive()
+            .unwrap();
         let mut change = page.change();
         change.write(at, bytes);
         change.publish_unlogged();

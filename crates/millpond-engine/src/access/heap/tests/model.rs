@@ -323,7 +323,7 @@ impl Model {
         for (block, bytes) in pages {
             let pinned =
                 self.ctx.buffers().pin(&self.world.heap.main, BlockNumber(block), self.ctx.wait());
-            let latched = pinned.unwrap().into_shared();
+            let latched = pinned.unwrap().into_shared().unwrap();
             assert_same(&bytes, latched.bytes());
         }
     }
@@ -384,7 +384,8 @@ fn a_map_full_of_garbage_costs_only_time() {
         model.vacuum();
         let ctx = Rc::clone(&model.ctx);
         for block in (0..fsm.block_count()).map(BlockNumber) {
-            let mut page = ctx.buffers().pin(&fsm, block, Wait::Allowed).unwrap().into_exclusive();
+            let mut page =
+                ctx.buffers().pin(&fsm, block, Wait::Allowed).unwrap().into_exclusive().unwrap();
             let mut garbage = *page.bytes();
             // Every other time only the values, so that they are believed at first.
             let from = if round % 2 == 0 { 32 } else { 12 };
