@@ -1,113 +1,89 @@
-//! Deadlock detection by the waits-for graph, with queue reordering.
+//! Looking for deadlocks: when, under which mutexes, and what becomes of what is found.
 //!
-//! A session that has waited for `deadlock_timeout` holds all partitions for a moment and searches the
-//! graph for a path back to itself. Edges lead from a waiter to each session that holds what it
-//! conflicts with (hard), and to each waiter ahead of it in the queue that it conflicts with (soft).
+//! A session that has waited for `deadlock_timeout` holds all partitions for a moment, takes a picture of the waits-for
+//! graph as far as it reaches from there, and lets [`Graph::resolve`](super::graph::Graph::resolve) judge it.
 //!
 //! The last edge of a cycle comes into being when a session begins to wait, and every waiter searches
-//! once, later than that: so the session that closed the cycle finds it (lmgr rule 7). A cycle with a soft edge
-//! may be dissolved by letting the waiter overtake: the queue is reordered if no cycle through any of its waiters
-//! remains then. Otherwise the searcher is the victim, and leaves its queue before the partitions are given
-//! up: nobody else finds the same cycle.
+//! once, later than that: so the session that closed the cycle finds it (lmgr rule 7). If another order of queues
+//! dissolves the cycle they get it, and who can be served then is. Otherwise the searcher is the victim, and
+//! leaves its queue before the partitions are given up: nobody else finds the same cycle.
 
 use smallvec::SmallVec;
 
+use super::graph::{Edge, Graph, Node, Verdict};
 use super::manager::{AllPartitions, LockManager};
 use super::mode::LockMode;
 use super::tag::LockTag;
 use crate::transam::SessionNo;
 
-/// One step of a cycle: who waits, for what, blocked by whom, and whether the blocker holds it.
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    waiter: SessionNo,
-    tag: LockTag,
-    mode: LockMode,
-    blocker: SessionNo,
-    hard: bool,
+/// What a search for a deadlock came to.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Search {
+    /// The session waits on.
+    Wait,
+    /// It waits on, but has to search again.
+    Again,
+    /// It has left its queue: it was part of a deadlock, a line for every party.
+    Victim(String),
 }
 
 impl LockManager {
-    /// Looks for a deadlock that `session` is part of. Resolves it by reordering a queue if that helps; otherwise
-    /// takes the session out of its queue and describes the cycle.
-    pub(super) fn find_deadlock(&self, session: SessionNo) -> Option<String> {
+    /// Looks for a deadlock that `session` is part of, and resolves it.
+    pub(super) fn find_deadlock(&self, session: SessionNo) -> Search {
         let mut all = self.all_partitions();
-        let cycle = self.cycle_through(&mut all, session)?;
-        for edge in cycle.iter().filter(|edge| !edge.hard) {
-            if let Some(served) = self.reorder(&mut all, edge) {
-                drop(all);
-                self.wake(&served);
-                return None;
+        let mut served: SmallVec<[SessionNo; 4]> = SmallVec::new();
+        let search = match self.picture(&mut all, session).resolve(session) {
+            Verdict::Free => Search::Wait,
+            Verdict::Later => Search::Again,
+            Verdict::Reorder(queues) => {
+                for (tag, order) in queues {
+                    if let Some(entry) = all.of(&tag).get_mut(&tag) {
+                        entry.set_order(&order);
+                    }
+                    served.extend(self.serve(all.of(&tag), &tag));
+                }
+                Search::Wait
             }
-        }
-        let detail = self.describe(&cycle);
-        let tag = cycle.first()?.tag;
-        let served = self.leave_queue(all.of(&tag), session, &tag);
+            Verdict::Deadlock(cycle) => {
+                let detail = self.describe(&cycle);
+                if let Some(edge) = cycle.first() {
+                    served = self.leave_queue(all.of(&edge.tag), session, &edge.tag);
+                }
+                Search::Victim(detail)
+            }
+        };
         drop(all);
         self.wake(&served);
-        Some(detail)
+        search
     }
 
-    /// A path of the waits-for graph from `session` back to itself.
-    fn cycle_through(&self, all: &mut AllPartitions<'_>, session: SessionNo) -> Option<Vec<Edge>> {
-        let mut visited = vec![false; self.waits.len()];
-        let mut path = Vec::new();
-        // Depth first, with an explicit stack of edges still to follow: chains may be long.
-        let mut open: Vec<SmallVec<[Edge; 4]>> = vec![self.edges(all, session)];
-        visited[session.index()] = true;
-        while let Some(edges) = open.last_mut() {
-            let Some(edge) = edges.pop() else {
-                open.pop();
-                path.pop();
+    /// What a search would find now.
+    #[cfg(test)]
+    pub(super) fn verdict(&self, session: SessionNo) -> Verdict {
+        self.picture(&mut self.all_partitions(), session).resolve(session)
+    }
+
+    /// All waiters that can be reached from `session` by edges of either kind, and their queues.
+    fn picture(&self, all: &mut AllPartitions<'_>, session: SessionNo) -> Graph {
+        let mut graph = Graph::default();
+        let mut open = vec![session];
+        while let Some(session) = open.pop() {
+            if graph.has_node(session) {
+                continue;
+            }
+            let Some((tag, mode)) = *self.waits[session.index()].lock() else { continue };
+            let Some(entry) = all.of(&tag).get(&tag) else { continue };
+            let Some(waiter) = entry.queue().find(|waiter| waiter.session == session) else {
                 continue;
             };
-            if edge.blocker == session {
-                path.push(edge);
-                return Some(path);
+            let holders = entry.conflicting_holders(session, mode).collect();
+            graph.add_node(session, Node { tag, mode, since: waiter.since, holders });
+            if !graph.has_queue(&tag) {
+                graph.add_queue(tag, entry.queue().map(|w| (w.session, w.mode)).collect());
             }
-            if !std::mem::replace(&mut visited[edge.blocker.index()], true) {
-                path.push(edge);
-                open.push(self.edges(all, edge.blocker));
-            }
+            open.extend(graph.edges(session, true).iter().map(|edge| edge.blocker));
         }
-        None
-    }
-
-    /// The edges out of a session; hard ones last, so that they are followed first.
-    fn edges(&self, all: &mut AllPartitions<'_>, waiter: SessionNo) -> SmallVec<[Edge; 4]> {
-        let Some((tag, mode)) = *self.waits[waiter.index()].lock() else {
-            return SmallVec::new();
-        };
-        let Some(entry) = all.of(&tag).get(&tag) else { return SmallVec::new() };
-        let mut edges: SmallVec<[Edge; 4]> = entry
-            .blockers(waiter)
-            .into_iter()
-            .map(|(blocker, hard)| Edge { waiter, tag, mode, blocker, hard })
-            .collect();
-        edges.sort_by_key(|edge| edge.hard);
-        edges
-    }
-
-    /// Lets the waiter of a soft edge overtake its blocker, if that leaves no deadlock among the waiters of the
-    /// queue; gives those who can be served then.
-    fn reorder(
-        &self,
-        all: &mut AllPartitions<'_>,
-        edge: &Edge,
-    ) -> Option<SmallVec<[SessionNo; 4]>> {
-        let entry = all.of(&edge.tag).get_mut(&edge.tag)?;
-        let before = entry.order();
-        if !entry.move_before(edge.waiter, edge.blocker) {
-            return None;
-        }
-        let waiters: Vec<SessionNo> = entry.queue().map(|w| w.session).collect();
-        if waiters.into_iter().all(|waiter| self.cycle_through(all, waiter).is_none()) {
-            return Some(self.serve(all.of(&edge.tag), &edge.tag));
-        }
-        if let Some(entry) = all.of(&edge.tag).get_mut(&edge.tag) {
-            entry.set_order(before);
-        }
-        None
+        graph
     }
 
     fn describe(&self, cycle: &[Edge]) -> String {
@@ -145,16 +121,24 @@ impl LockManager {
         )
     }
 
-    /// Those for whom a session waits now: holders and those ahead of it in the queue (`pg_blocking_pids`).
+    /// Those for whom a session waits now: holders and those ahead of it in the queue.
     pub fn blockers(&self, session: SessionNo) -> Vec<SessionNo> {
         if session.index() >= self.waits.len() {
             return Vec::new();
         }
         let mut all = self.all_partitions();
-        let mut blockers: Vec<SessionNo> =
-            self.edges(&mut all, session).iter().map(|edge| edge.blocker).collect();
+        let waits = *self.waits[session.index()].lock();
+        let Some((tag, _)) = waits else { return Vec::new() };
+        let mut blockers =
+            all.of(&tag).get(&tag).map(|entry| entry.blockers(session)).unwrap_or_default();
         blockers.sort();
         blockers.dedup();
         blockers
+    }
+
+    /// The same by process id (`pg_blocking_pids`).
+    pub fn blocking_processes(&self, process_id: u32) -> Vec<u32> {
+        let Some(session) = self.procs.session_of_process(process_id) else { return Vec::new() };
+        self.blockers(session).into_iter().map(|s| self.procs.process_id(s)).collect()
     }
 }

@@ -36,8 +36,10 @@ pub(crate) enum Noted {
     Slot(u8),
     /// A strong locker has moved it to the table meanwhile; there it is granted.
     Transferred,
-    /// A strong locker is about, or all slots are taken: ask the table.
+    /// A strong locker is about: ask the table.
     No,
+    /// All slots are taken: ask the table.
+    Full,
 }
 
 /// The slots and counters of all sessions.
@@ -77,7 +79,10 @@ impl FastPath {
     ) -> Noted {
         let counter = self.counter(relation);
         let index = (!used).trailing_zeros() as usize;
-        if index >= SLOTS || counter.load(Ordering::Relaxed) != 0 {
+        if index >= SLOTS {
+            return Noted::Full;
+        }
+        if counter.load(Ordering::Relaxed) != 0 {
             return Noted::No;
         }
         let slot = &self.slots[session.index()][index];
@@ -178,6 +183,6 @@ mod tests {
     #[test]
     fn a_session_that_has_no_slot_left_asks_the_table() {
         let fast = FastPath::new(1);
-        assert_eq!(fast.note(ME, u16::MAX, 7, LockMode::AccessShare), Noted::No);
+        assert_eq!(fast.note(ME, u16::MAX, 7, LockMode::AccessShare), Noted::Full);
     }
 }

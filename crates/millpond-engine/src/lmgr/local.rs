@@ -1,6 +1,7 @@
 //! What a session itself knows of the locks it holds. Session memory, seen by nobody else.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::mode::LockMode;
 use super::table::TagHash;
@@ -51,4 +52,6 @@ pub(crate) struct LocalLocks {
     pub(crate) held: HashMap<(LockTag, LockMode), Held, TagHash>,
     /// Bits of the fast-path slots that the session has filled and not left since.
     pub(crate) slots_used: u16,
+    /// The session's own `deadlock_timeout`.
+    pub(crate) deadlock_timeout: Option<Duration>,
 }

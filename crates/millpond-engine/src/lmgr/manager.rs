@@ -16,6 +16,8 @@ use millpond_sync::parking;
 use millpond_sync::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
+use super::counters::LockCounters;
+use super::deadlock::Search;
 use super::fast::{FastPath, Noted};
 use super::local::{Held, LocalLocks, LockOwner, Place};
 use super::mode::LockMode;
@@ -53,6 +55,7 @@ pub struct LockManager {
     partitions: [CachePadded<Mutex<Partition>>; PARTITIONS],
     pub(super) waits: Waits,
     deadlock_timeout_us: AtomicU64,
+    pub(super) counters: LockCounters,
 }
 
 impl LockManager {
@@ -65,17 +68,23 @@ impl LockManager {
             partitions: std::array::from_fn(|_| CachePadded::new(Mutex::new(Partition::default()))),
             waits: (0..sessions).map(|_| Mutex::new(None)).collect(),
             deadlock_timeout_us: AtomicU64::new(1_000_000),
+            counters: LockCounters::new(sessions),
         })
     }
 
-    /// Sets `deadlock_timeout`: how long a session waits before it looks for a deadlock.
+    /// Sets `deadlock_timeout`: how long a session that has no setting of its own waits before it looks for a
+    /// deadlock.
     pub fn set_deadlock_timeout(&self, timeout: Duration) {
         let us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
         self.deadlock_timeout_us.store(us, Ordering::Relaxed);
     }
 
-    fn deadlock_timeout(&self) -> Duration {
-        Duration::from_micros(self.deadlock_timeout_us.load(Ordering::Relaxed))
+    /// How long this session waits before it looks for a deadlock.
+    fn deadlock_timeout(&self, proc: &ProcHandle) -> Duration {
+        let own = proc.local_locks().borrow().deadlock_timeout;
+        own.unwrap_or_else(|| {
+            Duration::from_micros(self.deadlock_timeout_us.load(Ordering::Relaxed))
+        })
     }
 
     fn partition_no(tag: &LockTag) -> usize {
@@ -194,6 +203,10 @@ impl LockManager {
                 Some(Place::Slot(slot))
             }
             Noted::Transferred => Some(Place::Table),
+            Noted::Full => {
+                self.counters.fast_path_exceeded(proc.no(), tag);
+                None
+            }
             Noted::No => None,
         }
     }
@@ -234,7 +247,9 @@ impl LockManager {
         let word = self.procs.lock_wait(proc.no());
         let key = std::ptr::from_ref(word).addr();
         let until = if let LockWait::Until(until) = how { Some(until) } else { None };
-        let mut check_at = Instant::now().checked_add(self.deadlock_timeout());
+        let begun = Instant::now();
+        let timeout = self.deadlock_timeout(proc);
+        let mut check_at = begun.checked_add(timeout);
         loop {
             let deadline = match (until, check_at) {
                 (Some(a), Some(b)) => Some(a.min(b)),
@@ -244,6 +259,10 @@ impl LockManager {
             parking::park(key, must_wait, deadline);
             if word.load(Ordering::Acquire) == GRANTED {
                 word.store(IDLE, Ordering::Relaxed);
+                let waited = begun.elapsed();
+                if waited >= timeout {
+                    self.counters.waited(proc.no(), &tag, waited);
+                }
                 return Ok(());
             }
             let now = Instant::now();
@@ -255,15 +274,22 @@ impl LockManager {
             }
             if check_at.is_some_and(|at| now >= at) {
                 check_at = None;
-                if let Some(detail) = self.find_deadlock(proc.no()) {
-                    return Err(LockError::Deadlock { detail });
+                match self.find_deadlock(proc.no()) {
+                    Search::Wait => {}
+                    Search::Again => check_at = now.checked_add(timeout),
+                    Search::Victim(detail) => return Err(LockError::Deadlock { detail }),
                 }
             }
         }
     }
 
     /// Leaves the queue, unless the lock has been granted in the last moment.
-    fn give_up(&self, proc: &ProcHandle, tag: LockTag, why: LockError) -> Result<(), LockError> {
+    pub(super) fn give_up(
+        &self,
+        proc: &ProcHandle,
+        tag: LockTag,
+        why: LockError,
+    ) -> Result<(), LockError> {
         let mut partition = self.partition(&tag);
         let word = self.procs.lock_wait(proc.no());
         if word.load(Ordering::Relaxed) == GRANTED {

@@ -1,13 +1,19 @@
 //! The lock manager: transactional locks on relations, transactions, rows and application keys.
 
+mod counters;
 mod deadlock;
 mod fast;
+mod graph;
 mod local;
 mod manager;
 pub mod mode;
 #[cfg(all(test, any(loom, shuttle)))]
 mod models;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod reference;
 mod release;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod schedules;
 mod table;
 pub mod tag;
 #[cfg(test)]
@@ -18,6 +24,7 @@ use std::time::Instant;
 
 use crate::transam::SessionNo;
 
+pub use counters::{LockCounts, LockStats};
 pub(crate) use local::LocalLocks;
 pub use local::LockOwner;
 pub use manager::LockManager;

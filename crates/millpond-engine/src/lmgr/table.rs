@@ -121,8 +121,7 @@ impl Entry {
 
     /// Whether another session holds what `mode` conflicts with.
     pub(crate) fn conflicts_with_holders(&self, session: SessionNo, mode: LockMode) -> bool {
-        let conflicts = mode.conflicts();
-        self.granted.iter().any(|(s, modes)| *s != session && modes.intersects(conflicts))
+        self.conflicting_holders(session, mode).next().is_some()
     }
 
     /// Decides on a request, and grants it if that is the decision.
@@ -185,48 +184,33 @@ impl Entry {
         }
     }
 
-    /// Moves the waiter of `session` to just before the waiter `other`, if it is behind it.
-    pub(crate) fn move_before(&mut self, session: SessionNo, other: SessionNo) -> bool {
-        let position = |s: SessionNo| self.queue.iter().position(|w| w.session == s);
-        match (position(session), position(other)) {
-            (Some(from), Some(to)) if to < from => {
-                if let Some(waiter) = self.queue.remove(from) {
-                    self.queue.insert(to, waiter);
-                }
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The order of the queue, to restore it with [`set_order`](Self::set_order).
-    pub(crate) fn order(&self) -> VecDeque<Waiter> {
-        self.queue.clone()
-    }
-
     /// Puts the same waiters into another order.
-    pub(crate) fn set_order(&mut self, order: VecDeque<Waiter>) {
-        self.queue = order;
+    pub(crate) fn set_order(&mut self, order: &[SessionNo]) {
+        let place = |waiter: &Waiter| order.iter().position(|session| *session == waiter.session);
+        // Stable, and whoever is not named goes last: nobody is lost.
+        self.queue.make_contiguous().sort_by_key(|waiter| place(waiter).unwrap_or(usize::MAX));
     }
 
-    /// Those for whom the waiter `session` waits: holders first (`true`), then those ahead in the queue.
-    pub(crate) fn blockers(&self, session: SessionNo) -> SmallVec<[(SessionNo, bool); 4]> {
-        let mut blockers = SmallVec::new();
+    /// The other sessions that hold what `mode` conflicts with.
+    pub(crate) fn conflicting_holders(
+        &self,
+        session: SessionNo,
+        mode: LockMode,
+    ) -> impl Iterator<Item = SessionNo> + '_ {
+        let conflicts = mode.conflicts();
+        let others = self.granted.iter().filter(move |(s, _)| *s != session);
+        others.filter(move |(_, modes)| modes.intersects(conflicts)).map(|(s, _)| *s)
+    }
+
+    /// Those for whom the waiter `session` waits: holders, then those ahead in the queue.
+    pub(crate) fn blockers(&self, session: SessionNo) -> Vec<SessionNo> {
         let Some(position) = self.queue.iter().position(|w| w.session == session) else {
-            return blockers;
+            return Vec::new();
         };
-        let conflicts = self.queue[position].mode.conflicts();
-        for (holder, modes) in &self.granted {
-            if *holder != session && modes.intersects(conflicts) {
-                blockers.push((*holder, true));
-            }
-        }
-        for waiter in self.queue.iter().take(position) {
-            if conflicts.contains(waiter.mode) {
-                blockers.push((waiter.session, false));
-            }
-        }
-        blockers
+        let mode = self.queue[position].mode;
+        let ahead = self.queue.iter().take(position);
+        let ahead = ahead.filter(|waiter| mode.conflicts_with(waiter.mode));
+        self.conflicting_holders(session, mode).chain(ahead.map(|waiter| waiter.session)).collect()
     }
 }
 

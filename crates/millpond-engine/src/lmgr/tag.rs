@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::transam::{SessionNo, Xid};
 
+/// The oid of the one database, as messages and views show it.
+pub const DATABASE_OID: u32 = 5;
+
 /// The object of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum LockTag {
@@ -42,33 +45,45 @@ pub enum LockTag {
 }
 
 impl LockTag {
+    /// The kinds of objects, as pg_locks calls them.
+    pub const KINDS: [&str; 6] =
+        ["relation", "transactionid", "virtualxid", "tuple", "object", "advisory"];
+
+    /// The place of its kind in [`KINDS`](Self::KINDS).
+    pub fn kind_no(&self) -> usize {
+        match self {
+            LockTag::Relation(_) => 0,
+            LockTag::Transaction(_) => 1,
+            LockTag::VirtualTransaction(..) => 2,
+            LockTag::Tuple { .. } => 3,
+            LockTag::Object { .. } => 4,
+            LockTag::Advisory { .. } => 5,
+        }
+    }
+
     /// The `locktype` that pg_locks shows.
     pub fn kind(&self) -> &'static str {
-        match self {
-            LockTag::Relation(_) => "relation",
-            LockTag::Transaction(_) => "transactionid",
-            LockTag::VirtualTransaction(..) => "virtualxid",
-            LockTag::Tuple { .. } => "tuple",
-            LockTag::Object { .. } => "object",
-            LockTag::Advisory { .. } => "advisory",
-        }
+        Self::KINDS[self.kind_no()]
     }
 }
 
 impl fmt::Display for LockTag {
+    /// As PostgreSQL's messages describe it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = format_args!("of database {DATABASE_OID}");
         match self {
-            LockTag::Relation(oid) => write!(f, "relation {oid}"),
+            LockTag::Relation(oid) => write!(f, "relation {oid} {of}"),
             LockTag::Transaction(xid) => write!(f, "transaction {xid}"),
             LockTag::VirtualTransaction(session, n) => {
                 write!(f, "virtual transaction {session}/{n}")
             }
             LockTag::Tuple { relation, block, offset } => {
-                write!(f, "tuple ({block},{offset}) of relation {relation}")
+                write!(f, "tuple ({block},{offset}) of relation {relation} {of}")
             }
-            LockTag::Object { class, id } => write!(f, "object {id} of class {class}"),
+            LockTag::Object { class, id } => write!(f, "object {id} of class {class} {of}"),
             LockTag::Advisory { high, low, two_keys } => {
-                write!(f, "advisory lock [{high},{low},{}]", if *two_keys { 2 } else { 1 })
+                let kind = if *two_keys { 2 } else { 1 };
+                write!(f, "advisory lock [{DATABASE_OID},{high},{low},{kind}]")
             }
         }
     }

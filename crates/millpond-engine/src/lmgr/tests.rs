@@ -1,6 +1,5 @@
-//! Schedules of one thread against a model, deadlocks, and races of many threads.
+//! Conflicts, owners, waits, deadlocks, and races of many threads. Schedules of one thread: `schedules.rs`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,8 +7,6 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::local::Place;
-use super::manager::{Begun, GRANTED, IDLE};
 use super::*;
 use crate::proc::{Interrupt, ProcArray, ProcHandle};
 use crate::transam::Xid;
@@ -80,151 +77,6 @@ fn more_weak_locks_than_slots_spill_into_the_table() {
     assert!(manager.list()[0].fast_path);
 }
 
-/// The state of a lock table as anybody could write it down: from the listing, without the code under test.
-struct Picture {
-    held: BTreeSet<(u16, LockTag, LockMode)>,
-    /// In queue order per object.
-    waits: Vec<(u16, LockTag, LockMode)>,
-}
-
-impl Picture {
-    fn take(manager: &LockManager) -> Self {
-        let (held, waits): (Vec<_>, Vec<_>) = manager.list().into_iter().partition(|l| l.granted);
-        let row = |lock: LockInfo| (lock.session.0, lock.tag, lock.mode);
-        Picture {
-            held: held.into_iter().map(row).collect(),
-            waits: waits.into_iter().map(row).collect(),
-        }
-    }
-
-    /// Edges of the waits-for graph; `soft` adds those to waiters further ahead.
-    fn edges(&self, soft: bool) -> Vec<(u16, u16)> {
-        let mut edges = Vec::new();
-        for (index, (waiter, tag, mode)) in self.waits.iter().enumerate() {
-            let in_the_way = |s: u16, t: &LockTag, m: LockMode| {
-                t == tag && s != *waiter && m.conflicts_with(*mode)
-            };
-            let holders = self.held.iter().filter(|(s, t, m)| in_the_way(*s, t, *m));
-            edges.extend(holders.map(|(s, ..)| (*waiter, *s)));
-            if soft {
-                let ahead = self.waits[..index].iter().filter(|(s, t, m)| in_the_way(*s, t, *m));
-                edges.extend(ahead.map(|(s, ..)| (*waiter, *s)));
-            }
-        }
-        edges
-    }
-
-    fn reaches_itself(&self, session: u16, soft: bool) -> bool {
-        let edges = self.edges(soft);
-        let mut reached = BTreeSet::from([session]);
-        loop {
-            let next: BTreeSet<u16> =
-                edges.iter().filter(|(a, _)| reached.contains(a)).map(|(_, b)| *b).collect();
-            if next.contains(&session) {
-                return true;
-            }
-            let before = reached.len();
-            reached.extend(next);
-            if reached.len() == before {
-                return false;
-            }
-        }
-    }
-
-    fn check(&self) {
-        for (s, t, m) in &self.held {
-            for (s2, t2, m2) in &self.held {
-                assert!(
-                    s == s2 || t != t2 || !m.conflicts_with(*m2),
-                    "{s} and {s2} hold {m} and {m2} on {t}"
-                );
-            }
-        }
-        for (waiter, tag, mode) in &self.waits {
-            let blocked = self.edges(true).iter().any(|(a, _)| a == waiter);
-            assert!(blocked, "{waiter} waits for {mode} on {tag} and nobody is in the way");
-        }
-    }
-}
-
-/// One schedule: random requests and releases, one thread playing all sessions.
-fn run_schedule(seed: u64) -> (u32, u32) {
-    const SESSIONS: u16 = 5;
-    let mut rng = StdRng::seed_from_u64(seed);
-    let (manager, procs) = setup(SESSIONS);
-    let mut expected: BTreeSet<(u16, LockTag, LockMode)> = BTreeSet::new();
-    let mut waiting: Vec<Option<(LockTag, LockMode)>> = vec![None; SESSIONS as usize];
-    let (mut deadlocks, mut waits) = (0, 0);
-    for _ in 0..40 {
-        let session = rng.random_range(0..SESSIONS);
-        let proc = &procs[session as usize];
-        if waiting[session as usize].is_some() {
-            continue;
-        }
-        let tags = [TABLE, LockTag::Relation(16385), KEY];
-        let tag = tags[rng.random_range(0..tags.len())];
-        let mode = LockMode::ALL[rng.random_range(0..8)];
-        if rng.random_range(0..4) == 0 {
-            manager.release_transaction(proc);
-            expected.retain(|(s, ..)| *s != session);
-        } else {
-            let owner = LockOwner::Transaction;
-            match manager.begin(proc, owner, tag, mode, true) {
-                Ok(Begun::AlreadyHeld) => assert!(expected.contains(&(session, tag, mode))),
-                Ok(Begun::Granted(place)) => {
-                    manager.note_held(proc, owner, tag, mode, place);
-                    expected.insert((session, tag, mode));
-                }
-                Ok(Begun::Queued) => {
-                    waits += 1;
-                    waiting[session as usize] = Some((tag, mode));
-                    let before = Picture::take(&manager);
-                    let hard = before.reaches_itself(session, false);
-                    let any = before.reaches_itself(session, true);
-                    match manager.find_deadlock(proc.no()) {
-                        Some(detail) => {
-                            assert!(any, "seed {seed}: false deadlock: {detail}");
-                            manager.abandon(&tag, mode);
-                            waiting[session as usize] = None;
-                            deadlocks += 1;
-                        }
-                        None => assert!(!hard, "seed {seed}: deadlock of {session} not found"),
-                    }
-                }
-                Err(LockError::Deadlock { .. }) => deadlocks += 1,
-                Err(error) => panic!("seed {seed}: {error}"),
-            }
-        }
-        for other in 0..SESSIONS {
-            let word = manager.procs.lock_wait(procs[other as usize].no());
-            if word.load(Ordering::Relaxed) == GRANTED {
-                word.store(IDLE, Ordering::Relaxed);
-                let (tag, mode) = waiting[other as usize].take().expect("it waited");
-                let owner = LockOwner::Transaction;
-                manager.note_held(&procs[other as usize], owner, tag, mode, Place::Table);
-                expected.insert((other, tag, mode));
-            }
-        }
-        let picture = Picture::take(&manager);
-        picture.check();
-        assert_eq!(picture.held, expected, "seed {seed}");
-        for other in 0..SESSIONS {
-            assert!(!picture.reaches_itself(other, true), "seed {seed}: a deadlock remains");
-        }
-    }
-    (deadlocks, waits)
-}
-
-#[test]
-fn random_schedules_agree_with_the_model() {
-    let mut totals = (0, 0);
-    for seed in 0..2_000 {
-        let (deadlocks, waits) = run_schedule(seed);
-        totals = (totals.0 + deadlocks, totals.1 + waits);
-    }
-    assert!(totals.0 > 100 && totals.1 > 1_000, "the schedules were too tame: {totals:?}");
-}
-
 /// Waits until a session is in a queue.
 fn until_waiting(manager: &LockManager, proc_no: crate::transam::SessionNo) {
     while !manager.list().iter().any(|l| !l.granted && l.session == proc_no) {
@@ -256,7 +108,7 @@ fn a_deadlock_of_three_names_every_party() {
                             assert!(detail.contains(&format!("Process {process} waits for")));
                             assert!(detail.contains(&format!("blocked by process {process}.")));
                         }
-                        assert!(detail.contains("ExclusiveLock on advisory lock [0,"));
+                        assert!(detail.contains("ExclusiveLock on advisory lock [5,0,"));
                     }
                     Err(error) => panic!("{error}"),
                 }

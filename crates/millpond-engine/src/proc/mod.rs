@@ -77,6 +77,8 @@ struct FreeLines {
     numbers: Vec<u16>,
     /// How often each line has been given out, to tell its users apart.
     generations: Vec<u64>,
+    /// The process id that was given out last.
+    last_process_id: u32,
 }
 
 impl ProcArray {
@@ -108,6 +110,7 @@ impl ProcArray {
             free: Mutex::new(FreeLines {
                 numbers: (0..count).rev().collect(),
                 generations: vec![0; count as usize],
+                last_process_id: 0,
             }),
         })
     }
@@ -129,10 +132,13 @@ impl ProcArray {
         free.generations[number as usize] += 1;
         let generation = free.generations[number as usize];
         self.lines[number as usize].interrupts.store(0, Ordering::Relaxed);
+        // Positive as a signed number, which is what clients know.
+        free.last_process_id = (free.last_process_id % (i32::MAX as u32)) + 1;
+        let process_id = free.last_process_id;
         drop(free);
         let no = SessionNo(number);
         let desk = &self.desks[no.index()];
-        desk.process_id.store(u32::from(number) + 1, Ordering::Relaxed);
+        desk.process_id.store(process_id, Ordering::Relaxed);
         *desk.activity.lock() = Some(Activity::new(kind));
         Ok(ProcHandle::new(self.clone(), no, generation))
     }
@@ -160,6 +166,18 @@ impl ProcArray {
         let running = |line: &CachePadded<Line>| line.xid.load(Ordering::Acquire) == xid.0;
         let index = self.lines.iter().position(running)?;
         u16::try_from(index).ok().map(SessionNo)
+    }
+
+    /// The session of that process id.
+    pub fn session_of_process(&self, process_id: u32) -> Option<SessionNo> {
+        // Under this mutex no line changes its owner.
+        let free = self.free.lock();
+        let found = |(index, desk): (usize, &CachePadded<Desk>)| {
+            let number = u16::try_from(index).ok()?;
+            let is_its = desk.process_id.load(Ordering::Relaxed) == process_id;
+            (is_its && !free.numbers.contains(&number)).then_some(SessionNo(number))
+        };
+        self.desks.iter().enumerate().find_map(found)
     }
 
     /// Tells the runner of a transaction that somebody has put a lock on its id into the table.

@@ -165,6 +165,11 @@ impl Session {
         self.ctx.set_lock_timeout(timeout);
     }
 
+    /// How long to wait for a lock before looking for a deadlock (`deadlock_timeout`).
+    pub fn set_deadlock_timeout(&self, timeout: Duration) {
+        self.ctx.proc().local_locks().borrow_mut().deadlock_timeout = Some(timeout);
+    }
+
     /// A handle that cancels this session's statements.
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle {
