@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 
 use millpond_buffer::IoMethod;
 use millpond_buffer::policy::ReplacementPolicy;
@@ -23,7 +22,6 @@ pub struct Database {
     query_engine: Option<ExternalPlanner>,
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
-    next_process_id: AtomicI32,
     connected: Mutex<Vec<i32>>,
 }
 
@@ -38,7 +36,6 @@ impl Database {
             query_engine: ExternalPlanner::new()?,
             statistics,
             watchdog: Arc::new(Watchdog::default()),
-            next_process_id: AtomicI32::new(1),
             connected: Mutex::new(Vec::new()),
         }))
     }
@@ -83,10 +80,8 @@ impl Database {
         &self.watchdog
     }
 
-    pub(crate) fn next_process_id(&self) -> i32 {
-        let id = self.next_process_id.fetch_add(1, Ordering::Relaxed) & i32::MAX;
-        self.connected.lock().push(id);
-        id
+    pub(crate) fn connected(&self, process_id: i32) {
+        self.connected.lock().push(process_id);
     }
 
     pub(crate) fn disconnected(&self, process_id: i32) {

@@ -17,6 +17,7 @@
 //! Servers drive a connection in two lanes instead: see [`conn`].
 #![forbid(unsafe_code)]
 
+mod advisory;
 pub mod conn;
 mod convert;
 pub mod copy;

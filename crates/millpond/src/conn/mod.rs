@@ -40,6 +40,7 @@ use std::task::Waker;
 use millpond_buffer::Wait;
 use millpond_engine::session::{CommitTicket as EngineTicket, Session};
 
+use crate::advisory::Notices;
 use crate::database::Database;
 use crate::error::{Result, SqlError};
 use crate::exec::Scratch;
@@ -85,6 +86,8 @@ pub struct Connection {
     key: Vec<u8>,
     literals: Literals,
     scratch: Scratch,
+    /// What the running statement has to say beside its result.
+    notices: Notices,
     /// What is left to do of a text.
     script: Option<Script>,
     /// A commit that waits, and the tag that is due when it is durable.
@@ -207,6 +210,8 @@ impl Connection {
             process_id: self.process_id,
             settings: &self.settings,
             session: Some(&self.session),
+            notices: &self.notices,
+            only_locks: false,
         }
     }
 }
@@ -221,7 +226,9 @@ pub(crate) fn open(
         settings.set_at_start(name, value)?;
     }
     let cancel = CancelHandle::new(session.cancel_handle());
-    let process_id = database.next_process_id();
+    // The engine's numbers fit.
+    let process_id = session.proc().process_id().cast_signed();
+    database.connected(process_id);
     Ok(Connection {
         database: Arc::clone(database),
         session,
@@ -239,6 +246,7 @@ pub(crate) fn open(
         key: Vec::new(),
         literals: Literals::new(),
         scratch: Scratch::default(),
+        notices: Notices::default(),
         script: None,
         pending: None,
         pending_engine: None,

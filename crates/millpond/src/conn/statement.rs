@@ -92,6 +92,8 @@ impl Connection {
             process_id: self.process_id,
             settings: &self.settings,
             session: Some(&self.session),
+            notices: &self.notices,
+            only_locks: false,
         };
         let database = &self.database;
         let info = || session_info(&facts, database);
@@ -109,6 +111,9 @@ impl Connection {
         };
         let result = described.and_then(|()| exec.run(planned, params, sink));
         self.session.end_statement();
+        for notice in self.notices.take() {
+            sink.notice(&notice);
+        }
         if result.is_ok() {
             self.statements_run = self.statements_run.saturating_add(1);
         }

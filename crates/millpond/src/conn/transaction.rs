@@ -80,6 +80,7 @@ impl Connection {
     pub(super) fn start(&mut self, modes: TransactionModes, block: Block) -> Result<()> {
         let options = self.options(modes)?;
         self.session.set_lock_timeout(self.settings.lock_timeout());
+        self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
         self.session.set_bulk_access(self.settings.bulk_access());
         self.session.begin(options)?;
         self.now = current_timestamp();

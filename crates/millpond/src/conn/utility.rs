@@ -64,6 +64,7 @@ impl Connection {
             self.settings.end_transaction(true);
         }
         self.session.set_lock_timeout(self.settings.lock_timeout());
+        self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
         self.session.set_bulk_access(self.settings.bulk_access());
         Ok(())
     }
@@ -102,6 +103,7 @@ impl Connection {
         }
         self.check_alone("DISCARD ALL")?;
         self.prepared.clear();
+        self.session.release_session_locks();
         self.settings.reset_all();
         self.settings.end_transaction(true);
         Ok(CommandTag::plain("DISCARD ALL"))
@@ -286,6 +288,8 @@ impl Connection {
             process_id: self.process_id,
             settings: &self.settings,
             session: Some(&self.session),
+            notices: &self.notices,
+            only_locks: false,
         };
         let database = &self.database;
         let info = || super::statement::session_info(&facts, database);

@@ -10,7 +10,7 @@ use millpond_engine::table::{Direction, LockStrength, RowBuf, RowOutcome};
 use super::{Each, Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, Scanner, emit, key, row_count};
 use crate::convert::{is_would_block, would_block};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::{Env, Row};
+use crate::expr::{Env, Facts, Row};
 use crate::plan::external::ExternalPlan;
 use crate::plan::{Access, IndexRange, SelectPlan, SortKey};
 use crate::{Value, Wait};
@@ -27,6 +27,11 @@ impl Exec<'_> {
     ) -> Result<u64> {
         let facts = self.facts;
         let env = Env { row: Row::None, params, facts };
+        if plan.output.only_locks && plan.table.is_none() && plan.filter.is_none() {
+            // It may be tried anywhere.
+            let facts = Facts { only_locks: true, ..*facts };
+            return nothing(plan, &Env { facts: &facts, ..env }, each);
+        }
         if plan.output.waits {
             self.need_wait()?;
         }

@@ -20,6 +20,7 @@ use std::cmp::Ordering;
 
 use millpond_engine::types::tuple::TupleLayout;
 
+use crate::advisory::Notices;
 use crate::settings::SessionSettings;
 use crate::{DataType, Datum, Value};
 
@@ -178,11 +179,18 @@ impl Expr {
         }
     }
 
-    /// Whether it may take long by itself.
+    /// Whether it may take long by itself, or does what can't be done twice.
     pub(crate) fn waits(&self) -> bool {
         let mut waits = false;
-        self.walk(&mut |e| waits |= matches!(e, Expr::Func(Func::PgSleep, _)));
+        self.walk(&mut |e| {
+            waits |= matches!(e, Expr::Func(Func::PgSleep | Func::Advisory(_), _));
+        });
         waits
+    }
+
+    /// Whether it is a call that takes or gives back a lock, with arguments that do nothing of the kind.
+    pub(crate) fn only_locks(&self) -> bool {
+        matches!(self, Expr::Func(Func::Advisory(_), args) if !args.iter().any(Expr::waits))
     }
 
     /// Whether it is the same for every row of a statement.
@@ -217,8 +225,13 @@ pub(crate) struct Facts<'a> {
     pub(crate) database: &'a str,
     pub(crate) process_id: i32,
     pub(crate) settings: &'a SessionSettings,
-    /// The engine's session, to ask whether the statement has been told to stop.
+    /// The engine's session, to ask whether the statement has been told to stop, and for its locks.
     pub(crate) session: Option<&'a millpond_engine::session::Session>,
+    /// What the statement has to tell its client beside its result.
+    pub(crate) notices: &'a Notices,
+    /// The statement is one call of a function that takes a lock: if it would have to wait, nothing has happened, so
+    /// it may be tried where a session must not wait.
+    pub(crate) only_locks: bool,
 }
 
 /// All that an expression can see.

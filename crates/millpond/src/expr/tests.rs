@@ -9,6 +9,7 @@ fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
     let mut binder = Binder::new(Source::new(sql), ParamTypes::None);
     let (expr, ty) = binder.output(&ast, &NoColumns)?;
     let settings = SessionSettings::new(std::sync::Arc::new(Settings::default()));
+    let notices = Default::default();
     let facts = Facts {
         now: 0,
         user: "postgres",
@@ -16,6 +17,8 @@ fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
         process_id: 7,
         settings: &settings,
         session: None,
+        notices: &notices,
+        only_locks: false,
     };
     let env = Env { row: Row::None, params: &[], facts: &facts };
     let value = expr.eval(&env)?;

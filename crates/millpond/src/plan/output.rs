@@ -18,6 +18,8 @@ pub(crate) struct Output {
     pub(crate) exprs: Vec<Expr>,
     /// Whether computing them may take long by itself.
     pub(crate) waits: bool,
+    /// Whether all that is computed is one call of a function that locks or unlocks.
+    pub(crate) only_locks: bool,
     /// When all are plain columns: which.
     pub(crate) plain: Option<Vec<usize>>,
     pub(crate) columns: Arc<[ColumnDesc]>,
@@ -33,7 +35,8 @@ impl Output {
             })
             .collect();
         let waits = exprs.iter().any(Expr::waits);
-        Output { exprs, waits, plain, columns: columns.into() }
+        let only_locks = matches!(exprs.as_slice(), [call] if call.only_locks());
+        Output { exprs, waits, only_locks, plain, columns: columns.into() }
     }
 
     /// Binds a list over a table, or over nothing.

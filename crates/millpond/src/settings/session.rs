@@ -70,6 +70,7 @@ pub struct SessionSettings {
 struct Hot {
     statement_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
+    deadlock_timeout: Duration,
     synchronous_commit: bool,
     default_read_only: bool,
     default_isolation_is_plain: bool,
@@ -84,6 +85,7 @@ impl SessionSettings {
         let hot = Hot {
             statement_timeout: None,
             lock_timeout: None,
+            deadlock_timeout: Duration::from_secs(1),
             synchronous_commit: true,
             default_read_only: false,
             default_isolation_is_plain: true,
@@ -132,6 +134,11 @@ impl SessionSettings {
     /// `lock_timeout`, unless it is 0.
     pub fn lock_timeout(&self) -> Option<Duration> {
         self.hot.lock_timeout
+    }
+
+    /// `deadlock_timeout`.
+    pub fn deadlock_timeout(&self) -> Duration {
+        self.hot.deadlock_timeout
     }
 
     /// Whether a commit waits for the log.
@@ -262,6 +269,7 @@ impl SessionSettings {
         self.hot = Hot {
             statement_timeout: millis("statement_timeout"),
             lock_timeout: millis("lock_timeout"),
+            deadlock_timeout: Duration::from_millis(self.int("deadlock_timeout").unsigned_abs()),
             synchronous_commit: self.text("synchronous_commit") != "off",
             default_read_only: self.bool("default_transaction_read_only"),
             default_isolation_is_plain: self.text("default_transaction_isolation")

@@ -6,6 +6,7 @@ mod common;
 mod concurrency;
 mod indexes;
 mod limits;
+mod locks;
 mod rows;
 mod session;
 mod transactions;

@@ -7,7 +7,8 @@ use super::types::NUMERIC;
 use millpond_engine::types::current_timestamp;
 
 use super::{Env, Expr, Val, cast};
-use crate::DataType::{self, Bool, Date, Float8, Int4, Text, Timestamptz};
+use crate::DataType::{self, Bool, Date, Float8, Int4, Int8, Text, Timestamptz};
+use crate::advisory::{self, Advisory, Key};
 use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::SettingId;
@@ -62,6 +63,10 @@ pub(crate) enum Func {
     Least,
     NullIf,
     PgSleep,
+    /// `pg_advisory_lock` and its kin.
+    Advisory(Advisory),
+    BlockingPids,
+    IsBlocked,
 }
 
 /// What a function takes.
@@ -159,6 +164,105 @@ const FUNCTIONS: &[(&[&str], Func, Args, Returns)] = &[
     (&["least"], Func::Least, Alike, Same),
     (&["nullif"], Func::NullIf, Pair, Same),
     (&["pg_sleep"], Func::PgSleep, Exactly(&[Float8]), Type(Text)),
+    (&["pg_advisory_lock"], Func::Advisory(advisory::LOCK), Exactly(&[Int8]), Type(Text)),
+    (&["pg_advisory_lock"], Func::Advisory(advisory::LOCK), Exactly(&[Int4, Int4]), Type(Text)),
+    (
+        &["pg_advisory_lock_shared"],
+        Func::Advisory(advisory::LOCK_SHARED),
+        Exactly(&[Int8]),
+        Type(Text),
+    ),
+    (
+        &["pg_advisory_lock_shared"],
+        Func::Advisory(advisory::LOCK_SHARED),
+        Exactly(&[Int4, Int4]),
+        Type(Text),
+    ),
+    (&["pg_try_advisory_lock"], Func::Advisory(advisory::TRY_LOCK), Exactly(&[Int8]), Type(Bool)),
+    (
+        &["pg_try_advisory_lock"],
+        Func::Advisory(advisory::TRY_LOCK),
+        Exactly(&[Int4, Int4]),
+        Type(Bool),
+    ),
+    (
+        &["pg_try_advisory_lock_shared"],
+        Func::Advisory(advisory::TRY_LOCK_SHARED),
+        Exactly(&[Int8]),
+        Type(Bool),
+    ),
+    (
+        &["pg_try_advisory_lock_shared"],
+        Func::Advisory(advisory::TRY_LOCK_SHARED),
+        Exactly(&[Int4, Int4]),
+        Type(Bool),
+    ),
+    (&["pg_advisory_xact_lock"], Func::Advisory(advisory::XACT_LOCK), Exactly(&[Int8]), Type(Text)),
+    (
+        &["pg_advisory_xact_lock"],
+        Func::Advisory(advisory::XACT_LOCK),
+        Exactly(&[Int4, Int4]),
+        Type(Text),
+    ),
+    (
+        &["pg_advisory_xact_lock_shared"],
+        Func::Advisory(advisory::XACT_LOCK_SHARED),
+        Exactly(&[Int8]),
+        Type(Text),
+    ),
+    (
+        &["pg_advisory_xact_lock_shared"],
+        Func::Advisory(advisory::XACT_LOCK_SHARED),
+        Exactly(&[Int4, Int4]),
+        Type(Text),
+    ),
+    (
+        &["pg_try_advisory_xact_lock"],
+        Func::Advisory(advisory::TRY_XACT_LOCK),
+        Exactly(&[Int8]),
+        Type(Bool),
+    ),
+    (
+        &["pg_try_advisory_xact_lock"],
+        Func::Advisory(advisory::TRY_XACT_LOCK),
+        Exactly(&[Int4, Int4]),
+        Type(Bool),
+    ),
+    (
+        &["pg_try_advisory_xact_lock_shared"],
+        Func::Advisory(advisory::TRY_XACT_LOCK_SHARED),
+        Exactly(&[Int8]),
+        Type(Bool),
+    ),
+    (
+        &["pg_try_advisory_xact_lock_shared"],
+        Func::Advisory(advisory::TRY_XACT_LOCK_SHARED),
+        Exactly(&[Int4, Int4]),
+        Type(Bool),
+    ),
+    (&["pg_advisory_unlock"], Func::Advisory(advisory::UNLOCK), Exactly(&[Int8]), Type(Bool)),
+    (&["pg_advisory_unlock"], Func::Advisory(advisory::UNLOCK), Exactly(&[Int4, Int4]), Type(Bool)),
+    (
+        &["pg_advisory_unlock_shared"],
+        Func::Advisory(advisory::UNLOCK_SHARED),
+        Exactly(&[Int8]),
+        Type(Bool),
+    ),
+    (
+        &["pg_advisory_unlock_shared"],
+        Func::Advisory(advisory::UNLOCK_SHARED),
+        Exactly(&[Int4, Int4]),
+        Type(Bool),
+    ),
+    (&["pg_advisory_unlock_all"], Func::Advisory(advisory::UNLOCK_ALL), Exactly(&[]), Type(Text)),
+    // Arrays are text here.
+    (&["pg_blocking_pids"], Func::BlockingPids, Exactly(&[Int4]), Type(Text)),
+    (
+        &["pg_isolation_test_session_is_blocked"],
+        Func::IsBlocked,
+        Exactly(&[Int4, Text]),
+        Type(Bool),
+    ),
 ];
 
 /// Finds a function by its name and the number of its arguments.
@@ -176,7 +280,15 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 impl Func {
     /// Whether it can give another value at each call.
     pub(crate) fn is_volatile(self) -> bool {
-        matches!(self, Func::ClockTimestamp | Func::Random | Func::PgSleep)
+        matches!(
+            self,
+            Func::ClockTimestamp
+                | Func::Random
+                | Func::PgSleep
+                | Func::Advisory(_)
+                | Func::BlockingPids
+                | Func::IsBlocked
+        )
     }
 
     /// Whether NULL arguments are its own business (of all others the result is NULL).
@@ -293,9 +405,42 @@ fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
             sleep(std::time::Duration::from_secs_f64(seconds), env)?;
             Value::Text(String::new())
         }
+        (Func::Advisory(function), args) => lock(function, args, env)?,
+        (Func::BlockingPids, [Datum::Int4(pid)]) => {
+            let blocking = blocking_pids(*pid, env);
+            let blocking: Vec<String> = blocking.iter().map(u32::to_string).collect();
+            Value::Text(format!("{{{}}}", blocking.join(",")))
+        }
+        (Func::IsBlocked, [Datum::Int4(pid), Datum::Text(others)]) => {
+            let others = advisory::pids(others)?;
+            Value::Bool(blocking_pids(*pid, env).iter().any(|pid| others.contains(pid)))
+        }
         _ => string::call(func, args)?,
     };
     Ok(result)
+}
+
+fn lock(function: Advisory, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    let Some(session) = env.facts.session else {
+        return Err(SqlError::internal("a lock without a session"));
+    };
+    // Wherever in a statement it stands: what has been locked would be locked again when the statement is repeated.
+    if session.wait() == crate::Wait::Never && !env.facts.only_locks {
+        return Err(crate::convert::would_block());
+    }
+    let key = match args {
+        [Datum::Int8(key)] => Key::One(*key),
+        [Datum::Int4(high), Datum::Int4(low)] => Key::Two(*high, *low),
+        _ => Key::None,
+    };
+    function.call(session, key, env.facts.notices)
+}
+
+/// The process ids of the sessions that a session waits for.
+fn blocking_pids(pid: i32, env: &Env<'_>) -> Vec<u32> {
+    let locks = env.facts.session.map(|session| session.engine().locks());
+    let pid = u32::try_from(pid).unwrap_or(0);
+    locks.map(|locks| locks.blocking_processes(pid)).unwrap_or_default()
 }
 
 /// Waits, but listens for a request to stop.

@@ -8,7 +8,7 @@ mod transaction;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::{Statement, Which, copy};
+use super::{Name, Statement, Which, copy};
 use crate::error::Result;
 use maintenance::{analyze, vacuum};
 use prepared::{execute, explain, prepare};
@@ -151,20 +151,25 @@ fn drop(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
 fn truncate(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
     cursor.advance();
     cursor.accept("table");
+    let names = relations(cursor)?;
+    if cursor.accept("restart") || cursor.accept("continue") {
+        cursor.expect("identity")?;
+    }
+    cascade_or_restrict(cursor);
+    Ok(Statement::Truncate { names })
+}
+
+/// `[ONLY] name [*], ...`: no table has descendants, so all of it means the table.
+fn relations(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Name>> {
     let mut names = Vec::new();
     loop {
         cursor.accept("only");
         names.push(cursor.name()?);
         cursor.accept_token(&Token::Mul);
         if !cursor.accept_token(&Token::Comma) {
-            break;
+            return Ok(names);
         }
     }
-    if cursor.accept("restart") || cursor.accept("continue") {
-        cursor.expect("identity")?;
-    }
-    cascade_or_restrict(cursor);
-    Ok(Statement::Truncate { names })
 }
 
 /// PostgreSQL's lock modes, by the words that LOCK TABLE takes.
@@ -182,8 +187,7 @@ const LOCK_MODES: &[&str] = &[
 fn lock(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
     cursor.advance();
     cursor.accept("table");
-    cursor.accept("only");
-    let names = cursor.names()?;
+    let names = relations(cursor)?;
     let mut mode = "access exclusive";
     if cursor.accept("in") {
         let mut words = Vec::new();

@@ -160,7 +160,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(1, I32, Milliseconds),
         User,
         "1000",
-        "How long a lock is waited for before looking for a deadlock; counts as set at start.",
+        "How long a lock is waited for before looking for a deadlock.",
     ),
     def(
         "max_locks_per_transaction",
