@@ -10,8 +10,8 @@ use std::time::Instant;
 use millpond_buffer::{BufferPool, Lsn, MemoryStore, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::heap::{
-    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow, count_rows, fetch,
-    insert, insert_many, update, vacuum,
+    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, KeyChange, NewRow, count_rows,
+    fetch, insert, insert_many, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::lmgr::LockManager;
@@ -184,7 +184,7 @@ fn run(rows: u64, directory: &std::path::Path) -> Result<(), Box<dyn Error>> {
         let csn = ctx.txns().snapshot(&ctx);
         let tid = tids[mixed(step, rows)];
         let by = Changer { xid, cid: CommandId(0) };
-        match update(&ctx, &heap, tid, row, false, by)? {
+        match update(&ctx, &heap, tid, row, KeyChange::None, by)? {
             ChangeOutcome::Done { hot: true, .. } => hot += 1,
             ChangeOutcome::Done { .. } => {}
             // The sequence came by twice.
@@ -272,7 +272,7 @@ fn add_one(ctx: &Ctx, heap: &HeapRelation, roots: &Mutex<Vec<Tid>>) -> Result<()
         let payload = value.to_le_bytes();
         let row = NewRow { payload: &payload, natts: 1 };
         let by = Changer { xid, cid: CommandId(command) };
-        let outcome = update(ctx, heap, tid, row, false, by)?;
+        let outcome = update(ctx, heap, tid, row, KeyChange::None, by)?;
         ctx.txns().release_snapshot(ctx, csn);
         match outcome {
             ChangeOutcome::Done { hot: true, .. } => break,
@@ -280,7 +280,7 @@ fn add_one(ctx: &Ctx, heap: &HeapRelation, roots: &Mutex<Vec<Tid>>) -> Result<()
                 roots.lock().map_err(|_| "poisoned")?.push(tid);
                 break;
             }
-            ChangeOutcome::InProgress(other) => ctx.wait_for_xid(other)?,
+            ChangeOutcome::InProgress { xid: other, .. } => ctx.wait_for_xid(other)?,
             ChangeOutcome::Updated { .. } => {}
             other => return Err(format!("{other:?}").into()),
         }

@@ -17,7 +17,7 @@ use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait}
 use crate::proc::{ProcArray, ProcHandle};
 use crate::transam::visibility::Fates;
 use crate::transam::{
-    ComboCids, CommandId, PendingCommit, SessionNo, Transactions, Xid, XidStatus,
+    ComboCids, CommandId, LockStrength, PendingCommit, SessionNo, Transactions, Xid, XidStatus,
 };
 use crate::wal::{Log, Logging};
 
@@ -217,13 +217,26 @@ impl Ctx {
         waited.map_err(|error| self.lock_error(error))
     }
 
-    /// Waits until transaction `xid` no longer stands in the way of changing a row, in the queue for that row
-    /// (lmgr rule 8). Hold the result until the row has been looked at again and changed, so that nobody who came
-    /// later is first. No latch may be held.
-    pub fn wait_for_row(&self, relation: u32, tid: Tid, xid: Xid) -> EngineResult<RowTurn<'_>> {
+    /// Waits until transaction `xid` no longer stands in the way of changing or locking a row, in the queue for that
+    /// row (lmgr rule 8). Hold the result until the row has been looked at again and changed, so that nobody who came
+    /// later is first; who wants what does not exclude this may. No latch may be held.
+    pub fn wait_for_row(
+        &self,
+        relation: u32,
+        tid: Tid,
+        wanted: LockStrength,
+        xid: Xid,
+    ) -> EngineResult<RowTurn<'_>> {
         let tag = LockTag::Tuple { relation, block: tid.block.0, offset: tid.offset };
-        self.lock(tag, LockMode::Exclusive)?;
-        let turn = RowTurn { ctx: self, tag };
+        // Modes that exclude each other as the strengths do.
+        let mode = match wanted {
+            LockStrength::KeyShare => LockMode::AccessShare,
+            LockStrength::Share => LockMode::RowShare,
+            LockStrength::NoKeyUpdate => LockMode::Exclusive,
+            LockStrength::Update => LockMode::AccessExclusive,
+        };
+        self.lock(tag, mode)?;
+        let turn = RowTurn { ctx: self, tag, mode };
         self.wait_for_xid(xid)?;
         Ok(turn)
     }
@@ -241,12 +254,13 @@ impl Ctx {
 pub struct RowTurn<'a> {
     ctx: &'a Ctx,
     tag: LockTag,
+    mode: LockMode,
 }
 
 impl Drop for RowTurn<'_> {
     fn drop(&mut self) {
         let (locks, proc) = (self.ctx.locks(), self.ctx.proc());
-        locks.release(proc, LockOwner::Transaction, self.tag, LockMode::Exclusive);
+        locks.release(proc, LockOwner::Transaction, self.tag, self.mode);
     }
 }
 

@@ -27,6 +27,7 @@
 mod ddl;
 mod index;
 mod read;
+mod row_lock;
 mod transaction;
 mod upkeep;
 mod view;

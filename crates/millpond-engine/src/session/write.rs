@@ -6,12 +6,13 @@ use smallvec::SmallVec;
 use super::Session;
 use super::index::Entered;
 use crate::access::Tid;
-use crate::access::heap::update::{ChangeOutcome, Changer};
-use crate::access::heap::{self, HeapRelation, InsertOptions, NewRow};
+use crate::access::heap::{
+    self, ChangeOutcome, Changer, HeapRelation, InsertOptions, KeyChange, NewRow,
+};
 use crate::catalog::{IndexDef, TableDef};
 use crate::error::{EngineError, EngineResult};
-use crate::table::{LockStrength, RowBatch, RowBuf, RowOutcome, TableError};
-use crate::transam::{CommandId, Isolation};
+use crate::table::{RowBatch, RowBuf, RowOutcome, TableError};
+use crate::transam::{CommandId, Isolation, LockStrength};
 use crate::types::Datum;
 
 /// A batch of so many bytes comes from a load: its rows go through a ring of pages.
@@ -56,6 +57,18 @@ fn key_changed(index: &IndexDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> bool {
             _ => true,
         }
     })
+}
+
+/// What becomes of the keys when one row replaces another.
+fn key_change(table: &TableDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> KeyChange {
+    let mut change = KeyChange::None;
+    for index in table.indexes.iter().filter(|index| key_changed(index, old, new)) {
+        match index.unique {
+            true => return KeyChange::Unique,
+            false => change = KeyChange::Plain,
+        }
+    }
+    change
 }
 
 impl Session {
@@ -229,27 +242,22 @@ impl Session {
         command: CommandId,
     ) -> EngineResult<RowOutcome> {
         let heap = self.heap(table)?;
-        let keys_changed = {
-            let old = decode(table, &row.bytes)?;
-            let (mut any, mut unique) = (false, false);
-            for index in table.indexes.iter().filter(|index| key_changed(index, &old, values)) {
-                any = true;
-                unique |= index.unique;
-            }
-            // A unique key may have to wait for others after the row has changed.
-            if unique && self.ctx.wait() == Wait::Never {
-                return Err(EngineError::WouldBlock);
-            }
-            any
+        let keys = key_change(table, &decode(table, &row.bytes)?, values);
+        // A unique key may have to wait for others after the row has changed.
+        if keys == KeyChange::Unique && self.ctx.wait() == Wait::Never {
+            return Err(EngineError::WouldBlock);
+        }
+        let prepared = match keys {
+            KeyChange::None => SmallVec::new(),
+            _ => self.prepare_moved_entries(table, values)?,
         };
-        let prepared =
-            if keys_changed { self.prepare_moved_entries(table, values)? } else { SmallVec::new() };
         let new = NewRow { payload: bytes, natts: Self::natts(table) };
         let outcome = self.change(
             table,
             heap,
             row,
-            |tid, by| heap::update(&self.ctx, heap, tid, new, keys_changed, by),
+            keys.strength(),
+            |tid, by| heap::update(&self.ctx, heap, tid, new, keys, by),
             command,
         )?;
         let outcome = match outcome {
@@ -297,25 +305,7 @@ impl Session {
         let command = self.write_command("DELETE")?;
         let heap = self.heap(table)?;
         let change = |tid, by| heap::delete(&self.ctx, heap, tid, by);
-        match self.change(table, heap, row, change, command)? {
-            Changed::Done { tid, .. } => Ok(RowOutcome::Done(tid)),
-            Changed::Other(outcome) => Ok(outcome),
-        }
-    }
-
-    /// Locks the version that `row` holds (SELECT FOR UPDATE); otherwise as [`Self::update`].
-    /// Every strength excludes every other: a row version records one locker.
-    pub fn lock_row(
-        &self,
-        table: &TableDef,
-        row: &mut RowBuf,
-        strength: LockStrength,
-    ) -> EngineResult<RowOutcome> {
-        let _ = strength;
-        let command = self.write_command("SELECT FOR UPDATE")?;
-        let heap = self.heap(table)?;
-        let change = |tid, by| heap::lock_row(&self.ctx, heap, tid, by);
-        match self.change(table, heap, row, change, command)? {
+        match self.change(table, heap, row, LockStrength::Update, change, command)? {
             Changed::Done { tid, .. } => Ok(RowOutcome::Done(tid)),
             Changed::Other(outcome) => Ok(outcome),
         }
@@ -327,27 +317,18 @@ impl Session {
         table: &TableDef,
         heap: &HeapRelation,
         row: &mut RowBuf,
+        strength: LockStrength,
         change: impl Fn(Tid, Changer) -> EngineResult<ChangeOutcome>,
         command: CommandId,
     ) -> EngineResult<Changed> {
         let Some(tid) = row.tid else { return Ok(Changed::Other(RowOutcome::Gone)) };
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
-        // Held until the row has been changed, or has turned out to be another's.
-        let mut _turn = None;
-        loop {
-            match change(tid, by)? {
-                ChangeOutcome::InProgress(xid) if self.ctx.may_wait() => {
-                    // The new turn begins before the old one ends: nobody slips in.
-                    _turn = Some(self.ctx.wait_for_row(table.oid, tid, xid)?);
-                }
-                ChangeOutcome::InProgress(_) => return Err(EngineError::WouldBlock),
-                outcome => return self.judge(heap, row, outcome),
-            }
-        }
+        let outcome = self.in_turn(table, tid, strength, || change(tid, by))?;
+        self.judge(heap, row, outcome)
     }
 
     /// What the isolation level makes of the outcome.
-    fn judge(
+    pub(super) fn judge(
         &self,
         heap: &HeapRelation,
         row: &mut RowBuf,
@@ -374,14 +355,14 @@ impl Session {
             ChangeOutcome::Deleted | ChangeOutcome::SelfModified | ChangeOutcome::Invisible => {
                 Changed::Other(RowOutcome::Gone)
             }
-            ChangeOutcome::InProgress(_) => {
+            ChangeOutcome::InProgress { .. } | ChangeOutcome::Follow { .. } => {
                 return Err(EngineError::Internal { what: "a row conflict was not waited for" });
             }
         })
     }
 }
 
-enum Changed {
+pub(super) enum Changed {
     Done { tid: Tid, hot: bool },
     Other(RowOutcome),
 }

@@ -5,6 +5,7 @@ mod error;
 mod row;
 mod scan;
 
+pub use crate::transam::LockStrength;
 pub use error::TableError;
-pub use row::{LockStrength, RowBatch, RowBuf, RowOutcome};
+pub use row::{RowBatch, RowBuf, RowOutcome};
 pub use scan::{Direction, HeapScan, IndexScan, KeyRange, ParallelScan, ScanWorker};

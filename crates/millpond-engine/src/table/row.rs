@@ -56,15 +56,6 @@ pub enum RowOutcome {
     Changed,
 }
 
-/// How strongly `SELECT FOR ...` locks rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockStrength {
-    /// `FOR KEY SHARE` and `FOR SHARE`
-    Share,
-    /// `FOR NO KEY UPDATE` and `FOR UPDATE`
-    Update,
-}
-
 /// Rows to be inserted together (COPY, multi-row INSERT): encoded, not yet stored.
 #[derive(Debug, Default)]
 pub struct RowBatch {

@@ -9,6 +9,7 @@ pub mod ids;
 mod models;
 pub mod record;
 mod ring;
+pub mod row_locks;
 pub mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -21,5 +22,6 @@ pub use combo::ComboCids;
 pub(crate) use commit::PendingCommit;
 pub use commit::{CommitTicket, Durability};
 pub use ids::{CommandId, Csn, SessionNo, Xid};
+pub use row_locks::{LockStrength, Locker, Lockers, RowVersion};
 pub use snapshot::{Horizon, Isolation, Snapshot, XidStatus};
 pub use transactions::{DEFAULT_RING_SIZE, Transactions};

@@ -264,7 +264,7 @@ fn rows_are_changed_in_the_order_of_arrival() {
             let (ctx, order) = (fixture.ctx(), &order);
             let number = ctx.no();
             scope.spawn(move || {
-                let held = ctx.wait_for_row(16384, tid, xid).unwrap();
+                let held = ctx.wait_for_row(16384, tid, LockStrength::Update, xid).unwrap();
                 assert_eq!(order.fetch_add(1, Ordering::SeqCst), turn);
                 drop(held);
             });
@@ -275,7 +275,10 @@ fn rows_are_changed_in_the_order_of_arrival() {
         commit(&writer);
     });
     assert!(writer.locks().list().is_empty());
-    assert!(writer.wait_for_row(16384, tid, xid).is_ok(), "nobody is in the way");
+    assert!(
+        writer.wait_for_row(16384, tid, LockStrength::Update, xid).is_ok(),
+        "nobody is in the way"
+    );
 }
 
 #[test]

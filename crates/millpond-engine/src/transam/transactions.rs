@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::ids::{Csn, Xid};
 use super::ring::{Found, StatusRing};
+use super::row_locks::{Lockers, MAX_SHARED_ROWS, RowLocks, RowVersion};
 use super::snapshot::{Horizon, XidStatus};
 use super::upkeep::{Recovered, Upkeep};
 use super::{clock::CommitClock, clog};
@@ -34,6 +35,7 @@ pub struct Transactions {
     /// The last horizon computed: true for ever, exact for a moment.
     horizon: CachePadded<(AtomicU64, AtomicU64)>,
     clog: OnceLock<RelHandle>,
+    row_locks: RowLocks,
     pub(super) upkeep: Mutex<Upkeep>,
     pub(super) recovered: Mutex<Option<Recovered>>,
     /// The log has failed while commits waited for it: their outcome is unknown until a restart.
@@ -54,6 +56,7 @@ impl Transactions {
             clock: CommitClock::new(),
             horizon: CachePadded::new((AtomicU64::new(Csn::FROZEN.0), AtomicU64::new(next.0))),
             clog: OnceLock::new(),
+            row_locks: RowLocks::new(MAX_SHARED_ROWS),
             upkeep: Mutex::default(),
             recovered: Mutex::new(Some(Recovered::new(next))),
             in_doubt: AtomicBool::new(false),
@@ -175,6 +178,24 @@ impl Transactions {
             csn: Csn(self.horizon.0.load(Ordering::Acquire)),
             oldest_running_xid: Xid(self.horizon.1.load(Ordering::Acquire)),
         }
+    }
+
+    /// Who holds a row version besides its xmax, as far as their transactions run. To be asked and told under the
+    /// exclusive latch of the version's page, if the version has the flag XMAX_IS_MULTI.
+    pub fn lockers(&self, row: &RowVersion) -> Lockers {
+        let mut lockers = self.row_locks.get(row);
+        lockers.retain(|locker| self.is_running(locker.xid));
+        lockers
+    }
+
+    /// Notes who holds a row version besides its xmax.
+    pub fn set_lockers(&self, row: RowVersion, lockers: Lockers) -> EngineResult<()> {
+        self.row_locks.set(row, lockers, |xid| self.is_running(xid))
+    }
+
+    /// Row versions whose holders besides xmax are noted.
+    pub fn shared_rows(&self) -> usize {
+        self.row_locks.len()
     }
 
     /// Waits for a transaction to end.

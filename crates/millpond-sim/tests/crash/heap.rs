@@ -11,8 +11,8 @@ use millpond_buffer::{BufferPool, Fork, Lsn, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::heap::check::check_heap;
 use millpond_engine::access::heap::{
-    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, NewRow, delete, insert,
-    insert_many, lock_row, truncate_end, update, vacuum,
+    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, KeyChange, NewRow, delete,
+    insert, insert_many, lock_row, truncate_end, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::lmgr::LockManager;
@@ -21,7 +21,7 @@ use millpond_engine::maintenance::checkpointer::{
 };
 use millpond_engine::proc::ProcArray;
 use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
-use millpond_engine::transam::{CommandId, Durability, Snapshot, Transactions, Xid};
+use millpond_engine::transam::{CommandId, Durability, LockStrength, Snapshot, Transactions, Xid};
 use millpond_engine::wal::storage::create_fork;
 use millpond_engine::wal::{Decoded, LogStore, RmgrId};
 use millpond_engine::{EngineError, EngineResult};
@@ -207,7 +207,8 @@ fn transaction(
             (3..=6, Some((key, tid))) => {
                 let new = columns(key, rng);
                 let row = NewRow { payload: &new, natts: 2 };
-                let done = update(ctx, heap, tid, row, rng.random(), by)?;
+                let keys = if rng.random() { KeyChange::None } else { KeyChange::Plain };
+                let done = update(ctx, heap, tid, row, keys, by)?;
                 let ChangeOutcome::Done { tid, .. } = done else { panic!("{done:?}") };
                 rows.insert(key, (tid, new));
             }
@@ -217,7 +218,8 @@ fn transaction(
                 rows.remove(&key);
             }
             (_, Some((_, tid))) => {
-                let done = lock_row(ctx, heap, tid, by)?;
+                let strength = LockStrength::ALL[rng.random_range(0..4)];
+                let done = lock_row(ctx, heap, tid, strength, by)?;
                 assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
             }
         }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
-use millpond_engine::table::{Direction, LockStrength, RowBuf, RowOutcome};
+use millpond_engine::table::{Direction, RowBuf, RowOutcome};
 
 use super::{Each, Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, Scanner, emit, key, row_count};
-use crate::convert::{is_would_block, would_block};
+use crate::Value;
+use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Facts, Row};
 use crate::plan::external::ExternalPlan;
-use crate::plan::{Access, IndexRange, SelectPlan, SortKey};
-use crate::{Value, Wait};
+use crate::plan::{Access, IndexRange, OnConflict, RowLock, SelectPlan, SortKey};
 
 /// Takes a row's bytes and place; says whether to go on.
 type EachRow<'e> = &'e mut dyn FnMut(&mut Exec<'_>, &mut RowBuf) -> Result<bool>;
@@ -68,6 +68,9 @@ impl Exec<'_> {
         if limit == 0 {
             return Ok(0);
         }
+        if let (Some(lock), false) = (plan.lock, plan.sort.is_empty()) {
+            return self.sorted_locked(plan, table, lock, &env, (limit, offset), each);
+        }
         if !plan.sort.is_empty() {
             return self.sorted(plan, table, &env, limit, offset, each);
         }
@@ -111,8 +114,8 @@ impl Exec<'_> {
             if !passes {
                 return Ok(true);
             }
-            if let Some((strength, nowait)) = plan.lock
-                && !exec.lock_row(plan, table, env, row, strength, nowait)?
+            if let Some(lock) = plan.lock
+                && !exec.lock_row(plan, table, env, row, lock)?
             {
                 return Ok(true);
             }
@@ -120,37 +123,24 @@ impl Exec<'_> {
         })
     }
 
-    /// Locks a row; false when it is gone, or no longer what was asked for.
+    /// Locks a row; false when it is gone, no longer what was asked for, or to be skipped.
     fn lock_row(
         &mut self,
         plan: &SelectPlan,
         table: &Arc<TableDef>,
         env: &Env<'_>,
         row: &mut RowBuf,
-        strength: LockStrength,
-        nowait: bool,
+        lock: RowLock,
     ) -> Result<bool> {
         loop {
-            if nowait {
-                self.session.set_wait(Wait::Never);
-            }
-            let locked = self.session.lock_row(table, row, strength);
-            self.session.set_wait(self.wait);
-            let locked = locked.map_err(|error| {
-                let error = SqlError::from(error);
-                if nowait && self.may_wait() && is_would_block(&error) {
-                    SqlError::new(
-                        SqlState::LOCK_NOT_AVAILABLE,
-                        format!("could not obtain lock on row in relation \"{}\"", table.name),
-                    )
-                } else {
-                    error
-                }
-            });
-            match locked? {
-                RowOutcome::Done(_) => return Ok(true),
-                RowOutcome::Gone => return Ok(false),
-                RowOutcome::Changed => {
+            let locked = match lock.conflict {
+                OnConflict::Wait => Some(self.session.lock_row(table, row, lock.strength)?),
+                _ => self.session.try_lock_row(table, row, lock.strength)?,
+            };
+            match (locked, lock.conflict) {
+                (Some(RowOutcome::Done(_)), _) => return Ok(true),
+                (Some(RowOutcome::Gone), _) | (None, OnConflict::Skip) => return Ok(false),
+                (Some(RowOutcome::Changed), _) => {
                     let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
                     if let Some(condition) = &plan.condition
                         && !condition.holds(&env)?
@@ -158,8 +148,58 @@ impl Exec<'_> {
                         return Ok(false);
                     }
                 }
+                (None, _) => {
+                    return Err(SqlError::new(
+                        SqlState::LOCK_NOT_AVAILABLE,
+                        format!("could not obtain lock on row in relation \"{}\"", table.name),
+                    ));
+                }
             }
         }
+    }
+
+    /// Rows in an order that must be made, locked in that order and no more of them than are returned.
+    fn sorted_locked(
+        &mut self,
+        plan: &SelectPlan,
+        table: &Arc<TableDef>,
+        lock: RowLock,
+        env: &Env<'_>,
+        (limit, offset): (u64, u64),
+        each: Each<'_>,
+    ) -> Result<u64> {
+        let mut found: Vec<(Vec<Value>, RowBuf)> = Vec::new();
+        self.rows(table, &plan.access, env, &mut |_, row| {
+            let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
+            let passes = match &plan.filter {
+                Some(filter) => filter.holds(&env)?,
+                None => true,
+            };
+            if passes {
+                let keys = owned(plan.sort.iter().map(|key| &key.expr), &env)?;
+                found.push((keys, row.clone()));
+            }
+            Ok(true)
+        })?;
+        found.sort_by(|(a, _), (b, _)| compare_keys(&plan.sort, a, b));
+        let (mut seen, mut given) = (0u64, 0u64);
+        for (_, mut row) in found {
+            if given == limit {
+                break;
+            }
+            if !self.lock_row(plan, table, env, &mut row, lock)? {
+                continue;
+            }
+            seen += 1;
+            if seen <= offset {
+                continue;
+            }
+            given += 1;
+            if !emit(&plan.output, &env.with_row(Row::Stored(&table.layout, row.bytes())), each)? {
+                break;
+            }
+        }
+        Ok(given)
     }
 
     fn aggregate(

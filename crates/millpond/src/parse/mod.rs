@@ -11,6 +11,7 @@ mod copy;
 mod cursor;
 mod data_type;
 mod limits;
+mod row_lock;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerE
 pub(crate) use copy::{Copy, CopyOptions, CopySource, ForceQuote};
 use cursor::Cursor;
 pub(crate) use data_type::{check_collation, data_type};
+pub(crate) use row_lock::{clause_name as row_lock_name, of_clause as row_lock_of};
 pub(crate) use source::Source;
 
 use crate::error::{Result, SqlError, SqlState};
@@ -173,8 +175,9 @@ pub(crate) struct Parsed {
 /// Parses a text of any number of statements. Empty ones are left out.
 pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>> {
     let source = Source::new(sql);
-    let tokens = tokenize(&source)?;
+    let mut tokens = tokenize(&source)?;
     limits::check(&tokens)?;
+    row_lock::rewrite(&mut tokens);
     let mut parsed = Vec::new();
     for tokens in split(&tokens) {
         let statement = statement(source, tokens)?;
@@ -206,6 +209,7 @@ pub(crate) fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> 
         return None;
     }
     limits::check(&tokens).ok()?;
+    row_lock::rewrite(&mut tokens);
     let mut statements = split(&tokens);
     let first = statements.next()?;
     match statement(source, first).ok()? {

@@ -62,6 +62,23 @@ pub(crate) enum Plan {
     External(external::ExternalPlan),
 }
 
+/// How a SELECT locks the rows that it returns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowLock {
+    pub(crate) strength: LockStrength,
+    pub(crate) conflict: OnConflict,
+}
+
+/// What a SELECT makes of a row that another transaction holds; of several clauses the last of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum OnConflict {
+    Wait,
+    /// SKIP LOCKED
+    Skip,
+    /// NOWAIT
+    Fail,
+}
+
 /// A SELECT of at most one table.
 #[derive(Debug)]
 pub(crate) struct SelectPlan {
@@ -79,7 +96,7 @@ pub(crate) struct SelectPlan {
     pub(crate) sort: Vec<SortKey>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
-    pub(crate) lock: Option<(LockStrength, bool)>,
+    pub(crate) lock: Option<RowLock>,
 }
 
 /// Where an INSERT's rows come from.
@@ -151,8 +168,13 @@ impl Planned {
     /// What it is called if it changes or locks rows.
     pub(crate) fn writes(&self) -> Option<&'static str> {
         match &self.plan {
-            Plan::Select(plan) if plan.lock.is_some() => Some("SELECT FOR UPDATE"),
-            Plan::Select(_) | Plan::External(_) => None,
+            Plan::Select(plan) => Some(match plan.lock?.strength {
+                LockStrength::KeyShare => "SELECT FOR KEY SHARE",
+                LockStrength::Share => "SELECT FOR SHARE",
+                LockStrength::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
+                LockStrength::Update => "SELECT FOR UPDATE",
+            }),
+            Plan::External(_) => None,
             _ => Some(self.verb()),
         }
     }

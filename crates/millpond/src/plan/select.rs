@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
-use millpond_engine::table::LockStrength;
 use sqlparser::ast;
 
 use super::order::{extreme_key, wanted_order};
 use super::scope::{TableScope, find_table};
-use super::{Access, Aggregate, Output, Planner, SelectPlan, access, aggregate};
+use super::{
+    Access, Aggregate, OnConflict, Output, Planner, RowLock, SelectPlan, access, aggregate,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, NoColumns, Scope, beyond};
 use crate::expr::types::{Ty, is_assignable};
-use crate::parse::{Name, ident};
+use crate::parse::{Name, ident, row_lock_name, row_lock_of};
 use crate::sink::ColumnDesc;
 use crate::{DataType, Value};
 
@@ -346,37 +347,49 @@ fn row_count(e: &ast::Expr, what: &str, binder: &mut Binder<'_>) -> Result<Expr>
     binder.coerce(typed, DataType::Int8, Coercion::Assignment)
 }
 
-/// `FOR UPDATE` and its kin; the flag says NOWAIT.
-fn lock_of(
-    locks: &[ast::LockClause],
-    alias: &str,
-    aggregated: bool,
-) -> Result<Option<(LockStrength, bool)>> {
-    let Some(lock) = locks.first() else { return Ok(None) };
-    if aggregated {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "FOR UPDATE is not allowed with aggregate functions",
-        ));
+/// `FOR UPDATE` and its kin. Of several clauses the strongest counts, and the one that waits least.
+fn lock_of(locks: &[ast::LockClause], alias: &str, aggregated: bool) -> Result<Option<RowLock>> {
+    let mut all: Option<RowLock> = None;
+    for clause in locks {
+        let (strength, of) = row_lock_of(clause);
+        let name = row_lock_name(strength);
+        if aggregated {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("{name} is not allowed with aggregate functions"),
+            ));
+        }
+        if let Some(of) = of {
+            check_locked(&of, alias, name)?;
+        }
+        let conflict = match clause.nonblock {
+            None => OnConflict::Wait,
+            Some(ast::NonBlock::SkipLocked) => OnConflict::Skip,
+            Some(ast::NonBlock::Nowait) => OnConflict::Fail,
+        };
+        let so_far = all.unwrap_or(RowLock { strength, conflict });
+        all = Some(RowLock {
+            strength: strength.max(so_far.strength),
+            conflict: conflict.max(so_far.conflict),
+        });
     }
-    if let Some(of) = &lock.of
-        && of.to_string() != alias
-    {
+    Ok(all)
+}
+
+/// The only table there is must be the one named behind OF.
+fn check_locked(of: &ast::ObjectName, alias: &str, clause: &str) -> Result<()> {
+    let [ast::ObjectNamePart::Identifier(named)] = of.0.as_slice() else {
         return Err(SqlError::new(
-            SqlState::UNDEFINED_TABLE,
-            format!("relation \"{of}\" in FOR UPDATE clause not found in FROM clause"),
+            SqlState::SYNTAX_ERROR,
+            format!("{clause} must specify unqualified relation names"),
         ));
+    };
+    let named = ident(named);
+    if named == alias {
+        return Ok(());
     }
-    let nowait = match lock.nonblock {
-        None => false,
-        Some(ast::NonBlock::Nowait) => true,
-        Some(ast::NonBlock::SkipLocked) => return Err(beyond("SKIP LOCKED")),
-    };
-    let strength = match lock.lock_type {
-        ast::LockType::Update => LockStrength::Update,
-        ast::LockType::Share => LockStrength::Share,
-        #[allow(unreachable_patterns, reason = "the parser may learn more kinds")]
-        _ => return Err(beyond("this kind of row lock")),
-    };
-    Ok(Some((strength, nowait)))
+    Err(SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{named}\" in {clause} clause not found in FROM clause"),
+    ))
 }

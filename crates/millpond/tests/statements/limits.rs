@@ -10,7 +10,7 @@ fn what_would_be_misread_is_refused() {
         .unwrap();
     for sql in [
         "select * from t x join t y on x.a = y.a for update",
-        "select * from t for update skip locked",
+        "select * from t x join t y on x.a = y.a for no key update skip locked",
         "select * from (select * from t for update) x",
         "select to_char(now(), 'YYYY') from t group by 1",
         "select 'a' collate \"de_DE\"",

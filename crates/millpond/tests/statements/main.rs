@@ -7,6 +7,7 @@ mod concurrency;
 mod indexes;
 mod limits;
 mod locks;
+mod row_locks;
 mod rows;
 mod session;
 mod transactions;

@@ -7,6 +7,7 @@ use millpond_buffer::{BlockNumber, ExclusivePage, Ring};
 
 use super::judge::judge;
 use super::last_fate::LastFate;
+use super::lock::is_held;
 use super::page;
 use super::prune::{PruneOptions, PrunePlan, plan};
 use super::record;
@@ -50,6 +51,20 @@ pub fn prune_latched(
     prune_as_of(ctx, heap, latched, &horizon)
 }
 
+/// What can be done to a latched page, all its versions judged.
+pub(super) fn plan_latched(
+    ctx: &Ctx,
+    latched: &ExclusivePage<'_>,
+    horizon: &Horizon,
+    options: PruneOptions,
+) -> EngineResult<PrunePlan> {
+    let fates = LastFate::new(ctx);
+    plan(latched.bytes(), options, |offset, header| {
+        let is_held = || is_held(ctx, latched.page_id(), offset, header);
+        judge(header, horizon, &fates, is_held)
+    })
+}
+
 fn prune_as_of(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -60,8 +75,7 @@ fn prune_as_of(
         return Ok(false);
     }
     let options = PruneOptions { has_indexes: true };
-    let fates = LastFate::new(ctx);
-    let plan = plan(latched.bytes(), options, |header| judge(header, horizon, &fates))?;
+    let plan = plan_latched(ctx, latched, horizon, options)?;
     if !plan.frees() {
         return Ok(false);
     }

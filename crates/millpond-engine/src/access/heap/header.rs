@@ -19,7 +19,7 @@
 use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
 
 use crate::access::Tid;
-use crate::transam::{CommandId, Xid};
+use crate::transam::{CommandId, LockStrength, Xid};
 
 /// Bytes of a tuple header.
 pub const TUPLE_HEADER_LEN: usize = 32;
@@ -53,11 +53,11 @@ impl TupleFlags {
     pub const COMBO_CID: Self = Self(1 << 5);
     /// The version is the result of an update.
     pub const IS_UPDATE: Self = Self(1 << 6);
-    /// The deletion or update changes the key (for the weaker row locks to come).
+    /// The deletion or update takes the row or a unique key of it away: it excludes even FOR KEY SHARE.
     pub const KEYS_UPDATED: Self = Self(1 << 7);
     /// The lock's strength, two bits: 0 FOR KEY SHARE, 1 FOR SHARE, 2 FOR NO KEY UPDATE, 3 FOR UPDATE.
     pub const LOCK_STRENGTH: Self = Self(0b11 << 8);
-    /// xmax names a set of transactions (reserved for shared row locks).
+    /// Besides xmax others may hold the row: transactions that run, noted in memory (`transam::row_locks`).
     pub const XMAX_IS_MULTI: Self = Self(1 << 10);
     /// Every bit that has a meaning.
     pub const ALL: Self = Self((1 << 11) - 1);
@@ -82,6 +82,11 @@ impl TupleFlags {
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// The bits of a lock of this strength.
+    pub const fn lock(strength: LockStrength) -> Self {
+        Self(Self::XMAX_LOCK_ONLY.0 | strength.bits() << Self::LOCK_STRENGTH.0.trailing_zeros())
     }
 
     /// These bits without those of `other`.
@@ -173,6 +178,27 @@ impl TupleHeader {
     #[inline]
     pub fn is_locked_only(&self) -> bool {
         self.flags.contains(TupleFlags::XMAX_LOCK_ONLY)
+    }
+
+    /// How strongly xmax holds the row while its transaction runs.
+    #[inline]
+    pub fn strength(&self) -> LockStrength {
+        if self.is_locked_only() {
+            let bits = self.flags.0 & TupleFlags::LOCK_STRENGTH.0;
+            return LockStrength::from_bits(bits >> TupleFlags::LOCK_STRENGTH.0.trailing_zeros());
+        }
+        let replaced = self.flags.contains(TupleFlags::UPDATED_AWAY);
+        if replaced && !self.flags.contains(TupleFlags::KEYS_UPDATED) {
+            LockStrength::NoKeyUpdate
+        } else {
+            LockStrength::Update
+        }
+    }
+
+    /// Whether others than xmax may hold the row, too.
+    #[inline]
+    pub fn has_more_lockers(&self) -> bool {
+        self.flags.contains(TupleFlags::XMAX_IS_MULTI)
     }
 
     /// Whether the version is reached only through its chain.

@@ -6,8 +6,14 @@ use crate::error::EngineResult;
 use crate::transam::visibility::{Deadness, Fates, dead_to_all};
 use crate::transam::{Horizon, XidStatus};
 
-/// The version's fate as of `horizon`. A stale horizon errs only towards keeping.
-pub fn judge(header: &TupleHeader, horizon: &Horizon, fates: &impl Fates) -> EngineResult<Verdict> {
+/// The version's fate as of `horizon`. A stale horizon errs only towards keeping. `is_held`: whether others than xmax
+/// hold a version that says so.
+pub fn judge(
+    header: &TupleHeader,
+    horizon: &Horizon,
+    fates: &impl Fates,
+    is_held: impl FnOnce() -> bool,
+) -> EngineResult<Verdict> {
     let fate = match dead_to_all(header, horizon, fates)? {
         Deadness::Dead => Fate::Dead,
         Deadness::RecentlyDead(_) => Fate::RecentlyDead,
@@ -26,6 +32,7 @@ pub fn judge(header: &TupleHeader, horizon: &Horizon, fates: &impl Fates) -> Eng
             XidStatus::InProgress => false,
             XidStatus::Aborted => true,
             XidStatus::Committed(_) => header.is_locked_only(),
-        };
+        }
+        && !(header.has_more_lockers() && is_held());
     Ok(Verdict { fate, xmin_is_old, xmax_is_void })
 }

@@ -16,7 +16,7 @@ use crate::access::Tid;
 use crate::error::{EngineError, EngineResult};
 use crate::page::item::{self, LineSet, LineState};
 use crate::transam::visibility::{Fates, UpdateStatus, update_status, visible};
-use crate::transam::{CommandId, Csn, Horizon, Snapshot, Xid, XidStatus};
+use crate::transam::{CommandId, Csn, Horizon, LockStrength, Snapshot, Xid, XidStatus};
 
 const BLOCK: BlockNumber = BlockNumber(7);
 type Page = [u8; PAGE_SIZE];
@@ -131,7 +131,9 @@ impl World {
         let mut chain = Chain::from_root(root);
         while let Some(member) = chain.next(&*self.page) {
             let own = Some(Xid(self.next_xid));
-            let status = update_status(&member.header, own, CommandId(0), &self.fates).unwrap();
+            let status =
+                update_status(&member.header, own, CommandId(0), LockStrength::Update, &self.fates)
+                    .unwrap();
             if status == UpdateStatus::Ok {
                 return Some((member.offset, member.header));
             }
@@ -239,7 +241,8 @@ impl World {
             oldest_running_xid: self.running.first().copied().unwrap_or(Xid(self.next_xid)),
         };
         let options = PruneOptions { has_indexes: true };
-        let plan = plan(&self.page, options, |header| judge(header, &at, &self.fates)).unwrap();
+        let plan = plan(&self.page, options, |_, header| judge(header, &at, &self.fates, || false))
+            .unwrap();
         let mut data = Vec::new();
         plan.encode(&mut data);
         assert_eq!(PrunePlan::decode(&data).unwrap(), plan);
@@ -249,7 +252,8 @@ impl World {
         }
         let after: Vec<Images> = (horizon..self.next_csn).map(|csn| self.seen(csn)).collect();
         assert_eq!(before, after, "horizon {horizon}, {plan:?}");
-        let again = super::prune::plan(&self.page, options, |h| judge(h, &at, &self.fates));
+        let again =
+            super::prune::plan(&self.page, options, |_, h| judge(h, &at, &self.fates, || false));
         assert!(again.unwrap().is_empty(), "pruning twice finds more");
     }
 
@@ -342,7 +346,7 @@ proptest! {
         check_page(&page, BLOCK, Xid(world.next_xid), &mut |_| ());
         let at = Horizon { csn: Csn(1), oldest_running_xid: Xid(3) };
         let options = PruneOptions { has_indexes: false };
-        let plan = plan(&page, options, |header| judge(header, &at, &world.fates)).unwrap();
+        let plan = plan(&page, options, |_, header| judge(header, &at, &world.fates, || false)).unwrap();
         let _ = plan.apply(&mut *page);
     }
 }

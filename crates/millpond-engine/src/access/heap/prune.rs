@@ -44,7 +44,7 @@ pub struct Verdict {
     pub fate: Fate,
     /// xmin committed before every snapshot (also when it is frozen already).
     pub xmin_is_old: bool,
-    /// xmax is set, but neither deletes nor locks any more.
+    /// xmax is set, but neither deletes nor locks any more, and nobody else holds the row.
     pub xmax_is_void: bool,
 }
 
@@ -176,13 +176,13 @@ impl PrunePlan {
 pub fn plan<E>(
     page: &[u8; PAGE_SIZE],
     options: PruneOptions,
-    mut judge: impl FnMut(&TupleHeader) -> Result<Verdict, E>,
+    mut judge: impl FnMut(u16, &TupleHeader) -> Result<Verdict, E>,
 ) -> Result<PrunePlan, E> {
     let count = item::line_count(page);
     let mut verdicts = [None; MAX_LINES as usize];
     for offset in 1..=count {
         if let Some(header) = page::header(page, offset) {
-            verdicts[offset as usize - 1] = Some(judge(&header)?);
+            verdicts[offset as usize - 1] = Some(judge(offset, &header)?);
         }
     }
     let verdict = |offset: u16| verdicts.get(offset as usize - 1).copied().flatten();
@@ -281,7 +281,9 @@ fn tidy(
         if verdict.xmax_is_void {
             plan.forget.push(offset);
         }
-        all_visible &= verdict.fate == Fate::Live && verdict.xmin_is_old;
+        // The mark of an update that was rolled back stays while the row has holders besides.
+        let settled = verdict.xmax_is_void || header.has_no_xmax() || header.is_locked_only();
+        all_visible &= verdict.fate == Fate::Live && verdict.xmin_is_old && settled;
         if matches!(verdict.fate, Fate::Deleting | Fate::RecentlyDead | Fate::Dead)
             && (!hint.is_valid() || header.xmax < hint)
         {

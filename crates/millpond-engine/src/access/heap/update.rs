@@ -1,4 +1,4 @@
-//! Replacing, deleting and locking rows.
+//! Replacing and deleting rows.
 //!
 //! Each looks at the version under the page's exclusive latch and either does it or says what is in the way
 //! (heap rule 3). A replacement stays in the page when it has room (after pruning, if need be); if moreover no
@@ -10,6 +10,7 @@ use millpond_buffer::{BlockNumber, ExclusivePage};
 use super::access_prune::prune_latched;
 use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 use super::insert::{NewRow, check_size, image_mode};
+use super::lock::{Standing, carry, log_mark, note_survivors, standing};
 use super::page::{self, Mark, NewTuple};
 use super::record;
 use super::relation::{HeapEvent, HeapRelation};
@@ -17,8 +18,8 @@ use super::target::{Wanted, log_has_room, page_with_room};
 use crate::access::Tid;
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
-use crate::transam::visibility::{UpdateStatus, cid_for_delete, update_status};
-use crate::transam::{CommandId, Xid};
+use crate::transam::visibility::cid_for_delete;
+use crate::transam::{CommandId, LockStrength, Xid};
 use crate::wal::apply::log_and_apply;
 use crate::wal::{ImageMode, Record, RmgrId};
 
@@ -39,8 +40,22 @@ pub enum ChangeOutcome {
     SelfModified,
     /// The version is not there for this command: made or deleted by what it can't see, or gone.
     Invisible,
-    /// Another running transaction has changed or locked it: wait for it and ask again.
-    InProgress(Xid),
+    /// Another running transaction has changed it, or locked it so that the two exclude each other: wait for it and
+    /// ask again.
+    InProgress {
+        /// The transaction.
+        xid: Xid,
+        /// The asking transaction holds a lock on the version itself, for which others may be waiting: it must not
+        /// queue behind them.
+        holds: bool,
+    },
+    /// Locked as far as this version goes; it has a successor with the same unique keys, which is to be locked, too.
+    Follow {
+        /// The successor.
+        next: Tid,
+        /// Its maker, which may be running.
+        by: Xid,
+    },
     /// A committed transaction has replaced it.
     Updated {
         /// By this version.
@@ -61,29 +76,6 @@ pub struct Changer {
     pub cid: CommandId,
 }
 
-/// The header at `tid`, or what keeps the changer from changing it.
-fn changeable(
-    ctx: &Ctx,
-    latched: &ExclusivePage<'_>,
-    tid: Tid,
-    by: Changer,
-) -> EngineResult<Result<TupleHeader, ChangeOutcome>> {
-    if !page::is_heap(latched.bytes()) {
-        return Ok(Err(ChangeOutcome::Invisible));
-    }
-    let Some(header) = page::header(latched.bytes(), tid.offset) else {
-        return Ok(Err(ChangeOutcome::Invisible));
-    };
-    Ok(match update_status(&header, Some(by.xid), by.cid, ctx)? {
-        UpdateStatus::Ok => Ok(header),
-        UpdateStatus::Invisible => Err(ChangeOutcome::Invisible),
-        UpdateStatus::SelfUpdated => Err(ChangeOutcome::SelfModified),
-        UpdateStatus::InProgress(xid) => Err(ChangeOutcome::InProgress(xid)),
-        UpdateStatus::Updated => Err(ChangeOutcome::Updated { next: header.ctid, by: header.xmax }),
-        UpdateStatus::Deleted => Err(ChangeOutcome::Deleted),
-    })
-}
-
 /// The mark that makes `by` the deleter or replacer of a version.
 fn deletion_mark(
     ctx: &Ctx,
@@ -99,32 +91,42 @@ fn deletion_mark(
     Ok(Mark { offset: tid.offset, xmax: by.xid, cid, flags: flags.with(added), next })
 }
 
-fn latch<'s>(
+/// What an update does to keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyChange {
+    /// No indexed column changes: no index need hear of it.
+    None,
+    /// Some does, but none of a unique index.
+    Plain,
+    /// One of a unique index does: who holds the row FOR KEY SHARE is in the way.
+    Unique,
+}
+
+impl KeyChange {
+    /// As how strong a lock the update counts.
+    pub fn strength(self) -> LockStrength {
+        match self {
+            KeyChange::None | KeyChange::Plain => LockStrength::NoKeyUpdate,
+            KeyChange::Unique => LockStrength::Update,
+        }
+    }
+
+    /// What the old version's flags say of it: a stronger lock that the transaction has on it stays one.
+    fn flags(self, own: Option<LockStrength>) -> TupleFlags {
+        if own.max(Some(self.strength())) == Some(LockStrength::Update) {
+            TupleFlags::UPDATED_AWAY.with(TupleFlags::KEYS_UPDATED)
+        } else {
+            TupleFlags::UPDATED_AWAY
+        }
+    }
+}
+
+pub(super) fn latch<'s>(
     ctx: &'s Ctx,
     heap: &HeapRelation,
     block: BlockNumber,
 ) -> EngineResult<ExclusivePage<'s>> {
     Ok(ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive()?)
-}
-
-/// Logs and does a record that only marks the version at `latched`.
-fn log_mark(
-    ctx: &Ctx,
-    latched: &mut ExclusivePage<'_>,
-    info: u8,
-    mark: &Mark,
-    by: Changer,
-) -> EngineResult<()> {
-    let mut data = ctx.heap().scratch();
-    record::encode_mark(&mut data, mark);
-    let record = Record::new(by.xid, RmgrId::Heap, info, &[]).block(
-        latched.page_id(),
-        ImageMode::IfNeeded,
-        &data,
-    );
-    log_and_apply(ctx, &mut [latched], record)?;
-    ctx.heap().give_back(data);
-    Ok(())
 }
 
 /// Deletes the version at `tid`.
@@ -136,8 +138,9 @@ pub fn delete(
 ) -> EngineResult<ChangeOutcome> {
     log_has_room(ctx, 1, 64)?;
     let mut latched = latch(ctx, heap, tid.block)?;
-    let header = match changeable(ctx, &latched, tid, by)? {
-        Ok(header) => header,
+    // What lets others hold the row besides is no deletion: whoever was noted is gone.
+    let header = match standing(ctx, &latched, tid, LockStrength::Update, by)? {
+        Ok(standing) => standing.header,
         Err(outcome) => return Ok(outcome),
     };
     let none = Tid::new(BlockNumber(0), 0);
@@ -147,62 +150,31 @@ pub fn delete(
     Ok(ChangeOutcome::Done { tid, hot: false })
 }
 
-/// Locks the version at `tid` for its transaction: others that want to change or lock it will see it in
-/// progress. Locking what one holds already changes nothing.
-pub fn lock_row(
-    ctx: &Ctx,
-    heap: &HeapRelation,
-    tid: Tid,
-    by: Changer,
-) -> EngineResult<ChangeOutcome> {
-    log_has_room(ctx, 1, 64)?;
-    let mut latched = latch(ctx, heap, tid.block)?;
-    let header = match changeable(ctx, &latched, tid, by)? {
-        Ok(header) => header,
-        Err(outcome) => return Ok(outcome),
-    };
-    let done = ChangeOutcome::Done { tid, hot: false };
-    if header.xmax == by.xid {
-        return Ok(done);
-    }
-    // The lock says nothing of commands: cid and its kind stay those of the insertion.
-    let flags = header.flags.without(TupleFlags::XMAX_BITS);
-    let lock = TupleFlags::XMAX_LOCK_ONLY.with(TupleFlags::LOCK_STRENGTH);
-    let mark = Mark {
-        offset: tid.offset,
-        xmax: by.xid,
-        cid: header.cid,
-        flags: flags.with(lock),
-        next: Tid::new(BlockNumber(0), 0),
-    };
-    log_mark(ctx, &mut latched, record::LOCK, &mark, by)?;
-    Ok(done)
-}
-
-/// Replaces the version at `tid` by `row`. `keys_changed`: whether the value of any indexed column did.
+/// Replaces the version at `tid` by `row`.
 pub fn update(
     ctx: &Ctx,
     heap: &HeapRelation,
     tid: Tid,
     row: NewRow<'_>,
-    keys_changed: bool,
+    keys: KeyChange,
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     check_size(row.payload.len())?;
-    log_has_room(ctx, 3, 2 * row.payload.len() + 1024)?;
+    log_has_room(ctx, 4, 2 * row.payload.len() + 1024)?;
     let mut latched = latch(ctx, heap, tid.block)?;
-    if let Err(outcome) = changeable(ctx, &latched, tid, by)? {
-        return Ok(outcome);
-    }
+    let standing = match standing(ctx, &latched, tid, keys.strength(), by)? {
+        Ok(standing) => standing,
+        Err(outcome) => return Ok(outcome),
+    };
     let mut slot = page::slot_for(latched.bytes(), row.payload.len(), 0);
     if slot.is_none() && prune_latched(ctx, heap, &mut latched)? {
         slot = page::slot_for(latched.bytes(), row.payload.len(), 0);
     }
     match slot {
-        Some(slot) => update_in_page(ctx, heap, latched, (tid, slot), row, keys_changed, by),
+        Some(slot) => update_in_page(ctx, heap, latched, (tid, slot), row, (keys, &standing), by),
         None => {
             drop(latched);
-            update_moved(ctx, heap, tid, row, by)
+            update_moved(ctx, heap, tid, row, keys, by)
         }
     }
 }
@@ -214,7 +186,7 @@ fn update_in_page(
     mut latched: ExclusivePage<'_>,
     places: (Tid, u16),
     row: NewRow<'_>,
-    keys_changed: bool,
+    (keys, standing): (KeyChange, &Standing),
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     let (old, new_tid) = (places.0, Tid::new(places.0.block, places.1));
@@ -224,13 +196,17 @@ fn update_in_page(
     else {
         return Err(EngineError::Internal { what: "pruning removed a row that can be changed" });
     };
-    let hot = !keys_changed;
-    let (added, flags) = if hot {
-        let added = TupleFlags::UPDATED_AWAY.with(TupleFlags::HOT_UPDATED);
-        (added, TupleFlags::IS_UPDATE.with(TupleFlags::HEAP_ONLY))
-    } else {
-        (TupleFlags::UPDATED_AWAY.with(TupleFlags::KEYS_UPDATED), TupleFlags::IS_UPDATE)
-    };
+    let hot = keys == KeyChange::None;
+    let others = &standing.others;
+    let (mut added, mut flags) = (keys.flags(standing.own), TupleFlags::IS_UPDATE);
+    if hot {
+        added = added.with(TupleFlags::HOT_UPDATED);
+        flags = flags.with(TupleFlags::HEAP_ONLY);
+    }
+    let page = latched.page_id();
+    if note_survivors(ctx, (page, old.offset), &header, (page, new_tid.offset), others, by)? {
+        added = added.with(TupleFlags::XMAX_IS_MULTI);
+    }
     let mark = deletion_mark(ctx, old, &header, by, added, new_tid)?;
     let new = NewTuple {
         offset: new_tid.offset,
@@ -253,8 +229,9 @@ fn update_in_page(
         &data,
     );
     log_and_apply(ctx, &mut [&mut latched], record)?;
-    drop(latched);
     ctx.heap().give_back(data);
+    carry(ctx, &mut latched, new_tid.offset, others, by)?;
+    drop(latched);
     heap.counters().add(ctx.no(), HeapEvent::Updated, 1);
     if hot {
         heap.counters().add(ctx.no(), HeapEvent::HotUpdated, 1);
@@ -268,6 +245,7 @@ fn update_moved(
     heap: &HeapRelation,
     tid: Tid,
     row: NewRow<'_>,
+    keys: KeyChange,
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     let wanted = Wanted {
@@ -288,15 +266,20 @@ fn update_moved(
             let new = target.into_exclusive()?;
             (old.into_exclusive()?, new)
         };
-        let header = match changeable(ctx, &old, tid, by)? {
-            Ok(header) => header,
+        let Standing { header, others, own } = match standing(ctx, &old, tid, keys.strength(), by)?
+        {
+            Ok(standing) => standing,
             Err(outcome) => return Ok(outcome),
         };
         let Some(slot) = page::slot_for(new.bytes(), row.payload.len(), wanted.reserve) else {
             continue;
         };
         let new_tid = Tid::new(new.block(), slot);
-        let added = TupleFlags::UPDATED_AWAY.with(TupleFlags::KEYS_UPDATED);
+        let mut added = keys.flags(own);
+        let places = ((old.page_id(), tid.offset), (new.page_id(), slot));
+        if note_survivors(ctx, places.0, &header, places.1, &others, by)? {
+            added = added.with(TupleFlags::XMAX_IS_MULTI);
+        }
         let mark = deletion_mark(ctx, tid, &header, by, added, new_tid)?;
         let tuple = NewTuple {
             offset: slot,
@@ -307,6 +290,7 @@ fn update_moved(
             payload: row.payload,
         };
         log_moved(ctx, (&mut old, &mark), (&mut new, &tuple), by)?;
+        carry(ctx, &mut new, slot, &others, by)?;
         heap.counters().add(ctx.no(), HeapEvent::Updated, 1);
         return Ok(ChangeOutcome::Done { tid: new_tid, hot: false });
     }

@@ -12,13 +12,12 @@
 
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, Ring};
 
-use super::access_prune::apply_plan;
+use super::access_prune::{apply_plan, plan_latched};
 use super::fsm;
 use super::header::TupleFlags;
 use super::judge::judge;
-use super::last_fate::LastFate;
 use super::page::{self, is_all_visible};
-use super::prune::{Fate, PruneOptions, PrunePlan, plan, plan_free};
+use super::prune::{Fate, PruneOptions, PrunePlan, plan_free};
 use super::relation::HeapRelation;
 use crate::access::Tid;
 use crate::ctx::Ctx;
@@ -201,8 +200,7 @@ fn prune_page(
     stats: &mut VacuumStats,
 ) -> EngineResult<()> {
     let options = PruneOptions { has_indexes };
-    let fates = LastFate::new(ctx);
-    let plan = plan(latched.bytes(), options, |header| judge(header, horizon, &fates))?;
+    let plan = plan_latched(ctx, latched, horizon, options)?;
     let normal_before = count_state(latched.bytes(), LineState::Normal);
     let dead_before = count_state(latched.bytes(), LineState::Dead);
     if plan.is_empty() {
@@ -241,7 +239,7 @@ fn survey(
                 let Some(header) = page::header(copy, offset) else { continue };
                 let dead = !is_all_visible(copy)
                     && matches!(
-                        judge(&header, horizon, ctx)?.fate,
+                        judge(&header, horizon, ctx, || true)?.fate,
                         Fate::Dead | Fate::RecentlyDead
                     );
                 if dead {

@@ -16,6 +16,7 @@
 mod tests;
 
 use super::ids::{CommandId, Xid};
+use super::row_locks::LockStrength;
 use super::snapshot::{Horizon, Snapshot, XidStatus};
 use crate::access::heap::{TupleFlags, TupleHeader};
 use crate::error::EngineResult;
@@ -84,14 +85,17 @@ pub fn visible(
 /// What stands in the way of changing a row version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UpdateStatus {
-    /// Nothing.
+    /// Nothing, as far as xmax goes.
     Ok,
+    /// Another transaction, still running, has locked or replaced it, but not so strongly that the two exclude
+    /// each other.
+    Shared(Xid),
     /// It is not there for this command: its maker is running or was rolled back, or the running
     /// transaction made it in this or deleted it in an earlier command.
     Invisible,
     /// This very command (or one that it calls) has changed it already.
     SelfUpdated,
-    /// Another transaction, still running, has locked, replaced or deleted it.
+    /// Another transaction, still running, has locked, replaced or deleted it: wait for its end.
     InProgress(Xid),
     /// A committed transaction has replaced it; the header's ctid names the successor.
     Updated,
@@ -99,14 +103,16 @@ pub enum UpdateStatus {
     Deleted,
 }
 
-/// Whether the command `command` of transaction `own` may change the version.
+/// Whether the command `command` of transaction `own` may change or lock the version this strongly.
 ///
 /// To be asked under the page's exclusive latch; the answer `Ok` holds until the latch is given up.
 /// `own` is `None` while the session has no id, which is never the case once it wants to change something.
+/// Whether others than xmax hold the row is for the heap to find out, if the header says that it may be so.
 pub fn update_status(
     header: &TupleHeader,
     own: Option<Xid>,
     command: CommandId,
+    wanted: LockStrength,
     fates: &impl Fates,
 ) -> EngineResult<UpdateStatus> {
     let is_own = |xid: Xid| own == Some(xid);
@@ -119,10 +125,21 @@ pub fn update_status(
             return Ok(UpdateStatus::Invisible);
         }
     }
+    xmax_status(header, own, command, wanted, fates)
+}
+
+/// The part of [`update_status`] that is about xmax: whoever made the version, and whether that has committed.
+pub fn xmax_status(
+    header: &TupleHeader,
+    own: Option<Xid>,
+    command: CommandId,
+    wanted: LockStrength,
+    fates: &impl Fates,
+) -> EngineResult<UpdateStatus> {
     if header.has_no_xmax() {
         return Ok(UpdateStatus::Ok);
     }
-    if is_own(header.xmax) {
+    if own == Some(header.xmax) {
         return if header.is_locked_only() {
             Ok(UpdateStatus::Ok)
         } else if own_cmax(header, fates)? >= command {
@@ -132,7 +149,10 @@ pub fn update_status(
         };
     }
     match fates.status(header.xmax)? {
-        XidStatus::InProgress => Ok(UpdateStatus::InProgress(header.xmax)),
+        XidStatus::InProgress if wanted.conflicts(header.strength()) => {
+            Ok(UpdateStatus::InProgress(header.xmax))
+        }
+        XidStatus::InProgress => Ok(UpdateStatus::Shared(header.xmax)),
         XidStatus::Aborted => Ok(UpdateStatus::Ok),
         XidStatus::Committed(_) if header.is_locked_only() => Ok(UpdateStatus::Ok),
         XidStatus::Committed(_) if header.flags.contains(TupleFlags::UPDATED_AWAY) => {

@@ -182,7 +182,8 @@ fn every_combination_may_be_changed_as_the_latest_state_says() {
                     _ => UpdateStatus::Deleted,
                 },
             };
-            let status = update_status(&header, Some(OWN), COMMAND, &fates).unwrap();
+            let status =
+                update_status(&header, Some(OWN), COMMAND, LockStrength::Update, &fates).unwrap();
             assert_eq!(status, expected, "{xmin:?} then {xmax:?}");
         }
     }
@@ -334,7 +335,14 @@ impl History {
         let view = View(&self.statuses, &txn.fates);
         let candidates: Vec<usize> = (0..self.versions.len())
             .filter(|i| {
-                update_status(&self.versions[*i].1, Some(txn.xid), txn.command, &view).unwrap()
+                update_status(
+                    &self.versions[*i].1,
+                    Some(txn.xid),
+                    txn.command,
+                    LockStrength::Update,
+                    &view,
+                )
+                .unwrap()
                     == UpdateStatus::Ok
             })
             .collect();

@@ -9,7 +9,7 @@ use super::world::{Held, Tx, World};
 use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::{
-    ChangeOutcome, Changer, HeapScan, NewRow, count_rows, fetch, insert, update, vacuum,
+    ChangeOutcome, Changer, HeapScan, KeyChange, NewRow, count_rows, fetch, insert, update, vacuum,
 };
 use crate::ctx::Ctx;
 
@@ -61,14 +61,14 @@ fn add(
         let new = row_of(account, balance(&row) + delta, padding);
         let by = Changer { xid: tx.xid, cid: tx.command };
         let row = NewRow { payload: &new, natts: 3 };
-        match update(tx.ctx, &world.heap, tid, row, false, by).unwrap() {
+        match update(tx.ctx, &world.heap, tid, row, KeyChange::None, by).unwrap() {
             ChangeOutcome::Done { tid, hot } => {
                 if !hot {
                     index[account].lock().unwrap().push(tid);
                 }
                 return Change::Done;
             }
-            ChangeOutcome::InProgress(_) | ChangeOutcome::Updated { .. } => {
+            ChangeOutcome::InProgress { .. } | ChangeOutcome::Updated { .. } => {
                 std::thread::yield_now()
             }
             other => panic!("account {account}: {other:?}"),

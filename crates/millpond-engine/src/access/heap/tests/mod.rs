@@ -2,5 +2,6 @@
 
 mod concurrent;
 mod model;
+mod row_locks;
 mod sync_scans;
 mod world;

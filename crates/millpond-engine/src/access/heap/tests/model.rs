@@ -13,12 +13,12 @@ use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::record::apply;
 use crate::access::heap::{
-    ChangeOutcome, Changer, HeapScan, InsertOptions, NewRow, count_rows, delete, fetch, fetch_at,
-    insert, insert_many, lock_row, truncate_end, update, vacuum,
+    ChangeOutcome, Changer, HeapScan, InsertOptions, KeyChange, NewRow, count_rows, delete, fetch,
+    fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
-use crate::transam::{CommandId, Csn, Snapshot};
+use crate::transam::{CommandId, Csn, LockStrength, Snapshot};
 use crate::wal::RmgrId;
 use crate::wal::storage::StorageRecord;
 
@@ -216,13 +216,14 @@ impl Model {
                 assert_eq!(Some(&old), rows.get(&key));
                 let bytes = columns(key, len, self.salt);
                 let row = NewRow { payload: &bytes, natts: 2 };
-                let outcome = self.twice(|ctx| update(ctx, &heap, tid, row, moves_key, by));
+                let keys = if moves_key { KeyChange::Unique } else { KeyChange::None };
+                let outcome = self.twice(|ctx| update(ctx, &heap, tid, row, keys, by));
                 let ChangeOutcome::Done { tid: new, hot } = outcome else { panic!("{outcome:?}") };
                 assert!(!(hot && moves_key) && new != tid);
                 if !hot {
                     self.index.insert((key, new));
                 }
-                let again = update(&self.ctx, &heap, tid, row, moves_key, by).unwrap();
+                let again = update(&self.ctx, &heap, tid, row, keys, by).unwrap();
                 assert_eq!(again, ChangeOutcome::SelfModified);
                 rows.insert(key, bytes);
             }
@@ -237,14 +238,16 @@ impl Model {
                 let Some(key) = pick(rows, key) else { return };
                 let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
                 let done = ChangeOutcome::Done { tid, hot: false };
-                assert_eq!(self.twice(|ctx| lock_row(ctx, &heap, tid, by)), done);
-                assert_eq!(lock_row(&self.ctx, &heap, tid, by).unwrap(), done);
+                let strength = LockStrength::ALL[key as usize % 4];
+                assert_eq!(self.twice(|ctx| lock_row(ctx, &heap, tid, strength, by)), done);
+                assert_eq!(lock_row(&self.ctx, &heap, tid, strength, by).unwrap(), done);
                 // Another transaction has to wait.
                 let other = Tx::begin(&self.other);
                 let by_other = Changer { xid: other.xid, cid: CommandId(0) };
                 let outcome = delete(&self.other, &heap, tid, by_other).unwrap();
                 let fresh = ChangeOutcome::Invisible;
-                assert!(outcome == ChangeOutcome::InProgress(by.xid) || outcome == fresh);
+                let waits = ChangeOutcome::InProgress { xid: by.xid, holds: false };
+                assert!(outcome == waits || outcome == fresh);
                 other.finish(false);
             }
         }
