@@ -248,14 +248,14 @@ impl Frame {
     }
 
     /// Counts a use. Writes only if the count changes (rule 1). A use in passing, by a job with a ring,
-    /// counts only if there is no other: however often it happens, the page does not look wanted (rule 11).
+    /// doesn't count: however often it happens, the page does not look wanted (rule 11).
     #[inline]
     pub(crate) fn used(&self, in_passing: bool) {
-        let before = self.read.usage.load(Ordering::Relaxed);
-        let usage = before & USAGE;
-        if in_passing && usage != 0 {
+        if in_passing {
             return;
         }
+        let before = self.read.usage.load(Ordering::Relaxed);
+        let usage = before & USAGE;
         if let Some(raised) = policy::raised(usage) {
             self.read.usage.store(before & !USAGE | raised, Ordering::Relaxed);
         }

@@ -26,14 +26,22 @@
 //! | is in use: usage above 1, or pinned by others | it leaves the ring, which gets another frame by the sweep |
 //! | is gone: the sweep has taken its frame | the same |
 //!
+//! **How long.** A ring's size is a promise of how many pages a job occupies at most, not of how many it needs; who reads
+//! points beside it pays for each. So a ring is as short as it can be. One with room for what is read ahead uses of it twice
+//! what its stream is ahead. A load's has 1 MB, and becomes longer while its oldest page waits for the log, up to what
+//! the configuration says: only then is the log waited for. One for pages in no order becomes longer by some for
+//! each page that comes back soon after it was let go of.
+//!
 //! **No leak.** Pages that stay for later make the ring longer, and a longer ring frees two frames for each that it
 //! takes, until it is as long as it should be. So the pages that a job has brought in and that
 //! nobody else uses are those in its ring. A bulk read in which everything waits for the log (it prunes, say) gives
 //! pages up once the ring is [`STRETCH`] times its size. What leaves the ring unused has
-//! usage 0 and is among the sweep's next victims; so is everything in the ring when the job ends.
+//! usage 0 and is the first that the next to need room finds; so is everything in the ring when the job ends.
 //!
-//! **Usage.** Strategy pins and reads raise it from 0 to 1 only, so however many scans share a page, they
-//! don't make it look wanted: see [`Frame::used`](crate::frame::Frame::used).
+//! **Usage.** Strategy pins and reads raise none, so however many scans share a page, and however often they come round,
+//! they don't make it look wanted: see [`Frame::used`](crate::frame::Frame::used). (If they raised it from 0 to
+//! 1, as PostgreSQL's do, a scan that comes again sooner than the hand would keep each page of its table that it finds
+//! in memory, and `examples/beside.rs` would show the others' hit ratio fall by three points.)
 //!
 //! **Free frames.** While the pool has more free frames than the reclaimer keeps in reserve, a job takes those and
 //! leaves them outside of its ring: nobody's page goes for them.
@@ -57,7 +65,7 @@ use crate::session::BufferSession;
 use crate::stats::IoContext;
 use crate::write::{RunOf, neighbours};
 use millpond_sync::sync::Mutex;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -117,6 +125,13 @@ const STRETCH: usize = 4;
 /// The part of its pages that a ring lets go of at a time, so that they share what it costs to make sure that
 /// nobody has them pinned, and so that neighbours are written together.
 const RING_PER_BATCH: usize = 4;
+/// What a load's ring has while its log is flushed in time: 1 MB.
+const LEAST_TO_WRITE: usize = 128;
+/// How many pages a ring gets more for each that it let go too early.
+const WIDEN: usize = 4;
+
+/// In a place where no page is noted: there is no fork 15.
+const NOBODY: u64 = u64::MAX;
 
 /// A page that the ring's job brought in.
 #[derive(Debug, Clone, Copy)]
@@ -176,9 +191,15 @@ struct State {
 pub struct Ring {
     pool: Arc<BufferPool>,
     strategy: AccessStrategy,
+    /// The bounds of its size.
+    least: usize,
     capacity: usize,
-    /// How many pages it lets go of at a time.
-    batch: usize,
+    /// What its size has grown to.
+    grown: Cell<usize>,
+    /// How far its job reads ahead.
+    ahead: Cell<usize>,
+    /// The pages that it let go of lately, by a hash of theirs; empty if it doesn't ask.
+    let_go: RefCell<Box<[u64]>>,
     spare: Arc<Spare>,
     state: RefCell<State>,
 }
@@ -190,22 +211,66 @@ impl Ring {
         Self::with_pages(pool, strategy, pool.config.ring_sizes.pages(strategy))
     }
 
-    /// A ring of that many pages, but at most an eighth of the pool; `None` if that is none.
+    /// A ring of that many pages, but at most an eighth of the pool; `None` if that is none. (That of a
+    /// bulk write has fewer as long as its log is flushed in time.)
     #[must_use]
     pub fn with_pages(
         pool: &Arc<BufferPool>,
         strategy: AccessStrategy,
         pages: usize,
     ) -> Option<Self> {
-        let capacity = pages.min(pool.frames() / MOST_OF_POOL);
-        if strategy == AccessStrategy::Normal || capacity == 0 {
+        let least = if strategy == AccessStrategy::BulkWrite { LEAST_TO_WRITE } else { pages };
+        Self::between(pool, strategy, least, pages)
+    }
+
+    /// A ring of that many pages, and as many more as its job reads `ahead`, if it comes to that.
+    #[must_use]
+    pub fn with_read_ahead(
+        pool: &Arc<BufferPool>,
+        strategy: AccessStrategy,
+        pages: usize,
+        ahead: usize,
+    ) -> Option<Self> {
+        Self::between(pool, strategy, pages, pages.saturating_add(ahead))
+    }
+
+    /// A ring for pages in no order, some of them wanted again and again: it begins with that many, and becomes longer
+    /// as pages come back that it has let go of, up to an eighth of the pool.
+    #[must_use]
+    pub fn widening(
+        pool: &Arc<BufferPool>,
+        strategy: AccessStrategy,
+        pages: usize,
+    ) -> Option<Self> {
+        let ring = Self::between(pool, strategy, pages, usize::MAX)?;
+        let places = ring.capacity.next_power_of_two();
+        ring.let_go.replace(vec![NOBODY; places].into_boxed_slice());
+        Some(ring)
+    }
+
+    fn between(
+        pool: &Arc<BufferPool>,
+        strategy: AccessStrategy,
+        least: usize,
+        most: usize,
+    ) -> Option<Self> {
+        let capacity = most.min(pool.frames() / MOST_OF_POOL);
+        if strategy == AccessStrategy::Normal || capacity == 0 || least == 0 {
             return None;
         }
-        let batch = capacity.div_ceil(RING_PER_BATCH).min(MAX_CLAIMS);
         let spare = Arc::new(Spare::default());
         pool.spares.add(&spare);
-        let (pool, state) = (Arc::clone(pool), RefCell::default());
-        Some(Self { pool, strategy, capacity, batch, spare, state })
+        Some(Self {
+            pool: Arc::clone(pool),
+            strategy,
+            least: least.min(capacity),
+            capacity,
+            grown: Cell::new(0),
+            ahead: Cell::new(0),
+            let_go: RefCell::default(),
+            spare,
+            state: RefCell::default(),
+        })
     }
 
     /// What it is for.
@@ -218,6 +283,21 @@ impl Ring {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// How many pages it has at most just now.
+    fn size(&self) -> usize {
+        self.least.max(self.grown.get()).max(2 * self.ahead.get()).min(self.capacity)
+    }
+
+    /// How many pages it lets go of at a time.
+    fn batch(&self) -> usize {
+        self.size().div_ceil(RING_PER_BATCH).min(MAX_CLAIMS)
+    }
+
+    /// Its job reads so many pages ahead from now on.
+    pub(crate) fn set_ahead(&self, pages: usize) {
+        self.ahead.set(pages);
     }
 
     /// In what context its input and output are counted.
@@ -284,7 +364,7 @@ impl Ring {
     }
 
     fn is_full(&self) -> bool {
-        self.frames() >= self.capacity
+        self.frames() >= self.size()
     }
 
     /// A frame that the ring owns already.
@@ -318,6 +398,35 @@ impl Ring {
         let mut state = self.state.borrow_mut();
         state.slots.push_back(Slot { frame, page });
         state.out -= 1;
+        let place = self.place(page);
+        if let Some(known) = self.let_go.borrow_mut().get_mut(place)
+            && *known == page.raw()
+        {
+            *known = NOBODY;
+            self.grown.set((self.size() + WIDEN).min(self.capacity));
+        }
+    }
+
+    /// Where it is noted that the page was let go of.
+    fn place(&self, page: PageId) -> usize {
+        let places = self.let_go.borrow().len().max(1);
+        (page.raw().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % places
+    }
+
+    /// A load whose oldest page waits for the log leaves it the time: its ring becomes longer, as long as it may.
+    fn is_given_time(&self) -> bool {
+        if self.strategy != AccessStrategy::BulkWrite {
+            return false;
+        }
+        let is_late = self.front_waits_for_log();
+        let size = self.size();
+        self.grown.set(if is_late { (size + self.batch()).min(self.capacity) } else { 0 });
+        is_late && size < self.capacity
+    }
+
+    fn front_waits_for_log(&self) -> bool {
+        let front = self.state.borrow().slots.front().copied();
+        front.is_some_and(|slot| self.waits_for_log(slot.frame))
     }
 
     /// The oldest frame of a full ring, if it can be had.
@@ -325,7 +434,7 @@ impl Ring {
         if let Some(spare) = self.spare_frame(session) {
             return Some(spare);
         }
-        if !self.is_full() {
+        if !self.is_full() || self.is_given_time() {
             return None;
         }
         let oldest = self.oldest();
@@ -340,13 +449,17 @@ impl Ring {
             }
         }
         session.settle_in_ring(&mut claims);
-        // A claim that came to nothing: somebody has pinned the page.
-        claimed.retain(|slot| !claims.frames().contains(&slot.frame));
-        let ours = claimed.into_iter().filter(|slot| session.pins.has(slot.frame));
-        ours.for_each(|slot| self.keep(slot));
+        for slot in claimed {
+            if claims.frames().contains(&slot.frame) {
+                self.note_let_go(slot.page);
+            } else if session.pins.has(slot.frame) {
+                // A claim that came to nothing, and not because somebody else has pinned the page.
+                self.keep(slot);
+            }
+        }
         let first = claims.take_out().map(|number| session.owned(number));
         // Besides the first.
-        while self.frames() + 1 < self.capacity
+        while self.frames() + 1 < self.size()
             && let Some(number) = claims.take_out()
         {
             self.spare.lock().push(number);
@@ -356,10 +469,23 @@ impl Ring {
 
     /// Takes the oldest pages out. A ring that has grown too long looks at more, and gives some to everybody.
     fn oldest(&self) -> Vec<Slot> {
-        let excess = self.frames().saturating_sub(self.capacity);
+        let (frames, size) = (self.frames(), self.size());
+        let excess = frames.saturating_sub(size);
         let mut state = self.state.borrow_mut();
-        let looks = (self.batch + excess).min(MAX_CLAIMS).min(state.slots.len());
+        let mut looks = (self.batch() + excess).min(MAX_CLAIMS).min(state.slots.len());
+        if self.strategy == AccessStrategy::BulkWrite && frames < self.capacity {
+            // Those after them may have time.
+            let flushed = |slot: &&Slot| !self.waits_for_log(slot.frame);
+            looks = state.slots.iter().take(looks).take_while(flushed).count();
+        }
         state.slots.drain(..looks).collect()
+    }
+
+    fn note_let_go(&self, page: PageId) {
+        let place = self.place(page);
+        if let Some(known) = self.let_go.borrow_mut().get_mut(place) {
+            *known = page.raw();
+        }
     }
 
     fn keep(&self, slot: Slot) {
@@ -403,8 +529,12 @@ impl Ring {
 
     /// Whether writing the page would have to wait for the log, which a bulk read doesn't.
     fn must_wait_for_log(&self, frame: u32) -> bool {
+        self.is_read() && self.waits_for_log(frame)
+    }
+
+    fn waits_for_log(&self, frame: u32) -> bool {
         // The page may be changing: then the answer is about now or about just before.
-        self.is_read() && self.pool.lsn_hint(frame) > self.pool.log.flushed()
+        self.pool.lsn_hint(frame) > self.pool.log.flushed()
     }
 
     fn later_or_never(&self, slot: Slot) -> Verdict {
@@ -419,8 +549,13 @@ impl Ring {
     /// Makes a page that is the ring's alone one of the sweep's next victims.
     fn demote(&self, slot: Slot) {
         let frame = &self.pool.frames[slot.frame as usize];
-        if frame.holds(slot.page) && frame.usage() == 1 && !frame.is_pinned() {
-            frame.set_usage(0);
+        if frame.holds(slot.page) && frame.usage() <= policy::FIRST_USAGE && !frame.is_pinned() {
+            // What must be written is left to the reclaimer, by way of the hand.
+            let probation = self.pool.probation.as_ref().filter(|_| !frame.is_dirty());
+            frame.set_usage(if probation.is_some() { policy::UNWANTED } else { 0 });
+            if let Some(probation) = probation {
+                probation.push_oldest(slot.frame, self.pool.frames());
+            }
         }
     }
 }

@@ -211,6 +211,9 @@ impl ReadStream {
     ) {
         let limit = self.limit(session, ring);
         self.distance = self.distance.min(limit);
+        if let Some(ring) = ring {
+            ring.set_ahead(self.distance);
+        }
         while !self.exhausted
             && self.queue.len() < self.distance
             && self.under_way <= self.options.io_concurrency

@@ -39,15 +39,15 @@ impl Ctx {
     /// may be read ahead.
     pub fn ring(&self, strategy: AccessStrategy) -> Option<Ring> {
         let bulk = self.bulk_access();
-        let pages = match (strategy, bulk.rings.pages(strategy)) {
-            (_, 0) => return None,
+        match (strategy, bulk.rings.pages(strategy)) {
+            (_, 0) => None,
             (AccessStrategy::BulkRead, pages) => {
                 let StreamOptions { io_concurrency, io_combine_limit } = bulk.streams;
-                pages + (io_concurrency * io_combine_limit) as usize
+                let ahead = (io_concurrency * io_combine_limit) as usize;
+                Ring::with_read_ahead(self.pool(), strategy, pages, ahead)
             }
-            (_, pages) => pages,
-        };
-        Ring::with_pages(self.pool(), strategy, pages)
+            (_, pages) => Ring::with_pages(self.pool(), strategy, pages),
+        }
     }
 
     /// A stream of pages for VACUUM and its like.
@@ -61,12 +61,11 @@ impl Ctx {
     }
 
     /// A ring for reading pages of a relation of that many blocks in no order, some of them again and again; if it is
-    /// large. As long as rings may be.
+    /// large. If it is worth it, it becomes as long as rings may be.
     pub fn wide_read_ring(&self, blocks: u32) -> Option<Ring> {
-        let is_wanted = self.pool().is_large(blocks) && self.bulk_access().rings.bulk_read > 0;
-        is_wanted
-            .then(|| Ring::with_pages(self.pool(), AccessStrategy::BulkRead, usize::MAX))
-            .flatten()
+        let pages = self.bulk_access().rings.bulk_read;
+        let is_wanted = self.pool().is_large(blocks) && pages > 0;
+        is_wanted.then(|| Ring::widening(self.pool(), AccessStrategy::BulkRead, pages)).flatten()
     }
 
     /// What a scan of a table, or of a part of it, becomes if the table is large. `lane` tells the parts apart.

@@ -41,14 +41,6 @@ pub fn raised(usage: u8) -> Option<u8> {
     Some(if usage == AHEAD { FRESH } else { usage + 1 })
 }
 
-/// The usage after one more use by a scan, if that differs: scans keep nobody's page in memory for long, and
-/// are no reason to admit one that is on probation.
-#[inline]
-#[must_use]
-pub fn raised_by_scan(usage: u8) -> Option<u8> {
-    (usage == 0).then_some(1)
-}
-
 /// The usage after the hand has passed, if that differs.
 #[inline]
 #[must_use]

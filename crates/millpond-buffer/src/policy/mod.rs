@@ -8,9 +8,10 @@ mod clock;
 mod probation;
 
 pub use clock::{
-    Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, is_spent, lowered, raised, raised_by_scan,
-    sweep, usage_count,
+    Clock, MAX_USAGE, Piece, SweepFrames, Swept, Take, is_spent, lowered, raised, sweep,
+    usage_count,
 };
+pub(crate) use probation::UNWANTED;
 pub use probation::{
     MAX_NEWCOMERS, Newcomers, Probation, judge, usage_ahead_on_probation, usage_on_probation,
 };

@@ -41,6 +41,9 @@ pub const MAX_NEWCOMERS: usize = 32;
 /// The usage of a page that is admitted, without having been used since.
 const ADMITTED: u8 = 0;
 
+/// The usage of a page that nobody wants: if it is the oldest on probation, the next to need room gets its frame.
+pub(crate) const UNWANTED: u8 = PASSED;
+
 /// The usage with which a page comes back soon after it left.
 const RETURNED: u8 = 1;
 
@@ -100,6 +103,14 @@ impl Probation {
         }
     }
 
+    /// Notes a frame whose page nobody wants: as the oldest.
+    pub fn push_oldest(&self, frame: u32, pool: usize) {
+        let Some(mut queue) = self.queue.try_lock() else { return };
+        if queue.len() < pool {
+            queue.push_front(frame);
+        }
+    }
+
     /// Takes the oldest frames, at most `wanted`, as far as there are more than their share of `pool`.
     #[must_use]
     pub fn pop(&self, pool: usize, wanted: usize) -> Option<Newcomers> {
@@ -148,7 +159,7 @@ pub fn judge<F: SweepFrames>(newcomers: &Newcomers, frames: &F) -> Swept {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::policy::{Clock, Piece, lowered, raised, raised_by_scan, sweep, usage_count};
+    use crate::policy::{Clock, Piece, lowered, raised, sweep, usage_count};
     use std::cell::RefCell;
 
     /// Frames with a usage; 3 is pinned, 4 is busy.
@@ -221,7 +232,5 @@ mod tests {
         assert_eq!((lowered(FRESH), lowered(FRESH_USED)), (Some(PASSED), Some(PASSED_USED)));
         let all: Vec<_> = (0..=AHEAD).map(usage_count).collect();
         assert_eq!(all, [0, 1, 2, 3, 4, 5, 0, 1, 0, 1, 0]);
-        let by_scan: Vec<_> = (0..=FRESH_USED).filter_map(raised_by_scan).collect();
-        assert_eq!(by_scan, [1], "only of a page that is admitted and unused");
     }
 }

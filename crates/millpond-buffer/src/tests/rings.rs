@@ -1,6 +1,7 @@
 //! Bulk work in rings (rule 11): what it occupies, what it leaves alone, what it gives up.
 
 use super::support::{Bench, REL, bench, number, set_number};
+use crate::policy;
 use crate::translation::frame_of;
 use crate::*;
 use std::sync::atomic::Ordering;
@@ -23,7 +24,7 @@ fn resident(rel: &RelHandle, blocks: std::ops::Range<u32>) -> Vec<u32> {
 
 fn usage(bench: &Bench, rel: &RelHandle, block: u32) -> Option<u8> {
     let entry = rel.0.translation.get(BlockNumber(block))?.load(Ordering::Acquire);
-    Some(bench.pool.frames[frame_of(entry)? as usize].usage())
+    Some(policy::usage_count(bench.pool.frames[frame_of(entry)? as usize].usage()))
 }
 
 struct World {
@@ -137,17 +138,86 @@ fn what_others_use_leaves_the_ring() {
 fn scans_do_not_make_a_page_look_wanted() {
     let world = world();
     let block = OURS + 3;
-    for _ in 0..10 {
+    for scans in 0..10 {
         let ring = world.ring(AccessStrategy::BulkRead);
         world.scan(&ring, block..block + 1);
         drop(world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring)));
-        assert_eq!(usage(&world.bench, &world.rel, block), Some(1));
+        // The first has brought it.
+        let expected = u8::from(scans == 0);
+        assert_eq!(usage(&world.bench, &world.rel, block), Some(expected));
     }
     // Reading through a pin is part of the use that the pin was counted as.
     let pin = world.session.pin(&world.rel, BlockNumber(block), Wait::Allowed).unwrap();
     let counted = usage(&world.bench, &world.rel, block);
     (0..9).for_each(|_| assert_eq!(pin.read(|page| page.u64(16)).unwrap(), u64::from(block)));
     assert_eq!(usage(&world.bench, &world.rel, block), counted);
+}
+
+/// A load's ring has 1 MB and, while its log is not flushed, up to what was asked for: then the log is waited for.
+#[test]
+fn a_load_leaves_its_log_the_time_that_it_has() {
+    let bench = bench(4096, 0);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    // No frame is free, so that none comes from outside of the ring.
+    let filled = RelationId::constant(8).main();
+    bench.pool.create(filled).unwrap();
+    let other = bench.pool.relation(filled).unwrap();
+    (0..4096).for_each(|_| drop(session.extend(&other, Wait::Allowed).unwrap()));
+    let ring = Ring::new(&bench.pool, AccessStrategy::BulkWrite).unwrap();
+    assert_eq!(ring.capacity(), 512);
+    let load = |pages: u64, flushes: bool| {
+        let mut most = 0;
+        for lsn in 1..=pages {
+            let mut page = session.extend_with(&rel, Wait::Allowed, Some(&ring)).unwrap();
+            page.change().publish(Lsn(lsn));
+            drop(page);
+            if flushes {
+                bench.log.flushed.fetch_max(lsn, Ordering::Relaxed);
+            }
+            most = most.max(ring.len());
+        }
+        most
+    };
+    assert_eq!(load(2000, true), 128);
+    bench.log.flushed.store(0, Ordering::Relaxed);
+    let most = load(400, false);
+    assert!((300..=512).contains(&most), "{most} pages");
+    assert_eq!(bench.log.flushed.load(Ordering::Relaxed), 0, "it has waited for the log");
+    let most = load(2000, false);
+    assert!((500..=512).contains(&most), "{most} pages");
+    assert!(bench.log.flushed.load(Ordering::Relaxed) > 0);
+}
+
+/// A ring for pages in no order begins small, and becomes longer for those that come back.
+#[test]
+fn a_ring_widens_for_pages_that_come_back() {
+    let world = world();
+    let ring = Ring::widening(&world.bench.pool, AccessStrategy::BulkRead, 4).unwrap();
+    assert_eq!(ring.capacity(), 16);
+    world.scan(&ring, OURS..OURS + 200);
+    assert_eq!(ring.len() + ring.spare_frames(), 4);
+    // Ten pages again and again: they don't fit, and then they do.
+    (0..10).for_each(|_| world.scan(&ring, OURS + 300..OURS + 310));
+    let before = world.reads();
+    world.scan(&ring, OURS + 300..OURS + 310);
+    assert_eq!(world.reads(), before);
+    assert!((10..=16).contains(&ring.len()));
+}
+
+/// Room for what is read ahead is used only by who reads ahead.
+#[test]
+fn a_ring_is_no_longer_than_its_job_reads_ahead() {
+    let world = world();
+    let ring = Ring::with_read_ahead(&world.bench.pool, AccessStrategy::BulkRead, 4, 12).unwrap();
+    world.scan(&ring, OURS..OURS + 200);
+    assert_eq!((ring.capacity(), ring.len() + ring.spare_frames()), (16, 4));
+    ring.set_ahead(7);
+    world.scan(&ring, OURS + 200..OURS + 300);
+    assert_eq!(ring.len() + ring.spare_frames(), 14);
+    ring.set_ahead(1);
+    world.scan(&ring, OURS + 300..OURS + 400);
+    assert_eq!(ring.len() + ring.spare_frames(), 4);
 }
 
 #[test]

@@ -144,12 +144,10 @@ impl Policy for Pool {
             return false;
         }
         let usage = &self.frames.usage[frame as usize];
-        let raised = match access.kind {
-            AccessKind::Normal => policy::raised(usage.get()),
-            // A job with a ring.
-            _ => policy::raised_by_scan(usage.get()),
-        };
-        if let Some(raised) = raised {
+        // A job with a ring raises no usage.
+        if access.kind == AccessKind::Normal
+            && let Some(raised) = policy::raised(usage.get())
+        {
             usage.set(raised);
         }
         true
