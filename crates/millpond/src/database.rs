@@ -8,6 +8,7 @@ use millpond_buffer::policy::ReplacementPolicy;
 use millpond_engine::engine::{Engine, EngineConfig};
 use parking_lot::Mutex;
 
+use crate::conn::shared::SharedPlans;
 use crate::conn::{self, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
@@ -22,6 +23,7 @@ pub struct Database {
     query_engine: Option<ExternalPlanner>,
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
+    plans: SharedPlans,
     connected: Mutex<Vec<i32>>,
 }
 
@@ -36,6 +38,7 @@ impl Database {
             query_engine: ExternalPlanner::new()?,
             statistics,
             watchdog: Arc::new(Watchdog::default()),
+            plans: SharedPlans::default(),
             connected: Mutex::new(Vec::new()),
         }))
     }
@@ -78,6 +81,10 @@ impl Database {
 
     pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
         &self.watchdog
+    }
+
+    pub(crate) fn plans(&self) -> &SharedPlans {
+        &self.plans
     }
 
     pub(crate) fn connected(&self, process_id: i32) {

@@ -186,6 +186,11 @@ impl Session {
         self.transaction.wrote.set(true);
     }
 
+    /// Whether a snapshot is held, by a statement or by the whole transaction.
+    pub(super) fn holds_snapshot(&self) -> bool {
+        self.transaction.csn.get().is_some()
+    }
+
     pub(super) fn isolation(&self) -> Isolation {
         self.transaction.options.isolation
     }

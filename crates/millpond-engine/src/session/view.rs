@@ -111,6 +111,12 @@ impl Session {
         view.state.generation()
     }
 
+    /// Whether the session sees definitions and indexes as every statement does that begins now: its transaction has
+    /// changed none, and has no older snapshot.
+    pub fn sees_the_latest_catalog(&self) -> bool {
+        self.view.borrow().changes.is_empty() && !self.holds_snapshot()
+    }
+
     /// Locks a table until the end of the transaction (SELECT: `AccessShare`, INSERT, UPDATE, DELETE, COPY:
     /// `RowExclusive`) and checks that the definition is still current: `TableError::StaleDefinition` if not.
     /// Locking again costs little.

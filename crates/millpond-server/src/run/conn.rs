@@ -9,7 +9,7 @@ use crate::backend::{Backend, Session};
 use crate::net::Socket;
 use crate::proto::sink::{FULL_BYTES, LOOK_UP, Stream, going_down};
 use crate::proto::{Protocol, StartContext, Step};
-use crate::wire::buffer::{Input, Output, Received};
+use crate::wire::buffer::{Input, Output, Received, Spare};
 use crate::wire::{frontend, reply, startup};
 use millpond::{CommitTicket, SqlError, SqlState, Wait};
 use mio::{Interest, Registry, Token};
@@ -145,8 +145,12 @@ impl<B: Backend> Conn<B> {
 
     /// A turn on the event loop: nothing here waits. Replies that are there already are sent if `send` says so;
     /// those that come up are for a turn of their own.
-    pub fn turn_on_loop(&mut self, shared: &Shared<B>, send: bool) -> Turn {
-        guarded(self.number, || self.loop_turn(shared, send)).unwrap_or(Turn::Close)
+    /// Its buffers have memory of the loop's while there is something in them.
+    pub fn turn_on_loop(&mut self, shared: &Shared<B>, send: bool, spare: &mut Spare) -> Turn {
+        spare.lend(&mut self.input, &mut self.output);
+        let turn = guarded(self.number, || self.loop_turn(shared, send)).unwrap_or(Turn::Close);
+        spare.take_back(&mut self.input, &mut self.output);
+        turn
     }
 
     fn loop_turn(&mut self, shared: &Shared<B>, mut send: bool) -> Turn {

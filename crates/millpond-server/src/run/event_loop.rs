@@ -23,6 +23,7 @@ use super::conn::{Conn, Turn};
 use super::{Job, Shared};
 use crate::backend::Backend;
 use crate::net::Socket;
+use crate::wire::buffer::Spare;
 use mio::{Events, Interest, Poll, Token, Waker};
 use parking_lot::Mutex;
 use std::io;
@@ -111,6 +112,7 @@ pub struct EventLoop<B: Backend> {
     // Who has replies to send.
     unsent: Vec<usize>,
     letters: Vec<Mail<B>>,
+    spare: Spare,
     // Only while a client may be in its start-up: a poll without timeout is cheaper.
     next_tick: Option<Instant>,
 }
@@ -135,6 +137,7 @@ impl<B: Backend> EventLoop<B> {
             ready: Vec::new(),
             unsent: Vec::new(),
             letters: Vec::new(),
+            spare: Spare::default(),
             next_tick: None,
         })
     }
@@ -215,7 +218,7 @@ impl<B: Backend> EventLoop<B> {
     fn one_turn(&mut self, shared: &Arc<Shared<B>>, slot: usize, send: bool) {
         let Some(place) = self.slots.get_mut(slot) else { return };
         let Slot::Here(conn) = place else { return };
-        match conn.turn_on_loop(shared, send) {
+        match conn.turn_on_loop(shared, send, &mut self.spare) {
             Turn::Wait => {
                 if let Err(error) = conn.watch(self.poll.registry()) {
                     tracing::error!(%error, "could not watch a connection");

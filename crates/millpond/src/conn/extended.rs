@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::prepared::{Body, Portal, PortalState, Prepared};
 use super::script::Item;
+use super::shared::{Text, prepared_key};
 use super::statement::Step;
 use super::transaction::{Block, in_failed_transaction};
 use super::types::Description;
@@ -74,7 +73,11 @@ impl Connection {
         {
             return Ok(Arc::clone(&recent.prepared));
         }
-        let prepared = Arc::new(self.prepare_anew(wait, sql, param_types)?);
+        let known = self.known_plan(sql, param_types, generation);
+        let prepared = Arc::new(match known {
+            Some(planned) => Prepared::of_plan(planned, sql),
+            None => self.prepare_anew(wait, sql, param_types)?,
+        });
         if let Body::Planned(_) = prepared.body
             && sql.len() <= RECENT_TEXT_BYTES
         {
@@ -86,6 +89,29 @@ impl Connection {
             self.recent.insert(sql.into(), recent);
         }
         Ok(prepared)
+    }
+
+    /// The plan with which another connection has prepared the same statement.
+    fn known_plan(
+        &self,
+        sql: &str,
+        param_types: &[Option<DataType>],
+        generation: u64,
+    ) -> Option<Arc<Planned>> {
+        if self.block == Block::Failed || !self.session.sees_the_latest_catalog() {
+            return None;
+        }
+        let key = prepared_key(sql, param_types);
+        self.database.plans().get(&key, generation)?.planned.clone()
+    }
+
+    /// Lets other connections have a plan.
+    fn share_plan(&self, sql: &str, param_types: &[Option<DataType>], planned: &Arc<Planned>) {
+        if sql.len() <= RECENT_TEXT_BYTES && self.session.sees_the_latest_catalog() {
+            let key = prepared_key(sql, param_types);
+            let text = Text::new(&key, Some(Arc::clone(planned)), planned.generation);
+            self.database.plans().put(&text);
+        }
     }
 
     fn prepare_anew(
@@ -120,20 +146,18 @@ impl Connection {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
+        if let Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_) = &statement
+        {
+            let types = ParamTypes::Declared(param_types.to_vec());
+            let planned = Arc::new(self.plan_within(wait, &statement, sql, types)?);
+            self.share_plan(sql, param_types, &planned);
+            return Ok(Prepared::of_plan(planned, sql));
+        }
         let (description, body) = match &statement {
             Statement::Empty => (Description { params: Arc::new([]), columns: None }, Body::Empty),
-            Statement::Query(_)
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_) => {
-                let types = ParamTypes::Declared(param_types.to_vec());
-                let planned = self.plan_within(wait, &statement, sql, types)?;
-                let description = Description {
-                    params: Arc::clone(&planned.params),
-                    columns: planned.columns.clone(),
-                };
-                (description, Body::Planned(Mutex::new(Arc::new(planned))))
-            }
             _ => {
                 let columns = self.utility_columns(&statement)?;
                 let description = Description { params: Arc::new([]), columns };
@@ -260,22 +284,21 @@ impl Connection {
     fn execute_planned(
         &mut self,
         prepared: &Prepared,
-        slot: &Mutex<Arc<Planned>>,
+        slot: &parking_lot::Mutex<Arc<Planned>>,
         portal: &mut Portal,
         max_rows: u64,
         sink: &mut dyn RowSink,
     ) -> Result<Step> {
         let mut tries = 0;
+        // Kept while the plan runs: to count one more pointer to it would write to memory that is shared with other
+        // connections.
+        let mut planned = slot.lock();
         loop {
-            let mut planned = Arc::clone(&slot.lock());
             if planned.generation != self.session.catalog_generation()
                 || planned.passing
                 || tries > 0
             {
-                planned = self.plan_again(prepared)?;
-                if !planned.passing {
-                    *slot.lock() = Arc::clone(&planned);
-                }
+                *planned = self.plan_again(prepared)?;
             }
             let result = if max_rows == 0 {
                 self.planned(&planned, &portal.params, false, sink)

@@ -28,6 +28,7 @@ mod embed;
 mod extended;
 mod prepared;
 mod script;
+pub(crate) mod shared;
 mod statement;
 mod transaction;
 mod types;
@@ -58,7 +59,8 @@ pub use types::{
     CommitTicket, ConnectOptions, Description, Executed, Params, Rows, TransactionStatus,
 };
 
-use script::{Cached, Script};
+use script::Script;
+use shared::Text;
 use transaction::Block;
 
 /// Plans kept behind the lexer, for one connection.
@@ -82,7 +84,7 @@ pub struct Connection {
     statement: u64,
     cancel: CancelHandle,
     watch: Option<cancel::Watch>,
-    cache: Cache<Cached>,
+    cache: Cache<Text>,
     key: Vec<u8>,
     literals: Literals,
     scratch: Scratch,

@@ -19,11 +19,21 @@ pub struct Prepared {
     pub(super) body: Body,
 }
 
+impl Prepared {
+    /// What has this plan.
+    pub(super) fn of_plan(planned: Arc<Planned>, sql: &str) -> Self {
+        let description =
+            Description { params: Arc::clone(&planned.params), columns: planned.columns.clone() };
+        Self { description, sql: sql.to_owned(), body: Body::Planned(Mutex::new(planned)) }
+    }
+}
+
 /// What executing it means.
 #[derive(Debug)]
 pub(super) enum Body {
     Empty,
-    /// A plan, made again when the catalog has changed. The lock is never waited for: only its connection takes it.
+    /// A plan, made again when the catalog has changed. The lock is never waited for: only its connection takes it,
+    /// for as long as the plan runs.
     Planned(Mutex<Arc<Planned>>),
     /// Anything else is executed from its parsed form.
     Utility(Arc<Statement>),

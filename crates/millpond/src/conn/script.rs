@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::shared::Text;
 use super::statement::Step;
 use super::transaction::{Block, Ended};
 use super::{Connection, Executed, Params, Pending};
@@ -15,14 +16,6 @@ use crate::plan::{Plan, Planned, Planner, UsableIndexes};
 use crate::sink::{CommandTag, RowSink};
 use crate::types::{FormatOptions, text};
 use crate::{SqlError, Value, Wait};
-
-/// What the cache behind the lexer knows of a text.
-#[derive(Debug)]
-pub(super) struct Cached {
-    /// `None`: the text goes through the parser.
-    planned: Option<Arc<Planned>>,
-    generation: u64,
-}
 
 /// A text in execution.
 #[derive(Debug)]
@@ -212,21 +205,38 @@ impl Connection {
             return Ok(Fast::Miss);
         }
         let generation = self.session.catalog_generation();
-        let planned = match self.cache.get(&self.key) {
-            Some(Cached { planned: Some(planned), .. }) if planned.generation == generation => {
-                Arc::clone(planned)
+        let (at, text) = match self.cache.take(&self.key) {
+            Some((at, text)) if text.generation == generation => (at, text),
+            _ => {
+                let text = self.known_or_compiled(sql, generation);
+                if let Some(planned) = text.planned.as_ref().filter(|planned| planned.passing) {
+                    return self.run_fast(planned, sql, sink);
+                }
+                self.cache.put(text);
+                match self.cache.take(&self.key) {
+                    Some(taken) => taken,
+                    None => return Ok(Fast::Miss),
+                }
             }
-            Some(Cached { planned: None, generation: then }) if *then == generation => {
-                return Ok(Fast::Miss);
-            }
-            _ => match self.compile(sql, generation) {
-                Some(planned) => planned,
-                None => return Ok(Fast::Miss),
-            },
         };
+        let result = match &text.planned {
+            Some(planned) => self.run_fast(planned, sql, sink),
+            None => Ok(Fast::Miss),
+        };
+        self.cache.put_back(at, text);
+        result
+    }
+
+    /// Runs a plan with the literals of a text.
+    fn run_fast(
+        &mut self,
+        planned: &Arc<Planned>,
+        sql: &str,
+        sink: &mut dyn RowSink,
+    ) -> Result<Fast> {
         let params = self.literal_values(sql)?;
         self.need_transaction()?;
-        match self.run_planned(&planned, &params, true, sink) {
+        match self.run_planned(planned, &params, true, sink) {
             Ok(rows) => {
                 let tag = CommandTag::counted(planned.verb(), rows);
                 if self.block != Block::Implicit {
@@ -238,7 +248,7 @@ impl Connection {
             }
             Err(error) if is_would_block(&error) => {
                 sink.discard();
-                let items = vec![Item::Planned(planned, params)];
+                let items = vec![Item::Planned(Arc::clone(planned), params)];
                 self.script = Some(Script { sql: sql.into(), items, at: 0 });
                 Ok(Fast::Done(Executed::WouldBlock))
             }
@@ -254,8 +264,21 @@ impl Connection {
         }
     }
 
-    /// Makes a plan for the text that the lexer has just scanned, or notes that there can be none.
-    fn compile(&mut self, sql: &str, generation: u64) -> Option<Arc<Planned>> {
+    /// What there is to know of the text that the lexer has just scanned: from others who have found it out, or anew.
+    fn known_or_compiled(&self, sql: &str, generation: u64) -> Arc<Text> {
+        if !self.session.sees_the_latest_catalog() {
+            return Text::new(&self.key, self.compile(sql), generation);
+        }
+        let plans = self.database.plans();
+        plans.get(&self.key, generation).unwrap_or_else(|| {
+            let text = Text::new(&self.key, self.compile(sql), generation);
+            plans.put(&text);
+            text
+        })
+    }
+
+    /// Makes a plan for the text that the lexer has just scanned; `None` if there can be none.
+    fn compile(&self, sql: &str) -> Option<Arc<Planned>> {
         let catalog = self.catalog();
         let planned = parse::parse_lifted(sql, &self.literals).and_then(|statement| {
             let planner = Planner {
@@ -269,12 +292,7 @@ impl Connection {
             planner.plan(&statement, ParamTypes::Lifted(&self.literals)).ok()
         });
         // A query engine's plan would not know the literals.
-        let planned = planned.filter(|p| !matches!(p.plan, Plan::External(_))).map(Arc::new);
-        if planned.as_ref().is_some_and(|planned| planned.passing) {
-            return planned;
-        }
-        self.cache.put(&self.key, Cached { planned: planned.clone(), generation });
-        planned
+        planned.filter(|p| !matches!(p.plan, Plan::External(_))).map(Arc::new)
     }
 
     /// The lifted literals as values.

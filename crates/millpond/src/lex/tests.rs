@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
-use super::cache::Cache;
+use super::cache::{Cache, Keyed};
 use super::*;
 
 fn scanned(sql: &str) -> Option<(Vec<u8>, Literals)> {
@@ -55,16 +57,36 @@ fn what_needs_a_parser_is_left_to_it() {
     }
 }
 
+struct Known(&'static [u8], u32);
+
+impl Keyed for Known {
+    fn key(&self) -> &[u8] {
+        self.0
+    }
+}
+
 #[test]
 fn the_cache_is_bounded_and_forgets_the_oldest() {
     let mut cache = Cache::new(2);
-    cache.put(b"a", 1);
-    cache.put(b"b", 2);
-    assert_eq!(cache.get(b"a"), Some(&1));
-    cache.put(b"c", 3);
-    assert_eq!(cache.get(b"b"), None);
-    assert_eq!(cache.get(b"a"), Some(&1));
-    assert_eq!(cache.get(b"c"), Some(&3));
+    let mut get = |cache: &mut Cache<Known>, key: &[u8]| {
+        let (at, known) = cache.take(key)?;
+        let value = known.1;
+        cache.put_back(at, known);
+        Some(value)
+    };
+    cache.put(Arc::new(Known(b"a", 1)));
+    cache.put(Arc::new(Known(b"b", 2)));
+    assert_eq!(get(&mut cache, b"a"), Some(1));
+    cache.put(Arc::new(Known(b"c", 3)));
+    assert_eq!(get(&mut cache, b"b"), None);
+    assert_eq!(get(&mut cache, b"a"), Some(1));
+    cache.put(Arc::new(Known(b"c", 4)));
+    assert_eq!(get(&mut cache, b"c"), Some(4));
+    let (at, taken) = cache.take(b"a").expect("there");
+    assert!(cache.take(b"a").is_none(), "taken already");
+    cache.clear();
+    cache.put_back(at, taken);
+    assert_eq!(get(&mut cache, b"a"), None);
 }
 
 /// Pieces of SQL, put together at random: what matters is how they touch.

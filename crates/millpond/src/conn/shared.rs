@@ -1,0 +1,92 @@
+//! Plans that the connections of a database have in common.
+//!
+//! Hundreds of connections that run the same few statements would each have a plan of their own, and each statement
+//! would bring another copy of the same plan into the processor's cache. So a connection that has to plan a text
+//! looks here first; afterwards it has a pointer to the common plan, and comes here no more. The lock is taken
+//! once for each connection and text, not once for each statement.
+//!
+//! Only plans of the committed catalog are shared, with sessions that have no older snapshot (which may have to do without
+//! the newest indexes), and no query engine's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::DataType;
+use crate::lex::cache::Keyed;
+use crate::plan::{ChangePlan, InsertPlan, InsertSource, Plan, Planned, Target};
+
+/// Texts that are known at most.
+const CAPACITY: usize = 1024;
+
+/// A text of which it is known whether it has a plan.
+#[derive(Debug)]
+pub(crate) struct Text {
+    key: Box<[u8]>,
+    /// `None`: it goes through the parser.
+    pub(crate) planned: Option<Arc<Planned>>,
+    /// The catalog's when it was planned.
+    pub(crate) generation: u64,
+}
+
+impl Text {
+    pub(crate) fn new(key: &[u8], planned: Option<Arc<Planned>>, generation: u64) -> Arc<Self> {
+        Arc::new(Text { key: key.into(), planned, generation })
+    }
+}
+
+impl Keyed for Text {
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+/// The key of a statement that is prepared with these parameter types. No lexer's key begins like this.
+pub(crate) fn prepared_key(sql: &str, types: &[Option<DataType>]) -> Vec<u8> {
+    let mut key = format!("\0{types:?}\0").into_bytes();
+    key.extend_from_slice(sql.as_bytes());
+    key
+}
+
+/// The plans of a database.
+#[derive(Debug, Default)]
+pub(crate) struct SharedPlans {
+    texts: Mutex<HashMap<Box<[u8]>, Arc<Text>>>,
+}
+
+impl SharedPlans {
+    /// What is known of a text under that state of the catalog.
+    pub(crate) fn get(&self, key: &[u8], generation: u64) -> Option<Arc<Text>> {
+        let texts = self.texts.lock();
+        texts.get(key).filter(|text| text.generation == generation).cloned()
+    }
+
+    /// Shares what has been found out, if it holds for others.
+    pub(crate) fn put(&self, text: &Arc<Text>) {
+        if !is_common(text.planned.as_deref()) {
+            return;
+        }
+        let mut texts = self.texts.lock();
+        if texts.len() >= CAPACITY && !texts.contains_key(text.key()) {
+            // What no connection uses any more.
+            texts.retain(|_, text| Arc::strong_count(text) > 1);
+            if texts.len() >= CAPACITY {
+                return;
+            }
+        }
+        texts.insert(text.key().into(), Arc::clone(text));
+    }
+}
+
+fn is_common(planned: Option<&Planned>) -> bool {
+    if planned.is_some_and(|planned| planned.passing) {
+        return false;
+    }
+    match planned.map(|planned| &planned.plan) {
+        None | Some(Plan::Select(_)) => true,
+        Some(Plan::Insert(InsertPlan { source: InsertSource::Values(_), .. })) => true,
+        Some(Plan::Change(ChangePlan { rows: Target::Accessed { .. }, .. })) => true,
+        Some(Plan::Insert(_) | Plan::Change(_) | Plan::External(_)) => false,
+    }
+}
