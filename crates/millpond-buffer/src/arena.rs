@@ -127,11 +127,12 @@ unsafe impl Sync for Descriptors {}
 
 #[cfg(not(any(miri, loom, shuttle)))]
 impl Descriptors {
-    pub(crate) fn new(len: usize) -> Result<Self, BufferError> {
+    /// In huge pages like the frames: each access to a page of the pool comes with one to its descriptor.
+    pub(crate) fn new(len: usize, huge_pages: bool) -> Result<Self, BufferError> {
         let bytes = len.checked_mul(size_of::<Frame>()).filter(|&bytes| bytes > 0);
         let bytes = bytes.ok_or(BufferError::Config { what: "the number of frames" })?;
-        let base =
-            map(bytes, false).map_err(|why| BufferError::OutOfMemory { bytes, why: why.into() })?;
+        let base = map(bytes, huge_pages)
+            .map_err(|why| BufferError::OutOfMemory { bytes, why: why.into() })?;
         Ok(Self { base: base.cast(), len })
     }
 }
@@ -162,7 +163,7 @@ pub(crate) struct Descriptors(Box<[Frame]>);
 
 #[cfg(any(miri, loom, shuttle))]
 impl Descriptors {
-    pub(crate) fn new(len: usize) -> Result<Self, BufferError> {
+    pub(crate) fn new(len: usize, _huge_pages: bool) -> Result<Self, BufferError> {
         Ok(Self((0..len).map(|_| Frame::new()).collect()))
     }
 }

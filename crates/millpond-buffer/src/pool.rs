@@ -94,7 +94,7 @@ impl BufferPool {
         };
         let max_frames = config.max_frames.max(config.frames);
         let arena = Arena::new(max_frames, config.huge_pages)?;
-        let frames = Descriptors::new(max_frames)?;
+        let frames = Descriptors::new(max_frames, config.huge_pages)?;
         let pool = Self {
             clock: Clock::new(config.frames, config.sweep_batch),
             demand: CachePadded::default(),

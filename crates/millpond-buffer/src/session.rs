@@ -1,5 +1,4 @@
-//! A session: one thread of work's way to the pool, with its pins, its piece of the clock, its counters
-//! and its scratch pages.
+//! A session: one thread of work's way to the pool, with its pins, its piece of the clock and its counters.
 
 use crate::config::Wait;
 use crate::error::BufferError;
@@ -18,9 +17,14 @@ use crate::translation::{frame_of, is_absent};
 use crate::words::PageView;
 use millpond_sync::atomic::Ordering;
 use millpond_sync::hint::Backoff;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+
+thread_local! {
+    /// Pages through which this thread's sessions read and write.
+    static SCRATCH: Cell<Vec<Box<AlignedPage>>> = const { Cell::new(Vec::new()) };
+}
 
 /// How often an optimistic read begins anew before it takes the latch.
 const MAX_RESTARTS: u32 = 8;
@@ -31,7 +35,6 @@ pub struct BufferSession {
     pub(crate) number: usize,
     pub(crate) pins: Arc<PinSlots>,
     pub(crate) piece: Cell<Piece>,
-    pub(crate) scratch: RefCell<Vec<Box<AlignedPage>>>,
     /// Whose work it is, and of what kind: where its input and output are counted.
     kind: Cell<BackendKind>,
     io_row: Cell<IoRow>,
@@ -47,7 +50,6 @@ impl BufferSession {
             pool,
             number,
             piece: Cell::new(Piece::default()),
-            scratch: RefCell::new(Vec::new()),
             kind: Cell::new(BackendKind::default()),
             io_row: Cell::new(IoRow::new(BackendKind::default(), IoContext::default())),
         }
@@ -298,25 +300,22 @@ impl BufferSession {
         }
     }
 
-    /// Runs `f` with `pages` scratch pages.
+    /// Runs `f` with `pages` scratch pages: the thread's, since pages of each session's own would be out of the
+    /// processor's cache whenever hundreds of sessions use them in turn.
     pub(crate) fn with_scratch<R>(
         &self,
         pages: usize,
         f: impl FnOnce(&mut [Box<AlignedPage>]) -> R,
     ) -> R {
-        // A store or log that came back to this session would find it taken; then pages of its own do.
-        match self.scratch.try_borrow_mut() {
-            Ok(mut scratch) => {
-                while scratch.len() < pages {
-                    scratch.push(AlignedPage::boxed());
-                }
-                f(&mut scratch[..pages])
-            }
-            Err(_) => {
-                let mut own: Vec<_> = (0..pages).map(|_| AlignedPage::boxed()).collect();
-                f(&mut own)
-            }
+        // Taken out meanwhile: a store or log that comes back to a session finds none, and gets pages of its own. So
+        // does a thread that is ending.
+        let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
+        while scratch.len() < pages {
+            scratch.push(AlignedPage::boxed());
         }
+        let result = f(&mut scratch[..pages]);
+        let _ = SCRATCH.try_with(|kept| kept.set(scratch));
+        result
     }
 
     /// Adds a page of zeros to the end of a fork and returns it latched.
