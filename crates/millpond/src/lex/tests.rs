@@ -68,7 +68,7 @@ impl Keyed for Known {
 #[test]
 fn the_cache_is_bounded_and_forgets_the_oldest() {
     let mut cache = Cache::new(2);
-    let mut get = |cache: &mut Cache<Known>, key: &[u8]| {
+    let get = |cache: &mut Cache<Known>, key: &[u8]| {
         let (at, known) = cache.take(key)?;
         let value = known.1;
         cache.put_back(at, known);
