@@ -34,7 +34,7 @@ enum Habit {
     Loom,
     /// The shuttle models: large protocols, random schedules.
     Shuttle,
-    /// The proofs that hot reads write nothing shared, with the feature `audit`.
+    /// What is written to memory that sessions share, with the feature `audit`: proofs that hot reads write none, and counts.
     Audit,
     /// The criterion benchmarks below SQL (extra arguments go to `cargo bench`), or those beside PostgreSQL.
     #[command(args_conflicts_with_subcommands = true)]
@@ -70,12 +70,19 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         }
         Habit::Shuttle => models("shuttle", "shuttle", &["millpond-buffer", "millpond-engine"]),
         Habit::Audit => {
-            const ENGINE: [&str; 4] = ["-p", "millpond-engine", "--features", "audit"];
-            let with = |command: &[&'static str], rest: &[&'static str]| {
-                cargo(&[command, &ENGINE, rest].concat())
-            };
-            with(&["clippy", "--all-targets"], &["--", "-D", "warnings"]).run()?;
-            with(&["test"], &["--test", "read_only"]).run()
+            const SERVER: &[&str] =
+                &["-p", "millpond-server", "--no-default-features", "--features", "audit"];
+            let audited =
+                |command: &'static str, packages: &[&'static str], rest: &[&'static str]| {
+                    cargo(&[&[command][..], packages, rest].concat()).run()
+                };
+            let engine = &["-p", "millpond-engine", "--features", "audit"];
+            let buffer = &["-p", "millpond-buffer", "--features", "audit"];
+            audited("clippy", engine, &["--all-targets", "--", "-D", "warnings"])?;
+            audited("clippy", SERVER, &["--lib", "--bins", "--", "-D", "warnings"])?;
+            audited("test", engine, &["--test", "read_only"])?;
+            audited("test", buffer, &["--lib", "shared_writes"])?;
+            audited("test", SERVER, &["--lib", "bench::tests"])
         }
         Habit::Bench { bench, args } => bench::run(bench, &args),
         Habit::Layers => layers::check(),

@@ -19,7 +19,6 @@
 
 use crate::claims::{Claims, Lost, MAX_CLAIMS};
 use crate::config::Wait;
-use crate::counted::AtomicU64;
 use crate::error::BufferError;
 use crate::frame::{Claimer, Leaves, NoTake};
 use crate::ids::PageId;
@@ -29,6 +28,7 @@ use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use crate::write::Attempt;
+use millpond_sync::atomic::AtomicU64;
 use millpond_sync::hint::Backoff;
 use std::cell::RefCell;
 

@@ -46,10 +46,9 @@
 //! sees the tag and bytes that were published. Unpinning is a release store to a slot, which claimers
 //! acquire, so an evictor has seen the last of the pinners' accesses. Pin against claim: [`crate::pins`].
 
-use crate::counted::{AtomicU8, AtomicU64, note_write};
 use crate::ids::PageId;
 use crate::policy;
-use millpond_sync::atomic::Ordering;
+use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use millpond_sync::latch::{Latch, Version};
 use millpond_sync::parking;
 
@@ -432,7 +431,6 @@ impl Frame {
     fn empty(&self, absent: u64) {
         // A damaged page's version is odd already.
         if !self.read.version.is_changing() {
-            note_write(&self.read.version);
             self.read.version.write_begin();
         }
         self.own.entry.make_absent(absent);
@@ -446,7 +444,6 @@ impl Frame {
         self.read.tag.store(page.raw(), Ordering::Relaxed);
         self.read.usage.store(usage, Ordering::Relaxed);
         self.read.state.store(raw_pins, Ordering::Release);
-        note_write(&self.read.version);
         self.read.version.write_end();
     }
 

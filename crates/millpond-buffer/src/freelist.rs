@@ -7,10 +7,9 @@
 //! counter that everybody would write. A link may be read while its frame is being reused; the count of
 //! changes detects it.
 
-use crate::counted::AtomicU64;
 use crate::frame::Frame;
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::Ordering;
+use millpond_sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) struct Freelists {
     stacks: Box<[CachePadded<AtomicU64>]>,

@@ -5,7 +5,6 @@ mod ahead;
 mod arena;
 mod claims;
 mod config;
-mod counted;
 mod error;
 mod evict;
 mod frame;

@@ -16,7 +16,6 @@
 //! and wakes the waiters, [`crate::evict::Owned`] gives the frame to a freelist (rule 6).
 
 use crate::config::Wait;
-use crate::counted::AtomicU64;
 use crate::error::BufferError;
 use crate::frame::NoPin;
 use crate::guard::{ExclusivePage, PinnedPage};
@@ -31,7 +30,7 @@ use crate::store::StoreError;
 use crate::trace::TraceFlags;
 use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident_in};
 use crate::words;
-use millpond_sync::atomic::Ordering;
+use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
 use millpond_sync::parking;
 

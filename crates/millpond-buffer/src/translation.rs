@@ -19,9 +19,8 @@
 //! as long as somebody has the handle, or a frame is resident in it (rule 4).
 #![allow(unsafe_code)]
 
-use crate::counted::{AtomicPtr, AtomicU64};
 use crate::ids::BlockNumber;
-use millpond_sync::atomic::Ordering;
+use millpond_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::ptr;
 
 pub(crate) const ABSENT: u64 = 0;

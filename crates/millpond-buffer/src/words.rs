@@ -7,6 +7,7 @@ use crate::PAGE_SIZE;
 use crate::arena::{PAGE_WORDS, PageWords};
 use crate::page::PageBytes;
 use crate::page_read::PageRead;
+use millpond_sync::audit;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::Ordering;
 
@@ -139,6 +140,7 @@ pub(crate) fn copy_out(words: &PageWords, to: &mut PageBytes) {
 
 /// Stores a whole page. The caller is the frame's only writer.
 pub(crate) fn copy_in(words: &PageWords, from: &PageBytes) {
+    audit::bytes_written(words);
     let (chunks, _) = from.as_chunks::<8>();
     for (word, chunk) in words.iter().zip(chunks) {
         word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
@@ -147,6 +149,7 @@ pub(crate) fn copy_in(words: &PageWords, from: &PageBytes) {
 
 /// Stores zeros. The caller is the frame's only writer.
 pub(crate) fn clear(words: &PageWords) {
+    audit::bytes_written(words);
     for word in words {
         word.store(0, Ordering::Relaxed);
     }
@@ -158,6 +161,7 @@ pub(crate) fn store(words: &PageWords, offset: usize, from: &[u8]) {
     let inside = PAGE_SIZE.saturating_sub(offset).min(from.len());
     debug_assert_eq!(inside, from.len(), "a write beyond the end of the page");
     let from = &from[..inside];
+    audit::bytes_written(&words[offset / 8..(offset + inside).div_ceil(8).max(offset / 8)]);
     // Up to the first word's boundary, whole words, the rest.
     let head = (offset.wrapping_neg() % 8).min(from.len());
     let (first, rest) = from.split_at(head);

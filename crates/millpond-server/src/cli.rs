@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use crate::replay::size::Size;
@@ -25,6 +26,60 @@ pub enum Command {
     Check(Check),
     /// Replay page traces through replacement policies and compare their hits
     Replay(Replay),
+    /// Count what statements write to shared memory, and predict how that scales
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// The benchmarks.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Count the writes of statements to memory that sessions share
+    Writes(BenchWrites),
+    /// Predict by a model how statements scale from 1 to 256 cores
+    Scale(BenchScale),
+}
+
+/// Counts what statements, in an engine of their own in a temporary directory, write to memory that sessions share.
+///
+/// Needs a build with the feature audit.
+#[derive(Debug, Args)]
+pub struct BenchWrites {
+    /// How often each statement is counted, after as many to warm up
+    #[arg(long, value_name = "N", default_value = "2000")]
+    pub times: NonZeroU64,
+}
+
+/// Predicts how many statements a second many cores run, by a model: cores run statements, each so long as it takes on one
+/// core of this machine (measured first), and pass cache lines to one another, as many as `bench writes` counts.
+///
+/// It is a model. docs/scaling.md says what is in it and what is not. By default a line takes what was measured on two sockets
+/// of Intel's Xeon Platinum 8375C (https://github.com/nviennot/core-to-core-latency).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  millpond bench scale --svg scaling.svg
+  millpond bench scale --near-ns 107 --far-ns 197       two sockets of AMD's EPYC 7R13
+  millpond bench scale --validate                       the model beside this machine's first two cores")]
+pub struct BenchScale {
+    /// Nanoseconds that a cache line takes from one core to another of the same socket
+    #[arg(long, value_name = "NS", default_value = "51")]
+    pub near_ns: f64,
+    /// Nanoseconds that it takes between sockets
+    #[arg(long, value_name = "NS", default_value = "108")]
+    pub far_ns: f64,
+    /// Cores in a socket
+    #[arg(long, value_name = "N", default_value = "64")]
+    pub cores_per_socket: NonZeroUsize,
+    /// Also draw the predictions into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Compare the model with one and two threads on this machine instead
+    #[arg(long)]
+    pub validate: bool,
+    /// Seconds for each measurement
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub seconds: f64,
 }
 
 /// Serves a database until SIGTERM or SIGINT.
@@ -114,6 +169,15 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         None => text.to_owned(),
     };
     text.parse().map_err(|_| "expected ADDR:PORT, like 127.0.0.1:5433 or [::1]:5433".to_owned())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    if (0.01..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("expected 0.01 to 3600".to_owned())
+    }
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

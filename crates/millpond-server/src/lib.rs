@@ -15,9 +15,13 @@
 //! * [`net`][]: sockets
 //! * [`cli`][]: the command line
 //! * [`replay`][]: page traces against replacement policies
+//! * [`chart`][]: pictures of lines, for both
+//! * [`bench`][]: what statements write to shared memory, and how that scales
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod bench;
+pub mod chart;
 pub mod cli;
 pub mod commands;
 pub mod net;

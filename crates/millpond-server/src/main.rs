@@ -5,6 +5,11 @@ use clap::Parser;
 use millpond_server::{cli, commands};
 use std::process::ExitCode;
 
+#[cfg(feature = "audit")]
+#[global_allocator]
+static ALLOCATOR: millpond_sync::audit::place::PlacingAllocator =
+    millpond_sync::audit::place::PlacingAllocator;
+
 fn main() -> ExitCode {
     let command = cli::Cli::parse().command;
     commands::log_to_stderr();
@@ -12,5 +17,6 @@ fn main() -> ExitCode {
         cli::Command::Serve(options) => commands::serve(&options),
         cli::Command::Check(options) => commands::check(&options),
         cli::Command::Replay(options) => commands::replay(&options),
+        cli::Command::Bench(bench) => commands::bench(&bench),
     }
 }

@@ -1,5 +1,9 @@
-//! Atomics: the standard library's, or a model checker's.
+//! Atomics: the standard library's, or a model checker's, or (feature `audit`) some that note what they write.
 
+#[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
+pub use crate::audit::atomics::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, fence,
+};
 #[cfg(loom)]
 pub use loom::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -8,7 +12,9 @@ pub use loom::sync::atomic::{
 pub use shuttle::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
+pub use std::sync::atomic::Ordering;
+#[cfg(not(any(loom, shuttle, all(feature = "audit", not(miri)))))]
 pub use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };

@@ -11,6 +11,7 @@
 //! Closures run under the queue's lock: they must not park, unpark or block. If one panics the process
 //! aborts, since the queue would stay locked.
 
+use crate::audit;
 use std::time::Instant;
 
 /// How a wait ended.
@@ -56,6 +57,7 @@ pub fn park_with(
     validate: impl FnOnce() -> bool,
     deadline: Option<Instant>,
 ) -> ParkResult {
+    audit::locked(queue_of(key));
     imp::park(key, token, || no_unwind(validate), deadline)
 }
 
@@ -79,7 +81,13 @@ pub fn unpark_filter(
     mut filter: impl FnMut(usize) -> Filter,
     callback: impl FnOnce(Unparked) -> usize,
 ) -> Unparked {
+    audit::locked(queue_of(key));
     imp::unpark_filter(key, |token| no_unwind(|| filter(token)), |r| no_unwind(|| callback(r)))
+}
+
+/// What stands for the address of a key's queue where writes are counted.
+fn queue_of(key: usize) -> usize {
+    !key
 }
 
 /// Runs `f`; aborts the process if it panics.

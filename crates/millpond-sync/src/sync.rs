@@ -3,6 +3,7 @@
 //! A mutex here is never poisoned: whoever panics while holding one must have left its contents whole
 //! (rule 7).
 
+use crate::audit;
 #[cfg(loom)]
 use loom::sync as imp;
 #[cfg(all(shuttle, not(loom)))]
@@ -23,7 +24,9 @@ impl<T> Mutex<T> {
     }
 
     /// Locks it.
+    #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        audit::locked(std::ptr::from_ref(self).addr());
         match self.0.lock() {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
@@ -31,7 +34,9 @@ impl<T> Mutex<T> {
     }
 
     /// Locks it if nobody holds it.
+    #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        audit::locked(std::ptr::from_ref(self).addr());
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
             #[cfg(not(any(loom, shuttle)))]

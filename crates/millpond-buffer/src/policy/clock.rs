@@ -9,8 +9,7 @@
 //! the number that it was asked for. A piece may grow old while its session does other things; that only
 //! means that its frames are examined a little late.
 
-use crate::counted::AtomicU64;
-use millpond_sync::atomic::{AtomicUsize, Ordering};
+use millpond_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The highest usage count.
 pub const MAX_USAGE: u8 = 5;

@@ -10,7 +10,7 @@ mod read_only;
 mod replacement;
 mod resize;
 mod rings;
-#[cfg(not(miri))]
+#[cfg(all(feature = "audit", not(miri)))]
 mod shared_writes;
 mod streams;
 mod stress;

@@ -1,11 +1,22 @@
 //! How many writes to shared lines a miss makes: the README's table, counted.
 //!
-//! Every atomic of frames, entries, freelists and the hand notes its writes ([`crate::counted`]). A *visit*
+//! Under the feature `audit` atomics note their writes ([`millpond_sync::audit`]); counted here are those of frames,
+//! entries, freelists and the hand. A *visit*
 //! is a run of writes to one line with no other line between: what the line's transfer from another
 //! processor, if there is one, is paid for once.
 use super::support::*;
-use crate::counted::noting::{Write, writes_of};
 use crate::*;
+use millpond_sync::audit::writes::{Kind, Subsystem, Write};
+
+/// What `f` writes to shared words of the pool's own; not to latches, mutexes and bytes of pages.
+fn writes_of(f: impl FnOnce()) -> Vec<Write> {
+    let mut writes = millpond_sync::audit::writes::writes_of(f);
+    writes.retain(|write| {
+        let pool = [Subsystem::Translation, Subsystem::Descriptors, Subsystem::Replacement];
+        pool.contains(&write.subsystem()) && !matches!(write.kind, Kind::Load | Kind::Lock)
+    });
+    writes
+}
 
 const FRAMES: usize = 2048;
 const MISSES: u32 = 2 * FRAMES as u32;
@@ -38,7 +49,10 @@ impl Visits {
         let hand = std::ptr::from_ref(&pool.clock) as usize / 64;
         let mut last = None;
         for write in writes {
-            let kind = if write.read_modify { &mut visits.read_modify } else { &mut visits.stores };
+            let kind = match write.kind {
+                Kind::ReadModifyWrite => &mut visits.read_modify,
+                _ => &mut visits.stores,
+            };
             *kind += 1.0 / operations;
             if last.replace(write.line) == Some(write.line) {
                 continue;

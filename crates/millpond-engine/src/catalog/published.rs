@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use millpond_buffer::RelationId;
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::change::Change;
 use super::def::Oid;

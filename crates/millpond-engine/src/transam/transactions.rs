@@ -11,7 +11,7 @@ use std::time::Duration;
 use millpond_buffer::{BufferPool, RelHandle, RelationId};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::ids::{Csn, Xid};
 use super::ring::{Found, StatusRing};

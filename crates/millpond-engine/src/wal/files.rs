@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::store::{CONTROL_COPY_BYTES, LogStore};
 

@@ -9,7 +9,7 @@ use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::parking;
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::error::WalError;
 use super::group::Group;

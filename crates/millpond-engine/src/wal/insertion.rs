@@ -165,10 +165,12 @@ impl Insertion {
     pub fn copy_in(&self, start: Lsn, record: &[u8]) {
         let mask = self.ring.len() - 1;
         let first = (start.get() / 8) as usize;
-        for (index, word) in record.chunks_exact(8).enumerate() {
-            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-            self.ring[(first + index) & mask].store(word, Ordering::Relaxed);
-        }
+        audit::content(|| {
+            for (index, word) in record.chunks_exact(8).enumerate() {
+                let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                self.ring[(first + index) & mask].store(word, Ordering::Relaxed);
+            }
+        });
     }
 
     /// Step 5: the record is complete.

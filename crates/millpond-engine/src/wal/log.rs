@@ -22,7 +22,7 @@ use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::audit;
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
 
 use super::error::WalError;

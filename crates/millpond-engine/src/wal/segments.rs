@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use millpond_buffer::Lsn;
 use millpond_sync::atomic::{AtomicU64, Ordering};
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::error::WalError;
 use super::store::LogStore;

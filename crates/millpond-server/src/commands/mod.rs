@@ -1,9 +1,11 @@
 //! What the subcommands do.
 
+mod bench;
 mod check;
 mod replay;
 mod serve;
 
+pub use bench::bench;
 pub use check::check;
 pub use replay::replay;
 pub use serve::serve;

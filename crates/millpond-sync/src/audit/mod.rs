@@ -12,7 +12,11 @@
 //! Without the feature nothing of this exists but functions that do nothing. Under a model checker neither.
 
 #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
+pub mod atomics;
+#[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
 pub mod place;
+#[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
+pub mod writes;
 
 /// Makes memory that is shared, but of which each part is written by one session only: others read it rarely, or
 /// write to it only when they mean that session. `name` says what it is.
@@ -40,4 +44,33 @@ pub fn unmapped(start: usize) {
     #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
     place::unmapped(start);
     let _ = start;
+}
+
+/// Notes that a mutex or a queue at `address` is locked and will be unlocked: two read-modify-writes.
+#[inline]
+#[track_caller]
+pub(crate) fn locked(address: usize) {
+    #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
+    for _ in 0..2 {
+        writes::note(address, writes::Kind::Lock);
+    }
+    let _ = address;
+}
+
+/// Notes that the bytes of `memory` have been written, by means that don't note it themselves.
+#[inline]
+#[track_caller]
+pub fn bytes_written<T>(memory: &[T]) {
+    #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
+    writes::note_bytes(memory.as_ptr().addr(), size_of_val(memory));
+    let _ = memory;
+}
+
+/// Runs `write`, which writes bytes rather than words that mean something to a protocol.
+#[inline]
+pub fn content<R>(write: impl FnOnce() -> R) -> R {
+    #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
+    return writes::content(write);
+    #[cfg(not(all(feature = "audit", not(any(loom, shuttle, miri)))))]
+    write()
 }

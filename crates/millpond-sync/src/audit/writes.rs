@@ -1,0 +1,222 @@
+//! Who writes to memory that sessions share: each write's cache line, kind, and line of code.
+//!
+//! Noted are the writes of one thread while [`writes_of`] runs: of the atomics ([`super::atomics`]), of the
+//! mutexes of [`crate::sync`] (locking and unlocking), of the queues of [`crate::parking`] (likewise), and of bytes in bulk
+//! (pages, the log's ring), a write for each line. What a mutex guards is not, for it is written in the mutex's shadow.
+//! Neither are the counts of `Arc`s: no statement touches one of a shared object, which the proof on
+//! read-only memory shows for those that read.
+
+use super::place;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::panic::Location;
+
+/// Bytes of a cache line.
+pub const LINE_BYTES: usize = 64;
+
+/// How memory was accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Not at all: an atomic was loaded. (Some that are loaded are written by others.)
+    Load,
+    /// An atomic read-modify-write.
+    ReadModifyWrite,
+    /// A store to an atomic.
+    Store,
+    /// Locking or unlocking a mutex or a queue: an atomic read-modify-write, too.
+    Lock,
+    /// Content: bytes of a page or of a log record, as many as there are in a line.
+    Content,
+}
+
+/// A write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Write {
+    /// Its cache line, by number.
+    pub line: usize,
+    /// What it was.
+    pub kind: Kind,
+    /// Whether the line belongs to a session.
+    pub session_owned: bool,
+    /// The source file of the code that wrote.
+    pub file: &'static str,
+    /// The line in that file.
+    pub at: u32,
+}
+
+/// The parts of the system that write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subsystem {
+    /// Entries: where pages are.
+    Translation,
+    /// Descriptors of frames: state, usage, version.
+    Descriptors,
+    /// Freelists, the clock's hand, claims, rings.
+    Replacement,
+    /// Sizes of forks, reads ahead, whatever else the pool has.
+    Pool,
+    /// Bytes of pages.
+    PageBytes,
+    /// Slots of pins.
+    Pins,
+    /// Latches.
+    Latch,
+    /// Locks.
+    Locks,
+    /// Ids, statuses, the clock of commits, horizons.
+    Transactions,
+    /// Sessions' lines.
+    Sessions,
+    /// The log's control.
+    Log,
+    /// Bytes of log records in the ring.
+    LogBytes,
+    /// The published catalog and definitions.
+    Catalog,
+    /// Counters.
+    Counters,
+    /// Queues of parked threads.
+    Parking,
+    /// Anything else.
+    Other,
+}
+
+impl Subsystem {
+    /// All, in the order of a report.
+    pub const ALL: [Self; 16] = [
+        Self::Translation,
+        Self::Descriptors,
+        Self::Replacement,
+        Self::Pool,
+        Self::PageBytes,
+        Self::Pins,
+        Self::Latch,
+        Self::Locks,
+        Self::Transactions,
+        Self::Sessions,
+        Self::Log,
+        Self::LogBytes,
+        Self::Catalog,
+        Self::Counters,
+        Self::Parking,
+        Self::Other,
+    ];
+
+    /// Its name in a report.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Translation => "pool: translation",
+            Self::Descriptors => "pool: descriptors",
+            Self::Replacement => "pool: replacement",
+            Self::Pool => "pool: other",
+            Self::PageBytes => "pool: page bytes",
+            Self::Pins => "pool: pins",
+            Self::Latch => "latch",
+            Self::Locks => "lmgr",
+            Self::Transactions => "transam",
+            Self::Sessions => "sessions' lines",
+            Self::Log => "wal: control",
+            Self::LogBytes => "wal: record bytes",
+            Self::Catalog => "catalog",
+            Self::Counters => "counters",
+            Self::Parking => "parking",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for Subsystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Write {
+    /// Whose code wrote: by the source file, so that none can be forgotten.
+    #[must_use]
+    pub fn subsystem(&self) -> Subsystem {
+        let Some((krate, path)) = self.file.split_once("/src/") else { return Subsystem::Other };
+        let path = path.trim_end_matches(".rs");
+        let part = path.split('/').next().unwrap_or(path);
+        if krate.ends_with("millpond-sync") {
+            return match part {
+                "latch" => Subsystem::Latch,
+                "version" => Subsystem::Descriptors,
+                "counters" => Subsystem::Counters,
+                "parking" => Subsystem::Parking,
+                _ => Subsystem::Other,
+            };
+        }
+        if krate.ends_with("millpond-buffer") {
+            return match part {
+                "words" => Subsystem::PageBytes,
+                "frame" | "guard" => Subsystem::Descriptors,
+                "translation" | "load" => Subsystem::Translation,
+                "pins" => Subsystem::Pins,
+                "freelist" | "policy" | "claims" | "evict" | "reclaim" | "ring" | "resize" => {
+                    Subsystem::Replacement
+                }
+                _ => Subsystem::Pool,
+            };
+        }
+        match part {
+            "lmgr" => Subsystem::Locks,
+            "proc" => Subsystem::Sessions,
+            "transam" => Subsystem::Transactions,
+            "wal" if self.kind == Kind::Content => Subsystem::LogBytes,
+            "wal" => Subsystem::Log,
+            "catalog" => Subsystem::Catalog,
+            _ => Subsystem::Other,
+        }
+    }
+}
+
+thread_local! {
+    static WRITES: RefCell<Option<Vec<Write>>> = const { RefCell::new(None) };
+    static CONTENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes a write of the line that holds `address`.
+#[track_caller]
+pub fn note(address: usize, kind: Kind) {
+    let code = Location::caller();
+    WRITES.with_borrow_mut(|writes| {
+        if let Some(writes) = writes {
+            let line = address / LINE_BYTES;
+            let kind = if CONTENT.get() { Kind::Content } else { kind };
+            let session_owned = place::is_session_owned(address);
+            let again = |last: &Write| last.line == line && last.kind == Kind::Content;
+            if kind == Kind::Content && writes.last().is_some_and(again) {
+                return;
+            }
+            writes.push(Write { line, kind, session_owned, file: code.file(), at: code.line() });
+        }
+    });
+}
+
+/// Notes bytes written in bulk, a write for each line.
+#[track_caller]
+pub fn note_bytes(start: usize, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    for line in start / LINE_BYTES..=(start + bytes - 1) / LINE_BYTES {
+        note(line * LINE_BYTES, Kind::Content);
+    }
+}
+
+/// Runs `f`, whose writes are content.
+pub(super) fn content<R>(f: impl FnOnce() -> R) -> R {
+    let before = CONTENT.replace(true);
+    let result = f();
+    CONTENT.set(before);
+    result
+}
+
+/// What `f` writes on this thread.
+pub fn writes_of(f: impl FnOnce()) -> Vec<Write> {
+    WRITES.set(Some(Vec::with_capacity(1024)));
+    f();
+    WRITES.take().unwrap_or_default()
+}
