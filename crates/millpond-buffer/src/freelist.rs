@@ -108,7 +108,7 @@ impl Freelists {
     }
 
     /// Whether a list's head is at that address.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "audit", not(miri)))]
     pub(crate) fn is_at(&self, address: usize) -> bool {
         let at = |stack: &CachePadded<AtomicU64>| std::ptr::from_ref(stack) as usize;
         self.stacks.iter().any(|stack| at(stack) / 64 == address / 64)
