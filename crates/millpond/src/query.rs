@@ -11,8 +11,15 @@ use crate::statistics::Statistics;
 /// The tables under one statement's snapshot, the transaction's own writes included. Scans are opened
 /// from several threads at once.
 pub trait TableScanner: Send + Sync {
-    /// One of `parts` disjoint parts that together are the table.
-    fn scan(&self, table: &Arc<TableDef>, part: usize, parts: usize) -> Result<Box<dyn RowSource>>;
+    /// One of `parts` disjoint parts that together are the table. `places`: the query asks for the rows' places, which
+    /// it does of the table that the statement changes.
+    fn scan(
+        &self,
+        table: &Arc<TableDef>,
+        places: bool,
+        part: usize,
+        parts: usize,
+    ) -> Result<Box<dyn RowSource>>;
 
     /// An error when the statement has been cancelled or has run out of time.
     fn check_cancelled(&self) -> Result<()>;

@@ -161,7 +161,7 @@ impl PartitionStream for Part {
         let opened = match run {
             Some(run) => run
                 .scanner
-                .scan(&self.def, self.part, self.parts)
+                .scan(&self.def, self.tid_at.is_some(), self.part, self.parts)
                 .map(|rows| (rows, Arc::clone(&run.scanner))),
             None => Err(SqlError::internal("a plan ran without its statement")),
         };

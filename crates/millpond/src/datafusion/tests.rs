@@ -14,7 +14,7 @@ use crate::{DataType, Datum, SqlError, SqlState, Value};
 struct Nothing;
 
 impl TableScanner for Nothing {
-    fn scan(&self, _: &Arc<TableDef>, _: usize, _: usize) -> Result<Box<dyn RowSource>> {
+    fn scan(&self, _: &Arc<TableDef>, _: bool, _: usize, _: usize) -> Result<Box<dyn RowSource>> {
         Err(SqlError::internal("there are no tables"))
     }
 

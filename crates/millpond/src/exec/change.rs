@@ -8,8 +8,8 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{RowBuf, RowOutcome};
 
 use super::insert::{Vals, with_row_detail};
-use super::{Datums, Each, Exec, damaged, emit};
-use crate::error::{Result, SqlError, SqlState};
+use super::{Datums, Each, Exec, Scanner, damaged, emit};
+use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
 use crate::plan::external::ExternalPlan;
 use crate::plan::{Access, ChangePlan, Target};
@@ -73,9 +73,11 @@ impl Exec<'_> {
     ) -> Result<u64> {
         self.need_wait()?;
         self.session.lock_table(&plan.table, LockMode::RowExclusive)?;
+        let scanner = self.scanner(query)?;
         // All rows first: what is changed must not be read by the query that selects it.
         let mut found: Vec<(Tid, Vec<Value>)> = Vec::new();
-        self.external(query, params, &mut |row| {
+        let tables: Arc<Scanner> = Arc::clone(&scanner);
+        query.run(tables, params, &mut |row| {
             if let Some(Datum::Int8(place)) = row.first() {
                 let values = row.iter().map(Datum::to_value).collect();
                 found.push((Tid::from_u64(*place as u64), values));
@@ -85,21 +87,24 @@ impl Exec<'_> {
         let env = Env { row: Row::None, params, facts: self.facts };
         let (mut row, mut old) = (RowBuf::default(), Vec::new());
         let mut count = 0;
-        for (tid, values) in &found {
-            if !self.session.fetch(&plan.table, *tid, &mut row)? {
+        for (tid, mut values) in found {
+            if !self.session.fetch(&plan.table, tid, &mut row)? {
                 continue;
             }
-            let selected: Datums<'_> = values.iter().map(Value::as_datum).collect();
-            match self.change_row(plan, Some(&selected), &env, &mut row, &mut old, each)? {
-                RowOutcome::Done(_) => count += 1,
-                RowOutcome::Gone => {}
-                RowOutcome::Changed => {
-                    return Err(SqlError::new(
-                        SqlState::SERIALIZATION_FAILURE,
-                        "could not serialize access due to concurrent update",
-                    )
-                    .hint("The statement selects its rows by a query; repeat it."));
+            loop {
+                let selected: Datums<'_> = values.iter().map(Value::as_datum).collect();
+                match self.change_row(plan, Some(&selected), &env, &mut row, &mut old, each)? {
+                    RowOutcome::Done(_) => count += 1,
+                    RowOutcome::Gone => {}
+                    RowOutcome::Changed => {
+                        drop(selected);
+                        if let Some(newer) = select_again(query, &scanner, params, &row)? {
+                            values = newer;
+                            continue;
+                        }
+                    }
                 }
+                break;
             }
         }
         Ok(count)
@@ -155,6 +160,23 @@ impl Exec<'_> {
         self.session.lock_table(table, LockMode::RowExclusive)?;
         Ok(())
     }
+}
+
+/// Asks the query again about a row that has become another meanwhile: what it selects with the newest version in the row's
+/// place, the only one in the table to be changed, and all other tables as they were. `None`: no longer that row.
+fn select_again(
+    query: &ExternalPlan,
+    scanner: &Scanner,
+    params: &[Value],
+    row: &RowBuf,
+) -> Result<Option<Vec<Value>>> {
+    let Some(tid) = row.tid() else { return Ok(None) };
+    let mut found = None;
+    query.run(Arc::new(scanner.with_only(tid, row.bytes())), params, &mut |row| {
+        found = Some(row.iter().map(Datum::to_value).collect());
+        Ok(false)
+    })?;
+    Ok(found)
 }
 
 fn passes(condition: Option<&Expr>, table: &TableDef, row: &RowBuf, env: &Env<'_>) -> Result<bool> {

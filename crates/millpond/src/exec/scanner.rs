@@ -12,12 +12,14 @@ use crate::error::{Result, SqlError};
 use crate::query::{RowSource, SessionInfo, TableScanner};
 
 /// The tables of one statement.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Scanner {
     scans: Vec<ParallelScan>,
     sizes: Vec<(u32, u64)>,
     cancel: CancelHandle,
     info: SessionInfo,
+    /// The one row that the table to be changed has, when the query is asked again about it.
+    only: Option<OneRow>,
 }
 
 impl Scanner {
@@ -38,12 +40,27 @@ impl Scanner {
                 sizes.push((index.oid, u64::from(session.index_block_count(index)?) * 8192));
             }
         }
-        Ok(Scanner { scans, sizes, cancel, info })
+        Ok(Scanner { scans, sizes, cancel, info, only: None })
+    }
+
+    /// The same tables, but where the query asks for rows to be changed there is only this one.
+    pub(super) fn with_only(&self, tid: Tid, tuple: &[u8]) -> Self {
+        let only = OneRow { row: Some((tid, tuple.to_vec())) };
+        Scanner { only: Some(only), ..self.clone() }
     }
 }
 
 impl TableScanner for Scanner {
-    fn scan(&self, table: &Arc<TableDef>, part: usize, parts: usize) -> Result<Box<dyn RowSource>> {
+    fn scan(
+        &self,
+        table: &Arc<TableDef>,
+        places: bool,
+        part: usize,
+        parts: usize,
+    ) -> Result<Box<dyn RowSource>> {
+        if let (true, Some(only)) = (places, &self.only) {
+            return Ok(Box::new(if part == 0 { only.clone() } else { OneRow { row: None } }));
+        }
         let scan = self
             .scans
             .iter()
@@ -80,5 +97,19 @@ impl RowSource for Source {
             Ok(())
         })?;
         outcome.map(|()| more)
+    }
+}
+
+/// A row that has not been given out yet.
+#[derive(Debug, Clone)]
+struct OneRow {
+    row: Option<(Tid, Vec<u8>)>,
+}
+
+impl RowSource for OneRow {
+    fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool> {
+        let Some((tid, tuple)) = self.row.take() else { return Ok(false) };
+        each(tid, &tuple)?;
+        Ok(true)
     }
 }

@@ -1,8 +1,9 @@
 //! UPDATE and DELETE whose condition or values are beyond expressions over one row: subqueries, FROM, USING.
 //!
-//! The query engine selects the places of the rows and their new values; the engine below applies them.
-//! Such a statement can't look again at a row that has changed meanwhile, so it fails with 40001 where PostgreSQL would
-//! re-check the row; repeating it is right.
+//! The query engine selects the places of the rows and their new values; the engine below applies them. In READ COMMITTED a
+//! row that has changed meanwhile is looked at again as PostgreSQL does (EvalPlanQual): the query runs once more with
+//! the row's newest version as the only row of the table to be changed, all else under the statement's snapshot. Of a join it
+//! takes the first match then, whereas PostgreSQL stays with the other table's row that it had joined at first.
 
 use std::fmt::Write;
 
