@@ -4,11 +4,13 @@
 //! memory. It gives out a [`PageStore`](millpond_buffer::PageStore) and a
 //! [`LogStore`](millpond_engine::wal::LogStore) over them, counts every call, and can fail any of them.
 //!
-//! Besides, what tests of isolation share: [`schedule`] runs interleavings of sessions written as scripts.
+//! Besides, what tests of isolation share: [`schedule`] runs interleavings of sessions written as scripts, [`history`] finds what
+//! isolation levels forbid in a history of transactions.
 #![forbid(unsafe_code)]
 
 mod disk;
 mod file;
+pub mod history;
 mod log;
 mod pages;
 pub mod schedule;

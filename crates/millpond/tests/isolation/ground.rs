@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use millpond::types::{FormatOptions, text};
 use millpond::{
-    ColumnDesc, CommandTag, Connection, DataType, Database, Datum, Executed, Params, Result,
-    RowSink, Wait,
+    ColumnDesc, CommandTag, Connection, DataType, Database, Datum, Executed, Params, Portal,
+    Result, RowSink, Wait,
 };
 use millpond_sim::schedule::{Ground, Outcome, Party};
 
@@ -42,30 +42,41 @@ impl Ground for Embedded<'_> {
     }
 }
 
-struct Talker {
-    connection: Connection,
-    protocol: Protocol,
+pub struct Talker {
+    pub connection: Connection,
+    pub protocol: Protocol,
 }
 
-impl Party for Talker {
-    fn run(&mut self, sql: &str) -> Outcome {
+impl Talker {
+    pub fn talk(&mut self, sql: &str) -> (Keep, Result<()>) {
         let mut keep = Keep::default();
         let result = match self.protocol {
             Protocol::Simple => simple(&mut self.connection, sql, &mut keep),
             Protocol::Prepared => prepared(&mut self.connection, sql, &mut keep),
         };
+        (keep, result)
+    }
+}
+
+impl Party for Talker {
+    fn run(&mut self, sql: &str) -> Outcome {
+        let (keep, result) = self.talk(sql);
         match result {
-            Ok(()) if keep.columns.is_some() => Outcome::Rows(keep.rows),
+            Ok(()) if keep.columns.is_some() => {
+                let row = |row: &Vec<String>| format!("({})", row.join(", "));
+                Outcome::Rows(keep.rows.iter().map(row).collect())
+            }
             Ok(()) => Outcome::Changed(keep.changed),
             Err(error) => Outcome::Error(error.sqlstate.as_str().to_owned(), error.message.clone()),
         }
     }
 }
 
-fn simple(connection: &mut Connection, sql: &str, keep: &mut Keep) -> Result<()> {
+pub fn simple(connection: &mut Connection, sql: &str, keep: &mut Keep) -> Result<()> {
     connection.set_wait(Wait::Never);
-    let mut executed = connection.simple_query(sql, keep)?;
+    let result = connection.simple_query(sql, keep);
     connection.set_wait(Wait::Allowed);
+    let mut executed = result?;
     loop {
         executed = match executed {
             Executed::Complete | Executed::Suspended => return Ok(()),
@@ -82,16 +93,21 @@ fn prepared(connection: &mut Connection, sql: &str, keep: &mut Keep) -> Result<(
         Some(prepared) => prepared,
         None => connection.prepare(sql, &[])?,
     };
-    if let Some(columns) = prepared.columns() {
-        keep.columns(columns)?;
-    }
+    keep.described(prepared.columns().map(|columns| &**columns));
     let mut portal = connection.bind(&prepared, Params::new())?;
-    let mut executed = connection.execute_portal(&mut portal, 0, keep)?;
+    finish(connection, &mut portal, keep)
+}
+
+/// Executes a portal where it must not wait and then where it may, and ends the batch.
+pub fn finish(connection: &mut Connection, portal: &mut Portal, keep: &mut Keep) -> Result<()> {
+    connection.set_wait(Wait::Never);
+    let result = connection.execute_portal(portal, 0, keep);
     connection.set_wait(Wait::Allowed);
+    let mut executed = result.inspect_err(|_| drop(connection.sync(&mut Keep::default())))?;
     loop {
         executed = match executed {
             Executed::Complete | Executed::Suspended => break,
-            Executed::WouldBlock => connection.execute_portal(&mut portal, 0, keep)?,
+            Executed::WouldBlock => connection.execute_portal(portal, 0, keep)?,
             Executed::CommitPending(_) => connection.finish_commit(keep)?,
             Executed::CopyIn(_) => return Err(connection.copy_fail("no rows here")),
         };
@@ -108,10 +124,29 @@ fn prepared(connection: &mut Connection, sql: &str, keep: &mut Keep) -> Result<(
 
 /// Keeps a statement's rows as text.
 #[derive(Default)]
-struct Keep {
+pub struct Keep {
     columns: Option<Vec<DataType>>,
-    rows: Vec<String>,
+    pub rows: Vec<Vec<String>>,
     changed: u64,
+}
+
+impl Keep {
+    /// Takes what is known of the rows before they come.
+    pub fn described(&mut self, columns: Option<&[ColumnDesc]>) {
+        self.columns = columns.map(|columns| columns.iter().map(|column| column.ty).collect());
+    }
+
+    /// What a statement came to, in one line.
+    pub fn told(self, result: Result<()>) -> String {
+        match result {
+            Err(error) => format!("error {}: {}", error.sqlstate, error.message),
+            Ok(()) if self.columns.is_some() => {
+                let row = |row: &Vec<String>| format!("({})", row.join(", "));
+                Vec::from_iter(self.rows.iter().map(row)).join(" ")
+            }
+            Ok(()) => self.changed.to_string(),
+        }
+    }
 }
 
 impl RowSink for Keep {
@@ -127,7 +162,7 @@ impl RowSink for Keep {
             text::to_string(ty, datum, &FormatOptions::default())
                 .unwrap_or_else(|| "null".to_owned())
         });
-        self.rows.push(format!("({})", Vec::from_iter(fields).join(", ")));
+        self.rows.push(fields.collect());
         Ok(())
     }
 

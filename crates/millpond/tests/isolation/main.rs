@@ -4,7 +4,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod definitions;
 mod ground;
+mod histories;
 
 use common::{fresh, fresh_with};
 use ground::{Embedded, Protocol};

@@ -1,0 +1,317 @@
+//! Random transactions over lists and registers, as SQL, with what their answers tell.
+//!
+//! A list is a text that appends make longer, in `lists (k, g, v)`; `g` groups lists behind an index. A register is a row of
+//! `registers (k, v, n)`, whose `n` counts its versions; an index on `v` makes every write of one a move to another place.
+//! An *epoch* is a set of both with keys of its own, so that a history can be checked piece by piece.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rand::Rng;
+use rand::rngs::StdRng;
+
+use super::{Fate, Level, Op, Txn};
+
+/// Lists and registers of an epoch.
+const LISTS: u32 = 12;
+const REGISTERS: u32 = 12;
+/// Lists with one `g`.
+const GROUP: u32 = 3;
+/// Keys of one epoch begin here times its number.
+const EPOCH_KEYS: u32 = 100;
+
+/// What makes the tables.
+pub const SCHEMA: &[&str] = &[
+    "create table lists (k int primary key, g int, v text)",
+    "create index lists_g on lists (g)",
+    "create table registers (k int primary key, v int, n int)",
+    "create index registers_v on registers (v)",
+];
+
+/// Rows, their columns as text.
+pub type Rows = Vec<Vec<String>>;
+
+/// Why a statement did not succeed.
+#[derive(Clone, Debug)]
+pub enum Failed {
+    /// An error with this SQLSTATE and message.
+    State(String, String),
+    /// There is no answer: the connection is gone.
+    Lost,
+}
+
+/// Runs statements.
+pub trait Client {
+    /// Runs one statement to its end.
+    fn run(&mut self, sql: &str) -> Result<Rows, Failed>;
+}
+
+/// Time and values that all clients of a history share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    clock: AtomicU64,
+    values: AtomicU32,
+}
+
+impl Shared {
+    /// A moment after all moments that have been given out.
+    pub fn now(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    fn value(&self) -> u32 {
+        self.values.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// What a client found out by running a transaction.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The transaction, and before it the statements of a READ COMMITTED one whose snapshots can be told apart: each is
+    /// a transaction of its own as far as it only reads.
+    pub txns: Vec<Txn>,
+    /// The connection is gone.
+    pub lost: bool,
+}
+
+/// One statement.
+enum Step {
+    /// Appends to lists and says to which, unless it is only one and known.
+    Append {
+        what: String,
+        value: u32,
+        only: Option<u32>,
+    },
+    ReadLists {
+        what: String,
+        lock: bool,
+    },
+    Write {
+        key: u32,
+        value: u32,
+    },
+    ReadRegisters {
+        what: String,
+        lock: bool,
+    },
+}
+
+/// A set of keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch(pub u32);
+
+impl Epoch {
+    fn first(self) -> u32 {
+        self.0 * EPOCH_KEYS
+    }
+
+    /// The statements that make its rows.
+    pub fn rows(self) -> Vec<String> {
+        let keys = |count: u32, row: &dyn Fn(u32) -> String| {
+            Vec::from_iter((self.first()..self.first() + count).map(row)).join(", ")
+        };
+        let lists = keys(LISTS, &|k| format!("({k}, {}, '')", k / GROUP));
+        let registers = keys(REGISTERS, &|k| format!("({k}, 0, 0)"));
+        vec![
+            format!("insert into lists values {lists}"),
+            format!("insert into registers values {registers}"),
+        ]
+    }
+
+    /// The statements that take its rows away again.
+    pub fn removal(self) -> Vec<String> {
+        let end = self.first() + EPOCH_KEYS;
+        Vec::from_iter(
+            ["lists", "registers"].map(|table| {
+                format!("delete from {table} where k >= {} and k < {end}", self.first())
+            }),
+        )
+    }
+
+    /// Reads all there is, as a transaction.
+    pub fn read_all(self, client: &mut dyn Client, shared: &Shared) -> Result<Txn, Failed> {
+        let begun = shared.now();
+        let end = self.first() + EPOCH_KEYS;
+        let what = format!("k >= {} and k < {end}", self.first());
+        client.run("begin isolation level repeatable read")?;
+        let mut ops = Vec::new();
+        for step in [
+            Step::ReadLists { what: what.clone(), lock: false },
+            Step::ReadRegisters { what, lock: false },
+        ] {
+            ops.extend(step.ops(&client.run(&step.sql())?));
+        }
+        client.run("commit")?;
+        let level = Level::RepeatableRead;
+        Ok(Txn { level, fate: Fate::Committed, begun, ended: shared.now(), ops })
+    }
+
+    /// Which rows of a table a statement is about.
+    fn choose(self, count: u32, grouped: bool, random: &mut StdRng) -> String {
+        let key = self.first() + random.random_range(0..count);
+        match random.random_range(0..10) {
+            0..6 => format!("k = {key}"),
+            6 => format!("k between {key} and {}", key + 2),
+            7 => format!("k in ({key}, {})", self.first() + random.random_range(0..count)),
+            8 if grouped => format!("g = {}", key / GROUP),
+            // Through the whole table, of which others' epochs may be left.
+            _ => format!("k >= {key} and k - 2 <= {key}"),
+        }
+    }
+
+    /// A statement; one that is `alone` may be committed without its answer being heard, so it must be known before what
+    /// it does.
+    fn step(self, shared: &Shared, random: &mut StdRng, alone: bool) -> Step {
+        let lock = random.random_range(0..8) == 0;
+        match random.random_range(0..10) {
+            0..3 if alone => {
+                let key = self.first() + random.random_range(0..LISTS);
+                Step::Append { what: format!("k = {key}"), value: shared.value(), only: Some(key) }
+            }
+            0..3 => {
+                let what = self.choose(LISTS, true, random);
+                Step::Append { what, value: shared.value(), only: None }
+            }
+            3..6 => Step::ReadLists { what: self.choose(LISTS, true, random), lock },
+            6..8 if !alone => {
+                let key = self.first() + random.random_range(0..REGISTERS);
+                Step::Write { key, value: shared.value() }
+            }
+            _ => Step::ReadRegisters { what: self.choose(REGISTERS, false, random), lock },
+        }
+    }
+}
+
+impl Step {
+    fn sql(&self) -> String {
+        let suffix = |lock: &bool| if *lock { " for update" } else { "" };
+        match self {
+            Step::Append { what, value, .. } => {
+                format!("update lists set v = v || ',{value}' where {what} returning k")
+            }
+            Step::ReadLists { what, lock } => {
+                format!("select k, v from lists where {what}{}", suffix(lock))
+            }
+            Step::Write { key, value } => {
+                format!(
+                    "update registers set v = {value}, n = n + 1 where k = {key} returning k, n"
+                )
+            }
+            Step::ReadRegisters { what, lock } => {
+                format!("select k, v, n from registers where {what}{}", suffix(lock))
+            }
+        }
+    }
+
+    /// What the answer says that the statement has done.
+    fn ops(&self, rows: &Rows) -> Vec<Op> {
+        let number = |row: &[String], column: usize| -> u32 {
+            row.get(column).and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
+        };
+        let op = |row: &Vec<String>| match self {
+            Step::Append { value, .. } => Op::Append { key: number(row, 0), value: *value },
+            Step::Write { value, .. } => {
+                Op::Write { key: number(row, 0), value: *value, version: number(row, 1) }
+            }
+            Step::ReadLists { .. } => {
+                let text = row.get(1).map(String::as_str).unwrap_or_default();
+                let values = text.split(',').filter(|part| !part.is_empty());
+                let values = values.map(|part| part.parse().unwrap_or(u32::MAX)).collect();
+                Op::List { key: number(row, 0), values }
+            }
+            Step::ReadRegisters { .. } => {
+                Op::Read { key: number(row, 0), value: number(row, 1), version: number(row, 2) }
+            }
+        };
+        rows.iter().map(op).collect()
+    }
+
+    /// A read that sees one snapshot: one that locks sees each row as it is by then.
+    fn is_snapshot(&self) -> bool {
+        matches!(
+            self,
+            Step::ReadLists { lock: false, .. } | Step::ReadRegisters { lock: false, .. }
+        )
+    }
+}
+
+/// Whether a transaction may fail with this.
+fn is_expected(state: &str, interrupted: bool) -> bool {
+    matches!(state, "40001" | "40P01") || interrupted && matches!(state, "57014" | "57P01")
+}
+
+/// Runs a random transaction. `interrupted`: somebody may cancel statements or end sessions. An error that no transaction
+/// may get is returned.
+pub fn transaction(
+    client: &mut dyn Client,
+    epoch: Epoch,
+    shared: &Shared,
+    random: &mut StdRng,
+    interrupted: bool,
+) -> Result<Told, String> {
+    let mut told = Told::default();
+    let alone = random.random_range(0..5) == 0;
+    let strict = !alone && random.random_range(0..2) == 0;
+    let level = if strict { Level::RepeatableRead } else { Level::ReadCommitted };
+    let mut txn = Txn { level, fate: Fate::Committed, begun: shared.now(), ended: 0, ops: vec![] };
+    let count = if alone { 1 } else { random.random_range(1..=5) };
+    let rolls_back = !alone && random.random_range(0..12) == 0;
+    let begin = if strict { "begin isolation level repeatable read" } else { "begin" };
+    let result = (|| {
+        if !alone {
+            client.run(begin)?;
+        }
+        for _ in 0..count {
+            let step = epoch.step(shared, random, alone);
+            let begun = shared.now();
+            let result = client.run(&step.sql());
+            if let (Err(_), Step::Append { value, only: Some(key), .. }) = (&result, &step) {
+                // A statement that is its own commit may have happened.
+                txn.fate = Fate::Unknown;
+                txn.ops.push(Op::Append { key: *key, value: *value });
+            }
+            let ops = step.ops(&result?);
+            let only_read =
+                !txn.ops.iter().any(|op| matches!(op, Op::Append { .. } | Op::Write { .. }));
+            if level == Level::ReadCommitted && only_read && step.is_snapshot() {
+                let ended = shared.now();
+                let (level, ops) = (Level::RepeatableRead, ops.clone());
+                told.txns.push(Txn { level, fate: Fate::Committed, begun, ended, ops });
+            }
+            txn.ops.extend(ops);
+        }
+        if rolls_back {
+            txn.fate = Fate::Aborted;
+            client.run("rollback")?;
+        } else if !alone {
+            txn.fate = Fate::Unknown;
+            client.run("commit")?;
+            txn.fate = Fate::Committed;
+        }
+        Ok(())
+    })();
+    txn.ended = shared.now();
+    match result {
+        Ok(()) => {}
+        Err(Failed::Lost) => {
+            told.lost = true;
+            if txn.fate == Fate::Committed {
+                txn.fate = Fate::Aborted;
+            }
+        }
+        Err(Failed::State(state, message)) => {
+            if !is_expected(&state, interrupted) {
+                return Err(format!("{state}: {message}"));
+            }
+            // A commit that was interrupted may have happened; a statement that failed has not.
+            if !state.starts_with("57") || txn.fate != Fate::Unknown {
+                txn.fate = Fate::Aborted;
+            }
+            told.lost = state == "57P01";
+            if !alone && !told.lost {
+                told.lost = client.run("rollback").is_err();
+            }
+        }
+    }
+    told.txns.push(txn);
+    Ok(told)
+}
