@@ -1,7 +1,7 @@
 //! Random transactions over the wire, servers killed under them (kill -9) and started again: what clients saw before and after
 //! has no anomaly that the levels forbid, and nothing that was acknowledged is missing.
 //!
-//! `MILLPOND_HISTORY_TXNS` sets how many transactions at least (1500 unless given), `MILLPOND_SEED` replays a run's choices.
+//! `MILLPOND_HISTORY_TXNS` sets how many transactions at least (600 unless given), `MILLPOND_SEED` replays a run's choices.
 
 mod common;
 
@@ -70,7 +70,7 @@ struct Ledger {
 #[test]
 fn histories_with_kills_in_between_have_no_anomalies() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let wanted = number("MILLPOND_HISTORY_TXNS").unwrap_or(1500) as usize;
+    let wanted = number("MILLPOND_HISTORY_TXNS").unwrap_or(600) as usize;
     let seed = number("MILLPOND_SEED").unwrap_or_else(rand::random);
     println!("seed: MILLPOND_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
