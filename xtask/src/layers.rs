@@ -32,5 +32,20 @@ pub fn check() -> Result<(), Failed> {
             distinct.len()
         });
     }
+    features()
+}
+
+/// The pool as those build it who want less of it, or all of it.
+fn features() -> Result<(), Failed> {
+    const CHECK: [&str; 4] = ["check", "--quiet", "-p", "millpond-buffer"];
+    for some in [
+        &["--no-default-features"][..],
+        &["--no-default-features", "--features", "file-store"],
+        &["--no-default-features", "--features", "trace-file"],
+        &["--all-features"],
+    ] {
+        cargo(&CHECK).args(&some.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>()).run()?;
+        println!("millpond-buffer builds with {}", some.join(" "));
+    }
     Ok(())
 }

@@ -67,8 +67,10 @@ fn pins(c: &mut Criterion) {
                         }
                         (true, true) => {
                             held.extend(blocks.iter().map(|block| {
-                                black_box(pin(&session, &rel, *block).into_shared().unwrap())
-                                    .unlatch()
+                                black_box(
+                                    pin(&session, &rel, *block).into_shared().expect("a page"),
+                                )
+                                .unlatch()
                             }));
                             held.clear();
                         }
@@ -79,7 +81,9 @@ fn pins(c: &mut Criterion) {
                         }
                         (false, true) => {
                             for block in blocks {
-                                black_box(pin(&session, &rel, *block).into_shared().unwrap());
+                                black_box(
+                                    pin(&session, &rel, *block).into_shared().expect("a page"),
+                                );
                             }
                         }
                     });

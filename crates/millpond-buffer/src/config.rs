@@ -29,7 +29,7 @@ pub struct PoolConfig {
     pub max_write_run: usize,
     /// Which pages leave.
     pub policy: ReplacementPolicy,
-    /// Where accesses are recorded, if they are: a [`crate::trace::TraceFile`], for example.
+    /// Where accesses are recorded, if they are: a `trace::TraceFile`, for example.
     pub trace: Option<Arc<dyn PageTrace>>,
     /// How many pages the rings of bulk work have.
     pub ring_sizes: RingSizes,

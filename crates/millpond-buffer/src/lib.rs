@@ -47,10 +47,9 @@ pub use relation::RelHandle;
 pub use ring::{AccessStrategy, Ring, RingSizes};
 pub use session::BufferSession;
 pub use stats::{BackendKind, IoContext, IoCounts, PoolStats};
-pub use store::{
-    FileStore, FileStoreOptions, IoMethod, MemoryStore, PageBuffer, PageStore, PendingRead,
-    StoreError,
-};
+#[cfg(feature = "file-store")]
+pub use store::{FileStore, FileStoreOptions, IoMethod};
+pub use store::{MemoryStore, PageBuffer, PageStore, PendingRead, StoreError};
 pub use stream::{ReadStream, StreamOptions};
 pub use words::PageView;
 pub use write::WriteProgress;

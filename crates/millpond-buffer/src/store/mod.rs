@@ -1,9 +1,11 @@
 //! Where pages live when they are not in memory.
 
+#[cfg(feature = "file-store")]
 mod file;
 mod memory;
 mod read;
 
+#[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
 pub use read::{PageBuffer, PendingRead};

@@ -63,6 +63,7 @@ impl PageBuffer {
     }
 
     /// Where its memory begins: `len` pages that follow each other.
+    #[cfg(any(test, feature = "io-uring"))]
     pub(crate) fn start(&mut self) -> *mut u8 {
         self.pages.as_mut_ptr().cast()
     }
@@ -114,6 +115,7 @@ impl PendingRead {
     }
 
     /// Where the memory of the pages begins, one after the other.
+    #[cfg(feature = "io-uring")]
     pub(crate) fn start(&mut self) -> *mut u8 {
         self.parts.as_mut().map_or(std::ptr::null_mut(), |(buffer, _)| buffer.start())
     }
@@ -125,6 +127,7 @@ impl PendingRead {
 
     /// Tells whoever asked that the read failed, and leaves the memory to the device, which may still write to it:
     /// it is never used again.
+    #[cfg(any(test, feature = "io-uring"))]
     pub(crate) fn abandon(mut self, error: StoreError) {
         if let Some((buffer, done)) = self.parts.take() {
             let other = PageBuffer::new(buffer.capacity());

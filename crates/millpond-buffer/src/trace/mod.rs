@@ -16,12 +16,15 @@
 //! **Failure.** Recording never makes an access fail or wait. Records that can't be kept are dropped and counted, in
 //! the file as well ([`TraceChunk::dropped`]). A file that breaks off can be read up to its last whole chunk.
 //!
-//! The bytes are described in [`codec`].
+//! The bytes are described in `codec`.
 
+#[cfg(feature = "trace-file")]
 pub mod codec;
+#[cfg(feature = "trace-file")]
 mod file;
+#[cfg(feature = "trace-file")]
 mod reader;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, feature = "trace-file", not(any(loom, shuttle))))]
 mod tests;
 
 use crate::ids::{BlockNumber, PageId, RelationId};
@@ -29,7 +32,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "trace-file")]
 pub use file::{TraceFile, TraceStats};
+#[cfg(feature = "trace-file")]
 pub use reader::{TraceError, TraceReader, TracedChunk};
 
 /// Records in a chunk at most.

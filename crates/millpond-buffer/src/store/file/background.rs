@@ -19,6 +19,7 @@
 //! queue is closed: what is in it and what comes later is finished with an error, and left to those who need the pages.
 //! So is what the kernel had already been handed if the ring itself fails; its memory is then never used again.
 
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 mod ring;
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
 mod tests;
@@ -27,20 +28,23 @@ mod worker;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, mpsc};
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
+use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use super::segment::Segment;
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 use crate::PAGE_SIZE;
 use crate::store::{PendingRead, StoreError};
 
 /// How reads ahead of their use are done (`io_method`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IoMethod {
-    /// By io_uring; where the kernel doesn't let us, by workers.
+    /// By io_uring; where the kernel doesn't let us, or without the feature `io-uring`, by workers.
     #[default]
     IoUring,
     /// By threads that read with `preadv`.
@@ -61,6 +65,7 @@ impl IoMethod {
     }
 }
 
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Threads with a ring each, at most.
 const MAX_RINGS: usize = 4;
 /// While fewer reads than this wait in a ring's queue, the next rings sleep.
@@ -85,6 +90,7 @@ pub(super) struct Job {
 }
 
 impl Job {
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     /// Where to go on after `done` bytes: the file, the offset in it, and how many bytes are left there.
     fn rest(&self, done: usize) -> Option<(&Arc<Segment>, u64, usize)> {
         let mut before = 0;
@@ -111,6 +117,7 @@ impl Job {
         }
     }
 
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     /// Finishes the read with an error although the kernel may not be done with it: its memory and files are never
     /// given back.
     fn abandon(self) {
@@ -269,6 +276,12 @@ fn start(method: IoMethod, workers: usize) -> Running {
     Running { lanes: vec![shared], method: IoMethod::Worker }
 }
 
+#[cfg(not(all(feature = "io-uring", target_os = "linux")))]
+fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Starts as many rings as there are processors to serve them, at least one.
 fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
     let wanted = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_RINGS);
@@ -278,6 +291,7 @@ fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
     Ok(lanes)
 }
 
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Starts a ring's thread, which makes the ring: only who makes it may submit to it.
 fn start_ring() -> std::io::Result<Arc<Shared>> {
     use rustix::event::{EventfdFlags, eventfd};

@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 
 use super::*;
+use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};
 use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore};
 
