@@ -16,7 +16,7 @@ pub(crate) type Notices = RefCell<Vec<SqlError>>;
 
 /// What a function does with the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub enum Verb {
     /// Takes it, waiting as long as it takes.
     Lock,
     /// Takes it if nobody is in the way, and says whether it did.
@@ -29,7 +29,7 @@ pub(crate) enum Verb {
 
 /// One of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Advisory {
+pub struct Advisory {
     pub(crate) verb: Verb,
     /// Until the end of the session, or else of the transaction.
     session: bool,
@@ -54,7 +54,7 @@ pub(crate) const UNLOCK_ALL: Advisory = of(Verb::UnlockAll, true, false);
 
 /// The object that an application means by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Key {
+pub enum Key {
     None,
     One(i64),
     Two(i32, i32),

@@ -9,7 +9,7 @@ use millpond_engine::engine::{Engine, EngineConfig};
 use parking_lot::Mutex;
 
 use crate::conn::shared::SharedPlans;
-use crate::conn::{self, ConnectOptions, Connection, Watchdog};
+use crate::conn::{self, CancelHandle, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
 use crate::settings::{Settings, bulk_access_of};
@@ -24,7 +24,18 @@ pub struct Database {
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
     plans: SharedPlans,
-    connected: Mutex<Vec<i32>>,
+    connected: Mutex<Vec<Connected>>,
+}
+
+/// A connection as others see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Connected {
+    pub(crate) process_id: i32,
+    pub(crate) user: Arc<str>,
+    /// What the client called itself when it came.
+    pub(crate) application_name: Arc<str>,
+    /// Knows whether a statement is running.
+    pub(crate) cancel: CancelHandle,
 }
 
 impl Database {
@@ -87,15 +98,15 @@ impl Database {
         &self.plans
     }
 
-    pub(crate) fn connected(&self, process_id: i32) {
-        self.connected.lock().push(process_id);
+    pub(crate) fn connected(&self, connected: Connected) {
+        self.connected.lock().push(connected);
     }
 
     pub(crate) fn disconnected(&self, process_id: i32) {
-        self.connected.lock().retain(|id| *id != process_id);
+        self.connected.lock().retain(|connected| connected.process_id != process_id);
     }
 
-    pub(crate) fn process_ids(&self) -> Vec<i32> {
+    pub(crate) fn connections(&self) -> Vec<Connected> {
         self.connected.lock().clone()
     }
 }

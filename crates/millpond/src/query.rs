@@ -75,6 +75,10 @@ pub struct ActivityInfo {
     pub user: String,
     /// What the client calls itself.
     pub application_name: String,
+    /// What it waits for: `wait_event_type` and `wait_event`.
+    pub wait_event: Option<(&'static str, &'static str)>,
+    /// Its transaction's id, if that has changed something.
+    pub xid: Option<u64>,
     /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
     pub state: String,
     /// The statement that runs or ran last.

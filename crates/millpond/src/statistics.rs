@@ -8,7 +8,9 @@ use std::time::UNIX_EPOCH;
 
 use millpond_buffer::{FrameInfo, PoolStats};
 use millpond_engine::engine::Engine;
+use millpond_engine::lmgr::{LockInfo, LockStats};
 use millpond_engine::maintenance::checkpointer::CheckpointStats;
+use millpond_engine::proc::SessionInfo;
 use parking_lot::Mutex;
 
 use crate::error::{Result, SqlError, SqlState};
@@ -26,6 +28,7 @@ struct Marks {
     io: (i64, PoolStats),
     bgwriter: (i64, PoolStats),
     checkpointer: (i64, CheckpointStats),
+    lock: (i64, LockStats),
 }
 
 /// Counters now, where they were when they were last reset, and when that was.
@@ -54,6 +57,7 @@ impl Statistics {
             io: (now, PoolStats::default()),
             bgwriter: (now, PoolStats::default()),
             checkpointer: (now, CheckpointStats::default()),
+            lock: (now, LockStats::default()),
         };
         Self { engine, marks: Mutex::new(marks) }
     }
@@ -86,16 +90,38 @@ impl Statistics {
         Since { now: self.engine.checkpoint_stats(), then, reset_us }
     }
 
+    /// What the lock manager has counted, for `pg_stat_lock`.
+    pub fn locks_counted(&self) -> Since<LockStats> {
+        let (reset_us, then) = self.marks.lock().lock;
+        Since { now: self.engine.locks().stats(), then, reset_us }
+    }
+
+    /// All locks, held and wanted.
+    pub fn locks(&self) -> Vec<LockInfo> {
+        self.engine.locks().list()
+    }
+
+    /// All sessions of the engine.
+    pub fn sessions(&self) -> Vec<SessionInfo> {
+        self.engine.sessions().watch()
+    }
+
+    /// The process ids of those for whom a session waits.
+    pub fn blocking_pids(&self, pid: i64) -> Vec<u32> {
+        let pid = u32::try_from(pid).unwrap_or(0);
+        self.engine.locks().blocking_processes(pid)
+    }
+
     /// Begins to count anew: one group of statistics by PostgreSQL's name for it, or all.
     pub fn reset(&self, target: Option<&str>) -> Result<()> {
         let now = clock_us();
         let wants = |name: &str| target.is_none_or(|target| target == name);
         if let Some(target) = target
-            && !["io", "bgwriter", "checkpointer"].contains(&target)
+            && !["io", "bgwriter", "checkpointer", "lock"].contains(&target)
         {
             let error = format!("unrecognized reset target: \"{target}\"");
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error)
-                .hint("Target must be \"bgwriter\", \"checkpointer\", or \"io\"."));
+                .hint("Target must be \"bgwriter\", \"checkpointer\", \"io\", or \"lock\"."));
         }
         let mut marks = self.marks.lock();
         if wants("io") {
@@ -103,6 +129,9 @@ impl Statistics {
         }
         if wants("bgwriter") {
             marks.bgwriter = (now, self.engine.pool().stats());
+        }
+        if wants("lock") {
+            marks.lock = (now, self.engine.locks().stats());
         }
         if wants("checkpointer") {
             marks.checkpointer = (now, self.engine.checkpoint_stats());

@@ -404,8 +404,10 @@ pub(super) fn strong_relation(tag: &LockTag, mode: LockMode) -> Option<u32> {
 fn wait_event(tag: &LockTag) -> WaitEvent {
     match tag {
         LockTag::Relation(_) => WaitEvent::Relation,
-        LockTag::Transaction(_) | LockTag::VirtualTransaction(..) => WaitEvent::Transaction,
+        LockTag::Transaction(_) => WaitEvent::Transaction,
+        LockTag::VirtualTransaction(..) => WaitEvent::VirtualTransaction,
         LockTag::Tuple { .. } => WaitEvent::Tuple,
-        LockTag::Object { .. } | LockTag::Advisory { .. } => WaitEvent::Lock,
+        LockTag::Advisory { .. } => WaitEvent::Advisory,
+        LockTag::Object { .. } => WaitEvent::Lock,
     }
 }

@@ -33,11 +33,15 @@ pub enum WaitEvent {
     Idle = 9,
     /// A commit that has begun before a checkpoint.
     CommitBeforeCheckpoint = 10,
+    /// The end of a transaction of a session, whatever its id.
+    VirtualTransaction = 11,
+    /// An advisory lock.
+    Advisory = 12,
 }
 
 impl WaitEvent {
     /// All events, by number.
-    pub const ALL: [WaitEvent; 11] = [
+    pub const ALL: [WaitEvent; 13] = [
         WaitEvent::None,
         WaitEvent::Relation,
         WaitEvent::Transaction,
@@ -49,6 +53,8 @@ impl WaitEvent {
         WaitEvent::ClientWrite,
         WaitEvent::Idle,
         WaitEvent::CommitBeforeCheckpoint,
+        WaitEvent::VirtualTransaction,
+        WaitEvent::Advisory,
     ];
 
     /// `wait_event_type` and `wait_event`, unless the session is running.
@@ -59,6 +65,8 @@ impl WaitEvent {
             WaitEvent::Transaction => ("Lock", "transactionid"),
             WaitEvent::Tuple => ("Lock", "tuple"),
             WaitEvent::Lock => ("Lock", "object"),
+            WaitEvent::VirtualTransaction => ("Lock", "virtualxid"),
+            WaitEvent::Advisory => ("Lock", "advisory"),
             WaitEvent::WalSync => ("IO", "WalSync"),
             WaitEvent::DataFileRead => ("IO", "DataFileRead"),
             WaitEvent::ClientRead => ("Client", "ClientRead"),

@@ -105,6 +105,20 @@ impl ProcHandle {
         (xid != 0 && xid & PROVISIONAL == 0).then_some(Xid(xid))
     }
 
+    /// Notes that a transaction begins, for watchers. Stores to the session's own line.
+    #[inline]
+    pub(crate) fn enter_transaction(&self) {
+        let word = &self.line().transactions;
+        word.store((word.load(Ordering::Relaxed) | 1) + 2, Ordering::Relaxed);
+    }
+
+    /// Notes that it has ended.
+    #[inline]
+    pub(crate) fn leave_transaction(&self) {
+        let word = &self.line().transactions;
+        word.store(word.load(Ordering::Relaxed) & !1, Ordering::Relaxed);
+    }
+
     /// Marks the time from before the commit record until after the status (transam rule 8).
     pub(crate) fn enter_commit(&self) {
         let word = &self.line().in_commit;
@@ -169,6 +183,7 @@ impl Drop for ProcHandle {
         self.withdraw_all_snapshots();
         self.publish_xid(None);
         self.leave_commit();
+        self.leave_transaction();
         let desk = self.desk();
         desk.wait_event.store(0, Ordering::Relaxed);
         desk.lock_wait.store(0, Ordering::Relaxed);

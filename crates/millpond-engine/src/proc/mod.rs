@@ -11,6 +11,7 @@
 //! | xid | the running transaction's id; with bit 63, a lower bound of the id about to be drawn; 0: none |
 //! | in_commit | bit 0: between commit record and status; bit 1: someone waits for its end; rest: a count |
 //! | interrupts | requests to stop, set by others (see [`Interrupt`]) |
+//! | transactions | bit 0: one is running; rest: a count, which names it to watchers |
 //!
 //! The second is for waiting and for watchers: the lock wait's state, the wait event, the process id, the
 //! activity.
@@ -52,6 +53,8 @@ struct Line {
     xid: AtomicU64,
     in_commit: AtomicU64,
     interrupts: AtomicU32,
+    /// Bit 0: a transaction is running; above: how many the line has seen.
+    transactions: AtomicU64,
 }
 
 /// The part of a line for waits and watchers.
@@ -91,6 +94,7 @@ impl ProcArray {
                 xid: AtomicU64::new(0),
                 in_commit: AtomicU64::new(0),
                 interrupts: AtomicU32::new(0),
+                transactions: AtomicU64::new(0),
             })
         };
         let desk = || {
@@ -226,8 +230,11 @@ impl ProcArray {
             let xid = line.xid.load(Ordering::Acquire);
             let snapshot = line.snapshot.load(Ordering::Relaxed);
             let event = desk.wait_event.load(Ordering::Relaxed) as usize;
+            let transactions = line.transactions.load(Ordering::Relaxed);
             infos.push(SessionInfo {
                 session: SessionNo(index as u16),
+                transaction: transactions >> 1,
+                in_transaction: transactions & 1 != 0,
                 process_id: desk.process_id.load(Ordering::Relaxed),
                 xid: (xid != 0 && xid & PROVISIONAL == 0).then_some(Xid(xid)),
                 snapshot: (snapshot != 0).then_some(Csn(snapshot)),
@@ -246,6 +253,10 @@ pub struct SessionInfo {
     pub session: SessionNo,
     /// Its process id.
     pub process_id: u32,
+    /// The number of its running transaction, or else of the last, among those of its line.
+    pub transaction: u64,
+    /// Whether it is in a transaction.
+    pub in_transaction: bool,
     /// Its transaction, once that has changed something.
     pub xid: Option<Xid>,
     /// The oldest snapshot it holds.

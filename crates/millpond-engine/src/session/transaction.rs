@@ -68,6 +68,7 @@ impl Session {
             return Err(EngineError::Internal { what: "a transaction is already running" });
         }
         self.transaction.active = true;
+        self.ctx.proc().enter_transaction();
         self.transaction.options = options;
         self.transaction.command.set(CommandId::FIRST);
         self.transaction.wrote.set(false);
@@ -312,6 +313,7 @@ impl Session {
         }
         self.view.borrow_mut().take_changes();
         self.transaction.active = false;
+        self.ctx.proc().leave_transaction();
         self.transaction.in_statement = false;
         self.transaction.committing = None;
         self.transaction.created.clear();

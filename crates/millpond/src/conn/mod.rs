@@ -42,7 +42,7 @@ use millpond_buffer::Wait;
 use millpond_engine::session::{CommitTicket as EngineTicket, Session};
 
 use crate::advisory::Notices;
-use crate::database::Database;
+use crate::database::{Connected, Database};
 use crate::error::{Result, SqlError};
 use crate::exec::Scratch;
 use crate::expr::Facts;
@@ -230,7 +230,12 @@ pub(crate) fn open(
     let cancel = CancelHandle::new(session.cancel_handle());
     // The engine's numbers fit.
     let process_id = session.proc().process_id().cast_signed();
-    database.connected(process_id);
+    database.connected(Connected {
+        process_id,
+        user: options.user.as_str().into(),
+        application_name: settings.text("application_name").into(),
+        cancel: cancel.clone(),
+    });
     Ok(Connection {
         database: Arc::clone(database),
         session,

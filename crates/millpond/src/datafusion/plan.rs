@@ -1,6 +1,8 @@
 //! A planned query, and a run of it.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
@@ -18,12 +20,13 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::errors::from_datafusion;
-use super::functions;
+use super::functions::{self, LockCall, LockCalls};
 use super::params::{scalar, sql_types};
 use super::provider::Run;
 use super::result::ResultBatch;
 use super::rewrite::naming::shown;
 use super::types::describe;
+use crate::advisory::{Advisory, Key};
 use crate::error::{Result, SqlError, SqlState};
 use crate::query::TableScanner;
 use crate::{ColumnDesc, DataType, Value};
@@ -73,24 +76,28 @@ impl QueryPlan {
     /// The plan as lines of text.
     pub fn explain(&self, scanner: Arc<dyn TableScanner>) -> Result<Vec<String>> {
         let values = vec![Value::Null; self.params.len()];
-        let (physical, _) = self.physical(scanner, &values)?;
+        // Nothing runs, so nobody is called.
+        let (calls, _) = mpsc::unbounded_channel();
+        let (physical, _) = self.physical(scanner, &values, &calls)?;
         let text = displayable(physical.as_ref()).indent(false).to_string();
         Ok(text.lines().map(str::to_owned).collect())
     }
 
     /// Starts a run. The rows come from `scanner`, whose snapshot the run is under.
     pub fn open(&self, scanner: Arc<dyn TableScanner>, params: &[Value]) -> Result<RowStream> {
-        let (physical, state) = self.physical(Arc::clone(&scanner), params)?;
+        let (sender, calls) = mpsc::unbounded_channel();
+        let (physical, state) = self.physical(Arc::clone(&scanner), params, &sender)?;
         let entered = self.runtime.enter();
         let stream = execute_stream(physical, state.task_ctx()).map_err(from_datafusion)?;
         drop(entered);
-        Ok(RowStream::start(stream, Arc::clone(&self.runtime), scanner))
+        Ok(RowStream::start(stream, calls, Arc::clone(&self.runtime), scanner))
     }
 
     fn physical(
         &self,
         scanner: Arc<dyn TableScanner>,
         params: &[Value],
+        calls: &LockCalls,
     ) -> Result<(Arc<dyn datafusion::physical_plan::ExecutionPlan>, SessionState)> {
         if params.len() != self.params.len() {
             return Err(SqlError::new(
@@ -103,7 +110,7 @@ impl QueryPlan {
         state.mark_start_execution();
         let mut logical = self.logical.clone();
         if self.asks_session {
-            logical = functions::bind_session(logical, &scanner).map_err(from_datafusion)?;
+            logical = functions::bind_session(logical, &scanner, calls).map_err(from_datafusion)?;
         }
         if !params.is_empty() {
             let values = params
@@ -140,6 +147,8 @@ fn column(field: &Field) -> Result<ColumnDesc> {
 /// operator is busy for long. What is computed until then is thrown away.
 pub struct RowStream {
     batches: mpsc::Receiver<DfResult<RecordBatch>>,
+    /// Calls of functions that lock: they wait for this thread, whose session it is.
+    calls: mpsc::UnboundedReceiver<LockCall>,
     computing: tokio::task::JoinHandle<()>,
     runtime: Arc<tokio::runtime::Runtime>,
     scanner: Arc<dyn TableScanner>,
@@ -153,6 +162,7 @@ const BATCHES_AHEAD: usize = 2;
 impl RowStream {
     fn start(
         mut stream: SendableRecordBatchStream,
+        calls: mpsc::UnboundedReceiver<LockCall>,
         runtime: Arc<tokio::runtime::Runtime>,
         scanner: Arc<dyn TableScanner>,
     ) -> Self {
@@ -165,23 +175,37 @@ impl RowStream {
                 }
             }
         });
-        Self { batches, computing, runtime, scanner }
+        Self { batches, calls, computing, runtime, scanner }
     }
 
-    /// The next rows; `None` at the end. Blocks.
-    pub fn next_batch(&mut self) -> Result<Option<ResultBatch>> {
+    /// The next rows; `None` at the end. Blocks. Meanwhile it calls `lock` for whatever function asks for locks.
+    pub fn next_batch(
+        &mut self,
+        lock: &mut dyn FnMut(Advisory, Key) -> Result<Value>,
+    ) -> Result<Option<ResultBatch>> {
         loop {
             self.scanner.check_cancelled()?;
-            let batches = &mut self.batches;
-            let waited =
-                self.runtime.block_on(async { timeout(CANCEL_POLL, batches.recv()).await });
-            match waited {
-                Err(_) => {}
-                Ok(None) if self.computing_failed() => {
+            let (batches, calls) = (&mut self.batches, &mut self.calls);
+            let next = poll_fn(|context| match calls.poll_recv(context) {
+                Poll::Ready(Some(call)) => Poll::Ready(Err(call)),
+                _ => batches.poll_recv(context).map(Ok),
+            });
+            let batch = match self.runtime.block_on(async { timeout(CANCEL_POLL, next).await }) {
+                Err(_) => continue,
+                Ok(Err(call)) => {
+                    let answer = lock(call.function, call.key)?;
+                    // If nobody listens any more, the query is over.
+                    let _ = call.reply.send(answer);
+                    continue;
+                }
+                Ok(Ok(batch)) => batch,
+            };
+            match batch {
+                None if self.computing_failed() => {
                     return Err(SqlError::internal("a query ended by a panic"));
                 }
-                Ok(None) => return Ok(None),
-                Ok(Some(batch)) => {
+                None => return Ok(None),
+                Some(batch) => {
                     let batch = batch.map_err(from_datafusion)?;
                     if batch.num_rows() > 0 {
                         return ResultBatch::new(&batch).map(Some);

@@ -77,7 +77,7 @@ impl Exec<'_> {
         // All rows first: what is changed must not be read by the query that selects it.
         let mut found: Vec<(Tid, Vec<Value>)> = Vec::new();
         let tables: Arc<Scanner> = Arc::clone(&scanner);
-        query.run(tables, params, &mut |row| {
+        query.run(tables, params, &mut self.locker(), &mut |row| {
             if let Some(Datum::Int8(place)) = row.first() {
                 let values = row.iter().map(Datum::to_value).collect();
                 found.push((Tid::from_u64(*place as u64), values));
@@ -98,7 +98,7 @@ impl Exec<'_> {
                     RowOutcome::Gone => {}
                     RowOutcome::Changed => {
                         drop(selected);
-                        if let Some(newer) = select_again(query, &scanner, params, &row)? {
+                        if let Some(newer) = self.select_again(query, &scanner, params, &row)? {
                             values = newer;
                             continue;
                         }
@@ -152,6 +152,26 @@ impl Exec<'_> {
         Ok(outcome)
     }
 
+    /// Asks the query again about a row that has become another meanwhile: what it selects with the newest version in the
+    /// row's place, the only one in the table to be changed, and all other tables as they were. `None`: no longer that
+    /// row.
+    fn select_again(
+        &self,
+        query: &ExternalPlan,
+        scanner: &Scanner,
+        params: &[Value],
+        row: &RowBuf,
+    ) -> Result<Option<Vec<Value>>> {
+        let Some(tid) = row.tid() else { return Ok(None) };
+        let mut found = None;
+        let scanner = Arc::new(scanner.with_only(tid, row.bytes()));
+        query.run(scanner, params, &mut self.locker(), &mut |row| {
+            found = Some(row.iter().map(Datum::to_value).collect());
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
     /// A change of more than one row needs permission to wait, because it can't be taken back half done.
     fn begin_change(&mut self, table: &Arc<TableDef>, access: &Access) -> Result<()> {
         if !matches!(access, Access::Point { .. }) {
@@ -160,23 +180,6 @@ impl Exec<'_> {
         self.session.lock_table(table, LockMode::RowExclusive)?;
         Ok(())
     }
-}
-
-/// Asks the query again about a row that has become another meanwhile: what it selects with the newest version in the row's
-/// place, the only one in the table to be changed, and all other tables as they were. `None`: no longer that row.
-fn select_again(
-    query: &ExternalPlan,
-    scanner: &Scanner,
-    params: &[Value],
-    row: &RowBuf,
-) -> Result<Option<Vec<Value>>> {
-    let Some(tid) = row.tid() else { return Ok(None) };
-    let mut found = None;
-    query.run(Arc::new(scanner.with_only(tid, row.bytes())), params, &mut |row| {
-        found = Some(row.iter().map(Datum::to_value).collect());
-        Ok(false)
-    })?;
-    Ok(found)
 }
 
 fn passes(condition: Option<&Expr>, table: &TableDef, row: &RowBuf, env: &Env<'_>) -> Result<bool> {

@@ -9,6 +9,7 @@ use millpond_engine::table::{Direction, RowBuf, RowOutcome};
 
 use super::{Each, Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, Scanner, emit, key, row_count};
 use crate::Value;
+use crate::advisory::{Advisory, Key};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Facts, Row};
@@ -478,11 +479,17 @@ impl Exec<'_> {
         self.need_wait()?;
         let scanner = self.scanner(plan)?;
         let mut count = 0;
-        plan.run(scanner, params, &mut |row| {
+        plan.run(scanner, params, &mut self.locker(), &mut |row| {
             count += 1;
             each(row)
         })?;
         Ok(count)
+    }
+
+    /// What the query engine's functions lock by.
+    pub(super) fn locker(&self) -> impl FnMut(Advisory, Key) -> Result<Value> + use<'_> {
+        let (session, notices) = (self.session, self.facts.notices);
+        move |function, key| function.call(session, key, notices)
     }
 
     /// What the query engine reads a plan's tables through.

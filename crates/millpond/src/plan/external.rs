@@ -9,6 +9,7 @@ mod with {
 
     use millpond_engine::catalog::{CatalogState, TableDef};
 
+    use crate::advisory::{Advisory, Key};
     use crate::datafusion::{PlanRequest, Planner, QueryPlan};
     use crate::error::Result;
     use crate::query::TableScanner;
@@ -62,15 +63,16 @@ mod with {
             self.0.explain(scanner)
         }
 
-        /// Runs it; `each` says whether it wants more rows.
+        /// Runs it; `lock` is called for functions that lock, `each` says whether it wants more rows.
         pub(crate) fn run(
             &self,
             scanner: Arc<dyn TableScanner>,
             params: &[Value],
+            lock: &mut dyn FnMut(Advisory, Key) -> Result<Value>,
             each: &mut dyn FnMut(&[Datum<'_>]) -> Result<bool>,
         ) -> Result<()> {
             let mut stream = self.0.open(scanner, params)?;
-            while let Some(batch) = stream.next_batch()? {
+            while let Some(batch) = stream.next_batch(lock)? {
                 let mut row = Vec::new();
                 for i in 0..batch.rows() {
                     batch.row(i, &mut row);
@@ -93,6 +95,7 @@ mod without {
     use crate::DataType;
     use crate::Datum;
     use crate::Value;
+    use crate::advisory::{Advisory, Key};
     use crate::error::Result;
     use crate::query::TableScanner;
     use crate::sink::ColumnDesc;
@@ -142,6 +145,7 @@ mod without {
             &self,
             _scanner: Arc<dyn TableScanner>,
             _params: &[Value],
+            _lock: &mut dyn FnMut(Advisory, Key) -> Result<Value>,
             _each: &mut dyn FnMut(&[Datum<'_>]) -> Result<bool>,
         ) -> Result<()> {
             match *self {}

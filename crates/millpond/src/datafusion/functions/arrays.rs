@@ -2,7 +2,7 @@
 
 /// The elements of an array literal; quotes and escapes are undone.
 pub fn elements(literal: &str) -> Vec<String> {
-    let inner = literal.trim().trim_start_matches('{').trim_end_matches('}');
+    let inner = literal.trim().trim_start_matches(['{', '[']).trim_end_matches(['}', ']']);
     if inner.is_empty() {
         return Vec::new();
     }

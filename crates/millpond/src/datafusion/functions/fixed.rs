@@ -50,6 +50,10 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
             });
             Ok(ScalarValue::Int32(position.map(|position| position as i32 + 1)))
         }),
+        function("cardinality", (1, 1), Arrow::Int32, |args| {
+            let count = text(args, 0).map(|array| arrays::elements(&array).len() as i32);
+            Ok(ScalarValue::Int32(count))
+        }),
         function("array_upper", (2, 2), Arrow::Int32, |args| {
             let length = text(args, 0).map(|array| arrays::elements(&array).len() as i32);
             Ok(ScalarValue::Int32(length.filter(|&length| length > 0)))

@@ -7,11 +7,13 @@
 mod arrays;
 mod catalog;
 mod fixed;
+mod locks;
 mod scalar;
 mod session;
 mod single_value;
 
 pub use catalog::{constraint_oid, index_definition, of_catalog};
+pub use locks::{LockCall, LockCalls};
 pub use session::{asks_session, bind_session};
 pub use single_value::NAME as SINGLE_VALUE;
 

@@ -21,6 +21,8 @@ struct Scalar {
     signature: Signature,
     args: (usize, usize),
     returns: DataType,
+    /// Called for every row, even where the arguments are the same for all.
+    each_row: bool,
     body: Arc<Body>,
 }
 
@@ -32,21 +34,43 @@ pub fn function(
     returns: DataType,
     body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
 ) -> Arc<ScalarUDF> {
+    make(name, args, returns, Volatility::Stable, body)
+}
+
+/// The same for a function that does something: it is called once for every row, and never while a query is planned.
+pub fn action(
+    name: &str,
+    args: (usize, usize),
+    returns: DataType,
+    body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
+) -> Arc<ScalarUDF> {
+    make(name, args, returns, Volatility::Volatile, body)
+}
+
+fn make(
+    name: &str,
+    args: (usize, usize),
+    returns: DataType,
+    volatility: Volatility,
+    body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
+) -> Arc<ScalarUDF> {
     let signature = if args.1 == 0 {
-        Signature::nullary(Volatility::Stable)
+        Signature::nullary(volatility)
     } else if args.0 == 0 {
         Signature::one_of(
             vec![
                 datafusion::logical_expr::TypeSignature::Nullary,
                 datafusion::logical_expr::TypeSignature::VariadicAny,
             ],
-            Volatility::Stable,
+            volatility,
         )
     } else {
-        Signature::variadic_any(Volatility::Stable)
+        Signature::variadic_any(volatility)
     };
+    let each_row = volatility == Volatility::Volatile;
     let body = Arc::new(body);
-    Arc::new(ScalarUDF::from(Scalar { name: name.to_owned(), signature, args, returns, body }))
+    let name = name.to_owned();
+    Arc::new(ScalarUDF::from(Scalar { name, signature, args, returns, each_row, body }))
 }
 
 impl fmt::Debug for Scalar {
@@ -87,7 +111,8 @@ impl ScalarUDFImpl for Scalar {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
+        let fixed = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        if fixed && !self.each_row {
             let values: Vec<ScalarValue> = args
                 .args
                 .iter()
@@ -98,7 +123,8 @@ impl ScalarUDFImpl for Scalar {
                 .collect();
             return self.typed((self.body)(&values)?).map(ColumnarValue::Scalar);
         }
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let arrays = args.args.iter().map(|arg| arg.to_array(args.number_rows));
+        let arrays = arrays.collect::<DfResult<Vec<_>>>()?;
         let mut results = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
             let values = arrays.iter().map(|array| ScalarValue::try_from_array(array, row));

@@ -12,7 +12,9 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 
+use super::locks::{self, LockCalls};
 use super::scalar::{function, number, text, utf8, utf8_or_null};
+use crate::advisory;
 use crate::error::{SqlError, SqlState};
 use crate::query::{SessionInfo, TableScanner};
 
@@ -37,6 +39,16 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
     ("pg_stat_reset_shared", (0, 1), Arrow::Utf8, |_, info, name| {
         let info = Arc::clone(info);
         function(name, (0, 1), Arrow::Utf8, move |args| reset(&info, args))
+    }),
+    ("pg_blocking_pids", (1, 1), Arrow::Utf8, |_, info, name| {
+        let info = Arc::clone(info);
+        function(name, (1, 1), Arrow::Utf8, move |args| {
+            Ok(utf8_or_null(number(args, 0).map(|pid| pid_array(&blocking_pids(&info, pid)))))
+        })
+    }),
+    ("pg_isolation_test_session_is_blocked", (2, 2), Arrow::Boolean, |_, info, name| {
+        let info = Arc::clone(info);
+        function(name, (2, 2), Arrow::Boolean, move |args| is_blocked(&info, args))
     }),
     ("pg_relation_size", (1, 2), Arrow::Int64, size),
     ("pg_table_size", (1, 1), Arrow::Int64, size),
@@ -79,6 +91,24 @@ fn reset(info: &SessionInfo, args: &[ScalarValue]) -> DfResult<ScalarValue> {
     Ok(utf8(""))
 }
 
+fn blocking_pids(info: &SessionInfo, pid: i64) -> Vec<u32> {
+    info.statistics.iter().flat_map(|statistics| statistics.blocking_pids(pid)).collect()
+}
+
+/// Arrays are text here.
+fn pid_array(pids: &[u32]) -> String {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    format!("{{{}}}", pids.join(","))
+}
+
+fn is_blocked(info: &SessionInfo, args: &[ScalarValue]) -> DfResult<ScalarValue> {
+    let (Some(pid), Some(others)) = (number(args, 0), text(args, 1)) else {
+        return Ok(ScalarValue::Boolean(None));
+    };
+    let others = advisory::pids(&others).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    Ok(ScalarValue::from(blocking_pids(info, pid).iter().any(|pid| others.contains(pid))))
+}
+
 /// What stands in a plan until a run replaces it.
 pub fn placeholders() -> Vec<Arc<ScalarUDF>> {
     let placeholder = |(name, args, returns, _): &(&'static str, (usize, usize), Arrow, Bind)| {
@@ -87,7 +117,7 @@ pub fn placeholders() -> Vec<Arc<ScalarUDF>> {
             internal_err!("{name}() was not bound to a session")
         })
     };
-    FUNCTIONS.iter().map(placeholder).collect()
+    FUNCTIONS.iter().map(placeholder).chain(locks::placeholders()).collect()
 }
 
 fn binder(name: &str) -> Option<Bind> {
@@ -102,7 +132,9 @@ pub fn asks_session(plan: &LogicalPlan) -> DfResult<bool> {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Expr::ScalarFunction(call) = expr
-                    && (binder(call.name()).is_some() || CLOCK.contains(&call.name()))
+                    && (binder(call.name()).is_some()
+                        || locks::is_lock(call.name())
+                        || CLOCK.contains(&call.name()))
                 {
                     asks = true;
                     return Ok(TreeNodeRecursion::Stop);
@@ -114,16 +146,23 @@ pub fn asks_session(plan: &LogicalPlan) -> DfResult<bool> {
     Ok(asks)
 }
 
-/// Replaces the placeholders.
-pub fn bind_session(plan: LogicalPlan, scanner: &Arc<dyn TableScanner>) -> DfResult<LogicalPlan> {
+/// Replaces the placeholders. Functions that lock send their calls to `calls`.
+pub fn bind_session(
+    plan: LogicalPlan,
+    scanner: &Arc<dyn TableScanner>,
+    calls: &LockCalls,
+) -> DfResult<LogicalPlan> {
     let info = Arc::new(scanner.session());
-    let bound = plan.transform_up_with_subqueries(|node| {
+    let bound = |name: &str| match binder(name) {
+        Some(bind) => Some(bind(scanner, &info, name)),
+        None => locks::bind(name, calls),
+    };
+    let plan = plan.transform_up_with_subqueries(|node| {
         node.map_expressions(|expr| {
             expr.transform_up(|expr| match expr {
-                Expr::ScalarFunction(call) => Ok(match binder(call.name()) {
+                Expr::ScalarFunction(call) => Ok(match bound(call.name()) {
                     None => Transformed::no(Expr::ScalarFunction(call)),
-                    Some(bind) => {
-                        let function = bind(scanner, &info, call.name());
+                    Some(function) => {
                         let args = call.args;
                         Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(
                             function, args,
@@ -134,5 +173,5 @@ pub fn bind_session(plan: LogicalPlan, scanner: &Arc<dyn TableScanner>) -> DfRes
             })
         })
     })?;
-    Ok(bound.data)
+    Ok(plan.data)
 }

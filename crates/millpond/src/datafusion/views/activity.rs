@@ -1,6 +1,6 @@
 //! Who is connected and what they do: `pg_stat_activity`, `pg_stat_database`.
 
-use super::Kind::{Int4, Name, Oid, Text};
+use super::Kind::{Int4, Name, Oid, Text, Xid};
 use super::{Cell, Kind, Source, View};
 
 /// The views of this file.
@@ -19,7 +19,10 @@ const PG_STAT_ACTIVITY: &[(&str, Kind)] = &[
     ("usesysid", Oid),
     ("usename", Name),
     ("application_name", Text),
+    ("wait_event_type", Text),
+    ("wait_event", Text),
     ("state", Text),
+    ("backend_xid", Xid),
     ("query", Text),
     ("backend_type", Text),
 ];
@@ -33,7 +36,10 @@ fn pg_stat_activity(source: &Source<'_>) -> Vec<Vec<Cell>> {
             10.into(),
             session.user.as_str().into(),
             session.application_name.as_str().into(),
+            session.wait_event.map(|event| event.0).into(),
+            session.wait_event.map(|event| event.1).into(),
             session.state.as_str().into(),
+            session.xid.into(),
             session.query.as_str().into(),
             "client backend".into(),
         ]

@@ -10,6 +10,7 @@ mod buffers;
 mod empty;
 mod information_schema;
 mod io;
+mod locks;
 mod provider;
 mod relations;
 mod servers;
@@ -97,6 +98,8 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Oid,
+    /// A transaction id.
+    Xid,
     Name,
     Text,
     /// PostgreSQL's `"char"`: one byte.
@@ -140,6 +143,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         buffers::VIEWS,
         information_schema::VIEWS,
         io::VIEWS,
+        locks::VIEWS,
         empty::VIEWS,
     ]
     .into_iter()

@@ -80,7 +80,7 @@ impl TableProvider for ViewTable {
 
 fn arrow(kind: Kind) -> Arrow {
     match kind {
-        Kind::Oid | Kind::Int8 => Arrow::Int64,
+        Kind::Oid | Kind::Xid | Kind::Int8 => Arrow::Int64,
         Kind::Name | Kind::Text | Kind::Char | Kind::Array => Arrow::Utf8,
         Kind::Bool => Arrow::Boolean,
         Kind::Int2 => Arrow::Int16,
@@ -96,6 +96,7 @@ fn arrow(kind: Kind) -> Arrow {
 fn told_oid(kind: Kind) -> u32 {
     match kind {
         Kind::Oid => 26,
+        Kind::Xid => 28,
         Kind::Name => 19,
         Kind::Text | Kind::Array => 25,
         Kind::Char => 18,
