@@ -3,6 +3,8 @@
 //!
 //! `MILLPOND_HISTORY_TXNS` sets how many transactions at least (600 unless given), `MILLPOND_SEED` replays a run's choices.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use millpond_engine::table::RowBatch;
 use super::statement::Step;
 use super::transaction::in_failed_transaction;
 use super::{Connection, Executed};
-use crate::convert::{STALE, is_would_block};
+use crate::convert::is_would_block;
 use crate::copy::{RowFormat, RowReader, RowWriter};
 use crate::error::{Result, SqlError, SqlState};
 use crate::exec::with_row_detail;
@@ -113,7 +113,7 @@ impl Connection {
                 loop {
                     let table = find_table(&self.catalog(), name)?;
                     match self.copy_in(table, columns.as_ref(), &copy.options) {
-                        Err(error) if error.sqlstate == STALE && tries < 10 => tries += 1,
+                        Err(error) if self.plans_again(&error, &mut tries)? => {}
                         other => return other,
                     }
                 }
@@ -148,14 +148,20 @@ impl Connection {
                 self.copy_out(&planned, &copy.options, sink)
             }
             CopySource::Query(statement) => {
-                let planned = self.plan(statement, sql, ParamTypes::None)?;
-                if planned.columns.is_none() {
-                    return Err(SqlError::new(
-                        SqlState::FEATURE_NOT_SUPPORTED,
-                        "COPY query must have a RETURNING clause",
-                    ));
+                let mut tries = 0;
+                loop {
+                    let planned = self.plan(statement, sql, ParamTypes::None)?;
+                    if planned.columns.is_none() {
+                        return Err(SqlError::new(
+                            SqlState::FEATURE_NOT_SUPPORTED,
+                            "COPY query must have a RETURNING clause",
+                        ));
+                    }
+                    match self.copy_out(&planned, &copy.options, sink) {
+                        Err(error) if self.plans_again(&error, &mut tries)? => {}
+                        other => return other,
+                    }
                 }
-                self.copy_out(&planned, &copy.options, sink)
             }
         }
     }
@@ -169,15 +175,11 @@ impl Connection {
         let columns: &[ColumnDesc] = planned.columns.as_deref().unwrap_or(&[]);
         let names = columns.iter().map(|column| column.name.clone()).collect();
         let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
-        let mut writer = RowWriter::new(format_of(options, names)?);
-        sink.copy_out(count(types.len()))?;
-        let mut line = Vec::new();
-        writer.header(&mut line);
-        if !line.is_empty() {
-            sink.copy_data(&line)?;
-        }
-        let mut out = CopySink { sink, writer, types, options: self.format_options(), line };
+        let writer = RowWriter::new(format_of(options, names)?);
+        let options = self.format_options();
+        let mut out = CopySink { sink, writer, types, options, line: Vec::new(), begun: false };
         let rows = self.run_planned(planned, &[], false, &mut out)?;
+        out.begin()?;
         out.sink.copy_done()?;
         Ok(Step::Done(CommandTag::counted("COPY", rows)))
     }
@@ -367,6 +369,20 @@ struct CopySink<'a> {
     types: Vec<DataType>,
     options: FormatOptions,
     line: Vec<u8>,
+    /// The client knows that data comes: not before the first row, so that a plan can still be made again.
+    begun: bool,
+}
+
+impl CopySink<'_> {
+    fn begin(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.begun, true) {
+            return Ok(());
+        }
+        self.sink.copy_out(count(self.types.len()))?;
+        self.line.clear();
+        self.writer.header(&mut self.line);
+        if self.line.is_empty() { Ok(()) } else { self.sink.copy_data(&self.line) }
+    }
 }
 
 impl RowSink for CopySink<'_> {
@@ -375,6 +391,7 @@ impl RowSink for CopySink<'_> {
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
+        self.begin()?;
         self.line.clear();
         self.writer.row(&self.types, row, &self.options, &mut self.line);
         self.sink.copy_data(&self.line)

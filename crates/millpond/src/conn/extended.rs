@@ -10,7 +10,7 @@ use super::statement::Step;
 use super::transaction::{Block, in_failed_transaction};
 use super::types::Description;
 use super::{Connection, Executed, Params, Pending};
-use crate::convert::{STALE, is_would_block};
+use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
 use crate::parse::{self, Statement, Which, data_type};
@@ -315,10 +315,7 @@ impl Connection {
                 result
             };
             match result {
-                Err(error) if error.sqlstate == STALE && tries < 10 => {
-                    sink.discard();
-                    tries += 1;
-                }
+                Err(error) if self.plans_again(&error, &mut tries)? => sink.discard(),
                 other => return other,
             }
         }

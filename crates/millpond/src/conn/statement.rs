@@ -17,6 +17,9 @@ use crate::settings::SettingId;
 use crate::sink::{CommandTag, CopyFormat, RowSink};
 use crate::{DataType, Value, Wait};
 
+/// Plans that one execution of a statement makes: more would be a fault here, not a busy maker of definitions.
+const MOST_PLANS: u32 = 10_000;
+
 /// How far a statement got.
 pub(super) enum Step {
     /// It has ended well.
@@ -169,13 +172,21 @@ impl Connection {
             };
             let planned = Arc::new(self.plan(statement, sql, types)?);
             match self.planned(&planned, params, columns, sink) {
-                Err(error) if error.sqlstate == STALE && tries < 10 => {
-                    sink.discard();
-                    tries += 1;
-                }
+                Err(error) if self.plans_again(&error, &mut tries)? => sink.discard(),
                 other => return other,
             }
         }
+    }
+
+    /// Whether an error only asks for another plan, because the definitions have changed while the statement waited for
+    /// its tables. However often that happens, the statement goes on, unless it has been told to stop.
+    pub(super) fn plans_again(&self, error: &SqlError, tries: &mut u32) -> Result<bool> {
+        if error.sqlstate != STALE || *tries == MOST_PLANS {
+            return Ok(false);
+        }
+        *tries += 1;
+        self.session.check_cancel()?;
+        Ok(true)
     }
 
     pub(super) fn need_wait(&self) -> Result<()> {

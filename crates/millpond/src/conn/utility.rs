@@ -8,12 +8,12 @@ use millpond_engine::lmgr::LockMode;
 
 use super::Connection;
 use super::transaction::{Block, Ended};
-use crate::convert::{STALE, is_would_block};
+use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
 use crate::parse::{Name, Statement, VacuumOptions, Which};
 use crate::plan::explain;
-use crate::plan::{Plan, find_table};
+use crate::plan::{Plan, Planned, find_table};
 use crate::settings::{SettingId, pages_of};
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{DataType, Datum};
@@ -249,9 +249,26 @@ impl Connection {
         ) {
             return Err(SqlError::unsupported("EXPLAIN of such a statement"));
         }
-        let planned = self.plan(statement, sql, ParamTypes::Declared(Vec::new()))?;
         self.need_transaction()?;
-        let mut lines = explain::lines(&planned);
+        let mut tries = 0;
+        let lines = loop {
+            let planned = self.plan(statement, sql, ParamTypes::Declared(Vec::new()))?;
+            match self.explain_lines(&planned, analyze) {
+                Err(error) if self.plans_again(&error, &mut tries)? => {}
+                other => break other?,
+            }
+        };
+        if columns {
+            sink.columns(&[ColumnDesc::computed("QUERY PLAN", DataType::Text)])?;
+        }
+        for line in &lines {
+            sink.row(&[Datum::Text(line)])?;
+        }
+        Ok(CommandTag::plain("EXPLAIN"))
+    }
+
+    fn explain_lines(&mut self, planned: &Planned, analyze: bool) -> Result<Vec<String>> {
+        let mut lines = explain::lines(planned);
         if let Plan::External(plan) = &planned.plan {
             self.need_wait()?;
             lines = self.explain_external(plan)?;
@@ -260,20 +277,14 @@ impl Connection {
             self.need_wait()?;
             let mut rows = super::extended::Collect::default();
             let start = Instant::now();
-            let count = self.run_planned(&planned, &[], false, &mut rows)?;
+            let count = self.run_planned(planned, &[], false, &mut rows)?;
             let millis = start.elapsed().as_secs_f64() * 1e3;
             if let Some(first) = lines.first_mut() {
                 first.push_str(&format!(" (actual rows={count} time={millis:.3} ms)"));
             }
             lines.push(format!("Execution Time: {millis:.3} ms"));
         }
-        if columns {
-            sink.columns(&[ColumnDesc::computed("QUERY PLAN", DataType::Text)])?;
-        }
-        for line in &lines {
-            sink.row(&[Datum::Text(line)])?;
-        }
-        Ok(CommandTag::plain("EXPLAIN"))
+        Ok(lines)
     }
 
     fn explain_external(
@@ -353,7 +364,7 @@ impl Connection {
             match locked {
                 Ok(()) => return Ok(table),
                 // While it waited, the definition changed. Now nobody changes it any more.
-                Err(error) if error.sqlstate == STALE && tries < 10 => tries += 1,
+                Err(error) if self.plans_again(&error, &mut tries)? => {}
                 Err(error) if nowait && is_would_block(&error) => {
                     return Err(SqlError::new(
                         SqlState::LOCK_NOT_AVAILABLE,

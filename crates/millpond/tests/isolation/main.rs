@@ -7,6 +7,7 @@ mod common;
 mod definitions;
 mod ground;
 mod histories;
+mod hot_row;
 
 use common::{fresh, fresh_with};
 use ground::{Embedded, Protocol};
