@@ -68,7 +68,9 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Loom => {
             models("loom", "models", &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }
-        Habit::Shuttle => models("shuttle", "shuttle", &["millpond-buffer", "millpond-engine"]),
+        Habit::Shuttle => {
+            models("shuttle", "shuttle", &["millpond-sync", "millpond-buffer", "millpond-engine"])
+        }
         Habit::Audit => {
             const SERVER: &[&str] =
                 &["-p", "millpond-server", "--no-default-features", "--features", "audit"];

@@ -20,5 +20,5 @@ mod version;
 
 pub use crossbeam_utils::CachePadded;
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, any(loom, shuttle)))]
 mod models;

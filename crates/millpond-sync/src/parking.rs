@@ -21,7 +21,7 @@ pub enum ParkResult {
     Unparked(usize),
     /// `validate` said no: the thread has not waited.
     Invalid,
-    /// The deadline has passed. (Never under a model checker, which has no time.)
+    /// The deadline has passed. (Under a model checker, which has no time: somebody called `expire`.)
     TimedOut,
 }
 
@@ -47,18 +47,28 @@ pub struct Unparked {
 
 /// Waits on `key` until unparked, if `validate` says so under the queue's lock.
 pub fn park(key: usize, validate: impl FnOnce() -> bool, deadline: Option<Instant>) -> ParkResult {
-    park_with(key, 0, validate, deadline)
+    park_with(key, 0, validate, |_| (), deadline)
 }
 
-/// Like [`park`], with a token that wakers' filters see.
+/// Like [`park`], with a token that wakers' filters see. When the deadline has passed, and nobody has
+/// woken the thread before, `timed_out` runs under the queue's lock, the thread having left the queue; it is
+/// told whether that was the last thread parked on the key.
 pub fn park_with(
     key: usize,
     token: usize,
     validate: impl FnOnce() -> bool,
+    timed_out: impl FnOnce(bool),
     deadline: Option<Instant>,
 ) -> ParkResult {
     audit::locked(queue_of(key));
-    imp::park(key, token, || no_unwind(validate), deadline)
+    let timed_out = |last| no_unwind(|| timed_out(last));
+    imp::park(key, token, || no_unwind(validate), timed_out, deadline)
+}
+
+/// Ends all waits that have a deadline, those under way and those to come.
+#[cfg(any(loom, shuttle))]
+pub fn expire() {
+    imp::expire();
 }
 
 /// Wakes the thread that has waited longest; returns whether there was one.
@@ -115,14 +125,16 @@ mod imp {
         key: usize,
         token: usize,
         validate: impl FnOnce() -> bool,
+        timed_out: impl FnOnce(bool),
         deadline: Option<Instant>,
     ) -> ParkResult {
-        // SAFETY: `validate` doesn't unwind (`no_unwind`), and neither do the two empty closures. That
+        let timed_out = |_, last| timed_out(last);
+        // SAFETY: `validate` and `timed_out` don't unwind (`no_unwind`), nor does the empty closure. That
         // closures don't park is this module's rule; breaking it deadlocks but is not undefined. A key
         // that isn't the caller's own could only cause spurious wake-ups, which every waiter that uses
         // `parking_lot_core` must expect.
         let result = unsafe {
-            parking_lot_core::park(key, validate, || {}, |_, _| {}, ParkToken(token), deadline)
+            parking_lot_core::park(key, validate, || {}, timed_out, ParkToken(token), deadline)
         };
         match result {
             parking_lot_core::ParkResult::Unparked(UnparkToken(token)) => {
@@ -170,6 +182,7 @@ mod imp {
 
     struct Lot {
         next_ticket: u64,
+        expired: bool,
         waiters: Vec<Waiter>,
     }
 
@@ -180,7 +193,7 @@ mod imp {
 
     impl Table {
         fn new() -> Self {
-            let lot = Lot { next_ticket: 0, waiters: Vec::new() };
+            let lot = Lot { next_ticket: 0, expired: false, waiters: Vec::new() };
             Self { lot: Mutex::new(lot), changed: Condvar::new() }
         }
     }
@@ -198,7 +211,8 @@ mod imp {
         key: usize,
         token: usize,
         validate: impl FnOnce() -> bool,
-        _deadline: Option<Instant>,
+        timed_out: impl FnOnce(bool),
+        deadline: Option<Instant>,
     ) -> ParkResult {
         let mut lot = TABLE.lot.lock();
         if !validate() {
@@ -208,14 +222,25 @@ mod imp {
         lot.next_ticket += 1;
         lot.waiters.push(Waiter { key, ticket, token, woken: None });
         loop {
-            lot = TABLE.changed.wait(lot);
-            let mine = lot.waiters.iter().position(|waiter| waiter.ticket == ticket);
-            let woken = mine.and_then(|at| lot.waiters[at].woken.map(|token| (at, token)));
-            if let Some((at, token)) = woken {
-                lot.waiters.remove(at);
+            let at = lot.waiters.iter().position(|waiter| waiter.ticket == ticket);
+            let woken = at.and_then(|at| lot.waiters[at].woken);
+            if woken.is_some() || deadline.is_some() && lot.expired {
+                lot.waiters.retain(|waiter| waiter.ticket != ticket);
+            }
+            if let Some(token) = woken {
                 return ParkResult::Unparked(token);
             }
+            if deadline.is_some() && lot.expired {
+                timed_out(!lot.waiters.iter().any(|w| w.key == key && w.woken.is_none()));
+                return ParkResult::TimedOut;
+            }
+            lot = TABLE.changed.wait(lot);
         }
+    }
+
+    pub(super) fn expire() {
+        TABLE.lot.lock().expired = true;
+        TABLE.changed.notify_all();
     }
 
     pub(super) fn unpark_filter(

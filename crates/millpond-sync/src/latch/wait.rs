@@ -1,0 +1,192 @@
+//! The latch's slow paths: waiting, and waking whose turn it is.
+
+use std::cell::Cell;
+use std::time::Instant;
+
+use super::turn::Turn;
+use super::word::{DRAINING, PARKED, READERS, WRITER};
+use super::{COMPETE, GRANTED, IMPATIENT, Latch, MAX_LOSSES, WANTS_EXCLUSIVE};
+use crate::atomic::Ordering;
+use crate::hint::Backoff;
+use crate::parking::{self, ParkResult, Unparked};
+
+impl Latch {
+    /// Takes it shared, waiting, for a caller that has been woken in vain so often. Returns how often it has been
+    /// in the end, or `None` at the deadline.
+    #[cold]
+    pub(crate) fn wait_shared(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
+        let mut backoff = Backoff::new();
+        loop {
+            if self.try_shared() {
+                return Some(losses);
+            }
+            if backoff.spin() {
+                continue;
+            }
+            match self.park_behind_writer(0, losses, deadline) {
+                Waited::Granted => return Some(losses),
+                Waited::Woken => {
+                    losses += 1;
+                    backoff.reset();
+                }
+                Waited::Changed => {}
+                Waited::TimedOut => return self.try_shared().then_some(losses),
+            }
+        }
+    }
+
+    /// Takes it exclusively, in the same way.
+    ///
+    /// Who has been woken owes something to those who are still parked (rule 2): it gives up only after
+    /// it has seen WRITER set, by somebody whose release will see PARKED. Both ways out below are such.
+    #[cold]
+    pub(crate) fn wait_exclusive(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
+        let mut backoff = Backoff::new();
+        loop {
+            let state = self.0.load(Ordering::Relaxed);
+            if state & WRITER == 0 {
+                // Claims it even while readers are in: they leave, and no more come.
+                if self.0.take(state, state | WRITER).is_ok() {
+                    return self.drain(0, deadline).then_some(losses);
+                }
+                continue;
+            }
+            if backoff.spin() {
+                continue;
+            }
+            match self.park_behind_writer(WANTS_EXCLUSIVE, losses, deadline) {
+                Waited::Granted => return self.drain(0, deadline).then_some(losses),
+                Waited::Woken => {
+                    losses += 1;
+                    backoff.reset();
+                }
+                Waited::Changed => {}
+                Waited::TimedOut => return self.try_exclusive().then_some(losses),
+            }
+        }
+    }
+
+    /// Parks until a release, if there is a writer to wait for.
+    fn park_behind_writer(&self, wants: usize, losses: u32, deadline: Option<Instant>) -> Waited {
+        let state = self.0.load(Ordering::Relaxed);
+        let is_marked = state & WRITER != 0
+            && (state & PARKED != 0 || self.0.take(state, state | PARKED).is_ok());
+        if is_marked {
+            let token = wants | if losses >= MAX_LOSSES { IMPATIENT } else { 0 };
+            match self.park_marked(token, deadline) {
+                ParkResult::Unparked(GRANTED) => return Waited::Granted,
+                ParkResult::Unparked(_) => {
+                    debug_assert!(token & IMPATIENT == 0, "overtaken too often");
+                    return Waited::Woken;
+                }
+                ParkResult::TimedOut => return Waited::TimedOut,
+                ParkResult::Invalid => {}
+            }
+        }
+        // The writer went away: look again, but not for ever.
+        match deadline {
+            Some(deadline) if Instant::now() >= deadline => Waited::TimedOut,
+            _ => Waited::Changed,
+        }
+    }
+
+    /// Parks, if what the caller has seen still holds under the queue's lock: there is a writer, and its
+    /// release will look at the queue.
+    pub(super) fn park_marked(&self, token: usize, deadline: Option<Instant>) -> ParkResult {
+        let still = || {
+            let state = self.0.load(Ordering::Relaxed);
+            state & (WRITER | PARKED) == WRITER | PARKED
+        };
+        let timed_out = |last: bool| {
+            if last {
+                self.0.clear(PARKED);
+            }
+        };
+        parking::park_with(self.key(), token, still, timed_out, deadline)
+    }
+
+    /// Claims it for a caller that holds it shared, whose hold becomes the claim.
+    pub(super) fn claim_for_upgrade(&self) -> bool {
+        let mut state = self.0.load(Ordering::Relaxed);
+        while state & WRITER == 0 {
+            debug_assert!(state & READERS != 0, "not held shared");
+            match self.0.take(state, state - 1 | WRITER) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// Having claimed the latch, waits until its readers are gone. At the deadline the claim is given
+    /// up, and `stay` readers are what remains of the caller: one if it was an upgrade.
+    pub(super) fn drain(&self, stay: u32, deadline: Option<Instant>) -> bool {
+        let mut backoff = Backoff::new();
+        loop {
+            let state = self.0.load(Ordering::Acquire);
+            if state & READERS == 0 {
+                if state & DRAINING != 0 {
+                    self.0.clear(DRAINING);
+                }
+                return true;
+            }
+            if backoff.spin() {
+                continue;
+            }
+            if self.park_drainer(deadline) == ParkResult::TimedOut
+                && self.0.load(Ordering::Relaxed) & READERS != 0
+            {
+                self.release_and_wake(stay);
+                return false;
+            }
+        }
+    }
+
+    /// Parks until the last reader leaves, if there are any: looked at after DRAINING is set, and under
+    /// the queue's lock.
+    pub(super) fn park_drainer(&self, deadline: Option<Instant>) -> ParkResult {
+        if self.0.load(Ordering::Relaxed) & DRAINING == 0 {
+            self.0.set(DRAINING);
+        }
+        let readers = || self.0.load(Ordering::Relaxed) & READERS != 0;
+        parking::park(self.drain_key(), readers, deadline)
+    }
+
+    /// Gives up WRITER, adds `stay` readers (the caller), and wakes, or grants the latch to, whose turn it is.
+    #[cold]
+    pub(super) fn release_and_wake(&self, stay: u32) {
+        let turn = Cell::new(Turn::default());
+        let filter = |token: usize| {
+            let (next, verdict) = turn.get().consider(token);
+            turn.set(next);
+            verdict
+        };
+        let callback = |unparked: Unparked| {
+            let turn = turn.get();
+            // While WRITER is set others can only set PARKED, and whoever has just done so looks again
+            // under the queue's lock before it parks; and readers that a claim has found can leave.
+            let mut state = self.0.load(Ordering::Relaxed);
+            loop {
+                let new = turn.released(state, stay, unparked.more);
+                match self.0.give(state, new) {
+                    Ok(()) => return if turn.grant { GRANTED } else { COMPETE },
+                    Err(now) => state = now,
+                }
+            }
+        };
+        parking::unpark_filter(self.key(), filter, callback);
+    }
+}
+
+/// How a wait behind a writer ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Waited {
+    /// The latch is the caller's; if it wanted it exclusively, readers may still have to leave.
+    Granted,
+    /// Woken: try again.
+    Woken,
+    /// There was nothing to wait for, or it changed meanwhile: look again.
+    Changed,
+    /// The deadline has passed.
+    TimedOut,
+}

@@ -1,0 +1,110 @@
+//! The latch's word: its layout, and every change of it. Under a model checker each change is
+//! recorded, so that models can compare what has happened with the table of transitions.
+
+use crate::atomic::{AtomicU32, Ordering};
+
+pub(super) const WRITER: u32 = 1 << 31;
+pub(super) const PARKED: u32 = 1 << 30;
+pub(super) const DRAINING: u32 = 1 << 29;
+pub(super) const READERS: u32 = DRAINING - 1;
+
+/// See the description of [`crate::latch`].
+#[derive(Debug)]
+pub(super) struct Word(AtomicU32);
+
+impl Word {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    #[inline]
+    pub(super) fn load(&self, ordering: Ordering) -> u32 {
+        self.0.load(ordering)
+    }
+
+    /// Compares and swaps, with *acquire*; may fail for no reason.
+    #[inline]
+    pub(super) fn take(&self, from: u32, to: u32) -> Result<(), u32> {
+        self.0.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed)?;
+        record(from, to);
+        Ok(())
+    }
+
+    /// Compares and swaps, with *release*.
+    #[inline]
+    pub(super) fn give(&self, from: u32, to: u32) -> Result<(), u32> {
+        self.0.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed)?;
+        record(from, to);
+        Ok(())
+    }
+
+    /// One reader less. Returns the word before.
+    #[inline]
+    pub(super) fn leave(&self) -> u32 {
+        let before = self.0.fetch_sub(1, Ordering::Release);
+        record(before, before.wrapping_sub(1));
+        before
+    }
+
+    pub(super) fn set(&self, flag: u32) {
+        let before = self.0.fetch_or(flag, Ordering::Relaxed);
+        record(before, before | flag);
+    }
+
+    pub(super) fn clear(&self, flag: u32) {
+        let before = self.0.fetch_and(!flag, Ordering::Relaxed);
+        record(before, before & !flag);
+    }
+
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn store(&self, word: u32) {
+        self.0.store(word, Ordering::Relaxed);
+    }
+}
+
+#[cfg(not(all(test, any(loom, shuttle))))]
+#[inline(always)]
+fn record(_from: u32, _to: u32) {}
+
+#[cfg(all(test, any(loom, shuttle)))]
+use recording::record;
+
+/// Model checkers run all threads of a model on one thread of the system.
+#[cfg(all(test, any(loom, shuttle)))]
+pub(crate) mod recording {
+    use super::{DRAINING, PARKED, READERS, WRITER};
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        static SEEN: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    }
+
+    /// Begins anew and returns what has been recorded.
+    pub(crate) fn take() -> BTreeSet<String> {
+        SEEN.take()
+    }
+
+    pub(super) fn record(from: u32, to: u32) {
+        SEEN.with_borrow_mut(|seen| seen.insert(format!("{} > {}", name(from), name(to))));
+    }
+
+    /// `free`, `shared`, `claimed` or `exclusive`, with `P` for PARKED and `D` for DRAINING.
+    fn name(word: u32) -> String {
+        let hold = match (word & WRITER != 0, word & READERS != 0) {
+            (false, false) => "free",
+            (false, true) => "shared",
+            (true, true) => "claimed",
+            (true, false) => "exclusive",
+        };
+        let parked = if word & PARKED != 0 { " P" } else { "" };
+        let draining = if word & DRAINING != 0 { " D" } else { "" };
+        format!("{hold}{parked}{draining}")
+    }
+}

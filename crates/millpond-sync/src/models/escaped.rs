@@ -1,0 +1,161 @@
+//! The kinds of bugs that got into PostgreSQL 19 (see `latch/tests/escaped.rs`), in small: each protocol as the
+//! latch has it, in which loom finds nothing, and with the bug, which loom finds. So the models of the
+//! latch, which take the same steps, would find it there (as a deadlock; here a wait has a deadline, which comes
+//! after everything that could end the wait).
+
+use super::check;
+use crate::atomic::{AtomicU32, Ordering};
+use crate::parking;
+use crate::sync::Arc;
+use loom::thread;
+use std::time::{Duration, Instant};
+
+const WRITER: u32 = 1 << 31;
+const PARKED: u32 = 1 << 30;
+
+fn key(word: &AtomicU32) -> usize {
+    std::ptr::from_ref(word) as usize
+}
+
+fn sleep(word: &AtomicU32, still: impl FnOnce() -> bool) {
+    let far = Instant::now() + Duration::from_secs(1 << 30);
+    let result = parking::park(key(word), still, Some(far));
+    assert!(result != parking::ParkResult::TimedOut, "a lost wake-up");
+}
+
+/// A waiter looks, sets its flag and sleeps until the count is zero; a release is one subtraction. With the
+/// bug, it relies on what it saw before it set the flag, as if the lock that it holds kept releases out.
+fn wait_for_zero(looks_again: bool) {
+    let word = Arc::new(AtomicU32::new(1));
+    let holder = {
+        let word = word.clone();
+        thread::spawn(move || {
+            if word.fetch_sub(1, Ordering::Release) & PARKED != 0 {
+                parking::unpark_all(key(&word));
+            }
+            parking::expire();
+        })
+    };
+    while word.load(Ordering::Acquire) & !PARKED != 0 {
+        word.fetch_or(PARKED, Ordering::Relaxed);
+        let still = || !looks_again || word.load(Ordering::Relaxed) & !PARKED != 0;
+        sleep(&word, still);
+    }
+    holder.join().unwrap();
+}
+
+#[test]
+fn a_release_that_needs_no_lock_is_seen() {
+    check(3, || wait_for_zero(true));
+}
+
+#[test]
+#[should_panic(expected = "a lost wake-up")]
+fn a_release_that_needs_no_lock_is_missed() {
+    check(3, || wait_for_zero(false));
+}
+
+/// A waiter sets the flag and sleeps while there is a writer; a writer that leaves wakes whom it finds and clears
+/// the flag. With the bug, the waiter does not see that its flag was cleared before it slept.
+fn set_and_cleared(looks_at_flag: bool) {
+    let word = Arc::new(AtomicU32::new(WRITER));
+    let leave = |word: &AtomicU32| {
+        if word.compare_exchange(WRITER, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            let callback = |_| {
+                word.store(0, Ordering::Release);
+                0
+            };
+            parking::unpark_filter(key(word), |_| parking::Filter::Unpark, callback);
+        }
+    };
+    let writer = {
+        let word = word.clone();
+        thread::spawn(move || {
+            leave(&word);
+            if word.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                leave(&word);
+            }
+            parking::expire();
+        })
+    };
+    while word.load(Ordering::Acquire) & WRITER != 0 {
+        let (from, to) = (WRITER, WRITER | PARKED);
+        let _ = word.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+        let needed = if looks_at_flag { to } else { WRITER };
+        let still = || word.load(Ordering::Relaxed) & needed == needed;
+        sleep(&word, still);
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_flag_that_was_cleared_is_not_slept_on() {
+    check(3, || set_and_cleared(true));
+}
+
+#[test]
+#[should_panic(expected = "a lost wake-up")]
+fn a_flag_that_was_cleared_is_slept_on() {
+    check(3, || set_and_cleared(false));
+}
+
+/// What a caller checks under the latch, and what it does under an exclusive hold that it waited for.
+fn check_then_wait(how: fn(&crate::latch::Latch, &AtomicU32) -> bool) {
+    let shared = Arc::new((crate::latch::Latch::new(), AtomicU32::new(1)));
+    let spoiler = {
+        let shared = shared.clone();
+        thread::spawn(move || {
+            shared.0.exclusive();
+            shared.1.store(0, Ordering::Relaxed);
+            shared.0.unlock_exclusive();
+        })
+    };
+    let (latch, valid) = &*shared;
+    if how(latch, valid) {
+        assert_eq!(valid.load(Ordering::Relaxed), 1, "used though not valid");
+        latch.unlock_exclusive();
+    }
+    spoiler.join().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "used though not valid")]
+fn a_check_before_the_wait_is_stale() {
+    check(3, || {
+        check_then_wait(|latch, valid| {
+            let is_valid = valid.load(Ordering::Acquire) == 1;
+            if is_valid {
+                latch.exclusive();
+            }
+            is_valid
+        });
+    });
+}
+
+#[test]
+fn a_check_after_the_wait_holds() {
+    check(3, || {
+        check_then_wait(|latch, valid| {
+            latch.exclusive();
+            let is_valid = valid.load(Ordering::Relaxed) == 1;
+            if !is_valid {
+                latch.unlock_exclusive();
+            }
+            is_valid
+        });
+    });
+}
+
+#[test]
+fn a_check_before_an_upgrade_holds() {
+    check(3, || {
+        check_then_wait(|latch, valid| {
+            latch.shared();
+            if valid.load(Ordering::Relaxed) == 1 && latch.upgrade() {
+                return true;
+            }
+            latch.unlock_shared();
+            false
+        });
+    });
+}

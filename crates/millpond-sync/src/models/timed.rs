@@ -1,0 +1,174 @@
+//! Waits with a deadline. There is no time in a model: somebody calls `parking::expire` at any moment, and
+//! from then on every wait with a deadline ends.
+
+use super::{Guarded, Shared, check_latch, spawn};
+use crate::latch::MAX_LOSSES;
+use crate::parking::expire;
+use std::time::Instant;
+
+fn add_in_time(guarded: &Guarded) -> bool {
+    let taken = guarded.latch.try_exclusive_until(far());
+    if taken {
+        guarded.add_held();
+        guarded.latch.unlock_exclusive();
+    }
+    taken
+}
+
+/// Later than any model runs: only `expire` ends a wait.
+fn far() -> Instant {
+    Instant::now() + std::time::Duration::from_secs(1 << 30)
+}
+
+#[test]
+fn a_timed_reader_behind_a_writer() {
+    check_latch("a_timed_reader_behind_a_writer", 3, || {
+        let guarded = Shared::default();
+        let reader = spawn(&guarded, |guarded| {
+            if guarded.latch.try_shared_until(far()) {
+                guarded.get_held();
+                guarded.latch.unlock_shared();
+            }
+        });
+        guarded.latch.exclusive();
+        guarded.add_held();
+        expire();
+        guarded.latch.unlock_exclusive();
+        reader.join().unwrap();
+        guarded.assert_value(1);
+    });
+}
+
+/// The timed writer claims and gives up; readers that waited for its claim go on, while the reader that it
+/// waited for stays until they have.
+#[test]
+fn a_claim_given_up_wakes_readers() {
+    check_latch("a_claim_given_up_wakes_readers", 3, || {
+        let guarded = Shared::default();
+        guarded.latch.shared();
+        let writer = spawn(&guarded, |guarded| assert!(!add_in_time(guarded)));
+        let reader = spawn(&guarded, |guarded| assert_eq!(guarded.get(), 0));
+        expire();
+        reader.join().unwrap();
+        writer.join().unwrap();
+        guarded.latch.unlock_shared();
+        guarded.assert_value(0);
+    });
+}
+
+/// The same with a writer behind the claim, and a reader that leaves at any time.
+#[test]
+fn a_claim_given_up_wakes_a_writer() {
+    check_latch("a_claim_given_up_wakes_a_writer", 2, || {
+        let guarded = Shared::default();
+        guarded.latch.shared();
+        let timed = spawn(&guarded, |guarded| {
+            let _ = add_in_time(guarded);
+        });
+        let writer = spawn(&guarded, Guarded::add);
+        expire();
+        guarded.latch.unlock_shared();
+        timed.join().unwrap();
+        writer.join().unwrap();
+        let value = guarded.get();
+        assert!((1..=2).contains(&value));
+        guarded.assert_value(value);
+    });
+}
+
+/// A timed and an untimed writer behind a third: whoever is woken, the untimed one gets in, although the timed
+/// one may have been woken when its time was up.
+#[test]
+fn a_timed_writer_eats_no_wake_up() {
+    check_latch("a_timed_writer_eats_no_wake_up", 2, || {
+        let guarded = Shared::default();
+        guarded.latch.exclusive();
+        let timed = spawn(&guarded, |guarded| {
+            let _ = add_in_time(guarded);
+        });
+        let writer = spawn(&guarded, Guarded::add);
+        expire();
+        guarded.latch.unlock_exclusive();
+        timed.join().unwrap();
+        writer.join().unwrap();
+        let value = guarded.get();
+        guarded.assert_value(value);
+    });
+}
+
+/// The same, with another who takes the latch again before the woken ones can.
+#[test]
+fn a_timed_writer_that_loses_eats_no_wake_up() {
+    check_latch("a_timed_writer_that_loses_eats_no_wake_up", 2, || {
+        let guarded = Shared::default();
+        guarded.latch.exclusive();
+        let timed = spawn(&guarded, |guarded| {
+            let _ = add_in_time(guarded);
+        });
+        let reader = spawn(&guarded, |guarded| {
+            let _ = guarded.get();
+        });
+        guarded.latch.unlock_exclusive();
+        guarded.latch.exclusive();
+        expire();
+        guarded.latch.unlock_exclusive();
+        timed.join().unwrap();
+        reader.join().unwrap();
+        let value = guarded.get();
+        guarded.assert_value(value);
+    });
+}
+
+/// A timed upgrade that gives up has held the latch shared all the time.
+#[test]
+fn an_upgrade_given_up_is_a_hold() {
+    check_latch("an_upgrade_given_up_is_a_hold", 3, || {
+        let guarded = Shared::default();
+        guarded.latch.shared();
+        let upgrader = spawn(&guarded, |guarded| {
+            guarded.latch.shared();
+            let seen = guarded.get_held();
+            if guarded.latch.try_upgrade_until(far()) {
+                assert_eq!(guarded.add_held(), seen + 1);
+                guarded.latch.unlock_exclusive();
+            } else {
+                assert_eq!(guarded.get_held(), seen);
+                guarded.latch.unlock_shared();
+            }
+        });
+        let writer = spawn(&guarded, Guarded::add);
+        expire();
+        guarded.latch.unlock_shared();
+        upgrader.join().unwrap();
+        writer.join().unwrap();
+        let value = guarded.get();
+        assert!((1..=2).contains(&value));
+        guarded.assert_value(value);
+    });
+}
+
+/// A claim is given up while an impatient writer waits: the claim passes to it. Two readers leave at any time.
+#[test]
+fn a_claim_given_up_is_handed_on() {
+    check_latch("a_claim_given_up_is_handed_on", 2, || {
+        let guarded = Shared::default();
+        guarded.latch.shared();
+        guarded.latch.shared();
+        let timed = spawn(&guarded, |guarded| {
+            add_in_time(guarded);
+        });
+        let writer = spawn(&guarded, |guarded| {
+            assert_eq!(guarded.latch.wait_exclusive(MAX_LOSSES, None), Some(MAX_LOSSES));
+            guarded.add_held();
+            guarded.latch.unlock_exclusive();
+        });
+        guarded.latch.unlock_shared();
+        expire();
+        guarded.latch.unlock_shared();
+        timed.join().unwrap();
+        writer.join().unwrap();
+        let value = guarded.get();
+        assert!((1..=2).contains(&value));
+        guarded.assert_value(value);
+    });
+}
