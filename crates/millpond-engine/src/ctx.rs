@@ -17,7 +17,8 @@ use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait}
 use crate::proc::{ProcArray, ProcHandle};
 use crate::transam::visibility::Fates;
 use crate::transam::{
-    ComboCids, CommandId, LockStrength, PendingCommit, SessionNo, Transactions, Xid, XidStatus,
+    ComboCids, CommandId, CommitDelay, LockStrength, PendingCommit, SessionNo, Transactions, Xid,
+    XidStatus,
 };
 use crate::wal::{Log, Logging};
 
@@ -46,6 +47,7 @@ pub struct Ctx {
     wait: Cell<Wait>,
     bulk_access: Cell<BulkAccess>,
     lock_timeout: Cell<Option<Duration>>,
+    commit_delay: Cell<CommitDelay>,
     combos: RefCell<ComboCids>,
     heap: HeapSession,
     pending_commit: RefCell<Option<PendingCommit>>,
@@ -63,6 +65,7 @@ impl Ctx {
             wait: Cell::new(Wait::Allowed),
             bulk_access: Cell::new(shared.bulk_access),
             lock_timeout: Cell::new(None),
+            commit_delay: Cell::default(),
             combos: RefCell::default(),
             heap: HeapSession::default(),
             pending_commit: RefCell::new(None),
@@ -146,6 +149,20 @@ impl Ctx {
     /// Sets `lock_timeout`; `None` waits for ever.
     pub fn set_lock_timeout(&self, timeout: Option<Duration>) {
         self.lock_timeout.set(timeout);
+    }
+
+    /// Sets `commit_delay` and `commit_siblings`.
+    pub fn set_commit_delay(&self, delay: CommitDelay) {
+        self.commit_delay.set(delay);
+    }
+
+    /// How long this session, if it leads a group of commits now, lets others join.
+    pub fn commit_pause(&self) -> Duration {
+        let CommitDelay { delay, siblings } = self.commit_delay.get();
+        if delay.is_zero() || !self.shared.procs.has_siblings(self.no(), siblings) {
+            return Duration::ZERO;
+        }
+        delay
     }
 
     /// How long a lock request that starts now may wait.

@@ -11,6 +11,7 @@ use millpond_engine::engine::Engine;
 use millpond_engine::lmgr::{LockInfo, LockStats};
 use millpond_engine::maintenance::checkpointer::CheckpointStats;
 use millpond_engine::proc::SessionInfo;
+use millpond_engine::wal::LogStats;
 use parking_lot::Mutex;
 
 use crate::error::{Result, SqlError, SqlState};
@@ -29,6 +30,9 @@ struct Marks {
     bgwriter: (i64, PoolStats),
     checkpointer: (i64, CheckpointStats),
     lock: (i64, LockStats),
+    wal: (i64, LogStats),
+    /// The log's part of `io`, with its time.
+    log_io: LogStats,
 }
 
 /// Counters now, where they were when they were last reset, and when that was.
@@ -58,6 +62,8 @@ impl Statistics {
             bgwriter: (now, PoolStats::default()),
             checkpointer: (now, CheckpointStats::default()),
             lock: (now, LockStats::default()),
+            wal: (now, LogStats::default()),
+            log_io: LogStats::default(),
         };
         Self { engine, marks: Mutex::new(marks) }
     }
@@ -112,20 +118,37 @@ impl Statistics {
         self.engine.locks().blocking_processes(pid)
     }
 
+    /// The log, for `pg_stat_wal`.
+    pub fn wal(&self) -> Since<LogStats> {
+        let (reset_us, then) = self.marks.lock().wal;
+        Since { now: self.engine.log_stats(), then, reset_us }
+    }
+
+    /// The log, for its rows of `pg_stat_io`.
+    pub fn log_io(&self) -> Since<LogStats> {
+        let (reset_us, then) = {
+            let marks = self.marks.lock();
+            (marks.io.0, marks.log_io)
+        };
+        Since { now: self.engine.log_stats(), then, reset_us }
+    }
+
     /// Begins to count anew: one group of statistics by PostgreSQL's name for it, or all.
     pub fn reset(&self, target: Option<&str>) -> Result<()> {
         let now = clock_us();
         let wants = |name: &str| target.is_none_or(|target| target == name);
         if let Some(target) = target
-            && !["io", "bgwriter", "checkpointer", "lock"].contains(&target)
+            && !["io", "bgwriter", "checkpointer", "lock", "wal"].contains(&target)
         {
             let error = format!("unrecognized reset target: \"{target}\"");
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error)
-                .hint("Target must be \"bgwriter\", \"checkpointer\", \"io\", or \"lock\"."));
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error).hint(
+                "Target must be \"bgwriter\", \"checkpointer\", \"io\", \"lock\", or \"wal\".",
+            ));
         }
         let mut marks = self.marks.lock();
         if wants("io") {
             marks.io = (now, self.engine.pool().stats());
+            marks.log_io = self.engine.log_stats();
         }
         if wants("bgwriter") {
             marks.bgwriter = (now, self.engine.pool().stats());
@@ -135,6 +158,9 @@ impl Statistics {
         }
         if wants("checkpointer") {
             marks.checkpointer = (now, self.engine.checkpoint_stats());
+        }
+        if wants("wal") {
+            marks.wal = (now, self.engine.log_stats());
         }
         Ok(())
     }

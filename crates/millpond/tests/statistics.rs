@@ -138,6 +138,39 @@ fn a_reset_begins_anew() {
     assert!(error.contains("unrecognized reset target") && error.contains("22023"), "{error}");
 }
 
+/// One durable commit after the other: a sync each, and at most a record or two.
+#[test]
+fn the_log_is_counted() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    c.batch("create table t (id int primary key, v int); insert into t values (1, 0)").unwrap();
+    let records = "select wal_records from pg_stat_wal";
+    let syncs = "select sum(fsyncs)::int8 from pg_stat_io where object = 'wal'";
+    let written = "select sum(write_bytes)::int8 from pg_stat_io where object = 'wal'";
+    c.batch("checkpoint").unwrap();
+    let before = (number(c, records), number(c, syncs), number(c, written));
+    for _ in 0..10 {
+        c.batch("update t set v = v + 1 where id = 1").unwrap();
+    }
+    let after = (number(c, records), number(c, syncs), number(c, written));
+    assert!(after.0 >= before.0 + 20, "an update and a commit each: {before:?} {after:?}");
+    assert!(after.1 >= before.1 + 10, "{before:?} {after:?}");
+    assert!(after.2 > before.2 + 10 * 100, "{before:?} {after:?}");
+    assert!(number(c, "select wal_fpi from pg_stat_wal") >= 1);
+    assert!(number(c, "select wal_bytes::int8 from pg_stat_wal") >= after.2);
+    assert!(number(c, "select wal_buffers_full from pg_stat_wal") >= 0);
+    // Commits that don't wait: also when that is said in the transaction.
+    let before = number(c, syncs);
+    for _ in 0..50 {
+        c.batch("begin; update t set v = v + 1 where id = 1").unwrap();
+        c.batch("set local synchronous_commit = off; commit").unwrap();
+    }
+    assert!(number(c, syncs) < before + 50);
+    c.query("select pg_stat_reset_shared('wal')", &[]).unwrap();
+    assert!(number(c, records) < 10);
+    assert!(number(c, syncs) >= 10, "the others are not reset");
+}
+
 #[test]
 fn replacement_is_measured() {
     let fresh = small();
@@ -201,6 +234,10 @@ fn columns_are_postgresqls() {
     assert_eq!(
         columns("pg_stat_bgwriter"),
         "buffers_clean 20, maxwritten_clean 20, buffers_alloc 20, stats_reset 1184"
+    );
+    assert_eq!(
+        columns("pg_stat_wal"),
+        "wal_records 20, wal_fpi 20, wal_bytes 1700, wal_buffers_full 20, stats_reset 1184"
     );
     assert_eq!(
         columns("pg_stat_checkpointer"),

@@ -45,10 +45,6 @@ pub struct EngineConfig {
     pub wal_buffer_bytes: usize,
     /// How soon the log of commits that don't wait is written (`wal_writer_delay`).
     pub wal_writer_delay: Duration,
-    /// How long a group of commits waits for more (`commit_delay`) ...
-    pub commit_delay: Duration,
-    /// ... if so many others are under way (`commit_siblings`).
-    pub commit_siblings: usize,
     /// How long a lock wait lasts before looking for a deadlock (`deadlock_timeout`).
     pub deadlock_timeout: Duration,
     /// Whether tables are vacuumed in the background (`autovacuum`).
@@ -81,8 +77,6 @@ impl EngineConfig {
             checkpoint_completion_target: 0.9,
             wal_buffer_bytes: 16 << 20,
             wal_writer_delay: Duration::from_millis(200),
-            commit_delay: Duration::ZERO,
-            commit_siblings: 5,
             deadlock_timeout: Duration::from_secs(1),
             autovacuum: true,
             autovacuum_naptime: Duration::from_secs(60),

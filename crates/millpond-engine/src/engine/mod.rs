@@ -154,6 +154,11 @@ impl Engine {
         self.checkpoints.stats()
     }
 
+    /// What the log has counted.
+    pub fn log_stats(&self) -> crate::wal::LogStats {
+        self.shared.log.stats()
+    }
+
     /// The committed catalog. Sessions with DDL of their own see [`Session::catalog`].
     pub fn catalog(&self) -> Arc<CatalogState> {
         self.published.state()

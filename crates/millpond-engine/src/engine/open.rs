@@ -141,8 +141,6 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
         buffer_bytes: config.wal_buffer_bytes,
         max_sessions: usize::from(sessions),
         writer_delay: config.wal_writer_delay,
-        commit_delay: config.commit_delay,
-        commit_siblings: config.commit_siblings,
         ..LogConfig::default()
     };
     let log_files = FileLogStore::open(&config.path, log_config.segment_bytes)

@@ -184,6 +184,18 @@ impl ProcArray {
         self.desks.iter().enumerate().find_map(found)
     }
 
+    /// Whether at least `count` sessions beside `session` run transactions that have changed something and
+    /// are not waiting for a lock: they may commit soon (`commit_siblings`).
+    pub(crate) fn has_siblings(&self, session: SessionNo, count: usize) -> bool {
+        let lines = self.lines.iter().zip(&self.desks).enumerate();
+        let at_work = lines.filter(|(index, (line, desk))| {
+            let xid = line.xid.load(Ordering::Relaxed);
+            let runs = xid != 0 && xid & PROVISIONAL == 0;
+            *index != session.index() && runs && desk.lock_wait.load(Ordering::Relaxed) == 0
+        });
+        at_work.take(count).count() == count
+    }
+
     /// Tells the runner of a transaction that somebody has put a lock on its id into the table.
     pub(crate) fn set_xid_awaited(&self, session: SessionNo) {
         self.desks[session.index()].xid_awaited.store(1, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use super::Session;
 use crate::error::{EngineError, EngineResult};
 use crate::proc::WaitEvent;
 use crate::table::TableError;
-use crate::transam::{CommandId, Csn, Durability, Isolation, Snapshot};
+use crate::transam::{CommandId, CommitDelay, Csn, Durability, Isolation, Snapshot};
 
 /// How a transaction runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +89,13 @@ impl Session {
     /// once a snapshot of the whole transaction is held: the caller sees to that.
     pub fn set_options(&mut self, options: TransactionOptions) {
         self.transaction.options = options;
+    }
+
+    /// Says whether the running transaction's commit waits for the log, and how long it lets others join if it
+    /// leads a group: both count as they are when it commits.
+    pub fn set_commit_wait(&mut self, asynchronous: bool, delay: CommitDelay) {
+        self.transaction.options.asynchronous = asynchronous;
+        self.ctx.set_commit_delay(delay);
     }
 
     /// Starts a statement, and lets it see what earlier statements of the transaction did.
@@ -244,7 +251,7 @@ impl Session {
             }
             let _shown = self.ctx.proc().waiting(WaitEvent::WalSync);
             // If it fails, the second half finds out the same, and what it means.
-            let _ = self.ctx.log().flush(lsn);
+            let _ = self.ctx.log().flush_commit(lsn, || self.ctx.commit_pause());
         }
         self.second_half()?;
         Ok(Commit::Done)
@@ -252,7 +259,15 @@ impl Session {
 
     /// Wakes `waker` when the commit is durable or the log has failed.
     pub fn on_durable(&self, ticket: &CommitTicket, waker: Waker) {
-        self.ctx.log().on_flushed(ticket.lsn, waker);
+        self.ctx.log().on_commit_flushed(ticket.lsn, self.ctx.commit_pause(), waker);
+    }
+
+    /// Returns when the commit is durable or the log has failed. Waits even under `Wait::Never`: for a thread that
+    /// has nothing else to do, and saves the way to the log's thread and back.
+    pub fn wait_durable(&self, ticket: &CommitTicket) {
+        let _shown = self.ctx.proc().waiting(WaitEvent::WalSync);
+        // If it fails, `finish_commit` finds out the same.
+        let _ = self.ctx.log().flush_commit(ticket.lsn, || self.ctx.commit_pause());
     }
 
     /// Ends a commit that was pending. WouldBlock (under `Wait::Never`) if it still is.
@@ -265,7 +280,7 @@ impl Session {
             if !self.ctx.may_wait() {
                 return Err(EngineError::WouldBlock);
             }
-            let _ = log.flush(ticket.lsn);
+            let _ = log.flush_commit(ticket.lsn, || self.ctx.commit_pause());
         }
         self.second_half()
     }

@@ -17,6 +17,8 @@
 //! the record in it, nobody knows the outcome: the transaction stays in progress for all readers, whoever
 //! waits for it gets [`EngineError::InDoubt`], and a restart decides.
 
+use std::time::Duration;
+
 use millpond_buffer::{BufferError, Lsn, RelationId};
 use millpond_sync::atomic::Ordering;
 
@@ -39,6 +41,16 @@ pub enum Durability {
     Flush,
     /// The log's thread flushes it soon. A crash may lose it, whole and in order.
     Background,
+}
+
+/// How long who leads a group of commits lets others join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CommitDelay {
+    /// So long (`commit_delay`).
+    pub delay: Duration,
+    /// If at least so many other transactions are at work: have changed something, and wait for no lock
+    /// (`commit_siblings`).
+    pub siblings: usize,
 }
 
 /// A commit whose record is in the log.
@@ -77,7 +89,7 @@ impl Transactions {
         if !ticket.is_ready() {
             let _shown = ctx.proc().waiting(WaitEvent::WalSync);
             // `commit_finish` asks again, and judges.
-            let _ = ctx.log().flush(ticket.lsn);
+            let _ = ctx.log().flush_commit(ticket.lsn, || ctx.commit_pause());
         }
         self.commit_finish(ctx, ticket)
     }

@@ -186,6 +186,47 @@ fn commits_in_two_halves_and_in_the_background() {
     assert!(a.txns().commit_finish(&a, ticket).unwrap().is_some());
 }
 
+/// `commit_siblings`: counted are others that have changed something and wait for no lock.
+#[test]
+fn a_commit_lets_others_join_if_enough_are_at_work() {
+    let fixture = Fixture::new();
+    let ctxs = [fixture.ctx(), fixture.ctx(), fixture.ctx()];
+    let waiter = fixture.ctx();
+    let pause = |siblings| {
+        let delay = Duration::from_micros(1);
+        ctxs[0].set_commit_delay(CommitDelay { delay, siblings });
+        ctxs[0].commit_pause() == delay
+    };
+    ctxs[0].assign_xid().unwrap();
+    assert!(pause(0) && !pause(1), "one's own transaction does not count");
+    ctxs[1].assign_xid().unwrap();
+    ctxs[2].txns().snapshot(&ctxs[2]);
+    assert!(pause(1) && !pause(2), "nor does one that only reads");
+    waiter.assign_xid().unwrap();
+    assert!(pause(2) && !pause(3));
+    // One of them waits for a lock.
+    let table = LockTag::Relation(7);
+    ctxs[0].lock(table, LockMode::AccessExclusive).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || waiter.lock(table, LockMode::AccessShare).unwrap());
+        while pause(2) {
+            std::thread::yield_now();
+        }
+        assert!(pause(1));
+        // Each commit that leads pauses or not, as it is set when it commits.
+        let pauses = || ctxs[0].log().stats().pauses;
+        let before = pauses();
+        assert!(pause(1));
+        ctxs[0].txns().commit(&ctxs[0], &[], Durability::Flush).unwrap();
+        assert_eq!(pauses(), before + 1);
+    });
+    ctxs[0].assign_xid().unwrap();
+    ctxs[0].set_commit_delay(CommitDelay::default());
+    let before = ctxs[0].log().stats().pauses;
+    ctxs[0].txns().commit(&ctxs[0], &[], Durability::Flush).unwrap();
+    assert_eq!(ctxs[0].log().stats().pauses, before);
+}
+
 #[test]
 fn a_session_that_goes_away_in_the_middle_of_a_commit_has_committed() {
     fn is_send<T: Send>() {}

@@ -4,16 +4,18 @@
 //! once for everybody who waits. The log's own thread (flusher.rs) leads for those who must not block.
 
 use std::task::Waker;
+use std::time::{Duration, Instant};
 
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use millpond_sync::parking;
+use millpond_sync::parking::{self, ParkResult};
 use millpond_sync::sync::Mutex;
 
 use super::error::WalError;
 use super::group::Group;
 use super::log::Log;
+use super::stats::{FlushCounts, Leader};
 
 /// The most that is written by one call.
 const WRITE_BYTES: usize = 1 << 20;
@@ -28,7 +30,7 @@ pub(super) struct Flushing {
     pub(super) work: CachePadded<AtomicBool>,
     pub(super) ending: AtomicBool,
     pub(super) thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-    syncs: AtomicU64,
+    pub(super) counts: FlushCounts,
     /// The end of the last mark, see `mark_durable`.
     pub(super) marked: AtomicU64,
     /// The segment of which `on_growth` was told.
@@ -56,7 +58,7 @@ impl Flushing {
             work: CachePadded::default(),
             ending: AtomicBool::new(false),
             thread: Mutex::default(),
-            syncs: AtomicU64::new(0),
+            counts: FlushCounts::default(),
             marked: AtomicU64::new(start.get()),
             grown: AtomicU64::new(0),
             complained: AtomicBool::new(false),
@@ -75,6 +77,11 @@ impl Flushing {
         }
     }
 
+    /// On which a leader parks that lets others join.
+    pub fn pause_key(&self) -> usize {
+        std::ptr::from_ref(&*self.wanted).addr()
+    }
+
     pub fn work_key(&self) -> usize {
         std::ptr::from_ref(&*self.work).addr()
     }
@@ -83,6 +90,12 @@ impl Flushing {
 impl Log {
     /// Returns once the log is durable up to `upto`, the end of some record.
     pub fn flush(&self, upto: Lsn) -> Result<(), WalError> {
+        self.flush_commit(upto, || Duration::ZERO)
+    }
+
+    /// [`Log::flush`] for a commit. If the caller turns out to lead the group, `pause` is asked how long to
+    /// let others join first (`commit_delay`, if enough others are at work: `commit_siblings`).
+    pub fn flush_commit(&self, upto: Lsn, pause: impl Fn() -> Duration) -> Result<(), WalError> {
         if self.flushed() >= upto {
             return Ok(());
         }
@@ -91,9 +104,9 @@ impl Log {
             return Err(WalError::BeyondEnd { wanted: upto, end });
         }
         let work = |writer: &mut Writer| {
-            self.wait_for_siblings();
+            self.let_others_join(pause());
             // What fails has stopped the log; `outcome` says so.
-            let _ = self.lead(writer, upto, true);
+            let _ = self.lead(writer, upto, true, Leader::Backend);
         };
         let tasks_left = || self.flushing.kick();
         self.flushing.group.wait(upto, &|upto| self.is_settled(upto), &work, &tasks_left);
@@ -102,7 +115,13 @@ impl Log {
 
     /// Wakes `waker` once the log is durable up to `upto`, or has stopped: ask [`Log::outcome`].
     pub fn on_flushed(&self, upto: Lsn, waker: Waker) {
-        if self.flushing.group.enlist(upto, waker, |upto| self.is_settled(upto)) {
+        self.on_commit_flushed(upto, Duration::ZERO, waker);
+    }
+
+    /// [`Log::on_flushed`] for a commit: the log's thread, which leads for it, lets others join for `pause`, or
+    /// for longer if somebody else in the group wants that.
+    pub fn on_commit_flushed(&self, upto: Lsn, pause: Duration, waker: Waker) {
+        if self.flushing.group.enlist(upto, pause, waker, |upto| self.is_settled(upto)) {
             self.flushing.kick();
         }
     }
@@ -119,7 +138,7 @@ impl Log {
 
     /// How many syncs there have been.
     pub fn syncs(&self) -> u64 {
-        self.flushing.syncs.load(Ordering::Relaxed)
+        self.flushing.counts.syncs()
     }
 
     /// `f` is called with the position whenever the log has grown by about a segment, and with
@@ -139,10 +158,18 @@ impl Log {
         self.flushed() >= upto || self.is_stopping()
     }
 
-    fn wait_for_siblings(&self) {
-        let delay = self.config.commit_delay;
-        if !delay.is_zero() && self.flushing.group.waiting() >= self.config.commit_siblings {
-            std::thread::sleep(delay);
+    /// The leader waits for more commits to join its group: parked, so that who needs room in the ring, which
+    /// only the leader can make, ends the pause.
+    pub(super) fn let_others_join(&self, pause: Duration) {
+        if pause.is_zero() {
+            return;
+        }
+        self.flushing.counts.add_pause();
+        let deadline = Some(Instant::now() + pause);
+        let wanted = || self.flushing.wanted.load(Ordering::Acquire);
+        let idle = || wanted() <= self.insertion.written().get() && !self.is_stopping();
+        while let ParkResult::Unparked(_) = parking::park(self.flushing.pause_key(), idle, deadline)
+        {
         }
     }
 
@@ -154,13 +181,19 @@ impl Log {
     }
 
     /// Writes everything complete, at least up to `upto`, and syncs it if `sync`.
-    pub(super) fn lead(&self, writer: &mut Writer, upto: Lsn, sync: bool) -> Result<(), WalError> {
+    pub(super) fn lead(
+        &self,
+        writer: &mut Writer,
+        upto: Lsn,
+        sync: bool,
+        leader: Leader,
+    ) -> Result<(), WalError> {
         let target = loop {
             let (complete, blocker) = self.insertion.complete();
             // Only now: a hole left by an insert that met the stop counts as complete.
             self.check_running()?;
             if complete > writer.written {
-                self.write_out(writer, complete)?;
+                self.write_out(writer, complete, leader)?;
             }
             match blocker {
                 Some((slot, seen)) if complete < upto => {
@@ -170,13 +203,13 @@ impl Log {
             }
         };
         if sync && target > writer.synced {
-            self.sync(writer, target)?;
+            self.sync(writer, target, leader)?;
         }
         Ok(())
     }
 
     /// Moves bytes from the ring to the store. What fails stops the log.
-    fn write_out(&self, writer: &mut Writer, target: Lsn) -> Result<(), WalError> {
+    fn write_out(&self, writer: &mut Writer, target: Lsn, leader: Leader) -> Result<(), WalError> {
         let segment_bytes = self.store.segment_bytes();
         while writer.written < target {
             let at = writer.written.get();
@@ -192,6 +225,7 @@ impl Log {
             }
             let written = self.store.write(segment, offset, &writer.buffer);
             self.or_stop(written, "write", segment)?;
+            self.flushing.counts.add_write(leader, bytes);
             writer.written = Lsn(at + bytes);
             self.insertion.set_written(writer.written);
             if offset + bytes == segment_bytes || self.segments.needs_more(writer.written) {
@@ -201,12 +235,12 @@ impl Log {
         Ok(())
     }
 
-    fn sync(&self, writer: &mut Writer, target: Lsn) -> Result<(), WalError> {
+    fn sync(&self, writer: &mut Writer, target: Lsn, leader: Leader) -> Result<(), WalError> {
         let segment_bytes = self.store.segment_bytes();
         let first = writer.synced.get() / segment_bytes;
         for segment in first..=(target.get() - 1) / segment_bytes {
             self.or_stop(self.store.sync(segment), "sync", segment)?;
-            self.flushing.syncs.fetch_add(1, Ordering::Relaxed);
+            self.flushing.counts.add_sync(leader);
         }
         writer.synced = target;
         self.flushing.flushed.store(target.get(), Ordering::Release);
@@ -228,6 +262,7 @@ impl Log {
     /// Asks the log's thread to write up to `upto`, for somebody who waits for room in the ring.
     pub(super) fn ask_to_write(&self, upto: Lsn) {
         self.flushing.wanted.fetch_max(upto.get(), Ordering::AcqRel);
+        parking::unpark_all(self.flushing.pause_key());
         self.flushing.kick();
     }
 

@@ -6,7 +6,7 @@
 //! no request is lost.
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millpond_buffer::Lsn;
 use millpond_sync::atomic::Ordering;
@@ -15,6 +15,7 @@ use millpond_sync::parking;
 use super::error::WalError;
 use super::log::Log;
 use super::record::{HEADER_BYTES, Record, RmgrId, padded};
+use super::stats::Leader;
 
 /// Bytes of a mark that all is durable.
 const MARK_BYTES: u64 = padded(HEADER_BYTES) as u64;
@@ -69,11 +70,12 @@ impl Log {
         }
         let awaited = self.flushing.group.awaited_by_tasks();
         if awaited.is_some() || due {
-            self.lead_in_background(awaited.unwrap_or(Lsn::ZERO), true);
+            let (upto, pause) = awaited.unwrap_or_default();
+            self.lead_in_background(upto, true, pause);
         }
         let wanted = Lsn(self.flushing.wanted.load(Ordering::Acquire));
         if wanted > self.insertion.written() || !self.is_caught_up() {
-            self.lead_in_background(wanted, false);
+            self.lead_in_background(wanted, false, Duration::ZERO);
         }
         self.make_segments_ahead();
         if idle {
@@ -88,10 +90,11 @@ impl Log {
         behind < self.insertion.ring_bytes() / 8
     }
 
-    fn lead_in_background(&self, upto: Lsn, sync: bool) {
+    fn lead_in_background(&self, upto: Lsn, sync: bool, pause: Duration) {
         let mut writer = self.flushing.group.lead();
         if upto > self.flushed() || writer.synced < self.insert_position() {
-            let _ = self.lead(&mut writer, upto, sync);
+            self.let_others_join(pause);
+            let _ = self.lead(&mut writer, upto, sync, Leader::LogThread);
         }
         drop(writer);
         self.hand_over();
@@ -130,7 +133,7 @@ impl Log {
         }
         let mark = Record::new(Default::default(), RmgrId::Log, super::info::DURABLE, b"");
         if let Ok(Some(mark)) = self.insert_at_end(self.flusher_stripe(), &mark, end) {
-            self.lead_in_background(mark.end, true);
+            self.lead_in_background(mark.end, true, Duration::ZERO);
             self.flushing.marked.store(mark.end.get(), Ordering::Relaxed);
         }
     }

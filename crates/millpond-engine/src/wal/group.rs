@@ -10,6 +10,7 @@
 //! `leader`.
 
 use std::task::Waker;
+use std::time::Duration;
 
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
@@ -30,7 +31,8 @@ struct Waiter {
 
 enum Who {
     Thread(Arc<Parked>),
-    Task(Waker),
+    /// With how long whoever leads for it should let others join.
+    Task(Waker, Duration),
 }
 
 /// A parked thread: zero until it is woken.
@@ -55,7 +57,7 @@ impl Who {
                 parked.0.store(1, Ordering::Release);
                 parking::unpark_one(parked.key());
             }
-            Who::Task(waker) => waker.wake(),
+            Who::Task(waker, _) => waker.wake(),
         }
     }
 }
@@ -69,11 +71,6 @@ impl<L> Group<L> {
     /// Leads, waiting until nobody else does. Call [`Group::hand_over`] after giving up the result.
     pub fn lead(&self) -> MutexGuard<'_, L> {
         self.leader.lock()
-    }
-
-    /// How many wait.
-    pub fn waiting(&self) -> usize {
-        self.queue.lock().len()
     }
 
     /// Returns once `covers(upto)`, which becomes true by somebody's `work`. Whether tasks are left
@@ -112,9 +109,16 @@ impl<L> Group<L> {
 
     /// Has a task woken once `covers(upto)`. `false`: it is already, and the task was woken. `true`: somebody must
     /// lead for it.
-    pub fn enlist(&self, upto: Lsn, waker: Waker, covers: impl Fn(Lsn) -> bool) -> bool {
+    pub fn enlist(
+        &self,
+        upto: Lsn,
+        pause: Duration,
+        waker: Waker,
+        covers: impl Fn(Lsn) -> bool,
+    ) -> bool {
         if !covers(upto) {
-            self.queue.lock().push(Waiter { upto, who: Who::Task(waker.clone()) });
+            let who = Who::Task(waker.clone(), pause);
+            self.queue.lock().push(Waiter { upto, who });
             if !covers(upto) {
                 return true;
             }
@@ -123,11 +127,14 @@ impl<L> Group<L> {
         false
     }
 
-    /// The last position that a task waits for.
-    pub fn awaited_by_tasks(&self) -> Option<Lsn> {
+    /// The last position that a task waits for, and the longest pause that one of them wants.
+    pub fn awaited_by_tasks(&self) -> Option<(Lsn, Duration)> {
         let queue = self.queue.lock();
-        let tasks = queue.iter().filter(|waiter| matches!(waiter.who, Who::Task(_)));
-        tasks.map(|waiter| waiter.upto).max()
+        let tasks = queue.iter().filter_map(|waiter| match waiter.who {
+            Who::Task(_, pause) => Some((waiter.upto, pause)),
+            Who::Thread(_) => None,
+        });
+        tasks.reduce(|all, one| (all.0.max(one.0), all.1.max(one.1)))
     }
 
     /// After leading, and without `leader`: wakes the next leader, then all who have what they want.

@@ -22,6 +22,7 @@ use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::audit;
+use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
 
@@ -30,6 +31,7 @@ use super::flush::Flushing;
 use super::insertion::{Insertion, Place};
 use super::record::{self, EncodeError, ImageMode, Record, RmgrId};
 use super::segments::Segments;
+use super::stats::{self, InsertCounts, LogStats};
 use super::store::LogStore;
 use crate::transam::SessionNo;
 
@@ -45,10 +47,6 @@ pub struct LogConfig {
     /// How long a commit that does not wait may stay volatile, and how soon after the last record
     /// the log says that it is durable.
     pub writer_delay: Duration,
-    /// How long the first of a group waits for more to join, if [`LogConfig::commit_siblings`] others are waiting.
-    pub commit_delay: Duration,
-    /// See [`LogConfig::commit_delay`].
-    pub commit_siblings: usize,
 }
 
 impl Default for LogConfig {
@@ -58,8 +56,6 @@ impl Default for LogConfig {
             buffer_bytes: 16 << 20,
             max_sessions: 512,
             writer_delay: Duration::from_millis(200),
-            commit_delay: Duration::ZERO,
-            commit_siblings: 5,
         }
     }
 }
@@ -102,6 +98,7 @@ pub struct Log {
     recovering: AtomicBool,
     /// Room to encode in; locking it makes a session's slot exclusive. On a line of its own.
     scratch: Box<[CachePadded<Mutex<Vec<u8>>>]>,
+    counts: InsertCounts,
     why: OnceLock<Arc<str>>,
     start_no: u32,
 }
@@ -136,6 +133,7 @@ impl Log {
             scratch: audit::session_owned("log scratch", || {
                 (0..slots).map(|_| CachePadded::default()).collect()
             }),
+            counts: InsertCounts::new(slots),
             why: OnceLock::new(),
             start_no: start.start_no,
             config,
@@ -184,7 +182,8 @@ impl Log {
             if !is_current {
                 record::encode_noop(&mut scratch, bytes, self.start_no);
             }
-            let inserted = self.fill(slot, got.lsn, &mut scratch)?;
+            let carried = if is_current { images.iter().flatten().count() } else { 0 };
+            let inserted = self.fill(slot, got.lsn, &mut scratch, carried)?;
             if is_current {
                 return Ok(inserted);
             }
@@ -214,7 +213,7 @@ impl Log {
             self.insertion.finish(slot);
             return Ok(None);
         }
-        self.fill(slot, end, &mut scratch).map(Some)
+        self.fill(slot, end, &mut scratch, 0).map(Some)
     }
 
     /// Inserts the record that begins a checkpoint: from its position on, the first change of every
@@ -236,12 +235,21 @@ impl Log {
         let got = self.insertion.reserve_and_begin_epoch(bytes);
         let redo = Place { epoch: got.epoch.wrapping_add(1), lsn: got.lsn };
         self.redo.store(redo.pack(), Ordering::Release);
-        self.fill(slot, got.lsn, &mut scratch)
+        self.fill(slot, got.lsn, &mut scratch, 0)
     }
 
-    /// Puts the encoded record at its place.
-    fn fill(&self, slot: usize, start: Lsn, encoded: &mut [u8]) -> Result<Inserted, WalError> {
+    /// Puts the encoded record, with so many images, at its place.
+    fn fill(
+        &self,
+        slot: usize,
+        start: Lsn,
+        encoded: &mut [u8],
+        images: usize,
+    ) -> Result<Inserted, WalError> {
         let end = Lsn(start.get() + encoded.len() as u64);
+        if !self.insertion.has_room(end) {
+            self.counts.add_wait(slot);
+        }
         record::seal(encoded, start, self.flushed());
         let has_room = self.insertion.wait_for_room(
             slot,
@@ -258,6 +266,7 @@ impl Log {
             // A hole, which is never written: see the module's description.
             self.check_running()?;
         }
+        self.counts.add_record(slot, encoded.len(), images);
         self.write_early(start, end);
         Ok(Inserted { start, end })
     }
@@ -308,6 +317,11 @@ impl Log {
         self.flushing.flushed()
     }
 
+    /// What it has counted since it was opened.
+    pub fn stats(&self) -> LogStats {
+        stats::stats(&self.counts, &self.flushing.counts)
+    }
+
     /// The number of this start of the engine, as records carry it.
     pub fn start_no(&self) -> u32 {
         self.start_no
@@ -333,6 +347,7 @@ impl Log {
             tracing::error!("the log has stopped: {why}");
         }
         self.insertion.wake_all();
+        parking::unpark_all(self.flushing.pause_key());
         self.hand_over();
         self.flushing.kick();
     }

@@ -12,6 +12,7 @@ pub mod reader;
 pub mod record;
 pub mod rmgr;
 mod segments;
+mod stats;
 pub mod storage;
 mod store;
 
@@ -21,6 +22,7 @@ pub use error::WalError;
 pub use files::{FileLogStore, sync_directory};
 pub use log::{Inserted, Log, LogConfig, LogStart, page_lsn};
 pub use record::{BlockRef, Decoded, ImageMode, Record, RmgrId};
+pub use stats::{LogStats, LogWrites};
 pub use store::{CONTROL_COPY_BYTES, LogStore};
 
 /// Kinds of records of the log itself ([`RmgrId::Log`]).

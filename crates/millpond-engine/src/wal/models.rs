@@ -101,6 +101,7 @@ fn epochs() {
 fn group_commit(threads: usize, each: usize) {
     use super::group::Group;
     use std::task::{Wake, Waker};
+    use std::time::Duration;
 
     struct Flag(AtomicU64);
 
@@ -137,7 +138,7 @@ fn group_commit(threads: usize, each: usize) {
     let flag = Arc::new(Flag(AtomicU64::new(0)));
     let upto = Lsn(position.fetch_add(1, Ordering::AcqRel) + 1);
     let covers = |upto: Lsn| flushed.load(Ordering::Acquire) >= upto.get();
-    if group.enlist(upto, Waker::from(Arc::clone(&flag)), covers) {
+    if group.enlist(upto, Duration::ZERO, Waker::from(Arc::clone(&flag)), covers) {
         let mut synced = group.lead();
         *synced = position.load(Ordering::Acquire);
         flushed.store(*synced, Ordering::Release);

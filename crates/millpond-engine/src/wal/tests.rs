@@ -11,6 +11,8 @@ use super::reader::{LogReader, Step};
 use super::*;
 use crate::transam::{SessionNo, Xid};
 
+mod group_commit;
+
 const SEGMENT: u64 = 1 << 16;
 
 fn config(sessions: usize) -> LogConfig {

@@ -151,6 +151,13 @@ impl Connection {
         }
     }
 
+    /// Returns when the commit is durable, or when the log has failed: for a thread that has nothing else to do.
+    pub fn wait_durable(&mut self, _ticket: &CommitTicket) {
+        if let Some(ticket) = &self.pending_engine {
+            self.session.wait_durable(ticket);
+        }
+    }
+
     /// An error outside of this crate (a malformed parameter, say) has hit the current batch or query: the
     /// transaction fails as it would for an error in here.
     pub fn fail(&mut self) {

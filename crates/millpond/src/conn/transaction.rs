@@ -180,6 +180,8 @@ impl Connection {
 
     /// Commits the engine's transaction; the block is idle afterwards, or as it was when it would block.
     pub(super) fn commit_now(&mut self) -> Result<Ended> {
+        let asynchronous = !self.settings.synchronous_commit();
+        self.session.set_commit_wait(asynchronous, self.settings.commit_delay());
         match self.session.commit() {
             Ok(Commit::Done) => {
                 self.ended(true);

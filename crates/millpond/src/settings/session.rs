@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use millpond_buffer::{PAGE_SIZE, RingSizes, StreamOptions};
 use millpond_engine::BulkAccess;
+use millpond_engine::transam::CommitDelay;
 
 use super::definition::Context;
 use super::{SettingId, SettingValue, Settings, cannot_be_changed, value};
@@ -72,6 +73,7 @@ struct Hot {
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
     synchronous_commit: bool,
+    commit_delay: CommitDelay,
     default_read_only: bool,
     default_isolation_is_plain: bool,
     bytea_escape: bool,
@@ -87,6 +89,7 @@ impl SessionSettings {
             lock_timeout: None,
             deadlock_timeout: Duration::from_secs(1),
             synchronous_commit: true,
+            commit_delay: CommitDelay::default(),
             default_read_only: false,
             default_isolation_is_plain: true,
             bytea_escape: false,
@@ -144,6 +147,11 @@ impl SessionSettings {
     /// Whether a commit waits for the log.
     pub fn synchronous_commit(&self) -> bool {
         self.hot.synchronous_commit
+    }
+
+    /// `commit_delay` and `commit_siblings`.
+    pub fn commit_delay(&self) -> CommitDelay {
+        self.hot.commit_delay
     }
 
     /// `default_transaction_read_only`.
@@ -271,6 +279,10 @@ impl SessionSettings {
             lock_timeout: millis("lock_timeout"),
             deadlock_timeout: Duration::from_millis(self.int("deadlock_timeout").unsigned_abs()),
             synchronous_commit: self.text("synchronous_commit") != "off",
+            commit_delay: CommitDelay {
+                delay: Duration::from_micros(self.int("commit_delay").unsigned_abs()),
+                siblings: usize::try_from(self.int("commit_siblings")).unwrap_or(0),
+            },
             default_read_only: self.bool("default_transaction_read_only"),
             default_isolation_is_plain: self.text("default_transaction_isolation")
                 == "read committed",

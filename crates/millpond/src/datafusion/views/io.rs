@@ -102,6 +102,7 @@ fn pg_stat_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
             }
         }
     }
+    rows.extend(super::wal::io_rows(&statistics.log_io()));
     rows
 }
 

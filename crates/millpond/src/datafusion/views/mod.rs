@@ -15,6 +15,7 @@ mod provider;
 mod relations;
 mod servers;
 mod types;
+mod wal;
 
 use std::sync::Arc;
 
@@ -144,6 +145,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         information_schema::VIEWS,
         io::VIEWS,
         locks::VIEWS,
+        wal::VIEWS,
         empty::VIEWS,
     ]
     .into_iter()

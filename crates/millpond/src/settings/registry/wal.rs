@@ -75,14 +75,14 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(0, 100_000, No),
         User,
         "0",
-        "Microseconds that the first of a group of commits waits for others; counts as set at start.",
+        "Microseconds that who leads a group of commits waits for others to join.",
     ),
     def(
         "commit_siblings",
         Int(0, 1000, No),
         User,
         "5",
-        "With fewer others waiting to commit, commit_delay is skipped; counts as set at start.",
+        "With fewer other transactions at work, commit_delay is skipped.",
     ),
     def(
         "checkpoint_timeout",

@@ -1,0 +1,119 @@
+//! What the log has counted: `pg_stat_wal`, and the log's rows of `pg_stat_io`.
+
+use millpond_sync::counters::StripedCounters;
+
+/// Who led a group of commits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Leader {
+    /// A thread that waited itself.
+    Backend,
+    /// The log's thread, for those who must not block.
+    LogThread,
+}
+
+/// What writing the log has taken.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct LogWrites {
+    /// Calls that wrote.
+    pub writes: u64,
+    /// What they wrote.
+    pub bytes: u64,
+    /// Syncs.
+    pub syncs: u64,
+}
+
+/// Counters of the log since it was opened.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct LogStats {
+    /// Records inserted.
+    pub records: u64,
+    /// Images of pages in them.
+    pub images: u64,
+    /// Bytes of records.
+    pub bytes: u64,
+    /// How often an insertion had to wait for room in the ring.
+    pub buffers_full: u64,
+    /// How often a leader paused to let others join (`commit_delay`).
+    pub pauses: u64,
+    /// By threads that waited for their own commits, or other positions.
+    pub by_backends: LogWrites,
+    /// By the log's thread.
+    pub by_log_thread: LogWrites,
+}
+
+const RECORDS: usize = 0;
+const IMAGES: usize = 1;
+const BYTES: usize = 2;
+const BUFFERS_FULL: usize = 3;
+
+/// What inserters count: a stripe for each slot, which one thread at a time uses.
+pub(super) struct InsertCounts(StripedCounters<4>);
+
+impl InsertCounts {
+    pub fn new(slots: usize) -> Self {
+        Self(StripedCounters::new(slots))
+    }
+
+    pub fn add_record(&self, slot: usize, bytes: usize, images: usize) {
+        self.0.add(slot, RECORDS, 1);
+        self.0.add(slot, BYTES, bytes as u64);
+        if images > 0 {
+            self.0.add(slot, IMAGES, images as u64);
+        }
+    }
+
+    pub fn add_wait(&self, slot: usize) {
+        self.0.add(slot, BUFFERS_FULL, 1);
+    }
+}
+
+const WRITES: usize = 0;
+const WRITTEN: usize = 1;
+const SYNCS: usize = 2;
+const PAUSES: usize = 3;
+
+/// What leaders count: one at a time, so in a stripe for each kind.
+pub(super) struct FlushCounts(StripedCounters<4>);
+
+impl Default for FlushCounts {
+    fn default() -> Self {
+        Self(StripedCounters::new(2))
+    }
+}
+
+impl FlushCounts {
+    pub fn add_write(&self, leader: Leader, bytes: u64) {
+        self.0.add(leader as usize, WRITES, 1);
+        self.0.add(leader as usize, WRITTEN, bytes);
+    }
+
+    pub fn add_sync(&self, leader: Leader) {
+        self.0.add(leader as usize, SYNCS, 1);
+    }
+
+    pub fn add_pause(&self) {
+        self.0.add(0, PAUSES, 1);
+    }
+
+    pub fn syncs(&self) -> u64 {
+        self.0.sum(SYNCS)
+    }
+
+    fn of(&self, leader: Leader) -> LogWrites {
+        let count = |counter| self.0.of_stripe(leader as usize, counter);
+        LogWrites { writes: count(WRITES), bytes: count(WRITTEN), syncs: count(SYNCS) }
+    }
+}
+
+/// All of it.
+pub(super) fn stats(inserts: &InsertCounts, flushes: &FlushCounts) -> LogStats {
+    LogStats {
+        records: inserts.0.sum(RECORDS),
+        images: inserts.0.sum(IMAGES),
+        bytes: inserts.0.sum(BYTES),
+        buffers_full: inserts.0.sum(BUFFERS_FULL),
+        pauses: flushes.0.sum(PAUSES),
+        by_backends: flushes.of(Leader::Backend),
+        by_log_thread: flushes.of(Leader::LogThread),
+    }
+}
