@@ -58,6 +58,10 @@ pub trait Session: Send + Sized + 'static {
     fn resume(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
     /// [`Connection::on_durable`]
     fn on_durable(&self, ticket: &CommitTicket, waker: Waker);
+    /// [`Connection::wait_durable`], on a thread that has nothing else to do. `false`: it has not waited.
+    fn wait_durable(&mut self, _ticket: &CommitTicket) -> bool {
+        false
+    }
     /// [`Connection::finish_commit`]
     fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
     /// [`Connection::try_prepare`]
@@ -164,6 +168,11 @@ impl Session for Connection {
 
     fn on_durable(&self, ticket: &CommitTicket, waker: Waker) {
         Connection::on_durable(self, ticket, waker);
+    }
+
+    fn wait_durable(&mut self, ticket: &CommitTicket) -> bool {
+        Connection::wait_durable(self, ticket);
+        true
     }
 
     fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {

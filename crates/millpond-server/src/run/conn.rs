@@ -146,14 +146,24 @@ impl<B: Backend> Conn<B> {
     /// A turn on the event loop: nothing here waits. Replies that are there already are sent if `send` says so;
     /// those that come up are for a turn of their own.
     /// Its buffers have memory of the loop's while there is something in them.
-    pub fn turn_on_loop(&mut self, shared: &Shared<B>, send: bool, spare: &mut Spare) -> Turn {
+    ///
+    /// Who is `alone` on the loop waits for the log here: nobody else would have the loop's time, and the way to
+    /// the log's thread and back takes as long as a fast device's sync.
+    pub fn turn_on_loop(
+        &mut self,
+        shared: &Shared<B>,
+        send: bool,
+        alone: bool,
+        spare: &mut Spare,
+    ) -> Turn {
         spare.lend(&mut self.input, &mut self.output);
-        let turn = guarded(self.number, || self.loop_turn(shared, send)).unwrap_or(Turn::Close);
+        let turn =
+            guarded(self.number, || self.loop_turn(shared, send, alone)).unwrap_or(Turn::Close);
         spare.take_back(&mut self.input, &mut self.output);
         turn
     }
 
-    fn loop_turn(&mut self, shared: &Shared<B>, mut send: bool) -> Turn {
+    fn loop_turn(&mut self, shared: &Shared<B>, mut send: bool, alone: bool) -> Turn {
         let mut step = match self.commit {
             Commit::None => Served::All,
             Commit::New(ticket) => Served::Commit(ticket),
@@ -186,6 +196,12 @@ impl<B: Backend> Conn<B> {
                 Served::All if self.output.is_empty() => {}
                 Served::All | Served::Full => continue,
                 Served::Block => return Turn::Block,
+                Served::Commit(ticket) if alone && self.wait_durable(&ticket) => {
+                    self.commit = Commit::None;
+                    let next = self.protocol.committed(&mut self.output, None);
+                    step = self.after(next);
+                    continue;
+                }
                 Served::Commit(ticket) => {
                     self.commit = Commit::Waiting;
                     if let Some(session) = self.protocol.session() {
@@ -218,6 +234,11 @@ impl<B: Backend> Conn<B> {
                 Received::End => return Turn::Close,
             }
         }
+    }
+
+    /// Waits for the log here, if the session does such a thing.
+    fn wait_durable(&mut self, ticket: &CommitTicket) -> bool {
+        self.protocol.session().is_some_and(|session| session.wait_durable(ticket))
     }
 
     /// Runs on a thread that may block: takes up what was pending, then handles what has been received

@@ -218,7 +218,7 @@ impl<B: Backend> EventLoop<B> {
     fn one_turn(&mut self, shared: &Arc<Shared<B>>, slot: usize, send: bool) {
         let Some(place) = self.slots.get_mut(slot) else { return };
         let Slot::Here(conn) = place else { return };
-        match conn.turn_on_loop(shared, send, &mut self.spare) {
+        match conn.turn_on_loop(shared, send, self.open == 1, &mut self.spare) {
             Turn::Wait => {
                 if let Err(error) = conn.watch(self.poll.registry()) {
                     tracing::error!(%error, "could not watch a connection");
