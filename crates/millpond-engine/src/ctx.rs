@@ -258,12 +258,40 @@ impl Ctx {
         Ok(turn)
     }
 
+    /// Gives up a turn that was kept.
+    pub(crate) fn end_turn(&self, turn: KeptTurn) {
+        self.locks().release(&self.proc, LockOwner::Transaction, turn.tag, turn.mode);
+    }
+
     /// In a session that may not wait, "somebody is in the way" means "try again where you may".
     fn lock_error(&self, error: EngineError) -> EngineError {
         match error {
             EngineError::LockNotAvailable { .. } if !self.may_wait() => EngineError::WouldBlock,
             other => other,
         }
+    }
+}
+
+/// A turn that is kept beyond a [`RowTurn`]'s life. The end of the transaction gives it up at the latest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptTurn {
+    tag: LockTag,
+    mode: LockMode,
+}
+
+impl KeptTurn {
+    /// Whether it is one in this queue.
+    pub(crate) fn is_for(&self, relation: u32, tid: Tid) -> bool {
+        self.tag == LockTag::Tuple { relation, block: tid.block.0, offset: tid.offset }
+    }
+}
+
+impl RowTurn<'_> {
+    /// Keeps the turn until [`Ctx::end_turn`].
+    pub(crate) fn keep(self) -> KeptTurn {
+        let kept = KeptTurn { tag: self.tag, mode: self.mode };
+        std::mem::forget(self);
+        kept
     }
 }
 

@@ -42,7 +42,7 @@ use millpond_buffer::Wait;
 
 use crate::access::btree::Tids;
 use crate::bulk::BulkAccess;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, KeptTurn};
 use crate::engine::Engine;
 use crate::error::EngineResult;
 use crate::lmgr::{LockMode, LockOwner, LockTag};
@@ -98,6 +98,8 @@ pub struct Session {
     transaction: Transaction,
     view: RefCell<CatalogView>,
     scratch: RefCell<Scratch>,
+    /// The statement's turn at a row that others wait for, too.
+    turn: Cell<Option<KeptTurn>>,
     /// Interrupted: workers of parallel scans look here.
     stop: Arc<AtomicBool>,
     /// Set when the statement ends; a new one for each parallel scan's statement.
@@ -115,6 +117,7 @@ impl Session {
             ctx,
             transaction: Transaction::default(),
             scratch: RefCell::default(),
+            turn: Cell::new(None),
             stop: Arc::default(),
             statement_over: RefCell::default(),
             vacuum_automatic: Cell::new(false),

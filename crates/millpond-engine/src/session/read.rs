@@ -48,11 +48,11 @@ impl Session {
         btree::lookup(&self.ctx, tree, &scratch.key, &mut scratch.tids)?;
         for &root in &scratch.tids {
             if let Some(tid) = heap::fetch(&self.ctx, heap, root, &snapshot, &mut row.bytes)? {
-                row.tid = Some(tid);
+                (row.tid, row.root) = (Some(tid), Some(root));
                 return Ok(true);
             }
         }
-        row.tid = None;
+        (row.tid, row.root) = (None, None);
         Ok(false)
     }
 
@@ -60,7 +60,7 @@ impl Session {
     pub fn fetch(&self, table: &TableDef, tid: Tid, row: &mut RowBuf) -> EngineResult<bool> {
         let snapshot = self.snapshot()?;
         let found = heap::fetch_at(&self.ctx, self.heap(table)?, tid, &snapshot, &mut row.bytes)?;
-        row.tid = found.then_some(tid);
+        (row.tid, row.root) = (found.then_some(tid), None);
         Ok(found)
     }
 

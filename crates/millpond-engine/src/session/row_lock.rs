@@ -52,7 +52,7 @@ impl Session {
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
         let lock = || heap::lock_row(&self.ctx, heap, tid, strength, by);
         let outcome = match waits {
-            true => self.in_turn(table, tid, strength, lock)?,
+            true => self.in_turn(table, row.queue().unwrap_or(tid), strength, lock)?,
             false => lock()?,
         };
         let outcome = match outcome {
@@ -97,16 +97,23 @@ impl Session {
         }
     }
 
-    /// Tries to change or lock a row version until nobody is in the way, waiting in turn with others who want to.
+    /// Tries to change or lock a row version until nobody is in the way, waiting in turn with others who want to,
+    /// in the queue for `queue`.
+    ///
+    /// If the version turns out to have been replaced, the session keeps its turn while it makes up its mind about the
+    /// new one: it comes back, with the same `queue`, or to another row, or the statement ends. (Were the next in the
+    /// queue woken meanwhile, he would find the row changed, too, and wake the one after him: each change of a
+    /// row would wake all who wait for it.)
     pub(super) fn in_turn(
         &self,
         table: &TableDef,
-        tid: Tid,
+        queue: Tid,
         wanted: LockStrength,
         attempt: impl Fn() -> EngineResult<ChangeOutcome>,
     ) -> EngineResult<ChangeOutcome> {
-        // Held until the row has been changed, or has turned out to be another's.
-        let mut turn = None;
+        if self.turn.get().is_some_and(|turn| !turn.is_for(table.oid, queue)) {
+            self.end_turn();
+        }
         loop {
             match attempt()? {
                 ChangeOutcome::InProgress { .. } if !self.ctx.may_wait() => {
@@ -116,13 +123,23 @@ impl Session {
                 ChangeOutcome::InProgress { xid, holds: true } => self.ctx.wait_for_xid(xid)?,
                 // The new turn begins before the old one ends: nobody slips in.
                 ChangeOutcome::InProgress { xid, .. } => {
-                    turn = Some(self.ctx.wait_for_row(table.oid, tid, wanted, xid)?);
+                    let turn = self.ctx.wait_for_row(table.oid, queue, wanted, xid)?;
+                    self.end_turn();
+                    self.turn.set(Some(turn.keep()));
                 }
+                outcome @ ChangeOutcome::Updated { .. } => return Ok(outcome),
                 outcome => {
-                    drop(turn);
+                    self.end_turn();
                     return Ok(outcome);
                 }
             }
+        }
+    }
+
+    /// Gives up the turn at a row, if there is one.
+    pub(super) fn end_turn(&self) {
+        if let Some(turn) = self.turn.take() {
+            self.ctx.end_turn(turn);
         }
     }
 }

@@ -323,7 +323,8 @@ impl Session {
     ) -> EngineResult<Changed> {
         let Some(tid) = row.tid else { return Ok(Changed::Other(RowOutcome::Gone)) };
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
-        let outcome = self.in_turn(table, tid, strength, || change(tid, by))?;
+        let queue = row.queue().unwrap_or(tid);
+        let outcome = self.in_turn(table, queue, strength, || change(tid, by))?;
         self.judge(heap, row, outcome)
     }
 
@@ -349,7 +350,7 @@ impl Session {
             ChangeOutcome::Updated { next, by } => {
                 let found = heap::fetch_version(&self.ctx, heap, next, Some(by), &mut row.bytes)?;
                 // If it is gone, it was deleted in the meantime, and vacuumed.
-                row.tid = found.map(|_| next);
+                row.moved(found.map(|_| next));
                 Changed::Other(if found.is_some() { RowOutcome::Changed } else { RowOutcome::Gone })
             }
             ChangeOutcome::Deleted | ChangeOutcome::SelfModified | ChangeOutcome::Invisible => {

@@ -11,6 +11,9 @@ use crate::types::tuple::DamagedTuple;
 #[derive(Clone, Debug, Default)]
 pub struct RowBuf {
     pub(crate) tid: Option<Tid>,
+    /// Where the index entry points that led here, which stays the same from version to version: who wants to change
+    /// the row queues for that.
+    pub(crate) root: Option<Tid>,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -23,6 +26,18 @@ impl RowBuf {
     /// Where the row version lies.
     pub fn tid(&self) -> Option<Tid> {
         self.tid
+    }
+
+    /// For what those who want to change the row queue.
+    pub(crate) fn queue(&self) -> Option<Tid> {
+        self.root.or(self.tid)
+    }
+
+    /// The row has a newer version at this place, or none. Versions on another page have another root.
+    pub(crate) fn moved(&mut self, to: Option<Tid>) {
+        let same_page = |root: &Tid| to.is_some_and(|to| to.block == root.block);
+        self.root = self.queue().filter(same_page);
+        self.tid = to;
     }
 
     /// The row's bytes, to be read with [`TableDef::layout`].
@@ -38,6 +53,7 @@ impl RowBuf {
     /// Makes this a copy of a row that a scan has yielded.
     pub fn set(&mut self, tid: Tid, bytes: &[u8]) {
         self.tid = Some(tid);
+        self.root = None;
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
     }

@@ -137,7 +137,7 @@ impl IndexScan {
             let ring = self.long.as_ref().and_then(Option::as_ref);
             match heap::fetch_with(ctx, heap, root, &target.snapshot, ring, &mut row.bytes) {
                 Ok(Some(tid)) => {
-                    row.tid = Some(tid);
+                    (row.tid, row.root) = (Some(tid), Some(root));
                     return Ok(true);
                 }
                 Ok(None) => ctx.check_interrupts()?,
