@@ -6,12 +6,14 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use common::*;
 use millpond_engine::catalog::TableDef;
-use millpond_engine::lmgr::LockMode;
+use millpond_engine::lmgr::{LockMode, LockTag};
 use millpond_engine::table::{Direction, IndexScan, KeyRange, LockStrength, RowBuf, RowOutcome};
+use millpond_engine::transam::SessionNo;
 use millpond_engine::types::Datum;
 use millpond_engine::{EngineError, EngineResult, Session};
 use rand::rngs::StdRng;
@@ -118,6 +120,71 @@ fn wait_for_waiter(engine: &millpond_engine::Engine) {
     while !engine.locks().list().iter().any(|lock| !lock.granted) {
         std::thread::yield_now();
     }
+}
+
+/// Who waits longest for their turn at a row, and since when.
+fn queue(engine: &millpond_engine::Engine) -> Vec<(LockTag, SessionNo, Instant)> {
+    let waits = engine.locks().list().into_iter().filter_map(|lock| {
+        let since = lock.waiting_since?;
+        matches!(lock.tag, LockTag::Tuple { .. }).then_some((lock.tag, lock.session, since))
+    });
+    waits.collect()
+}
+
+#[test]
+fn a_change_of_a_row_wakes_one_of_those_who_wait_for_it() {
+    const WAITERS: usize = 4;
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut first = engine.session().unwrap();
+    let accounts = create(&mut first, accounts());
+    fill(&mut first, &accounts, 2);
+    start(&mut first, RC);
+    add(&first, &accounts, 1, 1).unwrap();
+    let (changed, changes) = mpsc::channel();
+    let waiters: Vec<_> = (0..WAITERS)
+        .map(|number| {
+            let (engine, accounts, changed) = (engine.clone(), accounts.clone(), changed.clone());
+            let (go_on, may_commit) = mpsc::channel::<()>();
+            let thread = std::thread::spawn(move || {
+                let mut session = engine.session().unwrap();
+                start(&mut session, RC);
+                assert!(add(&session, &accounts, 1, 1).unwrap());
+                changed.send(number).unwrap();
+                may_commit.recv().unwrap();
+                session.commit().unwrap();
+            });
+            (go_on, thread)
+        })
+        .collect();
+    // One has the turn and waits for the transaction, the others for the turn.
+    let mut waiting = queue(&engine);
+    while waiting.len() < WAITERS - 1 {
+        std::thread::yield_now();
+        waiting = queue(&engine);
+    }
+    first.commit().unwrap();
+    for left in (0..WAITERS).rev() {
+        let number = changes.recv().unwrap();
+        // One of those who waited for their turn has it; nobody else has stirred.
+        let mut still = queue(&engine);
+        while still.len() > left.saturating_sub(1) {
+            std::thread::yield_now();
+            still = queue(&engine);
+        }
+        assert!(still.iter().all(|one| waiting.contains(one)), "{still:?} of {waiting:?}");
+        assert_eq!(still.len(), left.saturating_sub(1));
+        waiting = still;
+        waiters[number].0.send(()).unwrap();
+    }
+    for (_, thread) in waiters {
+        thread.join().unwrap();
+    }
+    run(&mut first, |s| {
+        assert_eq!(balance(s, &accounts, 1)?, Some(100 + 1 + WAITERS as i64));
+        Ok(())
+    })
+    .unwrap();
 }
 
 #[test]
