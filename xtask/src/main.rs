@@ -79,11 +79,13 @@ fn habit(habit: Habit) -> Result<(), Failed> {
                     cargo(&[&[command][..], packages, rest].concat()).run()
                 };
             let engine = &["-p", "millpond-engine", "--features", "audit"];
+            let sql = &["-p", "millpond", "--no-default-features", "--features", "audit"];
             let buffer = &["-p", "millpond-buffer", "--features", "audit"];
             audited("clippy", engine, &["--all-targets", "--", "-D", "warnings"])?;
             audited("clippy", SERVER, &["--lib", "--bins", "--", "-D", "warnings"])?;
             audited("test", engine, &["--test", "read_only"])?;
             audited("test", buffer, &["--lib", "shared_writes"])?;
+            audited("test", sql, &["--test", "read_only"])?;
             audited("test", SERVER, &["--lib", "bench::tests"])
         }
         Habit::Bench { bench, args } => bench::run(bench, &args),
