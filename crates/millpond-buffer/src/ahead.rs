@@ -43,7 +43,7 @@ use crate::stats::Event;
 use crate::store::{PageBuffer, PendingRead, StoreError};
 use crate::translation::left_at;
 use crate::words;
-use millpond_sync::atomic::{AtomicUsize, Ordering};
+use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
@@ -136,6 +136,30 @@ impl Ahead {
     }
 }
 
+/// How many reads of somebody's are under way. Relaxed: the count carries nothing but itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UnderWay(Arc<AtomicU32>);
+
+impl UnderWay {
+    pub(crate) fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) -> OneUnderWay {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OneUnderWay(self.clone())
+    }
+}
+
+/// A read that counts until this is dropped.
+struct OneUnderWay(UnderWay);
+
+impl Drop for OneUnderWay {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A load of neighbouring pages: the entries are LOADING, the frames owned. Dropped, what has not been dealt
 /// with is undone.
 struct Run {
@@ -152,6 +176,8 @@ struct Run {
     near: usize,
     /// Whether the frames are a ring's.
     in_ring: bool,
+    /// Once it is read in the background.
+    under_way: Option<OneUnderWay>,
 }
 
 impl Run {
@@ -207,6 +233,15 @@ pub(crate) enum Urgency {
     Later,
 }
 
+/// How a run is loaded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How<'a> {
+    pub(crate) wait: Wait,
+    pub(crate) urgency: Urgency,
+    /// Where it counts while it is read in the background.
+    pub(crate) under_way: &'a UnderWay,
+}
+
 /// What came of a [`BufferSession::load_run`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoadedRun {
@@ -228,12 +263,11 @@ impl BufferSession {
         rel: &RelHandle,
         first: BlockNumber,
         count: usize,
-        wait: Wait,
         ring: Option<&Ring>,
-        urgency: Urgency,
+        how: How<'_>,
     ) -> LoadedRun {
         let _context = self.in_context(ring);
-        let Some((mut frames, room)) = self.frames_for_run(count, wait, ring) else {
+        let Some((mut frames, room)) = self.frames_for_run(count, how.wait, ring) else {
             return LoadedRun::Refused;
         };
         let mut run = Run {
@@ -245,6 +279,7 @@ impl BufferSession {
             room,
             near: self.near(),
             in_ring: ring.is_some(),
+            under_way: None,
         };
         for (block, owned) in (first.0..).zip(frames.drain(..)) {
             let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };
@@ -254,7 +289,7 @@ impl BufferSession {
         drop(frames);
         match run.frames.len() {
             0 => LoadedRun::Taken,
-            pages => self.read_run(run, pages, wait, urgency),
+            pages => self.read_run(run, pages, how),
         }
     }
 
@@ -280,7 +315,8 @@ impl BufferSession {
         Some((frames, room))
     }
 
-    fn read_run(&self, run: Run, pages: usize, wait: Wait, urgency: Urgency) -> LoadedRun {
+    fn read_run(&self, mut run: Run, pages: usize, how: How<'_>) -> LoadedRun {
+        let How { wait, urgency, under_way } = how;
         let (rel, first) = (run.rel.rel(), run.first);
         let store = &self.pool.store;
         let mut buffer = self.pool.ahead.buffer(pages);
@@ -306,6 +342,7 @@ impl BufferSession {
             let result = buffer.with_pages(|pages| store.read(rel, first, pages));
             run.finish(buffer, &result);
         } else {
+            run.under_way = Some(under_way.begin());
             let done = move |buffer, result| run.finish(buffer, &result);
             store.start_read(PendingRead::new(rel, first, buffer, done));
         }

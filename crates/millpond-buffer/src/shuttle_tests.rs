@@ -628,7 +628,11 @@ fn pins_beside_batches() {
         let held = pin(block);
         for _ in 0..2 {
             insist(|| increment(&session, &rel, block));
-            assert_eq!(held.read(|page| page.u64(24)), mark(block), "not the page that is pinned");
+            assert_eq!(
+                held.read(|page| page.u64(24)).unwrap(),
+                mark(block),
+                "not the page that is pinned"
+            );
         }
         drop(held);
         assert_eq!(session.pinned_pages(), 0);

@@ -9,17 +9,20 @@
 //!
 //! - the distance begins at one block, so that who wants one page pays for one;
 //! - it doubles whenever the consumer comes to a page that had to be fetched from the device, up to what the settings
-//!   allow: `(io_concurrency + 1) * io_combine_limit` blocks, an eighth of the pool, and half of the consumer's ring;
+//!   allow: `(io_concurrency + 1) * io_combine_limit` blocks (or four times the former), an eighth of the pool, and half of the consumer's ring;
 //! - it halves when a whole distance of blocks were in memory;
 //! - reads that the operating system answers from its cache make it grow only as far as one joined read.
 //!
 //! **When a read begins**: when as many neighbours have gathered as one read joins; when a block comes that is no
 //! neighbour; when the source ends; at the latest when the consumer has come to it. While `io_concurrency` reads are
-//! under way none is begun but for the last reason. (A read counts as under way until the consumer has come
-//! to its first page.) If the consumer needs the only pages that are to be read, the read is done on its own
-//! thread, which saves two changes of threads.
+//! under way none is begun but for the last reason. If the consumer needs the only pages that are to be read, the
+//! read is done on its own thread, which saves two changes of threads.
+//!
+//! A read counts as under way until it has ended, not until the consumer has come to it: the device answers in an order
+//! of its own, and those that are early would keep others from beginning while the consumer waits for one that is late. So
+//! the distance may be several times what is under way, even if nothing is joined ([`WINDOW`]).
 
-use crate::ahead::{LoadedRun, MAX_COMBINE, Urgency};
+use crate::ahead::{How, LoadedRun, MAX_COMBINE, UnderWay, Urgency};
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::guard::PinnedPage;
@@ -31,6 +34,8 @@ use std::collections::VecDeque;
 
 /// The part of the pool that one stream reads ahead is at most one in so many.
 const PART: usize = 8;
+/// For each read that may be under way, the stream looks ahead so many blocks at least.
+const WINDOW: usize = 4;
 /// After a read ahead found no frame, so many blocks go without.
 const REST: u32 = 64;
 
@@ -76,8 +81,8 @@ pub struct ReadStream {
     /// How many at the queue's end are neighbours that wait to be read.
     pending: usize,
     distance: usize,
-    /// Reads whose first page the consumer has not done with.
-    under_way: u32,
+    /// Reads that have begun and not ended.
+    under_way: UnderWay,
     /// Blocks in memory since the last that wasn't.
     hits: usize,
     /// Blocks to go without reading ahead.
@@ -101,7 +106,7 @@ impl ReadStream {
             queue: VecDeque::new(),
             pending: 0,
             distance: 1,
-            under_way: 0,
+            under_way: UnderWay::default(),
             hits: 0,
             rest: 0,
             exhausted: false,
@@ -111,7 +116,7 @@ impl ReadStream {
     /// Forgets what is queued, to begin anew with another source. What has been read ahead stays in the pool.
     pub fn reset(&mut self) {
         self.queue.clear();
-        (self.pending, self.under_way, self.exhausted) = (0, 0, false);
+        (self.pending, self.exhausted) = (0, false);
     }
 
     /// The source may have more after it has said that there are none.
@@ -165,7 +170,6 @@ impl ReadStream {
         if done.fetch == Fetch::None {
             return;
         }
-        self.under_way = self.under_way.saturating_sub(1);
         self.hits = 0;
         let combine = self.options.io_combine_limit as usize;
         match done.fetch {
@@ -195,7 +199,7 @@ impl ReadStream {
         if io_concurrency == 0 {
             return 1;
         }
-        let wanted = (io_concurrency as usize + 1) * io_combine_limit as usize;
+        let wanted = (io_concurrency as usize + 1) * (io_combine_limit as usize).max(WINDOW);
         let room = session.pool().frames() / PART;
         let room = ring.map_or(room, |ring| ring.read_ahead_pages().min(room));
         wanted.min(room).max(1)
@@ -216,7 +220,7 @@ impl ReadStream {
         }
         while !self.exhausted
             && self.queue.len() < self.distance
-            && self.under_way <= self.options.io_concurrency
+            && self.under_way.count() <= self.options.io_concurrency
         {
             match source() {
                 Some(block) => self.enqueue(session, rel, wait, ring, block),
@@ -228,7 +232,7 @@ impl ReadStream {
         }
         if self.pending == self.queue.len() {
             self.begin_read(session, rel, wait, ring, Urgency::Now);
-        } else if self.exhausted && self.under_way < self.options.io_concurrency {
+        } else if self.exhausted && self.under_way.count() < self.options.io_concurrency {
             self.begin_read(session, rel, wait, ring, Urgency::Later);
         }
     }
@@ -285,14 +289,14 @@ impl ReadStream {
         if pending == 1 && urgency == Urgency::Now {
             if let Some(head) = self.queue.front_mut() {
                 head.fetch = Fetch::Device;
-                self.under_way += 1;
             }
             return;
         }
         let mut at = self.queue.len() - pending;
         while let Some(&Queued { block, .. }) = self.queue.get(at) {
             let left = (self.queue.len() - at).min(self.options.io_combine_limit as usize);
-            let (pages, fetch) = match session.load_run(rel, block, left, wait, ring, urgency) {
+            let how = How { wait, urgency, under_way: &self.under_way };
+            let (pages, fetch) = match session.load_run(rel, block, left, ring, how) {
                 LoadedRun::AtHand(pages) => (pages, Fetch::Cached),
                 LoadedRun::FromDevice(pages) => (pages, Fetch::Device),
                 LoadedRun::Taken => (1, Fetch::None),
@@ -301,10 +305,7 @@ impl ReadStream {
                     return;
                 }
             };
-            if fetch != Fetch::None {
-                self.queue[at].fetch = fetch;
-                self.under_way += 1;
-            }
+            self.queue[at].fetch = fetch;
             at += pages;
         }
     }

@@ -309,3 +309,53 @@ fn a_session_that_must_not_wait_lets_others_read() {
     assert_eq!(seen, 64);
     assert!(finished > 0);
 }
+
+/// The device answers in an order of its own: while the consumer waits for a read that is late, others begin for those
+/// that have ended.
+#[test]
+fn a_late_read_does_not_keep_others_from_beginning() {
+    let Bench { pool, store, .. } = bench(512, 300);
+    store.background.store(true, Ordering::Relaxed);
+    store.cold.store(true, Ordering::Relaxed);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 3, io_combine_limit: 1 });
+    let mut blocks = (0..300).step_by(2).map(BlockNumber);
+    let mut source = || blocks.next();
+    let mut peek = |stream: &mut ReadStream| {
+        let block = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
+        assert!(store.begun.lock().len() <= 4, "too many at a time");
+        block.unwrap()
+    };
+    while stream.distance() < 16 {
+        let block = peek(&mut stream);
+        store.finish_begun();
+        number(&session, &rel, block.0);
+        stream.advance();
+    }
+    store.finish_begun();
+    // The first that is not in memory is late.
+    let late = loop {
+        let block = peek(&mut stream);
+        if !session.is_absent(&rel, block)
+            && store.begun.lock().first().is_some_and(|read| read.first() == block)
+        {
+            break block;
+        }
+        number(&session, &rel, block.0);
+        stream.advance();
+    };
+    let mut ended = 0;
+    loop {
+        let others = store.begun.lock().split_off(1);
+        if others.is_empty() {
+            break;
+        }
+        ended += others.len();
+        others.into_iter().for_each(|read| store.finish(read));
+        assert_eq!(peek(&mut stream), late);
+    }
+    assert!(ended >= 12, "{ended} reads beside one that is late");
+    store.finish_begun();
+    number(&session, &rel, late.0);
+}

@@ -143,12 +143,15 @@ impl TestStore {
     pub(super) fn finish_begun(&self) -> usize {
         let begun = std::mem::take(&mut *self.begun.lock());
         let count = begun.len();
-        for mut read in begun {
-            let (rel, first) = (read.rel(), read.first());
-            let result = self.read(rel, first, &mut read.pages_mut());
-            read.finish(result);
-        }
+        begun.into_iter().for_each(|read| self.finish(read));
         count
+    }
+
+    /// Finishes a read that has been begun.
+    pub(super) fn finish(&self, mut read: PendingRead) {
+        let (rel, first) = (read.rel(), read.first());
+        let result = self.read(rel, first, &mut read.pages_mut());
+        read.finish(result);
     }
 }
 
