@@ -79,13 +79,21 @@ impl Connection {
     /// Starts the engine's transaction.
     pub(super) fn start(&mut self, modes: TransactionModes, block: Block) -> Result<()> {
         let options = self.options(modes)?;
-        self.session.set_lock_timeout(self.settings.lock_timeout());
-        self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
-        self.session.set_bulk_access(self.settings.bulk_access());
+        self.hand_on_settings();
         self.session.begin(options)?;
         self.now = current_timestamp();
         self.block = block;
         Ok(())
+    }
+
+    /// Tells the engine's session what it has to know of the settings, unless it does already: most transactions change
+    /// none.
+    pub(super) fn hand_on_settings(&mut self) {
+        if self.settings.take_news() {
+            self.session.set_lock_timeout(self.settings.lock_timeout());
+            self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
+            self.session.set_bulk_access(self.settings.bulk_access());
+        }
     }
 
     /// Makes sure that there is a transaction for a statement.

@@ -63,9 +63,7 @@ impl Connection {
         {
             self.settings.end_transaction(true);
         }
-        self.session.set_lock_timeout(self.settings.lock_timeout());
-        self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
-        self.session.set_bulk_access(self.settings.bulk_access());
+        self.hand_on_settings();
         Ok(())
     }
 
@@ -212,12 +210,13 @@ impl Connection {
     }
 
     /// Says how much of the buffer pool VACUUM and ANALYZE use; the next transaction begins with the settings again.
-    fn limit_usage(&self, options: &VacuumOptions) {
+    fn limit_usage(&mut self, options: &VacuumOptions) {
         let mut bulk = self.settings.bulk_access();
         if let Some(kilobytes) = options.usage_limit_kb {
             bulk.rings.vacuum = pages_of(kilobytes.into());
         }
         self.session.set_bulk_access(bulk);
+        self.settings.make_news();
     }
 
     /// The tables of these names; without names all.

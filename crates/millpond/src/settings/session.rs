@@ -64,6 +64,8 @@ pub struct SessionSettings {
     changed: Vec<Changed>,
     to_report: Vec<SettingId>,
     hot: Hot,
+    // The engine's session has not been told of `hot` as it is now.
+    news: bool,
 }
 
 /// Values that statements look at, kept ready.
@@ -96,7 +98,7 @@ impl SessionSettings {
             bulk_access: BulkAccess::default(),
         };
         let mut settings =
-            SessionSettings { base, own, changed: Vec::new(), to_report: Vec::new(), hot };
+            SessionSettings { base, own, changed: Vec::new(), to_report: Vec::new(), hot, news: true };
         settings.refresh();
         settings
     }
@@ -269,7 +271,19 @@ impl SessionSettings {
         self.own[id.index()] = new;
     }
 
+    /// Whether there is something new for the engine's session to know; once.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+
+    /// The engine's session has been told something else for the time being.
+    pub(crate) fn make_news(&mut self) {
+        self.news = true;
+    }
+
     fn refresh(&mut self) {
+        self.news = true;
         let millis = |name: &str| match self.int(name) {
             0 => None,
             millis => Some(Duration::from_millis(millis.unsigned_abs())),
