@@ -1,8 +1,8 @@
 //! Crashes under the heap and its transactions, on a disk that loses power or fails at any call.
 //!
-//! Transactions insert, replace, delete and lock rows, roll back, vacuum, cut off the end. After recovery the heap
-//! must be whole, and what it shows must be the state after one of the transactions since the last whose
-//! commit was waited for.
+//! Transactions insert, replace, delete and lock rows, roll back, vacuum, cut off the end, while others share rows with
+//! them. After recovery the heap must be whole, nobody may hold a row, and what it shows must be the state after
+//! one of the transactions since the last whose commit was waited for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use millpond_engine::access::Tid;
 use millpond_engine::access::heap::check::check_heap;
 use millpond_engine::access::heap::{
     ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, KeyChange, NewRow, delete,
-    insert, insert_many, lock_row, truncate_end, update, vacuum,
+    insert, insert_many, lock_row, lock_successor, truncate_end, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::lmgr::LockManager;
@@ -32,7 +32,7 @@ use rand::rngs::StdRng;
 use super::machine::{Startable, for_each_seed, log_config, recover, start};
 
 const SEGMENT: u64 = 1 << 17;
-const SESSIONS: u16 = 4;
+const SESSIONS: u16 = 8;
 const RELATION: RelationId = RelationId::constant(50);
 
 type Rows = BTreeMap<u32, Vec<u8>>;
@@ -174,16 +174,59 @@ struct Ledger {
     next_key: u32,
 }
 
+/// Sessions that share rows with the one that changes them, through several of its transactions.
+struct Sharers<'a>([Ctx; 3], &'a HeapRelation);
+
+impl Sharers<'_> {
+    /// One of them locks a version that was committed when somebody looked. If that is in nobody's way.
+    fn lock(&self, tid: Tid, rng: &mut StdRng) -> EngineResult<()> {
+        let ctx = &self.0[rng.random_range(0..self.0.len())];
+        let by = Changer { xid: ctx.assign_xid()?, cid: CommandId(0) };
+        let strength =
+            if rng.random_bool(0.7) { LockStrength::KeyShare } else { LockStrength::Share };
+        let mut outcome = lock_row(ctx, self.1, tid, strength, by)?;
+        while let ChangeOutcome::Follow { next, by: maker } = outcome {
+            outcome = lock_successor(ctx, self.1, next, maker, by)?;
+        }
+        Ok(())
+    }
+
+    /// Does something to a row, for which those who are in the way end.
+    fn after_them(
+        &self,
+        rng: &mut StdRng,
+        attempt: impl Fn() -> EngineResult<ChangeOutcome>,
+    ) -> EngineResult<ChangeOutcome> {
+        loop {
+            let xid = match attempt()? {
+                ChangeOutcome::InProgress { xid, .. } => xid,
+                outcome => return Ok(outcome),
+            };
+            let holder = self.0.iter().find(|ctx| ctx.proc().xid() == Some(xid)).unwrap();
+            if rng.random() {
+                holder.txns().commit(holder, &[], Durability::Background)?;
+            } else {
+                holder.txns().abort(holder, &[]);
+            }
+        }
+    }
+}
+
 /// One transaction; returns the rows after it.
 fn transaction(
     ctx: &Ctx,
-    heap: &HeapRelation,
+    sharers: &Sharers<'_>,
     ledger: &mut Ledger,
     rng: &mut StdRng,
 ) -> EngineResult<Rows> {
+    let heap = sharers.1;
     let mut rows = visible(ctx, heap)?;
+    let before: Vec<Tid> = rows.values().map(|row| row.0).collect();
     let xid = ctx.assign_xid()?;
     for command in 0..rng.random_range(1..6) {
+        while rng.random_bool(0.4) && !before.is_empty() {
+            sharers.lock(before[rng.random_range(0..before.len())], rng)?;
+        }
         let by = Changer { xid, cid: CommandId(command) };
         let key = rng.random_range(0..ledger.next_key + 1);
         let found = rows.range(key..).next().map(|(&key, (tid, _))| (key, *tid));
@@ -208,18 +251,20 @@ fn transaction(
                 let new = columns(key, rng);
                 let row = NewRow { payload: &new, natts: 2 };
                 let keys = if rng.random() { KeyChange::None } else { KeyChange::Plain };
-                let done = update(ctx, heap, tid, row, keys, by)?;
+                let update = || update(ctx, heap, tid, row, keys, by);
+                let done = sharers.after_them(rng, update)?;
                 let ChangeOutcome::Done { tid, .. } = done else { panic!("{done:?}") };
                 rows.insert(key, (tid, new));
             }
             (7..=8, Some((key, tid))) => {
-                let done = delete(ctx, heap, tid, by)?;
+                let done = sharers.after_them(rng, || delete(ctx, heap, tid, by))?;
                 assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
                 rows.remove(&key);
             }
             (_, Some((_, tid))) => {
                 let strength = LockStrength::ALL[rng.random_range(0..4)];
-                let done = lock_row(ctx, heap, tid, strength, by)?;
+                let lock = || lock_row(ctx, heap, tid, strength, by);
+                let done = sharers.after_them(rng, lock)?;
                 assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
             }
         }
@@ -235,8 +280,10 @@ fn work(
 ) -> EngineResult<()> {
     let ctx = Ctx::new(&machine.shared, "client")?;
     let heap = machine.heap()?;
+    let sharer = || Ctx::new(&machine.shared, "client");
+    let sharers = Sharers([sharer()?, sharer()?, sharer()?], &heap);
     for _ in 0..steps {
-        let after = transaction(&ctx, &heap, ledger, rng)?;
+        let after = transaction(&ctx, &sharers, ledger, rng)?;
         if rng.random_bool(0.15) {
             ctx.txns().abort(&ctx, &[]);
         } else if rng.random_bool(0.5) {
@@ -275,6 +322,13 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
         panic!("no state of {} fits; keys unlike the last: {differing:?}", ledger.states.len());
     };
     ledger.states = vec![ledger.states.swap_remove(found)];
+    // Whoever held rows is gone.
+    let by = Changer { xid: ctx.assign_xid().unwrap(), cid: CommandId(0) };
+    for (tid, _) in visible(&ctx, &heap).unwrap().values() {
+        let locked = lock_row(&ctx, &heap, *tid, LockStrength::Update, by).unwrap();
+        assert!(matches!(locked, ChangeOutcome::Done { .. }), "{locked:?}");
+    }
+    ctx.txns().abort(&ctx, &[]);
     // What crashes left behind can be tidied up, and that changes nothing.
     let stats = vacuum(&ctx, &heap, None, None).unwrap();
     assert_eq!((stats.live as usize, stats.not_yet_removable), (rows.len(), 0), "{stats:?}");
