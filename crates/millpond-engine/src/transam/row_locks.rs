@@ -15,7 +15,7 @@
 //! - xmax is not among the entry's holders, and no transaction is there twice.
 //! - A holder whose transaction has ended holds nothing, wherever it stands: ends of transactions do nothing here. The
 //!   dead are left out when an entry is read, and swept when a shard has doubled, so that the table is never much
-//!   larger than twice what running transactions hold.
+//!   larger than twice what running transactions hold, and now and then besides.
 //!
 //! **Failure.** Nothing here outlives a crash, nor has to: a lock ends with its transaction, and a crash ends all of
 //! them. After it a version with the flag and no entry has no further holders. What must outlive
@@ -110,6 +110,15 @@ struct Shard {
     sweep_at: usize,
 }
 
+impl Shard {
+    /// Forgets rows whose holders have all ended.
+    fn sweep(&mut self, is_running: impl Fn(Xid) -> bool) {
+        self.rows.retain(|_, lockers| lockers.iter().any(|locker| is_running(locker.xid)));
+        self.sweep_at = 2 * self.rows.len();
+        self.rows.shrink_to(self.sweep_at);
+    }
+}
+
 /// The further holders of row versions.
 pub struct RowLocks {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
@@ -150,10 +159,7 @@ impl RowLocks {
         }
         let at = shard.sweep_at.max(SWEEP_FROM).min(self.rows_per_shard);
         if shard.rows.len() >= at && !shard.rows.contains_key(&row) {
-            shard.rows.retain(|_, lockers| lockers.iter().any(|locker| is_running(locker.xid)));
-            shard.sweep_at = 2 * shard.rows.len();
-            let keep = shard.sweep_at;
-            shard.rows.shrink_to(keep);
+            shard.sweep(is_running);
             if shard.rows.len() >= self.rows_per_shard {
                 return Err(EngineError::LimitExceeded {
                     what: "too many rows are locked by several transactions at a time",
@@ -162,6 +168,16 @@ impl RowLocks {
         }
         shard.rows.insert(row, lockers);
         Ok(())
+    }
+
+    /// Forgets all rows whose holders have all ended.
+    pub fn sweep(&self, is_running: impl Fn(Xid) -> bool) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            if !shard.rows.is_empty() {
+                shard.sweep(&is_running);
+            }
+        }
     }
 
     /// Rows in the table.
@@ -233,6 +249,9 @@ mod tests {
         for n in 99_950..100_000 {
             assert_eq!(locks.get(&row(n)), by(u64::from(n)));
         }
+        locks.sweep(|xid| xid.0 == 99_999);
+        assert_eq!(locks.len(), 1);
+        assert_eq!(locks.get(&row(99_999)), by(99_999));
     }
 
     #[test]

@@ -193,6 +193,11 @@ impl Transactions {
         self.row_locks.set(row, lockers, |xid| self.is_running(xid))
     }
 
+    /// Forgets holders of rows whose transactions have ended.
+    pub(super) fn sweep_row_locks(&self) {
+        self.row_locks.sweep(|xid| self.is_running(xid));
+    }
+
     /// Row versions whose holders besides xmax are noted.
     pub fn shared_rows(&self) -> usize {
         self.row_locks.len()

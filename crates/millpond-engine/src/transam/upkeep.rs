@@ -19,6 +19,7 @@ use crate::wal::{Record, RedoError, RmgrId};
 /// What the upkeep remembers between its rounds.
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
+    rounds: u64,
     /// Chunks below are settled and in the status pages.
     logged: u64,
     /// The horizon when the overflow was last searched.
@@ -44,6 +45,9 @@ impl Recovered {
     }
 }
 
+/// Row locks that ended are looked for much more seldom than other things: nothing waits for that but memory.
+const ROUNDS_PER_SWEEP: u64 = 64;
+
 impl Transactions {
     /// A round of upkeep: refreshes the horizon, makes room in the ring, forgets what no snapshot can tell apart, removes files that
     /// were in use. For the maintenance thread, several times a second; cheap when there is nothing to do.
@@ -52,7 +56,12 @@ impl Transactions {
         self.horizon();
         self.retire(ctx, &mut upkeep)?;
         self.forget(ctx, &mut upkeep)?;
+        upkeep.rounds += 1;
+        let sweeps = upkeep.rounds.is_multiple_of(ROUNDS_PER_SWEEP);
         drop(upkeep);
+        if sweeps {
+            self.sweep_row_locks();
+        }
         let undropped = std::mem::take(&mut *self.undropped.lock());
         self.drop_files(ctx, &undropped);
         Ok(())

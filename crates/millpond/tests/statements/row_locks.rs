@@ -1,5 +1,7 @@
 //! `SELECT ... FOR`: strengths, sharing, NOWAIT and SKIP LOCKED, upgrades, what becomes of rows meanwhile.
 
+#![allow(clippy::unwrap_used)]
+
 use millpond::{Connection, Wait};
 
 use crate::common::{Fresh, fresh, fresh_with, run};

@@ -129,7 +129,10 @@ pub(super) fn log_mark(
 ) -> EngineResult<()> {
     let mut data = ctx.heap().scratch();
     record::encode_mark(&mut data, mark);
-    let record = Record::new(by.xid, RmgrId::Heap, info, &[]).block(
+    // Who shares a lock may have logged nothing so far. Recovery must know of every id that stands on a page, lest it
+    // be given out again.
+    let xid = by.xid.max(mark.xmax);
+    let record = Record::new(xid, RmgrId::Heap, info, &[]).block(
         latched.page_id(),
         ImageMode::IfNeeded,
         &data,

@@ -402,3 +402,27 @@ fn holders_of_a_row_are_in_its_header_and_in_memory() {
     assert_eq!(world.shared.txns.shared_rows(), 0);
     fourth.finish(true);
 }
+
+/// Recovery gives no id out again that stands on a page: it has met each in a record's head.
+#[test]
+fn an_id_that_comes_to_a_page_by_anothers_change_is_in_the_log() {
+    let world = World::new(16, 100);
+    let (a, b, c) = (world.ctx(), world.ctx(), world.ctx());
+    let tx = Tx::begin(&a);
+    let row = NewRow { payload: b"some row", natts: 2 };
+    let tid = insert(&a, &world.heap, row, tx.xid, tx.command).unwrap();
+    tx.finish(true);
+    let (changer, first, second) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
+    let by = |tx: &Tx<'_>| Changer { xid: tx.xid, cid: tx.command };
+    for tx in [&first, &second] {
+        lock_row(tx.ctx, &world.heap, tid, LockStrength::KeyShare, by(tx)).unwrap();
+    }
+    first.finish(false);
+    let done = update(&a, &world.heap, tid, row, KeyChange::None, by(&changer)).unwrap();
+    assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
+    let mut largest = Xid::INVALID;
+    world.replay(|record| largest = largest.max(record.xid));
+    assert!(second.xid > changer.xid && largest >= second.xid, "{largest}");
+    changer.finish(true);
+    second.finish(true);
+}
