@@ -1,10 +1,10 @@
 //! The latch: a short lock on memory, shared or exclusive, in one 32-bit word.
 //!
 //! ```text
-//!  31       30       29         28                            0
-//! +--------+--------+----------+-----------------------------+
-//! | WRITER | PARKED | DRAINING |           readers           |
-//! +--------+--------+----------+-----------------------------+
+//!  31       30       29         28      27                    0
+//! +--------+--------+----------+-------+---------------------+
+//! | WRITER | PARKED | DRAINING | WOKEN |       readers       |
+//! +--------+--------+----------+-------+---------------------+
 //! ```
 //!
 //! | WRITER | readers | name | meaning |
@@ -21,6 +21,11 @@
 //! | | 1 | claimed; exclusive for a moment | the claimer may be parked on the address plus one, until the last reader leaves |
 //! | | 1 | free, shared | never: set by the claimer alone, and cleared before or with WRITER |
 //!
+//! | WOKEN | meaning |
+//! |---|---|
+//! | 1 | a release has woken a writer and left threads parked; until that writer has looked, releases wake nobody |
+//! | 0 | a release that finds PARKED wakes |
+//!
 //! | operation | from | to | wakes |
 //! |---|---|---|---|
 //! | `shared` | free, shared | shared | |
@@ -32,7 +37,8 @@
 //! | | claimed, exclusive | the same, PARKED | parks |
 //! | `upgrade` | shared | exclusive, claimed (DRAINING) | parks, until it is exclusive |
 //! | | claimed | the same | fails |
-//! | `unlock_exclusive` | exclusive | free | the first in the queue, if PARKED |
+//! | `unlock_exclusive` | exclusive | free | the first in the queue, if PARKED (WOKEN, if some are left) |
+//! | | exclusive, WOKEN | free, WOKEN | nobody |
 //! | | exclusive, PARKED | shared, claimed, exclusive | hands it to the first in the queue, if they are impatient |
 //! | `downgrade` | exclusive | the same with one reader more | the same |
 //! | a deadline, parked behind WRITER | any | PARKED cleared by the last | |
@@ -43,19 +49,21 @@
 //! **Waiting.** Acquiring is a compare-and-swap; a waiter spins a little (about as long as parking takes), then
 //! parks, so nobody spins on a holder that does not run. Who releases exclusively with PARKED set wakes, in
 //! the order of arrival, readers up to and including the first writer. Threads that arrive meanwhile may
-//! overtake those being woken, so a latch is never idle while somebody wants it.
+//! overtake those being woken, so a latch is never idle while somebody wants it. Nor do they pay for waking more:
+//! while WOKEN is set the queue is the woken writer's business, so one wake-up is under way at a time, however
+//! many threads there are and however long the woken one waits for a processor.
 //!
 //! **Overtaking is bounded** (rule 3). A waiter that was woken [`MAX_LOSSES`] times and lost to newcomers parks as
 //! *impatient*. When its turn comes, the latch is handed to all who are woken with it: readers hold it, a writer
 //! behind them has it claimed. So nobody is woken in vain more often than that. In the queue, each
-//! release wakes at least the first, and who comes later is behind. Readers cannot keep a writer out, since
+//! release that wakes wakes at least the first, and who comes later is behind. Readers cannot keep a writer out, since
 //! they don't get past its claim; nor writers a reader, since each release of theirs moves it forward.
 //!
 //! **No lost wake-up** (rules 1 and 2). A thread parks only if WRITER and PARKED are both set when looked at
 //! under the queue's lock; the releaser clears WRITER, and PARKED if nobody remains, under that same
-//! lock. Threads remain behind only if a writer was woken. That writer claims the latch, or parks again behind
-//! somebody who holds it, or gives up at its deadline after it has seen somebody who does; each time a later
-//! release wakes the rest. A claimer sets DRAINING and then looks, under its queue's lock, whether there are
+//! lock. Threads remain behind only if a writer was woken, and then WOKEN is set. That writer clears it by the very
+//! swap with which it claims the latch, or marks, while another holds it, that it parks again (or would, but for its
+//! deadline): either way there is a holder then, whose release finds PARKED without WOKEN and wakes the rest. A claimer sets DRAINING and then looks, under its queue's lock, whether there are
 //! readers; the last reader either sees the flag or is not seen.
 //!
 //! **Memory ordering.** Acquiring is *acquire*, releasing *release*; a writer that waited for readers
@@ -91,6 +99,8 @@ const IMPATIENT: usize = 2;
 // Tokens given to woken threads: try again, or the latch is yours.
 const COMPETE: usize = 0;
 const GRANTED: usize = 1;
+/// Try again; threads remain parked, and no release wakes them before the writer among the woken has looked.
+const COMPETE_FOR_ALL: usize = 2;
 
 /// A shared/exclusive latch.
 #[derive(Debug)]
@@ -198,7 +208,7 @@ impl Latch {
     pub fn try_upgrade(&self) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
         while state & (WRITER | READERS) == 1 {
-            match self.0.take(state, state - 1 | WRITER) {
+            match self.0.take(state, (state - 1) | WRITER) {
                 Ok(()) => return true,
                 Err(now) => state = now,
             }

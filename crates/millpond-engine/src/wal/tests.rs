@@ -21,7 +21,6 @@ fn config(sessions: usize) -> LogConfig {
         buffer_bytes: 1 << 16,
         max_sessions: sessions,
         writer_delay: Duration::from_secs(3600),
-        ..LogConfig::default()
     }
 }
 

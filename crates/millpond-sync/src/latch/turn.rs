@@ -1,6 +1,6 @@
 //! Whose turn it is when the latch is released, and what the word becomes: pure functions.
 
-use super::word::{PARKED, READERS, WRITER};
+use super::word::{PARKED, READERS, WOKEN, WRITER};
 use super::{IMPATIENT, WANTS_EXCLUSIVE};
 use crate::parking::Filter;
 
@@ -34,9 +34,14 @@ impl Turn {
     /// the set wins. `stay` readers are added for who releases; `more`: threads remain parked.
     pub(super) fn released(self, state: u32, stay: u32, more: bool) -> u32 {
         debug_assert!(state & WRITER != 0, "not held or claimed exclusively");
+        debug_assert!(state & WOKEN == 0, "somebody has been woken already");
+        debug_assert!(self.writer || !more, "left behind");
         let mut new = (state & READERS) + stay;
         if more {
             new |= PARKED;
+            if !self.grant {
+                new |= WOKEN;
+            }
         }
         if self.grant {
             new += self.readers;

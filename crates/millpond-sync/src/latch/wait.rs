@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use super::turn::Turn;
-use super::word::{DRAINING, PARKED, READERS, WRITER};
-use super::{COMPETE, GRANTED, IMPATIENT, Latch, MAX_LOSSES, WANTS_EXCLUSIVE};
+use super::word::{DRAINING, PARKED, READERS, WOKEN, WRITER};
+use super::{COMPETE, COMPETE_FOR_ALL, GRANTED, IMPATIENT, Latch, MAX_LOSSES, WANTS_EXCLUSIVE};
 use crate::atomic::Ordering;
 use crate::hint::Backoff;
 use crate::parking::{self, ParkResult, Unparked};
@@ -23,7 +23,7 @@ impl Latch {
             if backoff.spin() {
                 continue;
             }
-            match self.park_behind_writer(0, losses, deadline) {
+            match self.park_behind_writer(0, losses, &mut 0, deadline) {
                 Waited::Granted => return Some(losses),
                 Waited::Woken => {
                     losses += 1;
@@ -37,16 +37,18 @@ impl Latch {
 
     /// Takes it exclusively, in the same way.
     ///
-    /// Who has been woken owes something to those who are still parked (rule 2): it gives up only after
-    /// it has seen WRITER set, by somebody whose release will see PARKED. Both ways out below are such.
+    /// Who has been woken owes something to those who are still parked (rule 2): while `token` is WOKEN, releases
+    /// leave it to the caller to take the latch and release it. It gives that up by the swap with which it takes
+    /// the latch, or by one while WRITER is set, by somebody whose release will then look at the queue.
     #[cold]
     pub(crate) fn wait_exclusive(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
         let mut backoff = Backoff::new();
+        let mut token = 0;
         loop {
             let state = self.0.load(Ordering::Relaxed);
             if state & WRITER == 0 {
                 // Claims it even while readers are in: they leave, and no more come.
-                if self.0.take(state, state | WRITER).is_ok() {
+                if self.0.take(state, (state | WRITER) & !token).is_ok() {
                     return self.drain(0, deadline).then_some(losses);
                 }
                 continue;
@@ -54,7 +56,7 @@ impl Latch {
             if backoff.spin() {
                 continue;
             }
-            match self.park_behind_writer(WANTS_EXCLUSIVE, losses, deadline) {
+            match self.park_behind_writer(WANTS_EXCLUSIVE, losses, &mut token, deadline) {
                 Waited::Granted => return self.drain(0, deadline).then_some(losses),
                 Waited::Woken => {
                     losses += 1;
@@ -67,16 +69,27 @@ impl Latch {
     }
 
     /// Parks until a release, if there is a writer to wait for.
-    fn park_behind_writer(&self, wants: usize, losses: u32, deadline: Option<Instant>) -> Waited {
+    fn park_behind_writer(
+        &self,
+        wants: usize,
+        losses: u32,
+        token: &mut u32,
+        deadline: Option<Instant>,
+    ) -> Waited {
         let state = self.0.load(Ordering::Relaxed);
-        let is_marked = state & WRITER != 0
-            && (state & PARKED != 0 || self.0.take(state, state | PARKED).is_ok());
+        let marked = (state | PARKED) & !*token;
+        let is_marked =
+            state & WRITER != 0 && (state == marked || self.0.take(state, marked).is_ok());
         if is_marked {
-            let token = wants | if losses >= MAX_LOSSES { IMPATIENT } else { 0 };
-            match self.park_marked(token, deadline) {
+            *token = 0;
+            let who = wants | if losses >= MAX_LOSSES { IMPATIENT } else { 0 };
+            match self.park_marked(who, deadline) {
                 ParkResult::Unparked(GRANTED) => return Waited::Granted,
-                ParkResult::Unparked(_) => {
-                    debug_assert!(token & IMPATIENT == 0, "overtaken too often");
+                ParkResult::Unparked(woken) => {
+                    debug_assert!(who & IMPATIENT == 0, "overtaken too often");
+                    if woken == COMPETE_FOR_ALL && wants == WANTS_EXCLUSIVE {
+                        *token = WOKEN;
+                    }
                     return Waited::Woken;
                 }
                 ParkResult::TimedOut => return Waited::TimedOut,
@@ -85,14 +98,14 @@ impl Latch {
         }
         // The writer went away: look again, but not for ever.
         match deadline {
-            Some(deadline) if Instant::now() >= deadline => Waited::TimedOut,
+            Some(deadline) if *token == 0 && Instant::now() >= deadline => Waited::TimedOut,
             _ => Waited::Changed,
         }
     }
 
     /// Parks, if what the caller has seen still holds under the queue's lock: there is a writer, and its
     /// release will look at the queue.
-    pub(super) fn park_marked(&self, token: usize, deadline: Option<Instant>) -> ParkResult {
+    pub(super) fn park_marked(&self, who: usize, deadline: Option<Instant>) -> ParkResult {
         let still = || {
             let state = self.0.load(Ordering::Relaxed);
             state & (WRITER | PARKED) == WRITER | PARKED
@@ -102,7 +115,7 @@ impl Latch {
                 self.0.clear(PARKED);
             }
         };
-        parking::park_with(self.key(), token, still, timed_out, deadline)
+        parking::park_with(self.key(), who, still, timed_out, deadline)
     }
 
     /// Claims it for a caller that holds it shared, whose hold becomes the claim.
@@ -110,7 +123,7 @@ impl Latch {
         let mut state = self.0.load(Ordering::Relaxed);
         while state & WRITER == 0 {
             debug_assert!(state & READERS != 0, "not held shared");
-            match self.0.take(state, state - 1 | WRITER) {
+            match self.0.take(state, (state - 1) | WRITER) {
                 Ok(()) => return true,
                 Err(now) => state = now,
             }
@@ -155,6 +168,15 @@ impl Latch {
     /// Gives up WRITER, adds `stay` readers (the caller), and wakes, or grants the latch to, whose turn it is.
     #[cold]
     pub(super) fn release_and_wake(&self, stay: u32) {
+        let mut state = self.0.load(Ordering::Relaxed);
+        while state & WOKEN != 0 {
+            // Someone has been woken and has not looked yet. To wake more would cost this thread a system call
+            // each time, and those would only find each other.
+            match self.0.give(state, (state & !(WRITER | DRAINING)) + stay) {
+                Ok(()) => return,
+                Err(now) => state = now,
+            }
+        }
         let turn = Cell::new(Turn::default());
         let filter = |token: usize| {
             let (next, verdict) = turn.get().consider(token);
@@ -169,7 +191,9 @@ impl Latch {
             loop {
                 let new = turn.released(state, stay, unparked.more);
                 match self.0.give(state, new) {
-                    Ok(()) => return if turn.grant { GRANTED } else { COMPETE },
+                    Ok(()) if turn.grant => return GRANTED,
+                    Ok(()) if unparked.more => return COMPETE_FOR_ALL,
+                    Ok(()) => return COMPETE,
                     Err(now) => state = now,
                 }
             }

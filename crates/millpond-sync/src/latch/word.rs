@@ -6,7 +6,8 @@ use crate::atomic::{AtomicU32, Ordering};
 pub(super) const WRITER: u32 = 1 << 31;
 pub(super) const PARKED: u32 = 1 << 30;
 pub(super) const DRAINING: u32 = 1 << 29;
-pub(super) const READERS: u32 = DRAINING - 1;
+pub(super) const WOKEN: u32 = 1 << 28;
+pub(super) const READERS: u32 = WOKEN - 1;
 
 /// See the description of [`crate::latch`].
 #[derive(Debug)]
@@ -78,7 +79,7 @@ use recording::record;
 /// Model checkers run all threads of a model on one thread of the system.
 #[cfg(all(test, any(loom, shuttle)))]
 pub(crate) mod recording {
-    use super::{DRAINING, PARKED, READERS, WRITER};
+    use super::{DRAINING, PARKED, READERS, WOKEN, WRITER};
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 
@@ -92,7 +93,24 @@ pub(crate) mod recording {
     }
 
     pub(super) fn record(from: u32, to: u32) {
-        SEEN.with_borrow_mut(|seen| seen.insert(format!("{} > {}", name(from), name(to))));
+        SEEN.with_borrow_mut(|seen| {
+            seen.insert(format!("{} > {}", name(from), name(to)));
+            if let Some(event) = token(from, to) {
+                seen.insert(event.to_owned());
+            }
+        });
+    }
+
+    /// What happens to WOKEN, whatever else the word is.
+    fn token(from: u32, to: u32) -> Option<&'static str> {
+        let gives_up = from & !to & WRITER != 0;
+        match (from & WOKEN != 0, to & WOKEN != 0) {
+            (false, true) => Some("a writer is woken"),
+            (true, false) if to & !from & WRITER != 0 => Some("the woken writer claims"),
+            (true, false) => Some("the woken writer parks again"),
+            (true, true) if gives_up => Some("a release leaves it to the woken writer"),
+            _ => None,
+        }
     }
 
     /// `free`, `shared`, `claimed` or `exclusive`, with `P` for PARKED and `D` for DRAINING.

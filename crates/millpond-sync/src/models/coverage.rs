@@ -42,6 +42,13 @@ const TRANSITIONS: &[(&str, &str)] = &[
     ("claimed P > claimed P D", "a_downgrade_wakes_readers"),
     ("exclusive > exclusive D", "two_writers_and_a_reader"),
     ("exclusive P > exclusive P D", "a_downgrade_wakes_readers"),
+    // A writer that was woken parks again.
+    ("exclusive P D > exclusive P D", "shuttle_all"),
+    // Whatever else the word is: what happens to WOKEN.
+    ("a writer is woken", "three_writers"),
+    ("the woken writer claims", "three_writers"),
+    ("the woken writer parks again", "a_timed_writer_eats_no_wake_up"),
+    ("a release leaves it to the woken writer", "a_timed_writer_eats_no_wake_up"),
     // A claimer sees that the readers are gone.
     ("exclusive D > exclusive", "a_writer_and_two_readers"),
     ("exclusive P D > exclusive P", "a_writer_and_two_readers"),

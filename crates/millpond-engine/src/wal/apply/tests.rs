@@ -38,7 +38,6 @@ fn place() -> Place {
         buffer_bytes: 1 << 16,
         max_sessions: 1,
         writer_delay: Duration::from_secs(3600),
-        ..LogConfig::default()
     };
     let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
     let log = Log::open(store, config, start).unwrap();

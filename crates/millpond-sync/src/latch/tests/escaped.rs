@@ -5,7 +5,7 @@
 //! Who would sleep for ever if the bug were there has a deadline in the past, and would say so.
 
 use super::super::turn::Turn;
-use super::super::word::{DRAINING, PARKED, READERS, WRITER};
+use super::super::word::{DRAINING, PARKED, READERS, WOKEN, WRITER};
 use super::*;
 use crate::parking::ParkResult;
 
@@ -65,15 +65,35 @@ fn a_flag_that_is_set_and_cleared_is_set() {
             let flag = |bit: u32| case >> bit & 1 != 0;
             let turn = Turn { readers: u32::from(flag(0)) * 5, writer: flag(1), grant: flag(2) };
             let (more, parked) = (flag(3), flag(4));
+            if more && !turn.writer {
+                // Nobody stays behind if no writer goes before.
+                continue;
+            }
             let state = if parked || more { state | PARKED } else { state };
             let word = turn.released(state, stay, more);
             assert_eq!(word & WRITER != 0, turn.grant && turn.writer, "{word:x}");
             assert_eq!(word & PARKED != 0, more, "{word:x}");
             assert_eq!(word & DRAINING, 0, "{word:x}");
+            assert_eq!(word & WOKEN != 0, more && !turn.grant, "{word:x}");
             let granted = if turn.grant { turn.readers } else { 0 };
             assert_eq!(word & READERS, (state & READERS) + stay + granted, "{word:x}");
         }
     }
+}
+
+/// While a woken writer has not looked, releases leave the queue to it, whatever else they change.
+#[test]
+fn a_release_leaves_the_queue_to_who_has_been_woken() {
+    let latch = Latch::new();
+    latch.0.store(WRITER | PARKED | WOKEN);
+    latch.unlock_exclusive();
+    assert_eq!(latch.word(), PARKED | WOKEN);
+    assert!(latch.try_exclusive());
+    latch.downgrade();
+    assert_eq!(latch.word(), PARKED | WOKEN | 1);
+    latch.shared();
+    assert!(!latch.try_exclusive_until(Instant::now()), "a claim is given up");
+    assert_eq!(latch.word(), PARKED | WOKEN | 2);
 }
 
 /// The same by two threads: one sets PARKED while another, who finds the queue empty, clears it. The set is
