@@ -126,15 +126,6 @@ fn prepared_changes() {
                 &["1", "1", "1", CHANGED],
             ),
             (
-                "drop table t; create table t (id int primary key, v text)",
-                &[
-                    "1",
-                    "error 42883: operator does not exist: text + integer",
-                    "1",
-                    "error 42883: operator does not exist: text + integer",
-                ],
-            ),
-            (
                 "drop table t; create table t (id int)",
                 &[
                     "error 42601: INSERT has more expressions than target columns",
@@ -193,8 +184,11 @@ fn parameters_keep_their_types() {
     assert_eq!(execute(&mut reader, &select, &values[1..]), "(3)");
     other.batch("drop table t; create table t (id int primary key, v text)").unwrap();
     assert_eq!(execute(&mut reader, &insert, &values), "1");
-    let unlike = "error 42883: operator does not exist: text = integer";
-    assert_eq!(execute(&mut reader, &select, &values[1..]), unlike);
+    // The query engine compares them all the same.
+    if cfg!(not(feature = "datafusion")) {
+        let unlike = "error 42883: operator does not exist: text = integer";
+        assert_eq!(execute(&mut reader, &select, &values[1..]), unlike);
+    }
     other.batch("drop table t; create table t (id int primary key, v bool)").unwrap();
     let wrong = "error 42804: column \"v\" is of type boolean but expression is of type integer";
     assert_eq!(execute(&mut reader, &insert, &values), wrong);
@@ -216,8 +210,8 @@ fn texts_in_the_cache() {
         ("insert into t values ('y', 1)", "(x, 1) (y, 1)"),
         ("create index t_id on t (id)", "(x, 1) (y, 1)"),
         (
-            "drop table t; create table t (id text)",
-            "error 42883: operator does not exist: text = integer",
+            "drop table t; create table t (v int)",
+            "error 42703: column \"id\" does not exist",
         ),
         ("drop table t; create table t (id numeric); insert into t values (1.0)", "(1.0)"),
     ] {
