@@ -126,15 +126,23 @@ impl Graph {
         changed.map(|(tag, queue)| (*tag, sessions(queue))).collect()
     }
 
-    /// The edges out of a session; hard ones last, so that they are followed first.
+    /// The edges out of a session; hard ones last, so that they are followed first. Behind one that waits for the same mode,
+    /// the rest of the queue is left out: whoever is in the way of the one is in the way of the other, so the same sessions
+    /// are reached, and a long queue for one row is a chain instead of a mesh.
     pub(super) fn edges(&self, waiter: SessionNo, soft: bool) -> SmallVec<[Edge; 4]> {
         let mut edges = SmallVec::new();
         let Some(Node { tag, mode, holders, .. }) = self.nodes.get(&waiter) else { return edges };
         let edge = |blocker, hard| Edge { waiter, tag: *tag, mode: *mode, blocker, hard };
         if soft && let Some(queue) = self.queues.get(tag) {
-            let ahead = queue.iter().take_while(|(session, _)| *session != waiter);
-            let conflicting = ahead.filter(|(_, other)| mode.conflicts_with(*other));
-            edges.extend(conflicting.map(|(session, _)| edge(*session, false)));
+            let place = queue.iter().position(|(session, _)| *session == waiter).unwrap_or(0);
+            for (session, other) in queue.iter().take(place).rev() {
+                if mode.conflicts_with(*other) {
+                    edges.push(edge(*session, false));
+                    if other == mode {
+                        break;
+                    }
+                }
+            }
         }
         edges.extend(holders.iter().map(|holder| edge(*holder, true)));
         edges

@@ -192,6 +192,11 @@ impl Connection {
         Ok(None)
     }
 
+    /// Whether the statement that is running is one of several of a text.
+    pub(super) fn is_part_of_script(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.items.len() > 1)
+    }
+
     /// Whether the statement that is running is the last of its text.
     pub(super) fn is_last_of_script(&self) -> bool {
         self.script.as_ref().is_some_and(|script| script.at + 1 >= script.items.len())

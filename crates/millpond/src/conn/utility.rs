@@ -322,7 +322,9 @@ impl Connection {
         mode: &str,
         nowait: bool,
     ) -> Result<CommandTag> {
-        if self.block != Block::Explicit {
+        // The statements of one text are a transaction, too.
+        let in_block = self.block == Block::Explicit || self.is_part_of_script();
+        if !in_block {
             return Err(SqlError::new(
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
                 "LOCK TABLE can only be used in transaction blocks",
@@ -338,6 +340,7 @@ impl Connection {
             "exclusive" => LockMode::Exclusive,
             _ => LockMode::AccessExclusive,
         };
+        self.need_transaction()?;
         for name in names {
             self.lock_named(name, mode, nowait)?;
         }

@@ -54,6 +54,9 @@ fn lock_table_in_all_its_forms() {
         run(&mut c, "lock table t"),
         "ERROR: LOCK TABLE can only be used in transaction blocks [25P01]\n"
     );
+    let text = run(&mut c, "lock table t in share mode; select count(*) from t");
+    assert_eq!(text, "LOCK TABLE\ncount\n0\nSELECT 1\n");
+    assert_eq!(held(&fresh.database), Vec::<String>::new());
     c.batch("begin").unwrap();
     assert!(run(&mut c, "lock table nothing").contains("[42P01]"));
     c.batch("rollback; begin").unwrap();
