@@ -205,6 +205,46 @@ async fn cancel_and_timeouts() {
     other.batch_execute("update t set b = 2 where a = 1").await.expect("updates");
 }
 
+/// More sessions wait for advisory locks than there are loops; everybody else is served meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn advisory_locks_are_waited_for_without_stopping_others() {
+    let server = ServerProcess::start();
+    let holder = connect(&server).await;
+    holder.query_one("select pg_advisory_lock($1)", &[&1i64]).await.expect("locks");
+    let mut waiting = Vec::new();
+    for _ in 0..12 {
+        let client = connect(&server).await;
+        waiting.push(tokio::spawn(async move {
+            client.query_one("select pg_advisory_lock($1)", &[&1i64]).await.expect("waits");
+            client.query_one("select pg_advisory_unlock($1)", &[&1i64]).await.expect("unlocks")
+        }));
+    }
+    let other = connect(&server).await;
+    for _ in 0..50 {
+        let row =
+            other.query_one("select pg_try_advisory_lock($1)", &[&1i64]).await.expect("tries");
+        assert!(!row.get::<_, bool>(0));
+    }
+    // One that waits can be cancelled.
+    let cancelled = connect(&server).await;
+    let token = cancelled.cancel_token();
+    let wait =
+        tokio::spawn(
+            async move { cancelled.query_one("select pg_advisory_lock($1)", &[&1i64]).await },
+        );
+    while !wait.is_finished() {
+        token.cancel_query(NoTls).await.expect("asks");
+    }
+    let error = wait.await.expect("ends").expect_err("is cancelled");
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
+    assert!(waiting.iter().all(|waits| !waits.is_finished()));
+    // The lock goes with its session, and then from one to the next.
+    drop(holder);
+    for waits in waiting {
+        assert!(waits.await.expect("ends").get::<_, bool>(0));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_survives_a_restart_and_a_kill() {
     let dir = tempfile::tempdir().expect("directory");

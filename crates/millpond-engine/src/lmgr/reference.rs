@@ -178,7 +178,7 @@ impl Reference {
             let Some((tag, rest)) = tags.split_first() else {
                 return !state.in_cycles(true, &BTreeSet::new()).contains(&session);
             };
-            permutations(&state.queue(*tag).to_vec()).into_iter().any(|order| {
+            permutations(state.queue(*tag)).into_iter().any(|order| {
                 state.queues.insert(*tag, order);
                 try_all(state, rest, session)
             })

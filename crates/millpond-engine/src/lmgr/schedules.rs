@@ -6,6 +6,7 @@
 //! are none: no deadlock goes undetected, and none is reported falsely.
 //!
 //! `MILLPOND_LOCK_SEED=17` repeats one schedule and prints its steps; `MILLPOND_LOCK_SCHEDULES=1000000` runs as many.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! LOCK TABLE, advisory locks, and what ends a wait for them.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 
