@@ -84,6 +84,12 @@ const FIRST_SIGHT: u32 = 4;
 /// The tag of a frame that never held a page. Not a page: there is no fork 15.
 const NO_PAGE: u64 = u64::MAX;
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+thread_local! {
+    /// How often this thread has looked at a frame to change its state.
+    pub(crate) static TOUCHED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Who claims frames: a session, by its number, or the pool itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Claimer(u16);
@@ -329,6 +335,8 @@ impl Frame {
     /// Changes the state word by `change` until that succeeds or `change` declines; returns the state
     /// before, or the one declined.
     pub(crate) fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        #[cfg(all(test, not(any(loom, shuttle))))]
+        TOUCHED.with(|touched| touched.set(touched.get() + 1));
         let mut state = self.read.state.load(Ordering::Acquire);
         loop {
             let Some(new) = change(state) else { return Err(state) };

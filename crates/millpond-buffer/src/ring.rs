@@ -323,7 +323,7 @@ impl Ring {
     }
 
     /// How many frames it owns.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn spare_frames(&self) -> usize {
         self.spare.lock().len()
     }

@@ -1,4 +1,5 @@
 use super::support::*;
+use crate::frame::TOUCHED;
 use crate::*;
 use std::sync::atomic::Ordering;
 
@@ -261,4 +262,33 @@ fn a_handle_of_another_pool_is_refused() {
     let rel = theirs.pool.relation(REL).unwrap();
     let foreign = session.pin(&rel, BlockNumber(0), Wait::Allowed);
     assert!(matches!(foreign, Err(BufferError::ForeignHandle { .. })), "{foreign:?}");
+}
+
+/// Rule 9: dropping or truncating a fork looks at the frames that have its pages, and at no other.
+#[test]
+fn dropping_costs_what_the_fork_holds() {
+    const OTHERS: u32 = if cfg!(miri) { 100 } else { 4000 };
+    const OURS: u32 = if cfg!(miri) { 8 } else { 80 };
+    let Bench { pool, .. } = bench((OTHERS + OURS) as usize, OTHERS);
+    let session = pool.session().unwrap();
+    let others = pool.relation(REL).unwrap();
+    (0..OTHERS).for_each(|block| assert_eq!(number(&session, &others, block), block.into()));
+    let mine = RelationId::constant(8).main();
+    pool.create(mine).unwrap();
+    let rel = pool.relation(mine).unwrap();
+    (0..OURS).for_each(|_| drop(session.extend(&rel, Wait::Allowed).unwrap()));
+    let touched = |what: &dyn Fn()| {
+        let before = TOUCHED.get();
+        what();
+        TOUCHED.get() - before
+    };
+    // A claim and its settlement; those that stay are not looked at.
+    let cut = touched(&|| pool.truncate(mine, OURS * 3 / 4).unwrap());
+    assert!((1..=2 * OURS as usize / 4).contains(&cut), "{cut} looks to cut a quarter");
+    let dropped = touched(&|| pool.drop_relation(mine.relation).unwrap());
+    assert!((1..=2 * OURS as usize).contains(&dropped), "{dropped} looks to drop the rest");
+    let nothing = RelationId::constant(9);
+    pool.create(nothing.main()).unwrap();
+    assert_eq!(touched(&|| pool.drop_relation(nothing).unwrap()), 0);
+    assert_eq!(others.pages_in_memory(), OTHERS as usize);
 }

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use millpond_buffer::{BackendKind, BufferPool, BufferSession, Lsn, WriteProgress};
 use parking_lot::{Condvar, Mutex};
 
+use super::schedule::Schedule;
 use crate::control::{Control, ControlFile, STATE_BYTES};
 use crate::error::{EngineError, EngineResult};
 use crate::recovery::Recovering;
@@ -264,13 +265,16 @@ impl Checkpoints {
     /// Sleeps while the checkpoint is ahead of its schedule: of the time, and of the log's growth.
     fn pace(&self, progress: WriteProgress, begun: Instant, redo: Lsn) {
         let done = progress.done as f64 / progress.total.max(1) as f64;
-        let spread = self.config.completion_target * done;
+        let schedule = Schedule {
+            timeout: self.config.timeout,
+            trigger_bytes: self.trigger_bytes(),
+            completion_target: self.config.completion_target,
+        };
         loop {
-            let elapsed = begun.elapsed().as_secs_f64() / self.config.timeout.as_secs_f64();
-            let grown = self.log.insert_position().get().saturating_sub(redo.get()) as f64
-                / self.trigger_bytes() as f64;
+            let grown = self.log.insert_position().get().saturating_sub(redo.get());
+            let is_ahead = schedule.is_ahead(done, begun.elapsed(), grown);
             let in_hurry = self.hurry.load(Ordering::Relaxed) > 0;
-            if in_hurry || spread <= elapsed.max(grown) || self.log.is_stopped().is_some() {
+            if in_hurry || !is_ahead || self.log.is_stopped().is_some() {
                 return;
             }
             let mut signals = self.signals.lock();

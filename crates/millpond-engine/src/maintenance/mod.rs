@@ -4,3 +4,4 @@ pub(crate) mod autovacuum;
 pub(crate) mod background;
 pub mod checkpointer;
 mod reclaimer;
+mod schedule;
