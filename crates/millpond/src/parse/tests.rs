@@ -166,3 +166,17 @@ proptest! {
         let _ = parse(&words.join(" "));
     }
 }
+
+#[test]
+fn row_locks_are_seen_wherever_they_stand() {
+    for clause in ["for update", "for no key update of a", "for key share", "for share limit 1"] {
+        for sql in [
+            format!("select * from a join b on true {clause}"),
+            format!("select * from (select * from a {clause}) x"),
+        ] {
+            let Statement::Query(query) = one(&sql) else { panic!("{sql}") };
+            let what = super::misunderstood(&query.to_string());
+            assert!(what.is_some_and(|what| what.starts_with("FOR ")), "{sql}: {query}");
+        }
+    }
+}

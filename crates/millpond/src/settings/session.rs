@@ -97,8 +97,14 @@ impl SessionSettings {
             bytea_escape: false,
             bulk_access: BulkAccess::default(),
         };
-        let mut settings =
-            SessionSettings { base, own, changed: Vec::new(), to_report: Vec::new(), hot, news: true };
+        let mut settings = SessionSettings {
+            base,
+            own,
+            changed: Vec::new(),
+            to_report: Vec::new(),
+            hot,
+            news: true,
+        };
         settings.refresh();
         settings
     }
