@@ -1,5 +1,6 @@
 //! What the log has counted: `pg_stat_wal`, and the log's rows of `pg_stat_io`.
 
+use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::counters::StripedCounters;
 
 /// Who led a group of commits.
@@ -67,41 +68,51 @@ impl InsertCounts {
     }
 }
 
-const WRITES: usize = 0;
-const WRITTEN: usize = 1;
-const SYNCS: usize = 2;
-const PAUSES: usize = 3;
+/// What leaders count. There is one leader at a time, so a load and a store count; its lines move from leader to
+/// leader with the rest of what they write.
+#[derive(Default)]
+pub(super) struct FlushCounts {
+    by: [LeaderCounts; 2],
+    pauses: AtomicU64,
+}
 
-/// What leaders count: one at a time, so in a stripe for each kind.
-pub(super) struct FlushCounts(StripedCounters<4>);
+#[derive(Default)]
+struct LeaderCounts {
+    writes: AtomicU64,
+    bytes: AtomicU64,
+    syncs: AtomicU64,
+}
 
-impl Default for FlushCounts {
-    fn default() -> Self {
-        Self(StripedCounters::new(2))
-    }
+fn add(count: &AtomicU64, n: u64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 impl FlushCounts {
     pub fn add_write(&self, leader: Leader, bytes: u64) {
-        self.0.add(leader as usize, WRITES, 1);
-        self.0.add(leader as usize, WRITTEN, bytes);
+        let counts = &self.by[leader as usize];
+        add(&counts.writes, 1);
+        add(&counts.bytes, bytes);
     }
 
     pub fn add_sync(&self, leader: Leader) {
-        self.0.add(leader as usize, SYNCS, 1);
+        add(&self.by[leader as usize].syncs, 1);
     }
 
     pub fn add_pause(&self) {
-        self.0.add(0, PAUSES, 1);
+        add(&self.pauses, 1);
     }
 
     pub fn syncs(&self) -> u64 {
-        self.0.sum(SYNCS)
+        self.by.iter().map(|counts| counts.syncs.load(Ordering::Relaxed)).sum()
     }
 
     fn of(&self, leader: Leader) -> LogWrites {
-        let count = |counter| self.0.of_stripe(leader as usize, counter);
-        LogWrites { writes: count(WRITES), bytes: count(WRITTEN), syncs: count(SYNCS) }
+        let counts = &self.by[leader as usize];
+        LogWrites {
+            writes: counts.writes.load(Ordering::Relaxed),
+            bytes: counts.bytes.load(Ordering::Relaxed),
+            syncs: counts.syncs.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -112,7 +123,7 @@ pub(super) fn stats(inserts: &InsertCounts, flushes: &FlushCounts) -> LogStats {
         images: inserts.0.sum(IMAGES),
         bytes: inserts.0.sum(BYTES),
         buffers_full: inserts.0.sum(BUFFERS_FULL),
-        pauses: flushes.0.sum(PAUSES),
+        pauses: flushes.pauses.load(Ordering::Relaxed),
         by_backends: flushes.of(Leader::Backend),
         by_log_thread: flushes.of(Leader::LogThread),
     }
