@@ -106,6 +106,7 @@ mod whole {
     use millpond_sync::atomic::{AtomicU64, Ordering};
     use millpond_sync::thread;
 
+    use super::super::deadlock::Search;
     use super::super::{LockManager, LockMode, LockTag, LockWait};
     use crate::proc::ProcArray;
     use crate::transam::Xid;
@@ -164,6 +165,55 @@ mod whole {
     fn shuttle_a_mixture_of_modes() {
         use LockMode::*;
         sessions_exclude_each_other(&[RowExclusive, Share, ShareUpdateExclusive, Exclusive]);
+    }
+
+    /// Rule 7: whoever a new order of the queue serves wakes, whatever else happens meanwhile. C has K2 and wants to
+    /// share K1 with A, who wants K2; if B, who wants K1 alone, came before C, then C must overtake him.
+    #[test]
+    fn shuttle_reordering_wakes_whom_it_serves() {
+        use LockMode::{Exclusive, Share};
+        let key = |low| LockTag::Advisory { high: 0, low, two_keys: true };
+        shuttle::check_random(
+            move || {
+                let procs = ProcArray::new(3);
+                let manager = LockManager::new(procs.clone());
+                let left = Arc::new(AtomicU64::new(3));
+                let parties = [
+                    (Some((1, Share)), (2, Share)),
+                    (None, (1, Exclusive)),
+                    (Some((2, Exclusive)), (1, Share)),
+                ];
+                let parties = parties.map(|(first, then)| {
+                    let proc = procs.register("model").unwrap();
+                    if let Some((low, mode)) = first {
+                        manager.acquire(&proc, key(low), mode, LockWait::Never).unwrap();
+                    }
+                    (proc, then)
+                });
+                let numbers = parties.each_ref().map(|(proc, _)| proc.no());
+                let mut threads = Vec::new();
+                for (proc, (low, mode)) in parties {
+                    let (manager, left) = (manager.clone(), left.clone());
+                    threads.push(thread::spawn(move || {
+                        manager.acquire(&proc, key(low), mode, LockWait::Forever).unwrap();
+                        manager.release_all(&proc);
+                        left.fetch_sub(1, Ordering::SeqCst);
+                    }));
+                }
+                // Time does not pass here, so the searches are somebody else's.
+                while left.load(Ordering::SeqCst) > 0 {
+                    for no in &numbers {
+                        assert_eq!(manager.find_deadlock(*no), Search::Wait);
+                    }
+                    thread::yield_now();
+                }
+                for thread in threads {
+                    thread.join().unwrap();
+                }
+                assert!(manager.list().is_empty());
+            },
+            ITERATIONS,
+        );
     }
 
     /// Rule 6: whoever waits for a transaction wakes at its end, however late or early he came.
