@@ -40,7 +40,7 @@
 //! | `unlock_exclusive` | exclusive | free | the first in the queue, if PARKED (WOKEN, if some are left) |
 //! | | exclusive, WOKEN | free, WOKEN | nobody |
 //! | | exclusive, PARKED | shared, claimed, exclusive | hands it to the first in the queue, if they are impatient |
-//! | `downgrade` | exclusive | the same with one reader more | the same |
+//! | `downgrade` | exclusive | as `unlock_exclusive`, with one reader more | the same |
 //! | a deadline, parked behind WRITER | any | PARKED cleared by the last | |
 //! | a deadline, claimed | claimed, or exclusive just now | as `unlock_exclusive`; an upgrader remains a reader | the same |
 //!
@@ -49,8 +49,8 @@
 //! **Waiting.** Acquiring is a compare-and-swap; a waiter spins a little (about as long as parking takes), then
 //! parks, so nobody spins on a holder that does not run. Who releases exclusively with PARKED set wakes, in
 //! the order of arrival, readers up to and including the first writer. Threads that arrive meanwhile may
-//! overtake those being woken, so a latch is never idle while somebody wants it. Nor do they pay for waking more:
-//! while WOKEN is set the queue is the woken writer's business, so one wake-up is under way at a time, however
+//! overtake those being woken, so a latch is idle only when nobody who runs wants it. Nor do they pay for waking
+//! more: while WOKEN is set the queue is the woken writer's business, so one wake-up is under way at a time, however
 //! many threads there are and however long the woken one waits for a processor.
 //!
 //! **Overtaking is bounded** (rule 3). A waiter that was woken [`MAX_LOSSES`] times and lost to newcomers parks as
@@ -63,8 +63,9 @@
 //! under the queue's lock; the releaser clears WRITER, and PARKED if nobody remains, under that same
 //! lock. Threads remain behind only if a writer was woken, and then WOKEN is set. That writer clears it by the very
 //! swap with which it claims the latch, or marks, while another holds it, that it parks again (or would, but for its
-//! deadline): either way there is a holder then, whose release finds PARKED without WOKEN and wakes the rest. A claimer sets DRAINING and then looks, under its queue's lock, whether there are
-//! readers; the last reader either sees the flag or is not seen.
+//! deadline): either way there is a holder then, whose release finds PARKED without WOKEN and wakes the rest.
+//! A claimer sets DRAINING and then looks, under its queue's lock, whether there are readers; the last reader
+//! either sees the flag or is not seen.
 //!
 //! **Memory ordering.** Acquiring is *acquire*, releasing *release*; a writer that waited for readers
 //! loads the count with *acquire*, which pairs with each reader's release. Who is handed the latch is
