@@ -106,6 +106,11 @@ impl Graph {
                 return Verdict::Later;
             };
             let constraints = self.constraints.entry(edge.tag).or_default();
+            if constraints.contains(&(edge.waiter, edge.blocker)) {
+                // All mutexes are held here: better no order than no end.
+                debug_assert!(false, "a constraint that has been met is met again");
+                return Verdict::Later;
+            }
             constraints.push((edge.waiter, edge.blocker));
             if let Some(queue) = self.queues.get_mut(&edge.tag) {
                 sort_queue(queue, constraints);
