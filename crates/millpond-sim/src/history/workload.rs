@@ -73,6 +73,17 @@ pub struct Told {
     pub lost: bool,
 }
 
+/// How reads lock rows, most of them not at all.
+const LOCKS: &[&str] = &[
+    " for update",
+    " for update skip locked",
+    " for no key update",
+    " for no key update nowait",
+    " for share",
+    " for share skip locked",
+    " for key share",
+];
+
 /// One statement.
 enum Step {
     /// Appends to lists and says to which, unless it is only one and known.
@@ -83,7 +94,7 @@ enum Step {
     },
     ReadLists {
         what: String,
-        lock: bool,
+        lock: &'static str,
     },
     Write {
         key: u32,
@@ -91,7 +102,7 @@ enum Step {
     },
     ReadRegisters {
         what: String,
-        lock: bool,
+        lock: &'static str,
     },
 }
 
@@ -135,8 +146,8 @@ impl Epoch {
         client.run("begin isolation level repeatable read")?;
         let mut ops = Vec::new();
         for step in [
-            Step::ReadLists { what: what.clone(), lock: false },
-            Step::ReadRegisters { what, lock: false },
+            Step::ReadLists { what: what.clone(), lock: "" },
+            Step::ReadRegisters { what, lock: "" },
         ] {
             ops.extend(step.ops(&client.run(&step.sql())?));
         }
@@ -161,7 +172,7 @@ impl Epoch {
     /// A statement; one that is `alone` may be committed without its answer being heard, so it must be known before what
     /// it does.
     fn step(self, shared: &Shared, random: &mut StdRng, alone: bool) -> Step {
-        let lock = random.random_range(0..8) == 0;
+        let lock = LOCKS.get(random.random_range(0..LOCKS.len() * 6)).copied().unwrap_or_default();
         match random.random_range(0..10) {
             0..3 if alone => {
                 let key = self.first() + random.random_range(0..LISTS);
@@ -183,13 +194,12 @@ impl Epoch {
 
 impl Step {
     fn sql(&self) -> String {
-        let suffix = |lock: &bool| if *lock { " for update" } else { "" };
         match self {
             Step::Append { what, value, .. } => {
                 format!("update lists set v = v || ',{value}' where {what} returning k")
             }
             Step::ReadLists { what, lock } => {
-                format!("select k, v from lists where {what}{}", suffix(lock))
+                format!("select k, v from lists where {what}{lock}")
             }
             Step::Write { key, value } => {
                 format!(
@@ -197,7 +207,7 @@ impl Step {
                 )
             }
             Step::ReadRegisters { what, lock } => {
-                format!("select k, v, n from registers where {what}{}", suffix(lock))
+                format!("select k, v, n from registers where {what}{lock}")
             }
         }
     }
@@ -229,14 +239,15 @@ impl Step {
     fn is_snapshot(&self) -> bool {
         matches!(
             self,
-            Step::ReadLists { lock: false, .. } | Step::ReadRegisters { lock: false, .. }
+            Step::ReadLists { lock: "", .. } | Step::ReadRegisters { lock: "", .. }
         )
     }
 }
 
 /// Whether a transaction may fail with this.
 fn is_expected(state: &str, interrupted: bool) -> bool {
-    matches!(state, "40001" | "40P01") || interrupted && matches!(state, "57014" | "57P01")
+    matches!(state, "40001" | "40P01" | "55P03")
+        || interrupted && matches!(state, "57014" | "57P01")
 }
 
 /// Runs a random transaction. `interrupted`: somebody may cancel statements or end sessions. An error that no transaction

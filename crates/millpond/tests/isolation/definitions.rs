@@ -145,6 +145,37 @@ fn prepared_changes() {
     );
 }
 
+/// Plans of the query engine hold definitions, too.
+#[cfg(feature = "datafusion")]
+#[test]
+fn prepared_queries_of_the_query_engine() {
+    after(
+        &[
+            "select a.v from t a join t b on a.id = b.id order by a.v",
+            "select v, count(*) from t group by v order by v",
+            "update t set v = v + 1 where id in (select max(id) from t)",
+        ],
+        &[
+            ("", &["(10) (20)", "(10, 1) (20, 1)", "1"]),
+            ("create index t_v on t (v)", &["(10) (21)", "(10, 1) (21, 1)", "1"]),
+            ("truncate t", &["", "", "0"]),
+            ("insert into t values (1, 11)", &["(11)", "(11, 1)", "1"]),
+            ("drop table t", &[GONE, GONE, GONE]),
+            (TABLE, &["(10) (20)", "(10, 1) (20, 1)", "1"]),
+            (
+                "drop table t; create table t (id int, v int, w text); insert into t values (1, 12, 'w')",
+                &["(12)", "(12, 1)", "1"],
+            ),
+            (
+                "drop table t; create table t (v text, id bigint); insert into t values ('one', 1)",
+                &[CHANGED, CHANGED],
+            ),
+            ("drop table t", &[GONE, GONE, GONE]),
+            (TABLE, &["(10) (20)", "(10, 1) (20, 1)", "1"]),
+        ],
+    );
+}
+
 #[test]
 fn indexes_and_keys_come_and_go() {
     after(
@@ -209,10 +240,7 @@ fn texts_in_the_cache() {
         ("drop table t; create table t (v text, id int); insert into t values ('x', 1)", "(x, 1)"),
         ("insert into t values ('y', 1)", "(x, 1) (y, 1)"),
         ("create index t_id on t (id)", "(x, 1) (y, 1)"),
-        (
-            "drop table t; create table t (v int)",
-            "error 42703: column \"id\" does not exist",
-        ),
+        ("drop table t; create table t (v int)", "error 42703: column \"id\" does not exist"),
         ("drop table t; create table t (id numeric); insert into t values (1.0)", "(1.0)"),
     ] {
         other.batch(change).unwrap();
@@ -391,6 +419,8 @@ fn use_table(
         "select count(*), min(v), max(v) from t",
         "update t set v = v where id = 7 returning v",
         "select v from t where id between 1 and 20",
+        #[cfg(feature = "datafusion")]
+        "select a.v from t a join t b on a.id = b.id",
     ];
     let prepared =
         Vec::from_iter(STATEMENTS.iter().map(|sql| connection.prepare(sql, &[]).unwrap()));
