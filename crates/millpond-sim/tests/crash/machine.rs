@@ -75,7 +75,6 @@ pub fn log_config(segment_bytes: u64) -> LogConfig {
         buffer_bytes: segment_bytes as usize,
         max_sessions: 4,
         writer_delay: Duration::from_millis(1),
-        ..LogConfig::default()
     }
 }
 

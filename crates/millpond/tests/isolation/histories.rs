@@ -174,7 +174,7 @@ impl Stage<'_> {
     }
 
     fn client(&self, epoch: Epoch, number: usize, interrupted: bool, mut random: StdRng) {
-        let protocol = if number % 2 == 0 { Protocol::Simple } else { Protocol::Prepared };
+        let protocol = if number.is_multiple_of(2) { Protocol::Simple } else { Protocol::Prepared };
         while self.done.load(Ordering::Relaxed) < self.wanted {
             let mut talker = talker(self.fresh, protocol);
             self.handles.lock().push(talker.connection.cancel_handle());
@@ -196,7 +196,7 @@ impl Stage<'_> {
             std::thread::sleep(std::time::Duration::from_millis(random.random_range(1..10)));
             steps += 1;
             if interrupted && let Some(handle) = self.pick(&mut random) {
-                if steps % 8 == 0 { handle.terminate() } else { handle.cancel() }
+                if steps.is_multiple_of(8) { handle.terminate() } else { handle.cancel() }
             }
             let sql = match random.random_range(0..40) {
                 0 => "create index if not exists registers_n on registers (n)",
