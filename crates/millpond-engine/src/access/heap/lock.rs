@@ -170,24 +170,27 @@ fn hold(
         return Ok(());
     }
     let me = Locker { xid: by.xid, strength: wanted };
+    let row = version(latched.page_id(), offset, header);
     let mut rest = standing.others.clone();
-    let new = match rest.iter().position(|locker| locker.xid == header.xmax) {
-        // xmax stays who it is, above all if it has replaced the version.
-        Some(head) => {
-            rest.remove(head);
-            rest.push(me);
-            let flags = header.flags.with(TupleFlags::XMAX_IS_MULTI);
-            TupleHeader { flags, ..*header }
+    if let Some(head) = rest.iter().position(|locker| locker.xid == header.xmax) {
+        // xmax stays who it is, above all if it has replaced the version. Noted first: there may be no room.
+        rest[head] = me;
+        ctx.txns().set_lockers(row, rest)?;
+        if header.has_more_lockers() {
+            return Ok(());
         }
-        None => locked_by(header, me, !rest.is_empty()),
-    };
-    if header.has_more_lockers() || !rest.is_empty() {
-        ctx.txns().set_lockers(version(latched.page_id(), offset, header), rest)?;
+        let flags = header.flags.with(TupleFlags::XMAX_IS_MULTI);
+        let new = TupleHeader { flags, ..*header };
+        return log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by);
     }
-    if new == *header {
-        return Ok(());
+    // Logged first: if that fails, a weaker lock that is noted stays one.
+    let new = locked_by(header, me, !rest.is_empty());
+    log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by)?;
+    if header.has_more_lockers() {
+        // Others are noted already, so there is room.
+        ctx.txns().set_lockers(row, rest)?;
     }
-    log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by)
+    Ok(())
 }
 
 /// Notes who holds a row that is about to be replaced: besides its new xmax, and on the new version. To be called

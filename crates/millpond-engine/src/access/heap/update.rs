@@ -5,7 +5,7 @@
 //! indexed column changed it is heap-only: no index gets an entry. Otherwise it goes to another page: both
 //! are latched in ascending order, after which everything is looked at again.
 
-use millpond_buffer::{BlockNumber, ExclusivePage};
+use millpond_buffer::{BlockNumber, ExclusivePage, Wait};
 
 use super::access_prune::prune_latched;
 use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
@@ -150,6 +150,14 @@ pub fn delete(
     Ok(ChangeOutcome::Done { tid, hot: false })
 }
 
+/// A row that others hold, too, is not replaced where one must not wait: that takes two records, and changes what is
+/// noted of the old version before the first. Should the log run out of room in between, the change would have been
+/// done and yet seem not to have begun.
+fn check_can_finish(ctx: &Ctx, standing: &Standing) -> EngineResult<()> {
+    let is_shared = !standing.others.is_empty() || standing.header.has_more_lockers();
+    if is_shared && ctx.wait() == Wait::Never { Err(EngineError::WouldBlock) } else { Ok(()) }
+}
+
 /// Replaces the version at `tid` by `row`.
 pub fn update(
     ctx: &Ctx,
@@ -166,6 +174,7 @@ pub fn update(
         Ok(standing) => standing,
         Err(outcome) => return Ok(outcome),
     };
+    check_can_finish(ctx, &standing)?;
     let mut slot = page::slot_for(latched.bytes(), row.payload.len(), 0);
     if slot.is_none() && prune_latched(ctx, heap, &mut latched)? {
         slot = page::slot_for(latched.bytes(), row.payload.len(), 0);
@@ -266,11 +275,12 @@ fn update_moved(
             let new = target.into_exclusive()?;
             (old.into_exclusive()?, new)
         };
-        let Standing { header, others, own } = match standing(ctx, &old, tid, keys.strength(), by)?
-        {
+        let standing = match standing(ctx, &old, tid, keys.strength(), by)? {
             Ok(standing) => standing,
             Err(outcome) => return Ok(outcome),
         };
+        check_can_finish(ctx, &standing)?;
+        let Standing { header, others, own } = standing;
         let Some(slot) = page::slot_for(new.bytes(), row.payload.len(), wanted.reserve) else {
             continue;
         };

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use millpond_buffer::Wait;
 use rand::prelude::{Rng, SeedableRng, StdRng};
 
 use super::world::{Tx, World};
@@ -13,6 +14,7 @@ use crate::access::heap::{
     update, vacuum,
 };
 use crate::ctx::Ctx;
+use crate::error::EngineError;
 use crate::transam::{LockStrength, Snapshot, Xid};
 
 const SLOTS: usize = 5;
@@ -401,6 +403,36 @@ fn holders_of_a_row_are_in_its_header_and_in_memory() {
     assert_eq!(lock(&fourth, LockStrength::Update), done);
     assert_eq!(world.shared.txns.shared_rows(), 0);
     fourth.finish(true);
+}
+
+/// What takes more than one record is not begun where it might have to stop after the first.
+#[test]
+fn a_row_that_others_hold_is_replaced_where_one_may_wait() {
+    let world = World::new(16, 100);
+    let (a, b, c) = (world.ctx(), world.ctx(), world.ctx());
+    let tx = Tx::begin(&a);
+    let row = NewRow { payload: b"some row", natts: 2 };
+    let tid = insert(&a, &world.heap, row, tx.xid, tx.command).unwrap();
+    tx.finish(true);
+    let (changer, first, second) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
+    let by = |tx: &Tx<'_>| Changer { xid: tx.xid, cid: tx.command };
+    for tx in [&first, &changer] {
+        lock_row(tx.ctx, &world.heap, tid, LockStrength::KeyShare, by(tx)).unwrap();
+    }
+    let log = world.shared.log.insert_position();
+    a.set_wait(Wait::Never);
+    let refused = update(&a, &world.heap, tid, row, KeyChange::None, by(&changer));
+    assert!(matches!(refused, Err(EngineError::WouldBlock)), "{refused:?}");
+    assert_eq!(world.shared.log.insert_position(), log, "nothing has happened");
+    // What is noted of the changer has not been taken back either.
+    first.finish(false);
+    let delete = delete(&c, &world.heap, tid, by(&second)).unwrap();
+    assert_eq!(delete, ChangeOutcome::InProgress { xid: changer.xid, holds: false });
+    a.set_wait(Wait::Allowed);
+    let done = update(&a, &world.heap, tid, row, KeyChange::None, by(&changer)).unwrap();
+    assert!(matches!(done, ChangeOutcome::Done { hot: true, .. }), "{done:?}");
+    changer.finish(true);
+    second.finish(true);
 }
 
 /// Recovery gives no id out again that stands on a page: it has met each in a record's head.
