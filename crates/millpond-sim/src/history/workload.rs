@@ -237,10 +237,7 @@ impl Step {
 
     /// A read that sees one snapshot: one that locks sees each row as it is by then.
     fn is_snapshot(&self) -> bool {
-        matches!(
-            self,
-            Step::ReadLists { lock: "", .. } | Step::ReadRegisters { lock: "", .. }
-        )
+        matches!(self, Step::ReadLists { lock: "", .. } | Step::ReadRegisters { lock: "", .. })
     }
 }
 
