@@ -105,8 +105,9 @@ pub fn panels(parts: &[Part]) -> Vec<Panel> {
                 let is_plain = *times == 1.0;
                 let name = if is_plain { prediction.profile.name } else { "" };
                 let points = CORES.iter().zip(throughput);
-                // In millions, so that the axis has short numbers.
-                let points = points.map(|(&cores, figure)| (cores as f64, figure / 1e6)).collect();
+                // Of one core: some statements take a hundred times as long as others.
+                let one = throughput.first().copied().unwrap_or(1.0);
+                let points = points.map(|(&cores, figure)| (cores as f64, figure / one)).collect();
                 let width = if is_plain { 3 } else { 1 };
                 series.push(Series { name: name.to_owned(), color: *color, width, points });
             }
@@ -116,7 +117,7 @@ pub fn panels(parts: &[Part]) -> Vec<Panel> {
         Panel {
             caption: format!("{} (a model; thin: transfers x0.5 and x2)", part.caption),
             x: "cores",
-            y: "millions a second",
+            y: "times one core",
             range: (0.0, highest * 1.05),
             series,
         }

@@ -56,7 +56,7 @@ impl Statement {
             Self::SelectRange => "range of 100",
             Self::Insert => "insert",
             Self::UpdateInPage => "update in page",
-            Self::UpdateIndexed => "update of an indexed column",
+            Self::UpdateIndexed => "update, indexed",
         }
     }
 
