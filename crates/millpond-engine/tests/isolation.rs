@@ -187,6 +187,59 @@ fn a_change_of_a_row_wakes_one_of_those_who_wait_for_it() {
     .unwrap();
 }
 
+/// A statement that finds a row changed and leaves it alone keeps nobody waiting for the rest of its time.
+#[test]
+fn who_leaves_a_row_alone_gives_up_the_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut first = engine.session().unwrap();
+    let accounts = create(&mut first, accounts());
+    fill(&mut first, &accounts, 2);
+    start(&mut first, RC);
+    add(&first, &accounts, 1, 1).unwrap();
+    let (looked, has_looked) = mpsc::channel::<()>();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let second = std::thread::spawn({
+        let (engine, accounts) = (engine.clone(), accounts.clone());
+        move || {
+            let mut session = engine.session().unwrap();
+            start(&mut session, RC);
+            session.lock_table(&accounts, LockMode::RowExclusive).unwrap();
+            let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
+            assert!(session.lookup(&accounts, key, &[Datum::Int4(1)], &mut found).unwrap());
+            let outcome = session.delete(&accounts, &mut found).unwrap();
+            assert!(matches!(outcome, RowOutcome::Changed), "{outcome:?}");
+            session.end_turn();
+            looked.send(()).unwrap();
+            may_go_on.recv().unwrap();
+            session.commit().unwrap();
+        }
+    });
+    // The second has the turn and waits for the transaction, the third for the turn.
+    wait_for_waiter(&engine);
+    let (changed, has_changed) = mpsc::channel::<()>();
+    let third = std::thread::spawn({
+        let (engine, accounts) = (engine.clone(), accounts.clone());
+        move || {
+            let mut session = engine.session().unwrap();
+            start(&mut session, RC);
+            assert!(add(&session, &accounts, 1, 1).unwrap());
+            session.commit().unwrap();
+            changed.send(()).unwrap();
+        }
+    });
+    while queue(&engine).is_empty() {
+        std::thread::yield_now();
+    }
+    first.commit().unwrap();
+    has_looked.recv().unwrap();
+    // While the second's statement still runs.
+    has_changed.recv_timeout(Duration::from_secs(60)).expect("the third has had its turn");
+    go_on.send(()).unwrap();
+    second.join().unwrap();
+    third.join().unwrap();
+}
+
 #[test]
 fn a_deleted_row_is_left_out_and_a_locked_one_waited_for() {
     let dir = tempfile::tempdir().unwrap();

@@ -101,7 +101,8 @@ impl Session {
     /// in the queue for `queue`.
     ///
     /// If the version turns out to have been replaced, the session keeps its turn while it makes up its mind about the
-    /// new one: it comes back, with the same `queue`, or to another row, or the statement ends. (Were the next in the
+    /// new one: it comes back, with the same `queue`, or to another row, or says that it leaves the row alone
+    /// ([`Self::end_turn`]), or the statement ends. (Were the next in the
     /// queue woken meanwhile, he would find the row changed, too, and wake the one after him: each change of a
     /// row would wake all who wait for it.)
     pub(super) fn in_turn(
@@ -136,8 +137,9 @@ impl Session {
         }
     }
 
-    /// Gives up the turn at a row, if there is one.
-    pub(super) fn end_turn(&self) {
+    /// Gives up the turn at a row, if there is one: for a statement that has found [`RowOutcome::Changed`] and no longer wants
+    /// the row. Others are waiting for it, and the statement may have far to go. (Its end gives up the turn, too.)
+    pub fn end_turn(&self) {
         if let Some(turn) = self.turn.take() {
             self.ctx.end_turn(turn);
         }

@@ -351,6 +351,9 @@ impl Session {
                 let found = heap::fetch_version(&self.ctx, heap, next, Some(by), &mut row.bytes)?;
                 // If it is gone, it was deleted in the meantime, and vacuumed.
                 row.moved(found.map(|_| next));
+                if found.is_none() {
+                    self.end_turn();
+                }
                 Changed::Other(if found.is_some() { RowOutcome::Changed } else { RowOutcome::Gone })
             }
             ChangeOutcome::Deleted | ChangeOutcome::SelfModified | ChangeOutcome::Invisible => {

@@ -59,7 +59,10 @@ impl Exec<'_> {
                 RowOutcome::Done(_) => return Ok(true),
                 RowOutcome::Gone => return Ok(false),
                 RowOutcome::Changed if passes(condition, &plan.table, row, env)? => {}
-                RowOutcome::Changed => return Ok(false),
+                RowOutcome::Changed => {
+                    self.session.end_turn();
+                    return Ok(false);
+                }
             }
         }
     }
@@ -102,6 +105,7 @@ impl Exec<'_> {
                             values = newer;
                             continue;
                         }
+                        self.session.end_turn();
                     }
                 }
                 break;

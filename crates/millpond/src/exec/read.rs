@@ -146,6 +146,7 @@ impl Exec<'_> {
                     if let Some(condition) = &plan.condition
                         && !condition.holds(&env)?
                     {
+                        self.session.end_turn();
                         return Ok(false);
                     }
                 }
