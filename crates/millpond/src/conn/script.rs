@@ -125,6 +125,7 @@ impl Connection {
         }
         self.pending = None;
         if let Some(options) = pending.chain {
+            self.hand_on_settings();
             self.session.begin(options)?;
             self.now = millpond_engine::types::current_timestamp();
             self.block = Block::Explicit;

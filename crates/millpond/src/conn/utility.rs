@@ -88,6 +88,7 @@ impl Connection {
                 if self.block == Block::Idle {
                     self.settings.end_transaction(true);
                 }
+                self.hand_on_settings();
             }
             Which::Named(name) => self.set_setting(name, None, false)?,
         }

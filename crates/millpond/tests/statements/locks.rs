@@ -187,6 +187,30 @@ fn waits_for_advisory_locks_end() {
     assert_eq!(held(&fresh.database).len(), 1);
 }
 
+/// What a transaction has set for itself counts neither for one that is chained to it nor after RESET ALL.
+#[test]
+fn a_chained_transaction_waits_as_the_session_says() {
+    let settings = millpond::Settings::default()
+        .with("shared_buffers", "8MB")
+        .and_then(|settings| settings.with("lock_timeout", "20ms"))
+        .and_then(|settings| settings.with("statement_timeout", "20s"))
+        .unwrap();
+    let fresh = fresh_with(settings);
+    let mut holder = fresh.database.connect().unwrap();
+    holder.query("select pg_advisory_lock(1)", &[]).unwrap();
+    let mut c = fresh.database.connect().unwrap();
+    for ground in [
+        "begin; set local lock_timeout = 0; commit and chain",
+        "begin; set local lock_timeout = 0; rollback and chain",
+        "begin; set lock_timeout = 0; reset all",
+    ] {
+        c.batch(ground).unwrap();
+        let error = c.query("select pg_advisory_lock(1)", &[]).unwrap_err();
+        assert_eq!(error.message, "canceling statement due to lock timeout", "{ground}");
+        c.batch("rollback").unwrap();
+    }
+}
+
 #[test]
 fn a_deadlock_names_every_party_and_a_session_may_look_sooner() {
     let settings = millpond::Settings::default().with("shared_buffers", "8MB").unwrap();
