@@ -52,14 +52,21 @@ pub(crate) fn prepared_key(sql: &str, types: &[Option<DataType>]) -> Vec<u8> {
 /// The plans of a database.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPlans {
-    texts: Mutex<HashMap<Box<[u8]>, Arc<Text>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// All are of this state of the catalog: older ones would keep what is known of dropped tables.
+    generation: u64,
+    texts: HashMap<Box<[u8]>, Arc<Text>>,
 }
 
 impl SharedPlans {
     /// What is known of a text under that state of the catalog.
     pub(crate) fn get(&self, key: &[u8], generation: u64) -> Option<Arc<Text>> {
-        let texts = self.texts.lock();
-        texts.get(key).filter(|text| text.generation == generation).cloned()
+        let known = self.known.lock();
+        known.texts.get(key).filter(|text| text.generation == generation).cloned()
     }
 
     /// Shares what has been found out, if it holds for others.
@@ -67,15 +74,24 @@ impl SharedPlans {
         if !is_common(text.planned.as_deref()) {
             return;
         }
-        let mut texts = self.texts.lock();
-        if texts.len() >= CAPACITY && !texts.contains_key(text.key()) {
+        // Dropped after the lock has been given back.
+        let _forgotten;
+        let mut known = self.known.lock();
+        if text.generation < known.generation {
+            return;
+        }
+        if text.generation > known.generation {
+            known.generation = text.generation;
+            _forgotten = std::mem::take(&mut known.texts);
+        }
+        if known.texts.len() >= CAPACITY && !known.texts.contains_key(text.key()) {
             // What no connection uses any more.
-            texts.retain(|_, text| Arc::strong_count(text) > 1);
-            if texts.len() >= CAPACITY {
+            known.texts.retain(|_, text| Arc::strong_count(text) > 1);
+            if known.texts.len() >= CAPACITY {
                 return;
             }
         }
-        texts.insert(text.key().into(), Arc::clone(text));
+        known.texts.insert(text.key().into(), Arc::clone(text));
     }
 }
 
@@ -88,5 +104,28 @@ fn is_common(planned: Option<&Planned>) -> bool {
         Some(Plan::Insert(InsertPlan { source: InsertSource::Values(_), .. })) => true,
         Some(Plan::Change(ChangePlan { rows: Target::Accessed { .. }, .. })) => true,
         Some(Plan::Insert(_) | Plan::Change(_) | Plan::External(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_states_of_the_catalog_are_forgotten() {
+        let plans = SharedPlans::default();
+        // As many as there is room for, all in use.
+        let texts: Vec<_> =
+            (0..CAPACITY).map(|key| Text::new(&key.to_be_bytes(), None, 7)).collect();
+        texts.iter().for_each(|text| plans.put(text));
+        let first = 0usize.to_be_bytes();
+        assert!(plans.get(&first, 7).is_some());
+        plans.put(&Text::new(b"new", None, 7));
+        assert!(plans.get(b"new", 7).is_none(), "there is no room");
+        plans.put(&Text::new(b"new", None, 8));
+        assert!(plans.get(b"new", 8).is_some());
+        plans.put(&texts[0]);
+        assert!(plans.get(&first, 7).is_none());
+        assert_eq!(Arc::strong_count(&texts[0]), 1);
     }
 }
