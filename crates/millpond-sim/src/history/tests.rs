@@ -1,5 +1,9 @@
 //! Each anomaly is found in the smallest history that has it, and what the levels allow is not.
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::workload::{Client, Epoch, Failed, Rows, Shared, transaction};
 use super::*;
 
 /// A history in which transactions follow one another unless told otherwise.
@@ -313,4 +317,28 @@ fn commits_that_were_never_answered() {
         .txn(RC, Fate::Committed, (60, 70), &[write(1, 2, 1)])
         .last(&[read(1, 2, 1)])
         .has(&[]);
+}
+
+/// A database that never finds a row.
+struct Forgetful;
+
+impl Client for Forgetful {
+    fn run(&mut self, _sql: &str) -> Result<Rows, Failed> {
+        Ok(Rows::new())
+    }
+}
+
+/// Rows that a statement does not find leave no trace in a history, so the statement itself must be wrong.
+#[test]
+fn a_row_that_is_not_found_is_noticed() {
+    let mut unnoticed = 0;
+    for seed in 0..100 {
+        let mut random = StdRng::seed_from_u64(seed);
+        match transaction(&mut Forgetful, Epoch(7), &Shared::default(), &mut random, true) {
+            Err(error) => assert!(error.contains("0 rows instead of"), "seed {seed}: {error}"),
+            // Only rows that others may hold were asked for.
+            Ok(_) => unnoticed += 1,
+        }
+    }
+    assert!(unnoticed < 10, "{unnoticed} of 100");
 }

@@ -88,12 +88,12 @@ const LOCKS: &[&str] = &[
 enum Step {
     /// Appends to lists and says to which, unless it is only one and known.
     Append {
-        what: String,
+        what: What,
         value: u32,
         only: Option<u32>,
     },
     ReadLists {
-        what: String,
+        what: What,
         lock: &'static str,
     },
     Write {
@@ -101,9 +101,16 @@ enum Step {
         value: u32,
     },
     ReadRegisters {
-        what: String,
+        what: What,
         lock: &'static str,
     },
+}
+
+/// Which rows a statement is about.
+struct What {
+    condition: String,
+    /// How many there are: rows neither come nor go, so each statement must find all of them (if it skips none), once.
+    rows: usize,
 }
 
 /// A set of keys.
@@ -142,14 +149,17 @@ impl Epoch {
     pub fn read_all(self, client: &mut dyn Client, shared: &Shared) -> Result<Txn, Failed> {
         let begun = shared.now();
         let end = self.first() + EPOCH_KEYS;
-        let what = format!("k >= {} and k < {end}", self.first());
+        let all = |rows: u32| What {
+            condition: format!("k >= {} and k < {end}", self.first()),
+            rows: rows as usize,
+        };
         client.run("begin isolation level repeatable read")?;
         let mut ops = Vec::new();
         for step in [
-            Step::ReadLists { what: what.clone(), lock: "" },
-            Step::ReadRegisters { what, lock: "" },
+            Step::ReadLists { what: all(LISTS), lock: "" },
+            Step::ReadRegisters { what: all(REGISTERS), lock: "" },
         ] {
-            ops.extend(step.ops(&client.run(&step.sql())?));
+            ops.extend(step.run(client)?);
         }
         client.run("commit")?;
         let level = Level::RepeatableRead;
@@ -157,15 +167,23 @@ impl Epoch {
     }
 
     /// Which rows of a table a statement is about.
-    fn choose(self, count: u32, grouped: bool, random: &mut StdRng) -> String {
+    fn choose(self, count: u32, grouped: bool, random: &mut StdRng) -> What {
         let key = self.first() + random.random_range(0..count);
+        let what = |condition: String, is_meant: &dyn Fn(u32) -> bool| What {
+            condition,
+            rows: (self.first()..self.first() + count).filter(|k| is_meant(*k)).count(),
+        };
+        let near = |k: u32| (key..=key + 2).contains(&k);
         match random.random_range(0..10) {
-            0..6 => format!("k = {key}"),
-            6 => format!("k between {key} and {}", key + 2),
-            7 => format!("k in ({key}, {})", self.first() + random.random_range(0..count)),
-            8 if grouped => format!("g = {}", key / GROUP),
+            0..6 => what(format!("k = {key}"), &|k| k == key),
+            6 => what(format!("k between {key} and {}", key + 2), &near),
+            7 => {
+                let other = self.first() + random.random_range(0..count);
+                what(format!("k in ({key}, {other})"), &|k| k == key || k == other)
+            }
+            8 if grouped => what(format!("g = {}", key / GROUP), &|k| k / GROUP == key / GROUP),
             // Through the whole table, of which others' epochs may be left.
-            _ => format!("k >= {key} and k - 2 <= {key}"),
+            _ => what(format!("k >= {key} and k - 2 <= {key}"), &near),
         }
     }
 
@@ -176,7 +194,8 @@ impl Epoch {
         match random.random_range(0..10) {
             0..3 if alone => {
                 let key = self.first() + random.random_range(0..LISTS);
-                Step::Append { what: format!("k = {key}"), value: shared.value(), only: Some(key) }
+                let what = What { condition: format!("k = {key}"), rows: 1 };
+                Step::Append { what, value: shared.value(), only: Some(key) }
             }
             0..3 => {
                 let what = self.choose(LISTS, true, random);
@@ -196,10 +215,10 @@ impl Step {
     fn sql(&self) -> String {
         match self {
             Step::Append { what, value, .. } => {
-                format!("update lists set v = v || ',{value}' where {what} returning k")
+                format!("update lists set v = v || ',{value}' where {} returning k", what.condition)
             }
             Step::ReadLists { what, lock } => {
-                format!("select k, v from lists where {what}{lock}")
+                format!("select k, v from lists where {}{lock}", what.condition)
             }
             Step::Write { key, value } => {
                 format!(
@@ -207,9 +226,29 @@ impl Step {
                 )
             }
             Step::ReadRegisters { what, lock } => {
-                format!("select k, v, n from registers where {what}{lock}")
+                format!("select k, v, n from registers where {}{lock}", what.condition)
             }
         }
+    }
+
+    /// Runs the statement and says what it has done.
+    fn run(&self, client: &mut dyn Client) -> Result<Vec<Op>, Failed> {
+        let sql = self.sql();
+        let ops = self.ops(&client.run(&sql)?);
+        let (wanted, lock) = match self {
+            Step::Append { what, .. } => (what.rows, ""),
+            Step::ReadLists { what, lock } | Step::ReadRegisters { what, lock } => {
+                (what.rows, *lock)
+            }
+            Step::Write { .. } => (1, ""),
+        };
+        let may_skip = lock.ends_with("skip locked");
+        if ops.len() > wanted || ops.len() < wanted && !may_skip {
+            // No transaction may get that.
+            let message = format!("{} rows instead of {wanted}: {sql}: {ops:?}", ops.len());
+            return Err(Failed::State("XX000".to_owned(), message));
+        }
+        Ok(ops)
     }
 
     /// What the answer says that the statement has done.
@@ -271,13 +310,13 @@ pub fn transaction(
         for _ in 0..count {
             let step = epoch.step(shared, random, alone);
             let begun = shared.now();
-            let result = client.run(&step.sql());
+            let result = step.run(client);
             if let (Err(_), Step::Append { value, only: Some(key), .. }) = (&result, &step) {
                 // A statement that is its own commit may have happened.
                 txn.fate = Fate::Unknown;
                 txn.ops.push(Op::Append { key: *key, value: *value });
             }
-            let ops = step.ops(&result?);
+            let ops = result?;
             let only_read =
                 !txn.ops.iter().any(|op| matches!(op, Op::Append { .. } | Op::Write { .. }));
             if level == Level::ReadCommitted && only_read && step.is_snapshot() {
