@@ -291,8 +291,14 @@ impl Connection {
     ) -> Result<Step> {
         let mut tries = 0;
         // Kept while the plan runs: to count one more pointer to it would write to memory that is shared with other
-        // connections.
-        let mut planned = slot.lock();
+        // connections. An embedder may have given the statement to two of them: one does not wait for the other here,
+        // where no deadlock would be found.
+        let mut kept = slot.try_lock();
+        let mut own = None;
+        let planned = match kept.as_deref_mut() {
+            Some(planned) => planned,
+            None => own.insert(self.plan_again(prepared)?),
+        };
         loop {
             if planned.generation != self.session.catalog_generation()
                 || planned.passing
@@ -301,10 +307,10 @@ impl Connection {
                 *planned = self.plan_again(prepared)?;
             }
             let result = if max_rows == 0 {
-                self.planned(&planned, &portal.params, false, sink)
+                self.planned(planned, &portal.params, false, sink)
             } else {
                 let mut rows = Collect::default();
-                let result = self.planned(&planned, &portal.params, false, &mut rows);
+                let result = self.planned(planned, &portal.params, false, &mut rows);
                 if planned.columns.is_some() && result.is_ok() {
                     portal.state = PortalState::Holding {
                         rows: rows.rows,

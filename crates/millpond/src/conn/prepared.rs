@@ -32,8 +32,8 @@ impl Prepared {
 #[derive(Debug)]
 pub(super) enum Body {
     Empty,
-    /// A plan, made again when the catalog has changed. The lock is never waited for: only its connection takes it,
-    /// for as long as the plan runs.
+    /// A plan, made again when the catalog has changed. Locked for as long as it runs; a second connection that an
+    /// embedder has given the statement to makes a plan of its own meanwhile.
     Planned(Mutex<Arc<Planned>>),
     /// Anything else is executed from its parsed form.
     Utility(Arc<Statement>),

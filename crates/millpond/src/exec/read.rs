@@ -28,8 +28,12 @@ impl Exec<'_> {
     ) -> Result<u64> {
         let facts = self.facts;
         let env = Env { row: Row::None, params, facts };
-        if plan.output.only_locks && plan.table.is_none() && plan.filter.is_none() {
-            // It may be tried anywhere.
+        let is_bare = plan.table.is_none()
+            && plan.filter.is_none()
+            && plan.limit.is_none()
+            && plan.offset.is_none();
+        if plan.output.only_locks && is_bare {
+            // It may be tried anywhere, since nothing is locked before it that would be locked again.
             let facts = Facts { only_locks: true, ..*facts };
             return nothing(plan, &Env { facts: &facts, ..env }, each);
         }
