@@ -281,7 +281,9 @@ impl<'a> Planner<'a> {
     ) -> Result<Planned> {
         let Some(planner) = self.external else { return Err(error) };
         if let Some(what) = crate::parse::misunderstood(&query.to_string()) {
-            return Err(SqlError::unsupported(what));
+            // What is wrong with the row locks themselves says more.
+            let of_locks = error.message.starts_with("FOR ") || error.message.contains(" in FOR ");
+            return Err(if of_locks { error } else { SqlError::unsupported(what) });
         }
         if self.wait == Wait::Never {
             return Err(would_block());

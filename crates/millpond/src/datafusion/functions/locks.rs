@@ -100,9 +100,10 @@ fn key(args: &[ScalarValue]) -> DfResult<Key> {
         let what = "the key of an advisory lock is an integer";
         number(args, index).ok_or_else(|| wrong(SqlState::UNDEFINED_FUNCTION, what))
     };
+    // There is no function of two bigints: what does not fit has no function to go to.
     let narrow = |number: i64| {
-        let what = "integer out of range";
-        i32::try_from(number).map_err(|_| wrong(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, what))
+        let what = "the two keys of an advisory lock are of type integer";
+        i32::try_from(number).map_err(|_| wrong(SqlState::UNDEFINED_FUNCTION, what))
     };
     Ok(match args.len() {
         0 => Key::None,
