@@ -101,7 +101,7 @@ fn mutate(random: &mut StdRng) -> String {
         let (low, high) = (one.min(two), one.max(two));
         match random.random_range(0..5) {
             0 => text.insert_str(one, WORDS.choose(random).expect("word")),
-            1 => text.replace_range(low..high.min(low + 8), ""),
+            1 => text.replace_range(low..text.floor_char_boundary(high.min(low + 8)), ""),
             2 => text.truncate(high),
             3 => text = format!("{text}; {}", CORPUS.choose(random).expect("corpus")),
             _ => {
