@@ -106,6 +106,11 @@ fn expressions_and_names_are_postgresqls() {
     );
     check(
         &planner,
+        "select g, g * 2 from generate_series(1, 2) g order by g",
+        &[&["g", "?column?"], &["1", "2"], &["2", "4"]],
+    );
+    check(
+        &planner,
         "with recursive t(n) as (select 1 union all select n + 1 from t where n < 3) select sum(n) from t",
         &[&["sum"], &["6"]],
     );

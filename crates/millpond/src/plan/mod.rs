@@ -281,9 +281,21 @@ impl<'a> Planner<'a> {
     ) -> Result<Planned> {
         let Some(planner) = self.external else { return Err(error) };
         if let Some(what) = crate::parse::misunderstood(&query.to_string()) {
-            // What is wrong with the row locks themselves says more.
+            // What is wrong with the row locks themselves, or with the table's name, says more.
             let of_locks = error.message.starts_with("FOR ") || error.message.contains(" in FOR ");
-            return Err(if of_locks { error } else { SqlError::unsupported(what) });
+            let unknown = || {
+                let theirs = planner.plan(self.catalog, query, given, None).err();
+                theirs.is_some_and(|theirs| theirs.sqlstate == SqlState::UNDEFINED_TABLE)
+            };
+            let says_more = of_locks
+                || error.sqlstate == SqlState::UNDEFINED_TABLE
+                    && self.wait != Wait::Never
+                    && unknown();
+            return Err(match self.wait {
+                _ if says_more => error,
+                Wait::Never if error.sqlstate == SqlState::UNDEFINED_TABLE => would_block(),
+                _ => SqlError::unsupported(what),
+            });
         }
         if self.wait == Wait::Never {
             return Err(would_block());

@@ -278,6 +278,7 @@ fn clauses() {
             "0A000",
             "FOR NO KEY UPDATE is not allowed with aggregate functions",
         ),
+        ("select v from missing for update", "42P01", "relation \"missing\" does not exist"),
         ("select v from t for no update", "42601", "syntax error"),
         ("select v from t for key update", "42601", "syntax error"),
     ] {

@@ -26,7 +26,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, Query, Select, SelectItem, Value, VisitMut, VisitorMut,
+    ObjectName, ObjectNamePart, Query, Select, SelectItem, TableFactor, Value, VisitMut,
+    VisitorMut,
 };
 
 /// Rewrites `query` in place; see the module's text.
@@ -58,6 +59,11 @@ impl VisitorMut for Adapter {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         spelling::expr(expr);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        naming::series(factor);
         ControlFlow::Continue(())
     }
 

@@ -5,10 +5,12 @@
 
 use std::collections::HashSet;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor,
+};
 
 use super::empty::output_name;
-use super::folded;
+use super::{folded, last_part};
 
 /// Separates a name from the number that makes it distinct: a character that no client types.
 const REPEATED: char = '\u{1f}';
@@ -33,6 +35,23 @@ pub fn select(select: &mut Select) {
         used.insert(name.clone());
         let expr = expr.clone();
         *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+    }
+}
+
+/// The column of `generate_series(..)` in FROM is called what the function is called there: its alias, or its name.
+pub fn series(factor: &mut TableFactor) {
+    let TableFactor::Table { name, alias, args: Some(_), .. } = factor else { return };
+    if last_part(name).as_deref() != Some("generate_series") {
+        return;
+    }
+    let alias = alias.get_or_insert_with(|| TableAlias {
+        explicit: true,
+        name: Ident::new("generate_series"),
+        columns: Vec::new(),
+        at: None,
+    });
+    if alias.columns.is_empty() {
+        alias.columns = vec![TableAliasColumnDef { name: alias.name.clone(), data_type: None }];
     }
 }
 

@@ -29,6 +29,20 @@ fn casts_to_registered_names_are_calls() {
 }
 
 #[test]
+fn a_series_is_called_as_its_function_is() {
+    assert_eq!(
+        adapted("SELECT g FROM generate_series(1, 3) g"),
+        "SELECT g FROM generate_series(1, 3) g (g)"
+    );
+    assert_eq!(
+        adapted("SELECT * FROM generate_series(1, 3)"),
+        "SELECT * FROM generate_series(1, 3) AS generate_series (generate_series)"
+    );
+    let named = "SELECT x FROM generate_series(1, 3) AS g (x)";
+    assert_eq!(adapted(named), named);
+}
+
+#[test]
 fn joins_with_empty_relations_are_empty() {
     assert_eq!(
         adapted(
