@@ -30,3 +30,9 @@ mod with_loom;
 
 #[cfg(loom)]
 use with_loom::{Guarded, Shared, check, check_latch, spawn};
+
+/// Later than any model runs: only `parking::expire` ends a wait until then.
+#[cfg(any(loom, shuttle))]
+fn far() -> std::time::Instant {
+    std::time::Instant::now() + std::time::Duration::from_secs(1 << 30)
+}

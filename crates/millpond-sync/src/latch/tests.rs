@@ -81,25 +81,21 @@ fn readers_and_writers_exclude_each_other() {
     assert_eq!(latch.word(), 0);
 }
 
-/// Writers that overlap without a gap can't keep a reader out.
-#[test]
-fn writers_do_not_starve_a_reader() {
+/// Two threads that hold the latch one way, overlapping without a gap, can't keep out one that wants it the other way.
+fn assert_not_starved(crowd: fn(&Latch), one: fn(&Latch)) {
     let latch = Latch::new();
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    latch.exclusive();
-                    std::thread::yield_now();
-                    latch.unlock_exclusive();
+                    crowd(&latch);
                 }
             });
         }
         scope.spawn(|| {
             for _ in 0..100 {
-                latch.shared();
-                latch.unlock_shared();
+                one(&latch);
             }
             done.store(true, Ordering::Relaxed);
         });
@@ -107,28 +103,24 @@ fn writers_do_not_starve_a_reader() {
     assert_eq!(latch.word(), 0);
 }
 
-/// Readers that overlap without a gap can't keep a writer out.
+fn hold_shared(latch: &Latch) {
+    latch.shared();
+    std::thread::yield_now();
+    latch.unlock_shared();
+}
+
+fn hold_exclusive(latch: &Latch) {
+    latch.exclusive();
+    std::thread::yield_now();
+    latch.unlock_exclusive();
+}
+
+#[test]
+fn writers_do_not_starve_a_reader() {
+    assert_not_starved(hold_exclusive, hold_shared);
+}
+
 #[test]
 fn readers_do_not_starve_a_writer() {
-    let latch = Latch::new();
-    let done = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    latch.shared();
-                    std::thread::yield_now();
-                    latch.unlock_shared();
-                }
-            });
-        }
-        scope.spawn(|| {
-            for _ in 0..100 {
-                latch.exclusive();
-                latch.unlock_exclusive();
-            }
-            done.store(true, Ordering::Relaxed);
-        });
-    });
-    assert_eq!(latch.word(), 0);
+    assert_not_starved(hold_shared, hold_exclusive);
 }

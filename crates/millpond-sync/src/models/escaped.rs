@@ -3,12 +3,11 @@
 //! latch, which take the same steps, would find it there (as a deadlock; here a wait has a deadline, which comes
 //! after everything that could end the wait).
 
-use super::check;
+use super::{check, far};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::parking;
 use crate::sync::Arc;
 use loom::thread;
-use std::time::{Duration, Instant};
 
 const WRITER: u32 = 1 << 31;
 const PARKED: u32 = 1 << 30;
@@ -18,8 +17,7 @@ fn key(word: &AtomicU32) -> usize {
 }
 
 fn sleep(word: &AtomicU32, still: impl FnOnce() -> bool) {
-    let far = Instant::now() + Duration::from_secs(1 << 30);
-    let result = parking::park(key(word), still, Some(far));
+    let result = parking::park(key(word), still, Some(far()));
     assert!(result != parking::ParkResult::TimedOut, "a lost wake-up");
 }
 

@@ -1,13 +1,13 @@
 //! Everything at once, under random schedules.
 
-use super::coverage;
+use super::{coverage, far};
 use crate::latch::{Latch, MAX_LOSSES, recording};
 use crate::parking::expire;
 use crate::sync::Arc;
 use crate::thread;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A value in two halves that are only equal when nobody is changing it.
 #[derive(Default)]
@@ -15,8 +15,6 @@ struct Guarded {
     latch: Latch,
     halves: [std::sync::atomic::AtomicU64; 2],
 }
-
-use std::sync::atomic::Ordering::Relaxed;
 
 impl Guarded {
     fn look(&self) -> u64 {
@@ -32,10 +30,6 @@ impl Guarded {
         thread::yield_now();
         self.halves[1].store(value, Relaxed);
     }
-}
-
-fn far() -> Instant {
-    Instant::now() + Duration::from_secs(1 << 30)
 }
 
 /// One of the things that can be done with a latch.

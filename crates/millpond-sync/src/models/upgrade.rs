@@ -23,9 +23,7 @@ fn add_by_upgrade(guarded: &Guarded) -> bool {
 fn two_upgraders_do_not_deadlock() {
     check_latch("two_upgraders_do_not_deadlock", 3, || {
         let guarded = Shared::default();
-        let other = spawn(&guarded, |guarded| {
-            let _ = add_by_upgrade(guarded);
-        });
+        let other = spawn(&guarded, add_by_upgrade);
         add_by_upgrade(&guarded);
         other.join().unwrap();
         guarded.assert_value(2);
@@ -59,9 +57,7 @@ fn an_upgrader_a_writer_and_a_reader() {
     check_latch("an_upgrader_a_writer_and_a_reader", 2, || {
         let guarded = Shared::default();
         let writer = spawn(&guarded, Guarded::add);
-        let reader = spawn(&guarded, |guarded| {
-            let _ = guarded.get();
-        });
+        let reader = spawn(&guarded, Guarded::get);
         add_by_upgrade(&guarded);
         writer.join().unwrap();
         reader.join().unwrap();
@@ -73,19 +69,17 @@ fn an_upgrader_a_writer_and_a_reader() {
 fn an_upgrade_that_does_not_wait() {
     check_latch("an_upgrade_that_does_not_wait", 3, || {
         let guarded = Shared::default();
-        let reader = spawn(&guarded, |guarded| {
-            let _ = guarded.get();
-        });
+        let reader = spawn(&guarded, Guarded::get);
         guarded.latch.shared();
         let seen = guarded.get_held();
-        if guarded.latch.try_upgrade() {
+        let upgraded = guarded.latch.try_upgrade();
+        if upgraded {
             assert_eq!(guarded.add_held(), seen + 1);
             guarded.latch.unlock_exclusive();
         } else {
             guarded.latch.unlock_shared();
         }
         reader.join().unwrap();
-        let value = guarded.get();
-        guarded.assert_value(value);
+        guarded.assert_value(u64::from(upgraded));
     });
 }

@@ -70,10 +70,10 @@ impl Guarded {
 
 pub(super) type Shared = Arc<Guarded>;
 
-pub(super) fn spawn(
+pub(super) fn spawn<R: 'static>(
     guarded: &Shared,
-    run: impl FnOnce(&Guarded) + Send + 'static,
-) -> thread::JoinHandle<()> {
+    run: impl FnOnce(&Guarded) -> R + Send + 'static,
+) -> thread::JoinHandle<R> {
     let guarded = guarded.clone();
     thread::spawn(move || run(&guarded))
 }
