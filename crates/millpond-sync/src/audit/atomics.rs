@@ -9,13 +9,13 @@ use std::sync::atomic::{self as std_atomic, Ordering};
 pub use std::sync::atomic::fence;
 
 macro_rules! noting {
-    ($(#[$doc:meta] $name:ident, $value:ty, { $($arithmetic:ident),* };)*) => {$(
+    ($(#[$doc:meta] $name:ident $(<$pointee:ident>)?, $value:ty, { $($arithmetic:ident),* };)*) => {$(
         #[$doc]
         #[derive(Debug, Default)]
         #[repr(transparent)]
-        pub struct $name(std_atomic::$name);
+        pub struct $name $(<$pointee>)? (std_atomic::$name $(<$pointee>)?);
 
-        impl $name {
+        impl $(<$pointee>)? $name $(<$pointee>)? {
             /// See the standard library's.
             #[must_use]
             pub const fn new(value: $value) -> Self {
@@ -118,60 +118,6 @@ noting! {
     AtomicU64, u64, { fetch_add, fetch_sub, fetch_or, fetch_and, fetch_max };
     /// The size of a pointer.
     AtomicUsize, usize, { fetch_add, fetch_sub, fetch_or, fetch_and, fetch_max };
-}
-
-/// A pointer.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct AtomicPtr<T>(std_atomic::AtomicPtr<T>);
-
-impl<T> AtomicPtr<T> {
-    /// See the standard library's.
-    #[must_use]
-    pub const fn new(value: *mut T) -> Self {
-        Self(std_atomic::AtomicPtr::new(value))
-    }
-
-    #[track_caller]
-    fn note(&self, kind: Kind) {
-        note(std::ptr::from_ref(self).addr(), kind);
-    }
-
-    /// See the standard library's.
-    #[inline]
-    #[track_caller]
-    pub fn load(&self, order: Ordering) -> *mut T {
-        self.note(Kind::Load);
-        self.0.load(order)
-    }
-
-    /// See the standard library's.
-    #[inline]
-    #[track_caller]
-    pub fn store(&self, value: *mut T, order: Ordering) {
-        self.note(Kind::Store);
-        self.0.store(value, order);
-    }
-
-    /// See the standard library's.
-    #[inline]
-    #[track_caller]
-    pub fn swap(&self, value: *mut T, order: Ordering) -> *mut T {
-        self.note(Kind::ReadModifyWrite);
-        self.0.swap(value, order)
-    }
-
-    /// See the standard library's.
-    #[inline]
-    #[track_caller]
-    pub fn compare_exchange(
-        &self,
-        from: *mut T,
-        to: *mut T,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<*mut T, *mut T> {
-        self.note(Kind::ReadModifyWrite);
-        self.0.compare_exchange(from, to, success, failure)
-    }
+    /// A pointer.
+    AtomicPtr<T>, *mut T, {};
 }
