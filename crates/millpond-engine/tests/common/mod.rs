@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use millpond_engine::catalog::{ColumnDef, IndexColumn, NewIndex, NewTable, TableDef};
+use millpond_engine::catalog::{ColumnDef, IndexColumn, IndexDef, NewIndex, NewTable, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::{Commit, TransactionOptions};
 use millpond_engine::table::{Direction, IndexScan, KeyRange, RowBuf, RowOutcome};
@@ -147,9 +147,19 @@ pub fn ids(
     table: &Arc<TableDef>,
     direction: Direction,
 ) -> EngineResult<Vec<i64>> {
-    let index = table.primary_key().unwrap();
+    ids_by(session, table, table.primary_key().unwrap(), &[], direction)
+}
+
+/// The ids of those whose key in the index begins with these values.
+pub fn ids_by(
+    session: &Session,
+    table: &Arc<TableDef>,
+    index: &Arc<IndexDef>,
+    key: &[Datum<'_>],
+    direction: Direction,
+) -> EngineResult<Vec<i64>> {
     let mut range = KeyRange::default();
-    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
+    index.keys.range(key, None, None, &mut range.lower, &mut range.upper).unwrap();
     let mut scan = IndexScan::new();
     session.start_index_scan(table, index, &range, direction, &mut scan)?;
     let mut row = RowBuf::new();

@@ -1,0 +1,87 @@
+//! Indexes that are newer than a snapshot.
+
+use millpond_engine::table::{Direction, RowBuf, TableError};
+use millpond_engine::types::Datum;
+use millpond_engine::{EngineError, EngineResult, Session};
+
+use super::common::*;
+use super::{Bank, next, start};
+
+fn is_too_new<T>(result: &EngineResult<T>) -> bool {
+    matches!(result, Err(EngineError::Table(TableError::IndexTooNew(_))))
+}
+
+/// The ids that the newest index of the accounts has under a key.
+fn ids_of(session: &Session, key: Datum<'_>) -> EngineResult<Vec<i64>> {
+    let accounts = table(session, "accounts");
+    ids_by(session, &accounts, accounts.indexes.last().unwrap(), &[key], Direction::Forward)
+}
+
+#[test]
+fn an_index_is_not_used_by_who_sees_rows_that_its_maker_changed_before() {
+    let bank = Bank::new(3);
+    let accounts = &bank.accounts;
+    let [mut maker, mut old, mut new] = [(); 3].map(|()| bank.session());
+    let of_balance = |session: &Session, balance| ids_of(session, Datum::Int8(balance));
+    start(&mut old, RR);
+    assert_eq!(balance(&old, accounts, 1).unwrap(), Some(100));
+    old.commit().unwrap();
+    start(&mut maker, RC);
+    add(&maker, accounts, 1, 50).unwrap();
+    next(&mut maker);
+    // Before the commit, as far as this one can see; its locks are not in the way.
+    start(&mut old, RR);
+    maker.create_index(index(accounts.oid, &[2])).unwrap();
+    next(&mut maker);
+    assert_eq!(of_balance(&maker, 150).unwrap(), [1]);
+    maker.commit().unwrap();
+    assert!(is_too_new(&of_balance(&old, 100)));
+    old.abort();
+    start(&mut new, RR);
+    assert_eq!(of_balance(&new, 100).unwrap(), [2, 3]);
+    assert_eq!(of_balance(&new, 150).unwrap(), [1]);
+    new.commit().unwrap();
+}
+
+#[test]
+fn a_snapshot_from_before_does_not_use_an_index_that_lacks_what_it_sees() {
+    let bank = Bank::new(5);
+    let accounts = &bank.accounts;
+    let [mut session, mut old, mut new] = [(); 3].map(|()| bank.session());
+    start(&mut old, RR);
+    assert_eq!(balance(&old, accounts, 1).unwrap(), Some(100));
+    let rename = |session: &mut Session| {
+        let mut found = RowBuf::new();
+        let key = accounts.primary_key().unwrap();
+        assert!(session.lookup(accounts, key, &[Datum::Int4(1)], &mut found)?);
+        session.update(accounts, &mut found, &row(1, "renamed", 100))
+    };
+    let of_owner = |session: &Session, owner| ids_of(session, Datum::Text(owner));
+    // Once with the change before the index's transaction, and once in it.
+    for own_change in [false, true] {
+        if !own_change {
+            run(&mut session, rename).unwrap();
+        }
+        start(&mut session, RC);
+        if own_change {
+            rename(&mut session).unwrap();
+        }
+        let index = session.create_index(index(accounts.oid, &[1])).unwrap();
+        next(&mut session);
+        assert_eq!(of_owner(&session, "renamed").unwrap(), [1]);
+        assert_eq!(of_owner(&session, "somebody").unwrap(), [2, 3, 4, 5]);
+        session.commit().unwrap();
+        assert!(is_too_new(&of_owner(&old, "renamed")));
+        let made = table(&old, "accounts");
+        assert!(!old.is_usable(made.indexes.last().unwrap()).unwrap());
+        assert!(session.is_usable(made.indexes.last().unwrap()).unwrap());
+        start(&mut new, RR);
+        assert_eq!(of_owner(&new, "renamed").unwrap(), [1]);
+        new.abort();
+        old.abort();
+        assert_whole(&bank.engine);
+        run(&mut session, |s| s.drop_index(index.oid, false)).unwrap();
+        start(&mut old, RR);
+        assert_eq!(balance(&old, &table(&old, "accounts"), 1).unwrap(), Some(100));
+    }
+}

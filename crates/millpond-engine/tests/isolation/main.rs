@@ -1,0 +1,225 @@
+//! What transactions see of each other, and that their sums hold.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod indexes;
+mod waiting;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use common::*;
+use millpond_engine::catalog::TableDef;
+use millpond_engine::lmgr::LockMode;
+use millpond_engine::session::TransactionOptions;
+use millpond_engine::table::{Direction, TableError};
+use millpond_engine::{Engine, EngineError, Session};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// An engine with one table of accounts.
+struct Bank {
+    accounts: Arc<TableDef>,
+    engine: Arc<Engine>,
+    /// Removed when the engine is gone.
+    _dir: tempfile::TempDir,
+}
+
+impl Bank {
+    /// With accounts 1 to `count`, 100 each.
+    fn new(count: i32) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open(dir.path());
+        let mut session = engine.session().unwrap();
+        let accounts = create(&mut session, accounts());
+        fill(&mut session, &accounts, count);
+        Self { accounts, engine, _dir: dir }
+    }
+
+    fn session(&self) -> Session {
+        self.engine.session().unwrap()
+    }
+
+    /// A statement of a new session, in a thread of its own; `run` ends the transaction.
+    fn in_thread<R: Send + 'static>(
+        &self,
+        options: TransactionOptions,
+        run: impl FnOnce(&mut Session, &Arc<TableDef>) -> R + Send + 'static,
+    ) -> JoinHandle<R> {
+        let (mut session, accounts) = (self.session(), self.accounts.clone());
+        std::thread::spawn(move || {
+            start(&mut session, options);
+            run(&mut session, &accounts)
+        })
+    }
+}
+
+/// Starts the next statement of a running transaction.
+fn next(session: &mut Session) {
+    session.end_statement();
+    session.start_statement().unwrap();
+}
+
+/// Begins a transaction and its first statement.
+fn start(session: &mut Session, options: TransactionOptions) {
+    session.begin(options).unwrap();
+    session.start_statement().unwrap();
+}
+
+#[test]
+fn read_committed_sees_commits_between_statements_and_repeatable_read_does_not() {
+    let bank = Bank::new(2);
+    let accounts = &bank.accounts;
+    let [mut writer, mut rc, mut rr] = [(); 3].map(|()| bank.session());
+    start(&mut rc, RC);
+    start(&mut rr, RR);
+    for reader in [&rc, &rr] {
+        assert_eq!(balance(reader, accounts, 1).unwrap(), Some(100));
+    }
+    start(&mut writer, RC);
+    add(&writer, accounts, 1, 50).unwrap();
+    writer.insert(accounts, &row(3, "new", 1)).unwrap();
+    // Not committed: nobody else sees it, and its own later statements do.
+    next(&mut rc);
+    assert_eq!(balance(&rc, accounts, 1).unwrap(), Some(100));
+    assert_eq!(balance(&writer, accounts, 1).unwrap(), Some(100));
+    next(&mut writer);
+    assert_eq!(balance(&writer, accounts, 1).unwrap(), Some(150));
+    writer.commit().unwrap();
+    // The statement that runs keeps its snapshot.
+    assert_eq!(balance(&rc, accounts, 1).unwrap(), Some(100));
+    next(&mut rc);
+    assert_eq!(total(&rc, accounts).unwrap(), (3, 251));
+    next(&mut rr);
+    assert_eq!(total(&rr, accounts).unwrap(), (2, 200));
+    // And a change of what has changed since is refused.
+    let error = add(&rr, accounts, 1, 1).unwrap_err();
+    assert!(is_serialization_failure(&error), "{error}");
+    rr.abort();
+    rc.commit().unwrap();
+}
+
+#[test]
+fn transfers_keep_the_sum() {
+    const ACCOUNTS: i32 = 40;
+    const THREADS: u64 = 4;
+    const TRANSFERS: usize = 250;
+    let bank = Bank::new(ACCOUNTS);
+    let (engine, accounts) = (&bank.engine, &bank.accounts);
+    engine.locks().set_deadlock_timeout(Duration::from_millis(20));
+    let done = AtomicBool::new(false);
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    std::thread::scope(|scope| {
+        let workers = Vec::from_iter((0..THREADS).map(|thread| {
+            scope.spawn(move || {
+                let mut random = StdRng::seed_from_u64(seed + thread);
+                let mut session = engine.session().unwrap();
+                for i in 0..TRANSFERS {
+                    let options = TransactionOptions {
+                        asynchronous: true,
+                        ..if thread % 2 == 0 { RC } else { RR }
+                    };
+                    let (from, to) =
+                        (random.random_range(1..=ACCOUNTS), random.random_range(1..=ACCOUNTS));
+                    let amount = random.random_range(1..50);
+                    session.begin(options).unwrap();
+                    let result = session.start_statement().and_then(|()| {
+                        assert!(add(&session, accounts, from, -amount)?);
+                        next(&mut session);
+                        assert!(add(&session, accounts, to, amount)?);
+                        Ok(())
+                    });
+                    match result {
+                        Ok(()) if i % 7 != 0 => {
+                            session.commit().unwrap();
+                        }
+                        Ok(())
+                        | Err(
+                            EngineError::Deadlock { .. } | EngineError::SerializationFailure { .. },
+                        ) => session.abort(),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            })
+        }));
+        // A reader sees the sum unchanged at any moment, by table and by index.
+        let reader = scope.spawn(|| {
+            let mut session = engine.session().unwrap();
+            let mut sums = 0;
+            while !done.load(Ordering::Relaxed) {
+                run(&mut session, |s| {
+                    assert_eq!(total(s, accounts)?, (ACCOUNTS as u64, 100 * i64::from(ACCOUNTS)));
+                    let ids = ids(s, accounts, Direction::Forward)?;
+                    assert_eq!(ids, Vec::from_iter(1..=i64::from(ACCOUNTS)));
+                    Ok(())
+                })
+                .unwrap();
+                sums += 1;
+            }
+            sums
+        });
+        let vacuum = scope.spawn(|| {
+            let mut session = engine.session().unwrap();
+            while !done.load(Ordering::Relaxed) {
+                session.vacuum(accounts.oid).unwrap();
+                std::thread::yield_now();
+            }
+        });
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+        vacuum.join().unwrap();
+    });
+    let all = run(&mut bank.session(), |s| total(s, accounts)).unwrap();
+    assert_eq!(all, (ACCOUNTS as u64, 100 * i64::from(ACCOUNTS)));
+    assert_whole(engine);
+}
+
+#[test]
+fn definitions_change_under_running_sessions() {
+    let bank = Bank::new(0);
+    let engine = &bank.engine;
+    let mut session = bank.session();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let done = &done;
+            scope.spawn(move || {
+                let mut session = engine.session().unwrap();
+                let mut id = thread;
+                while !done.load(Ordering::Relaxed) {
+                    let accounts = table(&session, "accounts");
+                    let result = run(&mut session, |s| {
+                        s.lock_table(&accounts, LockMode::RowExclusive)?;
+                        s.insert(&accounts, &row(id, "x", 100))
+                    });
+                    match result {
+                        Ok(_) => id += 2,
+                        // A new plan is needed.
+                        Err(EngineError::Table(TableError::StaleDefinition(_))) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+        for round in 0..12 {
+            let accounts = table(&session, "accounts");
+            if round % 3 == 2 {
+                run(&mut session, |s| s.truncate(&[accounts.oid])).unwrap();
+            } else {
+                run(&mut session, |s| s.create_index(index(accounts.oid, &[1]))).unwrap();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(table(&session, "accounts").indexes.len(), 9);
+    assert_whole(engine);
+}

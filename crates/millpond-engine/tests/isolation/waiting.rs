@@ -1,0 +1,255 @@
+//! Who waits for a row: what it finds afterwards, and who is woken.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use millpond_engine::lmgr::{LockInfo, LockMode, LockTag};
+use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
+use millpond_engine::transam::SessionNo;
+use millpond_engine::types::Datum;
+use millpond_engine::{EngineError, EngineResult};
+
+use super::common::*;
+use super::{Bank, start};
+
+impl Bank {
+    /// Requests that wait.
+    fn waiting(&self) -> Vec<LockInfo> {
+        self.engine.locks().list().into_iter().filter(|lock| !lock.granted).collect()
+    }
+
+    fn until_somebody_waits(&self) {
+        while self.waiting().is_empty() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Who waits for their turn at a row, and since when.
+    fn queue(&self) -> Vec<(LockTag, SessionNo, Instant)> {
+        let waits = self.waiting().into_iter().filter_map(|lock| {
+            let since = lock.waiting_since?;
+            matches!(lock.tag, LockTag::Tuple { .. }).then_some((lock.tag, lock.session, since))
+        });
+        waits.collect()
+    }
+
+    fn assert_balance(&self, id: i32, expected: i64) {
+        let found = run(&mut self.session(), |s| balance(s, &self.accounts, id)).unwrap();
+        assert_eq!(found, Some(expected));
+    }
+}
+
+#[test]
+fn an_update_waits_and_goes_on_with_the_newest_version() {
+    let bank = Bank::new(2);
+    let mut first = bank.session();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 10).unwrap();
+    let waiter = bank.in_thread(RC, |second, accounts| {
+        // Sees 100, waits, and adds to 110.
+        assert!(add(second, accounts, 1, 1).unwrap());
+        second.commit().unwrap();
+    });
+    bank.until_somebody_waits();
+    first.commit().unwrap();
+    waiter.join().unwrap();
+    bank.assert_balance(1, 111);
+
+    // If the other rolls back, the old version is the newest.
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 1000).unwrap();
+    let waiter = bank.in_thread(RR, |second, accounts| {
+        assert!(add(second, accounts, 1, 1).unwrap());
+        second.commit().unwrap();
+    });
+    bank.until_somebody_waits();
+    first.abort();
+    waiter.join().unwrap();
+    bank.assert_balance(1, 112);
+}
+
+#[test]
+fn a_change_of_a_row_wakes_one_of_those_who_wait_for_it() {
+    const WAITERS: usize = 4;
+    let bank = Bank::new(2);
+    let mut first = bank.session();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 1).unwrap();
+    let (changed, changes) = mpsc::channel();
+    let waiters = Vec::from_iter((0..WAITERS).map(|number| {
+        let changed = changed.clone();
+        let (go_on, may_commit) = mpsc::channel::<()>();
+        let thread = bank.in_thread(RC, move |session, accounts| {
+            assert!(add(session, accounts, 1, 1).unwrap());
+            changed.send(number).unwrap();
+            may_commit.recv().unwrap();
+            session.commit().unwrap();
+        });
+        (go_on, thread)
+    }));
+    // One has the turn and waits for the transaction, the others for the turn.
+    let mut waiting = bank.queue();
+    while waiting.len() < WAITERS - 1 {
+        std::thread::yield_now();
+        waiting = bank.queue();
+    }
+    first.commit().unwrap();
+    for left in (0..WAITERS).rev() {
+        let number = changes.recv().unwrap();
+        // One of those who waited for their turn has it; nobody else has stirred.
+        let mut still = bank.queue();
+        while still.len() > left.saturating_sub(1) {
+            std::thread::yield_now();
+            still = bank.queue();
+        }
+        assert!(still.iter().all(|one| waiting.contains(one)), "{still:?} of {waiting:?}");
+        assert_eq!(still.len(), left.saturating_sub(1));
+        waiting = still;
+        waiters[number].0.send(()).unwrap();
+    }
+    for (_, thread) in waiters {
+        thread.join().unwrap();
+    }
+    bank.assert_balance(1, 100 + 1 + WAITERS as i64);
+}
+
+/// A statement that finds a row changed and leaves it alone keeps nobody waiting for the rest of its time.
+#[test]
+fn who_leaves_a_row_alone_gives_up_the_turn() {
+    let bank = Bank::new(2);
+    let mut first = bank.session();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 1).unwrap();
+    let (looked, has_looked) = mpsc::channel::<()>();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let second = bank.in_thread(RC, move |session, accounts| {
+        session.lock_table(accounts, LockMode::RowExclusive).unwrap();
+        let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
+        assert!(session.lookup(accounts, key, &[Datum::Int4(1)], &mut found).unwrap());
+        let outcome = session.delete(accounts, &mut found).unwrap();
+        assert!(matches!(outcome, RowOutcome::Changed), "{outcome:?}");
+        session.end_turn();
+        looked.send(()).unwrap();
+        may_go_on.recv().unwrap();
+        session.commit().unwrap();
+    });
+    // The second has the turn and waits for the transaction, the third for the turn.
+    bank.until_somebody_waits();
+    let (changed, has_changed) = mpsc::channel::<()>();
+    let third = bank.in_thread(RC, move |session, accounts| {
+        assert!(add(session, accounts, 1, 1).unwrap());
+        session.commit().unwrap();
+        changed.send(()).unwrap();
+    });
+    while bank.queue().is_empty() {
+        std::thread::yield_now();
+    }
+    first.commit().unwrap();
+    has_looked.recv().unwrap();
+    // While the second's statement still runs.
+    has_changed.recv_timeout(Duration::from_secs(60)).expect("the third has had its turn");
+    go_on.send(()).unwrap();
+    second.join().unwrap();
+    third.join().unwrap();
+}
+
+#[test]
+fn a_deleted_row_is_left_out_and_a_locked_one_waited_for() {
+    let bank = Bank::new(3);
+    let (mut first, accounts) = (bank.session(), &bank.accounts);
+    start(&mut first, RC);
+    let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
+    assert!(first.lookup(accounts, key, &[Datum::Int4(1)], &mut found).unwrap());
+    assert!(matches!(first.delete(accounts, &mut found).unwrap(), RowOutcome::Done(_)));
+    assert!(first.lookup(accounts, key, &[Datum::Int4(2)], &mut found).unwrap());
+    let locked = first.lock_row(accounts, &mut found, LockStrength::Update).unwrap();
+    assert!(matches!(locked, RowOutcome::Done(_)));
+    let waiters = [(1, RC), (2, RC), (1, RR)].map(|(id, options)| {
+        bank.in_thread(options, move |session, accounts| {
+            let result = add(session, accounts, id, 1);
+            session.end_statement();
+            if result.is_ok() {
+                session.commit().unwrap();
+            } else {
+                session.abort();
+            }
+            result
+        })
+    });
+    while bank.waiting().len() < waiters.len() {
+        std::thread::yield_now();
+    }
+    first.commit().unwrap();
+    let [deleted, locked, strict] = waiters.map(|waiter| waiter.join().unwrap());
+    assert!(!deleted.unwrap());
+    assert!(locked.unwrap());
+    assert!(is_serialization_failure(&strict.unwrap_err()));
+}
+
+#[test]
+fn of_two_that_wait_for_each_other_one_is_told() {
+    let bank = Bank::new(2);
+    bank.engine.locks().set_deadlock_timeout(Duration::from_millis(50));
+    let mut first = bank.session();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 1).unwrap();
+    let other = bank.in_thread(RC, |second, accounts| {
+        add(second, accounts, 2, 1).unwrap();
+        let result = add(second, accounts, 1, 1);
+        second.abort();
+        result
+    });
+    bank.until_somebody_waits();
+    let mine = add(&first, &bank.accounts, 2, 1);
+    first.abort();
+    let theirs = other.join().unwrap();
+    let deadlock =
+        |result: &EngineResult<bool>| matches!(result, Err(EngineError::Deadlock { .. }));
+    assert!(deadlock(&mine) || deadlock(&theirs), "{mine:?} {theirs:?}");
+}
+
+#[test]
+fn cancelling_ends_a_wait() {
+    let bank = Bank::new(2);
+    let mut first = bank.session();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 1).unwrap();
+    let (send_handle, handle) = mpsc::channel();
+    let other = bank.in_thread(RC, move |second, accounts| {
+        send_handle.send(second.cancel_handle()).unwrap();
+        let result = add(second, accounts, 1, 1);
+        second.abort();
+        result
+    });
+    bank.until_somebody_waits();
+    handle.recv().unwrap().cancel();
+    assert!(matches!(other.join().unwrap(), Err(EngineError::Cancelled)));
+    first.abort();
+}
+
+#[test]
+fn two_inserts_of_one_key_wait_for_each_other() {
+    let bank = Bank::new(0);
+    for (id, commits) in [(1, true), (2, false)] {
+        let mut first = bank.session();
+        start(&mut first, RC);
+        first.insert(&bank.accounts, &row(id, "first", 1)).unwrap();
+        let other = bank.in_thread(RC, move |second, accounts| {
+            let inserted = second.insert(accounts, &row(id, "second", 1)).is_ok();
+            if inserted {
+                second.commit().unwrap();
+            } else {
+                second.abort();
+            }
+            inserted
+        });
+        bank.until_somebody_waits();
+        if commits {
+            first.commit().unwrap();
+        } else {
+            first.abort();
+        }
+        assert_eq!(other.join().unwrap(), !commits);
+    }
+    assert_whole(&bank.engine);
+}
