@@ -9,7 +9,7 @@ use super::world::{Held, Tx, World};
 use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::{
-    ChangeOutcome, Changer, HeapScan, KeyChange, NewRow, count_rows, fetch, insert, update, vacuum,
+    ChangeOutcome, HeapScan, KeyChange, NewRow, count_rows, fetch, insert, update, vacuum,
 };
 use crate::ctx::Ctx;
 
@@ -59,7 +59,7 @@ fn add(
             continue;
         };
         let new = row_of(account, balance(&row) + delta, padding);
-        let by = Changer { xid: tx.xid, cid: tx.command };
+        let by = tx.changer();
         let row = NewRow { payload: &new, natts: 3 };
         match update(tx.ctx, &world.heap, tid, row, KeyChange::None, by).unwrap() {
             ChangeOutcome::Done { tid, hot } => {

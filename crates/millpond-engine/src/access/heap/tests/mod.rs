@@ -1,6 +1,7 @@
 //! The heap over a real pool: random histories against a model, redo, and several sessions at once.
 
 mod concurrent;
+mod holders;
 mod model;
 mod row_locks;
 mod sync_scans;

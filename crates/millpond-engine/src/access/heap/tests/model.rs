@@ -13,8 +13,8 @@ use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::record::apply;
 use crate::access::heap::{
-    ChangeOutcome, Changer, HeapScan, InsertOptions, KeyChange, NewRow, count_rows, delete, fetch,
-    fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
+    ChangeOutcome, HeapScan, InsertOptions, KeyChange, NewRow, count_rows, delete, fetch, fetch_at,
+    insert, insert_many, lock_row, truncate_end, update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
@@ -178,7 +178,7 @@ impl Model {
 
     fn act(&mut self, tx: &Tx<'_>, action: &Action, rows: &mut Rows) {
         let heap = self.world.heap.clone();
-        let by = Changer { xid: tx.xid, cid: tx.command };
+        let by = tx.changer();
         self.salt = self.salt.wrapping_add(1);
         let pick = |rows: &Rows, key: usize| {
             let keys: Vec<u32> = rows.keys().copied().collect();
@@ -243,8 +243,7 @@ impl Model {
                 assert_eq!(lock_row(&self.ctx, &heap, tid, strength, by).unwrap(), done);
                 // Another transaction has to wait.
                 let other = Tx::begin(&self.other);
-                let by_other = Changer { xid: other.xid, cid: CommandId(0) };
-                let outcome = delete(&self.other, &heap, tid, by_other).unwrap();
+                let outcome = delete(&self.other, &heap, tid, other.changer()).unwrap();
                 let fresh = ChangeOutcome::Invisible;
                 let waits = ChangeOutcome::InProgress { xid: by.xid, holds: false };
                 assert!(outcome == waits || outcome == fresh);

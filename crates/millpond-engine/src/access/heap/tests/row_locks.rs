@@ -3,19 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use millpond_buffer::Wait;
 use rand::prelude::{Rng, SeedableRng, StdRng};
 
 use super::world::{Tx, World};
 use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::{
-    ChangeOutcome, Changer, KeyChange, NewRow, delete, fetch, insert, lock_row, lock_successor,
-    update, vacuum,
+    ChangeOutcome, KeyChange, NewRow, delete, fetch, insert, lock_row, lock_successor, update,
+    vacuum,
 };
 use crate::ctx::Ctx;
-use crate::error::EngineError;
-use crate::transam::{LockStrength, Snapshot, Xid};
+use crate::transam::{LockStrength, Snapshot};
 
 const SLOTS: usize = 5;
 const ROWS: u32 = 4;
@@ -167,7 +165,7 @@ impl<'w> Model<'w> {
 
     /// Follows a lock FOR KEY SHARE to the newest version.
     fn follow(&self, tx: &Tx<'_>, mut outcome: ChangeOutcome) -> ChangeOutcome {
-        let by = Changer { xid: tx.xid, cid: tx.command };
+        let by = tx.changer();
         while let ChangeOutcome::Follow { next, by: maker } = outcome {
             outcome = lock_successor(tx.ctx, &self.world.heap, next, maker, by).unwrap();
         }
@@ -235,7 +233,7 @@ impl<'w> Model<'w> {
 
     fn lock(&mut self, slot: usize, wanted: LockStrength) {
         let (Some(pick), Some(tx)) = (self.picks[slot], &self.slots[slot]) else { return };
-        let by = Changer { xid: tx.xid, cid: tx.command };
+        let by = tx.changer();
         let first = lock_row(tx.ctx, &self.world.heap, pick.tid, wanted, by).unwrap();
         let outcome = self.follow(tx, first);
         if first != outcome {
@@ -256,7 +254,7 @@ impl<'w> Model<'w> {
 
     fn change(&mut self, slot: usize, kind: Kind) {
         let (Some(pick), Some(tx)) = (self.picks[slot], &self.slots[slot]) else { return };
-        let by = Changer { xid: tx.xid, cid: tx.command };
+        let by = tx.changer();
         let bytes = columns(pick.row, &mut self.rng);
         let new = NewRow { payload: &bytes, natts: 2 };
         let outcome = match kind {
@@ -358,103 +356,4 @@ fn who_may_hold_a_row_is_what_a_plain_model_says() {
         assert!(counts.get(name).is_some_and(|&count| count > 0), "{name}: {counts:?}");
     }
     println!("{counts:?}");
-}
-
-/// Two transactions that share a row, each with a header and table entry to show for it.
-#[test]
-fn holders_of_a_row_are_in_its_header_and_in_memory() {
-    let world = World::new(16, 100);
-    let (a, b, c) = (world.ctx(), world.ctx(), world.ctx());
-    let tx = Tx::begin(&a);
-    let row = NewRow { payload: b"some row", natts: 2 };
-    let tid = insert(&a, &world.heap, row, tx.xid, tx.command).unwrap();
-    tx.finish(true);
-    let by = |tx: &Tx<'_>| Changer { xid: tx.xid, cid: tx.command };
-    let done = ChangeOutcome::Done { tid, hot: false };
-    let lock =
-        |tx: &Tx<'_>, strength| lock_row(tx.ctx, &world.heap, tid, strength, by(tx)).unwrap();
-    let (first, second, third) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
-    assert_eq!(lock(&first, LockStrength::Share), done);
-    assert_eq!(world.shared.txns.shared_rows(), 0, "one holder needs no memory");
-    assert_eq!(lock(&second, LockStrength::Share), done);
-    let log = world.shared.log.insert_position();
-    assert_eq!(lock(&third, LockStrength::KeyShare), done);
-    assert_eq!(world.shared.log.insert_position(), log, "further ones need no log");
-    assert_eq!(world.shared.txns.shared_rows(), 1);
-    // An upgrade waits for the others, ahead of those who only want to.
-    let waits = |xid: Xid, holds| ChangeOutcome::InProgress { xid, holds };
-    assert_eq!(lock(&second, LockStrength::NoKeyUpdate), waits(first.xid, true));
-    first.finish(false);
-    // The header still names the first; the second is now the only one in the way of the third.
-    assert_eq!(lock(&third, LockStrength::NoKeyUpdate), waits(second.xid, true));
-    assert_eq!(lock(&second, LockStrength::NoKeyUpdate), done);
-    // A reader of the key goes with a change that leaves it alone, even one that is rolled back.
-    let update = |tx: &Tx<'_>, keys| {
-        let row = NewRow { payload: b"a new row", natts: 2 };
-        update(tx.ctx, &world.heap, tid, row, keys, by(tx)).unwrap()
-    };
-    assert_eq!(update(&second, KeyChange::Unique), waits(third.xid, true));
-    assert!(matches!(update(&second, KeyChange::None), ChangeOutcome::Done { hot: true, .. }));
-    second.finish(false);
-    vacuum(&a, &world.heap, None, None).unwrap();
-    let fourth = Tx::begin(&a);
-    assert_eq!(lock(&fourth, LockStrength::Update), waits(third.xid, false));
-    third.finish(true);
-    assert_eq!(lock(&fourth, LockStrength::Update), done);
-    assert_eq!(world.shared.txns.shared_rows(), 0);
-    fourth.finish(true);
-}
-
-/// What takes more than one record is not begun where it might have to stop after the first.
-#[test]
-fn a_row_that_others_hold_is_replaced_where_one_may_wait() {
-    let world = World::new(16, 100);
-    let (a, b, c) = (world.ctx(), world.ctx(), world.ctx());
-    let tx = Tx::begin(&a);
-    let row = NewRow { payload: b"some row", natts: 2 };
-    let tid = insert(&a, &world.heap, row, tx.xid, tx.command).unwrap();
-    tx.finish(true);
-    let (changer, first, second) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
-    let by = |tx: &Tx<'_>| Changer { xid: tx.xid, cid: tx.command };
-    for tx in [&first, &changer] {
-        lock_row(tx.ctx, &world.heap, tid, LockStrength::KeyShare, by(tx)).unwrap();
-    }
-    let log = world.shared.log.insert_position();
-    a.set_wait(Wait::Never);
-    let refused = update(&a, &world.heap, tid, row, KeyChange::None, by(&changer));
-    assert!(matches!(refused, Err(EngineError::WouldBlock)), "{refused:?}");
-    assert_eq!(world.shared.log.insert_position(), log, "nothing has happened");
-    // What is noted of the changer has not been taken back either.
-    first.finish(false);
-    let delete = delete(&c, &world.heap, tid, by(&second)).unwrap();
-    assert_eq!(delete, ChangeOutcome::InProgress { xid: changer.xid, holds: false });
-    a.set_wait(Wait::Allowed);
-    let done = update(&a, &world.heap, tid, row, KeyChange::None, by(&changer)).unwrap();
-    assert!(matches!(done, ChangeOutcome::Done { hot: true, .. }), "{done:?}");
-    changer.finish(true);
-    second.finish(true);
-}
-
-/// Recovery gives no id out again that stands on a page: it has met each in a record's head.
-#[test]
-fn an_id_that_comes_to_a_page_by_anothers_change_is_in_the_log() {
-    let world = World::new(16, 100);
-    let (a, b, c) = (world.ctx(), world.ctx(), world.ctx());
-    let tx = Tx::begin(&a);
-    let row = NewRow { payload: b"some row", natts: 2 };
-    let tid = insert(&a, &world.heap, row, tx.xid, tx.command).unwrap();
-    tx.finish(true);
-    let (changer, first, second) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
-    let by = |tx: &Tx<'_>| Changer { xid: tx.xid, cid: tx.command };
-    for tx in [&first, &second] {
-        lock_row(tx.ctx, &world.heap, tid, LockStrength::KeyShare, by(tx)).unwrap();
-    }
-    first.finish(false);
-    let done = update(&a, &world.heap, tid, row, KeyChange::None, by(&changer)).unwrap();
-    assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
-    let mut largest = Xid::INVALID;
-    world.replay(|record| largest = largest.max(record.xid));
-    assert!(second.xid > changer.xid && largest >= second.xid, "{largest}");
-    changer.finish(true);
-    second.finish(true);
 }

@@ -7,7 +7,8 @@ use millpond_buffer::{
     RelationId, StoreError,
 };
 
-use crate::access::heap::HeapRelation;
+use crate::access::Tid;
+use crate::access::heap::{Changer, HeapRelation, NewRow, insert};
 use crate::bulk::BulkAccess;
 use crate::ctx::{Ctx, Shared};
 use crate::lmgr::LockManager;
@@ -56,6 +57,14 @@ impl World {
 
     pub fn ctx(&self) -> Ctx {
         Ctx::new(&self.shared, "test").unwrap()
+    }
+
+    /// A row of a transaction that has committed.
+    pub fn committed_row(&self, ctx: &Ctx, row: NewRow<'_>) -> Tid {
+        let tx = Tx::begin(ctx);
+        let tid = insert(ctx, &self.heap, row, tx.xid, tx.command).unwrap();
+        tx.finish(true);
+        tid
     }
 
     /// Shows every record of the log, in order.
@@ -146,6 +155,11 @@ impl<'a> Tx<'a> {
 
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { csn: self.csn, own: Some(self.xid), command: self.command }
+    }
+
+    /// Who its current command changes rows as.
+    pub fn changer(&self) -> Changer {
+        Changer { xid: self.xid, cid: self.command }
     }
 
     pub fn next_command(&mut self) {
