@@ -18,7 +18,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE};
+use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE, page_lsn};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::audit;
@@ -403,12 +403,6 @@ fn images<'p>(record: &Record<'_>, pages: &[&'p [u8; PAGE_SIZE]], redo: Lsn) -> 
             ImageMode::IfNeeded => (page_lsn(page) <= redo).then_some(*page),
         })
         .collect()
-}
-
-/// The LSN in a page's header.
-pub fn page_lsn(page: &[u8; PAGE_SIZE]) -> Lsn {
-    let [a, b, c, d, e, f, g, h, ..] = *page;
-    Lsn(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
 }
 
 impl LogFlush for Log {

@@ -20,7 +20,7 @@ pub use apply::{Logging, PageBytes, PageEdit, RedoError, RmgrRedo, log_and_apply
 pub use error::WalError;
 
 pub use files::{FileLogStore, sync_directory};
-pub use log::{Inserted, Log, LogConfig, LogStart, page_lsn};
+pub use log::{Inserted, Log, LogConfig, LogStart};
 pub use record::{BlockRef, Decoded, ImageMode, Record, RmgrId};
 pub use stats::{LogStats, LogWrites};
 pub use store::{CONTROL_COPY_BYTES, LogStore};
