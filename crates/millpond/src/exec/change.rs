@@ -8,7 +8,7 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{RowBuf, RowOutcome};
 
 use super::insert::{Vals, with_row_detail};
-use super::{Datums, Each, Exec, Scanner, damaged, emit};
+use super::{Datums, Each, Exec, Scanner, damaged, emit, passes};
 use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
 use crate::plan::external::ExternalPlan;
@@ -30,7 +30,7 @@ impl Exec<'_> {
                 let mut old = std::mem::take(&mut self.scratch.old);
                 let mut count = 0;
                 let result = self.rows(&plan.table, access, &env, &mut |exec, row| {
-                    if passes(filter.as_ref(), &plan.table, row, &env)?
+                    if passes(filter.as_ref(), &plan.table, row.bytes(), &env)?
                         && exec.change_found(plan, condition.as_ref(), &env, row, &mut old, each)?
                     {
                         count += 1;
@@ -58,7 +58,7 @@ impl Exec<'_> {
             match self.change_row(plan, None, env, row, old, each)? {
                 RowOutcome::Done(_) => return Ok(true),
                 RowOutcome::Gone => return Ok(false),
-                RowOutcome::Changed if passes(condition, &plan.table, row, env)? => {}
+                RowOutcome::Changed if passes(condition, &plan.table, row.bytes(), env)? => {}
                 RowOutcome::Changed => {
                     self.session.end_turn();
                     return Ok(false);
@@ -183,12 +183,5 @@ impl Exec<'_> {
         }
         self.session.lock_table(table, LockMode::RowExclusive)?;
         Ok(())
-    }
-}
-
-fn passes(condition: Option<&Expr>, table: &TableDef, row: &RowBuf, env: &Env<'_>) -> Result<bool> {
-    match condition {
-        None => Ok(true),
-        Some(condition) => condition.holds(&env.with_row(Row::Stored(&table.layout, row.bytes()))),
     }
 }

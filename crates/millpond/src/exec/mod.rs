@@ -8,12 +8,15 @@
 //! "would block" at once and is repeated where it may wait.
 
 mod change;
+mod external;
 mod insert;
 mod key;
-mod read;
+mod rows;
 mod scanner;
+mod select;
 
 use millpond_buffer::Wait;
+use millpond_engine::catalog::TableDef;
 use millpond_engine::session::Session;
 use millpond_engine::table::{IndexScan, KeyRange, RowBuf};
 use smallvec::SmallVec;
@@ -24,7 +27,7 @@ pub(crate) use scanner::Scanner;
 use crate::conn::CancelHandle;
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::{Env, Facts, Row, Val};
+use crate::expr::{Env, Expr, Facts, Row, Val};
 use crate::plan::{Output, Plan, Planned};
 use crate::sink::RowSink;
 use crate::{Datum, Value};
@@ -107,6 +110,15 @@ impl Exec<'_> {
     }
 }
 
+/// Whether a condition, if there is one, holds for a stored row.
+#[inline]
+fn passes(condition: Option<&Expr>, table: &TableDef, row: &[u8], env: &Env<'_>) -> Result<bool> {
+    match condition {
+        None => Ok(true),
+        Some(condition) => condition.holds(&env.with_row(Row::Stored(&table.layout, row))),
+    }
+}
+
 /// Computes the columns of a result from a row and hands them over.
 pub(crate) fn emit(output: &Output, env: &Env<'_>, each: Each<'_>) -> Result<bool> {
     if let (Some(columns), Row::Stored(layout, bytes)) = (&output.plain, env.row) {
@@ -130,7 +142,7 @@ pub(crate) fn damaged(error: millpond_engine::types::tuple::DamagedTuple) -> Sql
 }
 
 /// A LIMIT's or OFFSET's value; `None` for none or NULL.
-fn row_count(expr: Option<&crate::expr::Expr>, env: &Env<'_>, offset: bool) -> Result<Option<u64>> {
+fn row_count(expr: Option<&Expr>, env: &Env<'_>, offset: bool) -> Result<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
     match expr.eval(env)?.datum().as_i64() {
         None => Ok(None),

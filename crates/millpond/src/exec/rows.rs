@@ -1,0 +1,221 @@
+//! Rows by access path.
+
+use std::sync::Arc;
+
+use millpond_engine::access::Tid;
+use millpond_engine::catalog::{IndexDef, TableDef};
+use millpond_engine::table::{Direction, KeyRange, RowBuf};
+
+use super::{Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, key};
+use crate::convert::would_block;
+use crate::error::Result;
+use crate::expr::Env;
+use crate::plan::{Access, IndexRange, KeyPart};
+
+/// Takes a row's bytes and place; says whether to go on.
+type EachRow<'e> = &'e mut dyn FnMut(&mut Exec<'_>, &mut RowBuf) -> Result<bool>;
+
+/// Where an access path's rows go.
+struct Out<'o> {
+    row: &'o mut RowBuf,
+    each: EachRow<'o>,
+    /// How many more may be looked at where the statement must not wait.
+    left: usize,
+}
+
+impl Exec<'_> {
+    /// Calls a function for every row of an access path.
+    pub(super) fn rows(
+        &mut self,
+        table: &Arc<TableDef>,
+        access: &Access,
+        env: &Env<'_>,
+        each: EachRow<'_>,
+    ) -> Result<()> {
+        let mut row = std::mem::take(&mut self.scratch.row);
+        let mut out = Out { row: &mut row, each, left: MAX_ROWS_UNWAITING };
+        let result = match access {
+            Access::Nothing => Ok(()),
+            Access::Point { index, key } => self.point(table, index, key, env, &mut out),
+            Access::Range(range) => self.range(table, range, env, &mut out),
+            Access::Heap => self.heap_rows(table, &mut out),
+        };
+        self.scratch.row = row;
+        result
+    }
+
+    fn point(
+        &mut self,
+        table: &Arc<TableDef>,
+        index: &Arc<IndexDef>,
+        parts: &[KeyPart],
+        env: &Env<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        if self.session.may_see_keys_twice() {
+            return self.rows_of_key(table, index, parts, env, out);
+        }
+        let values = key::values(parts, env)?;
+        let Some(key) = key::exact(parts, &values) else { return Ok(()) };
+        if self.session.lookup(table, index, &key, out.row)? {
+            (out.each)(self, out.row)?;
+        }
+        Ok(())
+    }
+
+    /// All rows that have a key which should be one row's: see [`Session::may_see_keys_twice`].
+    ///
+    /// [`Session::may_see_keys_twice`]: millpond_engine::Session::may_see_keys_twice
+    #[cold]
+    fn rows_of_key(
+        &mut self,
+        table: &Arc<TableDef>,
+        index: &Arc<IndexDef>,
+        parts: &[KeyPart],
+        env: &Env<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        // They might be changed, and what has changed one row can't be taken back.
+        self.need_wait()?;
+        let plan = IndexRange {
+            index: Arc::clone(index),
+            equal: parts.to_vec(),
+            list: None,
+            from: None,
+            to: None,
+            direction: Direction::Forward,
+        };
+        self.range(table, &plan, env, out)
+    }
+
+    fn range(
+        &mut self,
+        table: &Arc<TableDef>,
+        plan: &IndexRange,
+        env: &Env<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let mut range = std::mem::take(&mut self.scratch.range);
+        let result = match &plan.list {
+            None => match key::range(plan, env, &mut range) {
+                Ok(true) => self.one_range(table, plan, &range, out).map(|_| ()),
+                Ok(false) => Ok(()),
+                Err(error) => Err(error),
+            },
+            Some(list) => self.list(table, plan, list, env, &mut range, out),
+        };
+        self.scratch.range = range;
+        result
+    }
+
+    /// One range for each value of a list.
+    fn list(
+        &mut self,
+        table: &Arc<TableDef>,
+        plan: &IndexRange,
+        list: &[KeyPart],
+        env: &Env<'_>,
+        range: &mut KeyRange,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let equal_values = key::values(&plan.equal, env)?;
+        let list_values = key::values(list, env)?;
+        let Some(mut equal) = key::exact(&plan.equal, &equal_values) else { return Ok(()) };
+        let descending = plan.direction == Direction::Backward;
+        for value in key::list(list, &list_values, descending) {
+            equal.push(value);
+            key::prefix(plan, &equal, range)?;
+            equal.pop();
+            if !self.one_range(table, plan, range, out)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn one_range(
+        &mut self,
+        table: &Arc<TableDef>,
+        plan: &IndexRange,
+        range: &KeyRange,
+        out: &mut Out<'_>,
+    ) -> Result<bool> {
+        let mut scan = std::mem::take(&mut self.scratch.scan);
+        let mut run = || -> Result<bool> {
+            self.session.start_index_scan(table, &plan.index, range, plan.direction, &mut scan)?;
+            while scan.next(self.session, out.row)? {
+                if !self.may_wait() {
+                    out.left = out.left.checked_sub(1).ok_or_else(would_block)?;
+                }
+                if !(out.each)(self, out.row)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        let result = run();
+        self.scratch.scan = scan;
+        result
+    }
+
+    /// All rows of a table, each copied before it is looked at, so that the table can be changed meanwhile.
+    fn heap_rows(&mut self, table: &Arc<TableDef>, out: &mut Out<'_>) -> Result<()> {
+        self.check_heap_size(table)?;
+        let mut scan = self.session.heap_scan(table)?;
+        let mut page: Vec<(Tid, usize)> = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
+        loop {
+            page.clear();
+            bytes.clear();
+            let more = scan.next_page(self.session, &mut |tid, tuple| {
+                bytes.extend_from_slice(tuple);
+                page.push((tid, bytes.len()));
+                Ok(())
+            })?;
+            let mut start = 0;
+            for (tid, end) in &page {
+                out.row.set(*tid, &bytes[start..*end]);
+                start = *end;
+                if !(out.each)(self, out.row)? {
+                    return Ok(());
+                }
+            }
+            if !more {
+                return Ok(());
+            }
+            self.session.check_cancel()?;
+        }
+    }
+
+    /// All rows of a table, in place.
+    pub(super) fn scan_heap(
+        &mut self,
+        table: &Arc<TableDef>,
+        each: &mut dyn FnMut(&[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        self.check_heap_size(table)?;
+        let mut scan = self.session.heap_scan(table)?;
+        let mut outcome: Result<bool> = Ok(true);
+        loop {
+            let more = scan.next_page(self.session, &mut |_, tuple| {
+                if let Ok(true) = outcome {
+                    outcome = each(tuple);
+                }
+                Ok(())
+            })?;
+            match outcome {
+                Ok(true) if more => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            self.session.check_cancel()?;
+        }
+    }
+
+    fn check_heap_size(&self, table: &TableDef) -> Result<()> {
+        if self.may_wait() || self.session.block_count(table)? <= MAX_BLOCKS_UNWAITING {
+            return Ok(());
+        }
+        Err(would_block())
+    }
+}
