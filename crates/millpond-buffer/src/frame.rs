@@ -5,10 +5,10 @@
 //! counted here but published in slots of the sessions' own ([`crate::pins`]).
 //!
 //! ```text
-//! state  63     48 47     32  31   30       29        28      27       26         25        24     23        0
-//!       +---------+---------+----+---------+---------+-------+--------+---------+------------+-------+----------+
-//!       | unused  | claimer | -- | CLAIMED | DAMAGED | OWNED | WAITED | WRITING | CHECKPOINT | DIRTY | raw pins |
-//!       +---------+---------+----+---------+---------+-------+--------+---------+------------+-------+----------+
+//! state  63   48 47     32   31        30        29       28      27       26         25        24    23        0
+//!       +-------+---------+---------+---------+---------+-------+--------+---------+------------+-------+----------+
+//!       | unused| claimer | RETIRED | CLAIMED | DAMAGED | OWNED | WAITED | WRITING | CHECKPOINT | DIRTY | raw pins |
+//!       +-------+---------+---------+---------+---------+-------+--------+---------+------------+-------+----------+
 //! ```
 //!
 //! | flag | meaning | set by | cleared by |
@@ -19,6 +19,7 @@
 //! | WAITED | somebody is parked until WRITING ends | the waiter | the writer |
 //! | OWNED | it holds nobody's page: free, or being emptied or filled by one owner | its claimer, having found no pin | the owner when it publishes a page |
 //! | DAMAGED | a change of it was interrupted half-way; it is never written | the guard of the change | never |
+//! | RETIRED | besides OWNED: the pool has become smaller, and the frame is beyond its size | who makes it smaller | who makes it larger again |
 //! | CLAIMED | *claimer* will take it, unless somebody turns out to have it pinned | the claimer, from an unpinned state | the claimer; or a session that pins it |
 //!
 //! Raw pins are those of write-backs and of loads that belong to no session.
