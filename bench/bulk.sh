@@ -116,7 +116,7 @@ case_of() { # system keys job run
     print system_, key, job, run, tps, $6 - $1, known ? $7 - $2 : "", known ? $8 - $3 : "", key == "none" ? "" : int(($9 - $4) / 8192), ($10 - $5) * tick, ms }'
 }
 
-echo "system,keys,job,run,tps,window_ms,hits,reads,preads,cpu_ms,job_ms"
+csv "system,keys,job,run,tps,window_ms,hits,reads,preads,cpu_ms,job_ms"
 for system in "${systems[@]}"; do
   settings=()
   # Without these two, PostgreSQL's count(*) is a scan of the index, and its scans are done by several processes.
@@ -129,6 +129,7 @@ for run in $(seq "$runs"); do
   for key in "${keys[@]}"; do for job in "${jobs[@]}"; do
     [ "$key $job" != "none alone" ] || continue
     for system in "${systems[@]}"; do
+      ! measured "$system,$key,$job,$run" || continue
       line=$(case_of "$system" "$key" "$job" "$run")
       echo "$line"
       say "run $run: $key beside $job: $(name_of "$system"): $line"

@@ -10,7 +10,7 @@ read -ra systems <<<"${SYSTEMS:-pg15 pg18 mp}"
 read -ra clients <<<"${CLIENTS:-1 2 3 5 7 17 27 53 83 107 139 163 191 211 239 271 307 353 397}"
 budget=${BUDGET_SECONDS:-0}
 
-echo "shared_buffers,clients,run,system,tps,p99_us"
+csv "shared_buffers,clients,run,system,tps,p99_us"
 for at in "${!sizes[@]}"; do
   size=${sizes[at]}
   for system in "${systems[@]}"; do start "$system" "$size"; done
@@ -23,8 +23,8 @@ for at in "${!sizes[@]}"; do
   for run in $(seq "$runs"); do
     begun=$SECONDS
     for c in "${clients[@]}"; do for system in "${systems[@]}"; do
-      # pgbench's time includes connecting, which its figure leaves out: some for each hundred and fifty clients.
-      read -r reached p99 < <(tps "$system" "$c" "$mode" $((seconds + c / 150)) -b select-only)
+      ! measured "$size,$c,$run,$system" || continue
+      read -r reached p99 < <(tps "$system" "$c" "$mode" "$seconds" -b select-only)
       echo "$size,$c,$run,$system,$reached,$p99"
       say "$size: run $run: $c clients: $(name_of "$system"): $reached"
     done; done

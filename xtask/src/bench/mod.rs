@@ -10,6 +10,7 @@ mod plot;
 
 use clap::{Args, Subcommand};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -45,6 +46,9 @@ struct Common {
     /// Directory for the results
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
+    /// Measure only what an interrupted run has not: its CSV file in the directory for the results is kept
+    #[arg(long)]
+    resume: bool,
     /// Don't measure: report what this file says
     #[arg(long, value_name = "CSV")]
     from: Option<PathBuf>,
@@ -73,8 +77,8 @@ impl Common {
             .map_err(|error| Failed(format!("could not create {}: {error}", self.out.display())))?;
         let path = self.out.join(script).with_extension("csv");
         // Straight into the file: what was measured before an interruption is kept.
-        let file = fs::File::create(&path)
-            .map_err(|error| Failed(format!("could not create {}: {error}", path.display())))?;
+        let (file, resumed) = results(&path, self.resume)
+            .map_err(|error| Failed(format!("could not open {}: {error}", path.display())))?;
         let mut command = Command::new("bash");
         command.arg(root().join("bench").join(script)).stdin(Stdio::null()).stdout(file);
         command.env("SCALE", self.scale.to_string()).env("RUNS", self.runs.to_string());
@@ -83,12 +87,18 @@ impl Common {
         if let Some(work) = &self.work {
             command.env("WORK", work);
         }
+        if resumed {
+            command.env("MEASURED", &path);
+        }
         if let Some(millpond) = &self.millpond {
             command.env("MILLPOND", millpond);
         }
         match command.status() {
             Ok(status) if status.success() => read(&path),
-            Ok(status) => Err(Failed(format!("{script} ended with {status}"))),
+            Ok(status) => Err(Failed(format!(
+                "{script} ended with {status}; what it had measured is in {}: --from reports it, --resume goes on",
+                path.display()
+            ))),
             Err(error) => Err(Failed(format!("could not run {script}: {error}"))),
         }
     }
@@ -104,6 +114,15 @@ impl Common {
     }
 }
 
+/// The file that a script's figures go to: emptied, or, if it has some and they are to be kept (then true), to be appended to.
+fn results(path: &Path, resume: bool) -> io::Result<(fs::File, bool)> {
+    let resume = resume && fs::metadata(path).is_ok_and(|file| file.len() > 0);
+    let mut options = fs::File::options();
+    let file =
+        if resume { options.append(true) } else { options.create(true).write(true).truncate(true) };
+    Ok((file.open(path)?, resume))
+}
+
 /// The repository's root.
 fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -117,5 +136,26 @@ fn name(system: &str) -> &str {
         "pg15" => "PostgreSQL 15",
         "pg18" => "PostgreSQL 18",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn figures_are_kept_when_resuming_and_only_then() {
+        let path = std::env::temp_dir().join(format!("xtask-results-{}.csv", std::process::id()));
+        let write = |resume, text: &str| {
+            let (mut file, resumed) = results(&path, resume).expect("opened");
+            file.write_all(text.as_bytes()).expect("written");
+            (resumed, fs::read_to_string(&path).expect("read"))
+        };
+        assert_eq!(write(true, ""), (false, String::new()), "nothing to keep yet");
+        assert_eq!(write(true, "a"), (false, "a".to_owned()), "empty: the heading is wanted");
+        assert_eq!(write(true, "b"), (true, "ab".to_owned()));
+        assert_eq!(write(false, "c"), (false, "c".to_owned()));
+        fs::remove_file(&path).expect("removed");
     }
 }
