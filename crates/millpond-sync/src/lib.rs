@@ -14,6 +14,8 @@ pub mod counters;
 pub mod hint;
 pub mod latch;
 pub mod parking;
+#[cfg(all(feature = "send-batch", target_os = "linux", not(any(loom, shuttle))))]
+pub mod send_batch;
 pub mod sync;
 pub mod thread;
 mod version;

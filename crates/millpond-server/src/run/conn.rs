@@ -13,6 +13,7 @@ use crate::wire::buffer::{Input, Output, Received, Spare};
 use crate::wire::{frontend, reply, startup};
 use millpond::{CommitTicket, SqlError, SqlState, Wait};
 use mio::{Interest, Registry, Token};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +116,7 @@ impl<B: Backend> Conn<B> {
 
     /// Has the poll say when the socket has room, while replies wait for that, and only then: a client that takes
     /// a reply makes room, and would wake the loop for nothing.
-    pub fn watch(&mut self, registry: &Registry) -> std::io::Result<()> {
+    pub fn watch(&mut self, registry: &Registry) -> io::Result<()> {
         if self.stuck == self.watching_room {
             return Ok(());
         }
@@ -234,6 +235,42 @@ impl<B: Backend> Conn<B> {
                 Received::End => return Turn::Close,
             }
         }
+    }
+
+    /// Gives its replies away, to be sent together with others': the bytes, and where in them they begin.
+    pub fn take_replies(&mut self) -> Option<(Vec<u8>, usize)> {
+        (!self.output.is_empty()).then(|| self.output.take())
+    }
+
+    /// What became of its replies: what is left of them, and where. Returns whether it now has nothing to do until its client
+    /// says something.
+    pub fn replies_sent(
+        &mut self,
+        bytes: Vec<u8>,
+        rest: usize,
+        result: io::Result<()>,
+        spare: &mut Spare,
+    ) -> bool {
+        match result {
+            // What is lost with the replies is the connection.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => self.closing = true,
+            // A socket that is full or broken says so again, in a turn.
+            _ => self.output.put_back(bytes, rest),
+        }
+        let rests = self.output.is_empty()
+            && self.input.is_empty()
+            && !self.readable
+            && !self.closing
+            && matches!(self.commit, Commit::None);
+        if rests {
+            spare.take_back(&mut self.input, &mut self.output);
+        }
+        rests
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// Waits for the log here, if the session does such a thing.

@@ -20,6 +20,7 @@
 //! letter that an emptying loop missed finds the flag clear and wakes the loop again.
 
 use super::conn::{Conn, Turn};
+use super::sender::Sender;
 use super::{Job, Shared};
 use crate::backend::Backend;
 use crate::net::Socket;
@@ -94,10 +95,13 @@ impl<B: Backend> Wake for CommitWaker<B> {
     }
 }
 
-enum Slot<B: Backend> {
+/// The place of a connection.
+pub(super) enum Slot<B: Backend> {
+    /// Nobody's.
     Free,
     /// The connection is on the lane.
     Away,
+    /// The connection is here.
     Here(Box<Conn<B>>),
 }
 
@@ -111,6 +115,8 @@ pub struct EventLoop<B: Backend> {
     ready: Vec<usize>,
     // Who has replies to send.
     unsent: Vec<usize>,
+    // Its own thread makes it.
+    sender: Option<Sender>,
     letters: Vec<Mail<B>>,
     spare: Spare,
     // Only while a client may be in its start-up: a poll without timeout is cheaper.
@@ -136,6 +142,7 @@ impl<B: Backend> EventLoop<B> {
             open: 0,
             ready: Vec::new(),
             unsent: Vec::new(),
+            sender: None,
             letters: Vec::new(),
             spare: Spare::default(),
             next_tick: None,
@@ -150,6 +157,7 @@ impl<B: Backend> EventLoop<B> {
     /// Serves until the server stops and the last connection has gone.
     pub fn run(mut self, shared: &Arc<Shared<B>>) {
         let mut events = Events::with_capacity(EVENTS);
+        self.sender = Some(Sender::new(BATCH));
         loop {
             let timeout = self.timeout();
             if let Err(error) = self.poll.poll(&mut events, timeout)
@@ -206,6 +214,11 @@ impl<B: Backend> EventLoop<B> {
     /// Sends the replies that were held back.
     fn send_all(&mut self, shared: &Arc<Shared<B>>) {
         let mut slots = std::mem::take(&mut self.unsent);
+        if slots.len() > 1
+            && let Some(sender) = &mut self.sender
+        {
+            sender.send(&mut self.slots, &mut slots, &mut self.spare);
+        }
         for slot in slots.drain(..) {
             self.one_turn(shared, slot, true);
         }

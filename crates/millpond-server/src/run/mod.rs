@@ -8,6 +8,7 @@ pub mod cancel;
 mod conn;
 mod event_loop;
 mod lane;
+mod sender;
 
 use crate::backend::Backend;
 use crate::net::Listener;

@@ -184,6 +184,20 @@ impl Output {
         Ok(true)
     }
 
+    /// Takes what is waiting, to be sent by others: the bytes, and where in them it begins.
+    pub fn take(&mut self) -> (Vec<u8>, usize) {
+        (std::mem::take(&mut self.bytes), std::mem::take(&mut self.sent))
+    }
+
+    /// Puts back what [`Self::take`] gave, of which so much has been sent by now.
+    pub fn put_back(&mut self, bytes: Vec<u8>, sent: usize) {
+        self.bytes = bytes;
+        self.sent = sent.min(self.bytes.len());
+        if self.is_empty() {
+            self.clear();
+        }
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.sent = 0;
@@ -276,5 +290,12 @@ mod tests {
         to.1 = 100;
         assert!(output.write_to(&mut to).expect("writes"));
         assert_eq!(to.0, b"hello world");
+
+        output.bytes.extend_from_slice(b"others send");
+        let (bytes, start) = output.take();
+        assert_eq!((&bytes[start..], output.is_empty()), (&b"others send"[..], true));
+        output.put_back(bytes, 7);
+        assert!(output.write_to(&mut to).expect("writes"));
+        assert_eq!(to.0, b"hello worldsend");
     }
 }
