@@ -384,6 +384,31 @@ fn pipelined_replies_wait_for_the_client() {
 }
 
 #[test]
+fn replies_that_leave_together_reach_their_own_clients() {
+    let fixture = Fixture::new();
+    let mut clients: Vec<Raw> = (0..40).map(|_| fixture.client()).collect();
+    for round in 0..30 {
+        // Most ask for a little; some for more, and more often, than a socket takes at once.
+        let asked = |i: usize| if (i + round).is_multiple_of(9) { (2000, 20) } else { (i, 1) };
+        for (i, client) in clients.iter_mut().enumerate() {
+            let (rows, times) = asked(i);
+            let text = format!("rows {rows}\0");
+            client.send(&message(b'Q', &[text.as_bytes()]).repeat(times));
+        }
+        if round % 10 == 9 {
+            // Gone, with replies on their way.
+            clients.pop();
+        }
+        for (i, client) in clients.iter_mut().enumerate() {
+            let (rows, times) = asked(i);
+            for _ in 0..times {
+                assert_eq!(client.kinds(), format!("T{}CZ", "D".repeat(rows)));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_panic_ends_one_session_only() {
     let fixture = Fixture::new();
     let (mut bad, mut good) = (fixture.client(), fixture.client());

@@ -170,10 +170,11 @@ mod tests {
         let Some(mut batch) = batch(4) else { return };
         let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().expect("a pair")).collect();
         for round in 0..100u8 {
-            let letter = |(i, pair): (usize, &(UnixStream, UnixStream))| {
-                Letter::new(pair.0.as_fd(), vec![0xff, i as u8, round], 1)
-            };
-            let mut letters: Vec<_> = pairs.iter().enumerate().map(letter).collect();
+            let mut letters: Vec<_> = pairs
+                .iter()
+                .enumerate()
+                .map(|(i, (socket, _))| Letter::new(socket.as_fd(), vec![0xff, i as u8, round], 1))
+                .collect();
             batch.send(&mut letters);
             for ((i, letter), pair) in letters.into_iter().enumerate().zip(&pairs) {
                 let delivery = letter.delivery();
