@@ -112,8 +112,9 @@ case_of() { # system keys job run
   fi
   times=$(mid <"$work/times")
   echo "$begin $end" | awk -v OFS=, -v system_="$system" -v key="$key" -v job="$job" -v run="$run" -v tps="$tps" -v ms="$times" -v tick="$tick_ms" '{
-    known = $2 != "-" && $7 != "-"
-    print system_, key, job, run, tps, $6 - $1, known ? $7 - $2 : "", known ? $8 - $3 : "", key == "none" ? "" : int(($9 - $4) / 8192), ($10 - $5) * tick, ms }'
+    # Counts that go back are of readers that have ended already.
+    known = $2 != "-" && $7 != "-" && $7 >= $2
+    print system_, key, job, run, tps, $6 - $1, known ? $7 - $2 : "", known ? $8 - $3 : "", key == "none" || $9 < $4 ? "" : int(($9 - $4) / 8192), ($10 - $5) * tick, ms }'
 }
 
 csv "system,keys,job,run,tps,window_ms,hits,reads,preads,cpu_ms,job_ms"

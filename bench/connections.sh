@@ -25,7 +25,8 @@ for at in "${!sizes[@]}"; do
     for c in "${clients[@]}"; do for system in "${systems[@]}"; do
       ! measured "$size,$c,$run,$system" || continue
       read -r reached p99 < <(tps "$system" "$c" "$mode" "$seconds" -b select-only)
-      echo "$size,$c,$run,$system,$reached,$p99"
+      # Nothing is reached in a time that connecting took up: it may be tried again.
+      [ -z "$reached" ] || echo "$size,$c,$run,$system,$reached,$p99"
       say "$size: run $run: $c clients: $(name_of "$system"): $reached"
     done; done
     # The next round takes as long as this one; each size has its share of the budget.
