@@ -279,13 +279,6 @@ pub(crate) struct KeptTurn {
     mode: LockMode,
 }
 
-impl KeptTurn {
-    /// Whether it is one in this queue.
-    pub(crate) fn is_for(&self, relation: u32, tid: Tid) -> bool {
-        self.tag == LockTag::Tuple { relation, block: tid.block.0, offset: tid.offset }
-    }
-}
-
 impl RowTurn<'_> {
     /// Keeps the turn until [`Ctx::end_turn`].
     pub(crate) fn keep(self) -> KeptTurn {

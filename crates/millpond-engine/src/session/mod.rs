@@ -42,7 +42,7 @@ use millpond_buffer::Wait;
 
 use crate::access::btree::Tids;
 use crate::bulk::BulkAccess;
-use crate::ctx::{Ctx, KeptTurn};
+use crate::ctx::Ctx;
 use crate::engine::Engine;
 use crate::error::EngineResult;
 use crate::lmgr::{LockMode, LockOwner, LockTag};
@@ -99,7 +99,7 @@ pub struct Session {
     view: RefCell<CatalogView>,
     scratch: RefCell<Scratch>,
     /// The statement's turn at a row that others wait for, too.
-    turn: Cell<Option<KeptTurn>>,
+    turn: Cell<Option<row_lock::Turn>>,
     /// Interrupted: workers of parallel scans look here.
     stop: Arc<AtomicBool>,
     /// Set when the statement ends; a new one for each parallel scan's statement.

@@ -5,6 +5,7 @@ use super::write::Changed;
 use crate::access::Tid;
 use crate::access::heap::{self, ChangeOutcome, Changer, HeapRelation};
 use crate::catalog::TableDef;
+use crate::ctx::KeptTurn;
 use crate::error::{EngineError, EngineResult};
 use crate::table::{RowBuf, RowOutcome};
 use crate::transam::{LockStrength, Xid};
@@ -12,6 +13,27 @@ use crate::transam::{LockStrength, Xid};
 /// What is called when a row is locked.
 const SELECT_FOR: [&str; 4] =
     ["SELECT FOR KEY SHARE", "SELECT FOR SHARE", "SELECT FOR NO KEY UPDATE", "SELECT FOR UPDATE"];
+
+/// A row version that is to be changed or locked.
+#[derive(Clone, Copy)]
+pub(super) struct RowPlace<'t> {
+    pub table: &'t TableDef,
+    pub heap: &'t HeapRelation,
+    /// The version.
+    pub tid: Tid,
+    /// Its chain's root, if that is known.
+    pub root: Option<Tid>,
+}
+
+/// A turn at a row that is kept from one attempt to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    kept: KeptTurn,
+    table: u32,
+    /// The version that is to be changed or locked next. It may have another root than the one that the turn was
+    /// waited for.
+    version: Tid,
+}
 
 impl Session {
     /// Locks the version that `row` holds (`SELECT FOR ...`): in READ COMMITTED, and when it waited for another
@@ -52,7 +74,7 @@ impl Session {
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
         let lock = || heap::lock_row(&self.ctx, heap, tid, strength, by);
         let outcome = match waits {
-            true => self.in_turn(table, row.queue().unwrap_or(tid), strength, lock)?,
+            true => self.in_turn(RowPlace { table, heap, tid, root: row.root }, strength, lock)?,
             false => lock()?,
         };
         let outcome = match outcome {
@@ -86,8 +108,9 @@ impl Session {
     ) -> EngineResult<ChangeOutcome> {
         loop {
             let lock = || heap::lock_successor(&self.ctx, heap, next.0, next.1, by);
+            let place = RowPlace { table, heap, tid: next.0, root: None };
             let outcome = match waits {
-                true => self.in_turn(table, next.0, LockStrength::KeyShare, lock)?,
+                true => self.in_turn(place, LockStrength::KeyShare, lock)?,
                 false => lock()?,
             };
             match outcome {
@@ -97,22 +120,22 @@ impl Session {
         }
     }
 
-    /// Tries to change or lock a row version until nobody is in the way, waiting in turn with others who want to,
-    /// in the queue for `queue`.
+    /// Tries to change or lock a row version until nobody is in the way, waiting in turn with others who want to: in the
+    /// queue for its root, whichever way the session came to the row.
     ///
     /// If the version turns out to have been replaced, the session keeps its turn while it makes up its mind about the
-    /// new one: it comes back, with the same `queue`, or to another row, or says that it leaves the row alone
+    /// new one ([`Self::turn_moved`]): it comes back for that, or to another row, or says that it leaves the row alone
     /// ([`Self::end_turn`]), or the statement ends. (Were the next in the
     /// queue woken meanwhile, he would find the row changed, too, and wake the one after him: each change of a
     /// row would wake all who wait for it.)
     pub(super) fn in_turn(
         &self,
-        table: &TableDef,
-        queue: Tid,
+        place: RowPlace<'_>,
         wanted: LockStrength,
         attempt: impl Fn() -> EngineResult<ChangeOutcome>,
     ) -> EngineResult<ChangeOutcome> {
-        if self.turn.get().is_some_and(|turn| !turn.is_for(table.oid, queue)) {
+        let RowPlace { table: TableDef { oid, .. }, heap, tid, root } = place;
+        if self.turn.get().is_some_and(|turn| (turn.table, turn.version) != (*oid, tid)) {
             self.end_turn();
         }
         loop {
@@ -124,9 +147,13 @@ impl Session {
                 ChangeOutcome::InProgress { xid, holds: true } => self.ctx.wait_for_xid(xid)?,
                 // The new turn begins before the old one ends: nobody slips in.
                 ChangeOutcome::InProgress { xid, .. } => {
-                    let turn = self.ctx.wait_for_row(table.oid, queue, wanted, xid)?;
+                    let queue = match root {
+                        Some(root) => root,
+                        None => heap::root_of(&self.ctx, heap, tid)?,
+                    };
+                    let kept = self.ctx.wait_for_row(*oid, queue, wanted, xid)?.keep();
                     self.end_turn();
-                    self.turn.set(Some(turn.keep()));
+                    self.turn.set(Some(Turn { kept, table: *oid, version: tid }));
                 }
                 outcome @ ChangeOutcome::Updated { .. } => return Ok(outcome),
                 outcome => {
@@ -137,11 +164,18 @@ impl Session {
         }
     }
 
+    /// The version at `old`, for which the session may have a turn, has been replaced by the one at `new`.
+    pub(super) fn turn_moved(&self, old: Tid, new: Tid) {
+        if let Some(turn) = self.turn.get().filter(|turn| turn.version == old) {
+            self.turn.set(Some(Turn { version: new, ..turn }));
+        }
+    }
+
     /// Gives up the turn at a row, if there is one: for a statement that has found [`RowOutcome::Changed`] and no longer wants
     /// the row. Others are waiting for it, and the statement may have far to go. (Its end gives up the turn, too.)
     pub fn end_turn(&self) {
         if let Some(turn) = self.turn.take() {
-            self.ctx.end_turn(turn);
+            self.ctx.end_turn(turn.kept);
         }
     }
 }

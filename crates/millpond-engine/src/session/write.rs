@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::Session;
 use super::index::Entered;
+use super::row_lock::RowPlace;
 use crate::access::Tid;
 use crate::access::heap::{
     self, ChangeOutcome, Changer, HeapRelation, InsertOptions, KeyChange, NewRow,
@@ -247,9 +248,12 @@ impl Session {
         if keys == KeyChange::Unique && self.ctx.wait() == Wait::Never {
             return Err(EngineError::WouldBlock);
         }
-        let prepared = match keys {
-            KeyChange::None => SmallVec::new(),
-            _ => self.prepare_moved_entries(table, values)?,
+        // Without room in its page the new version goes to another, and all indexes hear of it.
+        let stays = keys == KeyChange::None
+            && (self.ctx.may_wait() || heap::has_room_beside(&self.ctx, heap, row.tid, bytes)?);
+        let prepared = match stays {
+            true => SmallVec::new(),
+            false => self.prepare_moved_entries(table, values)?,
         };
         let new = NewRow { payload: bytes, natts: Self::natts(table) };
         let outcome = self.change(
@@ -323,8 +327,8 @@ impl Session {
     ) -> EngineResult<Changed> {
         let Some(tid) = row.tid else { return Ok(Changed::Other(RowOutcome::Gone)) };
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
-        let queue = row.queue().unwrap_or(tid);
-        let outcome = self.in_turn(table, queue, strength, || change(tid, by))?;
+        let place = RowPlace { table, heap, tid, root: row.root };
+        let outcome = self.in_turn(place, strength, || change(tid, by))?;
         self.judge(heap, row, outcome)
     }
 
@@ -349,11 +353,13 @@ impl Session {
             }
             ChangeOutcome::Updated { next, by } => {
                 let found = heap::fetch_version(&self.ctx, heap, next, Some(by), &mut row.bytes)?;
-                // If it is gone, it was deleted in the meantime, and vacuumed.
-                row.moved(found.map(|_| next));
-                if found.is_none() {
-                    self.end_turn();
+                match (row.tid, &found) {
+                    (Some(old), Some(_)) => self.turn_moved(old, next),
+                    // If it is gone, it was deleted in the meantime, and vacuumed.
+                    _ => self.end_turn(),
                 }
+                let in_chain = found.as_ref().is_some_and(|header| header.is_heap_only());
+                row.moved(found.as_ref().map(|_| next), in_chain);
                 Changed::Other(if found.is_some() { RowOutcome::Changed } else { RowOutcome::Gone })
             }
             ChangeOutcome::Deleted | ChangeOutcome::SelfModified | ChangeOutcome::Invisible => {

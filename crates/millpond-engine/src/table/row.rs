@@ -11,8 +11,8 @@ use crate::types::tuple::DamagedTuple;
 #[derive(Clone, Debug, Default)]
 pub struct RowBuf {
     pub(crate) tid: Option<Tid>,
-    /// Where the index entry points that led here, which stays the same from version to version: who wants to change
-    /// the row queues for that.
+    /// Where the index entry points that led here, which stays the same from version to version of a chain: who wants to
+    /// change the row queues for that. Unknown if no index led here.
     pub(crate) root: Option<Tid>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -28,15 +28,11 @@ impl RowBuf {
         self.tid
     }
 
-    /// For what those who want to change the row queue.
-    pub(crate) fn queue(&self) -> Option<Tid> {
-        self.root.or(self.tid)
-    }
-
-    /// The row has a newer version at this place, or none. Versions on another page have another root.
-    pub(crate) fn moved(&mut self, to: Option<Tid>) {
-        let same_page = |root: &Tid| to.is_some_and(|to| to.block == root.block);
-        self.root = self.queue().filter(same_page);
+    /// The row has a newer version at this place, or none; `in_chain`: with the same root.
+    pub(crate) fn moved(&mut self, to: Option<Tid>, in_chain: bool) {
+        if !in_chain {
+            self.root = None;
+        }
         self.tid = to;
     }
 

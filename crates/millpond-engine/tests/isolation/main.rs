@@ -6,6 +6,7 @@
 mod common;
 
 mod indexes;
+mod queues;
 mod waiting;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use super::{Bank, start};
 
 impl Bank {
     /// Requests that wait.
-    fn waiting(&self) -> Vec<LockInfo> {
+    pub(super) fn waiting(&self) -> Vec<LockInfo> {
         self.engine.locks().list().into_iter().filter(|lock| !lock.granted).collect()
     }
 
@@ -25,7 +25,7 @@ impl Bank {
     }
 
     /// Who waits for their turn at a row, and since when.
-    fn queue(&self) -> Vec<(LockTag, SessionNo, Instant)> {
+    pub(super) fn queue(&self) -> Vec<(LockTag, SessionNo, Instant)> {
         let waits = self.waiting().into_iter().filter_map(|lock| {
             let since = lock.waiting_since?;
             matches!(lock.tag, LockTag::Tuple { .. }).then_some((lock.tag, lock.session, since))
@@ -33,7 +33,7 @@ impl Bank {
         waits.collect()
     }
 
-    fn assert_balance(&self, id: i32, expected: i64) {
+    pub(super) fn assert_balance(&self, id: i32, expected: i64) {
         let found = run(&mut self.session(), |s| balance(s, &self.accounts, id)).unwrap();
         assert_eq!(found, Some(expected));
     }

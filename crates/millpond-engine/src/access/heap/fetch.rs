@@ -204,6 +204,39 @@ pub fn fetch_version(
     Ok(none_beyond_end(read)?.flatten())
 }
 
+/// Where index entries point that lead to the version at `tid`: what all versions of a row have in common that are in
+/// one chain. Nobody else's business, so it is looked for only where somebody has to queue for the row and has not come
+/// through an index. A version that no chain leads to is its own root.
+pub fn root_of(ctx: &Ctx, heap: &HeapRelation, tid: Tid) -> EngineResult<Tid> {
+    let read = ctx.buffers().read(&heap.main, tid.block, ctx.wait(), |view| {
+        let range = page::tuple(view, tid.offset).filter(|_| page::is_heap(view))?;
+        if !header::read_flags(view, range.start).contains(TupleFlags::HEAP_ONLY) {
+            return None;
+        }
+        (1..=item::line_count(view)).find(|&root| {
+            let mut chain = Chain::from_root(root);
+            std::iter::from_fn(|| chain.next(view)).any(|member| member.offset == tid.offset)
+        })
+    });
+    let root = none_beyond_end(read)?.flatten();
+    Ok(root.map_or(tid, |root| Tid::new(tid.block, root)))
+}
+
+/// Whether a new version with these columns would find room in the page of the one at `tid`, as things are now and
+/// without pruning.
+pub fn has_room_beside(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    tid: Option<Tid>,
+    columns: &[u8],
+) -> EngineResult<bool> {
+    let Some(tid) = tid else { return Ok(true) };
+    let read = ctx.buffers().read(&heap.main, tid.block, ctx.wait(), |view| {
+        page::slot_for(view, columns.len(), 0).is_some()
+    });
+    Ok(none_beyond_end(read)?.unwrap_or(true))
+}
+
 /// Whether a row exists as of now, uncommitted changes included: what a unique index asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {

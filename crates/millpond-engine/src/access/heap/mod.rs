@@ -30,7 +30,9 @@ mod page_tests;
 #[cfg(test)]
 mod tests;
 
-pub use fetch::{Liveness, fetch, fetch_at, fetch_version, fetch_with, liveness};
+pub use fetch::{
+    Liveness, fetch, fetch_at, fetch_version, fetch_with, has_room_beside, liveness, root_of,
+};
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 pub use insert::{InsertOptions, NewRow, insert, insert_many};
 pub use lock::{lock_row, lock_successor};

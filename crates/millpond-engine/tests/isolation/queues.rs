@@ -1,0 +1,109 @@
+//! All who wait for a row are in one queue, whichever way they came to it.
+
+use std::sync::mpsc;
+
+use millpond_engine::lmgr::{LockMode, LockTag};
+use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
+use millpond_engine::types::Datum;
+
+use super::common::*;
+use super::{Bank, start};
+
+impl Bank {
+    fn until_so_many_wait(&self, count: usize) {
+        while self.waiting().len() != count {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Whether through an index or not: what those who wait queue for is the row's root.
+#[test]
+fn all_ways_to_a_row_lead_to_one_queue() {
+    let bank = Bank::new(2);
+    let mut first = bank.session();
+    // The version in force is not the one that index entries point to.
+    run(&mut first, |s| add(s, &bank.accounts, 1, 1)).unwrap();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 1).unwrap();
+    // The first waits for the transaction, the others for their turn.
+    let waiters = [(1, false), (2, true), (3, false)].map(|(count, by_key)| {
+        let thread = bank.in_thread(RC, move |session, accounts| {
+            session.lock_table(accounts, LockMode::RowShare).unwrap();
+            let mut found = RowBuf::new();
+            if by_key {
+                let key = accounts.primary_key().unwrap();
+                session.lookup(accounts, key, &[Datum::Int4(1)], &mut found).unwrap();
+            } else {
+                let mut scan = session.heap_scan(accounts).unwrap();
+                while scan
+                    .next_page(session, &mut |tid, bytes| {
+                        let mut row = RowBuf::new();
+                        row.set(tid, bytes);
+                        if row.column(accounts, 0).unwrap().as_i64() == Some(1) {
+                            found = row;
+                        }
+                        Ok(())
+                    })
+                    .unwrap()
+                {}
+            }
+            let mut outcome = RowOutcome::Changed;
+            while outcome == RowOutcome::Changed {
+                outcome = session.lock_row(accounts, &mut found, LockStrength::Update).unwrap();
+            }
+            assert!(matches!(outcome, RowOutcome::Done(_)));
+            session.commit().unwrap();
+        });
+        bank.until_so_many_wait(count);
+        thread
+    });
+    let queue = bank.queue();
+    assert_eq!(queue.len(), 2, "{queue:?}");
+    assert_eq!(queue[0].0, queue[1].0);
+    first.commit().unwrap();
+    for thread in waiters {
+        thread.join().unwrap();
+    }
+}
+
+/// Who has waited for a version that one with another root has replaced goes to the queue for that: newcomers are there.
+#[test]
+fn a_row_whose_root_has_changed_has_one_queue() {
+    let mut bank = Bank::new(2);
+    let mut first = bank.session();
+    run(&mut first, |s| s.create_index(index(bank.accounts.oid, &[2]))).unwrap();
+    bank.accounts = run(&mut first, |s| Ok(table(s, "accounts"))).unwrap();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 1).unwrap();
+    let (changed, changes) = mpsc::channel();
+    let spawn = |delta: i64| {
+        let changed = changed.clone();
+        let (go_on, may_commit) = mpsc::channel::<()>();
+        let thread = bank.in_thread(RC, move |session, accounts| {
+            assert!(add(session, accounts, 1, delta).unwrap());
+            changed.send(()).unwrap();
+            may_commit.recv().unwrap();
+            session.commit().unwrap();
+        });
+        (go_on, thread)
+    };
+    let early = spawn(10);
+    bank.until_so_many_wait(1);
+    let second = spawn(100);
+    bank.until_so_many_wait(2);
+    first.commit().unwrap();
+    changes.recv().unwrap();
+    // The second has found another version, which the early one has replaced and has not committed.
+    bank.until_so_many_wait(1);
+    let newcomer = spawn(1000);
+    bank.until_so_many_wait(2);
+    assert_eq!(bank.queue().len(), 1, "{:?}", bank.waiting());
+    for (go_on, thread) in [early, second, newcomer] {
+        go_on.send(()).unwrap();
+        thread.join().unwrap();
+    }
+    bank.assert_balance(1, 100 + 1111);
+    let locks = bank.engine.locks().list();
+    assert!(locks.iter().all(|lock| !matches!(lock.tag, LockTag::Tuple { .. })), "{locks:?}");
+}
