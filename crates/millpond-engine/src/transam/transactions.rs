@@ -48,6 +48,16 @@ impl Transactions {
     /// The transactions of a database whose next id is at least `next`; recovery, or a start without any,
     /// ends with [`finish_recovery`](Self::finish_recovery).
     pub fn new(procs: Arc<ProcArray>, ring_size: usize, next: Xid) -> Arc<Self> {
+        Self::with_shared_rows(procs, ring_size, next, MAX_SHARED_ROWS)
+    }
+
+    /// The same, with room for so many rows that several transactions hold.
+    pub(crate) fn with_shared_rows(
+        procs: Arc<ProcArray>,
+        ring_size: usize,
+        next: Xid,
+        shared_rows: usize,
+    ) -> Arc<Self> {
         // Each session may draw one id between looking for room and drawing.
         let ring_size = ring_size.max(4 * procs.capacity());
         let next = next.max(Xid::FIRST);
@@ -56,7 +66,7 @@ impl Transactions {
             clock: CommitClock::new(),
             horizon: CachePadded::new((AtomicU64::new(Csn::FROZEN.0), AtomicU64::new(next.0))),
             clog: OnceLock::new(),
-            row_locks: RowLocks::new(MAX_SHARED_ROWS),
+            row_locks: RowLocks::new(shared_rows),
             upkeep: Mutex::default(),
             recovered: Mutex::new(Some(Recovered::new(next))),
             in_doubt: AtomicBool::new(false),

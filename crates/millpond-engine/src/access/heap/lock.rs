@@ -9,7 +9,7 @@
 //! the row's holders hold the new version, too: [`carry`] when it is made, and [`lock_successor`] when the lock
 //! comes later. On the old version they stay noted, because the change may be rolled back.
 
-use millpond_buffer::{BlockNumber, ExclusivePage, PageId};
+use millpond_buffer::{BlockNumber, ExclusivePage, PageId, Wait};
 
 use super::header::{TupleFlags, TupleHeader};
 use super::page::{self, Mark};
@@ -19,7 +19,7 @@ use super::target::log_has_room;
 use super::update::{ChangeOutcome, Changer, latch};
 use crate::access::Tid;
 use crate::ctx::Ctx;
-use crate::error::EngineResult;
+use crate::error::{EngineError, EngineResult};
 use crate::transam::visibility::{Fates, UpdateStatus, update_status, xmax_status};
 use crate::transam::{LockStrength, Locker, Lockers, RowVersion, XidStatus};
 use crate::wal::apply::log_and_apply;
@@ -195,6 +195,9 @@ fn hold(
 
 /// Notes who holds a row that is about to be replaced: besides its new xmax, and on the new version. To be called
 /// before the replacement is logged; says whether there is anybody. The versions are given by page and line pointer.
+///
+/// The new version comes first: it is not there yet, so what is noted of it counts for nothing if there turns out to be
+/// no room for the rest. What is noted of the old one, the changer's own lock included, changes last and as a whole.
 pub(super) fn note_survivors(
     ctx: &Ctx,
     old: (PageId, u16),
@@ -203,12 +206,16 @@ pub(super) fn note_survivors(
     others: &Lockers,
     by: Changer,
 ) -> EngineResult<bool> {
-    if !others.is_empty() || header.has_more_lockers() {
-        ctx.txns().set_lockers(version(old.0, old.1, header), others.clone())?;
-    }
+    let made = RowVersion { page: new.0, offset: new.1, xmin: by.xid };
     if others.len() > 1 {
-        let made = RowVersion { page: new.0, offset: new.1, xmin: by.xid };
         ctx.txns().set_lockers(made, others[1..].into())?;
+    }
+    if !others.is_empty() || header.has_more_lockers() {
+        let noted = ctx.txns().set_lockers(version(old.0, old.1, header), others.clone());
+        if noted.is_err() && others.len() > 1 {
+            ctx.txns().set_lockers(made, Lockers::new())?;
+        }
+        noted?;
     }
     Ok(!others.is_empty())
 }
@@ -286,10 +293,15 @@ fn take(
     wanted: LockStrength,
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
-    hold(ctx, latched, tid.offset, standing, wanted, by)?;
     let header = &standing.header;
     let replacing = standing.others.iter().any(|locker| locker.xid == header.xmax);
-    if replacing && !header.is_locked_only() {
+    let follows = replacing && !header.is_locked_only();
+    // The successor's page may have to be waited for, once this version is locked.
+    if follows && ctx.wait() == Wait::Never {
+        return Err(EngineError::WouldBlock);
+    }
+    hold(ctx, latched, tid.offset, standing, wanted, by)?;
+    if follows {
         return Ok(ChangeOutcome::Follow { next: header.ctid, by: header.xmax });
     }
     Ok(ChangeOutcome::Done { tid, hot: false })

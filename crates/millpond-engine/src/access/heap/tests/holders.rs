@@ -1,11 +1,13 @@
 //! Who holds a row, step by step: what its header says of it, and what memory.
 
-use millpond_buffer::Wait;
+use millpond_buffer::{BlockNumber, Fork, PageId, RelFork, RelationId, Wait};
 
 use super::world::{Tx, World};
-use crate::access::heap::{ChangeOutcome, KeyChange, NewRow, delete, lock_row, update, vacuum};
+use crate::access::heap::{
+    ChangeOutcome, KeyChange, NewRow, delete, lock_row, root_of, update, vacuum,
+};
 use crate::error::EngineError;
-use crate::transam::{LockStrength, Xid};
+use crate::transam::{LockStrength, Locker, RowVersion, Xid};
 
 const ROW: NewRow<'_> = NewRow { payload: b"some row", natts: 2 };
 
@@ -74,6 +76,92 @@ fn a_row_that_others_hold_is_replaced_where_one_may_wait() {
     assert!(matches!(done, ChangeOutcome::Done { hot: true, .. }), "{done:?}");
     updater.finish(true);
     second.finish(true);
+}
+
+/// Where there is no room to note who holds a new version, those who hold the old one go on holding it: the changer, too.
+#[test]
+fn a_change_that_finds_no_room_for_its_holders_takes_no_lock_back() {
+    const ROOM: usize = 16;
+    let world = World::with_shared_rows(16, 100, ROOM);
+    let ctxs = [(); 4].map(|()| world.ctx());
+    let tid = world.committed_row(&ctxs[0], ROW);
+    let [first, second, changer, other] = [0, 1, 2, 3].map(|n| Tx::begin(&ctxs[n]));
+    for tx in [&first, &second, &changer] {
+        lock_row(tx.ctx, &world.heap, tid, LockStrength::KeyShare, tx.changer()).unwrap();
+    }
+    // Rows of another table fill what is left.
+    let page = |block| {
+        let fork = RelFork { relation: RelationId::constant(101), fork: Fork::Main };
+        PageId::new(fork, BlockNumber(block))
+    };
+    let holder = Locker { xid: other.xid, strength: LockStrength::KeyShare };
+    let mut block = 0;
+    while world.shared.txns.shared_rows() < ROOM {
+        let version = RowVersion { page: page(block), offset: 1, xmin: Xid::FIRST };
+        let _ = world.shared.txns.set_lockers(version, std::iter::once(holder).collect());
+        block += 1;
+    }
+    let refused = update(&ctxs[2], &world.heap, tid, ROW, KeyChange::None, changer.changer());
+    assert!(matches!(refused, Err(EngineError::LimitExceeded { .. })), "{refused:?}");
+    assert_eq!(world.shared.txns.shared_rows(), ROOM);
+    first.finish(true);
+    second.finish(true);
+    let in_the_way = delete(&ctxs[3], &world.heap, tid, other.changer()).unwrap();
+    assert_eq!(in_the_way, ChangeOutcome::InProgress { xid: changer.xid, holds: false });
+    changer.finish(false);
+    assert!(matches!(
+        delete(&ctxs[3], &world.heap, tid, other.changer()).unwrap(),
+        ChangeOutcome::Done { .. }
+    ));
+    other.finish(true);
+}
+
+/// The successor may have to be waited for: one who must not wait holds no part of the row then.
+#[test]
+fn a_key_is_not_shared_halfway_where_one_must_not_wait() {
+    let world = World::new(16, 100);
+    let (a, b) = (world.ctx(), world.ctx());
+    let tid = world.committed_row(&a, ROW);
+    let (changer, reader) = (Tx::begin(&a), Tx::begin(&b));
+    update(&a, &world.heap, tid, ROW, KeyChange::None, changer.changer()).unwrap();
+    let lock = || lock_row(&b, &world.heap, tid, LockStrength::KeyShare, reader.changer());
+    b.set_wait(Wait::Never);
+    let refused = lock();
+    assert!(matches!(refused, Err(EngineError::WouldBlock)), "{refused:?}");
+    assert_eq!(world.shared.txns.shared_rows(), 0);
+    b.set_wait(Wait::Allowed);
+    assert!(matches!(lock().unwrap(), ChangeOutcome::Follow { .. }));
+    assert_eq!(world.shared.txns.shared_rows(), 1);
+    changer.finish(false);
+    reader.finish(false);
+}
+
+/// Who came to a version without an index finds the place that index entries name.
+#[test]
+fn the_root_of_a_version_is_found_from_anywhere_in_its_chain() {
+    let world = World::new(16, 100);
+    let ctx = world.ctx();
+    let [root, neighbour] = [(); 2].map(|()| world.committed_row(&ctx, ROW));
+    let change = |tid, keys| {
+        let tx = Tx::begin(&ctx);
+        let done = update(&ctx, &world.heap, tid, ROW, keys, tx.changer()).unwrap();
+        tx.finish(true);
+        let ChangeOutcome::Done { tid, .. } = done else { panic!("{done:?}") };
+        tid
+    };
+    let find = |tid| root_of(&ctx, &world.heap, tid).unwrap();
+    let second = change(root, KeyChange::None);
+    let third = change(second, KeyChange::None);
+    assert_ne!(third, second);
+    assert_eq!([root, second, third, neighbour].map(find), [root, root, root, neighbour]);
+    // Pruned: the root is a redirect.
+    vacuum(&ctx, &world.heap, None, None).unwrap();
+    assert_eq!(find(third), root);
+    // With another key it is another root, in the same page or not.
+    let other_key = change(third, KeyChange::Plain);
+    assert_eq!(other_key.block, root.block);
+    assert_eq!(find(other_key), other_key);
+    assert_eq!(find(change(other_key, KeyChange::None)), other_key);
 }
 
 /// Recovery gives no id out again that stands on a page: it has met each in a record's head.

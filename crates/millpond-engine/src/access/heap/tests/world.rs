@@ -13,6 +13,7 @@ use crate::bulk::BulkAccess;
 use crate::ctx::{Ctx, Shared};
 use crate::lmgr::LockManager;
 use crate::proc::ProcArray;
+use crate::transam::row_locks::MAX_SHARED_ROWS;
 use crate::transam::{CommandId, Csn, Durability, Snapshot, Transactions, Xid};
 use crate::wal::reader::{LogReader, Step};
 use crate::wal::{Decoded, FileLogStore, Log, LogConfig, LogStart};
@@ -30,6 +31,11 @@ pub struct World {
 
 impl World {
     pub fn new(frames: usize, fillfactor: u8) -> Self {
+        Self::with_shared_rows(frames, fillfactor, MAX_SHARED_ROWS)
+    }
+
+    /// The same, with room for so many rows that several transactions hold.
+    pub fn with_shared_rows(frames: usize, fillfactor: u8, shared_rows: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let log_store = Arc::new(FileLogStore::open(directory.path(), SEGMENT).unwrap());
         let config = LogConfig {
@@ -44,7 +50,7 @@ impl World {
         let config = PoolConfig::new(frames, SESSIONS as usize);
         let pool = BufferPool::new(config, store, log.clone()).unwrap();
         let procs = ProcArray::new(SESSIONS);
-        let txns = Transactions::new(procs.clone(), 1 << 14, Xid::FIRST);
+        let txns = Transactions::with_shared_rows(procs.clone(), 1 << 14, Xid::FIRST, shared_rows);
         let locks = LockManager::new(procs.clone());
         let shared = Shared { pool, log, txns, locks, procs, bulk_access: BulkAccess::default() };
         let ctx = Ctx::new(&shared, "test").unwrap();
