@@ -122,6 +122,16 @@ impl<'s> PinnedPage<'s> {
     }
 }
 
+impl Clone for PinnedPage<'_> {
+    /// Pins the page once more, which only this session notices.
+    #[inline]
+    fn clone(&self) -> Self {
+        let added = self.session.pins.add(self.frame);
+        debug_assert!(added == Added::Again, "a pinned page is in the pin table");
+        Self { ..*self }
+    }
+}
+
 impl Drop for PinnedPage<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -193,23 +203,6 @@ impl Drop for SharedPage<'_> {
     #[inline]
     fn drop(&mut self) {
         self.pin.descriptor().latch().unlock_shared();
-    }
-}
-
-impl<'s> PinnedPage<'s> {
-    /// Another pin of the same page, on the session's own account.
-    #[inline]
-    fn again(other: &PinnedPage<'s>) -> Self {
-        let added = other.session.pins.add(other.frame);
-        debug_assert!(added == Added::Again, "a pinned page is in the pin table");
-        PinnedPage { ..*other }
-    }
-}
-
-impl Clone for PinnedPage<'_> {
-    /// Pins the page once more, which only this session notices.
-    fn clone(&self) -> Self {
-        Self::again(self)
     }
 }
 

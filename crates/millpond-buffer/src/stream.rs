@@ -124,14 +124,6 @@ impl ReadStream {
         self.exhausted = false;
     }
 
-    /// Begins anew with other options.
-    pub fn reset_with(&mut self, options: StreamOptions) {
-        self.reset();
-        let combine = options.io_combine_limit.clamp(1, MAX_COMBINE);
-        self.options = StreamOptions { io_combine_limit: combine, ..options };
-        (self.distance, self.hits, self.rest) = (1, 0, 0);
-    }
-
     /// How many blocks the stream looks ahead now.
     #[must_use]
     pub fn distance(&self) -> usize {

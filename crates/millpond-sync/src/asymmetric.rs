@@ -2,7 +2,7 @@
 //! the few a system call.
 //!
 //! Two threads that each announce something and then look for the other's announcement need a full
-//! barrier between the store and the load, or both may look too early:
+//! barrier between the store and the load, or both may look too early (rule 8):
 //!
 //! | the many (often) | the few (seldom) |
 //! |---|---|
@@ -46,12 +46,6 @@ impl Barriers {
     #[must_use]
     pub const fn fences() -> Self {
         Self { asymmetric: false }
-    }
-
-    /// Whether the light side costs nothing.
-    #[must_use]
-    pub fn are_asymmetric(self) -> bool {
-        self.asymmetric
     }
 
     /// Orders the caller's earlier stores before its later loads, as far as a heavy side can tell.

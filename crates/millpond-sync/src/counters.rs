@@ -40,13 +40,6 @@ impl<const N: usize> StripedCounters<N> {
             .filter_map(|stripe| stripe.get(counter))
             .fold(0, |sum, count| sum.wrapping_add(count.load(Ordering::Relaxed)))
     }
-
-    /// What one stripe has counted.
-    #[must_use]
-    pub fn of_stripe(&self, stripe: usize, counter: usize) -> u64 {
-        let count = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter));
-        count.map_or(0, |count| count.load(Ordering::Relaxed))
-    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -69,6 +62,5 @@ mod tests {
         counters.add(9, 1, 1);
         counters.add(0, 9, 1);
         assert_eq!((counters.sum(0), counters.sum(1), counters.sum(9)), (0, 1200, 0));
-        assert_eq!(counters.of_stripe(2, 1), 300);
     }
 }

@@ -23,7 +23,6 @@ pub struct TableStats {
     vacuums: AtomicU64,
     autovacuums: AtomicU64,
     analyzes: AtomicU64,
-    changed_at_analyze: AtomicU64,
     inserted_at_vacuum: AtomicU64,
 }
 
@@ -64,7 +63,6 @@ impl TableStats {
     /// Notes a finished ANALYZE.
     pub(crate) fn analyzed(&self) {
         self.analyzes.fetch_add(1, Ordering::Relaxed);
-        self.changed_at_analyze.store(self.counts().changed(), Ordering::Relaxed);
     }
 
     /// Rows inserted, updated and deleted since the engine started.
@@ -92,11 +90,6 @@ impl TableStats {
     /// Rows inserted since the last VACUUM.
     pub fn inserted_since_vacuum(&self) -> u64 {
         self.counts().inserted.saturating_sub(self.inserted_at_vacuum.load(Ordering::Relaxed))
-    }
-
-    /// Rows changed since the last ANALYZE.
-    pub fn changed_since_analyze(&self) -> u64 {
-        self.counts().changed().saturating_sub(self.changed_at_analyze.load(Ordering::Relaxed))
     }
 
     /// VACUUM runs, and how many of them in the background.

@@ -1,7 +1,7 @@
 //! The pages that remember which transactions have committed: one bit per id, in relation 2.
 //!
 //! A page is a header of [`HEADER_BYTES`] (page kind 4, the rest zero) and [`CHUNKS_PER_PAGE`] chunks of
-//! [`CHUNK`] bits; bit `i` of byte `b`, lowest first, stands for one id. A set bit means committed; a clear
+//! 1024 bits; bit `i` of byte `b`, lowest first, stands for one id. A set bit means committed; a clear
 //! bit of an id that is older than every status in memory means rolled back, or lost in a crash.
 //!
 //! Bits are only ever set, so redo may be repeated. They are written a chunk at a time, by a checkpoint or when
@@ -73,7 +73,7 @@ pub(super) fn set_bits(
     let mut data = [0; 2 + CHUNK_BYTES];
     data[..2].copy_from_slice(&((chunk % CHUNKS_PER_PAGE) as u16).to_le_bytes());
     data[2..].copy_from_slice(&bits.bytes);
-    let record = Record::new(Xid::NONE, RmgrId::Clog, INFO_SET_BITS, &[]).block(
+    let record = Record::new(Xid::INVALID, RmgrId::Clog, INFO_SET_BITS, &[]).block(
         CLOG.page(block),
         ImageMode::IfNeeded,
         &data,

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// A transaction id: 64 bits, drawn in order, never reused.
+/// A transaction id: 64 bits, drawn in order, never reused (transam rule 1).
 ///
 /// Only a transaction that changes something draws one. Zero means "none", one and two are reserved:
 /// a row stamped with [`Xid::FROZEN`] was written by a transaction that every snapshot sees.
@@ -16,9 +16,7 @@ impl Xid {
     pub const INVALID: Xid = Xid(0);
     /// The initial contents of a new database, and rows loaded as already visible to all.
     pub const FROZEN: Xid = Xid(2);
-    /// No transaction, as log records say it.
-    pub const NONE: Xid = Self::INVALID;
-    /// The first id that is ever drawn.
+    /// The first that means a transaction. Every start begins at a multiple of 1024, so the first that is drawn is 1024.
     pub const FIRST: Xid = Xid(3);
     /// Ids stay below this bound: status words keep three bits for themselves.
     pub const LIMIT: Xid = Xid(1 << 60);

@@ -130,7 +130,7 @@ impl Transactions {
         }
         // Ids drawn later have their records after the redo point, or none at all.
         let payload = self.ring.next().0.to_le_bytes();
-        let record = Record::new(Xid::NONE, RmgrId::Transaction, INFO_NEXT_XID, &payload);
+        let record = Record::new(Xid::INVALID, RmgrId::Transaction, INFO_NEXT_XID, &payload);
         ctx.log().insert(ctx.no(), &record)?;
         Ok(())
     }

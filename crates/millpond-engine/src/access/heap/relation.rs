@@ -68,11 +68,6 @@ impl HeapCounts {
     pub fn dead(&self) -> u64 {
         (self.updated + self.deleted).saturating_sub(self.pruned)
     }
-
-    /// Rows changed, for the decision when to analyze.
-    pub fn changed(&self) -> u64 {
-        self.inserted + self.updated + self.deleted
-    }
 }
 
 impl HeapCounters {

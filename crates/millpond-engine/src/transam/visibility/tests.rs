@@ -29,7 +29,7 @@ impl Fates for ModelFates {
 fn header(xmin: Xid, cid: CommandId) -> TupleHeader {
     TupleHeader {
         xmin,
-        xmax: Xid::NONE,
+        xmax: Xid::INVALID,
         cid,
         flags: TupleFlags::NONE,
         natts: 1,
@@ -128,7 +128,7 @@ fn build(fates: &mut ModelFates, xmin: Event, xmax: Xmax) -> Option<TupleHeader>
     fates.statuses.insert(made.xmax, event.status());
     made.flags = flags;
     if !matches!(xmax, Xmax::Locked(_)) {
-        let before = TupleHeader { xmax: Xid::NONE, flags: TupleFlags::NONE, ..made };
+        let before = TupleHeader { xmax: Xid::INVALID, flags: TupleFlags::NONE, ..made };
         let (cid, combo) =
             cid_for_delete(&before, made.xmax, event.command(), fates.combos.get_mut()).unwrap();
         made.cid = cid;
