@@ -1,4 +1,4 @@
-//! A synchronous transactional storage engine: log, transactions, locks, heap, B+tree.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod access;

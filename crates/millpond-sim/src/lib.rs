@@ -8,6 +8,11 @@
 //! isolation levels forbid in a history of transactions.
 #![forbid(unsafe_code)]
 
+/// The README's example, to be run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod disk;
 mod file;
 pub mod history;

@@ -1,10 +1,8 @@
-//! What concurrent code stands on: atomics that a model checker can replace, parking, latches,
-//! striped counters and asymmetric barriers.
+#![doc = include_str!("../README.md")]
 //!
 //! Everything that has a memory ordering is written against [`atomic`], [`thread`], [`hint`] and
 //! [`sync`], which are the standard library's by default, loom's under `--cfg loom` and shuttle's
-//! under `--cfg shuttle`. So the code that runs is the code that is checked. The rules are numbered in
-//! the crate's README and cited where they are used.
+//! under `--cfg shuttle`. So the code that runs is the code that is checked.
 #![deny(unsafe_code)]
 
 pub mod asymmetric;

@@ -36,6 +36,11 @@ mod sink;
 pub mod statistics;
 pub mod types;
 
+/// The README's example, to be compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// What `version()` answers and clients see of the server: a PostgreSQL whose protocol and catalogs are meant.
 pub const VERSION_STRING: &str =
     concat!("PostgreSQL 15.0 (Millpond ", env!("CARGO_PKG_VERSION"), ")");
