@@ -1,0 +1,245 @@
+//! Tables and indexes: constraints, building, keeping up, taking back.
+
+use super::*;
+
+#[test]
+fn constraints_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let accounts = create(&mut session, accounts());
+    fill(&mut session, &accounts, 10);
+    let error = run(&mut session, |s| s.insert(&accounts, &row(5, "x", 1))).unwrap_err();
+    match error {
+        EngineError::Table(TableError::DuplicateKey { table, index, columns, values }) => {
+            assert_eq!(
+                (&*table, &*index, columns),
+                ("accounts", "accounts_pkey", vec!["id".into()])
+            );
+            assert_eq!(values, [millpond_engine::types::Value::Int4(5)]);
+        }
+        other => panic!("{other}"),
+    }
+    let null = [Datum::Null, Datum::Text("x"), Datum::Int8(1)];
+    let error = run(&mut session, |s| s.insert(&accounts, &null)).unwrap_err();
+    assert!(matches!(error, EngineError::Table(TableError::NotNull { .. })), "{error}");
+    run(&mut session, |s| {
+        // A key can be used again once its row is gone, also within one transaction.
+        let mut found = RowBuf::new();
+        let key = accounts.primary_key().unwrap();
+        assert!(s.lookup(&accounts, key, &[Datum::Int4(5)], &mut found)?);
+        assert!(matches!(s.delete(&accounts, &mut found)?, RowOutcome::Done(_)));
+        s.insert(&accounts, &row(5, "again", 1))?;
+        Ok(())
+    })
+    .unwrap();
+    // Moving a key onto another's is refused.
+    let error = run(&mut session, |s| {
+        let mut found = RowBuf::new();
+        s.lookup(&accounts, accounts.primary_key().unwrap(), &[Datum::Int4(1)], &mut found)?;
+        s.update(&accounts, &mut found, &row(2, "x", 1))
+    })
+    .unwrap_err();
+    assert!(matches!(error, EngineError::Table(TableError::DuplicateKey { .. })), "{error}");
+    run(&mut session, |s| {
+        assert_eq!(balance(s, &accounts, 5)?, Some(1));
+        assert_eq!(balance(s, &accounts, 1)?, Some(100));
+        Ok(())
+    })
+    .unwrap();
+    assert_whole(&engine);
+}
+
+#[test]
+fn indexes_are_built_from_rows_and_kept_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let accounts = create(&mut session, NewTable { indexes: Vec::new(), ..common::accounts() });
+    let mut batch = RowBatch::new();
+    run(&mut session, |s| {
+        s.lock_table(&accounts, LockMode::RowExclusive)?;
+        for id in 0..5000 {
+            s.add_to_batch(&accounts, &row(id, &format!("owner {}", id % 100), 100), &mut batch)?;
+        }
+        assert_eq!(s.insert_batch(&accounts, &mut batch)?, 5000);
+        Ok(())
+    })
+    .unwrap();
+    // An aborted build leaves nothing.
+    session.begin(RC).unwrap();
+    session.start_statement().unwrap();
+    session.create_index(index(accounts.oid, &[1])).unwrap();
+    session.abort();
+    assert!(session.catalog().relation("accounts_owner_idx").is_none());
+    let unique = NewIndex { unique: true, ..index(accounts.oid, &[1]) };
+    let error = run(&mut session, |s| s.create_index(unique)).unwrap_err();
+    assert!(matches!(error, EngineError::Table(TableError::NotUnique { .. })), "{error}");
+
+    run(&mut session, |s| {
+        s.create_index(index(accounts.oid, &[1, 0]))?;
+        s.create_index(NewIndex { primary: true, ..index(accounts.oid, &[0]) })
+    })
+    .unwrap();
+    let stale = accounts;
+    run(&mut session, |s| {
+        let error = s.lock_table(&stale, LockMode::AccessShare).unwrap_err();
+        assert!(matches!(error, EngineError::Table(TableError::StaleDefinition(_))), "{error}");
+        Ok(())
+    })
+    .unwrap();
+    let accounts = table(&session, "accounts");
+    assert_eq!(accounts.indexes.len(), 2);
+    assert!(accounts.columns[0].not_null);
+    let owners = accounts.indexes[1].clone();
+    assert_eq!(owners.name, "accounts_owner_id_idx");
+    run(&mut session, |s| {
+        let mut range = millpond_engine::table::KeyRange::default();
+        owners
+            .keys
+            .range(&[Datum::Text("owner 42")], None, None, &mut range.lower, &mut range.upper)
+            .unwrap();
+        let mut scan = millpond_engine::table::IndexScan::new();
+        s.start_index_scan(&accounts, &owners, &range, Direction::Backward, &mut scan)?;
+        let mut found = RowBuf::new();
+        let mut ids = Vec::new();
+        while scan.next(s, &mut found)? {
+            ids.push(found.column(&accounts, 0).unwrap().as_i64().unwrap());
+        }
+        assert_eq!(ids, Vec::from_iter((0..50).map(|i| i * 100 + 42).rev()));
+        for id in 0..500 {
+            assert!(add(s, &accounts, id, 5)?);
+        }
+        Ok(())
+    })
+    .unwrap();
+    run(&mut session, |s| {
+        assert_eq!(total(s, &accounts)?, (5000, 502_500));
+        Ok(())
+    })
+    .unwrap();
+    assert_whole(&engine);
+    let summary = session.vacuum(accounts.oid).unwrap();
+    assert_eq!(summary.remaining, 5000);
+    assert_whole(&engine);
+    run(&mut session, |s| s.drop_index(owners.oid, false)).unwrap();
+    let pkey = accounts.primary_key().unwrap().oid;
+    let error = run(&mut session, |s| s.drop_index(pkey, false)).unwrap_err();
+    assert!(matches!(error, EngineError::Table(TableError::RequiredByConstraint { .. })));
+    assert_whole(&engine);
+}
+
+#[test]
+fn definitions_are_transactional() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let mut other = engine.session().unwrap();
+    let files = |engine: &Engine| engine.pool().store().relations().unwrap().len();
+    let before = files(&engine);
+
+    session.begin(RC).unwrap();
+    session.start_statement().unwrap();
+    let created = session.create_table(accounts()).unwrap();
+    session.insert(&created, &row(1, "mine", 5)).unwrap();
+    assert!(session.catalog().table_by_name("accounts").is_some());
+    assert!(other.catalog().table_by_name("accounts").is_none());
+    session.start_statement().unwrap();
+    assert_eq!(balance(&session, &created, 1).unwrap(), Some(5));
+    session.abort();
+    assert!(session.catalog().table_by_name("accounts").is_none());
+    assert_eq!(files(&engine), before);
+
+    let created = create(&mut session, accounts());
+    fill(&mut session, &created, 100);
+    let with_table = files(&engine);
+    // TRUNCATE and DROP can be taken back, too.
+    session.begin(RC).unwrap();
+    session.start_statement().unwrap();
+    session.truncate(&[created.oid]).unwrap();
+    let emptied = table(&session, "accounts");
+    session.start_statement().unwrap();
+    assert_eq!(total(&session, &emptied).unwrap(), (0, 0));
+    session.insert(&emptied, &row(1, "new", 1)).unwrap();
+    session.drop_table(created.oid).unwrap();
+    assert!(session.catalog().table_by_name("accounts").is_none());
+    session.abort();
+    assert_eq!(files(&engine), with_table);
+    let back = table(&session, "accounts");
+    run(&mut session, |s| {
+        assert_eq!(total(s, &back)?, (100, 10_000));
+        s.truncate(&[back.oid])
+    })
+    .unwrap();
+    assert_eq!(files(&engine), with_table);
+    let emptied = table(&other, "accounts");
+    fill(&mut other, &emptied, 3);
+    assert_whole(&engine);
+    let error = run(&mut session, |s| s.create_table(accounts())).unwrap_err();
+    assert!(matches!(error, EngineError::Table(TableError::DuplicateRelation(_))));
+    run(&mut session, |s| s.drop_table(emptied.oid)).unwrap();
+    assert_eq!(files(&engine), before);
+    assert!(other.catalog().table_by_name("accounts").is_none());
+    drop((session, other));
+    engine.shutdown().unwrap();
+    drop(engine);
+    let engine = open(dir.path());
+    assert_eq!(engine.catalog().tables().count(), 0);
+}
+
+#[test]
+fn every_type_can_be_a_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let types = [
+        DataType::Bool,
+        DataType::Int2,
+        DataType::Int8,
+        DataType::Float8,
+        DataType::Numeric { precision_scale: None },
+        DataType::Char(5),
+        DataType::Bytea,
+        DataType::Date,
+        DataType::Timestamptz,
+    ];
+    let columns = types.iter().enumerate().map(|(i, ty)| ColumnDef::new(format!("c{i}"), *ty));
+    let all = Vec::from_iter(0..types.len());
+    let created = create(
+        &mut session,
+        NewTable {
+            name: "t".into(),
+            columns: columns.collect(),
+            fillfactor: 100,
+            indexes: vec![NewIndex { unique: true, ..index(0, &all) }],
+        },
+    );
+    assert_eq!(created.indexes[0].name, "t_c0_c1_c2_c3_c4_c5_c6_c7_c8_idx");
+    let number = "12.50".parse::<millpond_engine::types::Numeric>().unwrap();
+    let values = [
+        Datum::Bool(true),
+        Datum::Int2(-5),
+        Datum::Int8(5),
+        Datum::Float8(f64::NAN),
+        Datum::Numeric(number.as_ref()),
+        Datum::Text("ab"),
+        Datum::Bytea(&[0, 255]),
+        Datum::Date(-1),
+        Datum::Timestamptz(i64::MAX),
+    ];
+    run(&mut session, |s| s.insert(&created, &values)).unwrap();
+    assert!(run(&mut session, |s| s.insert(&created, &values)).is_err());
+    // NULLs are never the same.
+    let mut with_null = values;
+    with_null[3] = Datum::Null;
+    run(&mut session, |s| s.insert(&created, &with_null)).unwrap();
+    run(&mut session, |s| s.insert(&created, &with_null)).unwrap();
+    run(&mut session, |s| {
+        let mut found = RowBuf::new();
+        assert!(s.lookup(&created, &created.indexes[0], &values, &mut found)?);
+        assert!(found.column(&created, 8).unwrap() == values[8]);
+        Ok(())
+    })
+    .unwrap();
+    assert_whole(&engine);
+}

@@ -1,0 +1,98 @@
+//! What is there after a restart, and who may open a directory.
+
+use super::*;
+
+#[test]
+fn rows_come_back_after_a_clean_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let engine = open(dir.path());
+        let mut session = engine.session().unwrap();
+        let accounts = create(&mut session, accounts());
+        fill(&mut session, &accounts, 1000);
+        run(&mut session, |s| {
+            assert!(add(s, &accounts, 7, 11)?);
+            assert!(!add(s, &accounts, 7000, 11)?);
+            Ok(())
+        })
+        .unwrap();
+        drop(session);
+        assert_whole(&engine);
+        engine.shutdown().unwrap();
+    }
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let accounts = table(&session, "accounts");
+    run(&mut session, |s| {
+        assert_eq!(balance(s, &accounts, 7)?, Some(111));
+        assert_eq!(total(s, &accounts)?, (1000, 100_011));
+        assert_eq!(ids(s, &accounts, Direction::Forward)?, Vec::from_iter(1..=1000));
+        assert_eq!(ids(s, &accounts, Direction::Backward)?, Vec::from_iter((1..=1000).rev()));
+        Ok(())
+    })
+    .unwrap();
+    assert_whole(&engine);
+}
+
+#[test]
+fn committed_work_survives_without_a_shutdown_and_other_work_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let engine = open(dir.path());
+        let mut session = engine.session().unwrap();
+        let accounts = create(&mut session, accounts());
+        fill(&mut session, &accounts, 300);
+        engine.checkpoint().unwrap();
+        run(&mut session, |s| add(s, &accounts, 1, 1)).unwrap();
+        let mut other = engine.session().unwrap();
+        other.begin(RC).unwrap();
+        other.start_statement().unwrap();
+        add(&other, &accounts, 2, 1000).unwrap();
+        other.create_table(NewTable { name: "lost".into(), ..common::accounts() }).unwrap();
+        // Leaves like a crash: no rollback reaches the log.
+        std::mem::forget(other);
+        std::mem::forget(session);
+        engine.log().flush(engine.log().insert_position()).unwrap();
+        engine.log().abandon();
+        std::mem::forget(engine);
+    }
+    let lock = dir.path().join("millpond.lock");
+    // The forgotten engine holds the lock file: the copy is a directory that nobody has open.
+    let copy = tempfile::tempdir().unwrap();
+    copy_directory(dir.path(), copy.path());
+    let _ = lock;
+    let engine = open(copy.path());
+    let mut session = engine.session().unwrap();
+    let accounts = table(&session, "accounts");
+    assert!(session.catalog().table_by_name("lost").is_none());
+    run(&mut session, |s| {
+        assert_eq!(balance(s, &accounts, 1)?, Some(101));
+        assert_eq!(balance(s, &accounts, 2)?, Some(100));
+        assert_eq!(total(s, &accounts)?, (300, 30_001));
+        Ok(())
+    })
+    .unwrap();
+    assert_whole(&engine);
+    // The name is free, and the orphaned files are gone.
+    create(&mut session, NewTable { name: "lost".into(), ..common::accounts() });
+}
+
+fn copy_directory(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir_all(&target).unwrap();
+            copy_directory(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_second_process_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let _engine = open(dir.path());
+    assert!(matches!(Engine::open(config(dir.path())), Err(EngineError::Directory(_))));
+}
