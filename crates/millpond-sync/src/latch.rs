@@ -1,4 +1,4 @@
-//! The latch: a short lock on memory, shared or exclusive, in one 32-bit word.
+//! The latch: a short lock on memory (rule 4), shared or exclusive, in one 32-bit word.
 //!
 //! ```text
 //!  31       30       29         28      27                    0

@@ -1,4 +1,4 @@
-//! What the lock manager counts, for `pg_stat_lock`: only what is slow anyway.
+//! What the lock manager counts, for `pg_stat_lock`: only what is slow anyway (lmgr rule 10).
 //!
 //! A lock that is granted at once is not counted: the fast path stays without a store more. Each session
 //! counts in a stripe of its own, so counting shares nothing.

@@ -1,4 +1,5 @@
-//! What a session itself knows of the locks it holds. Session memory, seen by nobody else.
+//! What a session itself knows of the locks it holds, so that only the first request for a mode and its last release reach
+//! shared memory (lmgr rule 2). Session memory, seen by nobody else.
 
 use std::collections::HashMap;
 use std::time::Duration;

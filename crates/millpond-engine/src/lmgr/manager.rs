@@ -3,7 +3,7 @@
 //! Every session parks on a word of its own (`ProcArray::lock_wait`), which is [`IDLE`], [`WAITING`] or
 //! [`GRANTED`]. It becomes WAITING by its session and GRANTED by whoever serves the queue, both under the
 //! partition's mutex; and `validate` of the park reads it under the parking queue's lock, so no wake-up is
-//! lost. The mutex of a partition is never held while a thread waits for a lock, a page or the log.
+//! lost (lmgr rule 5). The mutex of a partition is never held while a thread waits for a lock, a page or the log.
 //!
 //! Failure: a wait that ends by timeout, cancel or deadlock leaves the queue as if it had never been there,
 //! and serves those it was ahead of.

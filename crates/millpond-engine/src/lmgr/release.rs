@@ -1,4 +1,4 @@
-//! Giving locks back, and serving those who waited for them.
+//! Giving locks back (lmgr rule 9), and serving those who waited for them.
 
 use smallvec::SmallVec;
 

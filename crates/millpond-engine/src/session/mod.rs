@@ -14,7 +14,7 @@
 //! # Waiting
 //!
 //! With [`set_wait`](Session::set_wait)`(Wait::Never)` an operation that would have to wait (for a page, a
-//! row's other writer, a lock, room in the log) fails with [`EngineError::WouldBlock`] instead, before it
+//! row's other writer, a lock, room in the log) fails with [`EngineError::WouldBlock`](crate::EngineError::WouldBlock) instead, before it
 //! has changed anything: the same call can be repeated where waiting is allowed. An index scan or heap scan can
 //! be resumed with its next call.
 //!

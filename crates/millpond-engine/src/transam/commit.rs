@@ -15,7 +15,7 @@
 //!
 //! Failure. If the record could not be inserted the transaction can still be rolled back. If the log stopped with
 //! the record in it, nobody knows the outcome: the transaction stays in progress for all readers, whoever
-//! waits for it gets [`EngineError::InDoubt`], and a restart decides.
+//! waits for it gets [`EngineError::InDoubt`], and a restart decides (transam rule 11).
 
 use std::time::Duration;
 

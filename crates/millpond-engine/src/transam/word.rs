@@ -1,4 +1,4 @@
-//! The status of one transaction in one atomic word, and the committing mark that readers wait out.
+//! The status of one transaction in one atomic word (transam rule 2), and the committing mark that readers wait out.
 //!
 //! ```text
 //! bits 0..3   state

@@ -3,7 +3,7 @@
 //! - [`DataType`]: a column's type with its modifier, and PostgreSQL's names and numbers for it;
 //! - [`Datum`] (borrowed) and [`Value`] (owned): one value of any type, or NULL;
 //! - [`numeric`]: exact decimal numbers, their storage form and arithmetic;
-//! - [`tuple`]: a row as bytes;
+//! - [`mod@tuple`]: a row as bytes;
 //! - [`key`]: index keys as byte strings whose order is SQL's order.
 //!
 //! Text formats and the wire's binary formats are not here: they belong to the layer that talks

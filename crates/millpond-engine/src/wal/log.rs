@@ -105,7 +105,7 @@ pub struct Log {
 
 impl Log {
     /// Goes on with the log in `store`. All that `start.end` covers must be valid; it is synced here, so that no
-    /// page can be written on the strength of log that is only in the system's cache.
+    /// page can be written on the strength of log that is only in the system's cache (wal rule 13).
     pub fn open(
         store: Arc<dyn LogStore>,
         config: LogConfig,
@@ -406,6 +406,7 @@ fn images<'p>(record: &Record<'_>, pages: &[&'p [u8; PAGE_SIZE]], redo: Lsn) -> 
 }
 
 impl LogFlush for Log {
+    /// What the pool calls before it writes a page (wal rule 12).
     fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
         if let Some(why) = self.is_stopped() {
             return Err(LogFlushError { why });

@@ -69,6 +69,7 @@ impl LogReader {
         };
         match record::decode(bytes, at) {
             Err(error) => Ok(Step::End { at, why: error.to_string() }),
+            // (wal rule 10)
             Ok(found) if found.start_no < self.start_no => {
                 Ok(Step::End { at, why: "a record left by an earlier start".into() })
             }

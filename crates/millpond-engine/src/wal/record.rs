@@ -1,4 +1,4 @@
-//! The bytes of a log record: its parts and their encoding here, checking and decoding in [`decode`](mod@decode).
+//! The bytes of a log record: its parts and their encoding here, checking and decoding in `decode.rs`.
 //!
 //! A record is a header of [`HEADER_BYTES`], its block references (each with its data and, if the
 //! page changes for the first time after a checkpoint began, an image of the page as it was

@@ -5,9 +5,9 @@
 //!
 //! - memory has *places*: what a whole engine shares goes to one region, what is shared but belongs to one
 //!   session each ([`session_owned`]) to another, everything else where it always goes. A test maps the shared
-//!   region read-only and runs sessions ([`place`]);
+//!   region read-only and runs sessions (`place`);
 //! - the atomics of [`crate::atomic`], and the locks of [`crate::sync`], note each write: which cache line,
-//!   and from which line of code ([`writes`]).
+//!   and from which line of code (`writes`).
 //!
 //! Without the feature nothing of this exists but functions that do nothing. Under a model checker neither.
 
@@ -21,7 +21,7 @@ pub mod writes;
 /// Makes memory that is shared, but of which each part is written by one session only: others read it rarely, or
 /// write to it only when they mean that session. `name` says what it is.
 ///
-/// What `make` allocates is neither mapped read-only nor counted as shared.
+/// What `make` allocates is neither mapped read-only nor counted as shared (rule 9).
 #[inline]
 pub fn session_owned<R>(name: &'static str, make: impl FnOnce() -> R) -> R {
     #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]

@@ -2,14 +2,14 @@
 //!
 //! | info | blocks | effect |
 //! |---|---|---|
-//! | [`INSERT`] | 0: page; 1 (inner only): child | adds an entry; the child's split is complete |
-//! | [`SPLIT`] | 0: right, new; 1: left; 2 (inner only): child | cuts a page, the new entry included |
-//! | [`ROOT_SPLIT`] | 0: left, new; 1: right, new; 2: root; 3 (inner only): child | the root grows by a level |
-//! | [`PAGES`] | any number, all new | pages written as a whole |
-//! | [`REMOVE`] | 0: page | removes entries |
-//! | [`SET_META`] | 0: meta page | a vacuum begins or ends, or a free page is taken |
-//! | [`UNLINK`] | 0: left sibling; 1: parent; 2: page | an empty leaf leaves the tree, its left sibling takes its range |
-//! | [`FREE`] | 0: page; 1: meta page | a page that is not in the tree goes to the list of free pages |
+//! | `INSERT` | 0: page; 1 (inner only): child | adds an entry; the child's split is complete |
+//! | `SPLIT` | 0: right, new; 1: left; 2 (inner only): child | cuts a page, the new entry included |
+//! | `ROOT_SPLIT` | 0: left, new; 1: right, new; 2: root; 3 (inner only): child | the root grows by a level |
+//! | `PAGES` | any number, all new | pages written as a whole |
+//! | `REMOVE` | 0: page | removes entries |
+//! | `SET_META` | 0: meta page | a vacuum begins or ends, or a free page is taken |
+//! | `UNLINK` | 0: left sibling; 1: parent; 2: page | an empty leaf leaves the tree, its left sibling takes its range |
+//! | `FREE` | 0: page; 1: meta page | a page that is not in the tree goes to the list of free pages |
 //!
 //! Blocks are changed and published in this order: a new page has its entries before any link leads to it.
 //! The redo functions are the only code that changes B+tree pages, in normal operation as in recovery (wal rule 1).

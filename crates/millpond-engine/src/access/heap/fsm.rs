@@ -1,6 +1,6 @@
 //! The free space map of a heap: which page may have room. Hints, never believed (heap rule 9).
 //!
-//! Not logged: a crash may lose or tear its pages, and a torn page fails its checksum. So every error while
+//! Not logged (wal rule 14): a crash may lose or tear its pages, and a torn page fails its checksum. So every error while
 //! reading counts as "no idea", and writing begins such a page anew.
 
 use millpond_buffer::{BlockNumber, BufferError, Wait};

@@ -6,7 +6,7 @@
 //! version, and who merely locks it is no reader's business (heap rule 13).
 //!
 //! Only FOR KEY SHARE goes together with a change of the row, namely one that leaves its unique keys alone. Then
-//! the row's holders hold the new version, too: [`carry`] when it is made, and [`lock_successor`] when the lock
+//! the row's holders hold the new version, too: `carry` when it is made, and [`lock_successor`] when the lock
 //! comes later. On the old version they stay noted, because the change may be rolled back.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, PageId, Wait};

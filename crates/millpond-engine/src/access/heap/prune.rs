@@ -3,9 +3,9 @@
 //! [`plan`] reads a page and the fate of each version on it and says what to do; [`PrunePlan::apply`] does
 //! it. A chain loses its dead prefix: its root becomes a redirect to the first member that is kept, or dead
 //! when none is; heap-only versions that an aborted transaction left are freed. In the same record old
-//! xmins are frozen and xmaxes that came to nothing are forgotten.
+//! xmins are frozen (heap rule 8) and xmaxes that came to nothing are forgotten.
 //!
-//! Invariants: a version that any snapshot can see stays, at its line pointer; a line pointer that an
+//! Invariants: a version that any snapshot can see stays, at its line pointer (heap rule 6); a line pointer that an
 //! index entry may name never becomes unused here unless the table has no indexes (heap rule 5).
 //!
 //! Record data: flags u8 (bit 0: set all-visible, bit 1: clear it), then five counts u16 (redirects,

@@ -7,7 +7,7 @@
 //!
 //! Blocks come from [`ScanBlocks`]: a range of the scan's own, or one that several workers share. The range is
 //! fixed when the scan starts: rows on pages added later were inserted later. A scan of a large table goes round in a
-//! ring of the pool's frames, and can begin where another scan of the table is ([`super::sync_scan`]).
+//! ring of the pool's frames, and can begin where another scan of the table is (`sync_scan.rs`).
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //!
 //! What one reads is then still in memory for the other: the table is read once for both. Each scan still
 //! reads each of its blocks once: from where it begins to the end of its range, then from the beginning of the range
-//! to there.
+//! to there (heap rule 12).
 //!
 //! **State.** One array of positions per table, in the memory that all sessions share. A scan in several parts has
 //! a *lane* for each part, because the parts are far from each other; a scan in one part uses lane 0. A position outside

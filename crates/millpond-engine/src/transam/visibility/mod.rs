@@ -9,8 +9,8 @@
 //!
 //! A transaction that is in progress for [`visible`] has drawn no commit number yet, hence its number will
 //! be above every snapshot taken so far: "in progress" and "committed after my snapshot" are one answer
-//! (transam rule 4). None of the functions writes anything; remembering an answer in the header is the
-//! heap's business.
+//! (transam rule 4). None of the functions writes anything, and no answer is remembered in the header (transam
+//! rule 12).
 
 #[cfg(test)]
 mod tests;

@@ -80,7 +80,7 @@ pub(crate) const FLAG_META: u16 = 4;
 pub(crate) const FLAG_DELETED: u16 = 8;
 
 /// Longest key. Two entries and a high key of this length fit one page whatever their prefix, so a split
-/// always finds a place to cut.
+/// always finds a place to cut (btree rule 12).
 pub(crate) const MAX_KEY_BYTES: usize = 2660;
 
 /// A key's head: its first 8 bytes as a number, missing ones as zero.
