@@ -45,7 +45,6 @@ use crate::translation::left_at;
 use crate::words;
 use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use millpond_sync::parking;
-use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -56,19 +55,16 @@ pub const MAX_COMBINE: u32 = 32;
 const PART: usize = 4;
 /// ... and never more frames than this: 32 MiB.
 const MAX_FRAMES_AHEAD: usize = 4096;
-/// Buffers kept for the next load.
-const KEPT_BUFFERS: usize = 64;
 
 /// What loads ahead share.
 pub(crate) struct Ahead {
     /// Frames that they hold.
     frames: AtomicUsize,
-    buffers: Mutex<Vec<PageBuffer>>,
 }
 
 impl Ahead {
     pub(crate) fn new() -> Self {
-        Self { frames: AtomicUsize::new(0), buffers: Mutex::new(Vec::new()) }
+        Self { frames: AtomicUsize::new(0) }
     }
 
     /// Room for up to `wanted` frames in a pool of `pool`. Relaxed: the count carries nothing but itself.
@@ -113,26 +109,6 @@ impl Ahead {
 
     fn key(&self) -> usize {
         std::ptr::from_ref(&self.frames) as usize
-    }
-
-    /// Memory for `pages` pages. Each size that is a power of two is kept for its own.
-    fn buffer(&self, pages: usize) -> PageBuffer {
-        let capacity = pages.next_power_of_two();
-        let kept = {
-            let mut buffers = self.buffers.lock();
-            let at = buffers.iter().rposition(|buffer| buffer.capacity() == capacity);
-            at.map(|at| buffers.swap_remove(at))
-        };
-        let mut buffer = kept.unwrap_or_else(|| PageBuffer::new(capacity));
-        buffer.set_len(pages);
-        buffer
-    }
-
-    fn keep(&self, buffer: PageBuffer) {
-        let mut buffers = self.buffers.lock();
-        if buffers.len() < KEPT_BUFFERS {
-            buffers.push(buffer);
-        }
     }
 }
 
@@ -188,7 +164,7 @@ impl Run {
                 self.settle(Some(page));
             }
         }
-        self.pool.ahead.keep(buffer);
+        self.pool.buffers.keep(buffer);
     }
 
     /// Deals with the next page: publishes it, or undoes its load. `false` if there is no next page.
@@ -319,13 +295,13 @@ impl BufferSession {
         let How { wait, urgency, under_way } = how;
         let (rel, first) = (run.rel.rel(), run.first);
         let store = &self.pool.store;
-        let mut buffer = self.pool.ahead.buffer(pages);
+        let mut buffer = self.pool.buffers.take(pages);
         let is_at_hand = match buffer.with_pages(|pages| store.try_read(rel, first, pages)) {
             Ok(is_at_hand) => is_at_hand,
             Err(_) => return LoadedRun::FromDevice(pages),
         };
         if !is_at_hand && wait == Wait::Never && !store.reads_in_background() {
-            self.pool.ahead.keep(buffer);
+            self.pool.buffers.keep(buffer);
             return LoadedRun::Refused;
         }
         self.count(Event::ReadAhead, pages as u64);

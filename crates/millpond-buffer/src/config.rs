@@ -27,6 +27,8 @@ pub struct PoolConfig {
     pub membarrier: bool,
     /// How many neighbouring pages one write may carry (1 to 128).
     pub max_write_run: usize,
+    /// How many such writes a checkpoint, the reclaimer or a job with a ring may each have under way (at least 1).
+    pub io_max_concurrency: usize,
     /// Which pages leave.
     pub policy: ReplacementPolicy,
     /// Where accesses are recorded, if they are: a `trace::TraceFile`, for example.
@@ -48,6 +50,7 @@ impl PoolConfig {
             huge_pages: true,
             membarrier: true,
             max_write_run: 32,
+            io_max_concurrency: 16,
             policy: ReplacementPolicy::default(),
             trace: None,
             ring_sizes: RingSizes::default(),
@@ -67,6 +70,9 @@ impl PoolConfig {
         }
         if self.max_write_run == 0 || self.max_write_run > 128 {
             return fail("max_write_run must be between 1 and 128");
+        }
+        if self.io_max_concurrency == 0 {
+            return fail("io_max_concurrency must be at least 1");
         }
         Ok(())
     }

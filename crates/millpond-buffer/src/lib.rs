@@ -3,6 +3,8 @@
 
 mod ahead;
 mod arena;
+mod behind;
+mod buffers;
 mod claims;
 mod config;
 mod error;
@@ -49,7 +51,7 @@ pub use session::BufferSession;
 pub use stats::{BackendKind, IoContext, IoCounts, PoolStats};
 #[cfg(feature = "file-store")]
 pub use store::{FileStore, FileStoreOptions, IoMethod};
-pub use store::{MemoryStore, PageBuffer, PageStore, PendingRead, StoreError};
+pub use store::{MemoryStore, PageBuffer, PageStore, PendingRead, PendingWrite, StoreError};
 pub use stream::{ReadStream, StreamOptions};
 pub use words::PageView;
 pub use write::WriteProgress;

@@ -2,6 +2,7 @@
 
 use crate::ahead::Ahead;
 use crate::arena::{Arena, Descriptors, PageWords};
+use crate::buffers::Buffers;
 use crate::claims::Claims;
 use crate::config::PoolConfig;
 use crate::error::BufferError;
@@ -51,6 +52,7 @@ pub struct BufferPool {
     pub(crate) arena: Arena,
     pub(crate) free: Freelists,
     pub(crate) ahead: Ahead,
+    pub(crate) buffers: Buffers,
     pub(crate) demand: CachePadded<Demand>,
     pub(crate) clock: Clock,
     /// `None` if the policy has none.
@@ -114,6 +116,7 @@ impl BufferPool {
             arena,
             free: Freelists::new(lists),
             ahead: Ahead::new(),
+            buffers: Buffers::default(),
             size: Size::new(),
         };
         pool.begin_life(pool.config.frames);

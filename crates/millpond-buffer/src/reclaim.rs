@@ -33,7 +33,6 @@ use crate::policy::{self, Swept};
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
-use crate::write::{RunOf, neighbours};
 use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use millpond_sync::parking;
 use std::time::{Duration, Instant};
@@ -292,7 +291,9 @@ impl BufferSession {
         list: usize,
         failure: &mut Option<BufferError>,
     ) -> usize {
-        self.write_victims(frames, failure);
+        if let Err(error) = self.write_frames(frames) {
+            *failure = Some(error);
+        }
         let mut freed = 0;
         for batch in frames.chunks(MAX_CLAIMS) {
             let mut claims = self.no_claims();
@@ -307,22 +308,11 @@ impl BufferSession {
         freed
     }
 
-    /// Writes pages in file order, neighbours joined. What can't be written stays, and why is in
-    /// `failure`.
-    pub(crate) fn write_victims(&self, frames: &[u32], failure: &mut Option<BufferError>) {
+    /// Writes the pages in some frames in file order, neighbours joined. What can't be written stays.
+    pub(crate) fn write_frames(&self, frames: &[u32]) -> Result<(), BufferError> {
         let descriptor = |number: u32| &self.pool.frames[number as usize];
         let named = frames.iter().filter_map(|&number| Some((descriptor(number).page()?, number)));
-        let mut pages: Vec<_> = named.collect();
-        pages.sort_unstable();
-        let mut rest = &pages[..];
-        while !rest.is_empty() {
-            let run = neighbours(rest, self.pool.config.max_write_run);
-            let written = self.write_run(&rest[..run], RunOf::Victims);
-            if let Err(error) = written.result {
-                *failure = Some(error);
-            }
-            rest = &rest[written.pages..];
-        }
+        self.write_victims(named.collect())
     }
 }
 

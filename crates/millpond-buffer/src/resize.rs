@@ -197,7 +197,9 @@ impl BufferSession {
     fn vacate(&self, frames: &[u32], failure: &mut Option<BufferError>) {
         let dirty = frames.iter().filter(|number| self.pool.frames[**number as usize].is_dirty());
         let dirty: Vec<u32> = dirty.copied().collect();
-        self.write_victims(&dirty, failure);
+        if let Err(error) = self.write_frames(&dirty) {
+            *failure = Some(error);
+        }
         for batch in frames.chunks(MAX_CLAIMS) {
             let mut claims = self.no_claims();
             for &number in batch {

@@ -22,10 +22,10 @@ fn pause() {
 /// A store whose every operation lets others go on, and some of whose operations fail.
 #[derive(Default)]
 struct Slow {
-    inner: MemoryStore,
+    inner: Arc<MemoryStore>,
     failing: AtomicU64,
     panics: AtomicBool,
-    /// Reads that are begun are finished by a thread of their own, and nothing is at hand.
+    /// Reads and writes that are begun are finished by a thread of their own, and nothing is at hand.
     background: bool,
 }
 
@@ -99,6 +99,20 @@ impl PageStore for Slow {
     }
     fn reads_in_background(&self) -> bool {
         self.background
+    }
+    fn start_write(&self, write: PendingWrite) {
+        if self.background {
+            let (inner, outcome) = (Arc::clone(&self.inner), self.pause());
+            thread::spawn(move || {
+                let write_it = || inner.write(write.rel(), write.first(), &write.pages());
+                let result = outcome.and_then(|()| write_it());
+                pause();
+                write.finish(result);
+            });
+            return;
+        }
+        let result = self.write(write.rel(), write.first(), &write.pages());
+        write.finish(result);
     }
     fn write(
         &self,
@@ -358,6 +372,47 @@ fn a_checkpoint_misses_nothing() {
         let rel = bench.pool.relation(REL).unwrap();
         assert_eq!(count(&session, &rel, 0).unwrap(), 2);
         assert_eq!(count(&session, &rel, 1).unwrap(), 1);
+        all_is_given_back(bench);
+    });
+}
+
+/// The same with writes that others finish, in any order, the first of which fails: who changes pages, and who needs
+/// their frames, goes on meanwhile.
+#[test]
+fn a_checkpoint_with_writes_behind_misses_nothing() {
+    // The failure may as well be another's write or read.
+    fn insist_on<R>(mut act: impl FnMut() -> Result<R, BufferError>) -> R {
+        insist(|| {
+            loop {
+                match act() {
+                    Err(BufferError::Store(_)) => thread::yield_now(),
+                    other => return other,
+                }
+            }
+        })
+    }
+    let work = |thread: u64, bench: &Bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        if thread == 2 {
+            insist_on(|| increment(&session, &rel, 0));
+            bench.store.failing.store(1, Ordering::SeqCst);
+            while bench.pool.write_dirty(&session, |_| ()).is_err() {}
+            let mut page = [0; PAGE_SIZE];
+            bench.store.inner.read(REL, BlockNumber(0), &mut [&mut page]).unwrap();
+            assert!(page.u64(16) >= 1, "missed");
+            verify_checksum(REL.page(BlockNumber(0)), &page).unwrap();
+        } else {
+            insist_on(|| increment(&session, &rel, 2 * thread as u32));
+            insist_on(|| count(&session, &rel, 4));
+        }
+    };
+    explore_with(3, 5, 3, true, work, |bench| {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        bench.store.failing.store(0, Ordering::SeqCst);
+        assert_eq!(count(&session, &rel, 0).unwrap(), 2);
+        assert_eq!(count(&session, &rel, 2).unwrap(), 1);
         all_is_given_back(bench);
     });
 }

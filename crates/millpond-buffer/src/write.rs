@@ -10,15 +10,19 @@
 //! The frame stays pinned throughout, so that it can't leave memory while the store has an old version.
 //! There is at most one write of a page at a time, so that an older copy never overtakes a newer one.
 //!
+//! Who needs one frame writes one page and waits for it; who has many to write has several joined writes under way
+//! ([`crate::behind`]).
+//!
 //! **Checkpoints** ([`BufferPool::write_dirty`]) first mark every page that is dirty or being written,
 //! then write the marked ones in file order, neighbours joined. Whoever copies a marked page out removes
 //! the mark, so a page that was dirty at the call is written once, by the checkpoint or by another. A page
 //! whose write was under way at the call is waited for: if it failed, the page is dirty again.
 
+use crate::behind::Window;
 use crate::error::BufferError;
 use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
 use crate::ids::{Lsn, PageId};
-use crate::page::{AlignedPage, PageBytes, page_lsn, set_checksum};
+use crate::page::{PageBytes, page_lsn, set_checksum};
 use crate::pool::BufferPool;
 use crate::session::{BufferSession, SharedLatch};
 use crate::stats::Event;
@@ -47,15 +51,8 @@ pub(crate) enum RunOf {
 pub struct WriteProgress {
     /// Pages that were dirty at the call.
     pub total: usize,
-    /// How many of them have been dealt with.
+    /// How many of them have been dealt with, or are being written.
     pub done: usize,
-}
-
-/// What became of a run, or its beginning.
-pub(crate) struct RunWritten {
-    /// How many of its pages have been dealt with, or have failed.
-    pub(crate) pages: usize,
-    pub(crate) result: Result<(), BufferError>,
 }
 
 /// What became of an attempt to begin a write.
@@ -78,8 +75,9 @@ impl Drop for RawPin<'_> {
 }
 
 /// A write that is under way. Dropped before [`Writing::succeed`], the page is as dirty as before.
-struct Writing<'a> {
+pub(crate) struct Writing<'a> {
     pin: RawPin<'a>,
+    number: u32,
     /// The flags that the copy has taken off.
     restore: u64,
     page: PageId,
@@ -87,8 +85,29 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    pub(crate) fn page(&self) -> PageId {
+        self.page
+    }
+
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
     fn succeed(mut self) {
         self.restore = 0;
+    }
+
+    /// Leaves the write to whoever ends it ([`Writing::end`]): the frame, and the flags to restore if it fails.
+    pub(crate) fn hand_over(self) -> (u32, u64) {
+        let handed = (self.number, self.restore);
+        std::mem::forget(self);
+        handed
+    }
+
+    /// Ends a write that was handed over.
+    pub(crate) fn end(frame: &Frame, restore: u64) {
+        let pin = RawPin(frame);
+        pin.0.end_write(restore);
     }
 }
 
@@ -159,7 +178,7 @@ impl BufferSession {
             match begun {
                 Ok(before) => {
                     let restore = before & (DIRTY | CHECKPOINT);
-                    let mut writing = Writing { pin, restore, page, lsn: Lsn::ZERO };
+                    let mut writing = Writing { pin, number, restore, page, lsn: Lsn::ZERO };
                     words::copy_out(self.pool.words(number), to);
                     writing.lsn = page_lsn(to);
                     return Ok(Begun::Copied(writing));
@@ -177,35 +196,20 @@ impl BufferSession {
         }
     }
 
-    /// Writes pages that follow each other in a file, by one write if it can be. Says how many of `run` have been
-    /// dealt with, at least one: a page that can't be written ends the run before it, or fails alone.
-    pub(crate) fn write_run(&self, run: &[(PageId, u32)], of: RunOf) -> RunWritten {
-        self.with_scratch(run.len(), |scratch| {
-            let begun = match self.begin_run(run, of, scratch) {
-                Ok(begun) => begun,
-                Err(error) => return RunWritten { pages: 1, result: Err(error) },
-            };
-            let pages = begun.len();
-            let result = self.write_begun(begun, scratch);
-            // A run of none: the first page was clean, or somebody's.
-            RunWritten { pages: pages.max(1), result }
-        })
-    }
-
     /// Copies out the pages at the beginning of a run. Fails if the first can't be written.
-    fn begin_run(
+    pub(crate) fn begin_run(
         &self,
         run: &[(PageId, u32)],
         of: RunOf,
-        scratch: &mut [Box<AlignedPage>],
+        copies: &mut [&mut PageBytes],
     ) -> Result<Vec<Writing<'_>>, BufferError> {
         let needs = if of == RunOf::Marked { DIRTY | CHECKPOINT } else { DIRTY };
         let mut begun = Vec::with_capacity(run.len());
-        for (&(page, number), to) in run.iter().zip(scratch) {
+        for (&(page, number), to) in run.iter().zip(copies) {
             // Only the first may be waited for: then nothing of ours is waited for by others.
             let must = begun.is_empty() && of == RunOf::Marked;
             let how = if must { Attempt::Surely } else { Attempt::IfEasy };
-            match self.begin_write(number, how, Some(page), needs, &mut to.0) {
+            match self.begin_write(number, how, Some(page), needs, to) {
                 Ok(Begun::Copied(writing)) => begun.push(writing),
                 Err(error) if begun.is_empty() => return Err(error),
                 // The run ends before it; it is dealt with as the first of another.
@@ -214,41 +218,21 @@ impl BufferSession {
         }
         Ok(begun)
     }
-
-    /// Writes what has been copied out, the log first.
-    fn write_begun(
-        &self,
-        begun: Vec<Writing<'_>>,
-        scratch: &mut [Box<AlignedPage>],
-    ) -> Result<(), BufferError> {
-        let Some(first) = begun.first().map(|writing| writing.page) else { return Ok(()) };
-        let lsn = begun.iter().map(|writing| writing.lsn).max().unwrap_or_default();
-        self.pool.log_first(lsn)?;
-        let mut pages: Vec<&PageBytes> = Vec::with_capacity(begun.len());
-        for (writing, page) in begun.iter().zip(scratch) {
-            set_checksum(writing.page, &mut page.0);
-            pages.push(&page.0);
-        }
-        self.pool.store.write(first.rel_fork(), first.block(), &pages)?;
-        self.count(Event::Write, begun.len() as u64);
-        self.count(Event::WriteCall, 1);
-        begun.into_iter().for_each(Writing::succeed);
-        Ok(())
-    }
 }
 
 impl BufferPool {
     /// Nothing reaches the store before its log. A page without an LSN needs none; but once the log has
     /// stopped, no page is written any more.
-    fn log_first(&self, lsn: Lsn) -> Result<(), BufferError> {
+    pub(crate) fn log_first(&self, lsn: Lsn) -> Result<(), BufferError> {
         Ok(self.log.flush_to(lsn)?)
     }
 
-    /// Writes every page that is dirty at the call, once, in file order with neighbours joined; for a
-    /// checkpoint. Returns how many there were. `pace` is called after each write and may take its time.
+    /// Writes every page that is dirty at the call, once, begun in file order with neighbours joined, several writes at
+    /// a time; for a checkpoint. Returns how many there were. `pace` is called after each write has begun and may take
+    /// its time.
     ///
-    /// The session must hold no latch. After an error the remaining pages are dirty as before; the
-    /// call can be repeated.
+    /// When it returns no write is under way. The session must hold no latch. After an error the remaining pages are
+    /// dirty as before; the call can be repeated.
     pub fn write_dirty(
         &self,
         session: &BufferSession,
@@ -258,14 +242,16 @@ impl BufferPool {
         let mut dirty = self.mark_for_checkpoint();
         dirty.sort_unstable();
         let total = dirty.len();
+        let window = Window::new(session);
         let mut rest = &dirty[..];
         while !rest.is_empty() {
             let run = neighbours(rest, self.config.max_write_run);
-            let written = session.write_run(&rest[..run], RunOf::Marked);
-            written.result?;
-            rest = &rest[written.pages..];
+            let begun = window.write(&rest[..run], RunOf::Marked, run == rest.len());
+            begun.result?;
+            rest = &rest[begun.pages..];
             pace(WriteProgress { total, done: total - rest.len() });
         }
+        window.finish()?;
         Ok(total)
     }
 

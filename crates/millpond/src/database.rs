@@ -142,6 +142,10 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
         _ => IoMethod::IoUring,
     };
     config.io_workers = count("io_workers");
+    config.io_max_concurrency = match count("io_max_concurrency") {
+        0 => config.io_max_concurrency,
+        writes => writes,
+    };
     config.direct_io = settings.text("debug_io_direct") == "data";
     config.max_connections = count("max_connections");
     config.max_parallel_workers = count("max_parallel_workers");

@@ -8,7 +8,6 @@ use crate::frame::OWNED;
 use crate::ids::PageId;
 use crate::policy;
 use crate::session::BufferSession;
-use crate::write::{RunOf, neighbours};
 
 /// How many times its size a bulk read's ring may grow while pages wait for the log.
 const STRETCH: usize = 4;
@@ -130,14 +129,9 @@ impl Ring {
             return;
         }
         let is_dirty = |slot: &&Slot| self.verdict(session, **slot) == Verdict::Dirty;
-        let mut dirty: Vec<(PageId, u32)> =
-            oldest.iter().filter(is_dirty).map(|slot| (slot.page, slot.frame)).collect();
-        dirty.sort_unstable();
-        let mut rest = &dirty[..];
-        while !rest.is_empty() {
-            let run = neighbours(rest, self.pool.config.max_write_run);
-            // After a failure the others are tried all the same: they may be another file's.
-            rest = &rest[session.write_run(&rest[..run], RunOf::Victims).pages..];
+        let dirty = oldest.iter().filter(is_dirty).map(|slot| (slot.page, slot.frame));
+        if let Err(error) = session.write_victims(dirty.collect()) {
+            tracing::debug!(%error, "a ring's page stays dirty");
         }
     }
 

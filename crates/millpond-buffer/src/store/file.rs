@@ -26,6 +26,7 @@ mod segment;
 // Miri opens no directory.
 #[cfg(all(test, not(miri)))]
 mod tests;
+mod unsynced;
 
 use std::collections::HashMap;
 use std::fs;
@@ -33,7 +34,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_utils::CachePadded;
@@ -45,7 +45,8 @@ pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
 use self::fork::{FileError, Fork, MAX_SEGMENTS};
 use self::segment::{Attempt, Segment};
-use super::{PageStore, PendingRead, StoreError};
+use self::unsynced::Unsynced;
+use super::{PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;
 use crate::ids::{self, BlockNumber, RelFork, RelationId};
 
@@ -58,9 +59,9 @@ const DEFAULT_IO_WORKERS: usize = 3;
 pub struct FileStoreOptions {
     /// Blocks per segment file. Fixed for the life of the directory; 131072 (1 GiB) unless told otherwise.
     pub segment_blocks: u32,
-    /// How reads ahead of their use are done (`io_method`).
+    /// How reads ahead of their use, and writes behind them, are done (`io_method`).
     pub io_method: IoMethod,
-    /// How many threads read, if threads do (`io_workers`).
+    /// How many threads read and write, if threads do (`io_workers`).
     pub io_workers: usize,
     /// Whether files pass the operating system's cache by (`debug_io_direct = data`). Every miss then waits for
     /// the device, so a pool should be most of the memory.
@@ -90,13 +91,11 @@ pub struct FileStore {
     forks: Box<[Shard]>,
     /// Excludes changes of a relation's files against each other.
     structure: Box<[Mutex<()>]>,
-    /// Files written since the last sync.
-    dirty: Mutex<Vec<Arc<Segment>>>,
+    unsynced: Arc<Unsynced>,
     /// Names were added to or removed from the directory since the last sync.
     dir_dirty: AtomicBool,
     /// One sync at a time: a second caller's guarantee includes what the first one took off the list.
     syncing: Mutex<()>,
-    stopped: OnceLock<Arc<str>>,
     /// Cleared when the kernel says that it can't read without waiting.
     nowait: AtomicBool,
 }
@@ -136,10 +135,9 @@ impl FileStore {
             background: Background::new(options.io_method, options.io_workers),
             forks: (0..STRIPES).map(|_| Shard::default()).collect(),
             structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),
-            dirty: Mutex::new(Vec::new()),
+            unsynced: Arc::default(),
             dir_dirty: AtomicBool::new(true),
             syncing: Mutex::new(()),
-            stopped: OnceLock::new(),
             nowait: AtomicBool::new(!options.direct_io),
         })
     }
@@ -156,21 +154,23 @@ impl FileStore {
         self.background.method()
     }
 
-    /// Finds the files of a read.
-    fn pieces_of(&self, read: &PendingRead) -> Result<Option<Pieces>, StoreError> {
-        let (rel, first) = (read.rel(), read.first());
-        self.with_fork(
-            rel,
-            || format!("read block {first} of {rel}"),
-            |fork| {
-                let mut pieces = Pieces::new();
-                for (index, within, _, length) in fork.pieces(first.0, read.count()) {
-                    let Some((segment, _)) = fork.segment(index, false)? else { return Ok(None) };
-                    pieces.push(Piece { segment: Arc::clone(segment), within, length });
-                }
-                Ok(Some(pieces))
-            },
-        )
+    /// Finds the files of a transfer.
+    fn pieces_of(
+        &self,
+        transfer: &Transfer,
+        rel: RelFork,
+        first: BlockNumber,
+    ) -> Result<Pieces, StoreError> {
+        let find = |fork: &Fork| {
+            let mut pieces = Pieces::new();
+            for (index, within, _, length) in fork.pieces(first.0, transfer.count()) {
+                let Some((segment, _)) = fork.segment(index, false)? else { return Ok(None) };
+                pieces.push(Piece { segment: Arc::clone(segment), within, length });
+            }
+            Ok(Some(pieces))
+        };
+        let found = self.with_fork(rel, || transfer.what(), find)?;
+        found.ok_or_else(|| self.beyond_end(rel, first, transfer.count()))
     }
 
     fn shard(&self, rel: RelFork) -> &Shard {
@@ -220,19 +220,6 @@ impl FileStore {
         }
     }
 
-    fn check_running(&self) -> Result<(), StoreError> {
-        match self.stopped.get() {
-            None => Ok(()),
-            Some(why) => Err(StoreError::Stopped { why: Arc::clone(why) }),
-        }
-    }
-
-    fn mark_dirty(&self, segment: &Arc<Segment>) {
-        if segment.set_dirty() {
-            self.dirty.lock().push(Arc::clone(segment));
-        }
-    }
-
     /// Opens a segment for growth, creating its file if need be.
     fn segment_to_grow<'f>(
         &self,
@@ -252,7 +239,7 @@ impl FileStore {
             // The fork ended before this segment: whatever it holds is left over from before a crash.
             let cleared = if within == 0 { segment.shrink(0) } else { Ok(()) };
             let grown = cleared.and_then(|()| segment.grow(within + length as u32));
-            self.mark_dirty(segment);
+            self.unsynced.add(segment);
             grown.map_err(|source| FileError::new("extend", segment.path(), source))?;
         }
         Ok(true)
@@ -264,7 +251,7 @@ impl FileStore {
         for (index, within, ..) in pieces.into_iter().rev() {
             let Some((segment, _)) = fork.segment(index, false)? else { continue };
             let shrunk = segment.shrink(within);
-            self.mark_dirty(segment);
+            self.unsynced.add(segment);
             shrunk.map_err(|source| FileError::new("truncate", segment.path(), source))?;
         }
         Ok(())
@@ -291,32 +278,11 @@ impl FileStore {
         Ok(())
     }
 
-    fn stop(&self, operation: String, source: io::Error) -> StoreError {
-        let why: Arc<str> = format!("could not {operation}: {source}").into();
-        tracing::error!(%why, "a sync failed; no page is written any more");
-        let _ = self.stopped.set(why);
-        StoreError::io(operation, source)
-    }
-
-    fn sync_files(&self) -> Result<(), StoreError> {
-        // The list is taken as a whole; on a failure nothing is put back, because the store has stopped.
-        let files = std::mem::take(&mut *self.dirty.lock());
-        for segment in files {
-            segment.clear_dirty();
-            if segment.is_removed() {
-                continue;
-            }
-            segment
-                .sync_data()
-                .map_err(|error| self.stop(format!("sync {}", segment.path().display()), error))?;
-        }
-        Ok(())
-    }
-
     fn sync_directory(&self) -> Result<(), StoreError> {
         if self.dir_dirty.swap(false, Ordering::AcqRel) {
             rustix::fs::fsync(&self.dir_handle).map_err(|errno| {
-                self.stop(format!("sync the directory {}", self.dir.display()), errno.into())
+                self.unsynced
+                    .stop(format!("sync the directory {}", self.dir.display()), errno.into())
             })?;
         }
         Ok(())
@@ -343,7 +309,7 @@ impl FileStore {
 
 impl PageStore for FileStore {
     fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-        self.check_running()?;
+        self.unsynced.check_running()?;
         let _alone = self.structure(rel.relation).lock();
         self.with_fork(
             rel,
@@ -353,7 +319,7 @@ impl PageStore for FileStore {
     }
 
     fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-        self.check_running()?;
+        self.unsynced.check_running()?;
         let _alone = self.structure(relation).lock();
         // The main fork last: while it is there, a removal that was cut short is found again.
         for fork in ids::Fork::ALL.into_iter().rev() {
@@ -371,7 +337,7 @@ impl PageStore for FileStore {
     }
 
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-        self.check_running()?;
+        self.unsynced.check_running()?;
         let _alone = self.structure(rel.relation).lock();
         let end = first.0.saturating_add(count);
         let what = || format!("extend {rel} to {end} blocks");
@@ -386,7 +352,7 @@ impl PageStore for FileStore {
     }
 
     fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
-        self.check_running()?;
+        self.unsynced.check_running()?;
         let _alone = self.structure(rel.relation).lock();
         let done = self.with_fork(
             rel,
@@ -445,12 +411,8 @@ impl PageStore for FileStore {
             let result = self.read(rel, first, &mut read.pages_mut());
             return read.finish(result);
         }
-        match self.pieces_of(&read) {
-            Ok(Some(pieces)) => self.background.submit(Job { read, pieces }),
-            Ok(None) => {
-                let error = self.beyond_end(rel, first, read.count());
-                read.finish(Err(error));
-            }
+        match self.pieces_of(&read.0, rel, first) {
+            Ok(pieces) => self.background.submit(Job { transfer: read.0, pieces, unsynced: None }),
             Err(error) => read.finish(Err(error)),
         }
     }
@@ -465,13 +427,13 @@ impl PageStore for FileStore {
         first: BlockNumber,
         pages: &[&[u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
-        self.check_running()?;
+        self.unsynced.check_running()?;
         let what = || format!("write block {first} of {rel}");
         let done = self.with_fork(rel, what, |fork| {
             for (index, within, start, length) in fork.pieces(first.0, pages.len()) {
                 let Some((segment, _)) = fork.segment(index, false)? else { return Ok(false) };
                 let written = segment.write(within, &pages[start..start + length]);
-                self.mark_dirty(segment);
+                self.unsynced.add(segment);
                 written.map_err(|source| FileError::new("write", segment.path(), source))?;
             }
             Ok(true)
@@ -479,10 +441,26 @@ impl PageStore for FileStore {
         if done { Ok(()) } else { Err(self.beyond_end(rel, first, pages.len())) }
     }
 
+    fn start_write(&self, write: PendingWrite) {
+        let (rel, first) = (write.rel(), write.first());
+        if self.background.wanted() == IoMethod::Sync {
+            let result = self.write(rel, first, &write.pages());
+            return write.finish(result);
+        }
+        let checked = self.unsynced.check_running();
+        match checked.and_then(|()| self.pieces_of(&write.0, rel, first)) {
+            Ok(pieces) => {
+                let unsynced = Some(Arc::clone(&self.unsynced));
+                self.background.submit(Job { transfer: write.0, pieces, unsynced });
+            }
+            Err(error) => write.finish(Err(error)),
+        }
+    }
+
     fn sync(&self) -> Result<(), StoreError> {
         let _alone = self.syncing.lock();
-        self.check_running()?;
-        self.sync_files()?;
+        self.unsynced.check_running()?;
+        self.unsynced.sync()?;
         self.sync_directory()
     }
 

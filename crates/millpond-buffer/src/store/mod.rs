@@ -3,12 +3,14 @@
 #[cfg(feature = "file-store")]
 mod file;
 mod memory;
-mod read;
+mod pending;
 
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
-pub use read::{PageBuffer, PendingRead};
+pub use pending::{PageBuffer, PendingRead, PendingWrite};
+#[cfg(feature = "file-store")]
+pub(crate) use pending::{Transfer, Way};
 
 use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};
@@ -133,6 +135,13 @@ pub trait PageStore: Send + Sync + 'static {
         first: BlockNumber,
         pages: &[&[u8; PAGE_SIZE]],
     ) -> Result<(), StoreError>;
+
+    /// Begins a write and sees to it that it is finished, by whatever thread, with nobody's help. It counts as written
+    /// before a [`PageStore::sync`] that begins after it has been finished. Unless told otherwise the write is done at once.
+    fn start_write(&self, write: PendingWrite) {
+        let result = self.write(write.rel(), write.first(), &write.pages());
+        write.finish(result);
+    }
 
     /// Everything that was written, created, extended, truncated and removed before the call is
     /// durable after it. A failure is final: from then on every sync and every write fails.

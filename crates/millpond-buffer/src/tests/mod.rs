@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod basics;
+mod behind;
 mod damage;
 mod failures;
 mod model;

@@ -23,6 +23,9 @@ pub(super) struct TestStore {
     /// Reads that are begun stay here until somebody finishes them.
     pub(super) background: AtomicBool,
     pub(super) begun: Mutex<Vec<PendingRead>>,
+    /// Writes that are begun stay here until somebody finishes them.
+    pub(super) behind: AtomicBool,
+    pub(super) begun_writes: Mutex<Vec<PendingWrite>>,
     /// How many pages each read that was begun or waited for had.
     pub(super) lengths: Mutex<Vec<usize>>,
     pub(super) writes: Mutex<Vec<(RelFork, u32, usize)>>,
@@ -108,6 +111,14 @@ impl PageStore for TestStore {
         self.writes.lock().push((rel, first.0, pages.len()));
         self.inner.write(rel, first, pages)
     }
+    fn start_write(&self, write: PendingWrite) {
+        if self.behind.load(Ordering::Relaxed) {
+            self.begun_writes.lock().push(write);
+        } else {
+            let result = self.write(write.rel(), write.first(), &write.pages());
+            write.finish(result);
+        }
+    }
     fn sync(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -147,6 +158,25 @@ impl TestStore {
         count
     }
 
+    /// Waits until so many writes have been begun.
+    pub(super) fn wait_for_writes(&self, count: usize) -> Vec<PendingWrite> {
+        loop {
+            let mut begun = self.begun_writes.lock();
+            assert!(begun.len() <= count, "{begun:?}");
+            if begun.len() == count {
+                return std::mem::take(&mut *begun);
+            }
+            drop(begun);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Carries out a write that has been begun.
+    pub(super) fn finish_write(&self, write: PendingWrite) {
+        let result = self.write(write.rel(), write.first(), &write.pages());
+        write.finish(result);
+    }
+
     /// Finishes a read that has been begun.
     pub(super) fn finish(&self, mut read: PendingRead) {
         let (rel, first) = (read.rel(), read.first());
@@ -173,7 +203,7 @@ pub(super) fn clock_sweep_bench(frames: usize, blocks: u32) -> Bench {
     bench_of(config, blocks)
 }
 
-fn bench_of(mut config: PoolConfig, blocks: u32) -> Bench {
+pub(super) fn bench_of(mut config: PoolConfig, blocks: u32) -> Bench {
     // One, so that which frame is taken does not depend on the processor.
     config.freelists = 1;
     config.max_frames = 2 * config.frames;

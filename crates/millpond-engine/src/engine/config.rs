@@ -24,10 +24,12 @@ pub struct EngineConfig {
     pub trace_pages: Option<PathBuf>,
     /// How bulk work uses the buffer pool, unless a session says otherwise.
     pub bulk_access: BulkAccess,
-    /// How pages are read ahead (`io_method`).
+    /// How pages are read ahead and written behind (`io_method`).
     pub io_method: IoMethod,
-    /// How many threads read ahead, if threads do (`io_workers`).
+    /// How many threads do so, if threads do (`io_workers`).
     pub io_workers: usize,
+    /// How many joined writes a checkpoint or the reclaimer may have under way (`io_max_concurrency`).
+    pub io_max_concurrency: usize,
     /// Whether the files of relations pass the system's cache by (`debug_io_direct = data`).
     pub direct_io: bool,
     /// Client sessions at a time (`max_connections`); the engine adds what its own workers need.
@@ -69,6 +71,7 @@ impl EngineConfig {
             bulk_access: BulkAccess::default(),
             io_method: IoMethod::default(),
             io_workers: 3,
+            io_max_concurrency: 16,
             direct_io: false,
             max_connections: 100,
             max_parallel_workers: 8,

@@ -152,6 +152,7 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     // Besides a session's own, checkpoints and recovery have one each.
     let mut pool_config = PoolConfig::new(config.buffers, usize::from(sessions) + 4);
     pool_config.max_frames = config.max_buffers;
+    pool_config.io_max_concurrency = config.io_max_concurrency;
     pool_config.policy = config.replacement_policy;
     pool_config.trace = trace(&config)?;
     let pool = BufferPool::new(pool_config, pages, recovering.log().clone())?;

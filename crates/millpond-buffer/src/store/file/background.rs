@@ -1,23 +1,29 @@
-//! Reads in the background: begun by sessions, done and finished by threads of the store's own.
+//! Reads and writes in the background: begun by sessions, done and finished by threads of the store's own.
 //!
-//! Whoever begins a read puts it in a queue and goes on; nobody else has to do anything for it to end (buffer rule
-//! 10). With [`IoMethod::IoUring`] a thread owns a ring: it takes reads from its queue, hands them to the kernel,
+//! Whoever begins one puts it in a queue and goes on; nobody else has to do anything for it to end (buffer rule
+//! 10). With [`IoMethod::IoUring`] a thread owns a ring: it takes jobs from its queue, hands them to the kernel,
 //! and finishes those that the kernel has done. There are several such threads with a queue each; a read goes to the
-//! first whose queue is short, so that the others sleep unless one thread can't keep up. With [`IoMethod::Worker`] several threads take reads from the queue
-//! and do each with `preadv`. Where the kernel has no io_uring, or a filter forbids it, the first becomes the second.
+//! first whose queue is short, so that the others sleep unless one thread can't keep up, and a write to the last, where
+//! fewest reads wait behind it. With [`IoMethod::Worker`] several threads take jobs from one queue and do each with
+//! `preadv` or `pwritev`. Where the kernel has no io_uring, or a filter forbids it, the first becomes the second.
 //!
 //! A ring is one thread's and not the sessions', although that costs a change of threads: the kernel completes a
 //! request in the thread that submitted it, which would be waiting for a client, or gone.
 //!
-//! Threads are started by the first read. When the store is dropped they finish what is queued, and end.
+//! Threads are started by the first job. When the store is dropped they finish what is queued, and end.
 //!
 //! **Waking the ring's thread.** It sleeps in the kernel, for a completion. `asleep`, under the queue's lock, says that
-//! it has looked at an empty queue and is about to; who then adds a read clears the mark and writes to an eventfd
+//! it has looked at an empty queue and is about to; who then adds a job clears the mark and writes to an eventfd
 //! that the ring reads. So a busy thread costs no system call.
 //!
-//! **Failure.** A read whose callback panics ends only itself. When the last thread has ended the
-//! queue is closed: what is in it and what comes later is finished with an error, and left to those who need the pages.
-//! So is what the kernel had already been handed if the ring itself fails; its memory is then never used again.
+//! **Durability.** The files of a write are noted as unsynced after the kernel has ended it and before it is finished, so
+//! a sync that begins after that covers it.
+//!
+//! **Failure.** A job whose callback panics ends only itself. When the last thread has ended the
+//! queue is closed: a read that is in it or comes later is finished with an error, and left to those who need the
+//! pages; a write is done at once by who comes with it. What the kernel had been handed if the ring itself fails is
+//! finished with an error, too, and its memory never used again. If that was a write the store has stopped: it might
+//! yet reach the file, after a newer one.
 
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 mod ring;
@@ -37,19 +43,20 @@ use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use super::segment::Segment;
+use super::unsynced::Unsynced;
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 use crate::PAGE_SIZE;
-use crate::store::{PendingRead, StoreError};
+use crate::store::{StoreError, Transfer, Way};
 
-/// How reads ahead of their use are done (`io_method`).
+/// How reads ahead of their use, and writes behind them, are done (`io_method`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IoMethod {
     /// By io_uring; where the kernel doesn't let us, or without the feature `io-uring`, by workers.
     #[default]
     IoUring,
-    /// By threads that read with `preadv`.
+    /// By threads that read with `preadv` and write with `pwritev`.
     Worker,
-    /// By whoever wants the pages.
+    /// By whoever wants the pages, or wants them written.
     Sync,
 }
 
@@ -71,7 +78,7 @@ const MAX_RINGS: usize = 4;
 /// While fewer reads than this wait in a ring's queue, the next rings sleep.
 const SHORT_QUEUE: usize = 4;
 
-/// A part of a read: pages that follow each other in one file.
+/// A part of a transfer: pages that follow each other in one file.
 pub(super) struct Piece {
     pub(super) segment: Arc<Segment>,
     /// The first page in the file.
@@ -83,10 +90,12 @@ pub(super) struct Piece {
 /// Mostly one.
 pub(super) type Pieces = SmallVec<[Piece; 1]>;
 
-/// A read with the files it is from.
+/// A transfer with the files it is from or goes to.
 pub(super) struct Job {
-    pub(super) read: PendingRead,
+    pub(super) transfer: Transfer,
     pub(super) pieces: Pieces,
+    /// Where the files of a write are noted.
+    pub(super) unsynced: Option<Arc<Unsynced>>,
 }
 
 impl Job {
@@ -106,27 +115,44 @@ impl Job {
         None
     }
 
-    /// Finishes the read. A panic of whoever is told stays here.
+    /// Finishes it. A panic of whoever is told stays here.
     fn finish(self, result: std::io::Result<()>) {
-        let Self { read, .. } = self;
-        let result = result.map_err(|error| {
-            StoreError::io(format!("read block {} of {}", read.first(), read.rel()), error)
-        });
-        if catch_unwind(AssertUnwindSafe(|| read.finish(result))).is_err() {
-            tracing::error!("a panic at the end of a read in the background");
+        self.note_files();
+        let Self { transfer, .. } = self;
+        let result = result.map_err(|error| StoreError::io(transfer.what(), error));
+        if catch_unwind(AssertUnwindSafe(|| transfer.finish(result))).is_err() {
+            tracing::error!("a panic at the end of a read or write in the background");
+        }
+    }
+
+    fn note_files(&self) {
+        if let Some(unsynced) = &self.unsynced {
+            self.pieces.iter().for_each(|piece| unsynced.add(&piece.segment));
         }
     }
 
     #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    /// Finishes the read with an error although the kernel may not be done with it: its memory and files are never
+    /// Finishes it with an error although the kernel may not be done with it: its memory and files are never
     /// given back.
     fn abandon(self) {
-        let Self { read, pieces } = self;
+        self.note_files();
+        let Self { transfer, pieces, unsynced } = self;
         std::mem::forget(pieces);
-        let what = format!("read block {} of {}", read.first(), read.rel());
-        let error = StoreError::io(what, std::io::Error::other("io_uring failed"));
-        if catch_unwind(AssertUnwindSafe(|| read.abandon(error))).is_err() {
-            tracing::error!("a panic at the end of a read that was given up");
+        let failed = || std::io::Error::other("io_uring failed");
+        let error = match unsynced {
+            Some(unsynced) => unsynced.stop(transfer.what(), failed()),
+            None => StoreError::io(transfer.what(), failed()),
+        };
+        if catch_unwind(AssertUnwindSafe(|| transfer.abandon(error))).is_err() {
+            tracing::error!("a panic at the end of a read or write that was given up");
+        }
+    }
+
+    /// What becomes of it when no thread serves the queue.
+    fn without_thread(self) {
+        match self.transfer.way() {
+            Way::FromStore => self.finish(Err(std::io::Error::other("no thread reads"))),
+            Way::ToStore => worker::carry_out(self),
         }
     }
 }
@@ -176,7 +202,7 @@ impl Drop for Serving {
             queue.threads -= 1;
             if queue.threads == 0 { std::mem::take(&mut queue.jobs) } else { VecDeque::new() }
         };
-        left.into_iter().for_each(|job| job.finish(Err(std::io::Error::other("no thread reads"))));
+        left.into_iter().for_each(Job::without_thread);
     }
 }
 
@@ -203,7 +229,7 @@ impl Background {
         self.method
     }
 
-    /// How reads are in fact done. Starts the threads.
+    /// How it is in fact done. Starts the threads.
     pub(super) fn method(&self) -> IoMethod {
         match self.method {
             IoMethod::Sync => IoMethod::Sync,
@@ -215,12 +241,11 @@ impl Background {
         self.running.get_or_init(|| start(self.method, self.workers))
     }
 
-    /// Queues a read.
+    /// Queues a job.
     pub(super) fn submit(&self, job: Job) {
         let lanes = &self.running().lanes;
-        let Some((last, others)) = lanes.split_last() else {
-            return job.finish(Err(std::io::Error::other("no thread reads")));
-        };
+        let Some((last, others)) = lanes.split_last() else { return job.without_thread() };
+        let others = if job.transfer.way() == Way::ToStore { &[] } else { others };
         let is_short = |lane: &&Arc<Shared>| {
             let queue = lane.queue.lock();
             queue.threads > 0 && queue.jobs.len() < SHORT_QUEUE
@@ -230,7 +255,7 @@ impl Background {
             let mut queue = shared.queue.lock();
             if queue.threads == 0 {
                 drop(queue);
-                return job.finish(Err(std::io::Error::other("no thread reads")));
+                return job.without_thread();
             }
             queue.jobs.push_back(job);
             std::mem::take(&mut queue.asleep)
@@ -260,7 +285,7 @@ fn start(method: IoMethod, workers: usize) -> Running {
         match start_rings() {
             Ok(lanes) => return Running { lanes, method },
             Err(error) => {
-                tracing::warn!(%error, "no io_uring here: worker threads read ahead instead");
+                tracing::warn!(%error, "no io_uring here: worker threads read and write instead");
             }
         }
     }
@@ -270,7 +295,7 @@ fn start(method: IoMethod, workers: usize) -> Running {
         let name = format!("io worker {number}");
         let run = move || worker::run(&serving.0);
         if let Err(error) = thread::Builder::new().name(name).spawn(run) {
-            tracing::warn!(%error, "could not start a thread that reads ahead");
+            tracing::warn!(%error, "could not start a thread that reads and writes");
         }
     }
     Running { lanes: vec![shared], method: IoMethod::Worker }

@@ -154,7 +154,7 @@ fn a_failed_sync_is_final() {
     let store = small(dir.path());
     store.create(REL).unwrap();
     store.extend(REL, BlockNumber(0), 1).unwrap();
-    store.stop("sync it".into(), io::Error::from_raw_os_error(5));
+    store.unsynced.stop("sync it".into(), io::Error::from_raw_os_error(5));
     for _ in 0..2 {
         assert!(matches!(store.sync(), Err(StoreError::Stopped { .. })));
         assert!(matches!(write(&store, 0, &[1]), Err(StoreError::Stopped { .. })));
@@ -184,7 +184,7 @@ fn idle_forks_are_closed_when_descriptors_run_out() {
     drop(used);
     store.close_idle();
     assert!(store.shard(REL).read().is_empty());
-    assert_eq!(store.dirty.lock().len(), 2);
+    assert_eq!(store.unsynced.len(), 2);
     store.sync().unwrap();
     assert_eq!(read(&store, 0, 4).unwrap(), [1, 2, 3, 4]);
 }
@@ -222,7 +222,7 @@ fn readers_writers_growth_and_sync_at_once() {
         });
     });
     store.sync().unwrap();
-    assert!(store.dirty.lock().is_empty());
+    assert_eq!(store.unsynced.len(), 0);
     let expected: Vec<u8> = (1..=BLOCKS as u8).collect();
     assert_eq!(read(&store, 0, BLOCKS as usize).unwrap(), expected);
 }

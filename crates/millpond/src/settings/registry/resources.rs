@@ -129,14 +129,21 @@ pub(super) const SETTINGS: &[Definition] = &[
         Enum(&[("io_uring", "io_uring"), ("worker", "worker"), ("sync", "sync")]),
         Postmaster,
         "io_uring",
-        "How pages are read ahead; where the kernel allows no io_uring, workers do.",
+        "How pages are read ahead and written behind; where the kernel allows no io_uring, workers do.",
+    ),
+    def(
+        "io_max_concurrency",
+        Int(-1, 1024, No),
+        Postmaster,
+        "-1",
+        "How many joined writes a checkpoint or the reclaimer may have under way; -1 or 0: 16.",
     ),
     def(
         "io_workers",
         Int(1, 32, No),
         Postmaster,
         "3",
-        "How many threads read ahead, if workers do.",
+        "How many threads read ahead and write behind, if workers do.",
     ),
     def(
         "debug_io_direct",

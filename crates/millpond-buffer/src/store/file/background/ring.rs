@@ -1,11 +1,11 @@
 //! An io_uring and the thread that owns it.
 //!
-//! Each request has a slot, which owns the read, and so the memory that the kernel writes to and the file that it
-//! reads from, until the kernel has said that it is done with both. A read that comes back short, or that goes on
+//! Each request has a slot, which owns the job, and so the memory and the file that the kernel copies between,
+//! until the kernel has said that it is done with both. A job that comes back short, or that goes on
 //! in another file, is submitted again for the rest.
 //!
 //! This is the only file here with unsafe code: handing the kernel an address. The addresses are of buffers that
-//! belong to the reads; never of the pool's frames, whose bytes late readers may look at (buffer rule 5).
+//! belong to the jobs; never of the pool's frames, whose bytes late readers may look at (buffer rule 5).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use io_uring::{IoUring, Probe, opcode, types};
 
 use super::{Job, Shared};
+use crate::store::Way;
 
 /// Requests under way at a time, at most.
 const SLOTS: usize = 256;
@@ -22,7 +23,7 @@ const WAKE: u64 = u64::MAX;
 
 struct Slot {
     job: Job,
-    /// Bytes that have been read.
+    /// Bytes that have been copied.
     done: usize,
 }
 
@@ -42,7 +43,7 @@ struct Wake {
 }
 
 impl Ring {
-    /// A ring, if the kernel lets us have one that can read.
+    /// A ring, if the kernel lets us have one that can read and write.
     pub(super) fn new(wake: &OwnedFd) -> io::Result<Self> {
         let entries = (SLOTS + 1).next_power_of_two() as u32;
         let quiet = IoUring::builder()
@@ -54,7 +55,8 @@ impl Ring {
         let ring = quiet.or_else(|_| IoUring::builder().dontfork().build(entries))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
-        if !probe.is_supported(opcode::Read::CODE) || !ring.params().is_feature_nodrop() {
+        let able = [opcode::Read::CODE, opcode::Write::CODE].map(|code| probe.is_supported(code));
+        if able.contains(&false) || !ring.params().is_feature_nodrop() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(Self {
@@ -84,20 +86,22 @@ impl Ring {
         }
     }
 
-    /// Prepares the request for the rest of a slot's read, or finishes it.
+    /// Prepares the request for the rest of a slot's job, or finishes it.
     fn push(&mut self, number: usize) {
         let Some(slot) = &mut self.slots[number] else { return };
-        let start = slot.job.read.start();
+        let start = slot.job.transfer.start();
         let Some((segment, offset, length)) = slot.job.rest(slot.done) else {
             return self.finish(number, Ok(()));
         };
         let file = types::Fd(segment.as_fd().as_raw_fd());
-        let request = opcode::Read::new(file, start.wrapping_add(slot.done), length as u32)
-            .offset(offset)
-            .build()
-            .user_data(number as u64);
-        // SAFETY: the memory: `start` is where the buffer of the slot's read begins. It has room for all of the
-        // read's pages, the lengths of the pieces add up to those, and `rest` says how many bytes are left of
+        let (memory, length) = (start.wrapping_add(slot.done), length as u32);
+        let request = match slot.job.transfer.way() {
+            Way::FromStore => opcode::Read::new(file, memory, length).offset(offset).build(),
+            Way::ToStore => opcode::Write::new(file, memory, length).offset(offset).build(),
+        };
+        let request = request.user_data(number as u64);
+        // SAFETY: the memory: `start` is where the buffer of the slot's job begins. It has room for all of the
+        // job's pages, the lengths of the pieces add up to those, and `rest` says how many bytes are left of
         // them after `done`; so `length` bytes from there are inside. It is on the heap, owned by the slot alone
         // and not touched until the slot is finished, which happens when the kernel has completed the
         // request; `Ring::drop` waits for that, or leaks memory and file. The file: the slot's job holds the
@@ -151,7 +155,13 @@ impl Ring {
             let number = completed.user_data() as usize;
             let Some(slot) = self.slots.get_mut(number).and_then(Option::as_mut) else { continue };
             match usize::try_from(result) {
-                Ok(0) => self.finish(number, Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => {
+                    let error = match slot.job.transfer.way() {
+                        Way::FromStore => io::ErrorKind::UnexpectedEof,
+                        Way::ToStore => io::ErrorKind::WriteZero,
+                    };
+                    self.finish(number, Err(error.into()));
+                }
                 Ok(bytes) => {
                     slot.done += bytes;
                     self.push(number);
@@ -182,7 +192,7 @@ impl Drop for Ring {
         }
         while !self.is_idle() || self.wake.armed {
             if self.submit_and_wait().is_err() {
-                // Nobody shall wait for these reads; their memory and files stay.
+                // Nobody shall wait for these jobs; their memory and files stay.
                 for slot in std::mem::take(&mut self.slots).into_iter().flatten() {
                     slot.job.abandon();
                 }
@@ -211,7 +221,7 @@ pub(super) fn run(mut ring: Ring, shared: &Shared) {
         drop(queue);
         ring.arm();
         if let Err(error) = ring.submit_and_wait() {
-            tracing::error!(%error, "io_uring failed: no page is read ahead any more");
+            tracing::error!(%error, "io_uring failed");
             return;
         }
         shared.queue.lock().asleep = false;

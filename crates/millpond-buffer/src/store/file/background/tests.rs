@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};
-use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore};
+use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite};
 
 const REL: RelFork = RelationId::constant(16384).main();
 const BLOCKS: u32 = 40;
@@ -93,6 +93,99 @@ fn reads_beyond_the_end_are_errors_and_the_others_go_on() {
         begin(&store, 0, 1, &told);
         assert!(hear.recv().unwrap().1.is_err());
     });
+}
+
+/// Begins a write of pages that say `number` and up.
+fn begin_write(
+    store: &FileStore,
+    first: u32,
+    count: usize,
+    number: u8,
+    told: &mpsc::Sender<(u32, Result<(), StoreError>)>,
+) {
+    let mut buffer = PageBuffer::new(count);
+    for (at, page) in buffer.pages_mut().into_iter().enumerate() {
+        page.fill(number + at as u8);
+    }
+    let told = told.clone();
+    let done = move |_: PageBuffer, result: Result<(), StoreError>| {
+        told.send((first, result)).unwrap();
+    };
+    store.start_write(PendingWrite::new(REL, BlockNumber(first), buffer, done));
+}
+
+fn first_bytes(store: &FileStore, blocks: std::ops::Range<u32>) -> Vec<u8> {
+    blocks
+        .map(|block| {
+            let mut page = [0; PAGE_SIZE];
+            store.read(REL, BlockNumber(block), &mut [&mut page]).unwrap();
+            assert!(page.iter().all(|byte| *byte == page[0]), "block {block} is torn");
+            page[0]
+        })
+        .collect()
+}
+
+#[test]
+fn many_writes_across_segments() {
+    every_method(|store| {
+        store.sync().unwrap();
+        assert_eq!(store.unsynced.len(), 0);
+        let (told, hear) = mpsc::channel();
+        for first in (0..BLOCKS).step_by(5) {
+            begin_write(&store, first, 5, 100 + first as u8, &told);
+        }
+        for (_, written) in hear.iter().take(BLOCKS as usize / 5) {
+            written.unwrap();
+        }
+        // Each of the six segments is to be synced.
+        assert_eq!(store.unsynced.len(), 6);
+        store.sync().unwrap();
+        assert_eq!(store.unsynced.len(), 0);
+        let expected: Vec<u8> = (100..100 + BLOCKS as u8).collect();
+        assert_eq!(first_bytes(&store, 0..BLOCKS), expected);
+    });
+}
+
+/// Of several writes those fail that must, and each says so to its own.
+#[test]
+fn a_write_that_fails_is_an_error_of_its_own() {
+    every_method(|store| {
+        let (told, hear) = mpsc::channel();
+        begin_write(&store, 0, 3, 1, &told);
+        // Segments are of seven blocks: the seventh does not exist.
+        begin_write(&store, 42, 2, 2, &told);
+        begin_write(&store, 40, 4, 3, &told);
+        begin_write(&store, 6, 2, 4, &told);
+        for (first, written) in hear.iter().take(4) {
+            assert_eq!(written.is_ok(), first < 40, "{first}: {written:?}");
+        }
+        assert_eq!(first_bytes(&store, 0..3), [1, 2, 3]);
+        assert_eq!(first_bytes(&store, 6..8), [4, 5]);
+        // Once a sync has failed none is written any more.
+        store.unsynced.stop("sync it".to_owned(), std::io::Error::other("made to fail"));
+        begin_write(&store, 0, 1, 9, &told);
+        let (_, refused) = hear.recv().unwrap();
+        assert!(matches!(refused, Err(StoreError::Stopped { .. })), "{refused:?}");
+        assert_eq!(first_bytes(&store, 0..1), [1]);
+    });
+}
+
+#[test]
+fn writes_of_a_store_that_is_dropped_are_finished() {
+    for method in [IoMethod::IoUring, IoMethod::Worker, IoMethod::Sync] {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(store) = store(dir.path(), method, false) else { continue };
+        let (told, hear) = mpsc::channel();
+        (0..BLOCKS).for_each(|block| begin_write(&store, block, 1, 100 + block as u8, &told));
+        drop((store, told));
+        assert_eq!(hear.iter().filter(|(_, written)| written.is_ok()).count(), 40);
+        let store = FileStore::open_with(
+            dir.path(),
+            FileStoreOptions { segment_blocks: 7, ..FileStoreOptions::default() },
+        );
+        let expected: Vec<u8> = (100..140).collect();
+        assert_eq!(first_bytes(&store.unwrap(), 0..BLOCKS), expected);
+    }
 }
 
 #[test]

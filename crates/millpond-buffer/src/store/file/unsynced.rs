@@ -1,0 +1,61 @@
+//! Which files have been written since the last sync, and whether the store has stopped: what the store shares with
+//! the threads that write for it in the background.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use super::segment::Segment;
+use crate::store::StoreError;
+
+/// Files to be synced. (`segment.rs` has the argument why none is missed.)
+#[derive(Default)]
+pub(super) struct Unsynced {
+    files: Mutex<Vec<Arc<Segment>>>,
+    stopped: OnceLock<Arc<str>>,
+}
+
+impl Unsynced {
+    /// A write to the file has ended, however: the next sync has to sync it.
+    pub(super) fn add(&self, segment: &Arc<Segment>) {
+        if segment.set_dirty() {
+            self.files.lock().push(Arc::clone(segment));
+        }
+    }
+
+    #[cfg(all(test, not(miri)))]
+    pub(super) fn len(&self) -> usize {
+        self.files.lock().len()
+    }
+
+    /// Syncs them all. On a failure nothing is put back, because the store has stopped.
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        let files = std::mem::take(&mut *self.files.lock());
+        for segment in files {
+            segment.clear_dirty();
+            if segment.is_removed() {
+                continue;
+            }
+            segment
+                .sync_data()
+                .map_err(|error| self.stop(format!("sync {}", segment.path().display()), error))?;
+        }
+        Ok(())
+    }
+
+    /// Stops the store for good: nobody knows what the device has of what was written.
+    pub(super) fn stop(&self, operation: String, source: io::Error) -> StoreError {
+        let why: Arc<str> = format!("could not {operation}: {source}").into();
+        tracing::error!(%why, "no page is written any more");
+        let _ = self.stopped.set(why);
+        StoreError::io(operation, source)
+    }
+
+    pub(super) fn check_running(&self) -> Result<(), StoreError> {
+        match self.stopped.get() {
+            None => Ok(()),
+            Some(why) => Err(StoreError::Stopped { why: Arc::clone(why) }),
+        }
+    }
+}

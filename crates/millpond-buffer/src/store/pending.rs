@@ -1,0 +1,263 @@
+//! Reads and writes that are begun by one thread and may be finished by another.
+//!
+//! A [`PendingRead`] or [`PendingWrite`] owns the memory that the pages go to or come from, so that nobody has to wait for
+//! it: whoever asked may be gone when the device answers. It is finished exactly once. One that is dropped, because
+//! the store failed or panicked on its way, is finished with an error.
+
+use super::StoreError;
+use crate::PAGE_SIZE;
+use crate::ids::{BlockNumber, RelFork};
+use crate::page::{AlignedPage, PageBytes};
+use std::fmt;
+
+/// Memory for pages that are read or written together: one piece, aligned for direct I/O.
+pub struct PageBuffer {
+    pages: Box<[AlignedPage]>,
+    used: usize,
+}
+
+impl PageBuffer {
+    /// Memory for that many pages.
+    pub(crate) fn new(pages: usize) -> Self {
+        Self { pages: (0..pages).map(|_| AlignedPage([0; PAGE_SIZE])).collect(), used: pages }
+    }
+
+    /// How many pages it has room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Uses the first `pages` of it.
+    pub(crate) fn set_len(&mut self, pages: usize) {
+        self.used = pages.min(self.pages.len());
+    }
+
+    /// How many pages are to be read or written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// The pages.
+    pub fn pages(&self) -> impl ExactSizeIterator<Item = &PageBytes> {
+        self.pages[..self.used].iter().map(|page| &page.0)
+    }
+
+    /// The pages, to be filled.
+    pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
+        self.pages[..self.used].iter_mut().map(|page| &mut page.0).collect()
+    }
+
+    /// Runs `f` with the pages, to be filled. For one page it allocates nothing.
+    pub(crate) fn with_pages<R>(&mut self, f: impl FnOnce(&mut [&mut PageBytes]) -> R) -> R {
+        match &mut self.pages[..self.used] {
+            [page] => f(&mut [&mut page.0]),
+            _ => f(&mut self.pages_mut()),
+        }
+    }
+
+    /// Where its memory begins: `len` pages that follow each other.
+    #[cfg(any(test, feature = "io-uring"))]
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        self.pages.as_mut_ptr().cast()
+    }
+}
+
+type Done = Box<dyn FnOnce(PageBuffer, Result<(), StoreError>) + Send>;
+
+/// Which way pages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    FromStore,
+    ToStore,
+}
+
+/// Neighbouring blocks on their way: what reads and writes have in common.
+pub(crate) struct Transfer {
+    way: Way,
+    rel: RelFork,
+    first: BlockNumber,
+    parts: Option<(PageBuffer, Done)>,
+}
+
+impl Transfer {
+    pub(crate) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// How many blocks.
+    pub(crate) fn count(&self) -> usize {
+        self.parts.as_ref().map_or(0, |(buffer, _)| buffer.len())
+    }
+
+    pub(crate) fn pages(&self) -> Vec<&PageBytes> {
+        self.parts.as_ref().map(|(buffer, _)| buffer.pages().collect()).unwrap_or_default()
+    }
+
+    pub(crate) fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
+        self.parts.as_mut().map(|(buffer, _)| buffer.pages_mut()).unwrap_or_default()
+    }
+
+    /// Where the memory of the pages begins, one after the other.
+    #[cfg(feature = "io-uring")]
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        self.parts.as_mut().map_or(std::ptr::null_mut(), |(buffer, _)| buffer.start())
+    }
+
+    /// What is being done, for an error.
+    pub(crate) fn what(&self) -> String {
+        let verb = match self.way {
+            Way::FromStore => "read",
+            Way::ToStore => "write",
+        };
+        format!("{verb} block {} of {}", self.first, self.rel)
+    }
+
+    /// Tells whoever asked how it went.
+    pub(crate) fn finish(mut self, result: Result<(), StoreError>) {
+        self.tell(result);
+    }
+
+    /// Tells whoever asked that it failed, and leaves the memory to the device, which may still use it: nobody else
+    /// ever does.
+    #[cfg(any(test, feature = "io-uring"))]
+    pub(crate) fn abandon(mut self, error: StoreError) {
+        if let Some((buffer, done)) = self.parts.take() {
+            let other = PageBuffer::new(buffer.capacity());
+            std::mem::forget(buffer);
+            done(other, Err(error));
+        }
+    }
+
+    fn tell(&mut self, result: Result<(), StoreError>) {
+        if let Some((buffer, done)) = self.parts.take() {
+            done(buffer, result);
+        }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if self.parts.is_some() {
+            let given_up = std::io::Error::other("it was given up");
+            self.tell(Err(StoreError::io(self.what(), given_up)));
+        }
+    }
+}
+
+/// A read of neighbouring blocks that a store was asked for with [`PageStore::start_read`].
+///
+/// [`PageStore::start_read`]: super::PageStore::start_read
+pub struct PendingRead(pub(crate) Transfer);
+
+/// A write of neighbouring blocks that a store was asked for with [`PageStore::start_write`].
+///
+/// [`PageStore::start_write`]: super::PageStore::start_write
+pub struct PendingWrite(pub(crate) Transfer);
+
+macro_rules! pending {
+    ($pending:ident, $way:expr) => {
+        impl $pending {
+            /// Blocks from `first`, in `buffer`; `done` is told how it went.
+            pub fn new(
+                rel: RelFork,
+                first: BlockNumber,
+                buffer: PageBuffer,
+                done: impl FnOnce(PageBuffer, Result<(), StoreError>) + Send + 'static,
+            ) -> Self {
+                Self(Transfer { way: $way, rel, first, parts: Some((buffer, Box::new(done))) })
+            }
+
+            /// The fork.
+            #[must_use]
+            pub fn rel(&self) -> RelFork {
+                self.0.rel
+            }
+
+            /// The first block.
+            #[must_use]
+            pub fn first(&self) -> BlockNumber {
+                self.0.first
+            }
+
+            /// How many blocks.
+            #[must_use]
+            pub fn count(&self) -> usize {
+                self.0.count()
+            }
+
+            /// Tells whoever asked that it is done with all pages, or why not.
+            pub fn finish(self, result: Result<(), StoreError>) {
+                self.0.finish(result);
+            }
+        }
+
+        impl fmt::Debug for $pending {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let Transfer { rel, first, .. } = &self.0;
+                let name = stringify!($pending);
+                write!(f, "{name}({} blocks from {first} of {rel})", self.count())
+            }
+        }
+    };
+}
+
+pending!(PendingRead, Way::FromStore);
+pending!(PendingWrite, Way::ToStore);
+
+impl PendingRead {
+    /// Where the pages go.
+    pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
+        self.0.pages_mut()
+    }
+}
+
+impl PendingWrite {
+    /// The pages to be written.
+    #[must_use]
+    pub fn pages(&self) -> Vec<&PageBytes> {
+        self.0.pages()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::ids::RelationId;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_read_is_finished_exactly_once() {
+        let rel = RelationId::constant(3).main();
+        let (told, hear) = mpsc::channel();
+        let begin = || {
+            let told = told.clone();
+            let done = move |buffer: PageBuffer, result: Result<(), StoreError>| {
+                told.send((buffer.len(), result.is_ok())).unwrap();
+            };
+            PendingRead::new(rel, BlockNumber(5), PageBuffer::new(2), done)
+        };
+        begin().finish(Ok(()));
+        drop(begin());
+        begin().0.abandon(StoreError::Missing { rel });
+        assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false), (2, false)]);
+    }
+
+    #[test]
+    fn pages_follow_each_other_and_are_aligned() {
+        let mut buffer = PageBuffer::new(3);
+        let start = buffer.start() as usize;
+        assert_eq!(start % 4096, 0);
+        for (at, page) in buffer.pages().enumerate() {
+            assert_eq!(page.as_ptr() as usize, start + at * PAGE_SIZE);
+        }
+        buffer.set_len(1);
+        assert_eq!((buffer.len(), buffer.capacity(), buffer.pages_mut().len()), (1, 3, 1));
+    }
+}
