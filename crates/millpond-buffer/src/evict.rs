@@ -14,13 +14,17 @@
 //! miss. A dirty page is written only if a piece has offered nothing else: it is the reclaimer's to write
 //! them before anybody needs the frame.
 //!
+//! **Patience.** When rounds with hope have brought nothing, a session looks why. If sessions have all frames pinned it
+//! gives up after some milliseconds: "no unpinned buffers available". If some are only held for a moment, by who loads,
+//! writes or takes them, it waits until they are done, asleep, since that may be a thread that has lost the processor.
+//!
 //! **Failure.** [`Claims`] and [`Owned`] give back what they hold when dropped, on errors and panics alike
 //! (rule 6): a frame whose page has been unlinked goes to a freelist.
 
 use crate::claims::{Claims, Lost, MAX_CLAIMS};
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::frame::{Claimer, Leaves, NoTake};
+use crate::frame::{Claimer, DAMAGED, Leaves, NoTake};
 use crate::ids::PageId;
 use crate::policy::{self, SweepFrames, Take};
 use crate::pool::BufferPool;
@@ -29,8 +33,9 @@ use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use crate::write::Attempt;
 use millpond_sync::atomic::AtomicU64;
-use millpond_sync::hint::Backoff;
+use millpond_sync::thread;
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 /// Of so many frames, one is claimed at a time: a small pool is not emptied by one miss.
 const FRAMES_PER_CLAIM: usize = if cfg!(shuttle) { 2 } else { 64 };
@@ -38,8 +43,47 @@ const FRAMES_PER_CLAIM: usize = if cfg!(shuttle) { 2 } else { 64 };
 /// Rounds of a sweep with hope before it gives up: each round lowers every count once.
 pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
 
-/// Further rounds while other sessions are busy with frames that they will soon give back.
-const BUSY_ROUNDS: usize = if cfg!(any(miri, shuttle)) { 20 } else { 2_000 };
+/// How often to let others run before sleeping.
+const YIELDS: usize = if cfg!(any(miri, shuttle)) { 10 } else { 64 };
+/// How often to sleep while sessions have all frames pinned: one may be about to unpin.
+const NAPS_WHEN_PINNED: usize = if cfg!(any(miri, shuttle)) { 2 } else { 10 };
+/// How often to sleep in all: for as long as a thread on a crowded machine, or a device, may take.
+const NAPS: usize = if cfg!(any(miri, shuttle)) { 20 } else { 10_000 };
+#[cfg(not(any(loom, shuttle)))]
+const NAP: std::time::Duration = std::time::Duration::from_millis(1);
+
+/// How long a session has waited for frames that others hold.
+#[derive(Default)]
+struct Patience {
+    yields: usize,
+    naps: usize,
+    naps_when_pinned: usize,
+}
+
+impl Patience {
+    fn has_yielded(&self) -> bool {
+        self.yields >= YIELDS
+    }
+
+    /// Waits a little; `false`, at once, if that is of no more use.
+    fn wait(&mut self, all_pinned: impl FnOnce() -> bool) -> bool {
+        if !self.has_yielded() {
+            self.yields += 1;
+            thread::yield_now();
+            return true;
+        }
+        self.naps += 1;
+        self.naps_when_pinned += usize::from(all_pinned());
+        if self.naps > NAPS || self.naps_when_pinned > NAPS_WHEN_PINNED {
+            return false;
+        }
+        #[cfg(not(any(loom, shuttle)))]
+        std::thread::sleep(NAP);
+        #[cfg(any(loom, shuttle))]
+        thread::yield_now();
+        true
+    }
+}
 
 /// A frame that belongs to this session. Dropped, it is free.
 pub(crate) struct Owned<'a> {
@@ -236,23 +280,22 @@ impl BufferSession {
     /// if somebody else has freed one.
     pub(crate) fn evict(&self, wanted: usize, wait: Wait) -> Result<Claims<'_>, BufferError> {
         let frames = self.pool.frames();
-        let max_rounds = if wait == Wait::Never { MAX_ROUNDS } else { MAX_ROUNDS + BUSY_ROUNDS };
-        let mut backoff = Backoff::new();
+        let mut patience = Patience::default();
         // Why the last dirty page could not be written. The sweep goes on: a clean page may be found.
         let mut failure = None;
         let mut examined = 0;
         let mut round = 0;
         // Newcomers of a small pool may all be in use, again and again: then it is the hand's turn.
         let mut newcomers = policy::MAX_NEWCOMERS;
-        while round < max_rounds {
+        loop {
             let (end, mut hope) = (examined + frames, false);
             while examined < end {
-                // While there is patience, whoever has a page pinned may let go of it.
-                let patience = round < MAX_ROUNDS;
+                // Whoever has a page pinned may let go of it during the first rounds.
+                let grace = round < MAX_ROUNDS;
                 let (claims, swept, lost) =
-                    self.sweep(wanted, &mut newcomers, wait, patience, &mut failure);
+                    self.sweep(wanted, &mut newcomers, wait, grace, &mut failure);
                 examined += swept.examined;
-                hope |= swept.hope || lost.otherwise > 0 || patience && lost.pinned > 0;
+                hope |= swept.hope || lost.otherwise > 0 || grace && lost.pinned > 0;
                 if !claims.frames().is_empty() {
                     self.count_log2(Histogram::Examined, examined as u64);
                     return Ok(claims);
@@ -261,16 +304,14 @@ impl BufferSession {
             if !self.pool.free.is_empty() {
                 return Ok(self.no_claims());
             }
-            if !hope {
-                break;
-            }
             round += 1;
-            if round > MAX_ROUNDS {
-                backoff.snooze();
-                // What is being read ahead will be unpinned when it has come, however long that takes.
-                if round == max_rounds && wait == Wait::Allowed && self.pool.ahead.wait_for_one() {
-                    round = 0;
-                }
+            if hope && round < MAX_ROUNDS {
+                continue;
+            }
+            // A dirty page that can't be written does not get better by waiting.
+            let in_vain = failure.is_some() && !hope;
+            if wait == Wait::Never || in_vain || !self.wait_for_others(&mut patience) {
+                break;
             }
         }
         match (wait, failure) {
@@ -278,6 +319,35 @@ impl BufferSession {
             (Wait::Allowed, Some(failure)) => Err(failure),
             (Wait::Allowed, None) => Err(BufferError::NoUnpinnedBuffers { frames }),
         }
+    }
+
+    /// Waits a little for those who hold frames that nobody has pinned: they are loading, writing or taking them, and will soon
+    /// be done, even if they have lost the processor. `false`: there is nobody to wait for, or it has taken too long.
+    #[cold]
+    fn wait_for_others(&self, patience: &mut Patience) -> bool {
+        // What idle jobs have in reserve.
+        let spare = self.pool.spares.beyond(0);
+        if !spare.is_empty() {
+            self.pool.give_back(self.near(), &spare);
+            return true;
+        }
+        // What is being read ahead will be unpinned when it has come, however long that takes.
+        if patience.has_yielded() && self.pool.ahead.wait_for_one() {
+            *patience = Patience::default();
+            return true;
+        }
+        patience.wait(|| self.are_all_pinned())
+    }
+
+    /// Whether sessions have every frame pinned, as far as can be seen in passing, or its page is damaged.
+    fn are_all_pinned(&self) -> bool {
+        let frames = self.pool.frames();
+        let is_damaged = |number: &usize| self.pool.frames[*number].state() & DAMAGED != 0;
+        let mut unavailable: HashSet<usize> = (0..frames).filter(is_damaged).collect();
+        self.pool.pins.scan(|number| {
+            unavailable.insert(number as usize);
+        });
+        unavailable.iter().filter(|number| **number < frames).count() == frames
     }
 
     /// Sweeps one piece, or judges newcomers, for up to `wanted` frames. If it offers only dirty pages, one is

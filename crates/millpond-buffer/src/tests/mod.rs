@@ -6,6 +6,7 @@ mod behind;
 mod damage;
 mod failures;
 mod model;
+mod patience;
 #[cfg(not(miri))]
 mod read_only;
 mod replacement;

@@ -1,0 +1,149 @@
+//! Who finds no frame waits for those who hold some for a moment, and for nobody else.
+
+use super::support::*;
+use crate::*;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A store whose reads wait until they may go on.
+#[derive(Default)]
+struct Gate {
+    inner: MemoryStore,
+    closed: Mutex<bool>,
+    opened: Condvar,
+    waiting: AtomicUsize,
+}
+
+impl PageStore for Gate {
+    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
+        self.inner.create(rel)
+    }
+    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
+        self.inner.remove(relation)
+    }
+    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
+        self.inner.exists(rel)
+    }
+    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
+        self.inner.block_count(rel)
+    }
+    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
+        self.inner.extend(rel, first, count)
+    }
+    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
+        self.inner.truncate(rel, block_count)
+    }
+    fn read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut PageBytes],
+    ) -> Result<(), StoreError> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut closed = self.closed.lock();
+        self.opened.wait_while(&mut closed, |closed| *closed);
+        self.inner.read(rel, first, pages)
+    }
+    fn try_read(
+        &self,
+        _: RelFork,
+        _: BlockNumber,
+        _: &mut [&mut PageBytes],
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    fn write(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageBytes],
+    ) -> Result<(), StoreError> {
+        self.inner.write(rel, first, pages)
+    }
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
+        self.inner.relations()
+    }
+}
+
+/// Those who hold all frames are loading pages, and take longer than any number of yields: that is no lack of frames.
+#[test]
+fn frames_that_others_are_loading_are_waited_for() {
+    let store = Arc::new(Gate::default());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 4).unwrap();
+    let mut config = PoolConfig::new(2, 8);
+    config.freelists = 1;
+    let pool = BufferPool::new(config, store.clone(), Arc::new(NoLog)).unwrap();
+    *store.closed.lock() = true;
+    let read = |block| {
+        let session = pool.session().unwrap();
+        let rel = pool.relation(REL).unwrap();
+        session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16))
+    };
+    std::thread::scope(|scope| {
+        let loaders = [0, 1].map(|block| scope.spawn(move || read(block)));
+        while store.waiting.load(Ordering::SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+        let third = scope.spawn(move || read(2));
+        // Not that it needs the time to pass, but it shall have the time to fail.
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(200) && !third.is_finished() {
+            std::thread::yield_now();
+        }
+        *store.closed.lock() = false;
+        store.opened.notify_all();
+        for reader in loaders.into_iter().chain([third]) {
+            assert_eq!(reader.join().unwrap().unwrap(), 0);
+        }
+    });
+}
+
+/// When sessions have pinned every frame, others hear so soon, also if several look at the same time; and what is unpinned
+/// is found.
+#[test]
+fn pinned_frames_are_not_waited_for_long() {
+    let Bench { pool, .. } = bench(4, 8);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+    let pinned: Vec<_> = (0..4).map(pin).collect();
+    let begun = Instant::now();
+    let look = |block| {
+        let session = pool.session().unwrap();
+        let rel = pool.relation(REL).unwrap();
+        session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16))
+    };
+    std::thread::scope(|scope| {
+        let lookers = [4, 5, 6].map(|block| scope.spawn(move || look(block)));
+        for looker in lookers {
+            let refused = looker.join().unwrap();
+            let expected = BufferError::NoUnpinnedBuffers { frames: 4 };
+            assert_eq!(format!("{refused:?}"), format!("{:?}", Err::<u64, _>(expected)));
+        }
+    });
+    assert!(cfg!(miri) || begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    drop(pinned);
+    assert_eq!(look(4).unwrap(), 4);
+}
+
+/// A reserve that an idle job keeps is better than none.
+#[test]
+fn an_idle_jobs_reserve_is_taken_rather_than_none() {
+    let Bench { pool, .. } = bench(16, 64);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let ring = Ring::with_pages(&pool, AccessStrategy::BulkRead, 4).unwrap();
+    for block in 0..40 {
+        session.read_with(&rel, BlockNumber(block), Wait::Allowed, Some(&ring), |_| ()).unwrap();
+    }
+    // As many as there are frames, whatever the ring holds.
+    let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+    let pinned: Vec<_> = (48..64).map(pin).collect();
+    assert_eq!(pinned.len(), pool.frames());
+}
