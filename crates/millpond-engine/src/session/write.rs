@@ -352,14 +352,13 @@ impl Session {
                 return Err(EngineError::SerializationFailure { change: "delete" });
             }
             ChangeOutcome::Updated { next, by } => {
-                let found = heap::fetch_version(&self.ctx, heap, next, Some(by), &mut row.bytes)?;
+                let found = heap::fetch_newest(&self.ctx, heap, next, by, &mut row.bytes)?;
                 match (row.tid, &found) {
-                    (Some(old), Some(_)) => self.turn_moved(old, next),
-                    // If it is gone, it was deleted in the meantime, and vacuumed.
+                    (Some(old), Some(newest)) => self.turn_moved(old, newest.tid),
+                    // If it is gone, it was deleted in the meantime.
                     _ => self.end_turn(),
                 }
-                let in_chain = found.as_ref().is_some_and(|header| header.is_heap_only());
-                row.moved(found.as_ref().map(|_| next), in_chain);
+                row.moved(found);
                 Changed::Other(if found.is_some() { RowOutcome::Changed } else { RowOutcome::Gone })
             }
             ChangeOutcome::Deleted | ChangeOutcome::SelfModified | ChangeOutcome::Invisible => {

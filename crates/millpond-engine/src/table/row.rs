@@ -3,6 +3,7 @@
 use millpond_buffer::Ring;
 
 use crate::access::Tid;
+use crate::access::heap::Newest;
 use crate::catalog::TableDef;
 use crate::types::Datum;
 use crate::types::tuple::DamagedTuple;
@@ -28,12 +29,12 @@ impl RowBuf {
         self.tid
     }
 
-    /// The row has a newer version at this place, or none; `in_chain`: with the same root.
-    pub(crate) fn moved(&mut self, to: Option<Tid>, in_chain: bool) {
-        if !in_chain {
-            self.root = None;
+    /// The row has a newer version, or none.
+    pub(crate) fn moved(&mut self, to: Option<Newest>) {
+        if let Some(root) = to.and_then(|newest| newest.root) {
+            self.root = Some(root);
         }
-        self.tid = to;
+        self.tid = to.map(|newest| newest.tid);
     }
 
     /// The row's bytes, to be read with [`TableDef::layout`].

@@ -182,26 +182,86 @@ pub fn fetch_at(
     none_beyond_end(read)?.unwrap_or(Ok(false))
 }
 
-/// Copies the columns of the version at `tid` into `out`, whoever sees it, and returns its header. With
-/// `made_by` only if that transaction made it: to follow the link from a version that this one replaced
-/// (heap rule 4).
-pub fn fetch_version(
+/// The newest version of a row that somebody has replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Newest {
+    /// Where it is.
+    pub tid: Tid,
+    /// Where its chain begins, if that is not where the chain of the version before it does: an index entry of its own
+    /// leads there.
+    pub root: Option<Tid>,
+}
+
+/// Follows a row from the version at `next`, which transaction `by` made when it replaced the one before, to the last one
+/// that was made by a commit, and copies its columns into `out`. `None`: the row has been deleted meanwhile.
+///
+/// Who has waited long for a row finds many versions behind the one it knows; only the last matters.
+pub fn fetch_newest(
     ctx: &Ctx,
     heap: &HeapRelation,
-    tid: Tid,
-    made_by: Option<Xid>,
+    next: Tid,
+    by: Xid,
     out: &mut Vec<u8>,
-) -> EngineResult<Option<TupleHeader>> {
-    let read = ctx.buffers().read(&heap.main, tid.block, ctx.wait(), |view| {
-        let range = page::tuple(view, tid.offset).filter(|_| page::is_heap(view))?;
-        let header = TupleHeader::read(view, range.start);
-        if made_by.is_some_and(|xid| xid != header.xmin) {
-            return None;
+) -> EngineResult<Option<Newest>> {
+    let (mut at, mut maker, mut root) = (next, by, None);
+    loop {
+        ctx.check_interrupts()?;
+        let read = ctx
+            .buffers()
+            .read(&heap.main, at.block, ctx.wait(), |view| follow(ctx, view, at, maker, root, out));
+        match none_beyond_end(read)?.unwrap_or(Ok(Followed::Gone))? {
+            Followed::Gone => return Ok(None),
+            Followed::Newest(newest) => return Ok(Some(newest)),
+            Followed::Elsewhere(next, by, last_root) => (at, maker, root) = (next, by, last_root),
         }
-        copy_out(view, range.start + TUPLE_HEADER_LEN, range.len() - TUPLE_HEADER_LEN, out);
-        Some(header)
-    });
-    Ok(none_beyond_end(read)?.flatten())
+    }
+}
+
+/// How far a walk along a row's versions came on one page.
+enum Followed {
+    Gone,
+    Newest(Newest),
+    /// The next version is on another page, and this transaction made it; with what is known of the root.
+    Elsewhere(Tid, Xid, Option<Tid>),
+}
+
+fn follow<P: PageRead + ?Sized>(
+    ctx: &Ctx,
+    page: &P,
+    mut at: Tid,
+    mut maker: Xid,
+    mut root: Option<Tid>,
+    out: &mut Vec<u8>,
+) -> EngineResult<Followed> {
+    if !page::is_heap(page) {
+        return Ok(Followed::Gone);
+    }
+    for _ in 0..item::MAX_LINES {
+        let Some(range) = page::tuple(page, at.offset) else { return Ok(Followed::Gone) };
+        let header = TupleHeader::read(page, range.start);
+        if header.xmin != maker {
+            return Ok(Followed::Gone);
+        }
+        if !header.is_heap_only() {
+            root = Some(at);
+        }
+        let is_over = !header.has_no_xmax()
+            && !header.is_locked_only()
+            && matches!(ctx.status(header.xmax)?, XidStatus::Committed(_));
+        if !is_over {
+            copy_out(page, range.start + TUPLE_HEADER_LEN, range.len() - TUPLE_HEADER_LEN, out);
+            return Ok(Followed::Newest(Newest { tid: at, root }));
+        }
+        if !header.flags.contains(TupleFlags::UPDATED_AWAY) {
+            return Ok(Followed::Gone);
+        }
+        let next = header.ctid;
+        if next.block != at.block {
+            return Ok(Followed::Elsewhere(next, header.xmax, root));
+        }
+        (at, maker) = (next, header.xmax);
+    }
+    Ok(Followed::Gone)
 }
 
 /// Where index entries point that lead to the version at `tid`: what all versions of a row have in common that are in

@@ -31,7 +31,7 @@ mod page_tests;
 mod tests;
 
 pub use fetch::{
-    Liveness, fetch, fetch_at, fetch_version, fetch_with, has_room_beside, liveness, root_of,
+    Liveness, Newest, fetch, fetch_at, fetch_newest, fetch_with, has_room_beside, liveness, root_of,
 };
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 pub use insert::{InsertOptions, NewRow, insert, insert_many};
