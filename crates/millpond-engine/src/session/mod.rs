@@ -100,6 +100,8 @@ pub struct Session {
     scratch: RefCell<Scratch>,
     /// The statement's turn at a row that others wait for, too.
     turn: Cell<Option<row_lock::Turn>>,
+    /// A turn at a row that was changed is kept until the transaction ends.
+    keeps_turn: Cell<bool>,
     /// Interrupted: workers of parallel scans look here.
     stop: Arc<AtomicBool>,
     /// Set when the statement ends; a new one for each parallel scan's statement.
@@ -118,6 +120,7 @@ impl Session {
             transaction: Transaction::default(),
             scratch: RefCell::default(),
             turn: Cell::new(None),
+            keeps_turn: Cell::new(false),
             stop: Arc::default(),
             statement_over: RefCell::default(),
             vacuum_automatic: Cell::new(false),

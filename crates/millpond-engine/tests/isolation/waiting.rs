@@ -7,7 +7,7 @@ use millpond_engine::lmgr::{LockInfo, LockMode, LockTag};
 use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
 use millpond_engine::transam::SessionNo;
 use millpond_engine::types::Datum;
-use millpond_engine::{EngineError, EngineResult};
+use millpond_engine::{EngineError, EngineResult, Session};
 
 use super::common::*;
 use super::{Bank, start};
@@ -252,4 +252,87 @@ fn two_inserts_of_one_key_wait_for_each_other() {
         assert_eq!(other.join().unwrap(), !commits);
     }
     assert_whole(&bank.engine);
+}
+
+/// Versions on one page, then on many: the statement that knows an old one is shown the newest, not those in between.
+#[test]
+fn a_row_that_was_changed_often_is_followed_to_the_end_in_one_step() {
+    const CHANGES: i64 = 40;
+    let bank = Bank::new(0);
+    let [mut first, mut second] = [bank.session(), bank.session()];
+    let accounts = &bank.accounts;
+    let find = |session: &Session, id| {
+        let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
+        session.lock_table(accounts, LockMode::RowExclusive).unwrap();
+        assert!(session.lookup(accounts, key, &[Datum::Int4(id)], &mut found).unwrap());
+        found
+    };
+    for (id, wide) in [(1, 1), (2, 3000)] {
+        let owner = "o".repeat(wide);
+        run(&mut first, |s| s.insert(accounts, &row(id, &owner, 100))).unwrap();
+        start(&mut second, RC);
+        let mut found = find(&second, id);
+        for _ in 0..CHANGES {
+            assert!(run(&mut first, |s| add(s, accounts, id, 1)).unwrap());
+        }
+        let new = row(id, &owner, 1000);
+        assert_eq!(second.update(accounts, &mut found, &new).unwrap(), RowOutcome::Changed);
+        assert_eq!(found.column(accounts, 2).unwrap().as_i64(), Some(100 + CHANGES));
+        let outcome = second.update(accounts, &mut found, &new).unwrap();
+        assert!(matches!(outcome, RowOutcome::Done(_)), "{outcome:?}");
+        second.end_statement();
+        second.commit().unwrap();
+        bank.assert_balance(id, 1000);
+
+        // The last of the changes has removed the row.
+        start(&mut second, RC);
+        let mut found = find(&second, id);
+        for _ in 0..CHANGES {
+            assert!(run(&mut first, |s| add(s, accounts, id, 1)).unwrap());
+        }
+        run(&mut first, |s| s.delete(accounts, &mut find(s, id))).unwrap();
+        assert_eq!(second.delete(accounts, &mut found).unwrap(), RowOutcome::Gone);
+        second.end_statement();
+        second.commit().unwrap();
+    }
+    assert_whole(&bank.engine);
+}
+
+/// A transaction of one statement hands the row on when it ends: until then, and only then, its turn is its own.
+#[test]
+fn a_single_statement_keeps_its_turn_until_it_has_committed() {
+    let bank = Bank::new(1);
+    let mut first = bank.session();
+    start(&mut first, RC);
+    add(&first, &bank.accounts, 1, 10).unwrap();
+    let (changed, wait_for_change) = mpsc::channel();
+    let (go_on, wait_to_go_on) = mpsc::channel();
+    let next = bank.in_thread(RC, move |second, accounts| {
+        second.set_single_statement(true);
+        assert!(add(second, accounts, 1, 1).unwrap());
+        second.end_statement();
+        changed.send(()).unwrap();
+        wait_to_go_on.recv().unwrap();
+        second.commit().unwrap();
+    });
+    bank.until_somebody_waits();
+    let holds_turn = |granted| {
+        let all = bank.engine.locks().list().into_iter();
+        all.filter(|lock| lock.granted == granted && matches!(lock.tag, LockTag::Tuple { .. }))
+            .count()
+    };
+    first.commit().unwrap();
+    wait_for_change.recv().unwrap();
+    assert_eq!(holds_turn(true), 1);
+    let last = bank.in_thread(RC, |third, accounts| {
+        assert!(add(third, accounts, 1, 1).unwrap());
+        third.commit().unwrap();
+    });
+    bank.until_somebody_waits();
+    assert_eq!(holds_turn(false), 1);
+    go_on.send(()).unwrap();
+    next.join().unwrap();
+    last.join().unwrap();
+    assert_eq!((holds_turn(true), holds_turn(false)), (0, 0));
+    bank.assert_balance(1, 112);
 }
