@@ -2,6 +2,10 @@
 //!
 //! The leader of the group (group.rs) copies all complete records out of the ring, writes them, and syncs
 //! once for everybody who waits. The log's own thread (flusher.rs) leads for those who must not block.
+//!
+//! Writing and syncing have a mutex each. Who will lead next writes what is complete while the leader syncs, because it
+//! would only wait meanwhile: once it leads, the sync is all that is left. Whoever syncs has seen under the mutex of writing
+//! that everything below his target is written, so his sync covers it. Order of the mutexes: leader, writing.
 
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -23,9 +27,12 @@ const WRITE_BYTES: usize = 1 << 20;
 /// State of flushing.
 pub(super) struct Flushing {
     flushed: CachePadded<AtomicU64>,
-    pub(super) group: Group<Writer>,
+    pub(super) group: Group<Synced>,
+    writing: CachePadded<Mutex<Writing>>,
     /// Up to where the log's thread is asked to write.
     pub(super) wanted: CachePadded<AtomicU64>,
+    /// Up to where somebody waits who would not have a leader pause.
+    hurried: AtomicU64,
     /// The log's thread has something to do.
     pub(super) work: CachePadded<AtomicBool>,
     pub(super) ending: AtomicBool,
@@ -42,10 +49,12 @@ pub(super) struct Flushing {
 
 type OnGrowth = Box<dyn Fn(Lsn) + Send + Sync>;
 
-/// What only the leader uses.
-pub(super) struct Writer {
+/// Up to where the log has been synced, which only the leader does.
+pub(super) struct Synced(pub(super) Lsn);
+
+/// What only one who writes uses at a time.
+struct Writing {
     written: Lsn,
-    pub(super) synced: Lsn,
     buffer: Vec<u8>,
 }
 
@@ -53,8 +62,10 @@ impl Flushing {
     pub fn new(start: Lsn) -> Self {
         Self {
             flushed: CachePadded::new(AtomicU64::new(start.get())),
-            group: Group::new(Writer { written: start, synced: start, buffer: Vec::new() }),
+            group: Group::new(Synced(start)),
+            writing: CachePadded::new(Mutex::new(Writing { written: start, buffer: Vec::new() })),
             wanted: CachePadded::default(),
+            hurried: AtomicU64::new(0),
             work: CachePadded::default(),
             ending: AtomicBool::new(false),
             thread: Mutex::default(),
@@ -88,14 +99,27 @@ impl Flushing {
 }
 
 impl Log {
-    /// Returns once the log is durable up to `upto`, the end of some record.
+    /// Returns once the log is durable up to `upto`, the end of some record. Waits for nobody's `commit_delay`.
     pub fn flush(&self, upto: Lsn) -> Result<(), WalError> {
-        self.flush_commit(upto, || Duration::ZERO)
+        let hurry = || {
+            self.flushing.hurried.fetch_max(upto.get(), Ordering::AcqRel);
+            parking::unpark_all(self.flushing.pause_key());
+        };
+        self.flush_as(upto, hurry, || Duration::ZERO)
     }
 
     /// [`Log::flush`] for a commit. If the caller turns out to lead the group, `pause` is asked how long to
     /// let others join first (`commit_delay`, if enough others are at work: `commit_siblings`).
     pub fn flush_commit(&self, upto: Lsn, pause: impl Fn() -> Duration) -> Result<(), WalError> {
+        self.flush_as(upto, || (), pause)
+    }
+
+    fn flush_as(
+        &self,
+        upto: Lsn,
+        announce: impl FnOnce(),
+        pause: impl Fn() -> Duration,
+    ) -> Result<(), WalError> {
         if self.flushed() >= upto {
             return Ok(());
         }
@@ -103,14 +127,26 @@ impl Log {
         if upto > end {
             return Err(WalError::BeyondEnd { wanted: upto, end });
         }
-        let work = |writer: &mut Writer| {
+        announce();
+        let work = |synced: &mut Synced| {
             self.let_others_join(pause());
             // What fails has stopped the log; `outcome` says so.
-            let _ = self.lead(writer, upto, true, Leader::Backend);
+            let _ = self.lead(synced, upto, true, Leader::Backend);
         };
         let tasks_left = || self.flushing.kick();
-        self.flushing.group.wait(upto, &|upto| self.is_settled(upto), &work, &tasks_left);
+        let prepare = || self.write_ahead(upto);
+        self.flushing.group.wait(upto, &|upto| self.is_settled(upto), &work, &prepare, &tasks_left);
         self.outcome(upto)
+    }
+
+    /// Writes what is complete while somebody else syncs, for a thread that waits to lead next. Waits for nobody.
+    fn write_ahead(&self, upto: Lsn) {
+        let Some(mut writing) = self.flushing.writing.try_lock() else { return };
+        let (complete, _) = self.insertion.complete();
+        if complete >= upto && self.check_running().is_ok() {
+            // What fails has stopped the log.
+            let _ = self.write_out(&mut writing, complete, Leader::Backend);
+        }
     }
 
     /// Wakes `waker` once the log is durable up to `upto`, or has stopped: ask [`Log::outcome`].
@@ -158,8 +194,8 @@ impl Log {
         self.flushed() >= upto || self.is_stopping()
     }
 
-    /// The leader waits for more commits to join its group: parked, so that who needs room in the ring, which
-    /// only the leader can make, ends the pause.
+    /// The leader waits for more commits to join its group: parked, so that the pause is ended by who needs room in the
+    /// ring, which only the leader can make, and by who would have the log durable at once ([`Log::flush`]).
     pub(super) fn let_others_join(&self, pause: Duration) {
         if pause.is_zero() {
             return;
@@ -167,7 +203,12 @@ impl Log {
         self.flushing.counts.add_pause();
         let deadline = Some(Instant::now() + pause);
         let wanted = || self.flushing.wanted.load(Ordering::Acquire);
-        let idle = || wanted() <= self.insertion.written().get() && !self.is_stopping();
+        let hurried = || self.flushing.hurried.load(Ordering::Acquire);
+        let idle = || {
+            wanted() <= self.insertion.written().get()
+                && hurried() <= self.flushed().get()
+                && !self.is_stopping()
+        };
         while let ParkResult::Unparked(_) = parking::park(self.flushing.pause_key(), idle, deadline)
         {
         }
@@ -183,7 +224,7 @@ impl Log {
     /// Writes everything complete, at least up to `upto`, and syncs it if `sync`.
     pub(super) fn lead(
         &self,
-        writer: &mut Writer,
+        synced: &mut Synced,
         upto: Lsn,
         sync: bool,
         leader: Leader,
@@ -192,8 +233,9 @@ impl Log {
             let (complete, blocker) = self.insertion.complete();
             // Only now: a hole left by an insert that met the stop counts as complete.
             self.check_running()?;
-            if complete > writer.written {
-                self.write_out(writer, complete, leader)?;
+            // Who wrote ahead may have left nothing to write.
+            if complete > self.insertion.written() {
+                self.write_out(&mut self.flushing.writing.lock(), complete, leader)?;
             }
             match blocker {
                 Some((slot, seen)) if complete < upto => {
@@ -202,14 +244,14 @@ impl Log {
                 _ => break complete,
             }
         };
-        if sync && target > writer.synced {
-            self.sync(writer, target, leader)?;
+        if sync && target > synced.0 {
+            self.sync(synced, target, leader)?;
         }
         Ok(())
     }
 
     /// Moves bytes from the ring to the store. What fails stops the log.
-    fn write_out(&self, writer: &mut Writer, target: Lsn, leader: Leader) -> Result<(), WalError> {
+    fn write_out(&self, writer: &mut Writing, target: Lsn, leader: Leader) -> Result<(), WalError> {
         let segment_bytes = self.store.segment_bytes();
         while writer.written < target {
             let at = writer.written.get();
@@ -235,14 +277,14 @@ impl Log {
         Ok(())
     }
 
-    fn sync(&self, writer: &mut Writer, target: Lsn, leader: Leader) -> Result<(), WalError> {
+    fn sync(&self, synced: &mut Synced, target: Lsn, leader: Leader) -> Result<(), WalError> {
         let segment_bytes = self.store.segment_bytes();
-        let first = writer.synced.get() / segment_bytes;
+        let first = synced.0.get() / segment_bytes;
         for segment in first..=(target.get() - 1) / segment_bytes {
             self.or_stop(self.store.sync(segment), "sync", segment)?;
             self.flushing.counts.add_sync(leader);
         }
-        writer.synced = target;
+        synced.0 = target;
         self.flushing.flushed.store(target.get(), Ordering::Release);
         Ok(())
     }

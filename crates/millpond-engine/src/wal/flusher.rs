@@ -91,12 +91,12 @@ impl Log {
     }
 
     fn lead_in_background(&self, upto: Lsn, sync: bool, pause: Duration) {
-        let mut writer = self.flushing.group.lead();
-        if upto > self.flushed() || writer.synced < self.insert_position() {
+        let mut synced = self.flushing.group.lead();
+        if upto > self.flushed() || synced.0 < self.insert_position() {
             self.let_others_join(pause);
-            let _ = self.lead(&mut writer, upto, sync, Leader::LogThread);
+            let _ = self.lead(&mut synced, upto, sync, Leader::LogThread);
         }
-        drop(writer);
+        drop(synced);
         self.hand_over();
     }
 

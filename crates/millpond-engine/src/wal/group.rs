@@ -73,13 +73,15 @@ impl<L> Group<L> {
         self.leader.lock()
     }
 
-    /// Returns once `covers(upto)`, which becomes true by somebody's `work`. Whether tasks are left
-    /// for whom nobody leads is told to `tasks_left`.
+    /// Returns once `covers(upto)`, which becomes true by somebody's `work`. Who is about to wait, and is first in the
+    /// queue, has time to `prepare`: most likely it leads next. Whether tasks are left for whom nobody leads is told to
+    /// `tasks_left`.
     pub fn wait(
         &self,
         upto: Lsn,
         covers: &impl Fn(Lsn) -> bool,
         work: &impl Fn(&mut L),
+        prepare: &impl Fn(),
         tasks_left: &impl Fn(),
     ) {
         let try_to_lead = || {
@@ -96,9 +98,15 @@ impl<L> Group<L> {
         while !try_to_lead() {
             let parked = Arc::new(Parked(AtomicU32::new(0)));
             let who = Who::Thread(Arc::clone(&parked));
-            self.queue.lock().push(Waiter { upto, who });
+            let mut queue = self.queue.lock();
+            let is_first = queue.is_empty();
+            queue.push(Waiter { upto, who });
+            drop(queue);
             if covers(upto) || try_to_lead() {
                 return;
+            }
+            if is_first {
+                prepare();
             }
             parked.park();
             if covers(upto) {

@@ -129,7 +129,7 @@ fn group_commit(threads: usize, each: usize) {
                         *synced = now;
                         flushed.store(now, Ordering::Release);
                     };
-                    group.wait(upto, &covers, &work, &|| ());
+                    group.wait(upto, &covers, &work, &|| (), &|| ());
                     assert!(covers(upto));
                 }
             })

@@ -17,7 +17,7 @@ const PINNED: [(Step, f64); 7] = [
     (Step::Change(Statement::UpdateInPage), 7.0),
     (Step::Change(Statement::UpdateIndexed), 17.5),
     (Step::Commit { sync: false }, 4.0),
-    (Step::Commit { sync: true }, 19.0),
+    (Step::Commit { sync: true }, 21.0),
 ];
 
 /// The goal for an update, with its commit (without sync).
