@@ -1,25 +1,29 @@
 //! The latch beside `parking_lot::RwLock`, `std::sync::RwLock` and a spinlock, from fewer threads than
 //! processors to hundreds.
 //!
-//! `cargo run --release -p millpond-sync --example latch_bench -- [SECONDS] [THREADS,..] [RUNS]`
+//! `cargo run --release -p millpond-sync --example latch_bench -- [SECONDS] [THREADS,..] [RUNS] [PERCENT,..] [NS,..]`
 //!
-//! SECONDS (240) is about how long all of it takes, THREADS the series (1,2,4,8,16,50,100,200,400), RUNS how
-//! often each figure is taken (3), the locks taking turns; shown is the median. Each thread takes the lock, works in
+//! SECONDS (0.3) is how long each figure is measured, THREADS the series (1,2,4,8,27,107,200,400), RUNS how
+//! often each figure is taken (1), the locks taking turns; shown is the median. PERCENT (0,1,50) are the shares of exclusive
+//! sections, NS (20,2000) their lengths in nanoseconds. Each thread takes the lock, works in
 //! the critical section, gives it back, works as long outside, and so on. Throughput is in thousands of
 //! critical sections a second; fairness is what the slowest thread did by what the fastest did (1: all
 //! the same; 0: one got nothing at all). With many threads and short runs fairness shows the system's scheduler, too.
+//!
+//! Who sees that the time is over tells all: hundreds of runnable threads would keep a thread that only looked at the clock
+//! from its processor for long.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
 use millpond_sync::CachePadded;
 use millpond_sync::latch::Latch;
 
 trait Lock: Sync {
-    /// The measurement is over: who waits need not get the lock any more.
-    fn give_up(&self) {}
+    /// Says when who waits need not get the lock any more.
+    fn until(&self, _end: &Arc<End>) {}
     fn shared(&self, work: impl FnOnce());
     fn exclusive(&self, work: impl FnOnce());
 }
@@ -62,45 +66,92 @@ impl Lock for std::sync::RwLock<()> {
     }
 }
 
-/// The top bit: a writer; else the number of readers. Waiters spin. (Until it is over: hundreds of threads would
-/// take minutes to end one after the other.)
+/// The top bit: a writer; else the number of readers. Waiters spin until it is over: who held it may be preempted, and each
+/// of hundreds of waiters would spin away its time slice before it is back.
 #[derive(Default)]
-struct Spinlock(AtomicU32, CachePadded<AtomicBool>);
+struct Spinlock {
+    state: AtomicU32,
+    end: CachePadded<OnceLock<Arc<End>>>,
+}
 
 const WRITER: u32 = 1 << 31;
+/// How often a waiter spins before it looks at the clock.
+const SPINS: u32 = 1000;
 
 impl Spinlock {
-    fn take(&self, blocked_by: u32, next: impl Fn(u32) -> u32) {
-        loop {
-            let state = self.0.load(Ordering::Relaxed);
-            let swap =
-                |to| self.0.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed);
+    /// False if it was not to be had before the end.
+    fn take(&self, blocked_by: u32, next: impl Fn(u32) -> u32) -> bool {
+        for spins in 1u32.. {
+            let state = self.state.load(Ordering::Relaxed);
+            let swap = |to| {
+                self.state.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed)
+            };
             if state & blocked_by == 0 && swap(next(state)).is_ok() {
-                return;
+                return true;
             }
-            if self.1.load(Ordering::Relaxed) {
-                return;
+            let is_over = |end: &Arc<End>| match spins % SPINS {
+                0 => end.look_at_the_clock(),
+                _ => end.is_over(),
+            };
+            if self.end.get().is_some_and(is_over) {
+                return false;
             }
             std::hint::spin_loop();
         }
+        false
     }
 }
 
 impl Lock for Spinlock {
-    fn give_up(&self) {
-        self.1.store(true, Ordering::Relaxed);
+    fn until(&self, end: &Arc<End>) {
+        let _ = self.end.set(Arc::clone(end));
     }
 
     fn shared(&self, work: impl FnOnce()) {
-        self.take(WRITER, |state| state + 1);
-        work();
-        self.0.fetch_sub(1, Ordering::Release);
+        if self.take(WRITER, |state| state + 1) {
+            work();
+            self.state.fetch_sub(1, Ordering::Release);
+        }
     }
 
     fn exclusive(&self, work: impl FnOnce()) {
-        self.take(u32::MAX, |_| WRITER);
-        work();
-        self.0.store(0, Ordering::Release);
+        if self.take(u32::MAX, |_| WRITER) {
+            work();
+            self.state.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// When a measurement ends.
+struct End {
+    duration: Duration,
+    begun: OnceLock<Instant>,
+    took: OnceLock<Duration>,
+    over: AtomicBool,
+}
+
+impl End {
+    fn after(duration: Duration) -> Arc<Self> {
+        let (begun, took, over) = Default::default();
+        Arc::new(Self { duration, begun, took, over })
+    }
+
+    /// The first thread that runs starts the clock.
+    fn begin(&self) {
+        self.begun.get_or_init(Instant::now);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn look_at_the_clock(&self) -> bool {
+        let took = self.begun.get().map_or(Duration::ZERO, Instant::elapsed);
+        if took >= self.duration {
+            self.took.get_or_init(|| took);
+            self.over.store(true, Ordering::Relaxed);
+        }
+        self.is_over()
     }
 }
 
@@ -131,49 +182,61 @@ struct Case {
     rounds: u32,
 }
 
+/// How many critical sections a thread does between looks at the clock: at least some microseconds' worth.
+const SECTIONS: u32 = 64;
+/// Rounds of a section beside which a look at the clock costs nothing.
+const LONG_ROUNDS: u32 = 500;
+
 /// Critical sections a second, in thousands, and the fairness.
 fn measure(lock: &impl Lock, case: Case, duration: Duration, seed: u64) -> (f64, f64) {
-    let counts: Vec<CachePadded<AtomicU32>> =
-        (0..case.threads).map(|_| CachePadded::default()).collect();
-    let stop = CachePadded::new(AtomicBool::new(false));
-    let start = Barrier::new(case.threads + 1);
-    let begun = OnceLock::new();
-    let (elapsed, done) = std::thread::scope(|scope| {
-        for (index, count) in counts.iter().enumerate() {
-            let (stop, start, begun) = (&stop, &start, &begun);
-            scope.spawn(move || {
-                let mut random = (seed + index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-                start.wait();
-                begun.get_or_init(Instant::now);
-                let mut done = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
-                    if random % 100 < case.percent_exclusive {
-                        lock.exclusive(|| spend(case.rounds));
-                    } else {
-                        lock.shared(|| spend(case.rounds));
-                    }
-                    done += 1;
-                    count.store(done, Ordering::Relaxed);
-                    spend(case.rounds);
-                }
-            });
-        }
-        start.wait();
-        let begun = *begun.get_or_init(Instant::now);
-        std::thread::sleep(duration);
-        let elapsed = begun.elapsed();
-        let done: Vec<u32> = counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        stop.store(true, Ordering::Relaxed);
-        lock.give_up();
-        (elapsed, done)
+    let end = End::after(duration);
+    lock.until(&end);
+    let start = Barrier::new(case.threads);
+    let done: Vec<u32> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..case.threads as u64)
+            .map(|index| {
+                let (end, start) = (&end, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    end.begin();
+                    run(lock, case, end, seed + index)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or(0)).collect()
     });
+    let took = end.took.get().copied().unwrap_or(duration);
     let sum: u64 = done.iter().map(|&count| u64::from(count)).sum();
     let least = done.iter().min().copied().unwrap_or(0);
     let most = done.iter().max().copied().unwrap_or(0).max(1);
-    (sum as f64 / elapsed.as_secs_f64() / 1000.0, f64::from(least) / f64::from(most))
+    (sum as f64 / took.as_secs_f64() / 1000.0, f64::from(least) / f64::from(most))
+}
+
+/// What one thread does; returns how many critical sections were over in time.
+fn run(lock: &impl Lock, case: Case, end: &End, seed: u64) -> u32 {
+    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut done = 0;
+    for turn in 1u32.. {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        if random % 100 < case.percent_exclusive {
+            lock.exclusive(|| spend(case.rounds));
+        } else {
+            lock.shared(|| spend(case.rounds));
+        }
+        // Long sections can afford a look each time.
+        let is_over = match case.rounds > LONG_ROUNDS || turn % SECTIONS == 0 {
+            true => end.look_at_the_clock(),
+            false => end.is_over(),
+        };
+        if is_over {
+            break;
+        }
+        done += 1;
+        spend(case.rounds);
+    }
+    done
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -204,26 +267,29 @@ fn compare(case: Case, duration: Duration, runs: usize, seed: u64) -> [(f64, f64
     taken.map(|(mut speeds, mut fairs)| (median(&mut speeds), median(&mut fairs)))
 }
 
+fn numbers<T: std::str::FromStr>(arg: Option<String>, default: &str) -> Vec<T> {
+    let series = arg.as_deref().unwrap_or(default);
+    series.split(',').filter_map(|n| n.parse().ok()).collect()
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
-    let seconds: f64 = args.next().and_then(|arg| arg.parse().ok()).unwrap_or(240.0);
-    let series = args.next().unwrap_or_else(|| "1,2,4,8,16,50,100,200,400".into());
-    let threads: Vec<usize> = series.split(',').filter_map(|n| n.parse().ok()).collect();
-    let runs: usize = args.next().and_then(|arg| arg.parse().ok()).unwrap_or(3);
+    let seconds: f64 = args.next().and_then(|arg| arg.parse().ok()).unwrap_or(0.3);
+    let threads: Vec<usize> = numbers(args.next(), "1,2,4,8,27,107,200,400");
+    let runs: usize = args.next().and_then(|arg| arg.parse().ok()).unwrap_or(1);
+    let mixes: Vec<u64> = numbers(args.next(), "0,1,50");
+    let sections: Vec<u32> = numbers(args.next(), "20,2000");
     let seed = 20_261_122;
-    let sections = [20, 2000];
-    let mixes = [0, 1, 50];
-    let cells = threads.len() * sections.len() * mixes.len() * runs * LOCKS;
-    let duration = Duration::from_secs_f64(seconds / cells.max(1) as f64);
+    let duration = Duration::from_secs_f64(seconds);
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    println!("{processors} processors, {duration:.0?} a run, medians of {runs}, seed {seed}\n");
+    println!("{processors} processors, {duration:.0?} a figure, medians of {runs}, seed {seed}\n");
     println!(
         "| section | exclusive | threads | latch k/s | parking_lot | std | spinlock | latch fairness | parking_lot | std | spinlock |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for nanoseconds in sections {
         let rounds = rounds_of(nanoseconds);
-        for percent_exclusive in mixes {
+        for &percent_exclusive in &mixes {
             for &threads in &threads {
                 let case = Case { threads, percent_exclusive, rounds };
                 let figures = compare(case, duration, runs, seed);
