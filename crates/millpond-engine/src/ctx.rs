@@ -343,7 +343,7 @@ impl Logging for Ctx {
 fn backend_kind(kind: &str) -> BackendKind {
     match kind {
         "client backend" => BackendKind::Client,
-        "autovacuum worker" => BackendKind::Autovacuum,
+        crate::proc::AUTOVACUUM_WORKER => BackendKind::Autovacuum,
         "background writer" => BackendKind::BackgroundWriter,
         "checkpointer" => BackendKind::Checkpointer,
         // Parallel workers among them, as in PostgreSQL.

@@ -21,6 +21,8 @@ use crate::transam::SessionNo;
 pub(super) enum Search {
     /// The session waits on.
     Wait,
+    /// It was part of a cycle that another order of queues has dissolved: it waits on, or has been served.
+    Reordered,
     /// It waits on, but has to search again.
     Again,
     /// It has left its queue: it was part of a deadlock, a line for every party.
@@ -42,7 +44,7 @@ impl LockManager {
                     }
                     served.extend(self.serve(all.of(&tag), &tag));
                 }
-                Search::Wait
+                Search::Reordered
             }
             Verdict::Deadlock(cycle) => {
                 let detail = self.describe(&cycle);

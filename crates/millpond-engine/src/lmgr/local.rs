@@ -55,4 +55,6 @@ pub(crate) struct LocalLocks {
     pub(crate) slots_used: u16,
     /// The session's own `deadlock_timeout`.
     pub(crate) deadlock_timeout: Option<Duration>,
+    /// The session's `log_lock_waits`.
+    pub(crate) logs_waits: bool,
 }

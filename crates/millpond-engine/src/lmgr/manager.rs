@@ -20,6 +20,7 @@ use super::counters::LockCounters;
 use super::deadlock::Search;
 use super::fast::{FastPath, Noted};
 use super::local::{Held, LocalLocks, LockOwner, Place};
+use super::long_wait::{Told, Wait};
 use super::mode::LockMode;
 use super::table::{Partition, Request, TagHash, Waiter};
 use super::tag::LockTag;
@@ -125,7 +126,7 @@ impl LockManager {
             Begun::AlreadyHeld => return Ok(Acquired::AlreadyHeld),
             Begun::Granted(place) => place,
             Begun::Queued => {
-                if let Err(error) = self.wait(proc, tag, how) {
+                if let Err(error) = self.wait(proc, tag, mode, how) {
                     self.abandon(&tag, mode);
                     return Err(error);
                 }
@@ -242,13 +243,21 @@ impl LockManager {
     }
 
     /// Parks until served, or until it is time to give up.
-    fn wait(&self, proc: &ProcHandle, tag: LockTag, how: LockWait) -> Result<(), LockError> {
+    fn wait(
+        &self,
+        proc: &ProcHandle,
+        tag: LockTag,
+        mode: LockMode,
+        how: LockWait,
+    ) -> Result<(), LockError> {
         let _shown = proc.waiting(wait_event(&tag));
         let word = self.procs.lock_wait(proc.no());
         let key = std::ptr::from_ref(word).addr();
         let until = if let LockWait::Until(until) = how { Some(until) } else { None };
         let begun = Instant::now();
         let timeout = self.deadlock_timeout(proc);
+        let is_logged = proc.local_locks().borrow().logs_waits;
+        let wait = Wait { session: proc.no(), tag, mode, begun, timeout, is_logged };
         let mut check_at = begun.checked_add(timeout);
         loop {
             let deadline = match (until, check_at) {
@@ -262,6 +271,7 @@ impl LockManager {
                 let waited = begun.elapsed();
                 if waited >= timeout {
                     self.counters.waited(proc.no(), &tag, waited);
+                    self.tell(&wait, Told::Acquired);
                 }
                 return Ok(());
             }
@@ -273,14 +283,33 @@ impl LockManager {
                 return self.give_up(proc, tag, LockError::Timeout);
             }
             if check_at.is_some_and(|at| now >= at) {
-                check_at = None;
-                match self.find_deadlock(proc.no()) {
-                    Search::Wait => {}
-                    Search::Again => check_at = now.checked_add(timeout),
-                    Search::Victim(detail) => return Err(LockError::Deadlock { detail }),
-                }
+                check_at = self.has_waited_long(&wait)?.and_then(|more| now.checked_add(more));
             }
         }
+    }
+
+    /// After `deadlock_timeout`: looks for a deadlock and for a vacuum in the background. Returns after how long to do so
+    /// again, if at all.
+    #[cold]
+    fn has_waited_long(&self, wait: &Wait) -> Result<Option<Duration>, LockError> {
+        let again = match self.find_deadlock(wait.session) {
+            Search::Wait => None,
+            Search::Reordered => {
+                self.tell(wait, Told::Reordered);
+                None
+            }
+            Search::Again => Some(wait.timeout),
+            Search::Victim(detail) => {
+                self.tell(wait, Told::Deadlock);
+                self.tell(wait, Told::Failed);
+                return Err(LockError::Deadlock { detail });
+            }
+        };
+        if self.procs.lock_wait(wait.session).load(Ordering::Acquire) == WAITING {
+            self.stop_autovacuum(wait);
+            self.tell(wait, Told::Still);
+        }
+        Ok(again)
     }
 
     /// Leaves the queue, unless the lock has been granted in the last moment.

@@ -5,6 +5,7 @@ mod deadlock;
 mod fast;
 mod graph;
 mod local;
+mod long_wait;
 mod manager;
 pub mod mode;
 #[cfg(all(test, any(loom, shuttle)))]

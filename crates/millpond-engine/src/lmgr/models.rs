@@ -203,7 +203,8 @@ mod whole {
                 // Time does not pass here, so the searches are somebody else's.
                 while left.load(Ordering::SeqCst) > 0 {
                     for no in &numbers {
-                        assert_eq!(manager.find_deadlock(*no), Search::Wait);
+                        let found = manager.find_deadlock(*no);
+                        assert!(matches!(found, Search::Wait | Search::Reordered), "{found:?}");
                     }
                     thread::yield_now();
                 }

@@ -267,7 +267,7 @@ impl<'t> Schedule<'t> {
                     served.extend(self.model.serve(tag));
                 }
                 self.tally.reordered += 1;
-                Search::Wait
+                Search::Reordered
             }
             Verdict::Deadlock(cycle) => {
                 assert!(deadlocks.contains(&session), "a false deadlock: {cycle:?}");

@@ -286,3 +286,107 @@ fn racing_deadlocks_all_end() {
     });
     assert!(manager.list().is_empty());
 }
+
+/// Notes what the log is told.
+#[derive(Clone, Default)]
+struct Hearer(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl tracing::field::Visit for Hearer {
+    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.lock().unwrap().push(format!("{value:?}").trim_matches('"').to_owned());
+    }
+}
+
+impl tracing::Subscriber for Hearer {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::INFO
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_long_wait_is_logged_if_the_session_wants_it() {
+    let (manager, mut procs) = setup(2);
+    let (waiter, holder) = (procs.remove(1), procs.remove(0));
+    manager.set_deadlock_timeout(Duration::from_millis(1));
+    manager.acquire(&holder, KEY, LockMode::Exclusive, LockWait::Never).unwrap();
+    let hearer = Hearer::default();
+    let heard = || hearer.0.lock().unwrap().clone();
+    let wait = |waiter: &ProcHandle, how| {
+        tracing::subscriber::with_default(hearer.clone(), || {
+            manager.acquire(waiter, KEY, LockMode::Share, how)
+        })
+    };
+    // Nothing is said unasked.
+    let soon = LockWait::Until(Instant::now() + Duration::from_millis(20));
+    assert_eq!(wait(&waiter, soon), Err(LockError::Timeout));
+    assert!(heard().is_empty());
+    waiter.local_locks().borrow_mut().logs_waits = true;
+    let (first, second) = (holder.no(), waiter.no());
+    let [first, second] = [first, second].map(|no| manager.procs.process_id(no));
+    std::thread::scope(|scope| {
+        let (manager, wait) = (&manager, &wait);
+        let granted = scope.spawn(move || {
+            let granted = wait(&waiter, LockWait::Forever);
+            manager.release_all(&waiter);
+            granted
+        });
+        while heard().len() < 2 {
+            std::thread::yield_now();
+        }
+        manager.release_all(&holder);
+        assert_eq!(granted.join().unwrap(), Ok(Acquired::New));
+    });
+    let mut told = heard();
+    told.sort();
+    let after = [
+        format!("process {second} acquired ShareLock on {KEY} after "),
+        format!("process {second} still waiting for ShareLock on {KEY} after "),
+    ];
+    let detail = format!("Process holding the lock: {first}. Wait queue: {second}.");
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0], detail);
+    assert!(told[1..].iter().zip(&after).all(|(told, after)| told.starts_with(after)), "{told:?}");
+}
+
+#[test]
+fn a_vacuum_in_the_background_gives_way_to_who_waits_long() {
+    let procs = ProcArray::new(3);
+    let manager = LockManager::new(procs.clone());
+    let [vacuum, client] =
+        ["autovacuum worker", "client backend"].map(|kind| procs.register(kind).unwrap());
+    let other = procs.register("client backend").unwrap();
+    manager.set_deadlock_timeout(Duration::from_millis(1));
+    let mode = LockMode::ShareUpdateExclusive;
+    // A client that holds the lock is left alone.
+    manager.acquire(&client, TABLE, mode, LockWait::Never).unwrap();
+    let soon = LockWait::Until(Instant::now() + Duration::from_millis(20));
+    assert_eq!(manager.acquire(&other, TABLE, LockMode::Share, soon), Err(LockError::Timeout));
+    assert!(!client.is_interrupted());
+    manager.release_all(&client);
+
+    manager.acquire(&vacuum, TABLE, mode, LockWait::Never).unwrap();
+    std::thread::scope(|scope| {
+        let manager = &manager;
+        let wait = scope.spawn(move || {
+            let acquired = manager.acquire(&other, TABLE, LockMode::Share, LockWait::Forever);
+            manager.release_all(&other);
+            acquired
+        });
+        while !vacuum.is_interrupted() {
+            std::thread::yield_now();
+        }
+        assert_eq!(vacuum.interrupt(), Some(Interrupt::Cancel));
+        manager.release_all(&vacuum);
+        assert_eq!(wait.join().unwrap(), Ok(Acquired::New));
+    });
+}

@@ -4,7 +4,8 @@
 //! were inserted since the last time that marking its pages all-visible pays. So is the catalog.
 //!
 //! Who wants to change the definition of a table that is being vacuumed does not wait for it: he interrupts
-//! the vacuum ([`Current::give_way`]), which loses nothing but time.
+//! the vacuum ([`Current::give_way`]), which loses nothing but time. So does, after `deadlock_timeout`, whoever else waits for
+//! a lock that it holds (lmgr rule 11).
 
 use std::sync::{Arc, Weak};
 
@@ -16,7 +17,7 @@ use crate::access::heap;
 use crate::catalog::{Oid, TableDef};
 use crate::engine::{Engine, EngineConfig};
 use crate::error::EngineError;
-use crate::proc::{Interrupt, InterruptHandle};
+use crate::proc::{AUTOVACUUM_WORKER, Interrupt, InterruptHandle};
 use crate::session::Session;
 use crate::table::TableError;
 
@@ -65,7 +66,7 @@ pub(super) fn run(engine: Weak<Engine>, signal: Arc<Signal>) {
         if due.is_empty() && !catalog_due {
             continue;
         }
-        match engine.internal_session("autovacuum worker") {
+        match engine.internal_session(AUTOVACUUM_WORKER) {
             Ok(mut session) => {
                 if catalog_due {
                     vacuum_catalog(&session);
@@ -101,7 +102,7 @@ fn vacuum_all(session: &mut Session, due: &[Oid], signal: &Signal) {
             Ok(summary) => tracing::debug!(table, ?summary, "autovacuum"),
             Err(EngineError::Table(TableError::UndefinedRelation(_))) => {}
             Err(EngineError::Cancelled) if session.interrupt() == Some(Interrupt::Cancel) => {
-                tracing::debug!(table, "autovacuum gave way");
+                tracing::info!(table, "canceling autovacuum task");
                 session.clear_cancel();
             }
             Err(EngineError::Cancelled) => return,

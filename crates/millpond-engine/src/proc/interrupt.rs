@@ -65,6 +65,11 @@ impl ProcArray {
         }
     }
 
+    /// Interrupts a session that the caller keeps from ending.
+    pub(crate) fn interrupt_session(&self, no: SessionNo, interrupt: Interrupt) {
+        self.interrupt_line(no.index(), interrupt);
+    }
+
     fn interrupt_line(&self, index: usize, interrupt: Interrupt) {
         self.lines[index].interrupts.fetch_or(interrupt.bit(), Ordering::SeqCst);
         let desk = &self.desks[index];

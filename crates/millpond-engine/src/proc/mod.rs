@@ -40,6 +40,9 @@ pub use interrupt::{Interrupt, InterruptHandle};
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{Csn, SessionNo, Xid};
 
+/// What pg_stat_activity calls a session that vacuums in the background.
+pub(crate) const AUTOVACUUM_WORKER: &str = "autovacuum worker";
+
 /// Marks the xid field as a lower bound of the id that is about to be drawn.
 const PROVISIONAL: u64 = 1 << 63;
 
@@ -145,6 +148,12 @@ impl ProcArray {
         desk.process_id.store(process_id, Ordering::Relaxed);
         *desk.activity.lock() = Some(Activity::new(kind));
         Ok(ProcHandle::new(self.clone(), no, generation))
+    }
+
+    /// Whether the session is a vacuum in the background.
+    pub(crate) fn is_autovacuum(&self, no: SessionNo) -> bool {
+        let activity = self.desks[no.index()].activity.lock();
+        activity.as_ref().is_some_and(|activity| activity.kind == AUTOVACUUM_WORKER)
     }
 
     /// The smallest commit number that any session publishes; `ceiling` if none is below it.

@@ -177,6 +177,11 @@ impl Session {
         self.ctx.proc().local_locks().borrow_mut().deadlock_timeout = Some(timeout);
     }
 
+    /// Whether the server's log is told of waits for locks that last longer than that (`log_lock_waits`).
+    pub fn set_log_lock_waits(&self, on: bool) {
+        self.ctx.proc().local_locks().borrow_mut().logs_waits = on;
+    }
+
     /// A handle that cancels this session's statements.
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle {

@@ -92,6 +92,7 @@ impl Connection {
         if self.settings.take_news() {
             self.session.set_lock_timeout(self.settings.lock_timeout());
             self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
+            self.session.set_log_lock_waits(self.settings.bool("log_lock_waits"));
             self.session.set_bulk_access(self.settings.bulk_access());
         }
     }

@@ -24,6 +24,13 @@ pub(super) const SETTINGS: &[Definition] = &[
     unused("log_min_duration_statement", Int(-1, I32, Milliseconds), User, "-1"),
     unused("log_checkpoints", Bool, Sighup, "on"),
     unused("log_duration", Bool, User, "off"),
+    def(
+        "log_lock_waits",
+        Bool,
+        User,
+        "off",
+        "Whether waits for locks that last longer than deadlock_timeout are logged.",
+    ),
     unused(
         "log_statement",
         Enum(&[("none", "none"), ("ddl", "ddl"), ("mod", "mod"), ("all", "all")]),

@@ -1,0 +1,98 @@
+//! What a wait for a lock that has lasted `deadlock_timeout` sets going besides the search for a deadlock: what the server's log
+//! is told of it (`log_lock_waits`), and that a vacuum in the background that is in the way gives way. Messages are
+//! PostgreSQL's.
+
+use std::time::{Duration, Instant};
+
+use super::manager::LockManager;
+use super::mode::LockMode;
+use super::tag::LockTag;
+use crate::proc::Interrupt;
+use crate::transam::SessionNo;
+
+/// A session's wait.
+pub(super) struct Wait {
+    pub(super) session: SessionNo,
+    pub(super) tag: LockTag,
+    pub(super) mode: LockMode,
+    pub(super) begun: Instant,
+    /// The session's `deadlock_timeout`.
+    pub(super) timeout: Duration,
+    /// `log_lock_waits`.
+    pub(super) is_logged: bool,
+}
+
+/// What the log is told of a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    Still,
+    Reordered,
+    Deadlock,
+    Failed,
+    Acquired,
+}
+
+impl LockManager {
+    /// Tells the log, if it wants to know.
+    pub(super) fn tell(&self, wait: &Wait, what: Told) {
+        if wait.is_logged {
+            self.log(wait, what);
+        }
+    }
+
+    #[cold]
+    fn log(&self, wait: &Wait, what: Told) {
+        let Wait { mode, tag, .. } = wait;
+        let process = self.procs.process_id(wait.session);
+        let (verb, rest) = match what {
+            Told::Still => ("still waiting for", ""),
+            Told::Reordered => ("avoided deadlock for", " by rearranging queue order"),
+            Told::Deadlock => ("detected deadlock while waiting for", ""),
+            Told::Failed => ("failed to acquire", ""),
+            Told::Acquired => ("acquired", ""),
+        };
+        let after = milliseconds(wait.begun.elapsed());
+        let message = format!("process {process} {verb} {mode} on {tag}{rest} after {after} ms");
+        if what == Told::Acquired {
+            tracing::info!("{message}");
+        } else {
+            let detail = self.parties(tag);
+            tracing::info!(detail, "{message}");
+        }
+    }
+
+    /// Who holds a lock and who waits for it.
+    fn parties(&self, tag: &LockTag) -> String {
+        let (holders, queue) = {
+            let partition = self.partition(tag);
+            let Some(entry) = partition.get(tag) else { return String::new() };
+            let process = |session| self.procs.process_id(session).to_string();
+            let waits = |session| entry.queue().any(|waiter| waiter.session == session);
+            let holders = entry.holders().map(|(session, _)| session);
+            let holders: Vec<_> = holders.filter(|&s| !waits(s)).map(process).collect();
+            (holders, Vec::from_iter(entry.queue().map(|waiter| process(waiter.session))))
+        };
+        let who = if holders.len() == 1 { "Process" } else { "Processes" };
+        let (holders, queue) = (holders.join(", "), queue.join(", "));
+        format!("{who} holding the lock: {holders}. Wait queue: {queue}.")
+    }
+
+    /// Has a vacuum in the background stop that holds what the wait is for. It loses nothing but time.
+    pub(super) fn stop_autovacuum(&self, wait: &Wait) {
+        // While the partition is locked, who holds the lock can't end.
+        let partition = self.partition(&wait.tag);
+        let Some(entry) = partition.get(&wait.tag) else { return };
+        for holder in entry.conflicting_holders(wait.session, wait.mode) {
+            if self.procs.is_autovacuum(holder) {
+                let process = self.procs.process_id(holder);
+                tracing::debug!("sending cancel to blocking autovacuum PID {process}");
+                self.procs.interrupt_session(holder, Interrupt::Cancel);
+            }
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    let us = time.as_micros();
+    format!("{}.{:03}", us / 1000, us % 1000)
+}
