@@ -10,6 +10,7 @@
 //! means that its frames are examined a little late.
 
 use millpond_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::ops::AddAssign;
 
 /// The highest usage count.
 pub const MAX_USAGE: u8 = 5;
@@ -120,6 +121,14 @@ pub struct Swept {
     pub examined: usize,
     /// Whether any of them was only busy, or had its usage lowered: another try may succeed.
     pub hope: bool,
+}
+
+impl AddAssign for Swept {
+    fn add_assign(&mut self, other: Self) {
+        self.taken += other.taken;
+        self.examined += other.examined;
+        self.hope |= other.hope;
+    }
 }
 
 impl Clock {
