@@ -3,9 +3,9 @@
 //! A frame comes from a freelist, else from newcomers that were not used ([`crate::policy::judge`]) or the clock
 //! sweep, which takes candidates in batches:
 //!
-//! 1. **Sweep**: a session examines newcomers and pieces of the circle ([`crate::policy::sweep`]) and *claims* the frames
+//! 1. **Sweep**: a session examines newcomers and pieces of the circle ([`crate::policy::search`]) and *claims* the frames
 //!    that are unpinned, clean and whose usage count is spent, up to [`MAX_CLAIMS`]. Once there is one, it goes on until
-//!    the batch is full or has taken long enough.
+//!    the batch is full or the search becomes long.
 //! 2. **Settle**: the claims of a batch are held against the pins that sessions have published, with one
 //!    barrier for them all ([`Claims::settle`]). A claim that turns out to be in use after all is given back
 //!    unchanged. The others are owned: their pages have been unlinked.
@@ -40,9 +40,6 @@ use std::collections::HashSet;
 
 /// Of so many frames, one is claimed at a time: a small pool is not emptied by one miss.
 const FRAMES_PER_CLAIM: usize = if cfg!(shuttle) { 2 } else { 64 };
-
-/// A batch is filled up while so many frames, for each that is wanted, have not been examined.
-const EXAMINED_PER_CLAIM: usize = 4;
 
 /// Rounds of a sweep with hope before it gives up: each round lowers every count once.
 pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
@@ -419,12 +416,8 @@ impl BufferSession {
         Claims::none(&self.pool, Claimer::session(self.number), self.near())
     }
 
-    /// Judges newcomers and sweeps pieces for up to `wanted` clean frames, which are claimed but not settled, and says
-    /// which dirty ones it has met. `limit`: how many newcomers the caller would have judged.
-    ///
-    /// It comes back after the first piece in which nothing could be claimed. But once there is a claim, settling it
-    /// costs a barrier, which interrupts every processor that the process runs on: so the batch is filled first,
-    /// as far as that takes no long search.
+    /// Searches ([`policy::search`]) for up to `wanted` clean frames, which are claimed but not settled, and says which
+    /// dirty ones it has met. `limit`: how many newcomers the caller would have judged.
     pub(crate) fn sweep_clean(
         &self,
         wanted: usize,
@@ -435,29 +428,11 @@ impl BufferSession {
             claims: RefCell::new(self.no_claims()),
             dirty: RefCell::default(),
         };
-        let mut swept = policy::Swept::default();
-        loop {
-            let part = self.sweep_part(wanted - swept.taken, limit, &victims);
-            swept += part;
-            let is_filled = swept.taken >= wanted || swept.examined >= EXAMINED_PER_CLAIM * wanted;
-            if is_filled || part.taken == 0 {
-                break;
-            }
-        }
+        let (clock, probation) = (&self.pool.clock, self.pool.probation.as_ref());
+        let mut piece = self.piece.get();
+        let swept = policy::search(clock, &mut piece, probation, &victims, wanted, limit);
+        self.piece.set(piece);
         self.count(Event::Examined, swept.examined as u64);
         (victims.claims.into_inner(), victims.dirty.into_inner(), swept)
-    }
-
-    /// Judges newcomers, or if there are none sweeps one piece, for up to `wanted` frames.
-    fn sweep_part(&self, wanted: usize, limit: &mut usize, victims: &Victims<'_>) -> policy::Swept {
-        let probation = self.pool.probation.as_ref().filter(|_| *limit > 0);
-        if let Some(newcomers) = probation.and_then(|queue| queue.pop(self.pool.frames(), wanted)) {
-            *limit = limit.saturating_sub(newcomers.frames().len());
-            return policy::judge(&newcomers, victims);
-        }
-        let mut piece = self.piece.get();
-        let swept = policy::sweep(&self.pool.clock, &mut piece, victims, wanted);
-        self.piece.set(piece);
-        swept
     }
 }

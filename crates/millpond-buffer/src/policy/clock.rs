@@ -149,7 +149,7 @@ impl Clock {
         self.frames.store(frames.max(1), Ordering::Release);
     }
 
-    fn frames(&self) -> usize {
+    pub(super) fn frames(&self) -> usize {
         self.frames.load(Ordering::Acquire)
     }
 

@@ -56,3 +56,39 @@ impl ReplacementPolicy {
         (self == Self::Probation).then(Probation::new)
     }
 }
+
+/// A search that has found something goes on until it has examined so many frames for each that is wanted.
+const EXAMINED_PER_FRAME: usize = 4;
+
+/// Judges newcomers, or if there are none sweeps a piece, for up to `wanted` frames. `limit`: how many newcomers may yet be
+/// judged.
+///
+/// It comes back at once if nothing was taken. But once something was, taking more is cheap and settling what was taken is
+/// not (a barrier, which interrupts every processor that the process runs on), and newcomers come in handfuls:
+/// so it goes on until there are as many as are wanted, or the search becomes long.
+pub fn search<F: SweepFrames>(
+    clock: &Clock,
+    piece: &mut Piece,
+    probation: Option<&Probation>,
+    frames: &F,
+    wanted: usize,
+    limit: &mut usize,
+) -> Swept {
+    let mut swept = Swept::default();
+    loop {
+        let missing = wanted.saturating_sub(swept.taken);
+        let queue = probation.filter(|_| *limit > 0);
+        let part = match queue.and_then(|queue| queue.pop(clock.frames(), missing)) {
+            Some(newcomers) => {
+                *limit = limit.saturating_sub(newcomers.frames().len());
+                judge(&newcomers, frames)
+            }
+            None => sweep(clock, piece, frames, missing),
+        };
+        swept += part;
+        let is_long = swept.examined >= EXAMINED_PER_FRAME * wanted;
+        if part.taken == 0 || swept.taken >= wanted || is_long {
+            return swept;
+        }
+    }
+}

@@ -4,8 +4,9 @@
 //! longer than a tenth of the pool, its oldest frames are examined before the hand moves. A page that has
 //! not been used since it was loaded leaves. One that has is admitted: from then on its usage is counted and the
 //! hand examines it, as in the plain sweep. A page that comes back soon after it left, within as many
-//! evictions as the pool has frames, is admitted at once. So a page that is wanted once passes through a
-//! tenth of the pool instead of displacing one that is in steady use, and the hand moves much less.
+//! evictions as the pool has frames, is admitted at once, and like any that is admitted must be used again before
+//! the hand comes. So a page that is wanted once passes through a tenth of the pool instead of displacing one that
+//! is in steady use, and the hand moves much less.
 //!
 //! This is S3-FIFO (J. Yang and others, FIFO Queues are All You Need for Cache Eviction, SOSP 2023) on an array of
 //! frames: the small queue is [`Probation`], the main queue is the clock, and the ghost queue costs no memory:
@@ -44,8 +45,9 @@ const ADMITTED: u8 = 0;
 /// The usage of a page that nobody wants: if it is the oldest on probation, the next to need room gets its frame.
 pub(crate) const UNWANTED: u8 = PASSED;
 
-/// The usage with which a page comes back soon after it left.
-const RETURNED: u8 = 1;
+/// The usage with which a page comes back soon after it left. None: it has to be used again before the hand comes,
+/// like one that is admitted, or pages that come back by chance displace those in steady use.
+const RETURNED: u8 = 0;
 
 /// The usage of a page that has just been loaded. `away`: how many pages have left since it left itself.
 #[must_use]
@@ -61,8 +63,8 @@ pub fn usage_on_probation(away: Option<u64>, frames: usize) -> u8 {
 pub fn usage_ahead_on_probation(away: Option<u64>, frames: usize) -> u8 {
     match usage_on_probation(away, frames) {
         FRESH => AHEAD,
-        // Its first use makes that the same as if it had been loaded by it.
-        returned => returned - 1,
+        // There is nothing below it for a use that is yet to come: this one counts.
+        returned => returned,
     }
 }
 
@@ -218,10 +220,11 @@ mod tests {
         assert_eq!(usage_on_probation(None, 100), FRESH);
         assert_eq!(usage_on_probation(Some(101), 100), FRESH);
         assert_eq!(usage_on_probation(Some(100), 100), RETURNED);
-        for away in [None, Some(5), Some(1000)] {
+        for away in [None, Some(1000)] {
             let ahead = usage_ahead_on_probation(away, 100);
             assert_eq!(raised(ahead), Some(usage_on_probation(away, 100)));
         }
+        assert_eq!(usage_ahead_on_probation(Some(5), 100), RETURNED);
     }
 
     #[test]

@@ -44,10 +44,12 @@ impl SweepFrames for Frames {
     }
 
     fn take(&self, frame: usize) -> Take {
-        if self.page[frame].get() == NONE {
+        let mut taken = self.taken.borrow_mut();
+        // The queue may have it twice.
+        if self.page[frame].get() == NONE || taken.contains(&(frame as u32)) {
             return Take::Busy;
         }
-        self.taken.borrow_mut().push(frame as u32);
+        taken.push(frame as u32);
         Take::Taken
     }
 }
@@ -102,14 +104,8 @@ impl Pool {
     fn sweep(&mut self, limit: &mut usize) {
         let capacity = self.frames.page.len();
         let wanted = (capacity / FRAMES_PER_CLAIM).clamp(1, BATCH);
-        let probation = self.probation.as_ref().filter(|_| *limit > 0);
-        match probation.and_then(|queue| queue.pop(capacity, wanted)) {
-            Some(newcomers) => {
-                *limit = limit.saturating_sub(newcomers.frames().len());
-                policy::judge(&newcomers, &self.frames)
-            }
-            None => policy::sweep(&self.clock, &mut self.piece, &self.frames, wanted),
-        };
+        let (clock, probation) = (&self.clock, self.probation.as_ref());
+        policy::search(clock, &mut self.piece, probation, &self.frames, wanted, limit);
         let mut taken = self.frames.taken.borrow_mut();
         let now = self.clock.taken();
         for &frame in taken.iter() {
