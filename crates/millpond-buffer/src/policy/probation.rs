@@ -161,7 +161,7 @@ pub fn judge<F: SweepFrames>(newcomers: &Newcomers, frames: &F) -> Swept {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::policy::{Clock, Piece, lowered, raised, sweep, usage_count};
+    use crate::policy::{Clock, Piece, lowered, raised, search, sweep, usage_count};
     use std::cell::RefCell;
 
     /// Frames with a usage; 3 is pinned, 4 is busy.
@@ -213,6 +213,25 @@ mod tests {
         assert_eq!(*toy.0.borrow(), [PASSED, PASSED_USED]);
         assert_eq!(sweep(&clock, &mut piece, &toy, 2).taken, 1);
         assert_eq!(*toy.0.borrow(), [PASSED, 1]);
+    }
+
+    /// What was found is settled by one barrier, so that a handful is not enough; but nothing is searched for in vain.
+    #[test]
+    fn a_search_fills_its_batch() {
+        let toy = Toy(vec![FRESH, FRESH, 5, 0, 0, 0, 0, 0].into());
+        let (clock, mut piece) = (Clock::new(8, 4), Piece::default());
+        let probation = Probation::new();
+        probation.push(&[0, 1], 8);
+        // A newcomer beyond the queue's share; then the hand: 0 is met for the first time, as is 1; 3 is pinned.
+        let mut limit = MAX_NEWCOMERS;
+        let swept = search(&clock, &mut piece, Some(&probation), &toy, 3, &mut limit);
+        assert_eq!(
+            (swept, limit),
+            (Swept { taken: 1, examined: 5, hope: true }, MAX_NEWCOMERS - 1)
+        );
+        // Three of the next piece, in which 4 is busy.
+        let swept = search(&clock, &mut piece, Some(&probation), &toy, 3, &mut limit);
+        assert_eq!(swept, Swept { taken: 3, examined: 4, hope: true });
     }
 
     #[test]
