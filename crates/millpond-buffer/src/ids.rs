@@ -280,7 +280,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 256 }))]
 
         #[test]
         fn page_ids_keep_their_parts(rel in 0u32..1 << 28, fork in 0u8..4, block: u32) {

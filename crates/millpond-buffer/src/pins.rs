@@ -357,11 +357,11 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
 
         /// Against a map: pins and unpins in any order, through growth and back.
         #[test]
-        fn like_a_map(steps in prop::collection::vec((0u32..60, any::<bool>()), 1..300)) {
+        fn like_a_map(steps in prop::collection::vec((0u32..60, any::<bool>()), 1..if cfg!(miri) { 40 } else { 300 })) {
             let slots = PinSlots::new(Barriers::fences());
             let mut map = HashMap::<u32, u32>::new();
             for (frame, pin) in steps {
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn large_tables_are_left_when_quiet() {
         let slots = PinSlots::new(Barriers::fences());
-        let many = if cfg!(miri) { 20 } else { 10_000 };
+        let many = if cfg!(miri) { 6 } else { 10_000 };
         for round in 0..2 {
             (0..many).for_each(|frame| assert_eq!(slots.add(frame * 7), Added::First));
             assert_eq!(seen(&slots), (0..many).map(|frame| frame * 7).collect::<Vec<_>>());
