@@ -4,10 +4,13 @@
 //! ```sh
 //! io_depth DIR prepare BLOCKS
 //! io_depth DIR read DEPTH SECONDS direct|buffered io_uring|worker|sync|threads [POOL_PAGES]
+//! io_depth DIR checkpoint DEPTH direct|buffered io_uring|worker|sync [POOL_PAGES]
 //! ```
 //!
 //! `prepare` makes relation 1 with that many pages and prints the name of its file. `read` prints pages a second. A stream
-//! of random blocks keeps DEPTH reads under way; with `threads`, DEPTH sessions each wait for theirs.
+//! of random blocks keeps DEPTH reads under way; with `threads`, DEPTH sessions each wait for theirs. `checkpoint` changes random
+//! pages, half as many as the pool has, writes them with DEPTH writes under way, and prints pages written a second and the
+//! seconds that the sync took besides.
 
 use millpond_buffer::*;
 use rand::rngs::SmallRng;
@@ -23,7 +26,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const REL: RelFork = RelationId::constant(1).main();
 const WARM_UP: Duration = Duration::from_secs(1);
 const USAGE: &str = "io_depth DIR prepare BLOCKS | io_depth DIR read DEPTH SECONDS direct|buffered \
-                     io_uring|worker|sync|threads [POOL_PAGES]";
+                     io_uring|worker|sync|threads [POOL_PAGES] | io_depth DIR checkpoint DEPTH \
+                     direct|buffered io_uring|worker|sync [POOL_PAGES]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +39,12 @@ fn main() -> Result<()> {
         }
         [dir, "read", depth, seconds, cache, method, pool] => {
             read(dir.as_ref(), depth.parse()?, seconds.parse()?, cache, method, pool.parse()?)
+        }
+        [dir, "checkpoint", depth, cache, method] => {
+            checkpoint(dir.as_ref(), depth.parse()?, cache, method, 16_384)
+        }
+        [dir, "checkpoint", depth, cache, method, pool] => {
+            checkpoint(dir.as_ref(), depth.parse()?, cache, method, pool.parse()?)
         }
         _ => Err(USAGE.into()),
     }
@@ -57,14 +67,8 @@ fn prepare(dir: &Path, blocks: u32) -> Result<()> {
     Ok(())
 }
 
-fn read(
-    dir: &Path,
-    depth: u32,
-    seconds: u64,
-    cache: &str,
-    method: &str,
-    pool_pages: usize,
-) -> Result<()> {
+/// The store, if the system lets us have it as it is wanted.
+fn open(dir: &Path, depth: u32, cache: &str, method: &str) -> Result<Arc<FileStore>> {
     let io_method = match method {
         "io_uring" => IoMethod::IoUring,
         "worker" => IoMethod::Worker,
@@ -81,6 +85,44 @@ fn read(
     if store.io_method() != io_method {
         return Err(format!("no {} here", io_method.name()).into());
     }
+    Ok(store)
+}
+
+/// Changes random pages and writes them.
+fn checkpoint(dir: &Path, depth: u32, cache: &str, method: &str, pool_pages: usize) -> Result<()> {
+    let store = open(dir, depth, cache, method)?;
+    let blocks = store.block_count(REL)?;
+    let mut config = PoolConfig::new(pool_pages, 4);
+    config.io_max_concurrency = depth as usize;
+    let pool = BufferPool::new(config, store, Arc::new(NoLog))?;
+    let session = pool.session()?;
+    let rel = pool.relation(REL)?;
+    let mut random = SmallRng::seed_from_u64(1);
+    for change in 1..=pool_pages as u64 / 2 {
+        let block = BlockNumber(random.random_range(0..blocks));
+        let mut page = session.pin(&rel, block, Wait::Allowed)?.into_exclusive()?;
+        let mut changing = page.change();
+        changing.write(24, &change.to_le_bytes());
+        changing.publish(Lsn(change));
+    }
+    let begun = Instant::now();
+    let pages = pool.write_dirty(&session, |_| ())?;
+    let written = begun.elapsed();
+    pool.sync()?;
+    let synced = begun.elapsed() - written;
+    println!("{:.0} {:.3}", pages as f64 / written.as_secs_f64(), synced.as_secs_f64());
+    Ok(())
+}
+
+fn read(
+    dir: &Path,
+    depth: u32,
+    seconds: u64,
+    cache: &str,
+    method: &str,
+    pool_pages: usize,
+) -> Result<()> {
+    let store = open(dir, depth, cache, method)?;
     let blocks = store.block_count(REL)?;
     let pool = BufferPool::new(PoolConfig::new(pool_pages, 256), store, Arc::new(NoLog))?;
     let (threads, io_concurrency) = match method {
