@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::lmgr::LockMode;
-use millpond_engine::table::{RowBuf, RowOutcome};
+use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
 
 use super::{Each, Exec, emit, key, passes, row_count};
 use crate::Value;
@@ -51,6 +51,11 @@ impl Exec<'_> {
         let offset = row_count(plan.offset.as_ref(), &env, true)?.unwrap_or(0);
         if limit == 0 {
             return Ok(0);
+        }
+        if let Some(lock) = plan.lock
+            && !locks_what_it_returns(plan, lock, limit, offset)
+        {
+            self.need_wait()?;
         }
         if !plan.sort.is_empty() {
             return match plan.lock {
@@ -249,6 +254,14 @@ impl Exec<'_> {
         }
         Ok(given)
     }
+}
+
+/// Whether all rows that a statement has locked before it finds that it would block are among those that it returns when
+/// it is repeated; nobody would give the lock of another row back. Nothing can block after the last row is locked. Without a
+/// limit every row that meets the condition is returned, and one that is locked cannot cease to.
+fn locks_what_it_returns(plan: &SelectPlan, lock: RowLock, limit: u64, offset: u64) -> bool {
+    let is_one = matches!(plan.access, Access::Point { .. }) || (limit == 1 && offset == 0);
+    is_one || (plan.limit.is_none() && lock.strength >= LockStrength::Share)
 }
 
 fn nothing(plan: &SelectPlan, env: &Env<'_>, each: Each<'_>) -> Result<u64> {

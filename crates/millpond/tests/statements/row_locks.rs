@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use millpond::{Connection, Wait};
+use millpond::{Connection, Executed, Wait};
 
-use crate::common::{Fresh, fresh, fresh_with, run};
+use crate::common::{Fresh, Transcript, fresh, fresh_with, run};
 
 const STRENGTHS: [&str; 4] = ["key share", "share", "no key update", "update"];
 
@@ -205,6 +205,44 @@ fn rows_that_would_have_to_be_waited_for_are_skipped() {
     c.set_wait(Wait::Never);
     assert_eq!(run(&mut c, "select k from t where k = 1 for update skip locked"), "k\nSELECT 0\n");
     assert!(run(&mut c, "select k from t where k = 1 for update nowait").contains("55P03"));
+}
+
+/// A statement that is repeated where it may wait, because it turned out to be long, returns all rows that it has locked.
+#[test]
+fn what_a_repeated_statement_has_locked_is_returned() {
+    let fresh = fresh();
+    let (mut a, mut b) = (table(&fresh), fresh.database.connect().unwrap());
+    let jobs: Vec<_> = (10..4000).map(|k| format!("({k}, {})", k != 10 && k != 3999)).collect();
+    a.batch("create table jobs (k int primary key, done bool)").unwrap();
+    a.batch(&format!("insert into jobs values {}", jobs.join(", "))).unwrap();
+    b.batch("set lock_timeout = '1s'").unwrap();
+    for (how, returned) in [
+        ("limit 2 for update skip locked", "k\n1\n2\nSELECT 2\n"),
+        ("order by k limit 2 for share", "k\n1\n2\nSELECT 2\n"),
+        ("for key share", "k\n1\n2\n3999\nSELECT 3\n"),
+    ] {
+        a.batch("begin").unwrap();
+        a.set_wait(Wait::Never);
+        let mut sink = Transcript::default();
+        let sql = format!("select k from jobs where not done and k > 0 {how}");
+        assert_eq!(a.simple_query(&sql, &mut sink).unwrap(), Executed::WouldBlock, "{how}");
+        // What came first is no longer asked for, and what comes first now was not there.
+        b.batch("update jobs set done = true where k = 10").unwrap();
+        b.batch("insert into jobs values (1, false), (2, false)").unwrap();
+        a.set_wait(Wait::Allowed);
+        assert_eq!(a.resume(&mut sink).unwrap(), Executed::Complete, "{how}");
+        assert_eq!(sink.text, returned, "{how}");
+        let free = run(&mut b, "select k from jobs where k = 10 for update nowait");
+        assert_eq!(free, "k\n10\nSELECT 1\n", "{how}");
+        a.batch("rollback").unwrap();
+        b.batch("delete from jobs where k < 3; update jobs set done = false where k = 10").unwrap();
+    }
+    // One row to be locked is the last thing done: that needs no second attempt.
+    a.set_wait(Wait::Never);
+    let mut sink = Transcript::default();
+    let sql = "select k from jobs where not done and k > 0 limit 1 for update skip locked";
+    assert_eq!(a.simple_query(&format!("begin; {sql}"), &mut sink).unwrap(), Executed::Complete);
+    assert_eq!(sink.text, "BEGIN\nk\n10\nSELECT 1\n");
 }
 
 #[test]
