@@ -203,7 +203,12 @@ impl Connection {
                 ),
             ));
         }
-        Ok(Portal { prepared: Arc::clone(prepared), params, state: PortalState::Ready })
+        Ok(Portal {
+            prepared: Arc::clone(prepared),
+            params,
+            state: PortalState::Ready,
+            reads: None,
+        })
     }
 
     /// Runs a portal for at most `max_rows` rows (0: all). On [`Executed::WouldBlock`] call it again where
@@ -312,6 +317,7 @@ impl Connection {
                 let mut rows = Collect::default();
                 let result = self.planned(planned, &portal.params, false, &mut rows);
                 if planned.columns.is_some() && result.is_ok() {
+                    portal.reads = self.in_use.note(planned);
                     portal.state = PortalState::Holding {
                         rows: rows.rows,
                         given: 0,
@@ -454,8 +460,12 @@ impl Connection {
                     _ => Ok(()),
                 };
                 described?;
-                let mut portal =
-                    Portal { prepared: Arc::clone(&prepared), params, state: PortalState::Ready };
+                let mut portal = Portal {
+                    prepared: Arc::clone(&prepared),
+                    params,
+                    state: PortalState::Ready,
+                    reads: None,
+                };
                 self.execute_planned(&prepared, slot, &mut portal, 0, sink)
             }
             _ => Err(SqlError::unsupported("EXECUTE of such a statement")),

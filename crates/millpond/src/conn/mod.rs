@@ -26,6 +26,7 @@ mod copy;
 mod ddl;
 mod embed;
 mod extended;
+mod in_use;
 mod prepared;
 mod script;
 pub(crate) mod shared;
@@ -59,6 +60,7 @@ pub use types::{
     CommitTicket, ConnectOptions, Description, Executed, Params, Rows, TransactionStatus,
 };
 
+use in_use::InUse;
 use script::Script;
 use shared::Text;
 use transaction::Block;
@@ -97,6 +99,8 @@ pub struct Connection {
     pending_engine: Option<EngineTicket>,
     copy: Option<Box<copy::CopyIn>>,
     prepared: HashMap<String, Arc<Prepared>>,
+    /// What portals read that are still open.
+    in_use: InUse,
     /// Texts that were prepared lately by the extended protocol.
     recent: HashMap<Box<str>, extended::Recent>,
 }
@@ -266,6 +270,7 @@ pub(crate) fn open(
         pending_engine: None,
         copy: None,
         prepared: HashMap::new(),
+        in_use: InUse::default(),
         recent: HashMap::new(),
     })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::in_use::Reads;
 use super::types::{Description, Params};
 use crate::parse::Statement;
 use crate::plan::Planned;
@@ -63,6 +64,8 @@ pub struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) params: Params,
     pub(super) state: PortalState,
+    /// What it reads, once it has been asked for some of its rows.
+    pub(super) reads: Option<Reads>,
 }
 
 #[derive(Debug)]

@@ -217,6 +217,7 @@ impl Connection {
     pub(super) fn ended(&mut self, committed: bool) {
         self.block = Block::Idle;
         self.statements_run = 0;
+        self.in_use.clear();
         self.settings.end_transaction(committed);
     }
 

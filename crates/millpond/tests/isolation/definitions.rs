@@ -312,6 +312,47 @@ fn a_portal_half_fetched_keeps_its_table() {
     }
 }
 
+/// A session's own portal can't be waited for.
+#[test]
+fn a_portal_half_fetched_keeps_its_table_from_its_own_session() {
+    let Scene { mut reader, _fresh, .. } = scene();
+    reader.batch("create table aside (a int)").unwrap();
+    for (change, refused) in [
+        ("drop table aside, t", "DROP TABLE"),
+        ("truncate aside, t", "TRUNCATE"),
+        ("create index on t (v)", "CREATE INDEX"),
+        ("alter table t add unique (v)", "ALTER TABLE"),
+    ] {
+        // PostgreSQL, too, minds a portal that has given all its rows; but not one that is closed.
+        for (rows, closes) in [(1, false), (10, false), (1, true)] {
+            reader.batch("begin").unwrap();
+            let prepared = reader.prepare("select * from t", &[]).unwrap();
+            let mut portal = reader.bind(&prepared, Params::new()).unwrap();
+            let mut keep = Keep::default();
+            keep.described(prepared.columns().map(|columns| &**columns));
+            reader.execute_portal(&mut portal, rows, &mut keep).unwrap();
+            if closes {
+                drop(portal);
+                reader.batch(change).unwrap();
+                reader.batch("rollback").unwrap();
+                continue;
+            }
+            let error = reader.batch(change).unwrap_err();
+            assert_eq!(error.sqlstate.as_str(), "55006", "{error}");
+            assert_eq!(
+                error.message,
+                format!(
+                    "cannot {refused} \"t\" because it is being used by active queries in this session"
+                )
+            );
+            reader.batch("rollback").unwrap();
+            // A portal does not outlive its transaction, whoever keeps it.
+            reader.batch(&format!("begin; {change}; rollback")).unwrap();
+            drop(portal);
+        }
+    }
+}
+
 #[test]
 fn what_may_not_wait_is_planned_again_too() {
     let Scene { mut reader, mut other, _fresh } = scene();

@@ -96,6 +96,7 @@ impl Connection {
                         ));
                     }
                 };
+                connection.in_use.check("DROP TABLE", table.oid, &table.name)?;
                 connection.session.drop_table(table.oid)?;
             }
             Ok(CommandTag::plain("DROP TABLE"))
@@ -137,6 +138,7 @@ impl Connection {
             fillfactor,
         };
         self.define("CREATE INDEX", |connection| {
+            connection.in_use.check("CREATE INDEX", table.oid, &table.name)?;
             connection.session.create_index(index)?;
             Ok(tag)
         })
@@ -152,6 +154,7 @@ impl Connection {
             for name in names {
                 match connection.catalog().relation(&name.name) {
                     Some(Relation::Index(_, index)) => {
+                        connection.in_use.check("DROP INDEX", index.oid, &index.name)?;
                         connection.session.drop_index(index.oid, false)?;
                     }
                     Some(Relation::Table(_)) => {
@@ -194,6 +197,7 @@ impl Connection {
         }
         let table = find_table(&catalog, &name)?;
         self.define("ALTER TABLE", |connection| {
+            connection.in_use.check("ALTER TABLE", table.oid, &table.name)?;
             for operation in &alter.operations {
                 connection.alter(&table, operation)?;
             }
@@ -235,10 +239,12 @@ impl Connection {
     pub(super) fn truncate(&mut self, names: &[Name]) -> Result<CommandTag> {
         self.define("TRUNCATE TABLE", |connection| {
             let catalog = connection.catalog();
-            let oids = names
-                .iter()
-                .map(|name| find_table(&catalog, name).map(|table| table.oid))
-                .collect::<Result<Vec<_>>>()?;
+            let check = |name| {
+                let table = find_table(&catalog, name)?;
+                connection.in_use.check("TRUNCATE", table.oid, &table.name)?;
+                Ok(table.oid)
+            };
+            let oids = names.iter().map(check).collect::<Result<Vec<_>>>()?;
             connection.session.truncate(&oids)?;
             Ok(CommandTag::plain("TRUNCATE TABLE"))
         })

@@ -1,0 +1,59 @@
+//! Tables and indexes that portals of the connection still read: definitions of those must not change under them.
+//!
+//! A portal that was asked for some of its rows names what it reads, until it is dropped or its transaction ends. The
+//! connection holds no portals, only weak pointers to these lists. (Portals that ran in one go are not listed: most are such,
+//! and listing them would cost each statement something.)
+
+use std::sync::{Arc, Weak};
+
+use millpond_engine::table::TableError;
+
+use crate::error::Result;
+use crate::plan::{Access, Plan, Planned};
+
+/// What one portal reads, by oid.
+pub(super) type Reads = Arc<[u32]>;
+
+/// What all portals of the running transaction read that have been asked for some of their rows.
+#[derive(Debug, Default)]
+pub(super) struct InUse(Vec<Weak<[u32]>>);
+
+impl InUse {
+    /// Notes what a portal reads, for as long as the result lives. What changes rows has done so by then, and reads
+    /// nothing any more.
+    pub(super) fn note(&mut self, planned: &Planned) -> Option<Reads> {
+        let mut reads = Vec::new();
+        match &planned.plan {
+            Plan::Select(plan) => {
+                reads.extend(plan.table.iter().map(|table| table.oid));
+                match &plan.access {
+                    Access::Point { index, .. } => reads.push(index.oid),
+                    Access::Range(range) => reads.push(range.index.oid),
+                    Access::Nothing | Access::Heap => {}
+                }
+            }
+            Plan::External(plan) => reads.extend(plan.tables().iter().map(|table| table.oid)),
+            Plan::Insert(_) | Plan::Change(_) => {}
+        }
+        if reads.is_empty() {
+            return None;
+        }
+        let reads = Reads::from(reads);
+        self.0.retain(|other| other.strong_count() > 0);
+        self.0.push(Arc::downgrade(&reads));
+        Some(reads)
+    }
+
+    /// Fails if a portal reads the table or index.
+    pub(super) fn check(&self, action: &'static str, oid: u32, name: &str) -> Result<()> {
+        match self.0.iter().filter_map(Weak::upgrade).any(|reads| reads.contains(&oid)) {
+            true => Err(TableError::InUse { action, table: name.to_owned() }.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The transaction has ended, and its portals with it.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
