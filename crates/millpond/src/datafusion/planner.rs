@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
-use millpond_engine::catalog::{CatalogState, Oid, TableDef};
+use millpond_engine::catalog::{CatalogState, TableDef};
 use parking_lot::Mutex;
 
 use super::dialect::{self, CheckedArithmetic};
@@ -33,13 +33,14 @@ use super::types::arrow_type;
 use super::views;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
+use crate::plan::external::Places;
 
 /// What is to be planned.
 pub struct PlanRequest<'a> {
     /// The relations that there are.
     pub catalog: &'a Arc<CatalogState>,
-    /// The table whose rows' places are wanted as a column `__tid` (an `UPDATE`'s or `DELETE`'s target).
-    pub tid_of: Option<Oid>,
+    /// The tables whose rows' places are wanted (by an `UPDATE` or `DELETE`).
+    pub places: Places<'a>,
 }
 
 /// Plans queries. One per database.
@@ -86,7 +87,7 @@ impl Planner {
         let names = Names {
             state: &self.base,
             catalog: request.catalog,
-            tid_of: request.tid_of,
+            places: request.places,
             catalog_functions: functions::of_catalog(request.catalog),
             used: Mutex::new(Vec::new()),
         };
@@ -113,7 +114,7 @@ impl Planner {
 struct Names<'a> {
     state: &'a SessionState,
     catalog: &'a Arc<CatalogState>,
-    tid_of: Option<Oid>,
+    places: Places<'a>,
     catalog_functions: HashMap<String, Arc<ScalarUDF>>,
     used: Mutex<Vec<Arc<TableDef>>>,
 }
@@ -125,8 +126,7 @@ impl Names<'_> {
         if !used.iter().any(|known| known.oid == def.oid) {
             used.push(Arc::clone(def));
         }
-        let with_tid = self.tid_of == Some(def.oid);
-        Some(provider_as_source(Arc::new(Table::new(Arc::clone(def), with_tid))))
+        Some(provider_as_source(Arc::new(Table::new(Arc::clone(def), self.places))))
     }
 
     fn view(&self, schema: &str, name: &str) -> Option<Arc<dyn TableSource>> {

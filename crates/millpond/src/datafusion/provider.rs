@@ -24,6 +24,7 @@ use super::batch::ColumnBuilder;
 use super::filter::RowFilter;
 use super::types::table_field;
 use crate::error::{Result, SqlError};
+use crate::plan::external::{JOINED_COLUMN, Places, TID_COLUMN};
 use crate::query::{RowSource, TableScanner};
 
 /// What the statement that runs gives to its plan.
@@ -31,9 +32,6 @@ pub struct Run {
     /// The tables under its snapshot.
     pub scanner: Arc<dyn TableScanner>,
 }
-
-/// The name of the column that holds a row's place, for statements that change what they select.
-pub const TID_COLUMN: &str = "__tid";
 
 /// Rows at which a batch is handed on.
 const BATCH_ROWS: usize = 8192;
@@ -46,7 +44,8 @@ const PARALLEL_BYTES: u64 = 2 << 20;
 pub struct Table {
     def: Arc<TableDef>,
     schema: SchemaRef,
-    with_tid: bool,
+    /// Which of the columns is [`TID_COLUMN`].
+    tid_column: Option<usize>,
 }
 
 impl fmt::Debug for Table {
@@ -56,18 +55,23 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    /// The table's columns, and the rows' places as a column behind them if `with_tid`.
-    pub fn new(def: Arc<TableDef>, with_tid: bool) -> Self {
+    /// The table's columns, and behind them the rows' places where they are wanted.
+    pub fn new(def: Arc<TableDef>, places: Places<'_>) -> Self {
         let columns = def.columns.iter().enumerate();
         let mut fields: Vec<Field> = columns
             .map(|(index, column)| {
                 table_field(&column.name, column.ty, !column.not_null, def.oid, index as i16 + 1)
             })
             .collect();
-        if with_tid {
-            fields.push(table_field(TID_COLUMN, crate::DataType::Int8, false, def.oid, -1));
+        let mut place = |name| {
+            fields.push(table_field(name, crate::DataType::Int8, false, def.oid, -1));
+            fields.len() - 1
+        };
+        let tid_column = (places.target == Some(def.oid)).then(|| place(TID_COLUMN));
+        if places.joined.contains(&def.oid) {
+            place(JOINED_COLUMN);
         }
-        Self { def, schema: Arc::new(Schema::new(fields)), with_tid }
+        Self { def, schema: Arc::new(Schema::new(fields)), tid_column }
     }
 }
 
@@ -104,11 +108,7 @@ impl TableProvider for Table {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let columns = projection.unwrap_or(&all).clone();
         let schema = Arc::new(self.schema.project(&columns)?);
-        let tid_at = if self.with_tid {
-            columns.iter().position(|&column| column == self.def.columns.len())
-        } else {
-            None
-        };
+        let is_target = self.tid_column.is_some_and(|column| columns.contains(&column));
         let run = session.config().get_extension::<Run>();
         let bytes = run.and_then(|run| run.scanner.relation_bytes(self.def.oid)).unwrap_or(0);
         let parts = match limit {
@@ -122,7 +122,7 @@ impl TableProvider for Table {
                 def: Arc::clone(&self.def),
                 schema: Arc::clone(&schema),
                 columns: columns.clone(),
-                tid_at,
+                is_target,
                 filters: Arc::clone(&filters),
                 part,
                 parts,
@@ -137,9 +137,10 @@ impl TableProvider for Table {
 struct Part {
     def: Arc<TableDef>,
     schema: SchemaRef,
-    /// The table's columns that are wanted, in order; the rows' places count as one past the last.
+    /// The table's columns that are wanted, in order; those behind its last are the rows' places.
     columns: Vec<usize>,
-    tid_at: Option<usize>,
+    /// Its rows are to be changed.
+    is_target: bool,
     filters: Arc<[RowFilter]>,
     part: usize,
     parts: usize,
@@ -161,7 +162,7 @@ impl PartitionStream for Part {
         let opened = match run {
             Some(run) => run
                 .scanner
-                .scan(&self.def, self.tid_at.is_some(), self.part, self.parts)
+                .scan(&self.def, self.is_target, self.part, self.parts)
                 .map(|rows| (rows, Arc::clone(&run.scanner))),
             None => Err(SqlError::internal("a plan ran without its statement")),
         };
@@ -191,13 +192,15 @@ struct Reader {
     rows: Option<Box<dyn RowSource>>,
     scanner: Arc<dyn TableScanner>,
     wanted: Vec<(usize, ColumnBuilder)>,
-    tids: Option<(usize, Int64Builder)>,
+    tids: Vec<(usize, Int64Builder)>,
     filters: Arc<[RowFilter]>,
 }
 
 impl Reader {
     fn new(part: &Part, rows: Box<dyn RowSource>, scanner: Arc<dyn TableScanner>) -> Self {
-        let wanted = part.columns.iter().filter(|&&column| column < part.def.columns.len());
+        let is_own = |column: usize| column < part.def.columns.len();
+        let tids = part.columns.iter().enumerate().filter(|&(_, &column)| !is_own(column));
+        let wanted = part.columns.iter().filter(|&&column| is_own(column));
         let wanted = wanted
             .map(|&column| (column, ColumnBuilder::new(part.def.columns[column].ty, BATCH_ROWS)))
             .collect();
@@ -207,7 +210,7 @@ impl Reader {
             rows: Some(rows),
             scanner,
             wanted,
-            tids: part.tid_at.map(|at| (at, Int64Builder::with_capacity(BATCH_ROWS))),
+            tids: tids.map(|(at, _)| (at, Int64Builder::with_capacity(BATCH_ROWS))).collect(),
             filters: Arc::clone(&part.filters),
         }
     }
@@ -225,7 +228,7 @@ impl Reader {
             for (column, builder) in wanted.iter_mut() {
                 builder.push(def.layout.column(tuple, *column).map_err(damaged)?)?;
             }
-            if let Some((_, builder)) = tids {
+            for (_, builder) in tids.iter_mut() {
                 builder.append_value(tid.to_u64() as i64);
             }
             count.set(count.get() + 1);
@@ -249,7 +252,7 @@ impl Reader {
     fn finish(&mut self, count: usize) -> Result<RecordBatch> {
         let mut arrays: Vec<_> =
             self.wanted.iter_mut().map(|(_, builder)| builder.finish()).collect();
-        if let Some((at, builder)) = &mut self.tids {
+        for (at, builder) in &mut self.tids {
             arrays.insert(*at, Arc::new(builder.finish()));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(count));

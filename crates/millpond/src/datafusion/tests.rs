@@ -7,6 +7,7 @@ use millpond_engine::catalog::{CatalogState, TableDef};
 
 use super::{PlanRequest, Planner};
 use crate::error::Result;
+use crate::plan::external::Places;
 use crate::query::{RowSource, SessionInfo, TableScanner};
 use crate::{DataType, Datum, SqlError, SqlState, Value};
 
@@ -41,7 +42,8 @@ fn run(planner: &Planner, sql: &str, params: &[Value]) -> Result<Vec<Vec<String>
         .map_err(|error| SqlError::new(SqlState::SYNTAX_ERROR, error.to_string()))?;
     let Statement::Query(query) = statements.remove(0) else { panic!("not a query: {sql}") };
     let catalog = Arc::new(CatalogState::default());
-    let plan = planner.plan(&PlanRequest { catalog: &catalog, tid_of: None }, query, &[])?;
+    let request = PlanRequest { catalog: &catalog, places: Places::default() };
+    let plan = planner.plan(&request, query, &[])?;
     let mut stream = plan.open(Arc::new(Nothing), params)?;
     let mut rows = vec![plan.columns.iter().map(|column| column.name.clone()).collect()];
     let lock = &mut |_, _| Err(SqlError::internal("there is nobody to lock for"));

@@ -87,6 +87,8 @@ impl Exec<'_> {
             }
             Ok(true)
         })?;
+        // The row's place, its new values, and then the places of the rows that it was joined with.
+        let computed = 1 + plan.set.as_ref().map_or(0, Vec::len);
         let env = Env { row: Row::None, params, facts: self.facts };
         let (mut row, mut old) = (RowBuf::default(), Vec::new());
         let mut count = 0;
@@ -101,7 +103,9 @@ impl Exec<'_> {
                     RowOutcome::Gone => {}
                     RowOutcome::Changed => {
                         drop(selected);
-                        if let Some(newer) = self.select_again(query, &scanner, params, &row)? {
+                        let joined = values.split_off(computed.min(values.len()));
+                        let newer = self.select_again(query, &scanner, params, &row, &joined)?;
+                        if let Some(newer) = newer {
                             values = newer;
                             continue;
                         }
@@ -157,21 +161,25 @@ impl Exec<'_> {
     }
 
     /// Asks the query again about a row that has become another meanwhile: what it selects with the newest version in the
-    /// row's place, the only one in the table to be changed, and all other tables as they were. `None`: no longer that
-    /// row.
+    /// row's place, the only one in the table to be changed, all other tables as they were, and joined with the same rows.
+    /// `None`: no longer that row.
     fn select_again(
         &self,
         query: &ExternalPlan,
         scanner: &Scanner,
         params: &[Value],
         row: &RowBuf,
+        joined: &[Value],
     ) -> Result<Option<Vec<Value>>> {
         let Some(tid) = row.tid() else { return Ok(None) };
         let mut found = None;
         let scanner = Arc::new(scanner.with_only(tid, row.bytes()));
         query.run(scanner, params, &mut self.locker(), &mut |row| {
-            found = Some(row.iter().map(Datum::to_value).collect());
-            Ok(false)
+            let values: Vec<Value> = row.iter().map(Datum::to_value).collect();
+            if values.ends_with(joined) {
+                found = Some(values);
+            }
+            Ok(found.is_none())
         })?;
         Ok(found)
     }

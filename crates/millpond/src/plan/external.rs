@@ -3,12 +3,28 @@
 //! With the feature `datafusion` it is Apache DataFusion. Without it there is none, and such queries answer
 //! 0A000, saying what in them it was.
 
+/// The name of the column that holds a row's place, for statements that change what they select.
+pub(crate) const TID_COLUMN: &str = "__tid";
+/// The same for the tables that they join with that.
+pub(crate) const JOINED_COLUMN: &str = "__joined";
+
+/// Whose rows' places a query knows, by oid. (A table may be changed by the rows of itself.)
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only a query engine asks"))]
+pub(crate) struct Places<'a> {
+    /// The table that is to be changed: [`TID_COLUMN`].
+    pub(crate) target: Option<u32>,
+    /// Tables that it is joined with: [`JOINED_COLUMN`].
+    pub(crate) joined: &'a [u32],
+}
+
 #[cfg(feature = "datafusion")]
 mod with {
     use std::sync::Arc;
 
     use millpond_engine::catalog::{CatalogState, TableDef};
 
+    use super::Places;
     use crate::advisory::{Advisory, Key};
     use crate::datafusion::{PlanRequest, Planner, QueryPlan};
     use crate::error::Result;
@@ -29,9 +45,9 @@ mod with {
             catalog: &Arc<CatalogState>,
             query: &sqlparser::ast::Query,
             given: &[Option<DataType>],
-            tid_of: Option<u32>,
+            places: Places<'_>,
         ) -> Result<ExternalPlan> {
-            let request = PlanRequest { catalog, tid_of };
+            let request = PlanRequest { catalog, places };
             self.0.plan(&request, Box::new(query.clone()), given).map(ExternalPlan)
         }
     }
@@ -92,6 +108,7 @@ mod without {
 
     use millpond_engine::catalog::{CatalogState, TableDef};
 
+    use super::Places;
     use crate::DataType;
     use crate::Datum;
     use crate::Value;
@@ -114,7 +131,7 @@ mod without {
             _catalog: &Arc<CatalogState>,
             _query: &sqlparser::ast::Query,
             _given: &[Option<DataType>],
-            _tid_of: Option<u32>,
+            _places: Places<'_>,
         ) -> Result<ExternalPlan> {
             match *self {}
         }

@@ -31,6 +31,8 @@ pub(crate) use order::{Ordered, SortKey};
 pub(crate) use output::{Output, describe};
 pub(crate) use scope::{TableScope, find_table};
 
+use external::Places;
+
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -284,7 +286,7 @@ impl<'a> Planner<'a> {
             // What is wrong with the row locks themselves, or with the table's name, says more.
             let of_locks = error.message.starts_with("FOR ") || error.message.contains(" in FOR ");
             let unknown = || {
-                let theirs = planner.plan(self.catalog, query, given, None).err();
+                let theirs = planner.plan(self.catalog, query, given, Places::default()).err();
                 theirs.is_some_and(|theirs| theirs.sqlstate == SqlState::UNDEFINED_TABLE)
             };
             let says_more = of_locks
@@ -300,14 +302,15 @@ impl<'a> Planner<'a> {
         if self.wait == Wait::Never {
             return Err(would_block());
         }
-        let plan = planner.plan(self.catalog, query, given, None).map_err(|theirs| {
-            // A position beats none; what both don't know is best said in the statement's own words.
-            if theirs.sqlstate == error.sqlstate && error.position.is_some() {
-                error
-            } else {
-                theirs
-            }
-        })?;
+        let plan =
+            planner.plan(self.catalog, query, given, Places::default()).map_err(|theirs| {
+                // A position beats none; what both don't know is best said in the statement's own words.
+                if theirs.sqlstate == error.sqlstate && error.position.is_some() {
+                    error
+                } else {
+                    theirs
+                }
+            })?;
         let params = plan.params();
         Ok(self.planned(Plan::External(plan), params))
     }

@@ -2,14 +2,16 @@
 //!
 //! The query engine selects the places of the rows and their new values; the engine below applies them. In READ COMMITTED a
 //! row that has changed meanwhile is looked at again as PostgreSQL does (EvalPlanQual): the query runs once more with
-//! the row's newest version as the only row of the table to be changed, all else under the statement's snapshot. Of a join it
-//! takes the first match then, whereas PostgreSQL stays with the other table's row that it had joined at first.
+//! the row's newest version as the only row of the table to be changed, all else under the statement's snapshot, and of
+//! what it selects only that counts which joins the same rows of the other tables as at first. For this it selects their
+//! places, too: those of the tables in FROM or USING. (Which row of a subquery there it was, nobody knows: of several that
+//! are joined now, the first is taken. PostgreSQL keeps copies of such rows.)
 
 use std::fmt::Write;
 
 use sqlparser::ast;
 
-use super::external::ExternalPlan;
+use super::external::{ExternalPlan, JOINED_COLUMN, Places, TID_COLUMN};
 use super::{ChangePlan, Planner, Target};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
@@ -50,19 +52,16 @@ impl Planner<'_> {
             };
             columns.push(column);
         }
-        let mut sql = format!("SELECT {}.__tid{list} FROM {}", quoted(&alias), update.table);
-        match &update.from {
-            None => {}
+        let joined = match &update.from {
+            None => &[],
             Some(
                 ast::UpdateTableFromKind::BeforeSet(from)
                 | ast::UpdateTableFromKind::AfterSet(from),
-            ) => {
-                for from in from {
-                    let _ = write!(sql, ", {from}");
-                }
-            }
-        }
-        let query = self.target_query(sql, update.selection.as_ref(), table.oid, given)?;
+            ) => from.as_slice(),
+        };
+        let target = (table.oid, &*alias);
+        let query =
+            self.target_query(target, &list, &update.table, joined, &update.selection, given)?;
         let mut set = Vec::with_capacity(columns.len());
         let described = query.columns();
         for (place, column) in columns.into_iter().enumerate() {
@@ -99,22 +98,36 @@ impl Planner<'_> {
             return Err(error);
         }
         let (table, alias) = self.table_factor(&one.relation)?;
-        let mut sql = format!("SELECT {}.__tid FROM {one}", quoted(&alias));
-        for using in delete.using.iter().flatten() {
-            let _ = write!(sql, ", {using}");
-        }
-        let query = self.target_query(sql, delete.selection.as_ref(), table.oid, given)?;
+        let joined = delete.using.as_deref().unwrap_or_default();
+        let target = (table.oid, &*alias);
+        let query = self.target_query(target, "", one, joined, &delete.selection, given)?;
         let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
         Ok(ChangePlan { table, rows: Target::Selected(query), set: None, returning })
     }
 
+    /// The query that selects the places of the rows to be changed, what else is in `list`, and the places of the rows that
+    /// they are joined with.
     fn target_query(
         &self,
-        mut sql: String,
-        selection: Option<&ast::Expr>,
-        table: u32,
+        (oid, alias): (u32, &str),
+        list: &str,
+        table: &ast::TableWithJoins,
+        joined: &[ast::TableWithJoins],
+        selection: &Option<ast::Expr>,
         given: &[Option<DataType>],
     ) -> Result<ExternalPlan> {
+        let mut others = Vec::new();
+        for from in joined {
+            self.joined_tables(from, &mut others);
+        }
+        let mut sql = format!("SELECT {}.{TID_COLUMN}{list}", quoted(alias));
+        for (_, alias) in &others {
+            let _ = write!(sql, ", {}.{JOINED_COLUMN}", quoted(alias));
+        }
+        let _ = write!(sql, " FROM {table}");
+        for from in joined {
+            let _ = write!(sql, ", {from}");
+        }
         if let Some(selection) = selection {
             let _ = write!(sql, " WHERE {selection}");
         }
@@ -130,11 +143,38 @@ impl Planner<'_> {
         if self.wait == Wait::Never {
             return Err(would_block());
         }
-        planner.plan(self.catalog, &query, given, Some(table)).map_err(|mut error| {
+        let others: Vec<u32> = others.into_iter().map(|(oid, _)| oid).collect();
+        let places = Places { target: Some(oid), joined: &others };
+        planner.plan(self.catalog, &query, given, places).map_err(|mut error| {
             // Positions would be those of another text.
             error.position = None;
             error
         })
+    }
+
+    /// Tables in a part of FROM, by what the statement calls them. None where NATURAL would join them by their places.
+    fn joined_tables(&self, from: &ast::TableWithJoins, found: &mut Vec<(u32, String)>) {
+        use ast::JoinOperator as J;
+        let mut factors = vec![&from.relation];
+        for join in &from.joins {
+            let (J::Join(on)
+            | J::Inner(on)
+            | J::Left(on)
+            | J::LeftOuter(on)
+            | J::Right(on)
+            | J::RightOuter(on)
+            | J::FullOuter(on)
+            | J::CrossJoin(on)) = &join.join_operator
+            else {
+                return;
+            };
+            if let ast::JoinConstraint::Natural = on {
+                return;
+            }
+            factors.push(&join.relation);
+        }
+        let tables = factors.into_iter().filter_map(|factor| self.table_factor(factor).ok());
+        found.extend(tables.map(|(table, alias)| (table.oid, alias)));
     }
 }
 
