@@ -53,7 +53,7 @@ pub enum RmgrId {
     BTree = 4,
     /// Transaction status pages.
     Clog = 5,
-    /// Catalog and sequences.
+    /// The catalog; not used yet.
     Catalog = 6,
 }
 

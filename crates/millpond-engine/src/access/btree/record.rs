@@ -14,13 +14,15 @@
 //! Blocks are changed and published in this order: a new page has its entries before any link leads to it.
 //! The redo functions are the only code that changes B+tree pages, in normal operation as in recovery (wal rule 1).
 
+mod leaving;
+
+pub(crate) use leaving::{Meta, absorb_data, absorbed, delete_data, deleted_at};
+
 use millpond_buffer::PAGE_SIZE;
 
-use super::env::Stamp;
 use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
 use super::page::layout::{
-    BODY_START, COUNT, DELETED_CSN, DELETED_XID, FLAG_DELETED, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF,
-    FLAGS, KIND, NEXT_FREE, PAGE_KIND, RIGHT, SLOT_BYTES, SLOTS,
+    BODY_START, COUNT, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, KIND, SLOT_BYTES, SLOTS,
 };
 use super::page::node::Node;
 use super::page::{PageRead, split};
@@ -35,12 +37,6 @@ pub(crate) const REMOVE: u8 = 5;
 pub(crate) const SET_META: u8 = 6;
 pub(crate) const UNLINK: u8 = 7;
 pub(crate) const FREE: u8 = 8;
-
-/// Where the meta page keeps the number of the last vacuum, that of the vacuum under way (or zero), and the first free
-/// page (or zero).
-pub(crate) const META_CYCLE: usize = 32;
-pub(crate) const META_ACTIVE_CYCLE: usize = 36;
-pub(crate) const META_FREE: usize = 40;
 
 /// Redo of the B+tree's records.
 pub struct BTreeRedo;
@@ -61,12 +57,12 @@ impl RmgrRedo for BTreeRedo {
             (SPLIT, 0) | (ROOT_SPLIT, 0 | 1) | (PAGES, _) => restore(data, page),
             (INSERT, 1) | (SPLIT, 2) | (ROOT_SPLIT, 3) => complete_split(page),
             (REMOVE, 0) => remove(data, page),
-            (SET_META, 0) => set_meta(data, page),
-            (UNLINK, 0) => absorb(data, page),
+            (SET_META, 0) => leaving::set_meta(data, page),
+            (UNLINK, 0) => leaving::absorb(data, page),
             (UNLINK, 1) => remove(data, page),
-            (UNLINK, 2) => delete(data, page),
-            (FREE, 0) => free(data, page),
-            (FREE, 1) => set_free(data, page),
+            (UNLINK, 2) => leaving::delete(data, page),
+            (FREE, 0) => leaving::free(data, page),
+            (FREE, 1) => leaving::set_free(data, page),
             _ => Err(unfit(page, "unknown kind of record")),
         }
     }
@@ -288,124 +284,6 @@ fn remove(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
     };
     replace(page, &new);
     Ok(())
-}
-
-/// Data of [`SET_META`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meta {
-    /// The number of the last vacuum.
-    pub(crate) last: u32,
-    /// That of the one under way, or zero.
-    pub(crate) active: u32,
-    /// The first free page, or zero.
-    pub(crate) free: u32,
-}
-
-impl Meta {
-    pub(crate) fn of<P: PageRead + ?Sized>(page: &P) -> Self {
-        Self {
-            last: page.u32(META_CYCLE),
-            active: page.u32(META_ACTIVE_CYCLE),
-            free: page.u32(META_FREE),
-        }
-    }
-
-    pub(crate) fn encode(self) -> [u8; 12] {
-        let mut data = [0; 12];
-        data[..4].copy_from_slice(&self.last.to_le_bytes());
-        data[4..8].copy_from_slice(&self.active.to_le_bytes());
-        data[8..].copy_from_slice(&self.free.to_le_bytes());
-        data
-    }
-}
-
-fn set_meta(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
-    if data.len() != 12 {
-        return Err(unfit(page, "meta record has the wrong length"));
-    }
-    page.write(META_CYCLE, data)
-}
-
-/// Data of [`UNLINK`], block 0: what the left sibling takes over from the page.
-pub(crate) fn absorb_data(out: &mut Vec<u8>, right: u32, high: (&[u8], u64)) {
-    out.clear();
-    out.extend_from_slice(&right.to_le_bytes());
-    out.extend_from_slice(&high.1.to_le_bytes());
-    out.extend_from_slice(high.0);
-}
-
-/// The left sibling of a page that leaves the tree, with that page's high key and right link.
-pub(crate) fn absorbed(
-    page: &[u8; PAGE_SIZE],
-    right: u32,
-    high: (&[u8], u64),
-) -> Option<Box<[u8; PAGE_SIZE]>> {
-    let items = Items::of(page);
-    let frame = Frame { right, high: Some((high.0.to_vec(), high.1)), ..Frame::of(page) };
-    items.build(&frame, 0..items.len())
-}
-
-fn absorb(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
-    let mut reader = Reader(data);
-    let (Some(right), Some(tid)) = (reader.u32(), reader.u64()) else {
-        return Err(unfit(page, "unlink record is too short"));
-    };
-    let Some(new) = absorbed(page.bytes(), right, (reader.0, tid)) else {
-        return Err(unfit(page, "no room for the high key of the page that leaves"));
-    };
-    replace(page, &new);
-    Ok(())
-}
-
-/// Data of [`UNLINK`], block 2: the moment.
-pub(crate) fn delete_data(stamp: Stamp) -> [u8; 16] {
-    let mut data = [0; 16];
-    data[..8].copy_from_slice(&stamp.csn.to_le_bytes());
-    data[8..].copy_from_slice(&stamp.xid.to_le_bytes());
-    data
-}
-
-fn delete(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
-    if data.len() != 16 {
-        return Err(unfit(page, "unlink record has the wrong length"));
-    }
-    let mut new = deleted();
-    new[RIGHT..RIGHT + 4].copy_from_slice(&page.bytes()[RIGHT..RIGHT + 4]);
-    new[DELETED_CSN..DELETED_XID + 8].copy_from_slice(data);
-    replace(page, &new);
-    Ok(())
-}
-
-fn deleted() -> [u8; PAGE_SIZE] {
-    let mut page = [0; PAGE_SIZE];
-    page[KIND..KIND + 2].copy_from_slice(&PAGE_KIND.to_le_bytes());
-    page[FLAGS..FLAGS + 2].copy_from_slice(&FLAG_DELETED.to_le_bytes());
-    page
-}
-
-/// When a deleted page left the tree.
-pub(crate) fn deleted_at<P: PageRead + ?Sized>(page: &P) -> Stamp {
-    Stamp { csn: page.u64(DELETED_CSN), xid: page.u64(DELETED_XID) }
-}
-
-/// Data of [`FREE`], block 0: the free page after this one. Nobody comes to the page any more, so nothing else of
-/// it is kept.
-fn free(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
-    if data.len() != 4 {
-        return Err(unfit(page, "free record has the wrong length"));
-    }
-    let mut new = deleted();
-    new[NEXT_FREE..NEXT_FREE + 4].copy_from_slice(data);
-    replace(page, &new);
-    Ok(())
-}
-
-/// Data of [`FREE`], block 1: the page that is now the first.
-fn set_free(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
-    if data.len() != 4 {
-        return Err(unfit(page, "free record has the wrong length"));
-    }
-    page.write(META_FREE, data)
 }
 
 /// An empty leaf that is all of the tree: the root of a new index.
