@@ -78,6 +78,11 @@ impl Key {
 }
 
 impl Advisory {
+    /// Whether it has nothing to answer.
+    pub(crate) fn is_void(self) -> bool {
+        matches!(self.verb, Verb::Lock | Verb::UnlockAll)
+    }
+
     fn mode(self) -> LockMode {
         if self.shared { LockMode::Share } else { LockMode::Exclusive }
     }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use millpond_buffer::IoMethod;
 use millpond_buffer::policy::ReplacementPolicy;
 use millpond_engine::engine::{Engine, EngineConfig};
-use parking_lot::Mutex;
 
 use crate::conn::shared::SharedPlans;
-use crate::conn::{self, CancelHandle, ConnectOptions, Connection, Watchdog};
+use crate::conn::{self, ConnectOptions, Connection, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
 use crate::settings::{Settings, bulk_access_of};
@@ -24,18 +23,6 @@ pub struct Database {
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
     plans: SharedPlans,
-    connected: Mutex<Vec<Connected>>,
-}
-
-/// A connection as others see it.
-#[derive(Debug, Clone)]
-pub(crate) struct Connected {
-    pub(crate) process_id: i32,
-    pub(crate) user: Arc<str>,
-    /// What the client called itself when it came.
-    pub(crate) application_name: Arc<str>,
-    /// Knows whether a statement is running.
-    pub(crate) cancel: CancelHandle,
 }
 
 impl Database {
@@ -50,7 +37,6 @@ impl Database {
             statistics,
             watchdog: Arc::new(Watchdog::default()),
             plans: SharedPlans::default(),
-            connected: Mutex::new(Vec::new()),
         }))
     }
 
@@ -96,18 +82,6 @@ impl Database {
 
     pub(crate) fn plans(&self) -> &SharedPlans {
         &self.plans
-    }
-
-    pub(crate) fn connected(&self, connected: Connected) {
-        self.connected.lock().push(connected);
-    }
-
-    pub(crate) fn disconnected(&self, process_id: i32) {
-        self.connected.lock().retain(|connected| connected.process_id != process_id);
-    }
-
-    pub(crate) fn connections(&self) -> Vec<Connected> {
-        self.connected.lock().clone()
     }
 }
 

@@ -38,7 +38,7 @@ pub trait RowSource: Send {
     fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool>;
 }
 
-/// Who runs a statement, and what the views of sessions and settings show.
+/// Who runs a statement, and what the views of settings and statistics show.
 #[derive(Debug, Clone, Default)]
 pub struct SessionInfo {
     /// The database's name.
@@ -49,8 +49,6 @@ pub struct SessionInfo {
     pub pid: i32,
     /// All settings: name, value as SHOW prints it, unit, category or description.
     pub settings: Vec<SettingInfo>,
-    /// All sessions.
-    pub activity: Vec<ActivityInfo>,
     /// What the server counts, if there is one.
     pub statistics: Option<Arc<Statistics>>,
 }
@@ -64,23 +62,4 @@ pub struct SettingInfo {
     pub setting: String,
     /// What it does.
     pub description: String,
-}
-
-/// A row of `pg_stat_activity`.
-#[derive(Debug, Clone, Default)]
-pub struct ActivityInfo {
-    /// The session's number.
-    pub pid: i32,
-    /// The user's name.
-    pub user: String,
-    /// What the client calls itself.
-    pub application_name: String,
-    /// What it waits for: `wait_event_type` and `wait_event`.
-    pub wait_event: Option<(&'static str, &'static str)>,
-    /// Its transaction's id, if that has changed something.
-    pub xid: Option<u64>,
-    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
-    pub state: String,
-    /// The statement that runs or ran last.
-    pub query: String,
 }

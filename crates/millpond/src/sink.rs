@@ -5,6 +5,9 @@ use std::fmt;
 use crate::error::{Result, SqlError};
 use crate::{DataType, Datum};
 
+/// The number of the type `void`.
+pub(crate) const VOID_OID: u32 = 2278;
+
 /// One column of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesc {
@@ -22,6 +25,11 @@ pub struct ColumnDesc {
 }
 
 impl ColumnDesc {
+    /// What a function returns that returns nothing: an empty text, of type `void`.
+    pub fn void(name: impl Into<String>) -> Self {
+        ColumnDesc { type_oid: VOID_OID, ..Self::computed(name, DataType::Text) }
+    }
+
     /// A computed column.
     pub fn computed(name: impl Into<String>, ty: DataType) -> Self {
         ColumnDesc { name: name.into(), ty, type_oid: ty.oid(), table_oid: 0, attnum: 0 }

@@ -1,10 +1,12 @@
 //! What a session is doing, for those who watch: the facts behind `pg_stat_activity`.
 //!
 //! Nothing here takes part in any protocol. The wait event is an atomic in the session's line, stored
-//! only around waits; the rest sits behind a mutex that the session and a rare watcher share.
+//! only around waits; who the session is sits behind a mutex that it and a rare watcher share; what it runs is in
+//! [`statement`](super::statement).
 
 use std::sync::Arc;
-use std::time::SystemTime;
+
+use crate::types::current_timestamp;
 
 /// What a session that does not run is waiting for. The numbers index [`WaitEvent::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -79,6 +81,7 @@ impl WaitEvent {
 
 /// `state` of pg_stat_activity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
 pub enum ActivityState {
     /// Waiting for a statement.
     #[default]
@@ -92,6 +95,13 @@ pub enum ActivityState {
 }
 
 impl ActivityState {
+    /// The one of that number.
+    pub(super) fn of_number(number: u8) -> Self {
+        use ActivityState::{Active, Idle, IdleInTransaction, IdleInTransactionAborted};
+        let all = [Idle, Active, IdleInTransaction, IdleInTransactionAborted];
+        all.into_iter().find(|state| *state as u8 == number).unwrap_or_default()
+    }
+
     /// As pg_stat_activity shows it.
     pub fn name(self) -> &'static str {
         match self {
@@ -103,7 +113,7 @@ impl ActivityState {
     }
 }
 
-/// The facts about a session that only watchers read.
+/// Who a session is: facts that only watchers read.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// `client backend`, `checkpointer`, ...
@@ -114,20 +124,10 @@ pub struct Activity {
     pub database: Arc<str>,
     /// `application_name`.
     pub application: Arc<str>,
-    /// The client's address, if it came over a network.
-    pub client: Option<std::net::SocketAddr>,
-    /// When the session began.
-    pub started: SystemTime,
-    /// When its transaction began.
-    pub transaction_started: Option<SystemTime>,
-    /// When its last statement began.
-    pub query_started: Option<SystemTime>,
-    /// When `state` last changed.
-    pub state_changed: Option<SystemTime>,
-    /// What it is doing.
-    pub state: ActivityState,
-    /// The text of the last statement.
-    pub query: Arc<str>,
+    /// The client's address; empty if it did not come over a network.
+    pub client: Arc<str>,
+    /// When the session began: microseconds since 2000.
+    pub started: i64,
 }
 
 impl Activity {
@@ -139,13 +139,8 @@ impl Activity {
             user: empty.clone(),
             database: empty.clone(),
             application: empty.clone(),
-            client: None,
-            started: SystemTime::now(),
-            transaction_started: None,
-            query_started: None,
-            state_changed: None,
-            state: ActivityState::Idle,
-            query: empty,
+            client: empty,
+            started: current_timestamp(),
         }
     }
 }

@@ -8,8 +8,8 @@ use millpond_sync::parking;
 use smallvec::SmallVec;
 
 use super::{
-    Activity, COMMIT_AWAITED, COMMIT_COUNT, Desk, IN_COMMIT, Line, PROVISIONAL, ProcArray,
-    WaitEvent,
+    Activity, ActivityState, COMMIT_AWAITED, COMMIT_COUNT, Desk, IN_COMMIT, Line, PROVISIONAL,
+    ProcArray, StatementSlot, WaitEvent,
 };
 use crate::lmgr::LocalLocks;
 use crate::transam::{Csn, SessionNo, Xid};
@@ -167,6 +167,34 @@ impl ProcHandle {
         if let Some(activity) = self.desk().activity.lock().as_mut() {
             change(activity);
         }
+    }
+
+    fn statement(&self) -> &StatementSlot {
+        &self.array.statements[self.no.index()]
+    }
+
+    /// Shows watchers that a statement has begun; without a text, one with the same text as the last. Times here and
+    /// below are microseconds since 2000. Stores to the session's own lines.
+    #[inline]
+    pub fn show_statement(&self, text: Option<&str>, now: i64) {
+        let slot = self.statement();
+        if let Some(text) = text {
+            slot.set_text(text);
+        }
+        slot.set_began(now);
+        slot.set_state(ActivityState::Active, now);
+    }
+
+    /// Shows watchers what the session does from now on.
+    #[inline]
+    pub fn show_state(&self, state: ActivityState, now: i64) {
+        self.statement().set_state(state, now);
+    }
+
+    /// Shows watchers when the transaction has begun.
+    #[inline]
+    pub fn show_transaction(&self, now: i64) {
+        self.statement().set_transaction_began(now);
     }
 
     /// Says what the session waits for until the result is dropped.

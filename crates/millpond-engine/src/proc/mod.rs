@@ -14,7 +14,7 @@
 //! | transactions | bit 0: one is running; rest: a count, which names it to watchers |
 //!
 //! The second is for waiting and for watchers: the lock wait's state, the wait event, the process id, the
-//! activity.
+//! activity. What the session runs has a place of its own beside it ([`statement`]).
 //!
 //! Invariants and ordering: the protocols that use the fields (horizon, oldest running id, commits
 //! and checkpoints) are argued in transam/README.md rules 5 to 8. A line that is not in use reads as zeros.
@@ -22,6 +22,7 @@
 pub mod activity;
 mod handle;
 mod interrupt;
+pub mod statement;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,9 @@ use millpond_sync::sync::Mutex;
 pub use activity::{Activity, ActivityState, WaitEvent};
 pub use handle::{ProcHandle, Waiting};
 pub use interrupt::{Interrupt, InterruptHandle};
+pub use statement::StatementInfo;
+
+use statement::StatementSlot;
 
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{Csn, SessionNo, Xid};
@@ -76,6 +80,7 @@ struct Desk {
 pub struct ProcArray {
     lines: Box<[CachePadded<Line>]>,
     desks: Box<[CachePadded<Desk>]>,
+    statements: Box<[CachePadded<StatementSlot>]>,
     free: Mutex<FreeLines>,
 }
 
@@ -111,9 +116,11 @@ impl ProcArray {
         };
         let lines = || (0..count).map(|_| line()).collect();
         let desks = || (0..count).map(|_| desk()).collect();
+        let statements = || (0..count).map(|_| StatementSlot::new()).collect();
         Arc::new(ProcArray {
             lines: audit::session_owned("sessions' lines", lines),
             desks: audit::session_owned("sessions' desks", desks),
+            statements: audit::session_owned("sessions' statements", statements),
             free: Mutex::new(FreeLines {
                 numbers: (0..count).rev().collect(),
                 generations: vec![0; count as usize],
@@ -146,6 +153,7 @@ impl ProcArray {
         let no = SessionNo(number);
         let desk = &self.desks[no.index()];
         desk.process_id.store(process_id, Ordering::Relaxed);
+        self.statements[no.index()].clear();
         *desk.activity.lock() = Some(Activity::new(kind));
         Ok(ProcHandle::new(self.clone(), no, generation))
     }
@@ -246,7 +254,8 @@ impl ProcArray {
     /// What all sessions are doing.
     pub fn watch(&self) -> Vec<SessionInfo> {
         let mut infos = Vec::new();
-        for (index, (line, desk)) in self.lines.iter().zip(&self.desks).enumerate() {
+        let lines = self.lines.iter().zip(&self.desks).zip(&self.statements);
+        for (index, ((line, desk), statement)) in lines.enumerate() {
             let Some(activity) = desk.activity.lock().clone() else { continue };
             let xid = line.xid.load(Ordering::Acquire);
             let snapshot = line.snapshot.load(Ordering::Relaxed);
@@ -261,6 +270,7 @@ impl ProcArray {
                 snapshot: (snapshot != 0).then_some(Csn(snapshot)),
                 wait_event: WaitEvent::ALL.get(event).copied().unwrap_or_default(),
                 activity,
+                statement: statement.info(),
             });
         }
         infos
@@ -284,6 +294,8 @@ pub struct SessionInfo {
     pub snapshot: Option<Csn>,
     /// What it is waiting for.
     pub wait_event: WaitEvent,
-    /// The rest.
+    /// Who it is.
     pub activity: Activity,
+    /// What it runs, or ran last.
+    pub statement: StatementInfo,
 }

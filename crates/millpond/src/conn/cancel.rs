@@ -77,11 +77,6 @@ impl CancelHandle {
         self.shared.statement.store(0, Ordering::Release);
     }
 
-    /// Whether a statement is running.
-    pub(crate) fn is_active(&self) -> bool {
-        self.shared.statement.load(Ordering::Relaxed) != 0
-    }
-
     /// Whether somebody has asked the statement to stop.
     pub(crate) fn is_raised(&self) -> bool {
         self.shared.reason.load(Ordering::Relaxed) != NONE

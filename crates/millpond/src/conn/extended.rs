@@ -74,10 +74,14 @@ impl Connection {
             return Ok(Arc::clone(&recent.prepared));
         }
         let known = self.known_plan(sql, param_types, generation);
-        let prepared = Arc::new(match known {
+        let mut prepared = match known {
             Some(planned) => Prepared::of_plan(planned, sql),
             None => self.prepare_anew(wait, sql, param_types)?,
-        });
+        };
+        self.prepared_count = self.prepared_count.wrapping_add(1);
+        let process = u64::from(self.process_id.cast_unsigned());
+        prepared.number = (process << 32) | u64::from(self.prepared_count);
+        let prepared = Arc::new(prepared);
         if let Body::Planned(_) = prepared.body
             && sql.len() <= RECENT_TEXT_BYTES
         {
@@ -164,7 +168,7 @@ impl Connection {
                 (description, Body::Utility(Arc::new(statement)))
             }
         };
-        Ok(Prepared { description, sql: sql.to_owned(), body })
+        Ok(Prepared { description, sql: sql.to_owned(), number: 0, body })
     }
 
     /// The columns that a statement without a plan returns.
@@ -230,7 +234,9 @@ impl Connection {
         match portal.state {
             PortalState::Holding { .. } => return self.give_held(portal, max_rows, sink),
             PortalState::Done => return done_again(portal, sink),
-            PortalState::Ready => self.begin_statement(),
+            PortalState::Ready => {
+                self.begin_statement(&portal.prepared.sql, portal.prepared.number);
+            }
             // It has begun: a request to cancel it that came in between is not forgotten.
             PortalState::Blocked => portal.state = PortalState::Ready,
         }
@@ -399,6 +405,9 @@ impl Connection {
         let executed = self.settle(sink)?;
         if self.settings.has_reports() {
             self.finish_statement(sink);
+        } else if self.block == Block::Idle {
+            // An implicit transaction has ended.
+            self.show_state();
         }
         Ok(executed)
     }

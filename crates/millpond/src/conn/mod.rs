@@ -40,10 +40,12 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use millpond_buffer::Wait;
+use millpond_engine::proc::ActivityState;
 use millpond_engine::session::{CommitTicket as EngineTicket, Session};
+use millpond_engine::types::current_timestamp;
 
 use crate::advisory::Notices;
-use crate::database::{Connected, Database};
+use crate::database::Database;
 use crate::error::{Result, SqlError};
 use crate::exec::Scratch;
 use crate::expr::Facts;
@@ -84,6 +86,12 @@ pub struct Connection {
     now: i64,
     /// Counts statements, for timeouts.
     statement: u64,
+    /// When the last statement began.
+    began: i64,
+    /// The prepared statement whose text `pg_stat_activity` shows; 0: another text.
+    shown: u64,
+    /// Counts prepared statements, to tell them apart.
+    prepared_count: u32,
     cancel: CancelHandle,
     watch: Option<cancel::Watch>,
     cache: Cache<Text>,
@@ -169,10 +177,16 @@ impl Connection {
         self.copy = None;
         self.pending = None;
         self.transaction_failed();
+        self.show_state();
     }
 
-    /// A statement begins: its timeout runs.
-    fn begin_statement(&mut self) {
+    /// A statement begins: its timeout runs, and watchers see it. `prepared` tells prepared statements apart; 0: it is none.
+    fn begin_statement(&mut self, text: &str, prepared: u64) {
+        self.began = current_timestamp();
+        // A statement that is run again has its text there already.
+        let is_shown = prepared != 0 && prepared == self.shown;
+        self.shown = prepared;
+        self.session.proc().show_statement((!is_shown).then_some(text), self.began);
         self.statement += 1;
         self.session.clear_cancel();
         self.cancel.begin(self.statement);
@@ -186,11 +200,37 @@ impl Connection {
     fn finish_statement(&mut self, sink: &mut dyn RowSink) {
         self.watch = None;
         self.cancel.end();
+        self.show_state();
         if self.settings.has_reports() {
             for id in self.settings.take_reports() {
                 sink.parameter(id.definition().name, &self.settings.show(id));
             }
+            self.show_application_name();
         }
+    }
+
+    /// Shows watchers that the session waits for its client, unless an implicit transaction is still to be committed.
+    fn show_state(&mut self) {
+        let state = match self.block {
+            Block::Idle => ActivityState::Idle,
+            Block::Implicit => return,
+            Block::Explicit => ActivityState::IdleInTransaction,
+            Block::Failed => ActivityState::IdleInTransactionAborted,
+        };
+        // What ran through on an event loop took microseconds: not worth another look at the clock.
+        let is_quick = self.wait == Wait::Never && self.block == Block::Idle;
+        let now = if is_quick { self.began } else { current_timestamp() };
+        self.session.proc().show_state(state, now);
+    }
+
+    /// Tells watchers who the session is.
+    fn show_application_name(&self) {
+        let name = self.settings.text("application_name");
+        self.session.proc().set_activity(|activity| {
+            if *activity.application != *name {
+                activity.application = name.into();
+            }
+        });
     }
 
     /// An error has ended a statement: everything that it deserves.
@@ -241,13 +281,12 @@ pub(crate) fn open(
     let cancel = CancelHandle::new(session.cancel_handle());
     // The engine's numbers fit.
     let process_id = session.proc().process_id().cast_signed();
-    database.connected(Connected {
-        process_id,
-        user: options.user.as_str().into(),
-        application_name: settings.text("application_name").into(),
-        cancel: cancel.clone(),
+    session.proc().set_activity(|activity| {
+        activity.user = options.user.as_str().into();
+        activity.database = options.database.as_str().into();
+        activity.client = options.client_addr.as_str().into();
     });
-    Ok(Connection {
+    let connection = Connection {
         database: Arc::clone(database),
         session,
         settings,
@@ -258,6 +297,9 @@ pub(crate) fn open(
         statements_run: 0,
         now: 0,
         statement: 0,
+        began: 0,
+        shown: 0,
+        prepared_count: 0,
         cancel,
         watch: None,
         cache: Cache::new(CACHED_PLANS),
@@ -272,7 +314,9 @@ pub(crate) fn open(
         prepared: HashMap::new(),
         in_use: InUse::default(),
         recent: HashMap::new(),
-    })
+    };
+    connection.show_application_name();
+    Ok(connection)
 }
 
 impl Drop for Connection {
@@ -282,6 +326,5 @@ impl Drop for Connection {
         if self.session.in_transaction() {
             self.session.abort();
         }
-        self.database.disconnected(self.process_id);
     }
 }

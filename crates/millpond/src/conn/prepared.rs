@@ -17,6 +17,8 @@ use crate::{DataType, Value};
 pub struct Prepared {
     pub(super) description: Description,
     pub(super) sql: String,
+    /// Tells it from all others; 0 while it is being made.
+    pub(super) number: u64,
     pub(super) body: Body,
 }
 
@@ -25,7 +27,8 @@ impl Prepared {
     pub(super) fn of_plan(planned: Arc<Planned>, sql: &str) -> Self {
         let description =
             Description { params: Arc::clone(&planned.params), columns: planned.columns.clone() };
-        Self { description, sql: sql.to_owned(), body: Body::Planned(Mutex::new(planned)) }
+        let body = Body::Planned(Mutex::new(planned));
+        Self { description, sql: sql.to_owned(), number: 0, body }
     }
 }
 

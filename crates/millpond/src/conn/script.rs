@@ -40,12 +40,20 @@ enum Fast {
     Done(Executed),
 }
 
+/// What is known of a text that the lexer has scanned.
+enum Known {
+    /// It holds as long as no definition changes.
+    Lasting(Arc<Text>),
+    /// A plan, or that there is none, for as long as an index is too new for the transaction's snapshot.
+    Passing(Option<Arc<Planned>>),
+}
+
 impl Connection {
     /// Runs a text of any number of statements, as the simple protocol does: without an explicit
     /// transaction, all of them are one.
     pub fn simple_query(&mut self, sql: &str, sink: &mut dyn RowSink) -> Result<Executed> {
         self.script = None;
-        self.begin_statement();
+        self.begin_statement(sql, 0);
         match self.fast(sql, sink) {
             Ok(Fast::Done(executed)) => {
                 if executed == Executed::Complete {
@@ -127,8 +135,8 @@ impl Connection {
         if let Some(options) = pending.chain {
             self.hand_on_settings();
             self.session.begin(options)?;
-            self.now = millpond_engine::types::current_timestamp();
-            self.block = Block::Explicit;
+            self.began = millpond_engine::types::current_timestamp();
+            self.transaction_began(Block::Explicit);
         }
         if let Some(tag) = pending.tag {
             sink.complete(tag)?;
@@ -214,10 +222,11 @@ impl Connection {
         let (at, text) = match self.cache.take(&self.key) {
             Some((at, text)) if text.generation == generation => (at, text),
             _ => {
-                let text = self.known_or_compiled(sql, generation);
-                if let Some(planned) = text.planned.as_ref().filter(|planned| planned.passing) {
-                    return self.run_fast(planned, sql, sink);
-                }
+                let text = match self.known_or_compiled(sql, generation) {
+                    Known::Lasting(text) => text,
+                    Known::Passing(Some(planned)) => return self.run_fast(&planned, sql, sink),
+                    Known::Passing(None) => return Ok(Fast::Miss),
+                };
                 self.cache.put(text);
                 match self.cache.take(&self.key) {
                     Some(taken) => taken,
@@ -271,20 +280,25 @@ impl Connection {
     }
 
     /// What there is to know of the text that the lexer has just scanned: from others who have found it out, or anew.
-    fn known_or_compiled(&self, sql: &str, generation: u64) -> Arc<Text> {
-        if !self.session.sees_the_latest_catalog() {
-            return Text::new(&self.key, self.compile(sql), generation);
+    fn known_or_compiled(&self, sql: &str, generation: u64) -> Known {
+        let shared = self.session.sees_the_latest_catalog().then(|| self.database.plans());
+        if let Some(text) = shared.and_then(|plans| plans.get(&self.key, generation)) {
+            return Known::Lasting(text);
         }
-        let plans = self.database.plans();
-        plans.get(&self.key, generation).unwrap_or_else(|| {
-            let text = Text::new(&self.key, self.compile(sql), generation);
+        let indexes = UsableIndexes::new(&self.session);
+        let planned = self.compile(sql, &indexes);
+        if indexes.passed_over() {
+            return Known::Passing(planned);
+        }
+        let text = Text::new(&self.key, planned, generation);
+        if let Some(plans) = shared {
             plans.put(&text);
-            text
-        })
+        }
+        Known::Lasting(text)
     }
 
     /// Makes a plan for the text that the lexer has just scanned; `None` if there can be none.
-    fn compile(&self, sql: &str) -> Option<Arc<Planned>> {
+    fn compile(&self, sql: &str, indexes: &UsableIndexes<'_>) -> Option<Arc<Planned>> {
         let catalog = self.catalog();
         let planned = parse::parse_lifted(sql, &self.literals).and_then(|statement| {
             let planner = Planner {
@@ -293,7 +307,7 @@ impl Connection {
                 external: self.database.query_engine(),
                 // The query engine's plans would not know the literals.
                 wait: Wait::Never,
-                indexes: UsableIndexes::new(&self.session),
+                indexes,
             };
             planner.plan(&statement, ParamTypes::Lifted(&self.literals)).ok()
         });

@@ -12,7 +12,7 @@ use crate::expr::Facts;
 use crate::expr::bind::ParamTypes;
 use crate::parse::{Source, Statement};
 use crate::plan::{Planned, Planner, UsableIndexes};
-use crate::query::{ActivityInfo, SessionInfo, SettingInfo};
+use crate::query::{SessionInfo, SettingInfo};
 use crate::settings::SettingId;
 use crate::sink::{CommandTag, CopyFormat, RowSink};
 use crate::{DataType, Value, Wait};
@@ -144,12 +144,13 @@ impl Connection {
         params: ParamTypes<'_>,
     ) -> Result<Planned> {
         let catalog = self.catalog();
+        let indexes = UsableIndexes::new(&self.session);
         let planner = Planner {
             catalog: &catalog,
             source: Source::new(sql),
             external: self.database.query_engine(),
             wait,
-            indexes: UsableIndexes::new(&self.session),
+            indexes: &indexes,
         };
         planner.plan(statement, params)
     }
@@ -330,35 +331,5 @@ pub(super) fn session_info(facts: &Facts<'_>, database: &crate::Database) -> Ses
                 description: id.definition().about.to_owned(),
             })
             .collect(),
-        activity: activity(facts, database),
     }
-}
-
-/// All connections and what they are doing.
-fn activity(facts: &Facts<'_>, database: &crate::Database) -> Vec<ActivityInfo> {
-    let sessions = database.statistics().sessions();
-    let info = |connected: crate::database::Connected| {
-        let pid = connected.process_id;
-        let session = sessions.iter().find(|s| s.process_id == pid.cast_unsigned());
-        let state = match session {
-            _ if connected.cancel.is_active() => "active",
-            Some(session) if session.in_transaction => "idle in transaction",
-            _ => "idle",
-        };
-        let application_name = if pid == facts.process_id {
-            facts.settings.text("application_name").to_owned()
-        } else {
-            connected.application_name.to_string()
-        };
-        ActivityInfo {
-            pid,
-            user: connected.user.to_string(),
-            application_name,
-            wait_event: session.and_then(|session| session.wait_event.names()),
-            xid: session.and_then(|session| session.xid).map(|xid| xid.0),
-            state: state.to_owned(),
-            query: String::new(),
-        }
-    };
-    database.connections().into_iter().map(info).collect()
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use millpond_engine::session::{Commit, TransactionOptions};
 use millpond_engine::transam::Isolation;
-use millpond_engine::types::current_timestamp;
 
 use super::types::CommitTicket;
 use super::{Connection, TransactionStatus};
@@ -81,9 +80,15 @@ impl Connection {
         let options = self.options(modes)?;
         self.hand_on_settings();
         self.session.begin(options)?;
-        self.now = current_timestamp();
-        self.block = block;
+        self.transaction_began(block);
         Ok(())
+    }
+
+    /// The engine's transaction has begun, with the statement that needs it.
+    pub(super) fn transaction_began(&mut self, block: Block) {
+        self.now = self.began;
+        self.session.proc().show_transaction(self.now);
+        self.block = block;
     }
 
     /// Tells the engine's session what it has to know of the settings, unless it does already: most transactions change

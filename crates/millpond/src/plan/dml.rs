@@ -279,7 +279,7 @@ impl Planner<'_> {
             set.push((column, value));
         }
         let condition = self.where_clause(update.selection.as_ref(), binder, &scope)?;
-        let (access, filter, _) = access::choose(&table, &self.indexes, condition.as_ref(), None);
+        let (access, filter, _) = access::choose(&table, self.indexes, condition.as_ref(), None);
         let returning = self.returning(update.returning.as_ref(), &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: Some(set), returning })
@@ -307,7 +307,7 @@ impl Planner<'_> {
         let (table, alias) = self.table_factor(&one.relation)?;
         let scope = TableScope { table: &table, alias: &alias };
         let condition = self.where_clause(delete.selection.as_ref(), binder, &scope)?;
-        let (access, filter, _) = access::choose(&table, &self.indexes, condition.as_ref(), None);
+        let (access, filter, _) = access::choose(&table, self.indexes, condition.as_ref(), None);
         let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: None, returning })

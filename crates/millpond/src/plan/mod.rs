@@ -190,7 +190,7 @@ pub(crate) struct Planner<'a> {
     /// The query engine takes milliseconds to plan: an event loop has no time for it.
     pub(crate) wait: Wait,
     /// Whose snapshot the plan is to run under.
-    pub(crate) indexes: UsableIndexes<'a>,
+    pub(crate) indexes: &'a UsableIndexes<'a>,
 }
 
 /// Which indexes a plan may use.
@@ -203,6 +203,11 @@ pub(crate) struct UsableIndexes<'a> {
 impl<'a> UsableIndexes<'a> {
     pub(crate) fn new(session: &'a Session) -> Self {
         Self { session, passed_over: Cell::new(false) }
+    }
+
+    /// Whether a plan has had to do without one.
+    pub(crate) fn passed_over(&self) -> bool {
+        self.passed_over.get()
     }
 
     /// Those of a table. One that can't be judged is not used.
@@ -254,7 +259,7 @@ impl<'a> Planner<'a> {
 
     fn planned(&self, plan: Plan, params: Arc<[DataType]>) -> Planned {
         let columns = plan.columns();
-        let passing = self.indexes.passed_over.get();
+        let passing = self.indexes.passed_over();
         Planned { plan, params, columns, generation: self.catalog.generation(), passing }
     }
 
@@ -265,16 +270,20 @@ impl<'a> Planner<'a> {
         mut binder: Binder<'_>,
         given: &[Option<DataType>],
     ) -> Result<Planned> {
-        let plan = match self.select(query, &mut binder) {
+        let mut plan = match self.select(query, &mut binder) {
             Ok(plan) => plan,
             Err(error) if is_beyond(&error) && !binder.is_lifted() => {
                 return self.external(query, given, error);
             }
             Err(error) => return Err(error),
         };
+        if !query.locks.is_empty() {
+            plan.lock = self.row_lock(query, &plan)?;
+        }
         Ok(self.planned(Plan::Select(plan), settled(binder.params)?))
     }
 
+    /// Has the query engine plan a query, which here has failed with `error`.
     fn external(
         &self,
         query: &sqlparser::ast::Query,
@@ -282,37 +291,25 @@ impl<'a> Planner<'a> {
         error: SqlError,
     ) -> Result<Planned> {
         let Some(planner) = self.external else { return Err(error) };
-        if let Some(what) = crate::parse::misunderstood(&query.to_string()) {
-            // What is wrong with the row locks themselves, or with the table's name, says more.
-            let of_locks = error.message.starts_with("FOR ") || error.message.contains(" in FOR ");
-            let unknown = || {
-                let theirs = planner.plan(self.catalog, query, given, Places::default()).err();
-                theirs.is_some_and(|theirs| theirs.sqlstate == SqlState::UNDEFINED_TABLE)
-            };
-            let says_more = of_locks
-                || error.sqlstate == SqlState::UNDEFINED_TABLE
-                    && self.wait != Wait::Never
-                    && unknown();
-            return Err(match self.wait {
-                _ if says_more => error,
-                Wait::Never if error.sqlstate == SqlState::UNDEFINED_TABLE => would_block(),
-                _ => SqlError::unsupported(what),
-            });
-        }
         if self.wait == Wait::Never {
             return Err(would_block());
         }
-        let plan =
-            planner.plan(self.catalog, query, given, Places::default()).map_err(|theirs| {
-                // A position beats none; what both don't know is best said in the statement's own words.
-                if theirs.sqlstate == error.sqlstate && error.position.is_some() {
-                    error
-                } else {
-                    theirs
-                }
-            })?;
-        let params = plan.params();
-        Ok(self.planned(Plan::External(plan), params))
+        let misunderstood =
+            crate::parse::misunderstood(&query.to_string()).map(SqlError::unsupported);
+        let planned = planner.plan(self.catalog, query, given, Places::default());
+        let theirs = match (planned, misunderstood) {
+            (Ok(plan), None) => {
+                let params = plan.params();
+                return Ok(self.planned(Plan::External(plan), params));
+            }
+            (Err(theirs), None) => theirs,
+            // It says more that there is no such table.
+            (Err(theirs), Some(_)) if theirs.sqlstate == SqlState::UNDEFINED_TABLE => theirs,
+            (_, Some(misunderstood)) => return Err(misunderstood),
+        };
+        // A position beats none; what both don't know is best said in the statement's own words.
+        let is_said_here = theirs.sqlstate == error.sqlstate && error.position.is_some();
+        Err(if is_said_here { error } else { theirs })
     }
 }
 

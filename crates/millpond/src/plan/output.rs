@@ -65,6 +65,7 @@ impl Output {
             let (expr, ty) = binder.output(e, scope)?;
             let mut desc = match (&expr, from) {
                 (Expr::Column(column), Some(from)) => describe(from.table, *column),
+                (Expr::Func(func, _), _) if func.is_void() => ColumnDesc::void(column_name(e)),
                 _ => ColumnDesc::computed(column_name(e), ty),
             };
             if let Some(alias) = alias {

@@ -70,18 +70,17 @@ impl Planner<'_> {
         let extreme = aggregates.as_ref().and_then(|list| extreme_key(&table, list));
         let wanted = wanted_order(
             &table,
-            &self.indexes,
+            self.indexes,
             extreme.as_ref().unwrap_or(&sort),
             condition.as_ref(),
         );
         let (access, filter, ordered) =
-            access::choose(&table, &self.indexes, condition.as_ref(), wanted.as_ref());
+            access::choose(&table, self.indexes, condition.as_ref(), wanted.as_ref());
         let sort =
             if ordered || matches!(access, Access::Point { .. }) { Vec::new() } else { sort };
         let (limit, offset) = limits(query, binder)?;
-        let lock = lock_of(&query.locks, alias, aggregates.is_some())?;
         if self.external.is_some()
-            && lock.is_none()
+            && query.locks.is_empty()
             && matches!(access, Access::Heap)
             && (aggregates.is_some() || !sort.is_empty())
             && table.stats.live_rows() >= LARGE_TABLE_ROWS
@@ -99,8 +98,22 @@ impl Planner<'_> {
             sort,
             limit,
             offset,
-            lock,
+            lock: None,
         })
+    }
+
+    /// How a query of one table, for which there is a plan, locks its rows. What is wrong with that no query engine
+    /// knows better.
+    pub(super) fn row_lock(
+        &self,
+        query: &ast::Query,
+        plan: &SelectPlan,
+    ) -> Result<Option<RowLock>> {
+        let ast::SetExpr::Select(select) = query.body.as_ref() else { return Ok(None) };
+        match self.from(&select.from)? {
+            Some((_, alias)) => lock_of(&query.locks, &alias, plan.aggregates.is_some()),
+            None => Ok(None),
+        }
     }
 
     fn without_table(

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod activity;
 mod concurrency;
 mod indexes;
 mod limits;

@@ -12,7 +12,7 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::ScalarUDF;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::scalar::{action, number};
+use super::scalar::{action, number, void_action};
 use crate::Value;
 use crate::advisory::{self, Advisory, Key};
 use crate::error::{SqlError, SqlState};
@@ -27,29 +27,35 @@ pub struct LockCall {
 /// Where calls go.
 pub type LockCalls = UnboundedSender<LockCall>;
 
-/// A name, what it does, and whether it answers.
-type Entry = (&'static str, Advisory, bool);
+/// A name, and what it does.
+type Entry = (&'static str, Advisory);
 
 const FUNCTIONS: &[Entry] = &[
-    ("pg_advisory_lock", advisory::LOCK, false),
-    ("pg_advisory_lock_shared", advisory::LOCK_SHARED, false),
-    ("pg_try_advisory_lock", advisory::TRY_LOCK, true),
-    ("pg_try_advisory_lock_shared", advisory::TRY_LOCK_SHARED, true),
-    ("pg_advisory_xact_lock", advisory::XACT_LOCK, false),
-    ("pg_advisory_xact_lock_shared", advisory::XACT_LOCK_SHARED, false),
-    ("pg_try_advisory_xact_lock", advisory::TRY_XACT_LOCK, true),
-    ("pg_try_advisory_xact_lock_shared", advisory::TRY_XACT_LOCK_SHARED, true),
-    ("pg_advisory_unlock", advisory::UNLOCK, true),
-    ("pg_advisory_unlock_shared", advisory::UNLOCK_SHARED, true),
-    ("pg_advisory_unlock_all", advisory::UNLOCK_ALL, false),
+    ("pg_advisory_lock", advisory::LOCK),
+    ("pg_advisory_lock_shared", advisory::LOCK_SHARED),
+    ("pg_try_advisory_lock", advisory::TRY_LOCK),
+    ("pg_try_advisory_lock_shared", advisory::TRY_LOCK_SHARED),
+    ("pg_advisory_xact_lock", advisory::XACT_LOCK),
+    ("pg_advisory_xact_lock_shared", advisory::XACT_LOCK_SHARED),
+    ("pg_try_advisory_xact_lock", advisory::TRY_XACT_LOCK),
+    ("pg_try_advisory_xact_lock_shared", advisory::TRY_XACT_LOCK_SHARED),
+    ("pg_advisory_unlock", advisory::UNLOCK),
+    ("pg_advisory_unlock_shared", advisory::UNLOCK_SHARED),
+    ("pg_advisory_unlock_all", advisory::UNLOCK_ALL),
 ];
 
 fn arguments(entry: &Entry) -> (usize, usize) {
     if entry.1 == advisory::UNLOCK_ALL { (0, 0) } else { (1, 2) }
 }
 
-fn returns(entry: &Entry) -> Arrow {
-    if entry.2 { Arrow::Boolean } else { Arrow::Utf8 }
+fn make(
+    entry: &Entry,
+    body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
+) -> Arc<ScalarUDF> {
+    if entry.1.is_void() {
+        return void_action(entry.0, arguments(entry), body);
+    }
+    action(entry.0, arguments(entry), Arrow::Boolean, body)
 }
 
 /// Whether a function of that name locks or unlocks.
@@ -61,9 +67,7 @@ pub fn is_lock(name: &str) -> bool {
 pub fn placeholders() -> impl Iterator<Item = Arc<ScalarUDF>> {
     FUNCTIONS.iter().map(|entry| {
         let name = entry.0;
-        action(name, arguments(entry), returns(entry), move |_| {
-            internal_err!("{name}() was not bound to a session")
-        })
+        make(entry, move |_| internal_err!("{name}() was not bound to a session"))
     })
 }
 
@@ -71,7 +75,7 @@ pub fn placeholders() -> impl Iterator<Item = Arc<ScalarUDF>> {
 pub fn bind(name: &str, calls: &LockCalls) -> Option<Arc<ScalarUDF>> {
     let entry = FUNCTIONS.iter().find(|entry| entry.0 == name)?;
     let (function, calls) = (entry.1, calls.clone());
-    Some(action(name, arguments(entry), returns(entry), move |args| {
+    Some(make(entry, move |args| {
         if args.iter().any(ScalarValue::is_null) {
             return Ok(ScalarValue::Null);
         }

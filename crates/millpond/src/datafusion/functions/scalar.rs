@@ -5,12 +5,15 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::new_empty_array;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use crate::datafusion::types::view_field;
+use crate::sink::VOID_OID;
 
 /// What a function does with the values of one row.
 pub type Body = dyn Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync;
@@ -21,6 +24,8 @@ struct Scalar {
     signature: Signature,
     args: (usize, usize),
     returns: DataType,
+    /// It returns nothing: text that clients are told is of type `void`.
+    void: bool,
     /// Called for every row, even where the arguments are the same for all.
     each_row: bool,
     body: Arc<Body>,
@@ -34,7 +39,7 @@ pub fn function(
     returns: DataType,
     body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
 ) -> Arc<ScalarUDF> {
-    make(name, args, returns, Volatility::Stable, body)
+    make(name, args, (returns, false), Volatility::Stable, body)
 }
 
 /// The same for a function that does something: it is called once for every row, and never while a query is planned.
@@ -44,13 +49,22 @@ pub fn action(
     returns: DataType,
     body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
 ) -> Arc<ScalarUDF> {
-    make(name, args, returns, Volatility::Volatile, body)
+    make(name, args, (returns, false), Volatility::Volatile, body)
+}
+
+/// The same for one that returns nothing, which is an empty text.
+pub fn void_action(
+    name: &str,
+    args: (usize, usize),
+    body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
+) -> Arc<ScalarUDF> {
+    make(name, args, (DataType::Utf8, true), Volatility::Volatile, body)
 }
 
 fn make(
     name: &str,
     args: (usize, usize),
-    returns: DataType,
+    (returns, void): (DataType, bool),
     volatility: Volatility,
     body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
 ) -> Arc<ScalarUDF> {
@@ -70,7 +84,7 @@ fn make(
     let each_row = volatility == Volatility::Volatile;
     let body = Arc::new(body);
     let name = name.to_owned();
-    Arc::new(ScalarUDF::from(Scalar { name, signature, args, returns, each_row, body }))
+    Arc::new(ScalarUDF::from(Scalar { name, signature, args, returns, void, each_row, body }))
 }
 
 impl fmt::Debug for Scalar {
@@ -108,6 +122,15 @@ impl ScalarUDFImpl for Scalar {
             return plan_err!("Invalid function {} with {} arguments", self.name, types.len());
         }
         Ok(self.returns.clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let types: Vec<_> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
+        let returns = self.return_type(&types)?;
+        Ok(Arc::new(match self.void {
+            true => view_field(&self.name, returns, VOID_OID),
+            false => Field::new(&self.name, returns, true),
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

@@ -291,6 +291,15 @@ impl Func {
         )
     }
 
+    /// Whether it returns nothing, which shows as an empty text of type `void`.
+    pub(crate) fn is_void(self) -> bool {
+        match self {
+            Func::PgSleep => true,
+            Func::Advisory(function) => function.is_void(),
+            _ => false,
+        }
+    }
+
     /// Whether NULL arguments are its own business (of all others the result is NULL).
     fn takes_null(self) -> bool {
         matches!(self, Func::PgTypeof | Func::Concat | Func::Greatest | Func::Least | Func::NullIf)
