@@ -50,6 +50,18 @@ fn pg_locks_shows_what_is_held_and_wanted() {
     );
     let rows = run(&mut watcher, &waits);
     assert_eq!(rows.lines().nth(1), Some(format!("active|Lock|relation|{{{first}}}|1|t").as_str()));
+    let statement = format!(
+        "select query, query_start >= backend_start, state_change = query_start,
+         xact_start <= query_start, datname, usename, client_port, backend_type
+         from pg_stat_activity where pid = {second}"
+    );
+    let rows = run(&mut watcher, &statement);
+    let expected = "begin; insert into t values (2); commit|t|t|t|postgres|postgres|-1|client backend";
+    assert_eq!(rows.lines().nth(1), Some(expected));
+    let watching = "select query from pg_stat_activity where pid = pg_backend_pid()";
+    assert_eq!(run(&mut watcher, watching).lines().nth(1), Some(watching));
+    let workers = "select count(*) > 0, count(state) from pg_stat_activity where datname is null";
+    assert_eq!(run(&mut watcher, workers).lines().nth(1), Some("t|0"));
     let state = format!("select state, wait_event from pg_stat_activity where pid = {first}");
     assert_eq!(run(&mut watcher, &state).lines().nth(1), Some("idle in transaction|NULL"));
     a.batch("commit").unwrap();
@@ -124,6 +136,10 @@ fn advisory_locks_in_queries() {
     let same = "select pg_advisory_lock(9) from t join t u on t.k = u.k";
     assert_eq!(a.query(same, &[]).unwrap().rows.len(), 3);
     assert!(!run(&mut a, &format!("explain {same}")).contains("ERROR"));
+    let columns = a.query("select pg_advisory_lock(9) l, 1 from (values (1)) v(x)", &[]);
+    let types: Vec<_> = columns.unwrap().columns.iter().map(|column| column.type_oid).collect();
+    assert_eq!(types[0], 2278, "void");
+    run(&mut a, "select pg_advisory_unlock(9)");
     let held = "select count(*) from pg_locks where locktype = 'advisory'";
     assert_eq!(run(&mut b, held).lines().nth(1), Some("3"));
     let free = "select t.k from t join t u on t.k = u.k where pg_try_advisory_lock(t.k)";

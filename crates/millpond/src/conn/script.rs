@@ -337,3 +337,32 @@ impl Connection {
         self.cache.clear();
     }
 }
+
+#[cfg(all(test, feature = "datafusion"))]
+mod tests {
+    use crate::{Database, Settings};
+
+    #[test]
+    fn what_lacks_an_index_for_a_while_is_not_taken_for_lasting() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings::default().with("shared_buffers", "4MB").unwrap();
+        let database = Database::open(dir.path(), settings).unwrap();
+        let (mut old, mut new) = (database.connect().unwrap(), database.connect().unwrap());
+        new.batch(
+            "create table t (k int, v int); insert into t select i, 0 from generate_series(1, 3000) g(i)",
+        )
+        .unwrap();
+        new.batch("analyze t").unwrap();
+        old.batch("begin isolation level repeatable read; select v from t limit 1").unwrap();
+        // The old snapshot sees a version for which the index has no entry.
+        new.batch("update t set v = 1 where k = 1").unwrap();
+        new.batch("create index on t (k)").unwrap();
+        let text = "select v from t order by k limit 1";
+        old.batch(text).unwrap();
+        assert!(old.cache.take(&old.key).is_none(), "known to have no plan");
+        old.batch("commit").unwrap();
+        old.batch(text).unwrap();
+        let (_, found) = old.cache.take(&old.key).expect("known");
+        assert!(found.planned.is_some(), "and to have a plan");
+    }
+}

@@ -78,6 +78,18 @@ fn advisory_locks_of_sessions_and_transactions() {
     let pid = a.process_id();
     let text = |text: &str| Value::Text(text.to_owned());
     assert_eq!(cell(&mut a, "select pg_advisory_lock(1)", &[]), text(""));
+    let void = "select pg_advisory_unlock_all(), pg_try_advisory_lock(1), pg_sleep(0), pg_advisory_lock(1) as l";
+    let columns = a.query(void, &[]).unwrap().columns;
+    let types: Vec<_> = columns.iter().map(|column| (&*column.name, column.type_oid)).collect();
+    let (void, bool) = (2278, 16);
+    let expected = [
+        ("pg_advisory_unlock_all", void),
+        ("pg_try_advisory_lock", bool),
+        ("pg_sleep", void),
+        ("l", void),
+    ];
+    assert_eq!(types, expected);
+    a.query("select pg_advisory_unlock(1)", &[]).unwrap();
     // Once more, as a parameter; a rollback does not matter.
     a.batch("begin").unwrap();
     assert_eq!(cell(&mut a, "select pg_advisory_lock($1)", &[Value::Int8(1)]), text(""));
