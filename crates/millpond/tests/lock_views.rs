@@ -56,7 +56,8 @@ fn pg_locks_shows_what_is_held_and_wanted() {
          from pg_stat_activity where pid = {second}"
     );
     let rows = run(&mut watcher, &statement);
-    let expected = "begin; insert into t values (2); commit|t|t|t|postgres|postgres|-1|client backend";
+    let expected =
+        "begin; insert into t values (2); commit|t|t|t|postgres|postgres|-1|client backend";
     assert_eq!(rows.lines().nth(1), Some(expected));
     let watching = "select query from pg_stat_activity where pid = pg_backend_pid()";
     assert_eq!(run(&mut watcher, watching).lines().nth(1), Some(watching));
