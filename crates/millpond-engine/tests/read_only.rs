@@ -47,9 +47,10 @@ use rand::{Rng, SeedableRng};
 static ALLOCATOR: PlacingAllocator = PlacingAllocator;
 
 /// Shared tables of which each part is written by one session, and why others look at it.
-const EXEMPT: [(&str, &str); 7] = [
+const EXEMPT: [(&str, &str); 8] = [
     ("sessions' lines", "its snapshot and id, for vacuum's horizon"),
     ("sessions' desks", "what it waits for, for views and for who wakes it"),
+    ("sessions' statements", "what it runs, for views (without SQL, nothing)"),
     ("fast-path lock slots", "its weak relation locks, for strong lockers"),
     ("pins", "its pins, for who takes frames (a hot read has none)"),
     ("striped counters", "its counts, for views"),
