@@ -131,7 +131,7 @@ impl StatementSlot {
 
     pub(super) fn try_copy(&self) -> Option<Vec<u8>> {
         let before = self.sequence.load(Ordering::Acquire);
-        if before % 2 != 0 {
+        if !before.is_multiple_of(2) {
             return None;
         }
         let length = (self.length.load(Ordering::Relaxed) as usize).min(WORDS * 8);
