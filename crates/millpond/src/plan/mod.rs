@@ -296,25 +296,8 @@ impl<'a> Planner<'a> {
         }
         let misunderstood =
             crate::parse::misunderstood(&query.to_string()).map(SqlError::unsupported);
-        if self.wait == Wait::Never {
-            return Err(would_block());
-        }
-        let misunderstood =
-            crate::parse::misunderstood(&query.to_string()).map(SqlError::unsupported);
         let planned = planner.plan(self.catalog, query, given, Places::default());
         let theirs = match (planned, misunderstood) {
-            (Ok(plan), None) => {
-                let params = plan.params();
-                return Ok(self.planned(Plan::External(plan), params));
-            }
-            (Err(theirs), None) => theirs,
-            // It says more that there is no such table.
-            (Err(theirs), Some(_)) if theirs.sqlstate == SqlState::UNDEFINED_TABLE => theirs,
-            (_, Some(misunderstood)) => return Err(misunderstood),
-        };
-        // A position beats none; what both don't know is best said in the statement's own words.
-        let is_said_here = theirs.sqlstate == error.sqlstate && error.position.is_some();
-        Err(if is_said_here { error } else { theirs })
             (Ok(plan), None) => {
                 let params = plan.params();
                 return Ok(self.planned(Plan::External(plan), params));
