@@ -57,22 +57,22 @@ impl<'a> PageView<'a> {
 }
 
 impl PageRead for PageView<'_> {
-    #[inline]
+    #[inline(always)]
     fn u8(&self, offset: usize) -> u8 {
         self.load(offset, 1) as u8
     }
 
-    #[inline]
+    #[inline(always)]
     fn u16(&self, offset: usize) -> u16 {
         self.load(offset, 2) as u16
     }
 
-    #[inline]
+    #[inline(always)]
     fn u32(&self, offset: usize) -> u32 {
         self.load(offset, 4) as u32
     }
 
-    #[inline]
+    #[inline(always)]
     fn u64(&self, offset: usize) -> u64 {
         self.load(offset, 8)
     }

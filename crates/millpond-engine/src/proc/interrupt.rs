@@ -120,13 +120,13 @@ impl ProcHandle {
         Interrupt::BY_WEIGHT.into_iter().find(|i| bits & i.bit() != 0)
     }
 
-    /// Forgets requests to cancel a statement, when the statement is over; those to end the session stay.
-    pub fn clear_statement_interrupts(&self) {
+    /// Forgets requests to cancel a statement, when the statement is over; those to end the session stay. Returns whether there
+    /// were any.
+    pub fn clear_statement_interrupts(&self) -> bool {
         let statement = Interrupt::Cancel.bit() | Interrupt::StatementTimeout.bit();
         let word = &self.line().interrupts;
-        if word.load(Ordering::Relaxed) & statement != 0 {
-            word.fetch_and(!statement, Ordering::AcqRel);
-        }
+        word.load(Ordering::Relaxed) & statement != 0
+            && word.fetch_and(!statement, Ordering::AcqRel) & statement != 0
     }
 
     /// A handle with which other threads may interrupt this session.

@@ -202,8 +202,8 @@ impl Session {
 
     /// Takes back a request to cancel (between statements). Requests to end the session stay.
     pub fn clear_cancel(&self) {
-        self.ctx.proc().clear_statement_interrupts();
-        if self.interrupt().is_none() && self.stop.load(Ordering::Relaxed) {
+        // Who interrupts raises both, this one first: without a request there is nothing to take back, or it is yet to come.
+        if self.ctx.proc().clear_statement_interrupts() && self.interrupt().is_none() {
             self.stop.store(false, Ordering::Relaxed);
         }
     }

@@ -380,8 +380,8 @@ impl<B: Backend> Conn<B> {
                         step
                     }
                     Ok(Some(frame)) => {
-                        if matches!(frame.kind, b'Q' | b'E') {
-                            // What was asked of a statement is not meant for the next.
+                        if may_block && matches!(frame.kind, b'Q' | b'E') {
+                            // What was asked of a statement is not meant for the next. (On a loop nobody looks.)
                             self.cancelled.store(false, Ordering::Relaxed);
                         }
                         let body = self.input.data().get(5..frame.end).unwrap_or_default();

@@ -265,6 +265,11 @@ impl<'a> Body<'a> {
     }
 
     fn text(&mut self) -> Result<&'a str, WireError> {
+        // Most names are empty.
+        if let [0, rest @ ..] = self.0 {
+            self.0 = rest;
+            return Ok("");
+        }
         let end = memchr_nul(self.0).ok_or(WireError::Malformed("invalid string in message"))?;
         let bytes = self.take(end)?;
         self.take(1)?;
