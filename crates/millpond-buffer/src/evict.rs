@@ -47,9 +47,9 @@ pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
 /// How often to let others run before sleeping.
 const YIELDS: usize = if cfg!(any(miri, shuttle)) { 10 } else { 64 };
 /// How often to sleep while sessions have all frames pinned: one may be about to unpin.
-const NAPS_WHEN_PINNED: usize = if cfg!(any(miri, shuttle)) { 2 } else { 10 };
+const NAPS_WHEN_PINNED: usize = if cfg!(test) { 1 } else { 5 };
 /// How often to sleep in all: for as long as a thread on a crowded machine, or a device, may take.
-const NAPS: usize = if cfg!(any(miri, shuttle)) { 20 } else { 10_000 };
+const NAPS: usize = if cfg!(shuttle) { 20 } else { 10_000 };
 #[cfg(not(any(loom, shuttle)))]
 const NAP: std::time::Duration = std::time::Duration::from_millis(1);
 
@@ -67,14 +67,14 @@ impl Patience {
     }
 
     /// Waits a little; `false`, at once, if that is of no more use.
-    fn wait(&mut self, all_pinned: impl FnOnce() -> bool) -> bool {
-        if !self.has_yielded() {
+    fn wait(&mut self, all_pinned: bool) -> bool {
+        if !all_pinned && !self.has_yielded() {
             self.yields += 1;
             thread::yield_now();
             return true;
         }
         self.naps += 1;
-        self.naps_when_pinned += usize::from(all_pinned());
+        self.naps_when_pinned += usize::from(all_pinned);
         if self.naps > NAPS || self.naps_when_pinned > NAPS_WHEN_PINNED {
             return false;
         }
@@ -337,7 +337,7 @@ impl BufferSession {
             *patience = Patience::default();
             return true;
         }
-        patience.wait(|| self.are_all_pinned())
+        patience.wait(self.are_all_pinned())
     }
 
     /// Whether sessions have every frame pinned, as far as can be seen in passing, or its page is damaged.
