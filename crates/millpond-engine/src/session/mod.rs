@@ -100,8 +100,6 @@ pub struct Session {
     scratch: RefCell<Scratch>,
     /// The statement's turn at a row that others wait for, too.
     turn: Cell<Option<row_lock::Turn>>,
-    /// A turn at a row that was changed is kept until the transaction ends.
-    keeps_turn: Cell<bool>,
     /// Interrupted: workers of parallel scans look here.
     stop: Arc<AtomicBool>,
     /// Set when the statement ends; a new one for each parallel scan's statement.
@@ -120,7 +118,6 @@ impl Session {
             transaction: Transaction::default(),
             scratch: RefCell::default(),
             turn: Cell::new(None),
-            keeps_turn: Cell::new(false),
             stop: Arc::default(),
             statement_over: RefCell::default(),
             vacuum_automatic: Cell::new(false),

@@ -156,9 +156,6 @@ impl Session {
                     self.turn.set(Some(Turn { kept, table: *oid, version: tid }));
                 }
                 outcome @ ChangeOutcome::Updated { .. } => return Ok(outcome),
-                outcome @ ChangeOutcome::Done { .. } if self.keeps_turn.get() => {
-                    return Ok(outcome);
-                }
                 outcome => {
                     self.end_turn();
                     return Ok(outcome);
@@ -172,15 +169,6 @@ impl Session {
         if let Some(turn) = self.turn.get().filter(|turn| turn.version == old) {
             self.turn.set(Some(Turn { version: new, ..turn }));
         }
-    }
-
-    /// Says whether the statement to come is its transaction's only one. Then a turn at the row that it changed last is kept
-    /// until the transaction ends: who is next could not do anything before that but wait once more.
-    ///
-    /// In a longer transaction whoever is next waits for the transaction, not for its turn, as in PostgreSQL: so that
-    /// is what a deadlock that comes of it is told in.
-    pub fn set_single_statement(&self, single: bool) {
-        self.keeps_turn.set(single);
     }
 
     /// Gives up the turn at a row, if there is one: for a statement that has found [`RowOutcome::Changed`] and no longer wants

@@ -147,9 +147,7 @@ impl Session {
     /// Ends a statement: lets go of its snapshot where the isolation level permits, so that VACUUM need not wait
     /// for an idle transaction. Its scans end with it.
     pub fn end_statement(&mut self) {
-        if !self.keeps_turn.get() {
-            self.end_turn();
-        }
+        self.end_turn();
         if let Some(over) = self.statement_over.take() {
             over.store(true, Ordering::Relaxed);
         }
@@ -335,7 +333,6 @@ impl Session {
         self.transaction.in_statement = false;
         // The lock itself has gone with the transaction's others.
         self.turn.set(None);
-        self.keeps_turn.set(false);
         self.transaction.committing = None;
         self.transaction.created.clear();
         self.transaction.dropped.clear();

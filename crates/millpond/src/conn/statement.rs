@@ -87,7 +87,6 @@ impl Connection {
         if let Some(what) = planned.writes() {
             self.check_writable(what)?;
         }
-        self.session.set_single_statement(self.block == Block::Implicit);
         self.session.start_statement()?;
         let facts = Facts {
             now: self.now,
