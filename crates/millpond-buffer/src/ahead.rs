@@ -315,7 +315,9 @@ impl BufferSession {
             return LoadedRun::AtHand(pages);
         }
         if urgency == Urgency::Now && wait == Wait::Allowed {
-            let result = buffer.with_pages(|pages| store.read(rel, first, pages));
+            let result = self.timed(Event::ReadTime, || {
+                buffer.with_pages(|pages| store.read(rel, first, pages))
+            });
             run.finish(buffer, &result);
         } else {
             run.under_way = Some(under_way.begin());

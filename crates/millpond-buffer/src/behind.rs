@@ -163,7 +163,9 @@ impl<'s> Window<'s> {
         let done = move |buffer, result| copies.finish(buffer, result);
         let write = PendingWrite::new(first.rel_fork(), first.block(), buffer, done);
         if alone && is_last {
-            let result = pool.store.write(write.rel(), write.first(), &write.pages());
+            let result = self.session.timed(Event::WriteTime, || {
+                pool.store.write(write.rel(), write.first(), &write.pages())
+            });
             write.finish(result);
         } else {
             pool.store.start_write(write);

@@ -249,7 +249,7 @@ impl BufferSession {
                 Ok(false) => return Err(BufferError::WouldBlock),
                 Err(error) => Err(error),
             },
-            Wait::Allowed => store.read(rel, block, &mut [bytes]),
+            Wait::Allowed => self.timed(Event::ReadTime, || store.read(rel, block, &mut [bytes])),
         };
         let checked = match read {
             Ok(()) => {
@@ -339,7 +339,8 @@ impl BufferSession {
             return Err(BufferError::RelationFull { rel: relation.rel });
         }
         let count = (first / 8).clamp(1, 64).min(room);
-        self.pool.store.extend(relation.rel, BlockNumber(first), count)?;
+        let extend = || self.pool.store.extend(relation.rel, BlockNumber(first), count);
+        self.timed(Event::ExtendTime, extend)?;
         growth.allocated = first + count;
         Ok(())
     }

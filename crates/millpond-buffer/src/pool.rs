@@ -59,6 +59,8 @@ pub struct BufferPool {
     pub(crate) probation: Option<Probation>,
     pub(crate) counters: Counters,
     syncs: AtomicU64,
+    /// Microseconds that they took.
+    sync_us: AtomicU64,
     /// Held by whoever writes all dirty pages.
     pub(crate) writing_all: Mutex<()>,
     number: u64,
@@ -102,6 +104,7 @@ impl BufferPool {
             probation: config.policy.probation(),
             counters: Counters::new(config.max_sessions),
             syncs: AtomicU64::new(0),
+            sync_us: AtomicU64::new(0),
             session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
             relations: Mutex::new(HashMap::new()),
             writing_all: Mutex::new(()),
@@ -303,8 +306,10 @@ impl BufferPool {
 
     /// Makes everything written so far durable.
     pub fn sync(&self) -> Result<(), BufferError> {
+        let start = std::time::Instant::now();
         self.store.sync()?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.sync_us.fetch_add(start.elapsed().as_micros() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -317,7 +322,7 @@ impl BufferPool {
     /// What has happened so far.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
-        let syncs = self.syncs.load(Ordering::Relaxed);
+        let syncs = (self.syncs.load(Ordering::Relaxed), self.sync_us.load(Ordering::Relaxed));
         PoolStats::of(&self.counters, self.free_frames(), self.clock.taken(), syncs)
     }
 

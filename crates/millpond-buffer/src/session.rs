@@ -37,6 +37,7 @@ pub struct BufferSession {
     pub(crate) piece: Cell<Piece>,
     /// Whose work it is, and of what kind: where its input and output are counted.
     kind: Cell<BackendKind>,
+    io_timing: Cell<bool>,
     io_row: Cell<IoRow>,
     /// `None` unless accesses are recorded.
     trace: Option<SessionTrace>,
@@ -51,6 +52,7 @@ impl BufferSession {
             number,
             piece: Cell::new(Piece::default()),
             kind: Cell::new(BackendKind::default()),
+            io_timing: Cell::new(false),
             io_row: Cell::new(IoRow::new(BackendKind::default(), IoContext::default())),
         }
     }
@@ -269,6 +271,23 @@ impl BufferSession {
     pub fn set_backend_kind(&self, kind: BackendKind) {
         self.kind.set(kind);
         self.set_io_context(IoContext::Normal);
+    }
+
+    /// Says whether the session's calls to the store are timed, for the statistics.
+    pub fn set_io_timing(&self, timed: bool) {
+        self.io_timing.set(timed);
+    }
+
+    /// Calls the store, and counts the microseconds that takes if the session wants that.
+    #[inline]
+    pub(crate) fn timed<R>(&self, time: Event, call: impl FnOnce() -> R) -> R {
+        if !self.io_timing.get() {
+            return call();
+        }
+        let start = std::time::Instant::now();
+        let result = call();
+        self.count(time, start.elapsed().as_micros() as u64);
+        result
     }
 
     /// Says what kind of work follows, for the statistics.

@@ -85,6 +85,10 @@ pub(crate) enum Event {
     /// A page left memory for another: found by the sweep, or oldest in a ring.
     Eviction,
     Reuse,
+    /// Microseconds in calls to the store, where they are measured.
+    ReadTime,
+    WriteTime,
+    ExtendTime,
     Fsync,
     // The others.
     Miss,
@@ -181,6 +185,17 @@ pub struct IoCounts {
     pub reuses: u64,
     /// Calls that made everything written durable.
     pub fsyncs: u64,
+    /// Microseconds in calls that read, of sessions that measure them ([`BufferSession::set_io_timing`]). Reads ahead
+    /// that nobody waits for have none.
+    ///
+    /// [`BufferSession::set_io_timing`]: crate::BufferSession::set_io_timing
+    pub read_us: u64,
+    /// The same for writes.
+    pub write_us: u64,
+    /// The same for extending.
+    pub extend_us: u64,
+    /// Microseconds in calls that made everything durable: always measured.
+    pub fsync_us: u64,
 }
 
 /// What has happened in a pool since it was made (sums of all sessions; approximate while they run).
@@ -235,10 +250,17 @@ pub struct PoolStats {
 }
 
 impl PoolStats {
-    pub(crate) fn of(counters: &Counters, free_frames: usize, clock: u64, fsyncs: u64) -> Self {
+    /// `syncs`: how many calls have made everything durable, and in how many microseconds.
+    pub(crate) fn of(
+        counters: &Counters,
+        free_frames: usize,
+        clock: u64,
+        syncs: (u64, u64),
+    ) -> Self {
         let mut io = io_counts(counters);
         let checkpointer = &mut io[BackendKind::Checkpointer as usize][IoContext::Normal as usize];
-        checkpointer.fsyncs += fsyncs;
+        checkpointer.fsyncs += syncs.0;
+        checkpointer.fsync_us += syncs.1;
         let any = IoRow::new(BackendKind::Client, IoContext::Normal);
         let other = |event| counters.sum(cell(any, event));
         let all = |of: fn(&IoCounts) -> u64| io.iter().flatten().map(of).sum::<u64>();
@@ -292,6 +314,10 @@ fn io_counts(counters: &Counters) -> [[IoCounts; CONTEXTS]; KINDS] {
                 evictions: sum(Event::Eviction),
                 reuses: sum(Event::Reuse),
                 fsyncs: sum(Event::Fsync),
+                read_us: sum(Event::ReadTime),
+                write_us: sum(Event::WriteTime),
+                extend_us: sum(Event::ExtendTime),
+                fsync_us: 0,
             }
         })
     })

@@ -129,7 +129,8 @@ impl BufferSession {
                     self.pool.log_first(writing.lsn)?;
                     set_checksum(writing.page, bytes);
                     let page = writing.page;
-                    self.pool.store.write(page.rel_fork(), page.block(), &[bytes])?;
+                    let write = || self.pool.store.write(page.rel_fork(), page.block(), &[bytes]);
+                    self.timed(Event::WriteTime, write)?;
                     writing.succeed();
                     self.count(Event::Write, 1);
                     self.count(Event::WriteCall, 1);

@@ -40,7 +40,15 @@ fn open(directory: &std::path::Path, frames: usize) -> Result<Shared, Box<dyn Er
     let procs = ProcArray::new(SESSIONS);
     let locks = LockManager::new(procs.clone());
     let txns = Transactions::new(procs.clone(), 1 << 16, Xid::FIRST);
-    Ok(Shared { pool, log, txns, locks, procs, bulk_access: Default::default() })
+    Ok(Shared {
+        pool,
+        log,
+        txns,
+        locks,
+        procs,
+        bulk_access: Default::default(),
+        temp_files: Default::default(),
+    })
 }
 
 /// The processor time of this thread, which other processes on the machine disturb least; wall time

@@ -35,7 +35,15 @@ fn open(
     let procs = ProcArray::new(SESSIONS);
     let txns = Transactions::new(procs.clone(), 1 << 16, Xid::FIRST);
     let locks = LockManager::new(procs.clone());
-    let shared = Shared { pool, log, txns, locks, procs, bulk_access: Default::default() };
+    let shared = Shared {
+        pool,
+        log,
+        txns,
+        locks,
+        procs,
+        bulk_access: Default::default(),
+        temp_files: Default::default(),
+    };
     let ctx = Ctx::new(&shared, "bench")?;
     shared.txns.finish_recovery(&ctx)?;
     let relation = RelationId::constant(1000);

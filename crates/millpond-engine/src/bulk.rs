@@ -1,4 +1,4 @@
-//! How bulk work uses the buffer pool.
+//! How bulk work uses the buffer pool and memory.
 //!
 //! Scans of tables of more than a quarter of the pool, loads, index builds, VACUUM and ANALYZE go round in a ring
 //! of the pool's frames each ([`millpond_buffer::Ring`]), so that they don't push out what others use; and such scans
@@ -21,6 +21,10 @@ pub struct BulkAccess {
     pub streams: StreamOptions,
     /// How VACUUM, ANALYZE and index builds do (`maintenance_io_concurrency`).
     pub maintenance_streams: StreamOptions,
+    /// Whether calls that read and write are timed (`track_io_timing`).
+    pub io_timing: bool,
+    /// Bytes of memory in which an index build sorts (`maintenance_work_mem`).
+    pub maintenance_work_bytes: usize,
 }
 
 impl Default for BulkAccess {
@@ -30,6 +34,8 @@ impl Default for BulkAccess {
             synchronize_scans: true,
             streams: StreamOptions::default(),
             maintenance_streams: StreamOptions::default(),
+            io_timing: false,
+            maintenance_work_bytes: 64 << 20,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::bulk::BulkAccess;
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait};
 use crate::proc::{ProcArray, ProcHandle};
+use crate::sort::temp::TempFiles;
 use crate::transam::visibility::Fates;
 use crate::transam::{
     ComboCids, CommandId, CommitDelay, LockStrength, PendingCommit, SessionNo, Transactions, Xid,
@@ -37,6 +38,8 @@ pub struct Shared {
     pub procs: Arc<ProcArray>,
     /// How bulk work uses the pool unless a session says otherwise.
     pub bulk_access: BulkAccess,
+    /// Temporary files.
+    pub temp_files: Arc<TempFiles>,
 }
 
 /// The context of a session.
@@ -58,6 +61,7 @@ impl Ctx {
     pub fn new(shared: &Shared, kind: &'static str) -> EngineResult<Ctx> {
         let buffers = shared.pool.session()?;
         buffers.set_backend_kind(backend_kind(kind));
+        buffers.set_io_timing(shared.bulk_access.io_timing);
         Ok(Ctx {
             proc: shared.procs.register(kind)?,
             buffers,
@@ -144,6 +148,7 @@ impl Ctx {
     /// Says how the session's bulk work uses the pool from now on.
     pub fn set_bulk_access(&self, bulk: BulkAccess) {
         self.bulk_access.set(bulk);
+        self.buffers.set_io_timing(bulk.io_timing);
     }
 
     /// Sets `lock_timeout`; `None` waits for ever.

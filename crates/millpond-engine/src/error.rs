@@ -113,6 +113,14 @@ pub enum EngineError {
         /// Why.
         source: std::io::Error,
     },
+    /// A temporary file cannot be used.
+    #[error("could not {what} a temporary file: {source}")]
+    TemporaryFile {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A record does not fit the page it is to change.
     #[error(transparent)]
     Redo(#[from] RedoError),

@@ -15,6 +15,7 @@ pub mod page;
 pub mod proc;
 pub mod recovery;
 pub mod session;
+mod sort;
 pub mod table;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -27,3 +28,4 @@ pub use ctx::{Ctx, Shared};
 pub use engine::{Engine, EngineConfig};
 pub use error::{EngineError, EngineResult};
 pub use session::Session;
+pub use sort::temp::TempFiles;

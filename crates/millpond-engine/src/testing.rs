@@ -63,7 +63,15 @@ impl Fixture {
         let procs = ProcArray::new(sessions);
         let locks = LockManager::new(procs.clone());
         let txns = Transactions::new(procs.clone(), ring_size, Xid::FIRST);
-        Shared { pool, log, txns, locks, procs, bulk_access: BulkAccess::default() }
+        Shared {
+            pool,
+            log,
+            txns,
+            locks,
+            procs,
+            bulk_access: BulkAccess::default(),
+            temp_files: Default::default(),
+        }
     }
 
     /// A session.

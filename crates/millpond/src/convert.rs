@@ -138,6 +138,7 @@ impl From<EngineError> for SqlError {
             EngineError::Buffer(error) => buffer_error(error, message),
             EngineError::Wal(error) => wal_error(error, message),
             EngineError::Trace { source, .. } => SqlError::new(io_state(&source), message),
+            EngineError::TemporaryFile { source, .. } => SqlError::new(io_state(&source), message),
             EngineError::Redo(_) => SqlError::new(SqlState::DATA_CORRUPTED, message),
             _ => SqlError::internal(message),
         }

@@ -108,8 +108,7 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
     };
     let trace_pages = settings.text("trace_pages");
     config.trace_pages = (!trace_pages.is_empty()).then(|| trace_pages.into());
-    let synchronize_scans = settings.bool("synchronize_seqscans");
-    config.bulk_access = bulk_access_of(|name| settings.int(name), synchronize_scans);
+    config.bulk_access = bulk_access_of(|name| settings.int(name), |name| settings.bool(name));
     config.io_method = match settings.text("io_method") {
         "sync" => IoMethod::Sync,
         "worker" => IoMethod::Worker,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::{Result, SqlError};
+use crate::types::FormatOptions;
 use crate::{DataType, Datum};
 
 /// The number of the type `void`.
@@ -111,6 +112,11 @@ pub trait RowSink {
     /// The statement returns rows of these columns. Called once before the first row, by simple
     /// queries (and by an extended `EXPLAIN` or `SHOW` only through the prepared statement's description).
     fn columns(&mut self, columns: &[ColumnDesc]) -> Result<()>;
+
+    /// How values are to be written from now on: an earlier statement of the same text may have changed that.
+    fn formats(&mut self, options: &FormatOptions) {
+        let _ = options;
+    }
 
     /// One row.
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()>;

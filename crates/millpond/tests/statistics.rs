@@ -246,3 +246,26 @@ fn columns_are_postgresqls() {
          buffers_written 20, slru_written 20, stats_reset 1184"
     );
 }
+
+#[test]
+fn times_are_measured_for_those_who_want_it() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    fill(c, "t", 300);
+    let reading = "select sum(read_time) > 0, sum(write_time) > 0 from pg_stat_io
+        where object = 'relation' and backend_type = 'client backend'";
+    // Larger than the pool, and sorted by nothing: read by the session itself, page after page.
+    c.batch("set effective_io_concurrency = 0; update t set filler = 'y'").unwrap();
+    assert_eq!(run(c, reading).lines().nth(1), Some("f|f"));
+    c.batch("set track_io_timing = on; update t set filler = 'z'").unwrap();
+    assert_eq!(
+        run(c, reading).lines().nth(1).map(|row| &row[..1]),
+        Some("t"),
+        "{}",
+        run(c, reading)
+    );
+    c.batch("checkpoint").unwrap();
+    let synced = "select fsync_time > 0 from pg_stat_io
+        where object = 'relation' and backend_type = 'checkpointer'";
+    assert_eq!(run(c, synced).lines().nth(1), Some("t"));
+}

@@ -30,6 +30,7 @@ use crate::maintenance::background::{self, Background};
 use crate::maintenance::checkpointer::{Cause, CheckpointConfig, CheckpointParts, Checkpoints};
 use crate::proc::ProcArray;
 use crate::recovery::{DataDirectory, Recovering, RedoFiles, RedoParts};
+use crate::sort::temp::TempFiles;
 use crate::transam::{DEFAULT_RING_SIZE, Transactions, Xid};
 use crate::wal::storage::{StorageRecord, create_fork};
 use crate::wal::{Decoded, FileLogStore, LogConfig, RmgrId};
@@ -161,7 +162,8 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     locks.set_deadlock_timeout(config.deadlock_timeout);
     let txns = Transactions::new(Arc::clone(&procs), DEFAULT_RING_SIZE, Xid::FIRST);
     let (log, bulk_access) = (recovering.log().clone(), config.bulk_access);
-    let shared = Shared { pool, log, txns, locks, procs, bulk_access };
+    let temp_files = Arc::new(TempFiles::open(&config.path)?);
+    let shared = Shared { pool, log, txns, locks, procs, bulk_access, temp_files };
 
     let mut parts = EngineRedo {
         txns: &shared.txns,

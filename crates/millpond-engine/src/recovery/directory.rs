@@ -5,6 +5,7 @@
 //! DATA/control         where recovery starts (control.rs)
 //! DATA/wal/            the log's segments
 //! DATA/base/           the relations' files
+//! DATA/pgsql_tmp/      files of sorts that are under way (sort/temp.rs); emptied at the start
 //! ```
 //!
 //! The lock is the system's (`flock`), so it ends with the process however that ends, and a lock file

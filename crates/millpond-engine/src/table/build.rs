@@ -1,4 +1,4 @@
-//! Filling a new index from its table.
+//! Filling a new index from its table: its rows' keys, sorted ([`crate::sort`]), become the index's pages.
 //!
 //! The table is locked against writers, so every version is settled but for the building transaction's own.
 //! Entries name the root of a row's chain and are made for the versions that the newest snapshot sees. Older versions
@@ -13,9 +13,10 @@ use crate::access::heap::page::{self, Chain};
 use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
 use crate::ctx::Ctx;
-use crate::error::EngineResult;
+use crate::error::{EngineError, EngineResult};
 use crate::page::item::{self, LineState};
 use crate::session::index_key;
+use crate::sort::{Entry, Sorter};
 use crate::transam::visibility::{Deadness, dead_to_all, visible};
 use crate::transam::{CommandId, Csn, Snapshot, Xid};
 use crate::types::{Datum, Value};
@@ -31,46 +32,6 @@ pub(crate) struct Built {
     pub(crate) valid_after: Option<Xid>,
 }
 
-/// An entry to be sorted. The key's first bytes, as a number, decide most comparisons.
-struct Entry {
-    prefix: u64,
-    start: u64,
-    tid: u64,
-    length: u16,
-    unique: bool,
-}
-
-struct Entries {
-    keys: Vec<u8>,
-    list: Vec<Entry>,
-}
-
-impl Entries {
-    fn key(&self, entry: &Entry) -> &[u8] {
-        let start = entry.start as usize;
-        &self.keys[start..start + usize::from(entry.length)]
-    }
-
-    fn sort(&mut self) {
-        let keys = &self.keys;
-        let key = |entry: &Entry| {
-            let start = entry.start as usize;
-            &keys[start..start + usize::from(entry.length)]
-        };
-        self.list.sort_unstable_by(|a, b| {
-            let by_prefix = a.prefix.cmp(&b.prefix);
-            by_prefix.then_with(|| key(a).cmp(key(b))).then(a.tid.cmp(&b.tid))
-        });
-    }
-}
-
-fn prefix(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = key.len().min(8);
-    bytes[..length].copy_from_slice(&key[..length]);
-    u64::from_be_bytes(bytes)
-}
-
 /// Builds an index in its empty file. `refuse_null`: columns in which no row may have NULL.
 pub(crate) fn build(
     ctx: &Ctx,
@@ -80,20 +41,25 @@ pub(crate) fn build(
     tree: &RelHandle,
     refuse_null: &[usize],
 ) -> EngineResult<Built> {
+    let make_file = || ctx.shared().temp_files.make();
+    let mut sorter = Sorter::new(ctx.bulk_access().maintenance_work_bytes, &make_file);
     let csn = ctx.txns().snapshot(ctx);
-    let result = collect(ctx, table, heap, index, refuse_null, csn);
+    let result = collect(ctx, table, heap, index, refuse_null, csn, &mut sorter);
     ctx.txns().release_snapshot(ctx, csn);
-    let (mut entries, hidden) = result?;
-    let Hidden { to_old_snapshots, by_own_changes } = hidden;
-    entries.sort();
-    check_unique(ctx, table, heap, index, &entries)?;
+    let Hidden { to_old_snapshots, by_own_changes } = result?;
+    let mut entries = sorter.finish(&|| ctx.check_interrupts())?;
     let ring = ctx.ring(AccessStrategy::BulkWrite);
     let mut builder = btree::Builder::new(ctx, tree, ring.as_ref(), index.fillfactor)?;
-    for (done, entry) in entries.list.iter().enumerate() {
-        if done % 1024 == 0 {
+    let mut done = 0u64;
+    while let Some(entry) = entries.next()? {
+        if done.is_multiple_of(1024) {
             ctx.check_interrupts()?;
         }
-        builder.add(entries.key(entry), Tid::from_u64(entry.tid))?;
+        done += 1;
+        let tid = Tid::from_u64(entry.tid);
+        if builder.add(entry.key, tid)? && index.unique && entry.unique {
+            return Err(not_unique(ctx, table, heap, index, tid)?);
+        }
     }
     builder.finish()?;
     Ok(Built {
@@ -111,7 +77,7 @@ struct Hidden {
     by_own_changes: bool,
 }
 
-/// Entries of all rows, and whether some snapshot may see versions that have none.
+/// Gives the sorter entries of all rows; says whether some snapshot may see versions that have none.
 fn collect(
     ctx: &Ctx,
     table: &TableDef,
@@ -119,10 +85,10 @@ fn collect(
     index: &IndexDef,
     refuse_null: &[usize],
     csn: Csn,
-) -> EngineResult<(Entries, Hidden)> {
+    sorter: &mut Sorter<'_>,
+) -> EngineResult<Hidden> {
     let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
     let horizon = ctx.txns().horizon();
-    let mut entries = Entries { keys: Vec::new(), list: Vec::new() };
     let mut hidden = Hidden::default();
     let mut copy = Box::new([0; PAGE_SIZE]);
     let mut key = Vec::new();
@@ -160,20 +126,13 @@ fn collect(
                 check_nulls(table, refuse_null, &values)?;
                 index_key(index, &values, &mut key)?;
                 let unique = index.unique && !has_null(index, &values);
-                let start = entries.keys.len() as u64;
-                entries.keys.extend_from_slice(&key);
-                entries.list.push(Entry {
-                    prefix: prefix(&key),
-                    start,
-                    tid: Tid::new(block, root).to_u64(),
-                    length: key.len() as u16,
-                    unique,
-                });
+                let tid = Tid::new(block, root).to_u64();
+                sorter.add(Entry { key: &key, tid, unique })?;
                 break;
             }
         }
     }
-    Ok((entries, hidden))
+    Ok(hidden)
 }
 
 /// Line pointers at which rows begin: what index entries name.
@@ -218,31 +177,22 @@ fn has_null(index: &IndexDef, values: &[Datum<'_>]) -> bool {
     index.columns.iter().any(|column| values.get(column.column).is_none_or(Datum::is_null))
 }
 
-fn check_unique(
+/// The error that a row has the key of another.
+#[cold]
+fn not_unique(
     ctx: &Ctx,
     table: &TableDef,
     heap: &HeapRelation,
     index: &IndexDef,
-    entries: &Entries,
-) -> EngineResult<()> {
-    if !index.unique {
-        return Ok(());
-    }
-    for pair in entries.list.windows(2) {
-        let [a, b] = pair else { continue };
-        if a.unique && a.prefix == b.prefix && entries.key(a) == entries.key(b) {
-            let values = key_of(ctx, table, heap, index, Tid::from_u64(a.tid));
-            let name = |column: usize| table.columns.get(column).map(|c| c.name.clone());
-            return Err(TableError::NotUnique {
-                table: table.name.clone(),
-                index: index.name.clone(),
-                columns: index.columns.iter().filter_map(|c| name(c.column)).collect(),
-                values: values?,
-            }
-            .into());
-        }
-    }
-    Ok(())
+    row: Tid,
+) -> EngineResult<EngineError> {
+    let name = |column: usize| table.columns.get(column).map(|c| c.name.clone());
+    Ok(EngineError::from(TableError::NotUnique {
+        table: table.name.clone(),
+        index: index.name.clone(),
+        columns: index.columns.iter().filter_map(|c| name(c.column)).collect(),
+        values: key_of(ctx, table, heap, index, row)?,
+    }))
 }
 
 /// The key of a row, for a message.

@@ -121,6 +121,10 @@ impl RowSink for WireSink<'_> {
         Ok(())
     }
 
+    fn formats(&mut self, options: &FormatOptions) {
+        self.options = *options;
+    }
+
     #[inline]
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
         self.codec.data_row(&mut self.output.bytes, row);

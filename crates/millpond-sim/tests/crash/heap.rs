@@ -98,6 +98,7 @@ impl Startable for Machine {
                 locks,
                 procs,
                 bulk_access: Default::default(),
+                temp_files: Default::default(),
             };
             let ctx = Ctx::new(&shared, "startup")?;
             shared.txns.finish_recovery(&ctx)?;

@@ -143,6 +143,7 @@ impl Connection {
                     params: Arc::new([]),
                     columns: Some(described.into()),
                     generation: 0,
+                    zone: None,
                     passing: false,
                 };
                 self.copy_out(&planned, &copy.options, sink)
@@ -341,11 +342,11 @@ fn add_row(
     for (column, value) in &computed {
         row[*column] = value.datum();
     }
-    let options = FormatOptions::default();
+    let options = env.facts.settings.format_options();
     for ((column, field), hold) in columns.iter().zip(fields).zip(holds) {
         let Some(field) = field else { continue };
         let def = &table.columns[*column];
-        row[*column] = text::parse_borrowed(def.ty, field, &options, hold).map_err(|error| {
+        row[*column] = text::parse_borrowed(def.ty, field, options, hold).map_err(|error| {
             let shown: String = field.chars().take(100).collect();
             let context = format!("COPY {}, column {}: \"{shown}\"", table.name, def.name);
             error.context(context)

@@ -106,10 +106,11 @@ impl Connection {
                 format!("{} parameters given, {} needed", params.len(), prepared.params().len()),
             ));
         }
+        let options = self.format_options();
         let mut bound = Params::with_capacity(params.len());
         for (value, ty) in params.iter().zip(prepared.params()) {
             let value = crate::expr::Val::Borrowed(value.as_datum());
-            bound.push(crate::expr::cast::cast(value, *ty, false)?.into_value());
+            bound.push(crate::expr::cast::cast(value, *ty, false, &options)?.into_value());
         }
         let mut portal = self.bind(&prepared, bound)?;
         let mut executed = self.execute_portal(&mut portal, 0, sink)?;

@@ -313,6 +313,7 @@ impl Connection {
         loop {
             if planned.generation != self.session.catalog_generation()
                 || planned.passing
+                || planned.zone.is_some_and(|zone| zone != self.settings.format_options().zone)
                 || tries > 0
             {
                 *planned = self.plan_again(prepared)?;

@@ -142,7 +142,7 @@ impl Connection {
 
     /// How the session wants values to be written.
     pub fn format_options(&self) -> FormatOptions {
-        self.settings.format_options()
+        *self.settings.format_options()
     }
 
     /// The database.

@@ -150,6 +150,7 @@ impl Connection {
             let Some(item) = script.items.get(script.at).cloned() else { break };
             let last = script.at + 1 == script.items.len();
             let sql = Arc::clone(&script.sql);
+            sink.formats(self.settings.format_options());
             match self.step(&item, &sql, true, sink) {
                 Ok(Step::Done(tag)) => {
                     if let Some(executed) = self.statement_done(tag, last, sink)? {
@@ -305,6 +306,7 @@ impl Connection {
                 catalog: &catalog,
                 source: Source::new(sql),
                 external: self.database.query_engine(),
+                zone: self.settings.format_options().zone,
                 // The query engine's plans would not know the literals.
                 wait: Wait::Never,
                 indexes,

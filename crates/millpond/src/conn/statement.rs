@@ -148,6 +148,7 @@ impl Connection {
             catalog: &catalog,
             source: Source::new(sql),
             external: self.database.query_engine(),
+            zone: self.settings.format_options().zone,
             wait,
             indexes: &indexes,
         };

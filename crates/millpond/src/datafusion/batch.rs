@@ -9,9 +9,9 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, i256};
 
-use super::types::{EPOCH_DAYS, EPOCH_US, arrow_type};
+use super::types::{EPOCH_DAYS, EPOCH_US};
 use crate::error::{Result, SqlError, SqlState};
-use crate::{DataType, Datum, NumericRef};
+use crate::{Datum, NumericRef};
 
 /// One column being filled.
 pub enum ColumnBuilder {
@@ -30,10 +30,9 @@ pub enum ColumnBuilder {
 }
 
 impl ColumnBuilder {
-    /// An empty column for values of `ty`, with room for `rows`.
-    pub fn new(ty: DataType, rows: usize) -> Self {
-        let arrow = arrow_type(ty);
-        match &arrow {
+    /// An empty column of a type that [`arrow_type`](super::types::arrow_type) makes, with room for `rows`.
+    pub fn new(arrow: &ArrowType, rows: usize) -> Self {
+        match arrow {
             ArrowType::Boolean => Self::Bool(BooleanBuilder::with_capacity(rows)),
             ArrowType::Int16 => Self::Int2(Int16Builder::with_capacity(rows)),
             ArrowType::Int32 => Self::Int4(Int32Builder::with_capacity(rows)),
@@ -171,6 +170,8 @@ fn unscaled(value: NumericRef<'_>, scale: i8) -> Result<i256> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DataType;
+    use crate::datafusion::types::arrow_type;
     use datafusion::arrow::array::{Array, Decimal256Array};
 
     #[test]
@@ -182,7 +183,8 @@ mod tests {
                 &crate::types::FormatOptions::default(),
             )
         };
-        let mut builder = ColumnBuilder::new(DataType::Numeric { precision_scale: None }, 4);
+        let free = arrow_type(DataType::Numeric { precision_scale: None });
+        let mut builder = ColumnBuilder::new(&free, 4);
         for text in ["1.5", "-0.00000000000000000001", "12345678901234567890"] {
             builder.push(parse(text).unwrap().as_datum()).unwrap();
         }

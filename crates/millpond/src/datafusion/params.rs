@@ -6,7 +6,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::batch::ColumnBuilder;
 use super::errors::from_datafusion;
-use super::types::{arrow_type, sql_type};
+use super::types::{arrow_type, in_zone, sql_type};
 use crate::error::{Result, SqlError, SqlState};
 use crate::{DataType, Value};
 
@@ -39,11 +39,12 @@ fn parameter_type(arrow: &ArrowType) -> Option<DataType> {
 }
 
 /// A parameter's value as a constant of the type that its columns have.
-pub fn scalar(ty: DataType, value: &Value) -> Result<ScalarValue> {
+pub fn scalar(ty: DataType, value: &Value, zone: &str) -> Result<ScalarValue> {
+    let arrow = in_zone(arrow_type(ty), zone);
     if value.is_null() {
-        return ScalarValue::try_from(&arrow_type(ty)).map_err(from_datafusion);
+        return ScalarValue::try_from(&arrow).map_err(from_datafusion);
     }
-    let mut builder = ColumnBuilder::new(ty, 1);
+    let mut builder = ColumnBuilder::new(&arrow, 1);
     builder.push(value.as_datum())?;
     ScalarValue::try_from_array(&builder.finish(), 0).map_err(from_datafusion)
 }

@@ -40,6 +40,8 @@ pub struct QueryPlan {
     optimized: bool,
     /// It calls functions whose answers depend on the session.
     asks_session: bool,
+    /// The session's time zone, as Arrow names it.
+    zone: Arc<str>,
     /// What its columns are.
     pub columns: Vec<ColumnDesc>,
     /// The types of its parameters.
@@ -59,6 +61,7 @@ impl QueryPlan {
         state: Arc<SessionState>,
         runtime: Arc<tokio::runtime::Runtime>,
         logical: LogicalPlan,
+        zone: Arc<str>,
         tables: Vec<Arc<TableDef>>,
         given: &[Option<DataType>],
     ) -> Result<Self> {
@@ -70,7 +73,7 @@ impl QueryPlan {
             if optimized { state.optimize(&logical).map_err(from_datafusion)? } else { logical };
         let fields = logical.schema().fields();
         let columns = fields.iter().map(|field| column(field)).collect::<Result<_>>()?;
-        Ok(Self { state, runtime, logical, optimized, asks_session, columns, params, tables })
+        Ok(Self { state, runtime, logical, optimized, asks_session, zone, columns, params, tables })
     }
 
     /// The plan as lines of text.
@@ -116,7 +119,7 @@ impl QueryPlan {
             let values = params
                 .iter()
                 .zip(&self.params)
-                .map(|(value, ty)| Ok(ScalarAndMetadata::from(scalar(*ty, value)?)));
+                .map(|(value, ty)| Ok(ScalarAndMetadata::from(scalar(*ty, value, &self.zone)?)));
             let values = ParamValues::List(values.collect::<Result<Vec<_>>>()?);
             logical = logical.with_param_values(values).map_err(from_datafusion)?;
         }

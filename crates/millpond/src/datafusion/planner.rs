@@ -12,6 +12,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
 use datafusion::logical_expr::{
@@ -34,6 +35,7 @@ use super::views;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::external::Places;
+use crate::types::Zone;
 
 /// What is to be planned.
 pub struct PlanRequest<'a> {
@@ -41,6 +43,8 @@ pub struct PlanRequest<'a> {
     pub catalog: &'a Arc<CatalogState>,
     /// The tables whose rows' places are wanted (by an `UPDATE` or `DELETE`).
     pub places: Places<'a>,
+    /// The session's time zone: the plan is for sessions in this one.
+    pub zone: Zone,
 }
 
 /// Plans queries. One per database.
@@ -84,8 +88,10 @@ impl Planner {
         params: &[Option<DataType>],
     ) -> Result<QueryPlan> {
         rewrite::adapt(&mut query);
+        let (state, zone) = self.in_zone(request.zone)?;
         let names = Names {
-            state: &self.base,
+            state: &state,
+            zone: &zone,
             catalog: request.catalog,
             places: request.places,
             catalog_functions: functions::of_catalog(request.catalog),
@@ -106,13 +112,44 @@ impl Planner {
             .map_err(from_datafusion)?;
         let logical = dialect::apply(logical).map_err(from_datafusion)?;
         let tables = names.used.into_inner();
-        QueryPlan::new(Arc::clone(&self.base), Arc::clone(&self.runtime), logical, tables, params)
+        QueryPlan::new(
+            state.clone(),
+            Arc::clone(&self.runtime),
+            logical,
+            zone.clone(),
+            tables,
+            params,
+        )
+    }
+}
+
+impl Planner {
+    /// What plans for sessions in a time zone are made with, and the zone as Arrow names it.
+    fn in_zone(&self, zone: Zone) -> Result<(Arc<SessionState>, Arc<str>)> {
+        let Some(name) = zone.arrow_name() else {
+            return Err(SqlError::unsupported("a time zone with seconds in such a query"));
+        };
+        if zone == Zone::UTC {
+            return Ok((Arc::clone(&self.base), name.into()));
+        }
+        let mut state = SessionState::clone(&self.base);
+        state.config_mut().options_mut().execution.time_zone = Some(name.clone());
+        // Some functions, as now(), have taken the zone from the configuration that they were made with.
+        let options = Arc::clone(state.config_options());
+        let functions: Vec<_> = state.scalar_functions().values().cloned().collect();
+        for function in functions {
+            if let Some(other) = function.inner().with_updated_config(&options) {
+                state.register_udf(Arc::new(other)).map_err(from_datafusion)?;
+            }
+        }
+        Ok((Arc::new(state), name.into()))
     }
 }
 
 /// Where a query's names are looked up.
 struct Names<'a> {
     state: &'a SessionState,
+    zone: &'a str,
     catalog: &'a Arc<CatalogState>,
     places: Places<'a>,
     catalog_functions: HashMap<String, Arc<ScalarUDF>>,
@@ -126,7 +163,7 @@ impl Names<'_> {
         if !used.iter().any(|known| known.oid == def.oid) {
             used.push(Arc::clone(def));
         }
-        Some(provider_as_source(Arc::new(Table::new(Arc::clone(def), self.places))))
+        Some(provider_as_source(Arc::new(Table::new(Arc::clone(def), self.places, self.zone))))
     }
 
     fn view(&self, schema: &str, name: &str) -> Option<Arc<dyn TableSource>> {

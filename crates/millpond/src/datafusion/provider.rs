@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{Int64Builder, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -22,7 +22,7 @@ use millpond_engine::catalog::TableDef;
 
 use super::batch::ColumnBuilder;
 use super::filter::RowFilter;
-use super::types::table_field;
+use super::types::{arrow_type, in_zone, table_field};
 use crate::error::{Result, SqlError};
 use crate::plan::external::{JOINED_COLUMN, Places, TID_COLUMN};
 use crate::query::{RowSource, TableScanner};
@@ -55,16 +55,19 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    /// The table's columns, and behind them the rows' places where they are wanted.
-    pub fn new(def: Arc<TableDef>, places: Places<'_>) -> Self {
+    /// The table's columns, and behind them the rows' places where they are wanted; for a session in that time zone.
+    pub fn new(def: Arc<TableDef>, places: Places<'_>, zone: &str) -> Self {
         let columns = def.columns.iter().enumerate();
         let mut fields: Vec<Field> = columns
             .map(|(index, column)| {
-                table_field(&column.name, column.ty, !column.not_null, def.oid, index as i16 + 1)
+                let arrow = in_zone(arrow_type(column.ty), zone);
+                let place = (def.oid, index as i16 + 1);
+                table_field(&column.name, arrow, column.ty, !column.not_null, place)
             })
             .collect();
         let mut place = |name| {
-            fields.push(table_field(name, crate::DataType::Int8, false, def.oid, -1));
+            let int8 = crate::DataType::Int8;
+            fields.push(table_field(name, arrow_type(int8), int8, false, (def.oid, -1)));
             fields.len() - 1
         };
         let tid_column = (places.target == Some(def.oid)).then(|| place(TID_COLUMN));
@@ -146,6 +149,14 @@ struct Part {
     parts: usize,
 }
 
+impl Part {
+    /// The type of one of the table's columns that are wanted.
+    fn arrow_of(&self, column: usize) -> ArrowType {
+        let at = self.columns.iter().position(|wanted| *wanted == column);
+        at.map_or(ArrowType::Null, |at| self.schema.field(at).data_type().clone())
+    }
+}
+
 impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} part {} of {}", self.def.name, self.part + 1, self.parts)
@@ -202,7 +213,7 @@ impl Reader {
         let tids = part.columns.iter().enumerate().filter(|&(_, &column)| !is_own(column));
         let wanted = part.columns.iter().filter(|&&column| is_own(column));
         let wanted = wanted
-            .map(|&column| (column, ColumnBuilder::new(part.def.columns[column].ty, BATCH_ROWS)))
+            .map(|&column| (column, ColumnBuilder::new(&part.arrow_of(column), BATCH_ROWS)))
             .collect();
         Self {
             def: Arc::clone(&part.def),

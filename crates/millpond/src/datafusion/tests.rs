@@ -42,7 +42,8 @@ fn run(planner: &Planner, sql: &str, params: &[Value]) -> Result<Vec<Vec<String>
         .map_err(|error| SqlError::new(SqlState::SYNTAX_ERROR, error.to_string()))?;
     let Statement::Query(query) = statements.remove(0) else { panic!("not a query: {sql}") };
     let catalog = Arc::new(CatalogState::default());
-    let request = PlanRequest { catalog: &catalog, places: Places::default() };
+    let zone = crate::types::Zone::UTC;
+    let request = PlanRequest { catalog: &catalog, places: Places::default(), zone };
     let plan = planner.plan(&request, query, &[])?;
     let mut stream = plan.open(Arc::new(Nothing), params)?;
     let mut rows = vec![plan.columns.iter().map(|column| column.name.clone()).collect()];

@@ -5,7 +5,7 @@
 //! | `numeric(p, s)`, p to 38 | `Decimal128(p, s)` |
 //! | `numeric(p, s)`, p to 76, and `numeric` | `Decimal256(p, s)`, `Decimal256(76, 20)` |
 //! | `text`, `varchar`, `char` | `Utf8` |
-//! | `timestamp`, `timestamptz` | microseconds, without and with time zone UTC |
+//! | `timestamp`, `timestamptz` | microseconds, without and with the session's time zone |
 //!
 //! Arrow counts days and microseconds from 1970, PostgreSQL from 2000. The infinities of dates and times
 //! are the extreme numbers in both. A field's metadata keeps what Arrow's type cannot say: the
@@ -45,6 +45,14 @@ pub fn arrow_type(ty: DataType) -> ArrowType {
         DataType::Date => ArrowType::Date32,
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+    }
+}
+
+/// The same type with the time zone of a session: what DataFusion computes with such values goes by that.
+pub fn in_zone(arrow: ArrowType, zone: &str) -> ArrowType {
+    match arrow {
+        ArrowType::Timestamp(unit, Some(_)) => ArrowType::Timestamp(unit, Some(zone.into())),
+        other => other,
     }
 }
 
@@ -100,14 +108,20 @@ pub fn result_type(arrow: &ArrowType) -> Option<ArrowType> {
 }
 
 /// The field of a table's column.
-pub fn table_field(name: &str, ty: DataType, nullable: bool, table: u32, attnum: i16) -> Field {
+pub fn table_field(
+    name: &str,
+    arrow: ArrowType,
+    ty: DataType,
+    nullable: bool,
+    (table, attnum): (u32, i16),
+) -> Field {
     let metadata = HashMap::from([
         (TYPE_OID.to_owned(), ty.oid().to_string()),
         (TYPMOD.to_owned(), ty.typmod().to_string()),
         (TABLE_OID.to_owned(), table.to_string()),
         (ATTNUM.to_owned(), attnum.to_string()),
     ]);
-    Field::new(name, arrow_type(ty), nullable).with_metadata(metadata)
+    Field::new(name, arrow, nullable).with_metadata(metadata)
 }
 
 /// The field of a system view's column that clients are told is of type `type_oid`.

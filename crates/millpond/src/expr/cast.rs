@@ -47,7 +47,12 @@ fn is_of(datum: &Datum<'_>, ty: DataType) -> bool {
 }
 
 /// Converts a value to a type. `explicit`: as a written cast does, which cuts text that is too long.
-pub(crate) fn cast<'a>(value: Val<'a>, ty: DataType, explicit: bool) -> Result<Val<'a>> {
+pub(crate) fn cast<'a>(
+    value: Val<'a>,
+    ty: DataType,
+    explicit: bool,
+    options: &FormatOptions,
+) -> Result<Val<'a>> {
     let datum = value.datum();
     if datum.is_null() {
         return Ok(Val::Borrowed(Datum::Null));
@@ -68,16 +73,21 @@ pub(crate) fn cast<'a>(value: Val<'a>, ty: DataType, explicit: bool) -> Result<V
             (value, _) => Ok(value),
         };
     }
-    convert(&datum, ty, explicit).map(Val::Owned)
+    convert(&datum, ty, explicit, options).map(Val::Owned)
 }
 
-fn convert(datum: &Datum<'_>, ty: DataType, explicit: bool) -> Result<Value> {
+fn convert(
+    datum: &Datum<'_>,
+    ty: DataType,
+    explicit: bool,
+    options: &FormatOptions,
+) -> Result<Value> {
     if let Datum::Text(input) = datum {
-        return text::parse(ty, input, &FormatOptions::default());
+        return text::parse(ty, input, options);
     }
     Ok(match ty {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-            let output = to_text(datum);
+            let output = text_of(datum, options);
             Value::Text(coerce_text(ty, &output, explicit)?.to_owned())
         }
         DataType::Int2 => Value::Int2(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
@@ -105,29 +115,52 @@ fn convert(datum: &Datum<'_>, ty: DataType, explicit: bool) -> Result<Value> {
             _ => return Err(impossible(datum, ty)),
         },
         DataType::Date => match *datum {
-            Datum::Timestamp(t) | Datum::Timestamptz(t) => Value::Date(match t {
-                i64::MAX => i32::MAX,
-                i64::MIN => i32::MIN,
-                t => i32::try_from(t.div_euclid(USECS_PER_DAY)).map_err(|_| out_of_range(ty))?,
-            }),
+            Datum::Timestamp(t) => Value::Date(day_of(t, ty)?),
+            Datum::Timestamptz(t) => Value::Date(day_of(options.zone.local(t), ty)?),
             _ => return Err(impossible(datum, ty)),
         },
-        DataType::Timestamp => Value::Timestamp(to_micros(datum, ty)?),
-        DataType::Timestamptz => Value::Timestamptz(to_micros(datum, ty)?),
+        DataType::Timestamp => Value::Timestamp(match *datum {
+            Datum::Timestamptz(t) => options.zone.local(t),
+            _ => to_micros(datum, ty)?,
+        }),
+        DataType::Timestamptz => Value::Timestamptz(match *datum {
+            Datum::Timestamptz(t) => t,
+            _ => options.zone.utc(to_micros(datum, ty)?),
+        }),
         DataType::Bytea => return Err(impossible(datum, ty)),
     })
 }
 
-/// A value as a cast to text prints it.
+/// A value as a message shows it: whatever session it is for, in UTC.
 pub(crate) fn to_text(datum: &Datum<'_>) -> String {
+    text_of(datum, &FormatOptions::default())
+}
+
+/// A value as a cast to text prints it.
+pub(crate) fn text_of(datum: &Datum<'_>, options: &FormatOptions) -> String {
     match datum {
         Datum::Bool(value) => value.to_string(),
         Datum::Null => String::new(),
         datum => {
             let ty = type_of(datum).unwrap_or(DataType::Text);
-            text::to_string(ty, datum, &FormatOptions::default()).unwrap_or_default()
+            text::to_string(ty, datum, options).unwrap_or_default()
         }
     }
+}
+
+/// Whether converting a value to a type asks for the session's time zone.
+pub(crate) fn asks_zone(datum: &Datum<'_>, ty: DataType) -> bool {
+    let same = is_of(datum, ty);
+    !same && (ty == DataType::Timestamptz || matches!(datum, Datum::Timestamptz(_)))
+}
+
+/// The day of a time stamp.
+fn day_of(timestamp: i64, ty: DataType) -> Result<i32> {
+    Ok(match timestamp {
+        i64::MAX => i32::MAX,
+        i64::MIN => i32::MIN,
+        t => i32::try_from(t.div_euclid(USECS_PER_DAY)).map_err(|_| out_of_range(ty))?,
+    })
 }
 
 fn to_int(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
@@ -173,8 +206,7 @@ fn to_micros(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
         Datum::Date(days) => {
             i64::from(days).checked_mul(USECS_PER_DAY).ok_or_else(|| out_of_range(ty))
         }
-        // The session's time zone is UTC.
-        Datum::Timestamp(t) | Datum::Timestamptz(t) => Ok(t),
+        Datum::Timestamp(t) => Ok(t),
         _ => Err(impossible(datum, ty)),
     }
 }

@@ -62,7 +62,7 @@ impl Expr {
             Expr::Like(like) => boolean(self::like(like, env)?),
             Expr::Cast(e, ty, explicit) => {
                 let value = e.eval(env)?;
-                cast::cast(value, *ty, *explicit)?
+                cast::cast(value, *ty, *explicit, env.facts.settings.format_options())?
             }
             Expr::Concat(pair) => {
                 let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);

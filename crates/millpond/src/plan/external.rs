@@ -30,6 +30,7 @@ mod with {
     use crate::error::Result;
     use crate::query::TableScanner;
     use crate::sink::ColumnDesc;
+    use crate::types::Zone;
     use crate::{DataType, Datum, Value};
 
     /// Plans queries. One per database.
@@ -46,8 +47,9 @@ mod with {
             query: &sqlparser::ast::Query,
             given: &[Option<DataType>],
             places: Places<'_>,
+            zone: Zone,
         ) -> Result<ExternalPlan> {
-            let request = PlanRequest { catalog, places };
+            let request = PlanRequest { catalog, places, zone };
             self.0.plan(&request, Box::new(query.clone()), given).map(ExternalPlan)
         }
     }
@@ -116,6 +118,7 @@ mod without {
     use crate::error::Result;
     use crate::query::TableScanner;
     use crate::sink::ColumnDesc;
+    use crate::types::Zone;
 
     /// There is no query engine.
     #[derive(Debug)]
@@ -132,6 +135,7 @@ mod without {
             _query: &sqlparser::ast::Query,
             _given: &[Option<DataType>],
             _places: Places<'_>,
+            _zone: Zone,
         ) -> Result<ExternalPlan> {
             match *self {}
         }

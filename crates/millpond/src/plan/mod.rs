@@ -39,6 +39,7 @@ use crate::expr::Expr;
 use crate::expr::bind::{Binder, ParamTypes};
 use crate::parse::{Source, Statement};
 use crate::sink::ColumnDesc;
+use crate::types::Zone;
 use crate::{DataType, Wait};
 
 /// A plan with what is known about it.
@@ -51,6 +52,8 @@ pub(crate) struct Planned {
     pub(crate) columns: Option<Arc<[ColumnDesc]>>,
     /// The state of the catalog that it was made for.
     pub(crate) generation: u64,
+    /// The time zone of the sessions that it was made for, if that matters.
+    pub(crate) zone: Option<Zone>,
     /// It does without an index that is too new for the transaction's snapshot: not a plan to keep.
     pub(crate) passing: bool,
 }
@@ -144,6 +147,19 @@ pub(crate) enum Target {
 }
 
 impl Plan {
+    /// Whether the query engine has a part in it.
+    fn is_external(&self) -> bool {
+        match self {
+            Plan::External(_) => true,
+            Plan::Insert(plan) => match &plan.source {
+                InsertSource::Query(query, _) => query.plan.is_external(),
+                InsertSource::Values(_) => false,
+            },
+            Plan::Change(plan) => matches!(plan.rows, Target::Selected(_)),
+            Plan::Select(_) => false,
+        }
+    }
+
     /// The columns of the rows that it returns, if it returns any.
     fn columns(&self) -> Option<Arc<[ColumnDesc]>> {
         let output = match self {
@@ -189,6 +205,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) external: Option<&'a external::ExternalPlanner>,
     /// The query engine takes milliseconds to plan: an event loop has no time for it.
     pub(crate) wait: Wait,
+    /// The session's time zone, which the query engine's plans depend on.
+    pub(crate) zone: Zone,
     /// Whose snapshot the plan is to run under.
     pub(crate) indexes: &'a UsableIndexes<'a>,
 }
@@ -260,7 +278,8 @@ impl<'a> Planner<'a> {
     fn planned(&self, plan: Plan, params: Arc<[DataType]>) -> Planned {
         let columns = plan.columns();
         let passing = self.indexes.passed_over();
-        Planned { plan, params, columns, generation: self.catalog.generation(), passing }
+        let zone = plan.is_external().then_some(self.zone);
+        Planned { plan, params, columns, generation: self.catalog.generation(), zone, passing }
     }
 
     /// Plans a query: here if it is simple enough, else by the query engine.
@@ -296,7 +315,7 @@ impl<'a> Planner<'a> {
         }
         let misunderstood =
             crate::parse::misunderstood(&query.to_string()).map(SqlError::unsupported);
-        let planned = planner.plan(self.catalog, query, given, Places::default());
+        let planned = planner.plan(self.catalog, query, given, Places::default(), self.zone);
         let theirs = match (planned, misunderstood) {
             (Ok(plan), None) => {
                 let params = plan.params();

@@ -145,7 +145,7 @@ impl Planner<'_> {
         }
         let others: Vec<u32> = others.into_iter().map(|(oid, _)| oid).collect();
         let places = Places { target: Some(oid), joined: &others };
-        planner.plan(self.catalog, &query, given, places).map_err(|mut error| {
+        planner.plan(self.catalog, &query, given, places, self.zone).map_err(|mut error| {
             // Positions would be those of another text.
             error.position = None;
             error

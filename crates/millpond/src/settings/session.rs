@@ -14,7 +14,7 @@ use millpond_engine::transam::CommitDelay;
 use super::definition::Context;
 use super::{SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
-use crate::types::FormatOptions;
+use crate::types::{FormatOptions, Zone};
 
 /// One setting that the running transaction has changed.
 #[derive(Debug)]
@@ -26,18 +26,21 @@ struct Changed {
     after: Option<SettingValue>,
 }
 
-/// How bulk work uses the buffer pool, of settings that are numbers, and whether scans are synchronized.
-pub(crate) fn bulk_access_of(int: impl Fn(&str) -> i64, synchronize_scans: bool) -> BulkAccess {
+/// How bulk work uses the buffer pool, of settings that are numbers and switches.
+pub(crate) fn bulk_access_of(int: impl Fn(&str) -> i64, bool: impl Fn(&str) -> bool) -> BulkAccess {
     let number = |name: &str| u32::try_from(int(name)).unwrap_or(0);
+    let kilobytes = usize::try_from(int("maintenance_work_mem")).unwrap_or(0);
     let streams = |concurrency: &str| StreamOptions {
         io_concurrency: number(concurrency),
         io_combine_limit: number("io_combine_limit"),
     };
     BulkAccess {
         rings: rings_of(&int),
-        synchronize_scans,
+        synchronize_scans: bool("synchronize_seqscans"),
+        io_timing: bool("track_io_timing"),
         streams: streams("effective_io_concurrency"),
         maintenance_streams: streams("maintenance_io_concurrency"),
+        maintenance_work_bytes: kilobytes.saturating_mul(1024),
     }
 }
 
@@ -78,7 +81,7 @@ struct Hot {
     commit_delay: CommitDelay,
     default_read_only: bool,
     default_isolation_is_plain: bool,
-    bytea_escape: bool,
+    format: FormatOptions,
     bulk_access: BulkAccess,
 }
 
@@ -94,7 +97,7 @@ impl SessionSettings {
             commit_delay: CommitDelay::default(),
             default_read_only: false,
             default_isolation_is_plain: true,
-            bytea_escape: false,
+            format: FormatOptions::default(),
             bulk_access: BulkAccess::default(),
         };
         let mut settings = SessionSettings {
@@ -178,8 +181,8 @@ impl SessionSettings {
     }
 
     /// What the text of values depends on.
-    pub fn format_options(&self) -> FormatOptions {
-        FormatOptions { bytea_escape: self.hot.bytea_escape, ..FormatOptions::default() }
+    pub fn format_options(&self) -> &FormatOptions {
+        &self.hot.format
     }
 
     /// Sets a value as the client's start-up packet does: for the whole session.
@@ -306,8 +309,11 @@ impl SessionSettings {
             default_read_only: self.bool("default_transaction_read_only"),
             default_isolation_is_plain: self.text("default_transaction_isolation")
                 == "read committed",
-            bytea_escape: self.text("bytea_output") == "escape",
-            bulk_access: bulk_access_of(|name| self.int(name), self.bool("synchronize_seqscans")),
+            format: FormatOptions {
+                zone: Zone::parse(self.text("TimeZone")).map_or(Zone::UTC, |(zone, _)| zone),
+                bytea_escape: self.text("bytea_output") == "escape",
+            },
+            bulk_access: bulk_access_of(|name| self.int(name), |name| self.bool(name)),
         };
     }
 }

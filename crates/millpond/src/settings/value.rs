@@ -3,6 +3,7 @@
 use super::definition::{Definition, Kind, Unit};
 use super::nearest;
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::Zone;
 
 /// A parsed value.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,10 +100,12 @@ fn parse_text(definition: &Definition, text: &str) -> Result<SettingValue> {
                 _ => bad("Only \"UTF8\" is supported."),
             }
         }
-        "TimeZone" => match text.to_ascii_lowercase().as_str() {
-            "utc" | "etc/utc" | "gmt" | "etc/gmt" | "z" | "zulu" | "default" | "0" | "+00"
-            | "+00:00" => Ok(SettingValue::Text("UTC".into())),
-            _ => bad("Only \"UTC\" is supported yet."),
+        "TimeZone" => match Zone::parse(text) {
+            Some((_, name)) => Ok(SettingValue::Text(name.into())),
+            None if cfg!(feature = "time-zones") => {
+                bad("Zones have the names of the IANA's database, as \"Europe/Berlin\".")
+            }
+            None => bad("This build knows UTC and fixed offsets, as \"<+01>-01\"."),
         },
         "DateStyle" => {
             let mut order = "MDY";

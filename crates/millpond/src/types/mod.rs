@@ -11,6 +11,7 @@ mod float;
 mod integer;
 mod length;
 pub mod text;
+mod zone;
 
 use crate::DataType;
 use crate::error::{SqlError, SqlState};
@@ -21,12 +22,13 @@ pub use calendar::{
 };
 pub use integer::write_i64;
 pub use length::{coerce_numeric, coerce_text, pad};
+pub use zone::Zone;
 
 /// The session's settings that formats depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FormatOptions {
-    /// `TimeZone` as seconds east of UTC (zones with daylight saving are not supported).
-    pub utc_offset_seconds: i32,
+    /// `TimeZone`
+    pub zone: Zone,
     /// `bytea_output = escape`.
     pub bytea_escape: bool,
 }

@@ -27,7 +27,7 @@ pub fn encode(ty: DataType, datum: &Datum<'_>, options: &FormatOptions, out: &mu
         Datum::Date(v) => datetime::write_date(v, out),
         Datum::Timestamp(v) => datetime::write_timestamp(v, None, out),
         Datum::Timestamptz(v) => {
-            datetime::write_timestamp(v, Some(options.utc_offset_seconds), out);
+            datetime::write_timestamp(v, Some(options.zone.offset_at(v)), out);
         }
     }
 }
@@ -90,10 +90,10 @@ pub fn parse_borrowed<'a>(
             *hold = Value::Bytea(bytea::parse(text)?);
             hold.as_datum()
         }
-        DataType::Date => Datum::Date(datetime::parse_date(text)?),
-        DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text)?),
+        DataType::Date => Datum::Date(datetime::parse_date(text, options.zone)?),
+        DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, options.zone)?),
         DataType::Timestamptz => {
-            Datum::Timestamptz(datetime::parse_timestamptz(text, options.utc_offset_seconds)?)
+            Datum::Timestamptz(datetime::parse_timestamptz(text, options.zone)?)
         }
     })
 }

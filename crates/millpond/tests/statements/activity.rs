@@ -8,12 +8,13 @@ use crate::common::{Fresh, Transcript};
 
 fn seen(fresh: &Fresh, pid: i32) -> SessionInfo {
     let sessions = fresh.database.statistics().sessions();
-    sessions.into_iter().find(|session| session.process_id == pid as u32).unwrap()
+    let its = sessions.into_iter().find(|session| session.process_id == pid as u32);
+    its.expect("a session")
 }
 
 fn state_and_query(fresh: &Fresh, c: &Connection) -> (ActivityState, String) {
     let statement = seen(fresh, c.process_id()).statement;
-    (statement.state, statement.query.unwrap())
+    (statement.state, statement.query.expect("a text"))
 }
 
 #[test]

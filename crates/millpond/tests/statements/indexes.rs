@@ -1,6 +1,8 @@
 //! Indexes, the orders they give, and the plans that use them.
 
-use crate::common::{fresh, script};
+use crate::common::{fresh, run, script};
+use millpond::Value;
+use millpond_engine::check::check_engine;
 
 #[test]
 fn indexes_and_orders() {
@@ -168,4 +170,71 @@ ALTER TABLE
 INSERT 0 1
 "#,
     );
+}
+
+/// A table whose keys come in no order, and no two are the same.
+fn scattered(c: &mut millpond::Connection, rows: i32) {
+    c.batch("create table t (k int, v text)").expect("a table");
+    for first in (0..rows).step_by(500) {
+        let row = |n: i32| format!("({}, 'value {n}')", n.wrapping_mul(0x6487_2b15));
+        let rows: Vec<_> = (first..first + 500).map(row).collect();
+        c.batch(&format!("insert into t values {}", rows.join(", "))).expect("rows");
+    }
+}
+
+#[test]
+fn an_index_is_built_in_little_memory() {
+    let fresh = fresh();
+    let c = &mut fresh.database.connect().unwrap();
+    scattered(c, 10_000);
+    run(c, "set maintenance_work_mem = '64kB'");
+    assert_eq!(run(c, "create unique index on t (k)"), "CREATE INDEX\n");
+    assert_eq!(run(c, "create index on t (v, k)"), "CREATE INDEX\n");
+    let keys = c.query("select k from t where k > -2147483648 order by k", &[]).unwrap().rows;
+    let keys: Vec<i32> = keys
+        .iter()
+        .map(|row| match row[0] {
+            Value::Int4(key) => key,
+            ref other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(keys.is_sorted() && keys.len() == 10_000);
+    let found = run(c, "select k from t where v = 'value 9999'");
+    assert_eq!(found.lines().nth(1), Some(&*9999i32.wrapping_mul(0x6487_2b15).to_string()));
+    let mut findings = Vec::new();
+    check_engine(fresh.database.engine(), &mut |finding| findings.push(finding)).unwrap();
+    assert!(findings.is_empty(), "{findings:?}");
+    // Two rows of one key are far from each other.
+    run(c, "drop index t_k_idx; insert into t values (0, 'again')");
+    assert_eq!(
+        run(c, "create unique index on t (k)"),
+        "ERROR: could not create unique index \"t_k_idx\" [23505]\nDETAIL: Key (k)=(0) is duplicated.\n"
+    );
+    assert_eq!(run(c, "create index on t (k)"), "CREATE INDEX\n");
+}
+
+#[test]
+fn an_index_build_can_be_cancelled() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    scattered(&mut c, 20_000);
+    run(&mut c, "set maintenance_work_mem = '64kB'");
+    let cancel = c.cancel_handle();
+    let mut cancelled = false;
+    // Wherever it is hit.
+    for _ in 0..5 {
+        std::thread::scope(|scope| {
+            let builder = scope.spawn(|| run(&mut c, "create index on t (v)"));
+            while !builder.is_finished() {
+                cancel.cancel();
+                std::thread::yield_now();
+            }
+            let told = builder.join().unwrap();
+            cancelled |= told == "ERROR: canceling statement due to user request [57014]\n";
+            assert!(cancelled || told == "CREATE INDEX\n", "{told}");
+        });
+        run(&mut c, "drop index if exists t_v_idx");
+    }
+    assert!(cancelled);
+    assert_eq!(run(&mut c, "create index on t (v)"), "CREATE INDEX\n");
 }

@@ -11,4 +11,5 @@ mod locks;
 mod row_locks;
 mod rows;
 mod session;
+mod time_zones;
 mod transactions;

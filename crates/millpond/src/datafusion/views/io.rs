@@ -106,14 +106,16 @@ fn pg_stat_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// A row. What this kind of backend never does in this context is NULL, by PostgreSQL's rules; times are not
-/// measured (`track_io_timing` is off).
+/// A row. What this kind of backend never does in this context is NULL, by PostgreSQL's rules; times are those of
+/// sessions with `track_io_timing`.
 fn io_row(stats: &Since<PoolStats>, kind: BackendKind, context: IoContext) -> Vec<Cell> {
     let gain = |of: fn(&IoCounts) -> u64| stats.gain(|stats| of(stats.io_of(kind, context)));
     let cell = |possible: bool, of: fn(&IoCounts) -> u64| {
         if possible { gain(of).into() } else { Cell::Null }
     };
-    let time = |possible: bool| if possible { 0.0.into() } else { Cell::Null };
+    let time = |possible: bool, of: fn(&IoCounts) -> u64| {
+        if possible { (gain(of) as f64 / 1000.0).into() } else { Cell::Null }
+    };
     let reads = !matches!(kind, BackendKind::BackgroundWriter | BackendKind::Checkpointer);
     let in_ring = context != IoContext::Normal;
     vec![
@@ -122,22 +124,22 @@ fn io_row(stats: &Since<PoolStats>, kind: BackendKind, context: IoContext) -> Ve
         context_name(context).into(),
         cell(reads, |io| io.reads),
         cell(reads, |io| io.read_bytes),
-        time(reads),
+        time(reads, |io| io.read_us),
         cell(true, |io| io.writes),
         cell(true, |io| io.write_bytes),
-        time(true),
+        time(true, |io| io.write_us),
         // The system is never told to begin writing back.
         0.into(),
-        time(true),
+        0.0.into(),
         cell(reads, |io| io.extends),
         cell(reads, |io| io.extend_bytes),
-        time(reads),
+        time(reads, |io| io.extend_us),
         cell(reads, |io| io.hits),
         // Unlike PostgreSQL's, the background writer makes pages leave, ahead of demand.
         cell(kind != BackendKind::Checkpointer, |io| io.evictions),
         cell(in_ring, |io| io.reuses),
         cell(!in_ring, |io| io.fsyncs),
-        time(!in_ring),
+        time(!in_ring, |io| io.fsync_us),
         stats.reset_us.into(),
     ]
 }

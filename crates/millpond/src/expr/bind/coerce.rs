@@ -8,7 +8,7 @@ use crate::expr::types::{
     is_int, unify,
 };
 use crate::expr::{Expr, Func, cast};
-use crate::types::{FormatOptions, text};
+use crate::types::{FormatOptions, Zone, text};
 use crate::{DataType, Value};
 
 /// How far a conversion may go.
@@ -17,6 +17,17 @@ pub(crate) enum Coercion {
     Implicit,
     Assignment,
     Explicit,
+}
+
+/// Whether a literal is another value in another time zone: one without an offset, or one like `today`.
+fn asks_zone(ty: DataType, literal: &str) -> bool {
+    // Zones in which it is never the same day.
+    let value_at = |hours: i32| {
+        let options = FormatOptions { zone: Zone::Fixed(hours * 3600), ..FormatOptions::default() };
+        text::parse(ty, literal, &options).ok()
+    };
+    matches!(ty, DataType::Date | DataType::Timestamp | DataType::Timestamptz)
+        && value_at(-12) != value_at(12)
 }
 
 impl Binder<'_> {
@@ -43,9 +54,9 @@ impl Binder<'_> {
             return Ok(typed.expr);
         }
         Ok(match typed.expr {
-            // A constant is converted once.
-            Expr::Const(value) => {
-                let value = cast::cast(value.into(), to, explicit)?;
+            // A constant is converted once, unless each session converts it in its own way.
+            Expr::Const(value) if !cast::asks_zone(&value.as_datum(), to) => {
+                let value = cast::cast(value.into(), to, explicit, &FormatOptions::default())?;
                 Expr::Const(value.into_value())
             }
             expr => Expr::Cast(Box::new(expr), to, explicit),
@@ -62,8 +73,17 @@ impl Binder<'_> {
                     DataType::Char(_) => DataType::Text,
                     other => other,
                 };
-                let value = text::parse(wide, &literal, &FormatOptions::default())?;
-                let value = cast::cast(value.into(), to, how == Coercion::Explicit)?;
+                let options = FormatOptions::default();
+                let explicit = how == Coercion::Explicit;
+                let value = text::parse(wide, &literal, &options)?;
+                if asks_zone(to, &literal) {
+                    return Ok(Expr::Cast(
+                        Box::new(Expr::Const(Value::Text(literal))),
+                        to,
+                        explicit,
+                    ));
+                }
+                let value = cast::cast(value.into(), to, explicit, &options)?;
                 Ok(Expr::Const(value.into_value()))
             }
             Expr::Param(number) => match &mut self.params {

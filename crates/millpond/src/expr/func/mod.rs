@@ -313,7 +313,8 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
         Func::Now => return Ok(Val::Borrowed(Datum::Timestamptz(facts.now))),
         Func::ClockTimestamp => return Ok(Val::Borrowed(Datum::Timestamptz(current_timestamp()))),
         Func::CurrentDate => {
-            let days = facts.now.div_euclid(USECS_PER_DAY);
+            let zone = facts.settings.format_options().zone;
+            let days = zone.local(facts.now).div_euclid(USECS_PER_DAY);
             return Ok(Val::Borrowed(Datum::Date(i32::try_from(days).unwrap_or(i32::MAX))));
         }
         Func::Version => {

@@ -135,7 +135,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "postgres",
         "There are no intervals in tables: accepted for compatibility, no effect.",
     )),
-    reported(def("TimeZone", Text, User, "UTC", "The zone of time stamps: UTC, for now.")),
+    reported(def(
+        "TimeZone",
+        Text,
+        User,
+        "UTC",
+        "The zone in which time stamps with time zone are written, and read where they name none.",
+    )),
     def(
         "extra_float_digits",
         Int(-15, 3, No),

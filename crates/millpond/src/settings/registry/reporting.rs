@@ -39,5 +39,11 @@ pub(super) const SETTINGS: &[Definition] = &[
     ),
     unused("track_activities", Bool, User, "on"),
     unused("track_counts", Bool, User, "on"),
-    unused("track_io_timing", Bool, User, "off"),
+    def(
+        "track_io_timing",
+        Bool,
+        User,
+        "off",
+        "Whether pg_stat_io says how long reading and writing took.",
+    ),
 ];

@@ -51,7 +51,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "There are no temporary tables: accepted for compatibility, no effect.",
     ),
     unused("work_mem", Int(64, I32, Kilobytes), User, "4096"),
-    unused("maintenance_work_mem", Int(64, I32, Kilobytes), User, "65536"),
+    def(
+        "maintenance_work_mem",
+        Int(64, I32, Kilobytes),
+        User,
+        "65536",
+        "How much memory an index build sorts in before it uses temporary files.",
+    ),
     unused("max_stack_depth", Int(100, I32, Kilobytes), User, "2048"),
     def(
         "vacuum_buffer_usage_limit",

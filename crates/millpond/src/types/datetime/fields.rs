@@ -1,5 +1,6 @@
 //! The fields of a date or time stamp in a text: cut out one after the other, then put together.
 
+use super::super::Zone;
 use super::super::calendar::{USECS_PER_DAY, date_of_civil};
 
 pub(super) const USECS_PER_SECOND: i64 = 1_000_000;
@@ -34,7 +35,7 @@ pub(super) struct Fields {
     pub(super) time: Option<i64>,
     pm: Option<bool>,
     bc: bool,
-    pub(super) offset: Option<i32>,
+    pub(super) zone: Option<Zone>,
 }
 
 impl Fields {
@@ -145,7 +146,7 @@ pub(super) fn read(text: &str) -> Result<Fields, Bad> {
         match next {
             '0'..='9' => read_numeric(&mut scanner, &mut fields)?,
             '+' | '-' if fields.time.is_some() || fields.date.is_some() => {
-                set(&mut fields.offset, read_offset(&mut scanner)?)?;
+                set(&mut fields.zone, Zone::Fixed(read_offset(&mut scanner)?))?;
             }
             '-' if scanner
                 .rest
@@ -331,7 +332,13 @@ fn read_word(scanner: &mut Scanner<'_>, fields: &mut Fields) -> Result<(), Bad> 
             return Ok(());
         }
     }
-    let original = scanner.take_while(|c| c.is_ascii_alphabetic() || c == '/' || c == '_');
+    let start = scanner.rest;
+    let mut original = scanner.take_while(|c| c.is_ascii_alphabetic() || c == '/' || c == '_');
+    if original.contains('/') {
+        // A zone's name: `Etc/GMT+5`, `America/Port-au-Prince`.
+        let more = scanner.take_while(|c| c.is_ascii_alphanumeric() || "/_+-".contains(c));
+        original = start.get(..original.len() + more.len()).unwrap_or(original);
+    }
     let word = original.to_ascii_lowercase();
     match &*word {
         "am" => set(&mut fields.pm, false),
@@ -341,7 +348,7 @@ fn read_word(scanner: &mut Scanner<'_>, fields: &mut Fields) -> Result<(), Bad> 
             Ok(())
         }
         "ad" => Ok(()),
-        "z" | "utc" | "gmt" | "ut" | "zulu" | "etc/utc" => set(&mut fields.offset, 0),
+        "z" | "utc" | "gmt" | "ut" | "zulu" => set(&mut fields.zone, Zone::UTC),
         "infinity" | "inf" => set(&mut fields.special, Special::Infinity),
         "epoch" => set(&mut fields.special, Special::Epoch),
         "now" => set(&mut fields.special, Special::Now),
@@ -350,14 +357,16 @@ fn read_word(scanner: &mut Scanner<'_>, fields: &mut Fields) -> Result<(), Bad> 
         "yesterday" => set(&mut fields.special, Special::Today(-1)),
         "allballs" => {
             set(&mut fields.time, 0)?;
-            set(&mut fields.offset, 0)
+            set(&mut fields.zone, Zone::UTC)
         }
         _ if is_weekday(&word) => Ok(()),
         _ => match month(&word) {
             Some(month) => set(&mut fields.month, month),
-            None if fields.time.is_some() && original.contains('/') => {
-                Err(Bad::Zone(original.to_owned()))
-            }
+            None if original.contains('/') => match Zone::parse(original) {
+                Some((zone, _)) => set(&mut fields.zone, zone),
+                None if fields.time.is_some() => Err(Bad::Zone(original.to_owned())),
+                None => Err(Bad::Syntax),
+            },
             None => Err(Bad::Syntax),
         },
     }

@@ -1,6 +1,6 @@
 //! Dates and time stamps as text: printed in ISO style, read in the styles that PostgreSQL reads
 //! with DateStyle "ISO, MDY" (ISO 8601, numeric with `-` `/` `.`, names of months, `T`, am/pm, BC,
-//! offsets, `infinity`, `epoch`, `now`, `today`, ...). Time zones by name other than UTC are not known.
+//! offsets, names of time zones, `infinity`, `epoch`, `now`, `today`, ...).
 
 mod fields;
 
@@ -8,6 +8,7 @@ use millpond_engine::types::{
     DATE_INFINITY, DATE_NEG_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY, current_timestamp,
 };
 
+use super::Zone;
 use super::calendar::{
     Civil, USECS_PER_DAY, civil_of_date, civil_of_timestamp, in_date_range, in_timestamp_range,
 };
@@ -91,7 +92,8 @@ fn write_offset(offset: i32, out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn parse_date(text: &str) -> Result<i32> {
+pub(super) fn parse_date(text: &str, zone: Zone) -> Result<i32> {
+    let today = || zone.local(current_timestamp()).div_euclid(USECS_PER_DAY);
     let of = |day: i64| {
         if in_date_range(day) { Ok(day as i32) } else { Err(Bad::Range) }
     };
@@ -100,8 +102,8 @@ pub(super) fn parse_date(text: &str) -> Result<i32> {
             Some(Special::Infinity) => Ok(DATE_INFINITY),
             Some(Special::NegInfinity) => Ok(DATE_NEG_INFINITY),
             Some(Special::Epoch) => of(-UNIX_EPOCH_SHIFT / USECS_PER_DAY),
-            Some(Special::Now) => of(current_timestamp().div_euclid(USECS_PER_DAY)),
-            Some(Special::Today(plus)) => of(current_timestamp().div_euclid(USECS_PER_DAY) + plus),
+            Some(Special::Now) => of(today()),
+            Some(Special::Today(plus)) => of(today() + plus),
             None => of(fields.day()?),
         })
         .map_err(|bad| match bad {
@@ -113,18 +115,25 @@ pub(super) fn parse_date(text: &str) -> Result<i32> {
         })
 }
 
-pub(super) fn parse_timestamp(text: &str) -> Result<i64> {
+pub(super) fn parse_timestamp(text: &str, zone: Zone) -> Result<i64> {
     // The zone is read and ignored, as in PostgreSQL.
-    timestamp(text, "timestamp", |_| 0)
+    timestamp(text, "timestamp", zone, |_| Zone::UTC, zone.local(current_timestamp()))
 }
 
-pub(super) fn parse_timestamptz(text: &str, session_offset: i32) -> Result<i64> {
-    timestamp(text, "timestamp with time zone", |offset| offset.unwrap_or(session_offset))
+pub(super) fn parse_timestamptz(text: &str, zone: Zone) -> Result<i64> {
+    let of = |given: Option<Zone>| given.unwrap_or(zone);
+    timestamp(text, "timestamp with time zone", zone, of, current_timestamp())
 }
 
-fn timestamp(text: &str, ty: &str, offset: impl Fn(Option<i32>) -> i32) -> Result<i64> {
-    let local = |usecs: i64, given: Option<i32>| {
-        let utc = usecs - i64::from(offset(given)) * USECS_PER_SECOND;
+fn timestamp(
+    text: &str,
+    ty: &str,
+    session: Zone,
+    zone: impl Fn(Option<Zone>) -> Zone,
+    now: i64,
+) -> Result<i64> {
+    let local = |usecs: i64, given: Option<Zone>| {
+        let utc = zone(given).utc(usecs);
         if in_timestamp_range(utc) { Ok(utc) } else { Err(Bad::Range) }
     };
     read(text)
@@ -132,10 +141,10 @@ fn timestamp(text: &str, ty: &str, offset: impl Fn(Option<i32>) -> i32) -> Resul
             Some(Special::Infinity) => Ok(TIMESTAMP_INFINITY),
             Some(Special::NegInfinity) => Ok(TIMESTAMP_NEG_INFINITY),
             Some(Special::Epoch) => Ok(-UNIX_EPOCH_SHIFT),
-            Some(Special::Now) => Ok(current_timestamp()),
+            Some(Special::Now) => Ok(now),
             Some(Special::Today(plus)) => {
-                let day = current_timestamp().div_euclid(USECS_PER_DAY) + plus;
-                local(day * USECS_PER_DAY + fields.time.unwrap_or(0), fields.offset)
+                let day = session.local(current_timestamp()).div_euclid(USECS_PER_DAY) + plus;
+                local(day * USECS_PER_DAY + fields.time.unwrap_or(0), fields.zone)
             }
             None => {
                 let day = fields.day()?;
@@ -143,7 +152,7 @@ fn timestamp(text: &str, ty: &str, offset: impl Fn(Option<i32>) -> i32) -> Resul
                     return Err(Bad::Range);
                 }
                 let usecs = day.checked_mul(USECS_PER_DAY).ok_or(Bad::Range)?;
-                local(usecs.checked_add(fields.usecs()?).ok_or(Bad::Range)?, fields.offset)
+                local(usecs.checked_add(fields.usecs()?).ok_or(Bad::Range)?, fields.zone)
             }
         })
         .map_err(|bad| match bad {

@@ -52,7 +52,15 @@ impl World {
         let procs = ProcArray::new(SESSIONS);
         let txns = Transactions::with_shared_rows(procs.clone(), 1 << 14, Xid::FIRST, shared_rows);
         let locks = LockManager::new(procs.clone());
-        let shared = Shared { pool, log, txns, locks, procs, bulk_access: BulkAccess::default() };
+        let shared = Shared {
+            pool,
+            log,
+            txns,
+            locks,
+            procs,
+            bulk_access: BulkAccess::default(),
+            temp_files: Default::default(),
+        };
         let ctx = Ctx::new(&shared, "test").unwrap();
         shared.txns.finish_recovery(&ctx).unwrap();
         HeapRelation::create(&shared.pool, RELATION).unwrap();

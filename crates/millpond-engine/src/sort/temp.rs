@@ -1,0 +1,101 @@
+//! Temporary files: in the directory `pgsql_tmp` of the data directory, each without a name as soon as it is open.
+//!
+//! A file lives as long as it is open, so nothing is left to do when a statement fails or a session ends. What a crash
+//! leaves between making a file and taking its name away is removed when the directory is opened again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{EngineError, EngineResult};
+
+/// Makes a temporary file.
+pub(crate) type MakeFile<'a> = &'a dyn Fn() -> EngineResult<Arc<dyn TempFile>>;
+
+/// What runs are written to and read from.
+pub(crate) trait TempFile: Send + Sync {
+    /// Writes all of it at a position.
+    fn write_all_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
+    /// Fills all of it from a position.
+    fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()>;
+}
+
+impl TempFile for File {
+    fn write_all_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, position)
+    }
+
+    fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, bytes, position)
+    }
+}
+
+/// The directory of temporary files.
+#[derive(Debug)]
+pub struct TempFiles {
+    directory: PathBuf,
+    made: AtomicU64,
+}
+
+impl Default for TempFiles {
+    /// In the system's directory, for engines without a data directory.
+    fn default() -> Self {
+        Self { directory: std::env::temp_dir(), made: AtomicU64::new(0) }
+    }
+}
+
+pub(crate) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> EngineError {
+    move |source| EngineError::TemporaryFile { what, source }
+}
+
+impl TempFiles {
+    /// Those of a data directory; removes what a crash may have left.
+    pub(crate) fn open(data: &Path) -> EngineResult<Self> {
+        let directory = data.join("pgsql_tmp");
+        fs::create_dir_all(&directory).map_err(failed("create the directory of"))?;
+        for left in fs::read_dir(&directory).map_err(failed("list"))? {
+            let left = left.map_err(failed("list"))?;
+            fs::remove_file(left.path()).map_err(failed("remove"))?;
+        }
+        Ok(Self { directory, made: AtomicU64::new(0) })
+    }
+
+    /// A new file.
+    pub(crate) fn make(&self) -> EngineResult<Arc<dyn TempFile>> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let path = self.directory.join(format!("pgsql_tmp{}.{number}", std::process::id()));
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(failed("create"))?;
+        fs::remove_file(&path).map_err(failed("remove"))?;
+        Ok(Arc::new(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_and_what_was_left_goes() {
+        let data = tempfile::tempdir().unwrap();
+        let files = TempFiles::open(data.path()).unwrap();
+        let file = files.make().unwrap();
+        file.write_all_at(b"abc", 2).unwrap();
+        let mut read = [0; 3];
+        file.read_exact_at(&mut read, 2).unwrap();
+        assert_eq!(&read, b"abc");
+        let directory = data.path().join("pgsql_tmp");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        fs::write(directory.join("pgsql_tmp1.2"), b"left by a crash").unwrap();
+        TempFiles::open(data.path()).unwrap();
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+    }
+}
