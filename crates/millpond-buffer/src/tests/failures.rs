@@ -247,6 +247,25 @@ impl LogFlush for SlowToFail {
     }
 }
 
+/// What can't be written is said although another frame is only held for a moment: the session itself may be who holds it.
+#[test]
+fn a_failed_write_is_said_while_a_page_is_latched() {
+    let Bench { store, pool, .. } = bench(3, 4);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..3 {
+        set_number(&session, &rel, block, 70, 1);
+    }
+    store.fail_writes.store(true, Ordering::Relaxed);
+    let latched =
+        session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
+    assert!(matches!(
+        session.pin(&rel, BlockNumber(3), Wait::Allowed),
+        Err(BufferError::Store(StoreError::Io { .. }))
+    ));
+    drop(latched);
+}
+
 #[test]
 fn a_change_taken_back_after_a_failed_write_keeps_the_page_dirty() {
     let (store, log) = (Arc::new(MemoryStore::new()), Arc::new(SlowToFail::default()));
