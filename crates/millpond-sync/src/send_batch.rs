@@ -21,6 +21,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use io_uring::{IoUring, Probe, opcode, types};
 use rustix::net::SendFlags;
 
+/// How often the kernel is asked again while it has no memory for requests.
+const PATIENCE: usize = 1000;
+
 /// Bytes for a socket.
 #[derive(Debug)]
 pub struct Letter<'s> {
@@ -91,12 +94,9 @@ impl SendBatch {
     pub fn send(&mut self, letters: &mut [Letter<'_>]) {
         let Some(ring) = &mut self.ring else { return };
         let mut open = submit(ring, self.room, letters);
+        let mut patience = PATIENCE;
         while open > 0 {
-            match ring.submit_and_wait(open) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
+            let entered = ring.submit_and_wait(open);
             for completed in ring.completion() {
                 open = open.saturating_sub(1);
                 let Some(letter) = letters.get_mut(completed.user_data() as usize) else {
@@ -106,6 +106,15 @@ impl SendBatch {
                     Ok(bytes) => Ok(bytes),
                     Err(_) => Err(io::Error::from_raw_os_error(-completed.result())),
                 };
+            }
+            match entered {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_temporary(&error) && patience > 0 => {
+                    patience -= 1;
+                    std::thread::yield_now();
+                }
+                Err(_) => break,
             }
         }
         if open > 0 {
@@ -140,6 +149,11 @@ fn submit(ring: &mut IoUring, room: usize, letters: &mut [Letter<'_>]) -> usize 
         open += 1;
     }
     open
+}
+
+/// The kernel has no memory for requests, for now.
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy)
 }
 
 /// The kernel has not said what became of it.

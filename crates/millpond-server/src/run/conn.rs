@@ -257,7 +257,10 @@ impl<B: Backend> Conn<B> {
             // A socket that is full or broken says so again, in a turn.
             _ => self.output.put_back(bytes, rest),
         }
+        self.stuck &= !self.output.is_empty();
+        // Who has waited for room has a turn, in which that is watched no more.
         let rests = self.output.is_empty()
+            && !self.watching_room
             && self.input.is_empty()
             && !self.readable
             && !self.closing
