@@ -14,13 +14,16 @@
 //! If a step fails, the control file still names the older redo point and the log behind that is
 //! still there: nothing is lost, the next attempt begins anew. Only a failed sync ends it all: the system may have
 //! forgotten the pages it could not write, and would say nothing at the next sync. So the log
-//! stops, and recovery repairs the pages (wal rule 7).
+//! stops, and recovery repairs the pages (wal rule 7). It stops, too, if the store has stopped by itself, because a write
+//! may yet reach a file after newer ones: no checkpoint could ever succeed, and the log would only grow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use millpond_buffer::{BackendKind, BufferPool, BufferSession, Lsn, WriteProgress};
+use millpond_buffer::{
+    BackendKind, BufferError, BufferPool, BufferSession, Lsn, StoreError, WriteProgress,
+};
 use parking_lot::{Condvar, Mutex};
 
 use super::schedule::Schedule;
@@ -242,11 +245,15 @@ impl Checkpoints {
         begun: Instant,
         redo: Lsn,
     ) -> EngineResult<usize> {
-        let pages = self.pool.write_dirty(session, |progress| {
+        let written = self.pool.write_dirty(session, |progress| {
             if cause == Cause::Scheduled {
                 self.pace(progress, begun, redo);
             }
-        })?;
+        });
+        if let Err(BufferError::Store(StoreError::Stopped { why })) = &written {
+            self.log.stop(&format!("no page can be written any more: {why}"));
+        }
+        let pages = written?;
         self.counters.pages_written.fetch_add(pages as u64, Ordering::Relaxed);
         add_ms(&self.counters.write_ms, begun);
         Ok(pages)
