@@ -93,7 +93,7 @@ struct Slot {
 }
 
 /// Frames that a ring owns: taken together with one that was needed. A pool that becomes smaller takes them back,
-/// so that it need not wait for a job that is idle; nobody else asks for the lock.
+/// so that it need not wait for a job that is idle, and so does who finds no other frame; nobody else asks for the lock.
 type Spare = Mutex<Vec<u32>>;
 
 /// The spare frames of all rings of a pool.
