@@ -383,6 +383,30 @@ fn pipelined_replies_wait_for_the_client() {
     }
 }
 
+/// Who says goodbye, or makes an error that ends its session, before it has read its replies, gets them all first.
+#[test]
+fn what_the_client_has_not_taken_comes_before_the_end() {
+    let fixture = Fixture::new();
+    for (last, kinds) in [(message(b'X', &[]), ""), (message(b'Q', &[b"fatal\0"]), "E")] {
+        // The first fill the socket, once or twice, and in some cases the second find no room.
+        let sizes = (12_000..28_000).step_by(1000).map(|first| [first, 4000]);
+        let asked = sizes.map(|sizes| {
+            let mut client = fixture.client();
+            let query = |rows: usize| message(b'Q', &[format!("rows {rows}\0").as_bytes()]);
+            client.send(&[&query(sizes[0])[..], &query(sizes[1]), &last].concat());
+            (client, sizes)
+        });
+        let asked: Vec<_> = asked.collect();
+        std::thread::sleep(Duration::from_millis(100));
+        for (mut client, sizes) in asked {
+            for rows in sizes {
+                assert_eq!(client.kinds(), format!("T{}CZ", "D".repeat(rows)));
+            }
+            assert_eq!(client.kinds(), kinds);
+        }
+    }
+}
+
 #[test]
 fn replies_that_leave_together_reach_their_own_clients() {
     let fixture = Fixture::new();

@@ -212,8 +212,8 @@ impl<B: Backend> Conn<B> {
                 }
                 Served::Close => {
                     self.closing = true;
-                    self.send();
-                    return Turn::Close;
+                    // What its client has not taken yet comes before the end; the lane may wait for that.
+                    return if self.send() { Turn::Close } else { Turn::Block };
                 }
             }
             if !self.readable {
@@ -290,6 +290,11 @@ impl<B: Backend> Conn<B> {
     }
 
     fn lane_turn(&mut self, shared: &Shared<B>) {
+        if self.closing {
+            self.cancelled.store(false, Ordering::Relaxed);
+            self.drain(shared);
+            return;
+        }
         if let Some(session) = self.protocol.session() {
             session.set_wait(Wait::Allowed);
         }
@@ -331,6 +336,7 @@ impl<B: Backend> Conn<B> {
                 }
                 Served::Close => {
                     self.closing = true;
+                    self.drain(shared);
                     break;
                 }
             }
