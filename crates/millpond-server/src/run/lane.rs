@@ -53,7 +53,7 @@ impl<T: Send + 'static> Lanes<T> {
             return Ok(());
         }
         state.threads += 1;
-        drop(state);
+        // Locked, so that the last job is this one if no thread can be had. Threads are made seldom.
         let pool = Arc::clone(self);
         let spawned = thread::Builder::new()
             .name("lane".to_owned())
@@ -61,7 +61,6 @@ impl<T: Send + 'static> Lanes<T> {
             .spawn(move || pool.run());
         let Err(error) = spawned else { return Ok(()) };
         tracing::warn!(%error, "could not start a thread");
-        let mut state = self.state.lock();
         state.threads -= 1;
         // With other threads alive the job will be taken in its turn.
         if state.threads > 0 { Ok(()) } else { state.queue.pop_back().map_or(Ok(()), Err) }
