@@ -98,12 +98,14 @@ fn vacuum_all(session: &mut Session, due: &[Oid], signal: &Signal) {
         *current.0.lock() = Some((table, session.proc().interrupt_handle()));
         let result = session.vacuum(table);
         *current.0.lock() = None;
+        let is_to_give_way = session.interrupt() == Some(Interrupt::Cancel);
+        // Its locks are gone: a request that came too late must not stop the vacuum of the next table.
+        session.clear_cancel();
         match result {
             Ok(summary) => tracing::debug!(table, ?summary, "autovacuum"),
             Err(EngineError::Table(TableError::UndefinedRelation(_))) => {}
-            Err(EngineError::Cancelled) if session.interrupt() == Some(Interrupt::Cancel) => {
+            Err(EngineError::Cancelled) if is_to_give_way => {
                 tracing::info!(table, "canceling autovacuum task");
-                session.clear_cancel();
             }
             Err(EngineError::Cancelled) => return,
             Err(error) => tracing::warn!(table, %error, "autovacuum failed"),
