@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
+
 use super::manager::LockManager;
 use super::mode::LockMode;
 use super::tag::LockTag;
@@ -28,7 +30,6 @@ pub(super) enum Told {
     Still,
     Reordered,
     Deadlock,
-    Failed,
     Acquired,
 }
 
@@ -48,7 +49,6 @@ impl LockManager {
             Told::Still => ("still waiting for", ""),
             Told::Reordered => ("avoided deadlock for", " by rearranging queue order"),
             Told::Deadlock => ("detected deadlock while waiting for", ""),
-            Told::Failed => ("failed to acquire", ""),
             Told::Acquired => ("acquired", ""),
         };
         let after = milliseconds(wait.begun.elapsed());
@@ -79,15 +79,21 @@ impl LockManager {
 
     /// Has a vacuum in the background stop that holds what the wait is for. It loses nothing but time.
     pub(super) fn stop_autovacuum(&self, wait: &Wait) {
-        // While the partition is locked, who holds the lock can't end.
-        let partition = self.partition(&wait.tag);
-        let Some(entry) = partition.get(&wait.tag) else { return };
-        for holder in entry.conflicting_holders(wait.session, wait.mode) {
-            if self.procs.is_autovacuum(holder) {
-                let process = self.procs.process_id(holder);
-                tracing::debug!("sending cancel to blocking autovacuum PID {process}");
-                self.procs.interrupt_session(holder, Interrupt::Cancel);
+        let mut stopped: SmallVec<[u32; 1]> = SmallVec::new();
+        {
+            // While the partition is locked, who holds the lock can't end.
+            let partition = self.partition(&wait.tag);
+            let Some(entry) = partition.get(&wait.tag) else { return };
+            for holder in entry.conflicting_holders(wait.session, wait.mode) {
+                if self.procs.is_autovacuum(holder) {
+                    stopped.push(self.procs.process_id(holder));
+                    self.procs.interrupt_session(holder, Interrupt::Cancel);
+                }
             }
+        }
+        // Writing a message may take its time.
+        for process in stopped {
+            tracing::debug!("sending cancel to blocking autovacuum PID {process}");
         }
     }
 }

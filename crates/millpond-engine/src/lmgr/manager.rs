@@ -301,7 +301,6 @@ impl LockManager {
             Search::Again => Some(wait.timeout),
             Search::Victim(detail) => {
                 self.tell(wait, Told::Deadlock);
-                self.tell(wait, Told::Failed);
                 return Err(LockError::Deadlock { detail });
             }
         };
