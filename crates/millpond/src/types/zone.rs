@@ -122,26 +122,23 @@ fn hours_east(hours: f64) -> Option<(Zone, String)> {
         return None;
     }
     let seconds = (hours * 3600.0) as i32;
-    let minutes = seconds.abs() / 60;
-    let shown = match minutes % 60 {
-        0 => format!("{:02}", minutes / 60),
-        rest => format!("{:02}:{rest:02}", minutes / 60),
+    let (hours, minutes, rest) =
+        (seconds.abs() / 3600, seconds.abs() / 60 % 60, seconds.abs() % 60);
+    let shown = match (minutes, rest) {
+        (0, 0) => format!("{hours:02}"),
+        (_, 0) => format!("{hours:02}:{minutes:02}"),
+        _ => format!("{hours:02}:{minutes:02}:{rest:02}"),
     };
     let (iso, posix) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
     Some((Zone::Fixed(seconds), format!("<{iso}{shown}>{posix}{shown}")))
 }
 
-/// The seconds east of UTC that a text in POSIX's form means, without daylight saving: `EST5`, `<+0530>-05:30`.
+/// The seconds east of UTC that a text in POSIX's form means, without daylight saving: `EST5`, `<+0530>-05:30`. As in
+/// PostgreSQL the name may be short or missing: `+02:00` is west of UTC.
 fn posix(text: &str) -> Option<i32> {
     let rest = match text.strip_prefix('<') {
         Some(bracketed) => bracketed.split_once('>')?.1,
-        None => {
-            let rest = text.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-            if text.len() - rest.len() < 3 {
-                return None;
-            }
-            rest
-        }
+        None => text.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
     };
     let (sign, digits) = match rest.strip_prefix('-') {
         Some(digits) => (1, digits),
@@ -206,10 +203,16 @@ mod tests {
             ("<+01>-01", 3600, "<+01>-01"),
             ("jst-9", 32400, "JST-9"),
             ("foo+3:30", -12600, "FOO+3:30"),
+            ("+02:00", -7200, "+02:00"),
+            ("-3:30", 12600, "-3:30"),
+            ("z0", 0, "Z0"),
+            ("1.51", 5436, "<+01:30:36>-01:30:36"),
         ] {
-            assert_eq!(zone(text), Some((Zone::Fixed(seconds), shown.to_owned())), "{text}");
+            let found = (Zone::Fixed(seconds), shown.to_owned());
+            assert_eq!(zone(text), Some(found.clone()), "{text}");
+            assert_eq!(zone(shown), Some(found), "{text}, as it is shown");
         }
-        for text in ["", "nowhere", "Europe/Nowhere", "ab5", "abc", "1000", "nan", "EST5:99", "<x"]
+        for text in ["", "+", "z", "nowhere", "Europe/Nowhere", "abc", "1000", "nan", "EST5:99", "<x"]
         {
             assert_eq!(zone(text), None, "{text}");
         }
