@@ -5,7 +5,7 @@ use super::types::NUMERIC;
 use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::USECS_PER_DAY;
-use crate::types::{FormatOptions, coerce_numeric, coerce_text, text};
+use crate::types::{FormatOptions, coerce_numeric, coerce_text, in_timestamp_range, text};
 use crate::{DataType, Datum, Numeric, Value};
 
 #[cold]
@@ -120,12 +120,12 @@ fn convert(
             _ => return Err(impossible(datum, ty)),
         },
         DataType::Timestamp => Value::Timestamp(match *datum {
-            Datum::Timestamptz(t) => options.zone.local(t),
+            Datum::Timestamptz(t) => checked(options.zone.local(t))?,
             _ => to_micros(datum, ty)?,
         }),
         DataType::Timestamptz => Value::Timestamptz(match *datum {
             Datum::Timestamptz(t) => t,
-            _ => options.zone.utc(to_micros(datum, ty)?),
+            _ => checked(options.zone.utc(to_micros(datum, ty)?))?,
         }),
         DataType::Bytea => return Err(impossible(datum, ty)),
     })
@@ -152,6 +152,15 @@ pub(crate) fn text_of(datum: &Datum<'_>, options: &FormatOptions) -> String {
 pub(crate) fn asks_zone(datum: &Datum<'_>, ty: DataType) -> bool {
     let same = is_of(datum, ty);
     !same && (ty == DataType::Timestamptz || matches!(datum, Datum::Timestamptz(_)))
+}
+
+/// A time stamp that another zone may have moved out of the range that there is.
+fn checked(timestamp: i64) -> Result<i64> {
+    match timestamp {
+        i64::MAX | i64::MIN => Ok(timestamp),
+        t if in_timestamp_range(t) => Ok(t),
+        _ => Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range")),
+    }
 }
 
 /// The day of a time stamp.

@@ -156,6 +156,18 @@ fn zones_with_rules() {
     }
 }
 
+#[test]
+fn what_a_zone_moves_out_of_range_is_refused() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(&mut c, "set timezone = -8; create table t (plain timestamp primary key)");
+    run(&mut c, "insert into t values ('294276-12-31 23:59:59'), ('infinity')");
+    let cast = "select plain::timestamptz::text from t where plain";
+    let found = run(&mut c, &format!("{cast} < 'infinity'"));
+    assert!(found.ends_with("ERROR: timestamp out of range [22008]\n"), "{found}");
+    assert_eq!(cell(&mut c, &format!("{cast} = 'infinity'")), "infinity");
+}
+
 #[cfg(feature = "datafusion")]
 #[test]
 fn the_query_engine_agrees() {
