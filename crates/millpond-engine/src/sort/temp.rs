@@ -65,17 +65,20 @@ impl TempFiles {
 
     /// A new file.
     pub(crate) fn make(&self) -> EngineResult<Arc<dyn TempFile>> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let path = self.directory.join(format!("pgsql_tmp{}.{number}", std::process::id()));
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(failed("create"))?;
-        fs::remove_file(&path).map_err(failed("remove"))?;
-        Ok(Arc::new(file))
+        loop {
+            let number = self.made.fetch_add(1, Ordering::Relaxed);
+            let path = self.directory.join(format!("pgsql_tmp{}.{number}", std::process::id()));
+            let mut options = OpenOptions::new();
+            match options.read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    fs::remove_file(&path).map_err(failed("remove"))?;
+                    return Ok(Arc::new(file));
+                }
+                // The system's directory is shared with other engines.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed("create")(error)),
+            }
+        }
     }
 }
 
@@ -93,6 +96,11 @@ mod tests {
         file.read_exact_at(&mut read, 2).unwrap();
         assert_eq!(&read, b"abc");
         let directory = data.path().join("pgsql_tmp");
+        // A name that somebody else has is passed over.
+        let taken = directory.join(format!("pgsql_tmp{}.1", std::process::id()));
+        fs::write(&taken, b"another's").unwrap();
+        files.make().unwrap();
+        fs::remove_file(taken).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
         fs::write(directory.join("pgsql_tmp1.2"), b"left by a crash").unwrap();
         TempFiles::open(data.path()).unwrap();

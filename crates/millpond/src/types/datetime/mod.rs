@@ -117,12 +117,12 @@ pub(super) fn parse_date(text: &str, zone: Zone) -> Result<i32> {
 
 pub(super) fn parse_timestamp(text: &str, zone: Zone) -> Result<i64> {
     // The zone is read and ignored, as in PostgreSQL.
-    timestamp(text, "timestamp", zone, |_| Zone::UTC, zone.local(current_timestamp()))
+    timestamp(text, "timestamp", zone, |_| Zone::UTC, || zone.local(current_timestamp()))
 }
 
 pub(super) fn parse_timestamptz(text: &str, zone: Zone) -> Result<i64> {
     let of = |given: Option<Zone>| given.unwrap_or(zone);
-    timestamp(text, "timestamp with time zone", zone, of, current_timestamp())
+    timestamp(text, "timestamp with time zone", zone, of, current_timestamp)
 }
 
 fn timestamp(
@@ -130,7 +130,7 @@ fn timestamp(
     ty: &str,
     session: Zone,
     zone: impl Fn(Option<Zone>) -> Zone,
-    now: i64,
+    now: impl Fn() -> i64,
 ) -> Result<i64> {
     let local = |usecs: i64, given: Option<Zone>| {
         let utc = zone(given).utc(usecs);
@@ -141,7 +141,7 @@ fn timestamp(
             Some(Special::Infinity) => Ok(TIMESTAMP_INFINITY),
             Some(Special::NegInfinity) => Ok(TIMESTAMP_NEG_INFINITY),
             Some(Special::Epoch) => Ok(-UNIX_EPOCH_SHIFT),
-            Some(Special::Now) => Ok(now),
+            Some(Special::Now) => Ok(now()),
             Some(Special::Today(plus)) => {
                 let day = session.local(current_timestamp()).div_euclid(USECS_PER_DAY) + plus;
                 local(day * USECS_PER_DAY + fields.time.unwrap_or(0), fields.zone)
