@@ -57,8 +57,11 @@ impl TempFiles {
         let directory = data.join("pgsql_tmp");
         fs::create_dir_all(&directory).map_err(failed("create the directory of"))?;
         for left in fs::read_dir(&directory).map_err(failed("list"))? {
-            let left = left.map_err(failed("list"))?;
-            fs::remove_file(left.path()).map_err(failed("remove"))?;
+            let path = left.map_err(failed("list"))?.path();
+            if let Err(error) = fs::remove_file(&path) {
+                let path = path.display();
+                tracing::warn!("could not remove the temporary file \"{path}\": {error}");
+            }
         }
         Ok(Self { directory, made: AtomicU64::new(0) })
     }
