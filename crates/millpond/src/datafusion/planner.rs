@@ -64,6 +64,8 @@ impl Planner {
         options.sql_parser.map_string_types_to_utf8view = false;
         options.catalog.information_schema = false;
         options.catalog.create_default_catalog_and_schema = false;
+        // Without a zone now() and casts to timestamptz would make time stamps without time zone.
+        options.execution.time_zone = Zone::UTC.arrow_name();
         let mut base =
             SessionStateBuilder::new().with_config(config).with_default_features().build();
         base.add_analyzer_rule(Arc::new(CheckedArithmetic));
@@ -167,7 +169,7 @@ impl Names<'_> {
     }
 
     fn view(&self, schema: &str, name: &str) -> Option<Arc<dyn TableSource>> {
-        views::find(schema, name, self.catalog).map(provider_as_source)
+        views::find(schema, name, self.catalog, self.zone).map(provider_as_source)
     }
 }
 
@@ -197,7 +199,9 @@ impl ContextProvider for Names<'_> {
         args: Vec<datafusion::logical_expr::Expr>,
     ) -> DfResult<Arc<dyn TableSource>> {
         use datafusion::catalog::TableFunctionArgs;
-        if let (true, Some(table)) = (args.is_empty(), views::find_function(name, self.catalog)) {
+        if args.is_empty()
+            && let Some(table) = views::find_function(name, self.catalog, self.zone)
+        {
             return Ok(provider_as_source(table));
         }
         let Some(function) = self.state.table_functions().get(name) else {

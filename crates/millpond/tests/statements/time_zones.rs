@@ -170,6 +170,29 @@ fn what_a_zone_moves_out_of_range_is_refused() {
 
 #[cfg(feature = "datafusion")]
 #[test]
+fn the_query_engine_s_clock_has_a_time_zone_in_every_zone() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let clock = "select now() as x, '2026-11-22'::timestamptz as y \
+                 from pg_class a join pg_class b on a.oid = b.oid limit 1";
+    let prepared = c.prepare(clock, &[]).unwrap();
+    let types: Vec<_> = prepared.columns().unwrap().iter().map(|column| column.ty).collect();
+    assert_eq!(types, [millpond::DataType::Timestamptz; 2]);
+    for zone in ["UTC", "Europe/Berlin", "<+01>-01"] {
+        run(&mut c, &format!("set timezone = '{zone}'"));
+        let mut portal = c.bind(&prepared, Params::new()).unwrap();
+        let mut sink = Transcript::default();
+        c.execute_portal(&mut portal, 0, &mut sink).unwrap();
+        c.sync(&mut sink).unwrap();
+        // Times of views can be reckoned with, too.
+        let age = "select count(*) from pg_stat_activity where now() - query_start is null";
+        let found = run(&mut c, age);
+        assert!(found.ends_with("SELECT 1\n"), "{zone}: {found}");
+    }
+}
+
+#[cfg(feature = "datafusion")]
+#[test]
 fn the_query_engine_agrees() {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();

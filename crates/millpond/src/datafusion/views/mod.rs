@@ -152,21 +152,26 @@ fn all() -> impl Iterator<Item = &'static View> {
     .flatten()
 }
 
-/// The view of that name, over one state of the catalog.
+/// The view of that name, over one state of the catalog, for a session in that time zone.
 pub fn find(
     schema: &str,
     name: &str,
     catalog: &Arc<CatalogState>,
+    zone: &str,
 ) -> Option<Arc<dyn TableProvider>> {
     let view = all().find(|view| view.schema == schema && view.name == name)?;
-    Some(Arc::new(provider::ViewTable::new(view, Arc::clone(catalog))))
+    Some(Arc::new(provider::ViewTable::new(view, Arc::clone(catalog), zone)))
 }
 
-/// The table that a function of that name returns, over one state of the catalog.
-pub fn find_function(name: &str, catalog: &Arc<CatalogState>) -> Option<Arc<dyn TableProvider>> {
+/// The table that a function of that name returns, likewise.
+pub fn find_function(
+    name: &str,
+    catalog: &Arc<CatalogState>,
+    zone: &str,
+) -> Option<Arc<dyn TableProvider>> {
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
     let function = buffers::FUNCTIONS.iter().find(|function| function.name == name)?;
-    Some(Arc::new(provider::ViewTable::new(function, Arc::clone(catalog))))
+    Some(Arc::new(provider::ViewTable::new(function, Arc::clone(catalog), zone)))
 }
 
 /// The name of the view with that number.

@@ -18,7 +18,7 @@ use millpond_engine::catalog::CatalogState;
 
 use super::{Cell, Kind, Source, View};
 use crate::datafusion::provider::Run;
-use crate::datafusion::types::view_field;
+use crate::datafusion::types::{in_zone, view_field};
 
 /// A view over one state of the catalog.
 pub struct ViewTable {
@@ -34,11 +34,11 @@ impl fmt::Debug for ViewTable {
 }
 
 impl ViewTable {
-    pub fn new(view: &'static View, catalog: Arc<CatalogState>) -> Self {
+    pub fn new(view: &'static View, catalog: Arc<CatalogState>, zone: &str) -> Self {
         let fields: Vec<_> = view
             .columns
             .iter()
-            .map(|(name, kind)| view_field(name, arrow(*kind), told_oid(*kind)))
+            .map(|(name, kind)| view_field(name, in_zone(arrow(*kind), zone), told_oid(*kind)))
             .collect();
         Self { view, catalog, schema: Arc::new(Schema::new(fields)) }
     }
@@ -69,8 +69,8 @@ impl TableProvider for ViewTable {
                 (self.view.rows)(&Source { catalog: &self.catalog, session: &info, scanner })
             }
         };
-        let columns = self.view.columns.iter().enumerate();
-        let arrays = columns.map(|(index, (_, kind))| array(*kind, &rows, index)).collect();
+        let columns = self.schema.fields().iter().enumerate();
+        let arrays = columns.map(|(at, field)| array(field.data_type(), &rows, at)).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(self.schema(), arrays, &options)?;
         let table = MemTable::try_new(self.schema(), vec![vec![batch]])?;
@@ -111,7 +111,7 @@ fn told_oid(kind: Kind) -> u32 {
     }
 }
 
-fn array(kind: Kind, rows: &[Vec<Cell>], column: usize) -> ArrayRef {
+fn array(ty: &Arrow, rows: &[Vec<Cell>], column: usize) -> ArrayRef {
     let cells = rows.iter().map(|row| row.get(column).unwrap_or(&Cell::Null));
     let int = |cell: &Cell| match cell {
         Cell::Int(value) => Some(*value),
@@ -122,7 +122,7 @@ fn array(kind: Kind, rows: &[Vec<Cell>], column: usize) -> ArrayRef {
         Cell::Int(value) => Some(*value as f64),
         _ => None,
     };
-    match arrow(kind) {
+    match ty {
         Arrow::Int64 => Arc::new(cells.map(int).collect::<Int64Array>()),
         Arrow::Int32 => Arc::new(
             cells.map(|cell| int(cell).and_then(|v| i32::try_from(v).ok())).collect::<Int32Array>(),
@@ -145,11 +145,12 @@ fn array(kind: Kind, rows: &[Vec<Cell>], column: usize) -> ArrayRef {
             cells
                 .map(|cell| int(cell).map(i128::from))
                 .collect::<Decimal128Array>()
-                .with_data_type(arrow(kind)),
+                .with_data_type(ty.clone()),
         ),
-        Arrow::Timestamp(..) => Arc::new(
-            cells.map(int).collect::<TimestampMicrosecondArray>().with_data_type(arrow(kind)),
-        ),
+        Arrow::Timestamp(..) => {
+            let times = cells.map(int).collect::<TimestampMicrosecondArray>();
+            Arc::new(times.with_data_type(ty.clone()))
+        }
         _ => {
             let text = |cell: &Cell| match cell {
                 Cell::Text(value) => Some(value.clone()),
