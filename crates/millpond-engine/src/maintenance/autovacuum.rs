@@ -3,6 +3,8 @@
 //! A table is vacuumed when its dead rows exceed a fixed number plus a part of its rows, or when so many rows
 //! were inserted since the last time that marking its pages all-visible pays. So is the catalog.
 //!
+//! A table that somebody has locked against it is left for the next round: it never stands in a queue.
+//!
 //! Who wants to change the definition of a table that is being vacuumed does not wait for it: he interrupts
 //! the vacuum ([`Current::give_way`]), which loses nothing but time. So does, after `deadlock_timeout`, whoever else waits for
 //! a lock that it holds (lmgr rule 11).
@@ -104,6 +106,9 @@ fn vacuum_all(session: &mut Session, due: &[Oid], signal: &Signal) {
         match result {
             Ok(summary) => tracing::debug!(table, ?summary, "autovacuum"),
             Err(EngineError::Table(TableError::UndefinedRelation(_))) => {}
+            Err(EngineError::LockNotAvailable { .. }) => {
+                tracing::debug!(table, "autovacuum skips a table that is locked");
+            }
             Err(EngineError::Cancelled) if is_to_give_way => {
                 tracing::info!(table, "canceling autovacuum task");
             }

@@ -68,7 +68,12 @@ impl Session {
     }
 
     fn locked_for_upkeep(&self, oid: Oid) -> EngineResult<std::sync::Arc<TableDef>> {
-        self.ctx.lock(LockTag::Relation(oid), LockMode::ShareUpdateExclusive)?;
+        let (tag, mode) = (LockTag::Relation(oid), LockMode::ShareUpdateExclusive);
+        match self.vacuum_automatic.get() {
+            // In the queue it would be in the way of those who come after it.
+            true => self.ctx.lock_nowait(tag, mode)?,
+            false => self.ctx.lock(tag, mode)?,
+        };
         let table = self.catalog().table(oid).cloned();
         table.ok_or_else(|| TableError::UndefinedRelation(oid.to_string()).into())
     }
