@@ -274,7 +274,10 @@ impl Ring {
         session: &'a BufferSession,
         wait: Wait,
     ) -> Result<Owned<'a>, BufferError> {
-        if self.pool.has_surplus()
+        // Once it has frames of its own, what is free may be what it has just given to everybody: a job that took that for
+        // room would have its ring, and what the ring has let go of, too.
+        if self.frames() == 0
+            && self.pool.has_surplus()
             && let Some(free) = session.free_frame()
         {
             return Ok(free);
