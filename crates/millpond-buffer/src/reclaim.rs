@@ -258,14 +258,17 @@ impl BufferSession {
                 let wanted = (most - freed - dirty.len()).min(MAX_CLAIMS);
                 let (claims, met, swept) = self.sweep_clean(wanted, &mut newcomers);
                 let clean = self.free_into(claims, list);
-                let met = met.frames().iter().take(wanted - clean);
-                let new: Vec<u32> = met.copied().filter(|frame| !dirty.contains(frame)).collect();
+                // As many as are missing, and if nothing is, all: passed over for clean ones again and again, dirty
+                // pages that nobody wants would push out others that are in use.
+                let due = if clean < wanted { wanted - clean } else { MAX_CLAIMS };
+                let met = met.frames().iter().copied().take(due);
+                let new: Vec<u32> = met.filter(|frame| !dirty.contains(frame)).collect();
                 search.spend(&swept);
                 self.found(&mut search, clean);
                 dirty.extend(new);
                 freed += clean;
             }
-            let written = self.write_and_free(&dirty, list, &mut failure);
+            let written = self.write_and_free(&dirty, list, most - freed.min(most), &mut failure);
             self.found(&mut search, written);
             freed += written;
         }
@@ -283,12 +286,13 @@ impl BufferSession {
         }
     }
 
-    /// Writes pages in file order, neighbours joined, and then takes their frames unless they have been
+    /// Writes pages in file order, neighbours joined, and then takes `most` of their frames unless they have been
     /// used meanwhile.
     fn write_and_free(
         &self,
         frames: &[u32],
         list: usize,
+        most: usize,
         failure: &mut Option<BufferError>,
     ) -> usize {
         if let Err(error) = self.write_frames(frames) {
@@ -299,7 +303,7 @@ impl BufferSession {
             let mut claims = self.no_claims();
             let unused =
                 |number: &u32| policy::is_spent(self.pool.frames[*number as usize].usage());
-            for number in batch.iter().copied().filter(unused) {
+            for number in batch.iter().copied().filter(unused).take(most - freed.min(most)) {
                 // In use again, or still dirty: then it stays.
                 let _ = claims.claim(number);
             }

@@ -111,6 +111,24 @@ fn the_reclaimer_writes_neighbours_together() {
     assert_eq!((stats.reclaimed, stats.dirty_evictions), (6, 0));
 }
 
+/// Dirty pages that nobody uses are written in their turn, though enough clean ones are found each time.
+#[test]
+fn the_reclaimer_does_not_pass_over_dirty_pages() {
+    let Bench { pool, .. } = bench(64, 512);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    for block in 0..32 {
+        set_number(&session, &rel, block, 70, 1);
+    }
+    for block in 32..512 {
+        assert_eq!(number(&session, &rel, block), u64::from(block));
+        if block % 4 == 0 {
+            pool.reclaim(&session, 8).unwrap();
+        }
+    }
+    assert_eq!(pool.stats().writes, 32);
+}
+
 /// A page that can't be written does not keep the others from being freed, and stays as it was.
 #[test]
 fn the_reclaimer_goes_on_after_an_error() {

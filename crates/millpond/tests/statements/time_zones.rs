@@ -207,7 +207,7 @@ fn the_query_engine_agrees() {
     assert!(run(&mut c, by_day).contains("2026-07-01|1\n2026-11-22|1"), "{}", run(&mut c, by_day));
     let of = "select count(*) from t a join t b on a.k = b.k where a.k = $1";
     let given = Value::from("2026-11-22 08:00");
-    assert_eq!(c.query(of, &[given.clone()]).unwrap().rows[0][0], Value::Int8(1));
+    assert_eq!(c.query(of, std::slice::from_ref(&given)).unwrap().rows[0][0], Value::Int8(1));
     run(&mut c, "set timezone = 'UTC'");
     assert!(run(&mut c, &text).contains("0|NULL"), "{}", run(&mut c, &text));
     assert!(run(&mut c, by_day).contains("2026-06-30|1"), "{}", run(&mut c, by_day));
