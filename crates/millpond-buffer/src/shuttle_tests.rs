@@ -8,6 +8,8 @@
 use crate::*;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::thread;
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -159,6 +161,9 @@ fn explore(
     explore_with(frames, blocks, threads, false, work, after);
 }
 
+/// Of each thread of a model: a pool with its frames is made on it.
+const STACK_BYTES: usize = 256 << 10;
+
 fn explore_with(
     frames: usize,
     blocks: u32,
@@ -183,8 +188,10 @@ fn explore_with(
     };
     let model = Arc::new(model);
     let again = model.clone();
-    shuttle::check_random(move || again(), ITERATIONS);
-    shuttle::check_pct(move || model(), ITERATIONS, 3);
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    Runner::new(RandomScheduler::new(ITERATIONS), config.clone()).run(move || again());
+    Runner::new(PctScheduler::new(3, ITERATIONS), config).run(move || model());
 }
 
 /// What marks a page as that block's.
