@@ -258,10 +258,9 @@ impl BufferSession {
                 let wanted = (most - freed - dirty.len()).min(MAX_CLAIMS);
                 let (claims, met, swept) = self.sweep_clean(wanted, &mut newcomers);
                 let clean = self.free_into(claims, list);
-                // As many as are missing, and if nothing is, all: passed over for clean ones again and again, dirty
-                // pages that nobody wants would push out others that are in use.
-                let due = if clean < wanted { wanted - clean } else { MAX_CLAIMS };
-                let met = met.frames().iter().copied().take(due);
+                // Also those that are not needed now: what has left the newcomers' queue is met again only when the hand
+                // comes round, and meanwhile dirty pages that nobody wants would push out others that are in use.
+                let met = met.frames().iter().copied();
                 let new: Vec<u32> = met.filter(|frame| !dirty.contains(frame)).collect();
                 search.spend(&swept);
                 self.found(&mut search, clean);
