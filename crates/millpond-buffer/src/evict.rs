@@ -311,8 +311,7 @@ impl BufferSession {
             }
             // A dirty page that can't be written does not get better by waiting, and whoever holds the other frames
             // may be this session: it has looked often enough for a clean one.
-            let in_vain = failure.is_some();
-            if wait == Wait::Never || in_vain || !self.wait_for_others(&mut patience) {
+            if wait == Wait::Never || failure.is_some() || !self.wait_for_others(&mut patience) {
                 break;
             }
         }

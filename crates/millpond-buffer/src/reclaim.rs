@@ -1,8 +1,8 @@
 //! The reclaimer: clean, free frames ahead of demand.
 //!
 //! A miss that finds a free frame neither sweeps nor writes. So one thread keeps each freelist at a
-//! *target*: it sweeps as a session would, takes the clean frames that the sweep offers, writes the dirty
-//! ones in file order with neighbours joined, and then takes those too.
+//! *target*: it sweeps as a session would, takes the clean frames that the sweep offers, writes all the dirty
+//! ones that it meets in file order with neighbours joined, and then takes as many of those as are missing.
 //!
 //! **How many.** The target follows the demand: what was taken lately, more quickly up than down, times the
 //! time that it takes to come back with more; within bounds that are parts of the pool, since a free frame
@@ -267,7 +267,8 @@ impl BufferSession {
                 dirty.extend(new);
                 freed += clean;
             }
-            let written = self.write_and_free(&dirty, list, most - freed.min(most), &mut failure);
+            let written =
+                self.write_and_free(&dirty, list, most.saturating_sub(freed), &mut failure);
             self.found(&mut search, written);
             freed += written;
         }
@@ -302,7 +303,7 @@ impl BufferSession {
             let mut claims = self.no_claims();
             let unused =
                 |number: &u32| policy::is_spent(self.pool.frames[*number as usize].usage());
-            for number in batch.iter().copied().filter(unused).take(most - freed.min(most)) {
+            for number in batch.iter().copied().filter(unused).take(most.saturating_sub(freed)) {
                 // In use again, or still dirty: then it stays.
                 let _ = claims.claim(number);
             }

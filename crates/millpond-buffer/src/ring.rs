@@ -44,7 +44,8 @@
 //! in memory, and `examples/beside.rs` would show the others' hit ratio fall by three points.)
 //!
 //! **Free frames.** While the pool has more free frames than the reclaimer keeps in reserve, a job takes those and
-//! leaves them outside of its ring: nobody's page goes for them.
+//! leaves them outside of its ring: nobody's page goes for them. It does so only until its ring has begun: later, what is
+//! free may be what the ring has just given back.
 //!
 //! **Batches.** Taking a frame costs a look at every session's pins, which is shared by frames taken together
 //! ([`crate::claims`]). So a ring lets go of up to a quarter of its pages at a time, and keeps the frames; and it

@@ -327,7 +327,6 @@ impl Connection {
                     portal.reads = self.in_use.note(planned);
                     portal.state = PortalState::Holding {
                         rows: rows.rows,
-                        given: 0,
                         tag: CommandTag::plain(planned.verb()),
                     };
                 }
@@ -376,7 +375,7 @@ impl Connection {
         if self.block == Block::Failed {
             return Err(in_failed_transaction());
         }
-        let PortalState::Holding { rows, given, tag } = &mut portal.state else {
+        let PortalState::Holding { rows, tag } = &mut portal.state else {
             return Ok(Executed::Complete);
         };
         let mut now = 0;
@@ -386,12 +385,10 @@ impl Connection {
             sink.row(&datums)?;
             now += 1;
         }
-        *given += now;
         // PostgreSQL, too, says "suspended" when exactly as many rows were left as were asked for.
         if max_rows > 0 && now == max_rows {
             return Ok(Executed::Suspended);
         }
-        let _ = (given, &tag);
         let tag = CommandTag::counted(tag.verb(), now);
         portal.state = PortalState::Done;
         sink.complete(tag)?;

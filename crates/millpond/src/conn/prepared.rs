@@ -79,7 +79,6 @@ pub(super) enum PortalState {
     /// Rows that have been computed but not been asked for yet.
     Holding {
         rows: VecDeque<Vec<Value>>,
-        given: u64,
         tag: CommandTag,
     },
     Done,
