@@ -15,6 +15,11 @@ use millpond_sync::sync::Mutex;
 
 use super::store::{CONTROL_COPY_BYTES, LogStore};
 
+/// A segment is filled in pieces of a few of the file system's blocks: what one call writes stays one piece of the
+/// system's cache, and each commit's write and sync of a hundred bytes goes through all blocks of its piece. With
+/// pieces of a megabyte that took a fifth of a commit.
+const FILL_BYTES: u64 = 8192;
+
 /// Where the second copy starts: in another block of any device.
 const CONTROL_COPY_STRIDE: u64 = 8192;
 
@@ -62,7 +67,7 @@ impl FileLogStore {
 
     fn fill(&self, path: &Path) -> io::Result<()> {
         let file = File::create(path)?;
-        let zeros = vec![0; self.segment_bytes.min(1 << 20) as usize];
+        let zeros = vec![0; self.segment_bytes.min(FILL_BYTES) as usize];
         let mut at = 0;
         while at < self.segment_bytes {
             let part = zeros.len().min((self.segment_bytes - at) as usize);
