@@ -10,26 +10,33 @@ pub fn spin_loop() {
 }
 
 /// A wait that spins at first and then lets other threads run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Backoff {
     round: u32,
+    rounds: u32,
 }
 
-/// Rounds of spinning before a waiter should park: 1 + 2 + .. + 32 pauses, about the time that parking
-/// and waking take.
-const SPIN_ROUNDS: u32 = if cfg!(any(loom, shuttle, miri)) { 0 } else { 6 };
+/// Rounds of spinning before a waiter should give way: 1 + 2 + .. + 32 pauses. The latch has a number of its own.
+const SPIN_ROUNDS: u32 = 6;
 
 impl Backoff {
     /// A wait that begins.
     #[must_use]
     pub const fn new() -> Self {
-        Self { round: 0 }
+        Self::up_to(SPIN_ROUNDS)
+    }
+
+    /// A wait with so many rounds of spinning, each twice as long as the one before it. (None in models.)
+    #[must_use]
+    pub const fn up_to(rounds: u32) -> Self {
+        let rounds = if cfg!(any(loom, shuttle, miri)) { 0 } else { rounds };
+        Self { round: 0, rounds }
     }
 
     /// Waits a little; `false`, at once, when it is time to park instead.
     #[inline]
     pub fn spin(&mut self) -> bool {
-        if self.round >= SPIN_ROUNDS {
+        if self.round >= self.rounds {
             return false;
         }
         for _ in 0..1u32 << self.round {
@@ -51,5 +58,11 @@ impl Backoff {
     #[inline]
     pub fn reset(&mut self) {
         self.round = 0;
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -10,12 +10,16 @@ use crate::atomic::Ordering;
 use crate::hint::Backoff;
 use crate::parking::{self, ParkResult, Unparked};
 
+/// How long a waiter spins before it parks: 1 + 2 + .. + 128 pauses, three microseconds where a pause takes 12 ns. That
+/// is less than parking and waking take, and more than most holders have left that run.
+const SPIN_ROUNDS: u32 = 8;
+
 impl Latch {
     /// Takes it shared, waiting, for a caller that has been woken in vain so often. Returns how often it has been
     /// in the end, or `None` at the deadline.
     #[cold]
     pub(crate) fn wait_shared(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         loop {
             if self.try_shared() {
                 return Some(losses);
@@ -42,7 +46,7 @@ impl Latch {
     /// the latch, or by one while WRITER is set, by somebody whose release will then look at the queue.
     #[cold]
     pub(crate) fn wait_exclusive(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         let mut token = 0;
         loop {
             let state = self.0.load(Ordering::Relaxed);
@@ -134,7 +138,7 @@ impl Latch {
     /// Having claimed the latch, waits until its readers are gone. At the deadline the claim is given
     /// up, and `stay` readers are what remains of the caller: one if it was an upgrade.
     pub(super) fn drain(&self, stay: u32, deadline: Option<Instant>) -> bool {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         loop {
             let state = self.0.load(Ordering::Acquire);
             if state & READERS == 0 {
