@@ -6,6 +6,7 @@
 //! Writing and syncing have a mutex each. Who will lead next writes what is complete while the leader syncs, because it
 //! would only wait meanwhile: once it leads, the sync is all that is left. Whoever syncs has seen under the mutex of writing
 //! that everything below his target is written, so his sync covers it. Order of the mutexes: leader, writing.
+//! (models/write_ahead.rs runs this on a disk whose syncs take time and fail.)
 
 use std::task::Waker;
 use std::time::{Duration, Instant};

@@ -60,7 +60,7 @@ impl Log {
 
     /// What the log's thread does when it is kicked, or `idle` for a while. If a sync is `due`, what nobody
     /// waits for is synced, too. Returns whether the thread ends.
-    fn flusher_turn(&self, idle: bool, due: bool) -> bool {
+    pub(super) fn flusher_turn(&self, idle: bool, due: bool) -> bool {
         if self.flushing.ending.load(Ordering::Acquire) {
             return true;
         }

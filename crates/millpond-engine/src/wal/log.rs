@@ -80,8 +80,8 @@ pub struct Inserted {
     pub end: Lsn,
 }
 
-/// The ring is at least so long: a record may take half of it.
-const MIN_BUFFER_BYTES: usize = 1 << 16;
+/// The ring is at least so long: a record may take half of it. (Models make one for each schedule.)
+const MIN_BUFFER_BYTES: usize = if cfg!(any(loom, shuttle)) { 1 << 9 } else { 1 << 16 };
 
 /// Slots for the log's own thread and for maintenance, after those of the sessions.
 const SYSTEM_SLOTS: usize = 2;
@@ -111,6 +111,17 @@ impl Log {
         config: LogConfig,
         start: LogStart,
     ) -> Result<Arc<Self>, WalError> {
+        let log = Self::without_thread(store, config, start)?;
+        log.start_flusher()?;
+        Ok(log)
+    }
+
+    /// [`Log::open`] without the log's own thread, whose turns are the caller's then: for models.
+    pub(super) fn without_thread(
+        store: Arc<dyn LogStore>,
+        config: LogConfig,
+        start: LogStart,
+    ) -> Result<Arc<Self>, WalError> {
         let segment_bytes = store.segment_bytes();
         let first = start.redo.get() / segment_bytes;
         let segments = Segments::open(Arc::clone(&store), first, start.end)?;
@@ -123,7 +134,7 @@ impl Log {
         let config = LogConfig { buffer_bytes, ..config };
         let slots = config.max_sessions + SYSTEM_SLOTS;
         let place = Place { epoch: 0, lsn: start.end };
-        let log = Arc::new(Self {
+        Ok(Arc::new(Self {
             insertion: Insertion::new(start.end, config.buffer_bytes, slots),
             flushing: Flushing::new(start.end),
             segments,
@@ -137,9 +148,7 @@ impl Log {
             why: OnceLock::new(),
             start_no: start.start_no,
             config,
-        });
-        log.start_flusher()?;
-        Ok(log)
+        }))
     }
 
     /// Inserts a record none of whose blocks needs an image. See [`Log::insert_with_pages`].

@@ -1,4 +1,5 @@
-//! Models of insertion: reserve, copy, write out, and the epoch.
+//! Models of insertion: reserve, copy, write out, and the epoch; of group commit; and, in write_ahead.rs, of the log
+//! as a whole on a disk that fails.
 //!
 //! Loom explores every interleaving and every value a relaxed load may return, for two inserters and a
 //! writer; shuttle runs more sessions with a ring so small that they wait for room all the time.
@@ -11,6 +12,9 @@ use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::thread;
 
 use super::insertion::Insertion;
+
+#[cfg(all(shuttle, not(loom)))]
+mod write_ahead;
 
 /// Fills `words` words of log with the position of their record's start, one way or the other.
 fn insert(insertion: &Insertion, slot: usize, words: usize) {

@@ -1,0 +1,183 @@
+//! Sessions commit on a disk that takes its time and may fail: who waits writes ahead while another syncs.
+//!
+//! What is held against the log, whose real code runs here: it is never said to be durable beyond what completed syncs
+//! cover, not for a moment; whoever is told that his commit is durable finds it on the disk; who is told that it
+//! failed is told so because the log has stopped; and after a sync that failed nothing more is confirmed, though the next
+//! would succeed, as a system's does that has forgotten the pages it could not write.
+
+use std::io;
+use std::sync::Arc;
+
+use millpond_buffer::Lsn;
+use millpond_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use millpond_sync::sync::Mutex;
+use millpond_sync::thread;
+
+use super::super::{
+    CONTROL_COPY_BYTES, Log, LogConfig, LogStart, LogStore, Record, RmgrId, WalError,
+};
+use crate::transam::{SessionNo, Xid};
+
+/// A few records long, so that some syncs take in two segments.
+const SEGMENT: u64 = 256;
+
+/// A disk that knows what has been written to it, and what of that has been synced.
+struct Disk {
+    written: AtomicU64,
+    /// Up to where each segment has been synced, by log position.
+    synced: Mutex<Vec<u64>>,
+    syncs: AtomicUsize,
+    /// The sync that fails, if it comes to so many.
+    fails: usize,
+    has_failed: AtomicBool,
+}
+
+impl Disk {
+    fn new(fails: usize) -> Self {
+        Self {
+            written: AtomicU64::new(SEGMENT),
+            synced: Mutex::new(Vec::new()),
+            syncs: AtomicUsize::new(0),
+            fails,
+            has_failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Everything below it survives.
+    fn durable(&self) -> Lsn {
+        let synced = self.synced.lock();
+        let mut durable = SEGMENT;
+        for &upto in synced.iter().skip(1) {
+            durable = durable.max(upto);
+            if durable % SEGMENT != 0 {
+                break;
+            }
+        }
+        Lsn(durable)
+    }
+}
+
+impl LogStore for Disk {
+    fn segment_bytes(&self) -> u64 {
+        SEGMENT
+    }
+    fn segments(&self) -> io::Result<Vec<u64>> {
+        Ok(Vec::new())
+    }
+    fn create(&self, segment: u64) -> io::Result<()> {
+        let mut synced = self.synced.lock();
+        let known = synced.len() as u64;
+        synced.extend((known..=segment).map(|segment| segment * SEGMENT));
+        Ok(())
+    }
+    fn recycle(&self, _from: u64, _to: u64) -> io::Result<()> {
+        unreachable!("nothing is retired")
+    }
+    fn remove(&self, _segment: u64) -> io::Result<()> {
+        unreachable!("nothing is retired")
+    }
+    fn read(&self, _segment: u64, _offset: u64, _bytes: &mut [u8]) -> io::Result<()> {
+        unreachable!("nothing is read")
+    }
+
+    fn write(&self, segment: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = segment * SEGMENT + offset;
+        assert_eq!(self.written.load(Ordering::SeqCst), at, "two writers, or a gap");
+        thread::yield_now();
+        self.written.store(at + bytes.len() as u64, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn sync(&self, segment: u64) -> io::Result<()> {
+        // What is written while the sync is under way it need not cover.
+        let seen = self.written.load(Ordering::SeqCst).min((segment + 1) * SEGMENT);
+        thread::yield_now();
+        if self.syncs.fetch_add(1, Ordering::SeqCst) == self.fails {
+            self.has_failed.store(true, Ordering::SeqCst);
+            return Err(io::Error::other("made to fail"));
+        }
+        // The system has dropped what it could not write, and no longer knows.
+        if !self.has_failed.load(Ordering::SeqCst) {
+            let mut synced = self.synced.lock();
+            let upto = &mut synced[segment as usize];
+            *upto = (*upto).max(seen);
+        }
+        Ok(())
+    }
+
+    fn read_control(&self, _copy: usize) -> io::Result<Option<[u8; CONTROL_COPY_BYTES]>> {
+        Ok(None)
+    }
+    fn write_control(&self, _copy: usize, _bytes: &[u8; CONTROL_COPY_BYTES]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn check(log: &Log, disk: &Disk) {
+    // In this order: what is durable only grows.
+    let flushed = log.flushed();
+    assert!(flushed <= disk.durable(), "said to be durable, and is not");
+}
+
+fn commit(log: &Log, disk: &Disk, session: u16) {
+    let record = Record::new(Xid(1), RmgrId::Transaction, 0, b"commit");
+    let inserted = match log.insert(SessionNo(session), &record) {
+        Ok(inserted) => inserted,
+        Err(WalError::Stopped { .. }) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let outcome = log.flush_commit(inserted.end, || std::time::Duration::ZERO);
+    check(log, disk);
+    match outcome {
+        Ok(()) => assert!(disk.durable() >= inserted.end, "a commit is lost"),
+        Err(WalError::Stopped { .. }) => assert!(disk.has_failed.load(Ordering::SeqCst)),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Sessions commit, so often each, and the log's thread has as many turns. The first sync that is counted is the log's
+/// own when it is opened.
+fn sessions(sessions: u16, each: usize, fails: usize) {
+    let disk = Arc::new(Disk::new(fails));
+    let config = LogConfig {
+        segment_bytes: SEGMENT,
+        buffer_bytes: 0,
+        max_sessions: sessions.into(),
+        ..LogConfig::default()
+    };
+    let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
+    let store = Arc::clone(&disk) as Arc<dyn LogStore>;
+    let log = Log::without_thread(store, config, start).expect("the log opens");
+    let mut threads = Vec::new();
+    for session in 0..sessions {
+        let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
+        threads.push(thread::spawn(move || {
+            (0..each).for_each(|_| commit(&log, &disk, session));
+        }));
+    }
+    for turn in 0..each {
+        log.flusher_turn(false, turn % 2 == 0);
+        check(&log, &disk);
+    }
+    threads.into_iter().for_each(|thread| thread.join().expect("a session"));
+    check(&log, &disk);
+    if !disk.has_failed.load(Ordering::SeqCst) {
+        assert_eq!(log.flushed(), log.insert_position());
+    }
+}
+
+const NEVER: usize = usize::MAX;
+
+#[test]
+fn nothing_is_said_to_be_durable_that_no_sync_covers() {
+    shuttle::check_random(|| sessions(3, 3, NEVER), 1500);
+    shuttle::check_pct(|| sessions(3, 3, NEVER), 1500, 4);
+}
+
+#[test]
+fn nothing_is_confirmed_after_a_sync_that_failed() {
+    for fails in 1..6 {
+        shuttle::check_random(move || sessions(3, 3, fails), 400);
+        shuttle::check_pct(move || sessions(3, 3, fails), 400, 4);
+    }
+}
