@@ -85,3 +85,46 @@ impl Drop for Fixture {
         self.shared.log.abandon();
     }
 }
+
+/// Notes what the log is told, from *info* or from *debug* on.
+#[derive(Clone)]
+pub(crate) struct Hearer(Arc<std::sync::Mutex<Vec<String>>>, tracing::Level);
+
+impl Default for Hearer {
+    fn default() -> Self {
+        Self(Arc::default(), tracing::Level::INFO)
+    }
+}
+
+impl Hearer {
+    pub(crate) fn of_debug() -> Self {
+        Self(Arc::default(), tracing::Level::DEBUG)
+    }
+
+    /// Messages and their fields.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl tracing::field::Visit for Hearer {
+    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.lock().unwrap().push(format!("{value:?}").trim_matches('"').to_owned());
+    }
+}
+
+impl tracing::Subscriber for Hearer {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= self.1
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}

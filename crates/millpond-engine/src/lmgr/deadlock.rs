@@ -34,6 +34,7 @@ impl LockManager {
     pub(super) fn find_deadlock(&self, session: SessionNo) -> Search {
         let mut all = self.all_partitions();
         let mut served: SmallVec<[SessionNo; 4]> = SmallVec::new();
+        let mut queries = String::new();
         let search = match self.picture(&mut all, session).resolve(session) {
             Verdict::Free => Search::Wait,
             Verdict::Later => Search::Again,
@@ -48,6 +49,7 @@ impl LockManager {
             }
             Verdict::Deadlock(cycle) => {
                 let detail = self.describe(&cycle);
+                queries = self.queries(cycle.iter().map(|edge| edge.waiter));
                 if let Some(edge) = cycle.first() {
                     served = self.leave_queue(all.of(&edge.tag), session, &edge.tag);
                 }
@@ -56,6 +58,9 @@ impl LockManager {
         };
         drop(all);
         self.wake(&served);
+        if let Search::Victim(detail) = &search {
+            tell_deadlock(detail, &queries);
+        }
         search
     }
 
@@ -104,6 +109,14 @@ impl LockManager {
         )
     }
 
+    /// What the parties of a deadlock run, for the log: while they are kept in it.
+    pub(super) fn queries(&self, parties: impl Iterator<Item = SessionNo>) -> String {
+        let line = |party| {
+            format!("\nProcess {}: {}", self.procs.process_id(party), self.procs.query(party))
+        };
+        parties.map(line).collect()
+    }
+
     /// The detail of a deadlock of two on one object, which shows as soon as the second asks.
     pub(super) fn mutual_detail(
         &self,
@@ -143,4 +156,9 @@ impl LockManager {
         let Some(session) = self.procs.session_of_process(process_id) else { return Vec::new() };
         self.blockers(session).into_iter().map(|s| self.procs.process_id(s)).collect()
     }
+}
+
+/// Tells the log of a deadlock what its victim is told, and besides what every party runs.
+pub(super) fn tell_deadlock(detail: &str, queries: &str) {
+    tracing::warn!("deadlock detected: {detail}{queries}");
 }

@@ -17,7 +17,7 @@ use millpond_sync::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::counters::LockCounters;
-use super::deadlock::Search;
+use super::deadlock::{Search, tell_deadlock};
 use super::fast::{FastPath, Noted};
 use super::local::{Held, LocalLocks, LockOwner, Place};
 use super::long_wait::{Told, Wait};
@@ -234,7 +234,12 @@ impl LockManager {
                 return Ok(Begun::Queued);
             }
             Request::Deadlock(other) if may_wait => {
-                LockError::Deadlock { detail: self.mutual_detail(proc.no(), tag, mode, other) }
+                let detail = self.mutual_detail(proc.no(), tag, mode, other);
+                let queries = self.queries([proc.no(), other].into_iter());
+                partition.tidy(&tag);
+                drop(partition);
+                tell_deadlock(&detail, &queries);
+                return Err(LockError::Deadlock { detail });
             }
             Request::Wait(_) | Request::Deadlock(_) => LockError::WouldBlock { tag },
         };

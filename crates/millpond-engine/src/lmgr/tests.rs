@@ -9,6 +9,7 @@ use rand::{Rng, SeedableRng};
 
 use super::*;
 use crate::proc::{Interrupt, ProcArray, ProcHandle};
+use crate::testing::Hearer;
 use crate::transam::Xid;
 
 fn setup(sessions: u16) -> (Arc<LockManager>, Vec<ProcHandle>) {
@@ -287,32 +288,6 @@ fn racing_deadlocks_all_end() {
     assert!(manager.list().is_empty());
 }
 
-/// Notes what the log is told.
-#[derive(Clone, Default)]
-struct Hearer(Arc<std::sync::Mutex<Vec<String>>>);
-
-impl tracing::field::Visit for Hearer {
-    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        self.0.lock().unwrap().push(format!("{value:?}").trim_matches('"').to_owned());
-    }
-}
-
-impl tracing::Subscriber for Hearer {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::INFO
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut self.clone());
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[test]
 fn a_long_wait_is_logged_if_the_session_wants_it() {
     let (manager, mut procs) = setup(2);
@@ -320,7 +295,7 @@ fn a_long_wait_is_logged_if_the_session_wants_it() {
     manager.set_deadlock_timeout(Duration::from_millis(1));
     manager.acquire(&holder, KEY, LockMode::Exclusive, LockWait::Never).unwrap();
     let hearer = Hearer::default();
-    let heard = || hearer.0.lock().unwrap().clone();
+    let heard = || hearer.heard();
     let wait = |waiter: &ProcHandle, how| {
         tracing::subscriber::with_default(hearer.clone(), || {
             manager.acquire(waiter, KEY, LockMode::Share, how)

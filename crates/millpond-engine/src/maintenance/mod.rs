@@ -5,3 +5,5 @@ pub(crate) mod background;
 pub mod checkpointer;
 mod reclaimer;
 mod schedule;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -246,6 +246,12 @@ impl ProcArray {
         self.desks.get(session.index()).map_or(0, |d| d.process_id.load(Ordering::Relaxed))
     }
 
+    /// The statement that a session runs, as far as it is shown.
+    pub fn query(&self, session: SessionNo) -> String {
+        let statement = self.statements.get(session.index());
+        statement.and_then(|statement| statement.info().query).unwrap_or_default()
+    }
+
     /// The word on which a session parks during a lock wait, and whose value is that wait's state.
     pub(crate) fn lock_wait(&self, session: SessionNo) -> &AtomicU32 {
         &self.desks[session.index()].lock_wait

@@ -3,12 +3,12 @@
 use super::Session;
 use super::write::Changed;
 use crate::access::Tid;
-use crate::access::heap::{self, ChangeOutcome, Changer, HeapRelation};
+use crate::access::heap::{self, ChangeOutcome, Changer, HeapRelation, Intent};
 use crate::catalog::TableDef;
 use crate::ctx::KeptTurn;
 use crate::error::{EngineError, EngineResult};
 use crate::table::{RowBuf, RowOutcome};
-use crate::transam::{LockStrength, Xid};
+use crate::transam::LockStrength;
 
 /// What is called when a row is locked.
 const SELECT_FOR: [&str; 4] =
@@ -51,7 +51,8 @@ impl Session {
         outcome.ok_or(EngineError::Internal { what: "a row conflict was not waited for" })
     }
 
-    /// The same without waiting for other transactions (`NOWAIT`, `SKIP LOCKED`): `None` if one is in the way.
+    /// The same without waiting for other transactions (`NOWAIT`, `SKIP LOCKED`): `None` if one is in the way. Then
+    /// nothing is locked, unless that one came while successors of the version were being locked.
     pub fn try_lock_row(
         &self,
         table: &TableDef,
@@ -72,49 +73,55 @@ impl Session {
         let heap = self.heap(table)?;
         let Some(tid) = row.tid else { return Ok(Some(RowOutcome::Gone)) };
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
-        let lock = || heap::lock_row(&self.ctx, heap, tid, strength, by);
-        let outcome = match waits {
-            true => self.in_turn(RowPlace { table, heap, tid, root: row.root }, strength, lock)?,
-            false => lock()?,
-        };
-        let outcome = match outcome {
-            ChangeOutcome::InProgress { .. } => return Ok(None),
-            ChangeOutcome::Follow { next, by: maker } => {
-                // From here on the lock is held, and outlives what becomes of the rest.
-                self.note_write();
-                match self.lock_successors(table, heap, (next, maker), by, waits)? {
-                    ChangeOutcome::InProgress { .. } => return Ok(None),
-                    // What is locked is the version that the statement sees.
-                    ChangeOutcome::Done { .. } => ChangeOutcome::Done { tid, hot: false },
-                    other => other,
+        let place = RowPlace { table, heap, tid, root: row.root };
+        if !waits {
+            // Nothing that is in the way is waited for, so there is no turn to keep.
+            self.end_turn();
+            // Of a row with successors, some could be locked and others not.
+            if strength == LockStrength::KeyShare {
+                let outcome = self.lock_versions(place, strength, Intent::Look, by, waits)?;
+                if matches!(outcome, ChangeOutcome::InProgress { .. }) {
+                    return Ok(None);
                 }
             }
-            other => other,
-        };
+        }
+        let outcome = self.lock_versions(place, strength, Intent::Hold, by, waits)?;
+        if matches!(outcome, ChangeOutcome::InProgress { .. }) {
+            return Ok(None);
+        }
         Ok(Some(match self.judge(heap, row, outcome)? {
             Changed::Done { tid, .. } => RowOutcome::Done(tid),
             Changed::Other(outcome) => outcome,
         }))
     }
 
-    /// Locks the successors of a version FOR KEY SHARE, from `next`, which the second made, to the newest.
-    fn lock_successors(
+    /// Locks a version, and, FOR KEY SHARE, its successors to the newest; or looks whether they could be locked.
+    fn lock_versions(
         &self,
-        table: &TableDef,
-        heap: &HeapRelation,
-        mut next: (Tid, Xid),
+        place: RowPlace<'_>,
+        strength: LockStrength,
+        intent: Intent,
         by: Changer,
         waits: bool,
     ) -> EngineResult<ChangeOutcome> {
+        let RowPlace { heap, tid, .. } = place;
+        let lock = || heap::lock_row(&self.ctx, heap, tid, (strength, intent), by);
+        let outcome = if waits { self.in_turn(place, strength, lock)? } else { lock()? };
+        let ChangeOutcome::Follow { next, by: maker } = outcome else { return Ok(outcome) };
+        if intent == Intent::Hold {
+            // From here on the lock is held, and outlives what becomes of the rest.
+            self.note_write();
+        }
+        let mut next = (next, maker);
         loop {
-            let lock = || heap::lock_successor(&self.ctx, heap, next.0, next.1, by);
-            let place = RowPlace { table, heap, tid: next.0, root: None };
-            let outcome = match waits {
-                true => self.in_turn(place, LockStrength::KeyShare, lock)?,
-                false => lock()?,
-            };
+            let lock = || heap::lock_successor(&self.ctx, heap, next, intent, by);
+            let place = RowPlace { tid: next.0, root: None, ..place };
+            let outcome =
+                if waits { self.in_turn(place, LockStrength::KeyShare, lock)? } else { lock()? };
             match outcome {
                 ChangeOutcome::Follow { next: tid, by: maker } => next = (tid, maker),
+                // What is locked is the version that the statement sees.
+                ChangeOutcome::Done { .. } => return Ok(ChangeOutcome::Done { tid, hot: false }),
                 outcome => return Ok(outcome),
             }
         }
@@ -164,9 +171,10 @@ impl Session {
         }
     }
 
-    /// The version at `old`, for which the session may have a turn, has been replaced by the one at `new`.
-    pub(super) fn turn_moved(&self, old: Tid, new: Tid) {
-        if let Some(turn) = self.turn.get().filter(|turn| turn.version == old) {
+    /// The row for which the session may have a turn goes on with the version at `new`, whichever of its versions the
+    /// session has waited for: FOR KEY SHARE may have found one beyond that which it wanted.
+    pub(super) fn turn_moved(&self, new: Tid) {
+        if let Some(turn) = self.turn.get() {
             self.turn.set(Some(Turn { version: new, ..turn }));
         }
     }

@@ -353,10 +353,10 @@ impl Session {
             }
             ChangeOutcome::Updated { next, by } => {
                 let found = heap::fetch_newest(&self.ctx, heap, next, by, &mut row.bytes)?;
-                match (row.tid, &found) {
-                    (Some(old), Some(newest)) => self.turn_moved(old, newest.tid),
+                match &found {
+                    Some(newest) => self.turn_moved(newest.tid),
                     // If it is gone, it was deleted in the meantime.
-                    _ => self.end_turn(),
+                    None => self.end_turn(),
                 }
                 row.moved(found);
                 Changed::Other(if found.is_some() { RowOutcome::Changed } else { RowOutcome::Gone })

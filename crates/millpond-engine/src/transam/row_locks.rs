@@ -159,7 +159,11 @@ impl RowLocks {
         }
         let at = shard.sweep_at.max(SWEEP_FROM).min(self.rows_per_shard);
         if shard.rows.len() >= at && !shard.rows.contains_key(&row) {
-            shard.sweep(is_running);
+            shard.sweep(&is_running);
+            // Those who were to be noted may have ended meanwhile, and been swept away: then there is nothing to note.
+            if lockers.iter().all(|locker| !is_running(locker.xid)) {
+                return Ok(());
+            }
             if shard.rows.len() >= self.rows_per_shard {
                 return Err(EngineError::LimitExceeded {
                     what: "too many rows are locked by several transactions at a time",
@@ -252,6 +256,17 @@ mod tests {
         locks.sweep(|xid| xid.0 == 99_999);
         assert_eq!(locks.len(), 1);
         assert_eq!(locks.get(&row(99_999)), by(99_999));
+    }
+
+    #[test]
+    fn a_full_table_refuses_nobody_who_has_ended() {
+        let locks = RowLocks::new(SHARDS);
+        let full =
+            (0..1000).filter(|&n| locks.set(row(n), by(3), |_| true).is_err()).collect::<Vec<_>>();
+        for n in full {
+            locks.set(row(n), by(9), |xid| xid == Xid(3)).unwrap();
+            assert!(locks.get(&row(n)).is_empty());
+        }
     }
 
     #[test]

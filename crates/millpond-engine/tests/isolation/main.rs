@@ -6,6 +6,7 @@
 mod common;
 
 mod indexes;
+mod key_share;
 mod queues;
 mod waiting;
 

@@ -319,7 +319,12 @@ impl Connection {
                 *planned = self.plan_again(prepared)?;
             }
             let result = if max_rows == 0 {
-                self.planned(planned, &portal.params, false, sink)
+                let result = self.planned(planned, &portal.params, false, sink);
+                let may_outlast = self.block == Block::Explicit && planned.columns.is_some();
+                if may_outlast && matches!(result, Ok(Step::Done(_))) {
+                    portal.reads = self.in_use.note(planned);
+                }
+                result
             } else {
                 let mut rows = Collect::default();
                 let result = self.planned(planned, &portal.params, false, &mut rows);

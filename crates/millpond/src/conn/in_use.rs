@@ -1,12 +1,14 @@
-//! Tables and indexes that portals of the connection still read: definitions of those must not change under them.
+//! Tables and indexes that portals of the connection read: definitions of those must not change under them.
 //!
-//! A portal that was asked for some of its rows names what it reads, until it is dropped or its transaction ends. The
-//! connection holds no portals, only weak pointers to these lists. (Portals that ran in one go are not listed: most are such,
-//! and listing them would cost each statement something.)
+//! A portal that has been executed names what it reads, until it is dropped or its transaction ends; also if it has given
+//! all its rows, as in PostgreSQL. The connection holds no portals, only weak pointers to these lists. (Outside of a
+//! transaction block a portal that ran in one go is not listed: it goes with its batch, and listing it would cost each
+//! statement something.)
 
 use std::sync::{Arc, Weak};
 
 use millpond_engine::table::TableError;
+use smallvec::SmallVec;
 
 use crate::error::Result;
 use crate::plan::{Access, Plan, Planned};
@@ -14,7 +16,7 @@ use crate::plan::{Access, Plan, Planned};
 /// What one portal reads, by oid.
 pub(super) type Reads = Arc<[u32]>;
 
-/// What all portals of the running transaction read that have been asked for some of their rows.
+/// What all portals of the running transaction read that have been executed.
 #[derive(Debug, Default)]
 pub(super) struct InUse(Vec<Weak<[u32]>>);
 
@@ -22,7 +24,7 @@ impl InUse {
     /// Notes what a portal reads, for as long as the result lives. What changes rows has done so by then, and reads
     /// nothing any more.
     pub(super) fn note(&mut self, planned: &Planned) -> Option<Reads> {
-        let mut reads = Vec::new();
+        let mut reads = SmallVec::<[u32; 4]>::new();
         match &planned.plan {
             Plan::Select(plan) => {
                 reads.extend(plan.table.iter().map(|table| table.oid));
@@ -38,7 +40,7 @@ impl InUse {
         if reads.is_empty() {
             return None;
         }
-        let reads = Reads::from(reads);
+        let reads = Reads::from(&reads[..]);
         self.0.retain(|other| other.strong_count() > 0);
         self.0.push(Arc::downgrade(&reads));
         Some(reads)

@@ -67,7 +67,7 @@ pub struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) params: Params,
     pub(super) state: PortalState,
-    /// What it reads, once it has been asked for some of its rows.
+    /// What it reads, once it has been executed.
     pub(super) reads: Option<Reads>,
 }
 

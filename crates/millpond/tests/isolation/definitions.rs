@@ -324,7 +324,7 @@ fn a_portal_half_fetched_keeps_its_table_from_its_own_session() {
         ("alter table t add unique (v)", "ALTER TABLE"),
     ] {
         // PostgreSQL, too, minds a portal that has given all its rows; but not one that is closed.
-        for (rows, closes) in [(1, false), (10, false), (1, true)] {
+        for (rows, closes) in [(1, false), (10, false), (0, false), (1, true), (0, true)] {
             reader.batch("begin").unwrap();
             let prepared = reader.prepare("select * from t", &[]).unwrap();
             let mut portal = reader.bind(&prepared, Params::new()).unwrap();
@@ -350,6 +350,29 @@ fn a_portal_half_fetched_keeps_its_table_from_its_own_session() {
             reader.batch(&format!("begin; {change}; rollback")).unwrap();
             drop(portal);
         }
+    }
+}
+
+/// An index, as long as the portal reads through it.
+#[test]
+fn a_portal_keeps_the_index_that_it_reads_from_its_own_session() {
+    let Scene { mut reader, _fresh, .. } = scene();
+    reader.batch("create index by_v on t (v); create index aside on t (id, v)").unwrap();
+    for rows in [0, 1] {
+        reader.batch("begin").unwrap();
+        let prepared = reader.prepare("select id from t where v = 10", &[]).unwrap();
+        let mut portal = reader.bind(&prepared, Params::new()).unwrap();
+        let mut keep = Keep::default();
+        keep.described(prepared.columns().map(|columns| &**columns));
+        reader.execute_portal(&mut portal, rows, &mut keep).unwrap();
+        let error = reader.batch("drop index by_v, aside").unwrap_err();
+        assert_eq!(error.sqlstate.as_str(), "55006", "{error}");
+        let refused =
+            "cannot DROP INDEX \"by_v\" because it is being used by active queries in this session";
+        assert_eq!(error.message, refused);
+        reader.batch("rollback").unwrap();
+        reader.batch("begin; drop index by_v, aside; rollback").unwrap();
+        drop(portal);
     }
 }
 

@@ -36,6 +36,15 @@ pub(super) struct Standing {
     pub own: Option<LockStrength>,
 }
 
+/// What asking for a lock is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// To hold it.
+    Hold,
+    /// To know what is in the way; nothing is held afterwards.
+    Look,
+}
+
 /// Whether to ask who made a version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Maker {
@@ -236,7 +245,7 @@ pub(super) fn carry(
     log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by)
 }
 
-/// Locks the version at `tid` for its transaction, as strongly as `wanted`. Whoever wants to change or lock it so
+/// Locks the version at `tid` for its transaction, as strongly as `wanted`, or only looks whether it could. Whoever wants to change or lock it so
 /// that the two exclude each other will see it in progress. Locking what one holds already changes nothing.
 ///
 /// FOR KEY SHARE does not mind a successor that has the same unique keys: [`ChangeOutcome::Follow`] names it, and it is
@@ -245,24 +254,24 @@ pub fn lock_row(
     ctx: &Ctx,
     heap: &HeapRelation,
     tid: Tid,
-    wanted: LockStrength,
+    (wanted, intent): (LockStrength, Intent),
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     log_has_room(ctx, 1, 64)?;
     let mut latched = latch(ctx, heap, tid.block)?;
     match standing(ctx, &latched, tid, wanted, by)? {
-        Ok(standing) => take(ctx, &mut latched, tid, &standing, wanted, by),
+        Ok(standing) => take(ctx, &mut latched, tid, &standing, (wanted, intent), by),
         Err(outcome) => Ok(follow(&latched, tid, wanted, outcome)),
     }
 }
 
-/// Locks the successor of a version FOR KEY SHARE, whether or not its maker, which must be `made_by`, has committed. If
-/// there is no such version (any more), the row ends here, and that is done, too.
+/// Locks the successor of a version FOR KEY SHARE (or only looks whether it could), whether or not its maker, which must be
+/// `made_by`, has committed. If there is no such version (any more), the row ends here, and that is done, too.
 pub fn lock_successor(
     ctx: &Ctx,
     heap: &HeapRelation,
-    tid: Tid,
-    made_by: crate::transam::Xid,
+    (tid, made_by): (Tid, crate::transam::Xid),
+    intent: Intent,
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     let wanted = LockStrength::KeyShare;
@@ -278,19 +287,19 @@ pub fn lock_successor(
     }
     let page = latched.page_id();
     match of_header(ctx, page, tid.offset, header, wanted, by, Maker::IsKnown)? {
-        Ok(standing) => take(ctx, &mut latched, tid, &standing, wanted, by),
+        Ok(standing) => take(ctx, &mut latched, tid, &standing, (wanted, intent), by),
         Err(ChangeOutcome::SelfModified | ChangeOutcome::Invisible) => Ok(nothing),
         Err(outcome) => Ok(follow(&latched, tid, wanted, outcome)),
     }
 }
 
-/// Takes a lock that nobody stands in the way of.
+/// Takes a lock that nobody stands in the way of, if that is the intent.
 fn take(
     ctx: &Ctx,
     latched: &mut ExclusivePage<'_>,
     tid: Tid,
     standing: &Standing,
-    wanted: LockStrength,
+    (wanted, intent): (LockStrength, Intent),
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     let header = &standing.header;
@@ -300,7 +309,9 @@ fn take(
     if follows && ctx.wait() == Wait::Never {
         return Err(EngineError::WouldBlock);
     }
-    hold(ctx, latched, tid.offset, standing, wanted, by)?;
+    if intent == Intent::Hold {
+        hold(ctx, latched, tid.offset, standing, wanted, by)?;
+    }
     if follows {
         return Ok(ChangeOutcome::Follow { next: header.ctid, by: header.xmax });
     }

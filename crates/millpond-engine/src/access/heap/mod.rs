@@ -35,7 +35,7 @@ pub use fetch::{
 };
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 pub use insert::{InsertOptions, NewRow, insert, insert_many};
-pub use lock::{lock_row, lock_successor};
+pub use lock::{Intent, lock_row, lock_successor};
 pub use page::MAX_PAYLOAD;
 pub use relation::{HeapCounters, HeapCounts, HeapEvent, HeapRelation};
 pub use scan::{HeapScan, PageRows, ParallelBlocks, ScanBlocks, count_rows};

@@ -9,8 +9,8 @@ use super::world::{Tx, World};
 use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::{
-    ChangeOutcome, KeyChange, NewRow, delete, fetch, insert, lock_row, lock_successor, update,
-    vacuum,
+    ChangeOutcome, Intent, KeyChange, NewRow, delete, fetch, insert, lock_row, lock_successor,
+    update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::transam::{LockStrength, Snapshot};
@@ -167,7 +167,8 @@ impl<'w> Model<'w> {
     fn follow(&self, tx: &Tx<'_>, mut outcome: ChangeOutcome) -> ChangeOutcome {
         let by = tx.changer();
         while let ChangeOutcome::Follow { next, by: maker } = outcome {
-            outcome = lock_successor(tx.ctx, &self.world.heap, next, maker, by).unwrap();
+            outcome =
+                lock_successor(tx.ctx, &self.world.heap, (next, maker), Intent::Hold, by).unwrap();
         }
         outcome
     }
@@ -234,7 +235,8 @@ impl<'w> Model<'w> {
     fn lock(&mut self, slot: usize, wanted: LockStrength) {
         let (Some(pick), Some(tx)) = (self.picks[slot], &self.slots[slot]) else { return };
         let by = tx.changer();
-        let first = lock_row(tx.ctx, &self.world.heap, pick.tid, wanted, by).unwrap();
+        let first =
+            lock_row(tx.ctx, &self.world.heap, pick.tid, (wanted, Intent::Hold), by).unwrap();
         let outcome = self.follow(tx, first);
         if first != outcome {
             *self.counts.entry("followed").or_default() += 1;

@@ -1,0 +1,105 @@
+//! A whole engine with its threads in the background.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_buffer::{BlockNumber, Wait};
+
+use crate::catalog::{ColumnDef, IndexColumn, NewIndex, NewTable, TableDef};
+use crate::lmgr::{LockMode, LockTag};
+use crate::session::{Session, TransactionOptions};
+use crate::table::{RowBuf, RowOutcome};
+use crate::testing::Hearer;
+use crate::types::key::KeyOrder;
+use crate::types::{DataType, Datum};
+use crate::{Engine, EngineConfig};
+
+const ROWS: i32 = 200;
+
+fn in_transaction<R>(session: &mut Session, work: impl FnOnce(&mut Session) -> R) -> R {
+    session.begin(TransactionOptions::default()).unwrap();
+    session.start_statement().unwrap();
+    let result = work(session);
+    session.end_statement();
+    session.commit().unwrap();
+    result
+}
+
+/// A table of some ten pages.
+fn table(session: &mut Session) -> Arc<TableDef> {
+    let key = NewIndex {
+        name: None,
+        table: 0,
+        columns: vec![IndexColumn { column: 0, order: KeyOrder::ASC }],
+        unique: true,
+        primary: true,
+        constraint: true,
+        fillfactor: 90,
+    };
+    let columns = vec![ColumnDef::new("id", DataType::Int4), ColumnDef::new("v", DataType::Text)];
+    let new = NewTable { name: "t".into(), columns, fillfactor: 100, indexes: vec![key] };
+    let table = in_transaction(session, |s| s.create_table(new).unwrap());
+    let text = "x".repeat(400);
+    in_transaction(session, |s| {
+        s.lock_table(&table, LockMode::RowExclusive).unwrap();
+        for id in 0..ROWS {
+            s.insert(&table, &[Datum::Int4(id), Datum::Text(&text)]).unwrap();
+        }
+    });
+    table
+}
+
+/// A vacuum that has begun stands still at a page that the test has latched, until it has been told to give way.
+#[test]
+fn autovacuum_gives_a_table_up_for_who_waits_and_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = EngineConfig::new(dir.path());
+    config.buffers = 256;
+    config.max_connections = 8;
+    config.autovacuum_naptime = Duration::from_millis(5);
+    let engine = Engine::open(config).unwrap();
+    engine.locks().set_deadlock_timeout(Duration::from_millis(1));
+    let [mut session, mut waiter, holder] = [(); 3].map(|()| engine.session().unwrap());
+    let table = table(&mut session);
+    let heap = holder.heap(&table).unwrap();
+    let first_page = holder.ctx().buffers().pin(&heap.main, BlockNumber(0), Wait::Allowed).unwrap();
+    let first_page = first_page.into_exclusive().unwrap();
+    in_transaction(&mut session, |s| {
+        s.lock_table(&table, LockMode::RowExclusive).unwrap();
+        let (mut row, key) = (RowBuf::new(), table.primary_key().unwrap());
+        for id in ROWS / 4..ROWS {
+            assert!(s.lookup(&table, key, &[Datum::Int4(id)], &mut row).unwrap());
+            assert!(matches!(s.delete(&table, &mut row).unwrap(), RowOutcome::Done(_)));
+        }
+    });
+    let is_vacuums = |lock: &crate::lmgr::LockInfo| {
+        lock.tag == LockTag::Relation(table.oid) && lock.mode == LockMode::ShareUpdateExclusive
+    };
+    while !engine.locks().list().iter().any(is_vacuums) {
+        std::thread::yield_now();
+    }
+    let hearer = Hearer::of_debug();
+    std::thread::scope(|scope| {
+        let wait = scope.spawn(|| {
+            tracing::subscriber::with_default(hearer.clone(), || {
+                in_transaction(&mut waiter, |s| {
+                    s.lock_table(&table, LockMode::AccessExclusive).unwrap();
+                    assert_eq!(table.stats.vacuums(), (0, 0));
+                });
+            });
+        });
+        let is_told =
+            |said: &String| said.starts_with("sending cancel to blocking autovacuum PID ");
+        while !hearer.heard().iter().any(is_told) {
+            std::thread::yield_now();
+        }
+        assert!(!wait.is_finished());
+        drop(first_page);
+        wait.join().unwrap();
+    });
+    while table.stats.vacuums().1 == 0 {
+        std::thread::yield_now();
+    }
+    drop((session, waiter, holder));
+    engine.shutdown().unwrap();
+}

@@ -1,0 +1,114 @@
+//! FOR KEY SHARE goes together with changes that leave the unique keys alone, and locks a row's newer versions, too.
+
+use std::sync::mpsc;
+
+use millpond_engine::Session;
+use millpond_engine::lmgr::{LockMode, LockTag};
+use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
+use millpond_engine::types::Datum;
+
+use super::common::*;
+use super::{Bank, start};
+
+impl Bank {
+    /// The version of a row that the session's statement sees.
+    fn find(&self, session: &Session, id: i32) -> RowBuf {
+        let (accounts, mut found) = (&self.accounts, RowBuf::new());
+        session.lock_table(accounts, LockMode::RowExclusive).unwrap();
+        let key = accounts.primary_key().unwrap();
+        assert!(session.lookup(accounts, key, &[Datum::Int4(id)], &mut found).unwrap());
+        found
+    }
+}
+
+/// The version that the statement sees could be locked, its successor not.
+#[test]
+fn who_does_not_wait_and_is_refused_holds_nothing() {
+    let bank = Bank::new(2);
+    let [mut first, mut second, mut third] = [(); 3].map(|()| bank.session());
+    start(&mut first, RC);
+    assert!(add(&first, &bank.accounts, 1, 1).unwrap());
+    super::next(&mut first);
+    let mut newer = bank.find(&first, 1);
+    assert!(matches!(first.delete(&bank.accounts, &mut newer).unwrap(), RowOutcome::Done(_)));
+
+    start(&mut second, RC);
+    let mut seen = bank.find(&second, 1);
+    let locked = second.try_lock_row(&bank.accounts, &mut seen, LockStrength::KeyShare).unwrap();
+    assert!(locked.is_none(), "{locked:?}");
+    first.abort();
+
+    start(&mut third, RC);
+    let mut row = bank.find(&third, 1);
+    let locked = third.try_lock_row(&bank.accounts, &mut row, LockStrength::Update).unwrap();
+    assert!(matches!(locked, Some(RowOutcome::Done(_))), "{locked:?}");
+    third.abort();
+    second.abort();
+}
+
+/// Beside a change that leaves the keys alone the lock is had at once, on both versions.
+#[test]
+fn who_does_not_wait_locks_the_successor_too() {
+    let bank = Bank::new(2);
+    let [mut first, mut second, mut third] = [(); 3].map(|()| bank.session());
+    start(&mut first, RC);
+    assert!(add(&first, &bank.accounts, 1, 1).unwrap());
+    start(&mut second, RC);
+    let mut seen = bank.find(&second, 1);
+    let locked = second.try_lock_row(&bank.accounts, &mut seen, LockStrength::KeyShare).unwrap();
+    assert!(matches!(locked, Some(RowOutcome::Done(_))), "{locked:?}");
+    first.commit().unwrap();
+    start(&mut third, RC);
+    for (strength, is_free) in [(LockStrength::NoKeyUpdate, true), (LockStrength::Update, false)] {
+        let mut row = bank.find(&third, 1);
+        let locked = third.try_lock_row(&bank.accounts, &mut row, strength).unwrap();
+        assert_eq!(locked.is_some(), is_free, "{strength:?} {locked:?}");
+    }
+    third.abort();
+    second.abort();
+}
+
+/// The turn was waited for at a successor of the version that the statement wanted: it is kept all the same until the
+/// session has one at the newest.
+#[test]
+fn a_turn_at_a_successor_is_kept_until_the_next() {
+    let bank = Bank::new(2);
+    let (looked, has_looked) = mpsc::channel::<()>();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let [mut first, mut second, mut third] = [(); 3].map(|()| bank.session());
+    let (mut waiter, accounts) = (bank.session(), bank.accounts.clone());
+    start(&mut waiter, RC);
+    let mut seen = bank.find(&waiter, 1);
+    run(&mut first, |s| add(s, &bank.accounts, 1, 1)).unwrap();
+    start(&mut second, RC);
+    let mut newer = bank.find(&second, 1);
+    let moved = second.update(&bank.accounts, &mut newer, &row(10, "owner", 1)).unwrap();
+    assert!(matches!(moved, RowOutcome::Done(_)), "{moved:?}");
+    let thread = std::thread::spawn(move || {
+        let mut lock = || waiter.lock_row(&accounts, &mut seen, LockStrength::KeyShare).unwrap();
+        assert_eq!(lock(), RowOutcome::Changed);
+        looked.send(()).unwrap();
+        may_go_on.recv().unwrap();
+        assert!(matches!(lock(), RowOutcome::Done(_)));
+        waiter.end_statement();
+        waiter.commit().unwrap();
+    });
+    while bank.waiting().is_empty() {
+        std::thread::yield_now();
+    }
+    second.commit().unwrap();
+    has_looked.recv().unwrap();
+    start(&mut third, RC);
+    let mut newest = bank.find(&third, 10);
+    let locked = third.lock_row(&bank.accounts, &mut newest, LockStrength::Update).unwrap();
+    assert!(matches!(locked, RowOutcome::Done(_)), "{locked:?}");
+    go_on.send(()).unwrap();
+    while bank.waiting().is_empty() {
+        std::thread::yield_now();
+    }
+    let locks = bank.engine.locks().list();
+    let turns = locks.iter().filter(|lock| matches!(lock.tag, LockTag::Tuple { .. })).count();
+    assert_eq!(turns, 2, "{locks:?}");
+    third.commit().unwrap();
+    thread.join().unwrap();
+}
