@@ -245,6 +245,52 @@ async fn advisory_locks_are_waited_for_without_stopping_others() {
     }
 }
 
+/// What the server's log says of a wait for a row, and of two that wait for each other; and nothing of a wait of who did
+/// not ask for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waits_for_locks_are_logged_for_who_wants_it() {
+    let settings = ["--set", "deadlock_timeout=10ms", "--set", "log_lock_waits=on"];
+    let (server, log) = ServerProcess::logging(&settings);
+    let read_log = || std::fs::read_to_string(&log).expect("log");
+    let [first, second] = [connect(&server).await, connect(&server).await];
+    first.batch_execute("create table t (a int primary key, b int)").await.expect("creates");
+    first.batch_execute("insert into t values (1, 0), (2, 0)").await.expect("inserts");
+    first.batch_execute("begin; update t set b = 1 where a = 1").await.expect("updates");
+    // This wait is longer than `deadlock_timeout`, too.
+    second.batch_execute("set log_lock_waits = off; set lock_timeout = 50").await.expect("sets");
+    let error = second.batch_execute("update t set b = 2 where a = 1").await;
+    let code = error.expect_err("waits in vain").code().cloned();
+    assert_eq!(code, Some(SqlState::LOCK_NOT_AVAILABLE));
+    assert!(!read_log().contains("waiting for"), "{}", read_log());
+    second.batch_execute("reset all; begin; update t set b = 1 where a = 2").await.expect("sets");
+
+    let waiter = tokio::spawn(async move {
+        let waited = second.batch_execute("update t set b = 2 where a = 1").await;
+        second.batch_execute("rollback").await.expect("rolls back");
+        waited
+    });
+    while !read_log().contains("Wait queue: ") {
+        tokio::task::yield_now().await;
+    }
+    let said = read_log();
+    assert!(said.contains(" still waiting for ShareLock on transaction "), "{said}");
+    assert!(said.contains("Process holding the lock: "), "{said}");
+    // The other way round: one of the two is told, and the other has what it waited for.
+    let waited = first.batch_execute("update t set b = 2 where a = 2").await;
+    first.batch_execute("rollback").await.expect("rolls back");
+    let results = [waited, waiter.await.expect("ends")];
+    let codes = results.iter().filter_map(|result| result.as_ref().err()?.code());
+    assert!(codes.eq([&SqlState::T_R_DEADLOCK_DETECTED]), "{results:?}");
+    let said = read_log();
+    assert_eq!(said.matches(" detected deadlock while waiting for ").count(), 1, "{said}");
+    assert_eq!(said.matches(" acquired ShareLock on transaction ").count(), 1, "{said}");
+    // What each party runs is said only there.
+    assert_eq!(said.matches("deadlock detected").count(), 1, "{said}");
+    for row in [1, 2] {
+        assert!(said.contains(&format!(": update t set b = 2 where a = {row}")), "{said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_survives_a_restart_and_a_kill() {
     let dir = tempfile::tempdir().expect("directory");

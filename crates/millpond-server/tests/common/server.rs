@@ -27,8 +27,22 @@ impl ServerProcess {
         server
     }
 
+    /// Starts a server on a new directory whose log is the file `log` beside that.
+    pub fn logging(args: &[&str]) -> (Self, PathBuf) {
+        let dir = tempfile::tempdir().expect("directory");
+        let log = dir.path().join("log");
+        let stderr = std::fs::File::create(&log).expect("log").into();
+        let mut server = Self::spawn(&dir.path().join("data"), dir.path(), args, stderr);
+        server._dir = Some(dir);
+        (server, log)
+    }
+
     /// Starts a server on a given directory.
     pub fn on(data: &Path, sockets: &Path, args: &[&str]) -> Self {
+        Self::spawn(data, sockets, args, Stdio::inherit())
+    }
+
+    fn spawn(data: &Path, sockets: &Path, args: &[&str], stderr: Stdio) -> Self {
         let mut child = command()
             .arg("serve")
             .args(["--set", "shared_buffers=16MB"])
@@ -39,6 +53,7 @@ impl ServerProcess {
             .args(if args.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] })
             .args(args)
             .stdout(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("millpond starts");
         let mut first = String::new();
