@@ -3,7 +3,8 @@
 //! Scans of tables of more than a quarter of the pool, loads, index builds, VACUUM and ANALYZE go round in a ring
 //! of the pool's frames each ([`millpond_buffer::Ring`]), so that they don't push out what others use; and such scans
 //! join one another ([`crate::access::heap`]'s synchronized scans). Whoever reads one page after the other reads
-//! ahead ([`millpond_buffer::ReadStream`]). Each worker of a parallel scan has a ring.
+//! ahead ([`millpond_buffer::ReadStream`]), also who comes to a table's pages by an index and turns out to be long at it. Each
+//! worker of a parallel scan has a ring.
 
 use millpond_buffer::{AccessStrategy, ReadStream, Ring, RingSizes, StreamOptions};
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 mod error;
+mod index_run;
 mod row;
 mod scan;
 

@@ -8,8 +8,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millpond_buffer::Ring;
-
 use crate::access::heap::{self, ScanBlocks};
 use crate::access::{Tid, btree};
 use crate::bulk::BulkAccess;
@@ -21,6 +19,7 @@ use crate::session::Session;
 use crate::transam::{ComboCids, Snapshot};
 
 use super::RowBuf;
+use super::index_run::{LongScan, Source};
 
 /// Which end of an index a scan begins at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub struct KeyRange {
 }
 
 /// A scan of an index that has come to so many leaves (256 kB), or has looked up as many rows as this part of the pool has
-/// pages, is long: what is large of table and index, it reads through rings of the pool from then on.
+/// pages, is long: it reads ahead from then on, and what is large of table and index through rings of the pool.
 const LONG_SCAN_LEAVES: u32 = 32;
 const LONG_SCAN_PART: usize = 8;
 
@@ -54,8 +53,8 @@ pub struct IndexScan {
     target: Option<Target>,
     /// An entry whose row could not be read without waiting.
     again: Option<Tid>,
-    /// Once the scan turns out to be long: the ring for the table's pages, if the table is large.
-    long: Option<Option<Ring>>,
+    /// Once the scan turns out to be long: how it goes on.
+    long: Option<Box<LongScan>>,
     /// Rows looked up before that.
     looked_up: u32,
 }
@@ -106,7 +105,22 @@ impl IndexScan {
     }
 
     /// The next visible row in key order, copied into `row`; false at the end.
+    #[inline]
     pub fn next(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+        match &mut self.long {
+            None => self.next_alone(session, row),
+            Some(long) => {
+                if long.next_row(row) {
+                    Ok(true)
+                } else {
+                    self.next_of_run(session, row)
+                }
+            }
+        }
+    }
+
+    /// Looks up the row of the next entry, then of the one after it, until there is one to see.
+    fn next_alone(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
         let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
             return Ok(false);
         };
@@ -117,25 +131,19 @@ impl IndexScan {
                 Some(root) => root,
                 None => match cursor.next(ctx, tree)? {
                     Some(root) => root,
-                    None => {
-                        // The rings' pages are for others now.
-                        cursor.set_ring(None);
-                        self.long = None;
-                        return Ok(false);
-                    }
+                    None => return Ok(false),
                 },
             };
-            if self.long.is_none() {
-                self.looked_up += 1;
-                if cursor.leaves() > LONG_SCAN_LEAVES
-                    || self.looked_up as usize > ctx.pool().frames() / LONG_SCAN_PART
-                {
-                    cursor.set_ring(ctx.read_ring(tree.block_count()));
-                    self.long = Some(ctx.wide_read_ring(heap.block_count()));
-                }
+            self.looked_up += 1;
+            if cursor.leaves() > LONG_SCAN_LEAVES
+                || self.looked_up as usize > ctx.pool().frames() / LONG_SCAN_PART
+            {
+                cursor.set_ring(ctx.read_ring(tree.block_count()));
+                let ring = ctx.wide_read_ring(heap.block_count());
+                self.long = Some(Box::new(LongScan::new(ctx, ring, root)));
+                return self.next_of_run(session, row);
             }
-            let ring = self.long.as_ref().and_then(Option::as_ref);
-            match heap::fetch_with(ctx, heap, root, &target.snapshot, ring, &mut row.bytes) {
+            match heap::fetch(ctx, heap, root, &target.snapshot, &mut row.bytes) {
                 Ok(Some(tid)) => {
                     (row.tid, row.root) = (Some(tid), Some(root));
                     return Ok(true);
@@ -147,6 +155,26 @@ impl IndexScan {
                 }
             }
         }
+    }
+
+    /// Reads more rows of a long scan, and returns the first of them.
+    fn next_of_run(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+        let (Some(cursor), Some(target), Some(long)) =
+            (&mut self.cursor, &self.target, &mut self.long)
+        else {
+            return Ok(false);
+        };
+        let (heap, tree) = (session.heap(&target.table)?, session.tree(&target.index)?);
+        let source = Source { ctx: session.ctx(), heap, tree, snapshot: &target.snapshot };
+        while long.next_run(source, cursor)? {
+            if long.next_row(row) {
+                return Ok(true);
+            }
+        }
+        // The rings' pages are for others now.
+        cursor.set_ring(None);
+        self.long = None;
+        Ok(false)
     }
 }
 

@@ -123,6 +123,28 @@ impl Cursor {
         }
     }
 
+    /// The rows of all entries that are left of the copied leaf, or else of the next leaf that has any; false at the end.
+    pub fn next_leaf<E: Env + ?Sized>(
+        &mut self,
+        env: &E,
+        rel: &RelHandle,
+        into: &mut Vec<Tid>,
+    ) -> EngineResult<bool> {
+        while self.slots.is_empty() {
+            if self.next == Next::End {
+                return Ok(false);
+            }
+            self.advance(env, rel)?;
+        }
+        let slots = std::mem::replace(&mut self.slots, 0..0);
+        let tid = |slot| Tid::from_u64(Node(&*self.page).slot(slot).tid());
+        match self.direction {
+            Direction::Forward => into.extend(slots.map(tid)),
+            Direction::Backward => into.extend(slots.rev().map(tid)),
+        }
+        Ok(true)
+    }
+
     /// How many leaves the scan has come to.
     #[inline]
     pub fn leaves(&self) -> u32 {

@@ -5,7 +5,9 @@
 //! returns is used only after the pool has seen that the page did not change meanwhile; an error
 //! made of torn bytes is thrown away with them.
 
-use millpond_buffer::{BlockNumber, BufferError, PageRead, Ring};
+use std::ops::Range;
+
+use millpond_buffer::{BlockNumber, BufferError, PageRead};
 
 use super::access_prune::prune_in_passing;
 use super::header::{self, TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
@@ -20,7 +22,7 @@ use crate::transam::visibility::{Fates, visible};
 use crate::transam::{Snapshot, Xid, XidStatus};
 
 /// A chain with so many versions before the visible one is worth pruning.
-const LONG_CHAIN: u16 = 4;
+pub(super) const LONG_CHAIN: u16 = 4;
 
 /// Copies `len` bytes from `at` into `out`, which keeps its memory.
 #[inline]
@@ -35,7 +37,7 @@ fn copy_out<P: PageRead + ?Sized>(page: &P, at: usize, len: usize, out: &mut Vec
 }
 
 /// A block that does not exist (any more) holds no row: vacuum may have cut it off.
-fn none_beyond_end<T>(result: Result<T, BufferError>) -> Result<Option<T>, BufferError> {
+pub(super) fn none_beyond_end<T>(result: Result<T, BufferError>) -> Result<Option<T>, BufferError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(BufferError::BeyondEnd { .. }) => Ok(None),
@@ -45,23 +47,23 @@ fn none_beyond_end<T>(result: Result<T, BufferError>) -> Result<Option<T>, Buffe
 
 /// What a walk along a chain found. Small, so that it is returned in registers.
 #[derive(Clone, Copy, Default)]
-struct Found {
+pub(super) struct Found {
     /// The version's line pointer; 0: none is seen.
-    offset: u16,
+    pub(super) offset: u16,
     /// How many versions came before it.
-    passed: u16,
+    pub(super) passed: u16,
     /// The page's prune hint, when the chain is long enough to care.
-    hint: u64,
+    pub(super) hint: u64,
 }
 
 /// [`Chain`] written out for the hottest path: reads no more of a header than it needs, and none on
-/// an all-visible page but the flags.
+/// an all-visible page but the flags. `take` is told where the columns are of the version that is seen.
 #[inline]
-fn find_version<P: PageRead + ?Sized>(
+pub(super) fn find_version<P: PageRead + ?Sized>(
     page: &P,
     root: u16,
     mut sees: impl FnMut(&TupleHeader) -> bool,
-    out: &mut Vec<u8>,
+    mut take: impl FnMut(Range<usize>),
 ) -> Found {
     let mut found = Found::default();
     if !page::is_heap(page) {
@@ -95,7 +97,7 @@ fn find_version<P: PageRead + ?Sized>(
             sees(&header)
         };
         if seen {
-            copy_out(page, range.start + TUPLE_HEADER_LEN, range.len() - TUPLE_HEADER_LEN, out);
+            take(range.start + TUPLE_HEADER_LEN..range.end);
             found.offset = offset;
             break;
         }
@@ -122,24 +124,11 @@ pub fn fetch(
     snapshot: &Snapshot,
     out: &mut Vec<u8>,
 ) -> EngineResult<Option<Tid>> {
-    fetch_with(ctx, heap, root, snapshot, None, out)
-}
-
-/// The same, as part of a job with a ring of the pool.
-#[inline]
-pub fn fetch_with(
-    ctx: &Ctx,
-    heap: &HeapRelation,
-    root: Tid,
-    snapshot: &Snapshot,
-    ring: Option<&Ring>,
-    out: &mut Vec<u8>,
-) -> EngineResult<Option<Tid>> {
     // A version's xmax is its successor's xmin: one look-up serves both.
     let fates = LastFate::new(ctx);
     // Errors travel beside the result: a large result would be copied about on every read.
     let mut failure = None;
-    let read = ctx.buffers().read_with(&heap.main, root.block, ctx.wait(), ring, |view| {
+    let read = ctx.buffers().read(&heap.main, root.block, ctx.wait(), |view| {
         failure = None;
         let sees = |header: &TupleHeader| match visible(header, snapshot, &fates) {
             Ok(seen) => seen,
@@ -148,14 +137,15 @@ pub fn fetch_with(
                 false
             }
         };
-        find_version(view, root.offset, sees, out)
+        let take = |columns: Range<usize>| copy_out(view, columns.start, columns.len(), out);
+        find_version(view, root.offset, sees, take)
     });
     let Some(found) = none_beyond_end(read)? else { return Ok(None) };
     if let Some(error) = failure {
         return Err(error);
     }
     if found.passed >= LONG_CHAIN {
-        prune_in_passing(ctx, heap, root.block, Xid(found.hint), ring)?;
+        prune_in_passing(ctx, heap, root.block, Xid(found.hint), None)?;
     }
     Ok((found.offset != 0).then(|| Tid::new(root.block, found.offset)))
 }

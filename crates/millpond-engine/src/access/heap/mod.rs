@@ -5,6 +5,7 @@
 mod access_prune;
 pub mod check;
 pub mod fetch;
+pub mod fetch_run;
 mod fsm;
 mod fsm_page;
 pub mod header;
@@ -31,8 +32,9 @@ mod page_tests;
 mod tests;
 
 pub use fetch::{
-    Liveness, Newest, fetch, fetch_at, fetch_newest, fetch_with, has_room_beside, liveness, root_of,
+    Liveness, Newest, fetch, fetch_at, fetch_newest, has_room_beside, liveness, root_of,
 };
+pub use fetch_run::FetchedRun;
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 pub use insert::{InsertOptions, NewRow, insert, insert_many};
 pub use lock::{Intent, lock_row, lock_successor};

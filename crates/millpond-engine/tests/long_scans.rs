@@ -1,0 +1,189 @@
+//! Long scans of an index, which read the rows of neighbouring entries together: they see what a scan of the table sees.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{RC, RR, accounts, add, config, create, ids_by, index, row, run, table};
+use millpond_engine::catalog::TableDef;
+use millpond_engine::lmgr::LockMode;
+use millpond_engine::table::{Direction, IndexScan, KeyRange, RowBuf, RowOutcome};
+use millpond_engine::types::Datum;
+use millpond_engine::{Engine, EngineResult, Session};
+
+/// So few that a scan is long after 16 rows, and has a ring.
+const BUFFERS: usize = 128;
+const ROWS: i32 = 8000;
+
+/// In another order than the ids.
+fn owner(id: i32) -> String {
+    let scattered = (id as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    format!("{scattered:016x}").repeat(4)
+}
+
+/// Accounts with an index on `id`, whose order is the table's, and one on `owner`, whose order is none.
+fn world(directory: &std::path::Path) -> (Arc<Engine>, Session, Arc<TableDef>) {
+    let mut config = config(directory);
+    config.buffers = BUFFERS;
+    let engine = Engine::open(config).unwrap();
+    let mut session = engine.session().unwrap();
+    let made = create(&mut session, accounts());
+    run(&mut session, |s| s.create_index(index(made.oid, &[1]))).unwrap();
+    let accounts = table(&session, "accounts");
+    run(&mut session, |s| {
+        s.lock_table(&accounts, LockMode::RowExclusive)?;
+        for id in 1..=ROWS {
+            s.insert(&accounts, &row(id, &owner(id), 100))?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    (engine, session, accounts)
+}
+
+/// Id, owner and balance of all rows, by a scan of the table, sorted by that column.
+fn by_table(
+    session: &Session,
+    accounts: &Arc<TableDef>,
+    column: usize,
+) -> EngineResult<Vec<(i64, String, i64)>> {
+    let mut rows = Vec::new();
+    let mut scan = session.heap_scan(accounts)?;
+    while scan.next_page(session, &mut |_, bytes| {
+        rows.push(values(accounts, bytes));
+        Ok(())
+    })? {}
+    match column {
+        0 => rows.sort(),
+        _ => rows.sort_by(|a, b| a.1.cmp(&b.1)),
+    }
+    Ok(rows)
+}
+
+fn values(accounts: &TableDef, bytes: &[u8]) -> (i64, String, i64) {
+    let column = |column| accounts.layout.column(bytes, column).unwrap();
+    let Datum::Text(owner) = column(1) else { panic!("an owner") };
+    (column(0).as_i64().unwrap(), owner.to_owned(), column(2).as_i64().unwrap())
+}
+
+fn by_index(
+    session: &Session,
+    accounts: &Arc<TableDef>,
+    column: usize,
+    direction: Direction,
+) -> EngineResult<Vec<(i64, String, i64)>> {
+    let index = accounts.indexes.iter().find(|index| index.columns[0].column == column).unwrap();
+    let mut range = KeyRange::default();
+    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
+    let (mut scan, mut row, mut rows) = (IndexScan::new(), RowBuf::new(), Vec::new());
+    session.start_index_scan(accounts, index, &range, direction, &mut scan)?;
+    while scan.next(session, &mut row)? {
+        rows.push(values(accounts, row.bytes()));
+    }
+    assert!(!scan.next(session, &mut row)?, "the end stays the end");
+    Ok(rows)
+}
+
+/// All scans of all indexes, beside the scan of the table.
+fn assert_same(session: &Session, accounts: &Arc<TableDef>) -> EngineResult<usize> {
+    session.lock_table(accounts, LockMode::AccessShare)?;
+    let mut count = 0;
+    for column in [0, 1] {
+        let mut wanted = by_table(session, accounts, column)?;
+        assert!(by_index(session, accounts, column, Direction::Forward)? == wanted, "{column} up");
+        wanted.reverse();
+        assert!(
+            by_index(session, accounts, column, Direction::Backward)? == wanted,
+            "{column} down"
+        );
+        count = wanted.len();
+    }
+    Ok(count)
+}
+
+/// Chains of many versions, rows that moved, rows that are gone.
+fn change_some(session: &mut Session, accounts: &Arc<TableDef>) {
+    for _ in 0..6 {
+        run(session, |s| {
+            for id in (1..=ROWS).step_by(50) {
+                assert!(add(s, accounts, id, 1)?);
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+    run(session, |s| {
+        s.lock_table(accounts, LockMode::RowExclusive)?;
+        let (key, mut found) = (accounts.primary_key().unwrap(), RowBuf::new());
+        for id in (2..=ROWS).step_by(7) {
+            assert!(s.lookup(accounts, key, &[Datum::Int4(id)], &mut found)?);
+            match id % 3 {
+                0 => s.delete(accounts, &mut found)?,
+                _ => s.update(accounts, &mut found, &row(id, &owner(-id), 5))?,
+            };
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_long_scan_of_an_index_sees_what_a_scan_of_the_table_sees() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session, accounts) = world(directory.path());
+    let mut before = engine.session().unwrap();
+    before.begin(RR).unwrap();
+    before.start_statement().unwrap();
+    assert_eq!(assert_same(&before, &accounts).unwrap(), ROWS as usize);
+    before.end_statement();
+
+    change_some(&mut session, &accounts);
+    let mut running = engine.session().unwrap();
+    running.begin(RC).unwrap();
+    running.start_statement().unwrap();
+    assert!(add(&running, &accounts, 3, 1000).unwrap());
+    let now = run(&mut session, |s| assert_same(s, &accounts)).unwrap();
+    assert!(now < ROWS as usize);
+    assert_eq!(assert_same(&running, &accounts).unwrap(), now);
+
+    before.start_statement().unwrap();
+    assert_eq!(assert_same(&before, &accounts).unwrap(), ROWS as usize);
+    before.end_statement();
+    before.abort();
+    running.end_statement();
+    running.abort();
+    session.vacuum(accounts.oid).unwrap();
+    assert_eq!(run(&mut session, |s| assert_same(s, &accounts)).unwrap(), now);
+}
+
+#[test]
+fn who_changes_rows_in_a_long_scan_meets_each_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_engine, mut session, accounts) = world(directory.path());
+    let met = run(&mut session, |s| {
+        s.lock_table(&accounts, LockMode::RowExclusive)?;
+        let by_owner = &accounts.indexes[1];
+        let mut range = KeyRange::default();
+        by_owner.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
+        let (mut scan, mut found, mut met) = (IndexScan::new(), RowBuf::new(), 0);
+        s.start_index_scan(&accounts, by_owner, &range, Direction::Forward, &mut scan)?;
+        while scan.next(s, &mut found)? {
+            let (id, owner, balance) = values(&accounts, found.bytes());
+            // To the end of the scan.
+            let new = format!("z{owner}");
+            let done = s.update(&accounts, &mut found, &row(id as i32, &new, balance + 1))?;
+            assert!(matches!(done, RowOutcome::Done(_)));
+            met += 1;
+        }
+        Ok(met)
+    })
+    .unwrap();
+    assert_eq!(met, ROWS);
+    let ids = run(&mut session, |s| {
+        s.lock_table(&accounts, LockMode::AccessShare)?;
+        assert_same(s, &accounts)?;
+        ids_by(s, &accounts, &accounts.indexes[0], &[], Direction::Forward)
+    });
+    assert_eq!(ids.unwrap(), (1..=i64::from(ROWS)).collect::<Vec<_>>());
+}
