@@ -183,8 +183,10 @@ impl Items {
         }
         let leaf = frame.is_leaf();
         let prefix = self.prefix(range.clone(), leaf);
+        // Not asked where there is none: `memcmp` of no bytes, one side of which is at no address, takes glibc with AVX-512
+        // 90 ns, for a masked load that would fault costs the processor that much.
         let mut keys = self.range(range.clone()).filter(|item| !item.is_lowest(leaf));
-        if !keys.all(|item| item.key.starts_with(prefix)) {
+        if !prefix.is_empty() && !keys.all(|item| item.key.starts_with(prefix)) {
             return None; // Not in order: no page of a tree.
         }
         let bodies: usize =
