@@ -1,4 +1,5 @@
 //! A whole engine with its threads in the background.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 use std::time::Duration;

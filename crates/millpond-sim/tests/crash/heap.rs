@@ -11,8 +11,8 @@ use millpond_buffer::{BufferPool, Fork, Lsn, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::heap::check::check_heap;
 use millpond_engine::access::heap::{
-    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, KeyChange, NewRow, delete,
-    insert, insert_many, lock_row, lock_successor, truncate_end, update, vacuum,
+    ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, Intent, KeyChange, NewRow,
+    delete, insert, insert_many, lock_row, lock_successor, truncate_end, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::lmgr::LockManager;
@@ -185,9 +185,9 @@ impl Sharers<'_> {
         let by = Changer { xid: ctx.assign_xid()?, cid: CommandId(0) };
         let strength =
             if rng.random_bool(0.7) { LockStrength::KeyShare } else { LockStrength::Share };
-        let mut outcome = lock_row(ctx, self.1, tid, strength, by)?;
+        let mut outcome = lock_row(ctx, self.1, tid, (strength, Intent::Hold), by)?;
         while let ChangeOutcome::Follow { next, by: maker } = outcome {
-            outcome = lock_successor(ctx, self.1, next, maker, by)?;
+            outcome = lock_successor(ctx, self.1, (next, maker), Intent::Hold, by)?;
         }
         Ok(())
     }
@@ -264,7 +264,7 @@ fn transaction(
             }
             (_, Some((_, tid))) => {
                 let strength = LockStrength::ALL[rng.random_range(0..4)];
-                let lock = || lock_row(ctx, heap, tid, strength, by);
+                let lock = || lock_row(ctx, heap, tid, (strength, Intent::Hold), by);
                 let done = sharers.after_them(rng, lock)?;
                 assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
             }
@@ -326,7 +326,7 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
     // Whoever held rows is gone.
     let by = Changer { xid: ctx.assign_xid().unwrap(), cid: CommandId(0) };
     for (tid, _) in visible(&ctx, &heap).unwrap().values() {
-        let locked = lock_row(&ctx, &heap, *tid, LockStrength::Update, by).unwrap();
+        let locked = lock_row(&ctx, &heap, *tid, (LockStrength::Update, Intent::Hold), by).unwrap();
         assert!(matches!(locked, ChangeOutcome::Done { .. }), "{locked:?}");
     }
     ctx.txns().abort(&ctx, &[]);
