@@ -5,6 +5,7 @@
 //!
 //! Shuttle reports a deadlock (a lost wake-up) as such, and prints the schedule of a failure.
 
+use crate::store::as_inner;
 use crate::*;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::thread;
@@ -46,25 +47,14 @@ impl Slow {
 }
 
 impl PageStore for Slow {
-    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-        self.inner.create(rel)
-    }
+    as_inner! { create exists block_count truncate sync relations }
     fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
         pause();
         self.inner.remove(relation)
     }
-    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
-        self.inner.exists(rel)
-    }
-    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
-        self.inner.block_count(rel)
-    }
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
         pause();
         self.inner.extend(rel, first, count)
-    }
-    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
-        self.inner.truncate(rel, block_count)
     }
     fn read(
         &self,
@@ -124,12 +114,6 @@ impl PageStore for Slow {
     ) -> Result<(), StoreError> {
         self.pause()?;
         self.inner.write(rel, first, pages)
-    }
-    fn sync(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
-        self.inner.relations()
     }
 }
 

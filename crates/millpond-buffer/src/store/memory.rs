@@ -12,6 +12,7 @@ type Page = Box<[u8; PAGE_SIZE]>;
 #[derive(Default)]
 pub struct MemoryStore {
     forks: RwLock<BTreeMap<RelFork, Vec<Option<Page>>>>,
+    cold: bool,
 }
 
 impl MemoryStore {
@@ -19,6 +20,12 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that has nothing at hand: [`PageStore::try_read`] says that it would have to wait.
+    #[must_use]
+    pub fn cold() -> Self {
+        Self { cold: true, ..Self::default() }
     }
 }
 
@@ -101,6 +108,9 @@ impl PageStore for MemoryStore {
         first: BlockNumber,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<bool, StoreError> {
+        if self.cold {
+            return Ok(false);
+        }
         self.read(rel, first, pages).map(|()| true)
     }
 
@@ -132,6 +142,54 @@ impl PageStore for MemoryStore {
         Ok(all)
     }
 }
+
+/// In an `impl PageStore` of a test's store: these methods are those of the memory store in the field `inner`.
+#[cfg(test)]
+macro_rules! as_inner {
+    ($($method:ident)+) => { $($crate::store::as_inner!(@$method);)+ };
+    (@create) => {
+        fn create(&self, rel: RelFork) -> Result<(), StoreError> {
+            self.inner.create(rel)
+        }
+    };
+    (@remove) => {
+        fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
+            self.inner.remove(relation)
+        }
+    };
+    (@exists) => {
+        fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
+            self.inner.exists(rel)
+        }
+    };
+    (@block_count) => {
+        fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
+            self.inner.block_count(rel)
+        }
+    };
+    (@extend) => {
+        fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
+            self.inner.extend(rel, first, count)
+        }
+    };
+    (@truncate) => {
+        fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
+            self.inner.truncate(rel, block_count)
+        }
+    };
+    (@sync) => {
+        fn sync(&self) -> Result<(), StoreError> {
+            self.inner.sync()
+        }
+    };
+    (@relations) => {
+        fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
+            self.inner.relations()
+        }
+    };
+}
+#[cfg(test)]
+pub(crate) use as_inner;
 
 #[cfg(test)]
 mod tests {

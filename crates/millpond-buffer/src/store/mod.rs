@@ -8,6 +8,8 @@ mod pending;
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
+#[cfg(test)]
+pub(crate) use memory::as_inner;
 pub use pending::{PageBuffer, PendingRead, PendingWrite};
 #[cfg(feature = "file-store")]
 pub(crate) use pending::{Transfer, Way};

@@ -1,6 +1,7 @@
 //! Who finds no frame waits for those who hold some for a moment, and for nobody else.
 
 use super::support::*;
+use crate::store::as_inner;
 use crate::*;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -17,24 +18,7 @@ struct Gate {
 }
 
 impl PageStore for Gate {
-    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-        self.inner.create(rel)
-    }
-    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-        self.inner.remove(relation)
-    }
-    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
-        self.inner.exists(rel)
-    }
-    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
-        self.inner.block_count(rel)
-    }
-    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-        self.inner.extend(rel, first, count)
-    }
-    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
-        self.inner.truncate(rel, block_count)
-    }
+    as_inner! { create remove exists block_count extend truncate sync relations }
     fn read(
         &self,
         rel: RelFork,
@@ -61,12 +45,6 @@ impl PageStore for Gate {
         pages: &[&PageBytes],
     ) -> Result<(), StoreError> {
         self.inner.write(rel, first, pages)
-    }
-    fn sync(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
-        self.inner.relations()
     }
 }
 

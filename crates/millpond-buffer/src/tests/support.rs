@@ -1,9 +1,11 @@
 //! Stores and logs that fail, count and remember.
 
+use crate::store::as_inner;
 use crate::*;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 pub(super) const REL: RelFork = RelationId::constant(7).main();
 
@@ -29,6 +31,9 @@ pub(super) struct TestStore {
     /// How many pages each read that was begun or waited for had.
     pub(super) lengths: Mutex<Vec<usize>>,
     pub(super) writes: Mutex<Vec<(RelFork, u32, usize)>>,
+    /// How long each write takes at least, and how long they have taken.
+    pub(super) write_us: AtomicU64,
+    pub(super) written_us: AtomicU64,
 }
 
 fn broken(what: &str) -> StoreError {
@@ -36,21 +41,7 @@ fn broken(what: &str) -> StoreError {
 }
 
 impl PageStore for TestStore {
-    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-        self.inner.create(rel)
-    }
-    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-        self.inner.remove(relation)
-    }
-    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
-        self.inner.exists(rel)
-    }
-    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
-        self.inner.block_count(rel)
-    }
-    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-        self.inner.extend(rel, first, count)
-    }
+    as_inner! { create remove exists block_count extend sync relations }
     fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
         if self.fail_writes.load(Ordering::Relaxed) {
             return Err(broken("truncate"));
@@ -105,6 +96,11 @@ impl PageStore for TestStore {
         pages: &[&[u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
         assert!(!self.panic_writes.load(Ordering::Relaxed), "made to panic");
+        let (begun, takes) = (Instant::now(), self.write_us.load(Ordering::Relaxed));
+        while begun.elapsed() < Duration::from_micros(takes) {
+            std::thread::yield_now();
+        }
+        self.written_us.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
         if self.fail_writes.load(Ordering::Relaxed) {
             return Err(broken("write"));
         }
@@ -118,12 +114,6 @@ impl PageStore for TestStore {
             let result = self.write(write.rel(), write.first(), &write.pages());
             write.finish(result);
         }
-    }
-    fn sync(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
-        self.inner.relations()
     }
 }
 

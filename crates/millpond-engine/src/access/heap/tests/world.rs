@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_buffer::{
-    BlockNumber, BufferPool, Lsn, MemoryStore, PAGE_SIZE, PageStore, PoolConfig, RelFork,
-    RelationId, StoreError,
-};
+use millpond_buffer::{BufferPool, Lsn, MemoryStore, PoolConfig, RelationId};
 
 use crate::access::Tid;
 use crate::access::heap::{Changer, HeapRelation, NewRow, insert};
@@ -46,7 +43,8 @@ impl World {
         };
         let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
         let log = Log::open(log_store.clone(), config, start).unwrap();
-        let store = Arc::new(ColdStore(MemoryStore::new()));
+        // What is not in the pool must be waited for.
+        let store = Arc::new(MemoryStore::cold());
         let config = PoolConfig::new(frames, SESSIONS as usize);
         let pool = BufferPool::new(config, store, log.clone()).unwrap();
         let procs = ProcArray::new(SESSIONS);
@@ -94,62 +92,6 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         self.shared.log.abandon();
-    }
-}
-
-/// A store that has nothing at hand: what is not in the pool must be waited for.
-struct ColdStore(MemoryStore);
-
-type Pages<'a, 'p> = &'a mut [&'p mut [u8; PAGE_SIZE]];
-
-impl PageStore for ColdStore {
-    fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-        self.0.create(rel)
-    }
-    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-        self.0.remove(relation)
-    }
-    fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
-        self.0.exists(rel)
-    }
-    fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
-        self.0.block_count(rel)
-    }
-    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-        self.0.extend(rel, first, count)
-    }
-    fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
-        self.0.truncate(rel, block_count)
-    }
-    fn read(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: Pages<'_, '_>,
-    ) -> Result<(), StoreError> {
-        self.0.read(rel, first, pages)
-    }
-    fn try_read(
-        &self,
-        _rel: RelFork,
-        _first: BlockNumber,
-        _pages: Pages<'_, '_>,
-    ) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-    fn write(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: &[&[u8; PAGE_SIZE]],
-    ) -> Result<(), StoreError> {
-        self.0.write(rel, first, pages)
-    }
-    fn sync(&self) -> Result<(), StoreError> {
-        self.0.sync()
-    }
-    fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
-        self.0.relations()
     }
 }
 
