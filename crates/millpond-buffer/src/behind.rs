@@ -162,14 +162,15 @@ impl<'s> Window<'s> {
         let (copies, alone) = self.enter(begun);
         let done = move |buffer, result| copies.finish(buffer, result);
         let write = PendingWrite::new(first.rel_fork(), first.block(), buffer, done);
-        if alone && is_last {
-            let result = self.session.timed(Event::WriteTime, || {
-                pool.store.write(write.rel(), write.first(), &write.pages())
-            });
-            write.finish(result);
-        } else {
-            pool.store.start_write(write);
-        }
+        // Whichever it is, the store may carry the write out here and now.
+        self.session.timed(Event::WriteTime, || {
+            if alone && is_last {
+                let result = pool.store.write(write.rel(), write.first(), &write.pages());
+                write.finish(result);
+            } else {
+                pool.store.start_write(write);
+            }
+        });
         Ok(())
     }
 
@@ -203,8 +204,13 @@ impl<'s> Window<'s> {
     /// Waits until what is under way is as `enough` says, and counts what has been written.
     fn wait_until(&self, enough: impl Fn(&State) -> bool) {
         let mut state = self.shared.state.lock();
-        while !enough(&state) {
-            state = self.shared.ended.wait(state);
+        if !enough(&state) {
+            state = self.session.timed(Event::WriteTime, || {
+                while !enough(&state) {
+                    state = self.shared.ended.wait(state);
+                }
+                state
+            });
         }
         let calls = std::mem::take(&mut state.succeeded);
         let pages = std::mem::take(&mut state.pages_written);

@@ -190,7 +190,7 @@ pub struct IoCounts {
     ///
     /// [`BufferSession::set_io_timing`]: crate::BufferSession::set_io_timing
     pub read_us: u64,
-    /// The same for writes.
+    /// The same for writes, and for waiting until those that were begun have ended.
     pub write_us: u64,
     /// The same for extending.
     pub extend_us: u64,

@@ -185,3 +185,17 @@ fn the_reclaimer_frees_what_has_been_written() {
     assert_eq!(store.writes.lock().last(), Some(&(REL, 4, 1)));
     assert_eq!((store.writes.lock().len(), stored(&bench, 4)), (WRITES as usize, 102));
 }
+
+/// Also of those that the writer has the store begin, where that carries them out at once.
+#[test]
+fn the_time_of_every_write_is_counted() {
+    let bench = changed();
+    bench.store.behind.store(false, Ordering::Relaxed);
+    bench.store.write_us.store(1000, Ordering::Relaxed);
+    let session = bench.pool.session().unwrap();
+    session.set_io_timing(true);
+    bench.pool.write_dirty(&session, |_| ()).unwrap();
+    let counted = bench.pool.stats().io_of(BackendKind::Client, IoContext::Normal).write_us;
+    let taken = bench.store.written_us.load(Ordering::Relaxed);
+    assert!(taken >= 1000 * u64::from(WRITES) && counted >= taken, "{counted} of {taken} µs");
+}
