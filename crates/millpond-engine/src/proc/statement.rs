@@ -5,23 +5,23 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | sequence | odd while length and text are being written |
+//! | version | odd while length and text are being written |
 //! | length | bytes of the text |
 //! | text | its first bytes, packed into words |
 //! | began | when the statement began |
 //! | transaction_began | when the last transaction began |
 //! | state | the state in the low 3 bits, since when above |
 //!
-//! Invariants and ordering: only the session writes, one thread at a time. Text and length are a sequence lock: the odd
-//! number is stored before them (fence Release), the even one after (Release). A watcher that finds the same even number
-//! before (Acquire) and after (fence Acquire) its copy has a whole text. The other fields are a word each and
-//! need nothing of the kind; times and text may be those of neighbouring statements for a moment.
+//! Invariants and ordering: only the session writes, one thread at a time. Text and length are a sequence lock
+//! ([`Version`]). The other fields are a word each and need nothing of the kind; times and text may be those of
+//! neighbouring statements for a moment.
 //!
 //! Failure: a session that loses its processor in the middle of writing keeps no one: a watcher tries a few times, then
 //! shows no text.
 
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicU64, Ordering, fence};
+use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::latch::Version;
 
 use super::ActivityState;
 
@@ -37,7 +37,7 @@ pub(super) struct StatementSlot {
     state: AtomicU64,
     began: AtomicU64,
     transaction_began: AtomicU64,
-    sequence: AtomicU64,
+    version: Version,
     length: AtomicU64,
     text: [AtomicU64; WORDS],
 }
@@ -63,7 +63,7 @@ impl StatementSlot {
             state: AtomicU64::new(0),
             began: AtomicU64::new(0),
             transaction_began: AtomicU64::new(0),
-            sequence: AtomicU64::new(0),
+            version: Version::new(),
             length: AtomicU64::new(0),
             text: std::array::from_fn(|_| AtomicU64::new(0)),
         })
@@ -102,9 +102,7 @@ impl StatementSlot {
         let shown = text.floor_char_boundary(TEXT_BYTES - 1);
         let bytes = text.as_bytes().get(..shown).unwrap_or_default();
         let (whole, rest) = bytes.as_chunks::<8>();
-        let before = self.sequence.load(Ordering::Relaxed);
-        self.sequence.store(before.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
+        self.version.write_begin();
         self.length.store(shown as u64, Ordering::Relaxed);
         for (to, word) in self.text.iter().zip(whole) {
             to.store(u64::from_le_bytes(*word), Ordering::Relaxed);
@@ -114,7 +112,7 @@ impl StatementSlot {
             word[..rest.len()].copy_from_slice(rest);
             to.store(u64::from_le_bytes(word), Ordering::Relaxed);
         }
-        self.sequence.store(before.wrapping_add(2), Ordering::Release);
+        self.version.write_end();
     }
 
     /// The text, if it stood still for long enough.
@@ -130,17 +128,13 @@ impl StatementSlot {
     }
 
     pub(super) fn try_copy(&self) -> Option<Vec<u8>> {
-        let before = self.sequence.load(Ordering::Acquire);
-        if !before.is_multiple_of(2) {
-            return None;
-        }
+        let version = self.version.read_begin()?;
         let length = (self.length.load(Ordering::Relaxed) as usize).min(WORDS * 8);
         let words = self.text.iter().take(length.div_ceil(8));
         let mut bytes = Vec::with_capacity(WORDS * 8);
         words.for_each(|word| bytes.extend(word.load(Ordering::Relaxed).to_le_bytes()));
         bytes.truncate(length);
-        fence(Ordering::Acquire);
-        (self.sequence.load(Ordering::Relaxed) == before).then_some(bytes)
+        self.version.validate(version).then_some(bytes)
     }
 
     /// What others see.
