@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use millpond_buffer::{BlockNumber, BufferPool, FileStore, Lsn, PoolConfig, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::btree::{self, Builder, Cursor, Direction, Tids};
-use millpond_engine::lmgr::LockManager;
 use millpond_engine::proc::ProcArray;
 use millpond_engine::transam::{Transactions, Xid};
 use millpond_engine::wal::{FileLogStore, Log, LogConfig, LogStart};
@@ -38,17 +37,8 @@ fn open(directory: &std::path::Path, frames: usize) -> Result<Shared, Box<dyn Er
     let sessions = usize::from(SESSIONS) + 2;
     let pool = BufferPool::new(PoolConfig::new(frames, sessions), store, log.clone())?;
     let procs = ProcArray::new(SESSIONS);
-    let locks = LockManager::new(procs.clone());
     let txns = Transactions::new(procs.clone(), 1 << 16, Xid::FIRST);
-    Ok(Shared {
-        pool,
-        log,
-        txns,
-        locks,
-        procs,
-        bulk_access: Default::default(),
-        temp_files: Default::default(),
-    })
+    Ok(Shared::new(pool, log, procs, txns))
 }
 
 /// The processor time of this thread, which other processes on the machine disturb least; wall time

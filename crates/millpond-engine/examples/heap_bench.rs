@@ -14,7 +14,6 @@ use millpond_engine::access::heap::{
     fetch, insert, insert_many, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
-use millpond_engine::lmgr::LockManager;
 use millpond_engine::proc::ProcArray;
 use millpond_engine::transam::{CommandId, Durability, Snapshot, Transactions, Xid};
 use millpond_engine::wal::{FileLogStore, Log, LogConfig, LogStart};
@@ -34,16 +33,7 @@ fn open(
     let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), log.clone())?;
     let procs = ProcArray::new(SESSIONS);
     let txns = Transactions::new(procs.clone(), 1 << 16, Xid::FIRST);
-    let locks = LockManager::new(procs.clone());
-    let shared = Shared {
-        pool,
-        log,
-        txns,
-        locks,
-        procs,
-        bulk_access: Default::default(),
-        temp_files: Default::default(),
-    };
+    let shared = Shared::new(pool, log, procs, txns);
     let ctx = Ctx::new(&shared, "bench")?;
     shared.txns.finish_recovery(&ctx)?;
     let relation = RelationId::constant(1000);

@@ -42,6 +42,20 @@ pub struct Shared {
     pub temp_files: Arc<TempFiles>,
 }
 
+impl Shared {
+    /// With locks of its own, and what is usual for everything else.
+    pub fn new(
+        pool: Arc<BufferPool>,
+        log: Arc<Log>,
+        procs: Arc<ProcArray>,
+        txns: Arc<Transactions>,
+    ) -> Self {
+        let locks = LockManager::new(Arc::clone(&procs));
+        let (bulk_access, temp_files) = (BulkAccess::default(), Arc::default());
+        Self { pool, log, txns, locks, procs, bulk_access, temp_files }
+    }
+}
+
 /// The context of a session.
 pub struct Ctx {
     shared: Shared,

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use millpond_buffer::{BufferPool, Lsn, MemoryStore, PageStore, PoolConfig};
 
-use crate::bulk::BulkAccess;
 use crate::ctx::{Ctx, Shared};
-use crate::lmgr::LockManager;
 use crate::proc::ProcArray;
 use crate::transam::{Transactions, Xid};
 use crate::wal::{FileLogStore, Log, LogConfig, LogStart};
@@ -61,17 +59,8 @@ impl Fixture {
             BufferPool::new(PoolConfig::new(frames, sessions as usize + 2), pages, log.clone())
                 .unwrap();
         let procs = ProcArray::new(sessions);
-        let locks = LockManager::new(procs.clone());
         let txns = Transactions::new(procs.clone(), ring_size, Xid::FIRST);
-        Shared {
-            pool,
-            log,
-            txns,
-            locks,
-            procs,
-            bulk_access: BulkAccess::default(),
-            temp_files: Default::default(),
-        }
+        Shared::new(pool, log, procs, txns)
     }
 
     /// A session.

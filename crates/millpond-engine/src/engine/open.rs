@@ -14,9 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use millpond_buffer::trace::{PageTrace, TraceFile};
-use millpond_buffer::{
-    BufferPool, FileStore, FileStoreOptions, Fork, PageStore, PoolConfig, RelationId,
-};
+use millpond_buffer::{BufferPool, FileStore, FileStoreOptions, Fork, PoolConfig, RelationId};
 
 use super::workers::CtxPool;
 use super::{Engine, EngineConfig};
@@ -25,7 +23,6 @@ use crate::catalog::published::Published;
 use crate::catalog::{CATALOG_RELATION, CatalogState, FIRST_NORMAL_OID, heap, rows};
 use crate::ctx::{Ctx, Shared};
 use crate::error::{EngineError, EngineResult};
-use crate::lmgr::LockManager;
 use crate::maintenance::background::{self, Background};
 use crate::maintenance::checkpointer::{Cause, CheckpointConfig, CheckpointParts, Checkpoints};
 use crate::proc::ProcArray;
@@ -33,7 +30,7 @@ use crate::recovery::{DataDirectory, Recovering, RedoFiles, RedoParts};
 use crate::sort::temp::TempFiles;
 use crate::transam::{DEFAULT_RING_SIZE, Transactions, Xid};
 use crate::wal::storage::{StorageRecord, create_fork};
-use crate::wal::{Decoded, FileLogStore, LogConfig, RmgrId};
+use crate::wal::{Decoded, FileLogStore, Log, LogConfig, RmgrId};
 
 /// Sessions of the engine's own: checkpointer, upkeep, reclaimer, autovacuum, opening, and some to spare.
 const OWN_SESSIONS: usize = 8;
@@ -138,32 +135,9 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     let sessions = workers.saturating_add(config.max_connections).saturating_add(OWN_SESSIONS);
     let sessions = u16::try_from(sessions)
         .map_err(|_| EngineError::LimitExceeded { what: "max_connections is too large" })?;
-    let log_config = LogConfig {
-        buffer_bytes: config.wal_buffer_bytes,
-        max_sessions: usize::from(sessions),
-        writer_delay: config.wal_writer_delay,
-        ..LogConfig::default()
-    };
-    let log_files = FileLogStore::open(&config.path, log_config.segment_bytes)
-        .map_err(|source| crate::wal::WalError::io("could not open the log's directory", source))?;
-    let mut recovering = Recovering::open(Arc::new(log_files), &*store, log_config)?;
+    let mut recovering = find_log_end(&config, sessions, &store)?;
     let (is_new, system_id) = (recovering.is_new(), recovering.system_id());
-
-    let pages: Arc<dyn PageStore> = store;
-    // Besides a session's own, checkpoints and recovery have one each.
-    let mut pool_config = PoolConfig::new(config.buffers, usize::from(sessions) + 4);
-    pool_config.max_frames = config.max_buffers;
-    pool_config.io_max_concurrency = config.io_max_concurrency;
-    pool_config.policy = config.replacement_policy;
-    pool_config.trace = trace(&config)?;
-    let pool = BufferPool::new(pool_config, pages, recovering.log().clone())?;
-    let procs = ProcArray::new(sessions);
-    let locks = LockManager::new(Arc::clone(&procs));
-    locks.set_deadlock_timeout(config.deadlock_timeout);
-    let txns = Transactions::new(Arc::clone(&procs), DEFAULT_RING_SIZE, Xid::FIRST);
-    let (log, bulk_access) = (recovering.log().clone(), config.bulk_access);
-    let temp_files = Arc::new(TempFiles::open(&config.path)?);
-    let shared = Shared { pool, log, txns, locks, procs, bulk_access, temp_files };
+    let shared = assemble(&config, sessions, store, recovering.log())?;
 
     let mut parts = EngineRedo {
         txns: &shared.txns,
@@ -181,23 +155,7 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     let published = Arc::new(Published::new(state, next_oid, next_storage));
     drop(ctx);
 
-    let checkpoint_parts = EngineCheckpoint {
-        ctx: Ctx::new(&shared, "checkpointer")?,
-        published: Arc::clone(&published),
-    };
-    let checkpoint_config = CheckpointConfig {
-        timeout: config.checkpoint_timeout,
-        max_wal_bytes: config.max_wal_bytes,
-        completion_target: config.checkpoint_completion_target,
-    };
-    let checkpoints = Checkpoints::new(
-        recovering,
-        Arc::clone(&shared.pool),
-        Box::new(checkpoint_parts),
-        checkpoint_config,
-    )?;
-    checkpoints.run(Cause::EndOfRecovery)?;
-    checkpoints.start()?;
+    let checkpoints = start_checkpoints(&config, recovering, &shared, &published)?;
     let max_parallel_workers = config.max_parallel_workers;
     let engine = Arc::new(Engine {
         config,
@@ -215,6 +173,70 @@ pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     });
     background::start(&engine, &engine.background)?;
     Ok(engine)
+}
+
+/// Opens the log, and finds where it ends.
+fn find_log_end(
+    config: &EngineConfig,
+    sessions: u16,
+    store: &FileStore,
+) -> EngineResult<Recovering> {
+    let log_config = LogConfig {
+        buffer_bytes: config.wal_buffer_bytes,
+        max_sessions: usize::from(sessions),
+        writer_delay: config.wal_writer_delay,
+        ..LogConfig::default()
+    };
+    let files = FileLogStore::open(&config.path, log_config.segment_bytes)
+        .map_err(|source| crate::wal::WalError::io("could not open the log's directory", source))?;
+    Recovering::open(Arc::new(files), store, log_config)
+}
+
+/// What all sessions share, before recovery.
+fn assemble(
+    config: &EngineConfig,
+    sessions: u16,
+    store: Arc<FileStore>,
+    log: &Arc<Log>,
+) -> EngineResult<Shared> {
+    // Besides a session's own, checkpoints and recovery have one each.
+    let mut pool_config = PoolConfig::new(config.buffers, usize::from(sessions) + 4);
+    pool_config.max_frames = config.max_buffers;
+    pool_config.io_max_concurrency = config.io_max_concurrency;
+    pool_config.policy = config.replacement_policy;
+    pool_config.trace = trace(config)?;
+    let log = Arc::clone(log);
+    let pool = BufferPool::new(pool_config, store, log.clone())?;
+    let procs = ProcArray::new(sessions);
+    let txns = Transactions::new(Arc::clone(&procs), DEFAULT_RING_SIZE, Xid::FIRST);
+    let shared = Shared::new(pool, log, procs, txns);
+    shared.locks.set_deadlock_timeout(config.deadlock_timeout);
+    let temp_files = Arc::new(TempFiles::open(&config.path)?);
+    Ok(Shared { bulk_access: config.bulk_access, temp_files, ..shared })
+}
+
+/// Makes the checkpoint after which the next recovery begins, and has others follow.
+fn start_checkpoints(
+    config: &EngineConfig,
+    recovering: Recovering,
+    shared: &Shared,
+    published: &Arc<Published>,
+) -> EngineResult<Arc<Checkpoints>> {
+    let parts = EngineCheckpoint {
+        ctx: Ctx::new(shared, "checkpointer")?,
+        published: Arc::clone(published),
+    };
+    let checkpoint_config = CheckpointConfig {
+        timeout: config.checkpoint_timeout,
+        max_wal_bytes: config.max_wal_bytes,
+        completion_target: config.checkpoint_completion_target,
+        io_timing: config.bulk_access.io_timing,
+    };
+    let pool = Arc::clone(&shared.pool);
+    let checkpoints = Checkpoints::new(recovering, pool, Box::new(parts), checkpoint_config)?;
+    checkpoints.run(Cause::EndOfRecovery)?;
+    checkpoints.start()?;
+    Ok(checkpoints)
 }
 
 /// Begins the recording of accesses that the configuration asks for.

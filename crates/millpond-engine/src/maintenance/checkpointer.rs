@@ -55,11 +55,18 @@ pub struct CheckpointConfig {
     pub max_wal_bytes: u64,
     /// The part of the time between two over which the writes of one are spread.
     pub completion_target: f64,
+    /// Whether its calls that write are timed (`track_io_timing`).
+    pub io_timing: bool,
 }
 
 impl Default for CheckpointConfig {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(300), max_wal_bytes: 1 << 30, completion_target: 0.9 }
+        Self {
+            timeout: Duration::from_secs(300),
+            max_wal_bytes: 1 << 30,
+            completion_target: 0.9,
+            io_timing: false,
+        }
     }
 }
 
@@ -139,6 +146,7 @@ impl Checkpoints {
     ) -> EngineResult<Arc<Self>> {
         let session = pool.session()?;
         session.set_backend_kind(BackendKind::Checkpointer);
+        session.set_io_timing(config.io_timing);
         let (log, control) = recovering.into_parts();
         let redo = AtomicU64::new(control.current().redo.get());
         Ok(Arc::new(Self {

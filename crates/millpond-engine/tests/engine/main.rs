@@ -9,7 +9,7 @@ mod definitions;
 mod restarts;
 
 use common::*;
-use millpond_buffer::Wait;
+use millpond_buffer::{BackendKind, IoContext, Wait};
 use millpond_engine::catalog::{ColumnDef, NewIndex, NewTable};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::Commit;
@@ -225,4 +225,24 @@ fn scans_for_sessions_leave_every_client_its_place() {
     assert!(idle <= 4 + 8 + engine.config().max_parallel_workers, "{idle}");
     drop(others);
     session.commit().unwrap();
+}
+
+#[test]
+fn what_checkpoints_write_is_timed_if_the_engine_is_told_to() {
+    let write_us = |io_timing| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        config.bulk_access.io_timing = io_timing;
+        let engine = Engine::open(config).unwrap();
+        let mut session = engine.session().unwrap();
+        let table = create(&mut session, accounts());
+        fill(&mut session, &table, 1000);
+        engine.checkpoint().unwrap();
+        let stats = engine.pool().stats();
+        let written = stats.io_of(BackendKind::Checkpointer, IoContext::Normal);
+        assert!(written.writes > 0, "{written:?}");
+        written.write_us
+    };
+    assert_eq!(write_us(false), 0);
+    assert!(write_us(true) > 0);
 }

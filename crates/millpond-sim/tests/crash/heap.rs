@@ -15,7 +15,6 @@ use millpond_engine::access::heap::{
     delete, insert, insert_many, lock_row, lock_successor, truncate_end, update, vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
-use millpond_engine::lmgr::LockManager;
 use millpond_engine::maintenance::checkpointer::{
     Cause, CheckpointConfig, CheckpointParts, Checkpoints,
 };
@@ -88,18 +87,9 @@ impl Startable for Machine {
             let config = PoolConfig::new(24, SESSIONS as usize + 4);
             let pool = BufferPool::new(config, pages, log.clone())?;
             let procs = ProcArray::new(SESSIONS);
-            let locks = LockManager::new(procs.clone());
             let txns = Transactions::new(procs.clone(), 1 << 14, Xid::FIRST);
             recovering.redo(&pool, &mut Replay(&txns))?;
-            let shared = Shared {
-                pool,
-                log: log.clone(),
-                txns,
-                locks,
-                procs,
-                bulk_access: Default::default(),
-                temp_files: Default::default(),
-            };
+            let shared = Shared::new(pool, log.clone(), procs, txns);
             let ctx = Ctx::new(&shared, "startup")?;
             shared.txns.finish_recovery(&ctx)?;
             for fork in [Fork::Main, Fork::Fsm] {

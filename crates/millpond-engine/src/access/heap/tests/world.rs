@@ -6,9 +6,7 @@ use millpond_buffer::{BufferPool, Lsn, MemoryStore, PoolConfig, RelationId};
 
 use crate::access::Tid;
 use crate::access::heap::{Changer, HeapRelation, NewRow, insert};
-use crate::bulk::BulkAccess;
 use crate::ctx::{Ctx, Shared};
-use crate::lmgr::LockManager;
 use crate::proc::ProcArray;
 use crate::transam::row_locks::MAX_SHARED_ROWS;
 use crate::transam::{CommandId, Csn, Durability, Snapshot, Transactions, Xid};
@@ -49,16 +47,7 @@ impl World {
         let pool = BufferPool::new(config, store, log.clone()).unwrap();
         let procs = ProcArray::new(SESSIONS);
         let txns = Transactions::with_shared_rows(procs.clone(), 1 << 14, Xid::FIRST, shared_rows);
-        let locks = LockManager::new(procs.clone());
-        let shared = Shared {
-            pool,
-            log,
-            txns,
-            locks,
-            procs,
-            bulk_access: BulkAccess::default(),
-            temp_files: Default::default(),
-        };
+        let shared = Shared::new(pool, log, procs, txns);
         let ctx = Ctx::new(&shared, "test").unwrap();
         shared.txns.finish_recovery(&ctx).unwrap();
         HeapRelation::create(&shared.pool, RELATION).unwrap();
