@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::file::SimFile;
+use crate::late::LateWrite;
 use crate::log::SimLog;
 use crate::pages::SimPages;
 
@@ -56,7 +57,15 @@ pub(crate) struct State {
     calls: u64,
     fault: Option<(u64, Fault)>,
     /// Handles of an older generation are dead: their machine has crashed.
-    generation: u64,
+    pub generation: u64,
+    /// Writes that have begun.
+    pub late: Vec<LateWrite>,
+    /// A thread ends them.
+    pub late_thread: bool,
+    /// It has panicked.
+    pub late_panicked: bool,
+    /// For what depends on when that thread runs, so that nothing else does.
+    pub late_rng: StdRng,
 }
 
 /// A disk with one database's files.
@@ -75,6 +84,10 @@ impl SimDisk {
                 calls: 0,
                 fault: None,
                 generation: 0,
+                late: Vec::new(),
+                late_thread: false,
+                late_panicked: false,
+                late_rng: StdRng::seed_from_u64(!seed),
             }),
         })
     }
@@ -107,9 +120,10 @@ impl SimDisk {
     }
 
     /// The machine goes down and comes up again: of what was not synced, a random and torn part is
-    /// left. Handles given out before are dead. Faults are over.
+    /// left, and so of writes under way. Handles given out before are dead. Faults are over.
     pub fn crash(&self) {
         let state = &mut *self.state.lock();
+        state.cut_short();
         state.generation += 1;
         state.fault = None;
         state.sector = [64, 512, 4096][state.rng.random_range(0..3)];
@@ -119,10 +133,11 @@ impl SimDisk {
         state.files.retain(|_, file| file.bytes().is_some());
     }
 
-    /// The process dies and the machine stays up: nothing that was written is lost. Handles given
-    /// out before are dead.
+    /// The process dies and the machine stays up: nothing that was written is lost; a write under way is there or not.
+    /// Handles given out before are dead.
     pub fn kill(&self) {
         let mut state = self.state.lock();
+        state.cut_short();
         state.generation += 1;
         state.fault = None;
     }
@@ -155,6 +170,7 @@ impl State {
         if generation != self.generation {
             return Err(io::Error::other("simulated: the machine has crashed"));
         }
+        assert!(!self.late_panicked, "who was told of a write's end has panicked");
         let number = self.calls;
         self.calls += 1;
         match self.fault {
@@ -168,8 +184,11 @@ impl State {
                 Err(io::Error::new(io::ErrorKind::StorageFull, "simulated: no space left"))
             }
             Some((at, Fault::PowerLoss)) if number >= at => {
-                if number == at && call != Call::Sync {
-                    change(self);
+                if number == at {
+                    self.cut_short();
+                    if call != Call::Sync {
+                        change(self);
+                    }
                 }
                 Err(io::Error::other("simulated: power loss"))
             }

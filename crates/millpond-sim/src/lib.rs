@@ -16,6 +16,7 @@ struct Readme;
 mod disk;
 mod file;
 pub mod history;
+mod late;
 mod log;
 mod pages;
 pub mod schedule;

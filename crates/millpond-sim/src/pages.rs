@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use millpond_buffer::{BlockNumber, PAGE_SIZE, PageStore, RelFork, RelationId, StoreError};
+use millpond_buffer::{
+    BlockNumber, Fork, PAGE_SIZE, PageStore, PendingWrite, RelFork, RelationId, StoreError,
+};
 
-use crate::disk::{Call, Name, SimDisk};
+use crate::disk::{Call, Name, SimDisk, State};
+use crate::late;
 
 /// A page store on a [`SimDisk`].
 pub struct SimPages {
@@ -13,20 +16,46 @@ pub struct SimPages {
     pub(crate) generation: u64,
 }
 
-fn failed(what: &str, rel: RelFork) -> impl FnOnce(std::io::Error) -> StoreError {
+/// Where a block begins in its file.
+pub(crate) fn offset_of(block: BlockNumber) -> usize {
+    block.0 as usize * PAGE_SIZE
+}
+
+pub(crate) fn failed(what: &str, rel: RelFork) -> impl FnOnce(std::io::Error) -> StoreError {
     let what = format!("{what} {rel}");
     move |source| StoreError::io(what, source)
 }
 
 impl SimPages {
     fn range(first: BlockNumber, count: usize) -> std::ops::Range<usize> {
-        let start = first.0 as usize * PAGE_SIZE;
+        let start = offset_of(first);
         start..start + count * PAGE_SIZE
     }
 
     fn beyond(rel: RelFork, first: BlockNumber, count: usize, length: usize) -> StoreError {
         let blocks = (length / PAGE_SIZE) as u32;
         StoreError::BeyondEnd { rel, first, count: count as u32, blocks }
+    }
+
+    /// Blocks to be written must exist.
+    fn check(
+        state: &State,
+        rel: RelFork,
+        first: BlockNumber,
+        count: usize,
+    ) -> Result<(), StoreError> {
+        let file = state.files.get(&Name::fork(rel)).and_then(|file| file.bytes());
+        let length = file.ok_or(StoreError::Missing { rel })?.len();
+        if Self::range(first, count).end > length {
+            return Err(Self::beyond(rel, first, count, length));
+        }
+        Ok(())
+    }
+
+    /// Blocks to be cut off must not be under way.
+    fn check_at_rest(&self, state: &State, rel: RelFork, first: u32) {
+        let busy = state.is_being_written(self.generation, rel, first);
+        assert!(!busy, "{rel} is cut off at block {first} while that is written");
     }
 }
 
@@ -42,6 +71,9 @@ impl PageStore for SimPages {
 
     fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
         let mut state = self.disk.state.lock();
+        for fork in Fork::ALL {
+            self.check_at_rest(&state, relation.fork(fork), 0);
+        }
         state
             .call(self.generation, Call::Change, |state| {
                 let of = Name::Fork(relation.get(), 0)..=Name::Fork(relation.get(), u8::MAX);
@@ -79,6 +111,7 @@ impl PageStore for SimPages {
 
     fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
         let mut state = self.disk.state.lock();
+        self.check_at_rest(&state, rel, block_count);
         state
             .call(self.generation, Call::Change, |state| {
                 if let Some(file) = state.files.get_mut(&Name::fork(rel)) {
@@ -123,20 +156,25 @@ impl PageStore for SimPages {
         pages: &[&[u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
         let mut state = self.disk.state.lock();
-        let range = Self::range(first, pages.len());
-        let file = state.files.get(&Name::fork(rel)).and_then(|file| file.bytes());
-        let length = file.ok_or(StoreError::Missing { rel })?.len();
-        if range.end > length {
-            return Err(Self::beyond(rel, first, pages.len(), length));
-        }
+        Self::check(&state, rel, first, pages.len())?;
         let bytes: Vec<u8> = pages.iter().flat_map(|page| page.iter().copied()).collect();
         state
             .call(self.generation, Call::Change, |state| {
                 if let Some(file) = state.files.get_mut(&Name::fork(rel)) {
-                    file.write(range.start, &bytes);
+                    file.write(offset_of(first), &bytes);
                 }
             })
             .map_err(failed("write", rel))
+    }
+
+    /// Ends late ([`crate::late`]).
+    fn start_write(&self, write: PendingWrite) {
+        let checked =
+            Self::check(&self.disk.state.lock(), write.rel(), write.first(), write.count());
+        match checked {
+            Ok(()) => late::start(&self.disk, self.generation, write),
+            Err(error) => write.finish(Err(error)),
+        }
     }
 
     fn sync(&self) -> Result<(), StoreError> {

@@ -28,7 +28,7 @@ use millpond_sim::{Fault, SimDisk};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::machine::{Startable, for_each_seed, log_config, recover, start};
+use super::machine::{Reclaiming, Startable, for_each_seed, log_config, recover, start};
 
 const SEGMENT: u64 = 1 << 17;
 const SESSIONS: u16 = 8;
@@ -74,6 +74,7 @@ impl CheckpointParts for Parts {
 struct Machine {
     shared: Shared,
     checkpoints: Arc<Checkpoints>,
+    _reclaiming: Option<Reclaiming>,
 }
 
 impl Startable for Machine {
@@ -101,7 +102,8 @@ impl Startable for Machine {
             let checkpoints =
                 Checkpoints::new(recovering, Arc::clone(&shared.pool), parts, config)?;
             checkpoints.run(Cause::EndOfRecovery)?;
-            Ok(Machine { shared, checkpoints })
+            let _reclaiming = Reclaiming::sometimes(disk, &shared.pool);
+            Ok(Machine { shared, checkpoints, _reclaiming })
         })();
         if result.is_err() {
             log.abandon();

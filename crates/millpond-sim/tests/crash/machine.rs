@@ -1,10 +1,12 @@
 //! What the tests have in common: an engine's lower half that starts on a simulated disk, and seeds.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millpond_buffer::{BufferPool, Lsn, PoolConfig, Wait};
+use millpond_buffer::{BufferError, BufferPool, Lsn, PoolConfig, Reclaimer, Wait};
 use millpond_engine::EngineResult;
 use millpond_engine::maintenance::checkpointer::{
     Cause, CheckpointConfig, CheckpointParts, Checkpoints,
@@ -78,6 +80,48 @@ pub fn log_config(segment_bytes: u64) -> LogConfig {
     }
 }
 
+/// A thread that keeps frames free as a server's does, so that writes are under way when the power goes. It ends some time
+/// after this is dropped: a crash waits for nobody.
+pub struct Reclaiming {
+    pool: Arc<BufferPool>,
+    ending: Arc<AtomicBool>,
+}
+
+impl Reclaiming {
+    /// For about half of the machines, as it falls out.
+    pub fn sometimes(disk: &SimDisk, pool: &Arc<BufferPool>) -> Option<Self> {
+        if disk.calls().is_multiple_of(2) {
+            return None;
+        }
+        let this = Self { pool: Arc::clone(pool), ending: Arc::default() };
+        let (pool, ending) = (Arc::clone(pool), Arc::clone(&this.ending));
+        std::thread::spawn(move || {
+            let reclaim = AssertUnwindSafe(|| reclaim(&pool, &ending));
+            // Nobody looks at what becomes of this thread; a failure must not go unseen.
+            catch_unwind(reclaim).unwrap_or_else(|_| std::process::abort())
+        });
+        Some(this)
+    }
+}
+
+impl Drop for Reclaiming {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::SeqCst);
+        self.pool.wake_reclaimer();
+    }
+}
+
+fn reclaim(pool: &Arc<BufferPool>, ending: &AtomicBool) -> Result<(), BufferError> {
+    let session = pool.session()?;
+    let mut reclaimer = Reclaimer::new(&session);
+    while !ending.load(Ordering::SeqCst) {
+        reclaimer.wait(|| ending.load(Ordering::SeqCst));
+        // The disk may fail: whoever needs a frame hears of it.
+        let _ = reclaimer.work();
+    }
+    Ok(())
+}
+
 /// The parts of a database that has no transactions.
 struct NoParts;
 
@@ -108,6 +152,7 @@ pub struct Machine {
     pub log: Arc<Log>,
     pub pool: Arc<BufferPool>,
     pub checkpoints: Arc<Checkpoints>,
+    _reclaiming: Option<Reclaiming>,
 }
 
 impl Machine {
@@ -131,7 +176,8 @@ impl Machine {
             let checkpoints =
                 Checkpoints::new(recovering, Arc::clone(&pool), Box::new(NoParts), checkpoint)?;
             checkpoints.run(Cause::EndOfRecovery)?;
-            Ok(Machine { log: log.clone(), pool, checkpoints })
+            let _reclaiming = Reclaiming::sometimes(disk, &pool);
+            Ok(Machine { log: log.clone(), pool, checkpoints, _reclaiming })
         })();
         if result.is_err() {
             log.abandon();

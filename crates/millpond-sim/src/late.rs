@@ -1,0 +1,132 @@
+//! Writes that end late: they have begun, and the disk carries each out at a time and in an order of its own.
+//!
+//! **Role.** What `io_uring` is to a real store. [`SimPages`](crate::SimPages) puts a write into the disk's state and returns;
+//! a thread that lives while there are any takes one after the other, at random, carries it out as a call that can fail, and
+//! finishes it. So writes are under way while their writer and others go on: reads, other writes, syncs, the end of
+//! the machine.
+//!
+//! **What a crash leaves of them.** When the power goes, each write under way has reached the disk or not; if it has, it
+//! is not synced, and tears like any other. When only the process dies, each is there as a whole or not at all (the
+//! kernel ends what it has begun before a process is gone). Either way nobody is told that it succeeded.
+//!
+//! **What is wrong to do.** To cut off or remove blocks while they are written: on a real disk the write would bring
+//! the file's end back. Then the disk panics.
+//!
+//! **Failure.** If somebody who is told panics, the writes that are left end with an error, and the disk's next call panics.
+
+use std::sync::Arc;
+use std::thread;
+
+use millpond_buffer::{PendingWrite, RelFork, StoreError};
+use rand::Rng;
+
+use crate::disk::{Call, Name, SimDisk, State};
+use crate::pages::{failed, offset_of};
+
+/// How often the thread lets others go first, at most, before it ends a write.
+const MOST_TURNS: u32 = 12;
+
+/// A write that has begun, by a handle of that generation.
+pub(crate) struct LateWrite {
+    generation: u64,
+    write: PendingWrite,
+}
+
+impl LateWrite {
+    fn name(&self) -> Name {
+        Name::fork(self.write.rel())
+    }
+
+    fn end_block(&self) -> u32 {
+        self.write.first().0 + self.write.count() as u32
+    }
+
+    /// It reaches the disk, if its blocks are there.
+    fn apply(&self, state: &mut State) {
+        if let Some(file) = state.files.get_mut(&self.name()) {
+            file.write(offset_of(self.write.first()), &self.bytes());
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.write.pages().iter().flat_map(|page| page.iter().copied()).collect()
+    }
+
+    fn carry_out(&self, state: &mut State) -> Result<(), StoreError> {
+        let rel = self.write.rel();
+        state
+            .call(self.generation, Call::Change, |state| self.apply(state))
+            .map_err(failed("write", rel))
+    }
+}
+
+/// Begins a write.
+pub(crate) fn start(disk: &Arc<SimDisk>, generation: u64, write: PendingWrite) {
+    let mut state = disk.state.lock();
+    state.late.push(LateWrite { generation, write });
+    if !std::mem::replace(&mut state.late_thread, true) {
+        let ending = Ending(Arc::clone(disk));
+        drop(state);
+        thread::spawn(move || while ending.one() {});
+    }
+}
+
+/// The thread that ends writes; one a disk, while there are any.
+struct Ending(Arc<SimDisk>);
+
+impl Ending {
+    /// Ends a write after a while. `false`: there was none.
+    fn one(&self) -> bool {
+        let turns = self.0.state.lock().late_rng.random_range(0..=MOST_TURNS);
+        (0..turns).for_each(|_| thread::yield_now());
+        let mut state = self.0.state.lock();
+        if state.late.is_empty() {
+            state.late_thread = false;
+            return false;
+        }
+        let count = state.late.len();
+        let at = state.late_rng.random_range(0..count);
+        let late = state.late.swap_remove(at);
+        let result = late.carry_out(&mut state);
+        // Who is told takes locks of its own, and may begin something.
+        drop(state);
+        late.write.finish(result);
+        true
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut state = self.0.state.lock();
+            state.late_panicked = true;
+            let left = std::mem::take(&mut state.late);
+            drop(state);
+            drop(left);
+        }
+    }
+}
+
+impl State {
+    /// The machine stops: of the writes under way some reach the disk. They are told later, by a call that fails.
+    pub fn cut_short(&mut self) {
+        let (late, generation) = (std::mem::take(&mut self.late), self.generation);
+        for write in late.iter().filter(|late| late.generation == generation) {
+            if self.late_rng.random() {
+                write.apply(self);
+            }
+        }
+        self.late = late;
+    }
+
+    /// Whether blocks from `first` are being written.
+    pub fn is_being_written(&self, generation: u64, rel: RelFork, first: u32) -> bool {
+        self.late.iter().any(|late| {
+            late.generation == generation && late.write.rel() == rel && late.end_block() > first
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "late_tests.rs"]
+mod tests;
