@@ -1,6 +1,11 @@
 //! Checks that need a nightly compiler: Miri and ThreadSanitizer, over the crates with unsafe code.
 
-use crate::run::{Failed, cargo, command};
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
+
+use crate::run::{Cmd, Failed, cargo, command};
 
 /// Pinned, so that a later nightly never breaks the checks of an earlier commit.
 const NIGHTLY: &str = "nightly-2026-04-16";
@@ -15,16 +20,65 @@ pub fn install() -> Result<(), Failed> {
         .run()
 }
 
-/// Undefined behaviour, under tree borrows.
+/// How many tests a run of Miri gets at a time: few, so that no processor is left with many at the end.
+const BATCH: usize = 4;
+
+/// Undefined behaviour, under tree borrows. Without arguments all tests are shared out among the processors, for Miri
+/// itself uses one.
 pub fn miri(args: &[String]) -> Result<(), Failed> {
-    for package in PACKAGES {
-        cargo(&[&format!("+{NIGHTLY}"), "miri", "test", "--lib", "-p", package])
-            .env("MIRIFLAGS", "-Zmiri-tree-borrows -Zmiri-disable-isolation -Zmiri-backtrace=0")
-            .env("CARGO_TARGET_DIR", "target/miri")
-            .args(args)
-            .run()?;
+    if !args.is_empty() {
+        return PACKAGES.iter().try_for_each(|package| under_miri(package).args(args).run());
     }
-    Ok(())
+    let mut batches = Vec::new();
+    for package in PACKAGES {
+        let listed = under_miri(package).args(&words(&["--", "--list", "--format", "terse"]));
+        let listed = listed.output()?;
+        let tests: Vec<&str> =
+            listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+        if tests.is_empty() {
+            return Err(Failed(format!("no tests of {package} under Miri")));
+        }
+        batches.extend(tests.chunks(BATCH).map(|batch| (package, words(batch))));
+    }
+    // From the end: the pool as a whole, which takes longest.
+    let batches = Mutex::new(batches);
+    let next = || batches.lock().ok().and_then(|mut left| left.pop());
+    let work = || {
+        while let Some((package, batch)) = next() {
+            let start = Instant::now();
+            let exactly = [words(&["--", "--exact"]), batch.clone()].concat();
+            if let Err(failed) = under_miri(package).args(&exactly).quiet() {
+                if let Ok(mut left) = batches.lock() {
+                    left.clear();
+                }
+                return Err(failed);
+            }
+            println!("{:4} s  {package}: {}", start.elapsed().as_secs(), batch.join(" "));
+        }
+        Ok(())
+    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        let panicked = || Err(Failed("a thread that runs Miri has panicked".to_owned()));
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| panicked()))
+    })
+}
+
+/// Miri on the unit tests of a package.
+///
+/// Interior mutability is looked at by allocation, not by byte: a pool consists of arrays of atomics, which take Miri ten times
+/// as long otherwise.
+fn under_miri(package: &str) -> Cmd {
+    const FLAGS: &str = "-Zmiri-tree-borrows -Zmiri-tree-borrows-no-precise-interior-mut \
+                         -Zmiri-disable-isolation -Zmiri-backtrace=0";
+    cargo(&[&format!("+{NIGHTLY}"), "miri", "test", "--lib", "-p", package])
+        .env("MIRIFLAGS", FLAGS)
+        .env("CARGO_TARGET_DIR", "target/miri")
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// Data races, with the standard library built so that its synchronization is seen, too.

@@ -53,6 +53,21 @@ impl Cmd {
         }
     }
 
+    /// Runs it, and shows what it printed if it fails.
+    pub fn quiet(mut self) -> Result<(), Failed> {
+        match self.0.output() {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(Failed(format!(
+                "{:?} ended with {}\n{}{}",
+                self.0,
+                output.status,
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr),
+            ))),
+            Err(error) => Err(Failed(format!("could not run {:?}: {error}", self.0))),
+        }
+    }
+
     /// Runs it and returns what it printed, whether it succeeded or not.
     pub fn output(mut self) -> Result<String, Failed> {
         let output = self

@@ -96,7 +96,7 @@ impl PinSlots {
             held: AtomicU32::new(0),
             level: AtomicU32::new(0),
             quiet: AtomicU32::new(0),
-            tables: std::array::from_fn(|_| OnceLock::new()),
+            tables: [const { OnceLock::new() }; LEVELS],
         };
         slots.make(0);
         slots

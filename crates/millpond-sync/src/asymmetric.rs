@@ -24,6 +24,9 @@
 //! about 6 nanoseconds at each use by the many. What is right with fences is right with `membarrier`, since the
 //! latter allows no further outcome, so models check the fences.
 //!
+//! ThreadSanitizer knows neither fences nor `membarrier`, and need not: what is announced and looked at are atomics, whose
+//! order is no race, and nothing that is not atomic is made known through a barrier alone.
+//!
 //! **Failure.** The kernel may be out of memory, or a filter may refuse the call later: then
 //! [`Barriers::heavy`] says so, and its caller has to assume that it sees nothing.
 

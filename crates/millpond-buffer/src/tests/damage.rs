@@ -128,7 +128,7 @@ fn it_is_all_that_stops_a_pool_from_shrinking() {
     let block = (0..16).find(|&block| frame_of(&pool, block) == 11).unwrap();
     damage(&session, &rel, block);
     is_damaged(pool.resize(&session, 4), block);
-    assert_eq!((pool.frames(), pool.stats().free_frames), (12, 7));
+    assert_eq!((pool.frames(), pool.free_frames()), (12, 7));
     let others = (0..16).filter(|other| *other != block);
     others.for_each(|other| assert_eq!(number(&session, &rel, other), 100));
     pool.drop_relation(REL.relation).unwrap();

@@ -85,11 +85,11 @@ fn input_and_output_are_counted_by_kind_and_context() {
     pool.sync().unwrap();
     let stats = pool.stats();
     let client = stats.io_of(BackendKind::Client, IoContext::Normal);
-    assert_eq!((client.hits, client.reads, client.read_bytes), (0, 1, 8192));
+    assert_eq!((client.hits, client.reads, client.read_bytes), (0, 1, PAGE_SIZE as u64));
     let vacuum = stats.io_of(BackendKind::Autovacuum, IoContext::Vacuum);
     assert_eq!((vacuum.reads, vacuum.writes), (1, 0));
     let normal = stats.io_of(BackendKind::Autovacuum, IoContext::Normal);
-    assert_eq!((normal.extends, normal.writes, normal.write_bytes), (1, 1, 8192));
+    assert_eq!((normal.extends, normal.writes, normal.write_bytes), (1, 1, PAGE_SIZE as u64));
     assert_eq!(stats.io_of(BackendKind::Checkpointer, IoContext::Normal).fsyncs, 1);
     assert_eq!((stats.reads, stats.writes, stats.extended), (2, 1, 1));
 }

@@ -181,14 +181,17 @@ pub(super) struct Bench {
     pub(super) pool: Arc<BufferPool>,
 }
 
+/// Each has its counters, which take Miri long.
+const SESSIONS: usize = if cfg!(miri) { 6 } else { 16 };
+
 /// A pool of that many frames and a fork of that many blocks, each carrying its number.
 pub(super) fn bench(frames: usize, blocks: u32) -> Bench {
-    bench_of(PoolConfig::new(frames, 16), blocks)
+    bench_of(PoolConfig::new(frames, SESSIONS), blocks)
 }
 
 /// The same under the plain clock sweep.
 pub(super) fn clock_sweep_bench(frames: usize, blocks: u32) -> Bench {
-    let mut config = PoolConfig::new(frames, 16);
+    let mut config = PoolConfig::new(frames, SESSIONS);
     config.policy = crate::policy::ReplacementPolicy::ClockSweep;
     bench_of(config, blocks)
 }
