@@ -134,9 +134,11 @@ pub fn vacuum(
     let target = Target { ctx, heap, ring, has_indexes: indexes.is_some() };
     let (mut stream, mut rest) = (ctx.maintenance_stream(), 0..blocks);
     let mut source = || rest.next().map(BlockNumber);
+    // One for all pages: zeros for each would be a good part of the work where there is nothing to do.
+    let mut copy = Box::new([0; PAGE_SIZE]);
     while let Some(block) = stream.peek(ctx.buffers(), &heap.main, ctx.wait(), ring, &mut source) {
         ctx.check_interrupts()?;
-        vacuum_page(target, block, &horizon, &mut dead, &mut stats)?;
+        vacuum_page(target, block, &horizon, &mut copy, &mut dead, &mut stats)?;
         stream.advance();
         if dead.pages.len() >= PAGES_PER_ROUND
             && let Some(pass) = &mut indexes
@@ -172,22 +174,22 @@ fn vacuum_page(
     target: Target<'_>,
     block: BlockNumber,
     horizon: &Horizon,
+    copy: &mut [u8; PAGE_SIZE],
     dead: &mut DeadTids,
     stats: &mut VacuumStats,
 ) -> EngineResult<()> {
-    let mut copy = [0; PAGE_SIZE];
-    if !target.copy(block, &mut copy)? {
+    if !target.copy(block, copy)? {
         return Ok(());
     }
-    if kind(&copy) != PageKind::New as u16 {
-        if !is_settled(&copy, target.has_indexes) {
+    if kind(copy) != PageKind::New as u16 {
+        if !is_settled(copy, target.has_indexes) {
             let mut latched = target.latch(block)?;
             prune_page(target.ctx, &mut latched, horizon, target.has_indexes, stats)?;
-            copy = *latched.bytes();
+            copy.copy_from_slice(latched.bytes());
         }
-        survey(target.ctx, &copy, block, dead, stats, horizon)?;
+        survey(target.ctx, copy, block, dead, stats, horizon)?;
     }
-    target.note_room(block, &copy);
+    target.note_room(block, copy);
     Ok(())
 }
 
