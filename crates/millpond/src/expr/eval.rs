@@ -100,7 +100,8 @@ pub(crate) fn truth(datum: &Datum<'_>) -> Option<bool> {
     }
 }
 
-fn column<'a>(row: Row<'a>, column: usize) -> Result<Datum<'a>> {
+#[inline]
+pub(super) fn column<'a>(row: Row<'a>, column: usize) -> Result<Datum<'a>> {
     match row {
         Row::Stored(layout, bytes) => layout
             .column(bytes, column)

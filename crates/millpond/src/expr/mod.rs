@@ -21,6 +21,7 @@ use std::cmp::Ordering;
 use millpond_engine::types::tuple::TupleLayout;
 
 use crate::advisory::Notices;
+use crate::error::Result;
 use crate::settings::SessionSettings;
 use crate::{DataType, Datum, Value};
 
@@ -243,6 +244,12 @@ pub(crate) struct Env<'a> {
 }
 
 impl<'a> Env<'a> {
+    /// The row's column.
+    #[inline]
+    pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {
+        eval::column(self.row, column)
+    }
+
     /// The same, for a row.
     pub(crate) fn with_row(&self, row: Row<'a>) -> Env<'a> {
         Env { row, ..*self }

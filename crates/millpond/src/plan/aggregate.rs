@@ -4,7 +4,7 @@ use sqlparser::ast;
 
 use super::TableScope;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, Coercion, Typed};
+use crate::expr::bind::{Binder, Coercion};
 use crate::expr::types::{Category, NUMERIC, Ty, category};
 use crate::expr::{Arith, Env, Expr};
 use crate::parse::ident;
@@ -15,6 +15,9 @@ use crate::{DataType, Numeric, Value};
 pub(crate) struct Aggregate {
     kind: Kind,
     arg: Option<Expr>,
+    /// The column of whole numbers that is all there is to the argument of a count, sum or average: most often it is, and its
+    /// values can be added as they are.
+    int_column: Option<usize>,
     /// The type of its result.
     pub(crate) ty: DataType,
     pub(crate) name: &'static str,
@@ -70,7 +73,8 @@ pub(super) fn bind(
         _ => return Err(beyond()),
     };
     let Some(arg) = arg else {
-        return Ok(Some(Aggregate { kind, arg: None, ty: DataType::Int8, name }));
+        let (int_column, ty) = (None, DataType::Int8);
+        return Ok(Some(Aggregate { kind, arg: None, int_column, ty, name }));
     };
     let own = match arg.ty {
         Ty::Known(ty) => ty,
@@ -82,9 +86,20 @@ pub(super) fn bind(
             format!("function {name}({own}) does not exist"),
         )
     })?;
-    let Typed { .. } = arg;
+    let int_column = int_column(kind, own, &arg.expr);
     let arg = binder.coerce(arg, arg_ty, Coercion::Explicit)?;
-    Ok(Some(Aggregate { kind, arg: Some(arg), ty, name }))
+    Ok(Some(Aggregate { kind, arg: Some(arg), int_column, ty, name }))
+}
+
+fn int_column(kind: Kind, own: DataType, arg: &Expr) -> Option<usize> {
+    match (kind, own, arg) {
+        (
+            Kind::Count | Kind::Sum | Kind::Avg,
+            DataType::Int2 | DataType::Int4 | DataType::Int8,
+            Expr::Column(column),
+        ) => Some(*column),
+        _ => None,
+    }
 }
 
 /// The type in which the argument is added up, and that of the result.
@@ -119,7 +134,18 @@ impl Aggregate {
     }
 
     /// Takes a row in.
+    #[inline]
     pub(crate) fn add(&self, into: &mut Accumulator, env: &Env<'_>) -> Result<()> {
+        let Some(column) = self.int_column else { return self.add_value(into, env) };
+        // NULL is no number.
+        if let Some(int) = env.column(column)?.as_i64() {
+            into.count += 1;
+            into.wide += i128::from(int);
+        }
+        Ok(())
+    }
+
+    fn add_value(&self, into: &mut Accumulator, env: &Env<'_>) -> Result<()> {
         let Some(arg) = &self.arg else {
             into.count += 1;
             return Ok(());
