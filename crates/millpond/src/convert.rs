@@ -131,7 +131,9 @@ impl From<EngineError> for SqlError {
                     .hint("Rows that do not fit into one page of 8 kB are not supported yet.")
             }
             EngineError::Corruption { .. } => SqlError::new(SqlState::DATA_CORRUPTED, message),
-            EngineError::InDoubt { .. } => SqlError::new(SqlState(*b"08007"), message),
+            EngineError::InDoubt { .. } => {
+                SqlError::new(SqlState::TRANSACTION_RESOLUTION_UNKNOWN, message)
+            }
             EngineError::TooManySessions => {
                 SqlError::fatal(SqlState::TOO_MANY_CONNECTIONS, message)
             }

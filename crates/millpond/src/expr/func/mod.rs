@@ -393,7 +393,7 @@ fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         }
         (Func::Sqrt, [Datum::Float8(x)]) if *x < 0.0 => {
             return Err(SqlError::new(
-                SqlState(*b"2201F"),
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
                 "cannot take square root of a negative number",
             ));
         }
@@ -401,7 +401,7 @@ fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         (Func::Exp, [Datum::Float8(x)]) => Value::Float8(x.exp()),
         (Func::Ln, [Datum::Float8(x)]) if *x <= 0.0 => {
             return Err(SqlError::new(
-                SqlState(*b"2201E"),
+                SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
                 "cannot take logarithm of a number below or at zero",
             ));
         }
