@@ -21,6 +21,22 @@
 //! back, an explicit one has failed. The server sends the error and, for a simple query, "ready for query" with
 //! [`Connection::transaction_status`]; in the extended protocol it skips to Sync and calls `sync`.
 
+/// What a connection tells expressions. (Not a function, which would borrow all of it.)
+macro_rules! facts_of {
+    ($connection:expr) => {
+        crate::expr::Facts {
+            now: $connection.now,
+            user: &$connection.options.user,
+            database: &$connection.options.database,
+            process_id: $connection.process_id,
+            settings: &$connection.settings,
+            session: Some(&$connection.session),
+            notices: &$connection.notices,
+            only_locks: false,
+        }
+    };
+}
+
 mod cancel;
 mod copy;
 mod ddl;
@@ -256,16 +272,7 @@ impl Connection {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            now: self.now,
-            user: &self.options.user,
-            database: &self.options.database,
-            process_id: self.process_id,
-            settings: &self.settings,
-            session: Some(&self.session),
-            notices: &self.notices,
-            only_locks: false,
-        }
+        facts_of!(self)
     }
 }
 

@@ -88,31 +88,13 @@ impl Connection {
             self.check_writable(what)?;
         }
         self.session.start_statement()?;
-        let facts = Facts {
-            now: self.now,
-            user: &self.options.user,
-            database: &self.options.database,
-            process_id: self.process_id,
-            settings: &self.settings,
-            session: Some(&self.session),
-            notices: &self.notices,
-            only_locks: false,
-        };
-        let database = &self.database;
-        let info = || session_info(&facts, database);
-        let mut exec = Exec {
-            session: &self.session,
-            facts: &facts,
-            scratch: &mut self.scratch,
-            wait: self.wait,
-            cancel: &self.cancel,
-            info: &info,
-        };
-        let described = match &planned.columns {
-            Some(found) if columns => sink.columns(found),
-            _ => Ok(()),
-        };
-        let result = described.and_then(|()| exec.run(planned, params, sink));
+        let result = self.with_exec(|exec| {
+            let described = match &planned.columns {
+                Some(found) if columns => sink.columns(found),
+                _ => Ok(()),
+            };
+            described.and_then(|()| exec.run(planned, params, sink))
+        });
         self.session.end_statement();
         for notice in self.notices.take() {
             sink.notice(&notice);
@@ -121,6 +103,20 @@ impl Connection {
             self.statements_run = self.statements_run.saturating_add(1);
         }
         result
+    }
+
+    /// Runs `run` with what plans need of the connection.
+    pub(super) fn with_exec<R>(&mut self, run: impl FnOnce(&mut Exec<'_>) -> R) -> R {
+        let (facts, database) = (facts_of!(self), &self.database);
+        let info = || session_info(&facts, database);
+        run(&mut Exec {
+            session: &self.session,
+            facts: &facts,
+            scratch: &mut self.scratch,
+            wait: self.wait,
+            cancel: &self.cancel,
+            info: &info,
+        })
     }
 
     /// Plans a statement for the catalog as it is now. Where the query engine has to, "would block" if the
@@ -318,7 +314,7 @@ impl Connection {
 }
 
 /// What system views show of the session.
-pub(super) fn session_info(facts: &Facts<'_>, database: &crate::Database) -> SessionInfo {
+fn session_info(facts: &Facts<'_>, database: &crate::Database) -> SessionInfo {
     SessionInfo {
         database: facts.database.to_owned(),
         user: facts.user.to_owned(),

@@ -10,6 +10,7 @@ use super::Connection;
 use super::transaction::{Block, Ended};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
+use crate::exec::Exec;
 use crate::expr::bind::ParamTypes;
 use crate::parse::{Name, Statement, VacuumOptions, Which};
 use crate::plan::explain;
@@ -292,27 +293,8 @@ impl Connection {
         plan: &crate::plan::external::ExternalPlan,
     ) -> Result<Vec<String>> {
         self.session.start_statement()?;
-        let facts = crate::expr::Facts {
-            now: self.now,
-            user: &self.options.user,
-            database: &self.options.database,
-            process_id: self.process_id,
-            settings: &self.settings,
-            session: Some(&self.session),
-            notices: &self.notices,
-            only_locks: false,
-        };
-        let database = &self.database;
-        let info = || super::statement::session_info(&facts, database);
-        let mut exec = crate::exec::Exec {
-            session: &self.session,
-            facts: &facts,
-            scratch: &mut self.scratch,
-            wait: self.wait,
-            cancel: &self.cancel,
-            info: &info,
-        };
-        let lines = exec.scanner(plan).and_then(|scanner| plan.explain(scanner));
+        let explain = |exec: &mut Exec<'_>| plan.explain(exec.scanner(plan)?);
+        let lines = self.with_exec(explain);
         self.session.end_statement();
         lines
     }
