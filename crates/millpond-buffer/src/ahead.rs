@@ -21,6 +21,8 @@
 //! - A page is published without a pin. It may leave before it is used, and is then loaded again.
 //! - A ring ([`crate::ring`]) learns which pages come to its frames when the load begins. It is asked for frames by a
 //!   stream that reads ahead at most half of it, so a ring never comes round to a page that is still being read.
+//! - A stream hands the store no more reads at a time than its settings say. Those that it has prepared besides wait for
+//!   their turn, and the end of one begins the next, wherever it ends ([`Turn`]): so they, too, need nobody's help.
 //! - What fails is undone page by page: a page that is damaged in the store does not keep out its neighbours, and one
 //!   error of the whole read makes all entries absent. Nothing is reported here: whoever asks for a page that
 //!   did not come loads it himself, and learns what is wrong with it.
@@ -45,7 +47,10 @@ use crate::translation::left_at;
 use crate::words;
 use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use millpond_sync::parking;
+use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 /// The most pages that one read joins: 256 kB.
@@ -112,27 +117,76 @@ impl Ahead {
     }
 }
 
-/// How many reads of somebody's are under way. Relaxed: the count carries nothing but itself.
+/// The reads of one stream: those that the store has, and those that wait for their turn.
+///
+/// A read that ends begins the next that waits, on whatever thread it ends. So the device has as much to do as it may have
+/// while the consumer is about to wake up, or looks at a page. Nobody is waiting unless the store has one: both are looked
+/// at under one lock.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct UnderWay(Arc<AtomicU32>);
+pub(crate) struct UnderWay(Arc<Turns>);
 
-impl UnderWay {
-    pub(crate) fn count(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
+#[derive(Debug, Default)]
+struct Turns {
+    /// Both kinds. Relaxed: the count carries nothing but itself.
+    count: AtomicU32,
+    queue: Mutex<Queue>,
+}
 
-    fn begin(&self) -> OneUnderWay {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        OneUnderWay(self.clone())
+#[derive(Debug, Default)]
+struct Queue {
+    /// How many the store has.
+    begun: u32,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A read that waits for its turn, and who has the store for it.
+struct Waiting(Arc<BufferPool>, PendingRead);
+
+impl Debug for Waiting {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.1.fmt(f)
     }
 }
 
-/// A read that counts until this is dropped.
-struct OneUnderWay(UnderWay);
+impl UnderWay {
+    /// How many have begun, or wait for their turn.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.count.load(Ordering::Relaxed)
+    }
 
-impl Drop for OneUnderWay {
+    /// Begins a read, as soon as the store has less than `at_most` (which is not 0) of the stream's.
+    fn begin(&self, pool: &Arc<BufferPool>, mut read: PendingRead, at_most: u32) {
+        self.0.count.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut queue = self.0.queue.lock();
+            if queue.begun >= at_most {
+                queue.waiting.push_back(Waiting(Arc::clone(pool), read));
+                return;
+            }
+            queue.begun += 1;
+        }
+        read.set_turn(Turn(self.clone()));
+        pool.store.start_read(read);
+    }
+}
+
+/// One read's turn. Dropped, when the store is done with the read, it is the next one's.
+pub(crate) struct Turn(UnderWay);
+
+impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        let turns = &self.0.0;
+        turns.count.fetch_sub(1, Ordering::Relaxed);
+        let next = {
+            let mut queue = turns.queue.lock();
+            let next = queue.waiting.pop_front();
+            queue.begun -= u32::from(next.is_none());
+            next
+        };
+        if let Some(Waiting(pool, mut read)) = next {
+            read.set_turn(Self(self.0.clone()));
+            pool.store.start_read(read);
+        }
     }
 }
 
@@ -152,8 +206,6 @@ struct Run {
     near: usize,
     /// Whether the frames are a ring's.
     in_ring: bool,
-    /// Once it is read in the background.
-    under_way: Option<OneUnderWay>,
 }
 
 impl Run {
@@ -216,6 +268,8 @@ pub(crate) struct How<'a> {
     pub(crate) urgency: Urgency,
     /// Where it counts while it is read in the background.
     pub(crate) under_way: &'a UnderWay,
+    /// How many reads the store may have of those.
+    pub(crate) at_most: u32,
 }
 
 /// What came of a [`BufferSession::load_run`].
@@ -255,7 +309,6 @@ impl BufferSession {
             room,
             near: self.near(),
             in_ring: ring.is_some(),
-            under_way: None,
         };
         for (block, owned) in (first.0..).zip(frames.drain(..)) {
             let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };
@@ -291,8 +344,8 @@ impl BufferSession {
         Some((frames, room))
     }
 
-    fn read_run(&self, mut run: Run, pages: usize, how: How<'_>) -> LoadedRun {
-        let How { wait, urgency, under_way } = how;
+    fn read_run(&self, run: Run, pages: usize, how: How<'_>) -> LoadedRun {
+        let How { wait, urgency, under_way, at_most } = how;
         let (rel, first) = (run.rel.rel(), run.first);
         let store = &self.pool.store;
         let mut buffer = self.pool.buffers.take(pages);
@@ -320,9 +373,9 @@ impl BufferSession {
             });
             run.finish(buffer, &result);
         } else {
-            run.under_way = Some(under_way.begin());
             let done = move |buffer, result| run.finish(buffer, &result);
-            store.start_read(PendingRead::new(rel, first, buffer, done));
+            let read = PendingRead::new(rel, first, buffer, done);
+            under_way.begin(&self.pool, read, at_most);
         }
         LoadedRun::FromDevice(pages)
     }

@@ -15,7 +15,8 @@
 //!
 //! **When a read begins**: when as many neighbours have gathered as one read joins; when a block comes that is no
 //! neighbour; when the source ends; at the latest when the consumer has come to it. While `io_concurrency` reads are
-//! under way none is begun but for the last reason. If the consumer needs the only pages that are to be read, the
+//! under way none is begun but for the last reason; up to [`BACKLOG`] more are prepared, and each begins when another ends, before
+//! the consumer has woken up. If the consumer needs the only pages that are to be read, the
 //! read is done on its own thread, which saves two changes of threads.
 //!
 //! A read counts as under way until it has ended, not until the consumer has come to it: the device answers in an order
@@ -38,6 +39,9 @@ const PART: usize = 8;
 const WINDOW: usize = 4;
 /// After a read ahead found no frame, so many blocks go without.
 const REST: u32 = 64;
+/// So many reads more than may be under way are prepared, to be begun by the threads that end those. (Few, since one that
+/// fails at once begins the next on the same stack.)
+const BACKLOG: u32 = 8;
 
 /// How a stream reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,6 +201,15 @@ impl ReadStream {
         wanted.min(room).max(1)
     }
 
+    /// How many reads the store may have at a time.
+    fn at_most(&self) -> u32 {
+        self.options.io_concurrency.saturating_add(1)
+    }
+
+    fn may_prepare(&self) -> bool {
+        self.under_way.count() < self.at_most().saturating_add(BACKLOG)
+    }
+
     fn look_ahead(
         &mut self,
         session: &BufferSession,
@@ -210,10 +223,7 @@ impl ReadStream {
         if let Some(ring) = ring {
             ring.set_ahead(self.distance);
         }
-        while !self.exhausted
-            && self.queue.len() < self.distance
-            && self.under_way.count() <= self.options.io_concurrency
-        {
+        while !self.exhausted && self.queue.len() < self.distance && self.may_prepare() {
             match source() {
                 Some(block) => self.enqueue(session, rel, wait, ring, block),
                 None => self.exhausted = true,
@@ -224,7 +234,7 @@ impl ReadStream {
         }
         if self.pending == self.queue.len() {
             self.begin_read(session, rel, wait, ring, Urgency::Now);
-        } else if self.exhausted && self.under_way.count() < self.options.io_concurrency {
+        } else if self.exhausted && self.may_prepare() {
             self.begin_read(session, rel, wait, ring, Urgency::Later);
         }
     }
@@ -287,7 +297,8 @@ impl ReadStream {
         let mut at = self.queue.len() - pending;
         while let Some(&Queued { block, .. }) = self.queue.get(at) {
             let left = (self.queue.len() - at).min(self.options.io_combine_limit as usize);
-            let how = How { wait, urgency, under_way: &self.under_way };
+            let (under_way, at_most) = (&self.under_way, self.at_most());
+            let how = How { wait, urgency, under_way, at_most };
             let (pages, fetch) = match session.load_run(rel, block, left, ring, how) {
                 LoadedRun::AtHand(pages) => (pages, Fetch::Cached),
                 LoadedRun::FromDevice(pages) => (pages, Fetch::Device),

@@ -6,6 +6,7 @@
 
 use super::StoreError;
 use crate::PAGE_SIZE;
+use crate::ahead::Turn;
 use crate::ids::{BlockNumber, RelFork};
 use crate::page::{AlignedPage, PageBytes};
 use std::fmt;
@@ -85,6 +86,8 @@ pub(crate) struct Transfer {
     rel: RelFork,
     first: BlockNumber,
     parts: Option<(PageBuffer, Done)>,
+    /// Given up as soon as the store is done, before whoever asked is told.
+    turn: Option<Turn>,
 }
 
 impl Transfer {
@@ -120,6 +123,11 @@ impl Transfer {
         format!("{verb} block {} of {}", self.first, self.rel)
     }
 
+    /// The store is done with it: the next may begin.
+    pub(crate) fn end_turn(&mut self) {
+        self.turn = None;
+    }
+
     /// Tells whoever asked how it went.
     pub(crate) fn finish(mut self, result: Result<(), StoreError>) {
         self.tell(result);
@@ -137,6 +145,7 @@ impl Transfer {
     }
 
     fn tell(&mut self, result: Result<(), StoreError>) {
+        self.end_turn();
         if let Some((buffer, done)) = self.parts.take() {
             done(buffer, result);
         }
@@ -172,7 +181,8 @@ macro_rules! pending {
                 buffer: PageBuffer,
                 done: impl FnOnce(PageBuffer, Result<(), StoreError>) + Send + 'static,
             ) -> Self {
-                Self(Transfer { way: $way, rel, first, parts: Some((buffer, Box::new(done))) })
+                let parts = Some((buffer, Box::new(done) as Done));
+                Self(Transfer { way: $way, rel, first, parts, turn: None })
             }
 
             /// The fork.
@@ -193,7 +203,8 @@ macro_rules! pending {
                 self.0.count()
             }
 
-            /// Tells whoever asked that it is done with all pages, or why not.
+            /// Tells whoever asked that it is done with all pages, or why not. That may begin another read, on this
+            /// thread: no lock must be held that the store's own methods take.
             pub fn finish(self, result: Result<(), StoreError>) {
                 self.0.finish(result);
             }
@@ -213,6 +224,11 @@ pending!(PendingRead, Way::FromStore);
 pending!(PendingWrite, Way::ToStore);
 
 impl PendingRead {
+    /// It is one of several that may be under way at a time.
+    pub(crate) fn set_turn(&mut self, turn: Turn) {
+        self.0.turn = Some(turn);
+    }
+
     /// Where the pages go.
     pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         self.0.pages_mut()

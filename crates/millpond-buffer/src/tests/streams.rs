@@ -359,3 +359,43 @@ fn a_late_read_does_not_keep_others_from_beginning() {
     store.finish_begun();
     number(&session, &rel, late.0);
 }
+
+/// A read that ends begins the next, without the consumer, and also when the consumer has gone.
+#[test]
+fn reads_that_wait_for_their_turn_begin_by_themselves() {
+    let bench = bench(512, 300);
+    let (pool, store) = (&bench.pool, &bench.store);
+    store.background.store(true, Ordering::Relaxed);
+    store.cold.store(true, Ordering::Relaxed);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 1, io_combine_limit: 1 });
+    let mut blocks = (0..300).step_by(2).map(BlockNumber);
+    let mut source = || blocks.next();
+    let mut peek = |stream: &mut ReadStream| {
+        stream.peek(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
+    };
+    while stream.distance() < 8 {
+        let block = peek(&mut stream);
+        while store.finish_begun() > 0 {}
+        number(&session, &rel, block.0);
+        stream.advance();
+    }
+    while store.finish_begun() > 0 {}
+    while store.begun.lock().len() < 2 {
+        stream.advance();
+        peek(&mut stream);
+    }
+    drop((stream, session));
+    // Each that ends makes room for one, and there are never more than two.
+    let mut ended = 0;
+    loop {
+        let next = store.begun.lock().pop();
+        let Some(next) = next else { break };
+        store.finish(next);
+        ended += 1;
+        assert!(store.begun.lock().len() <= 2, "too many at a time");
+    }
+    assert!(ended > 2, "none of {ended} reads waited");
+    all_free_after_drop(&bench);
+}

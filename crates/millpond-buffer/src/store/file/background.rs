@@ -115,6 +115,14 @@ impl Job {
         None
     }
 
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    /// The kernel is done with it, and the next may begin. A panic on its way stays here.
+    fn end_turn(&mut self) {
+        if catch_unwind(AssertUnwindSafe(|| self.transfer.end_turn())).is_err() {
+            tracing::error!("a panic at the beginning of a read in the background");
+        }
+    }
+
     /// Finishes it. A panic of whoever is told stays here.
     fn finish(self, result: std::io::Result<()>) {
         self.note_files();

@@ -4,6 +4,9 @@
 //! until the kernel has said that it is done with both. A job that comes back short, or that goes on
 //! in another file, is submitted again for the rest.
 //!
+//! What the kernel has completed is looked at (checked, copied, published: microseconds each) only after what comes next
+//! has been handed over, so that the device does not wait for that.
+//!
 //! This is the only file here with unsafe code: handing the kernel an address. The addresses are of buffers that
 //! belong to the jobs; never of the pool's frames, whose bytes late readers may look at (buffer rule 5).
 #![allow(unsafe_code)]
@@ -32,6 +35,8 @@ pub(super) struct Ring {
     ring: IoUring,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
+    /// What the kernel is done with and nobody has been told of.
+    ended: Vec<(Job, io::Result<()>)>,
     wake: Wake,
 }
 
@@ -63,6 +68,7 @@ impl Ring {
             ring,
             slots: (0..SLOTS).map(|_| None).collect(),
             free: (0..SLOTS).rev().collect(),
+            ended: Vec::with_capacity(SLOTS),
             wake: Wake { file: wake.try_clone()?, buffer: Box::new([0; 8]), armed: false },
         })
     }
@@ -82,7 +88,7 @@ impl Ring {
                 self.slots[slot] = Some(Slot { job, done: 0 });
                 self.push(slot);
             }
-            None => job.finish(Err(io::ErrorKind::WouldBlock.into())),
+            None => self.ended.push((job, Err(io::ErrorKind::WouldBlock.into()))),
         }
     }
 
@@ -91,7 +97,7 @@ impl Ring {
         let Some(slot) = &mut self.slots[number] else { return };
         let start = slot.job.transfer.start();
         let Some((segment, offset, length)) = slot.job.rest(slot.done) else {
-            return self.finish(number, Ok(()));
+            return self.end(number, Ok(()));
         };
         let file = types::Fd(segment.as_fd().as_raw_fd());
         let (memory, length) = (start.wrapping_add(slot.done), length as u32);
@@ -109,15 +115,22 @@ impl Ring {
         let pushed = unsafe { self.ring.submission().push(&request) };
         if pushed.is_err() {
             // Never: the queue has room for every slot.
-            self.finish(number, Err(io::ErrorKind::WouldBlock.into()));
+            self.end(number, Err(io::ErrorKind::WouldBlock.into()));
         }
     }
 
-    fn finish(&mut self, number: usize, result: io::Result<()>) {
-        if let Some(slot) = self.slots[number].take() {
+    /// The kernel is done with a job. The next of its kind may begin, and is then in the queue.
+    fn end(&mut self, number: usize, result: io::Result<()>) {
+        if let Some(Slot { mut job, .. }) = self.slots[number].take() {
             self.free.push(number);
-            slot.job.finish(result);
+            job.end_turn();
+            self.ended.push((job, result));
         }
+    }
+
+    /// Tells whoever asked.
+    fn finish_ended(&mut self) {
+        self.ended.drain(..).for_each(|(job, result)| job.finish(result));
     }
 
     /// Prepares the request that ends when somebody writes to the eventfd.
@@ -133,9 +146,19 @@ impl Ring {
         self.wake.armed = unsafe { self.ring.submission().push(&request) }.is_ok();
     }
 
+    /// Hands over what has been prepared.
+    fn submit(&mut self) -> io::Result<()> {
+        let is_empty = self.ring.submission().is_empty();
+        if is_empty { Ok(()) } else { self.enter(0) }
+    }
+
     /// Hands over what has been prepared and waits for at least one completion.
     fn submit_and_wait(&mut self) -> io::Result<()> {
-        match self.ring.submit_and_wait(1) {
+        self.enter(1)
+    }
+
+    fn enter(&mut self, completions: usize) -> io::Result<()> {
+        match self.ring.submit_and_wait(completions) {
             Ok(_) => Ok(()),
             // A signal; or no memory, or too many completions, for now: those that there are make room.
             Err(error) if is_temporary(&error) => Ok(()),
@@ -160,7 +183,7 @@ impl Ring {
                         Way::FromStore => io::ErrorKind::UnexpectedEof,
                         Way::ToStore => io::ErrorKind::WriteZero,
                     };
-                    self.finish(number, Err(error.into()));
+                    self.end(number, Err(error.into()));
                 }
                 Ok(bytes) => {
                     slot.done += bytes;
@@ -171,7 +194,7 @@ impl Ring {
                     if is_temporary(&error) {
                         self.push(number);
                     } else {
-                        self.finish(number, Err(error));
+                        self.end(number, Err(error));
                     }
                 }
             }
@@ -200,31 +223,59 @@ impl Drop for Ring {
                 return;
             }
             self.reap();
+            self.finish_ended();
         }
     }
 }
 
 /// Serves the queue until told to stop.
 pub(super) fn run(mut ring: Ring, shared: &Shared) {
-    loop {
-        let mut queue = shared.queue.lock();
-        while ring.has_room()
-            && let Some(job) = queue.jobs.pop_front()
-        {
-            ring.add(job);
-        }
-        if queue.stop && queue.jobs.is_empty() && ring.is_idle() {
-            return;
-        }
-        // With jobs left over there is no room: a completion wakes us, not whoever adds another job.
-        queue.asleep = queue.jobs.is_empty();
-        drop(queue);
-        ring.arm();
-        if let Err(error) = ring.submit_and_wait() {
+    while let Some(to_do) = look(&mut ring, shared) {
+        let handed_over = match to_do {
+            // What has come back is looked at while the device does what it has been given instead.
+            ToDo::Finish => ring.submit(),
+            ToDo::Wait => ring.submit_and_wait(),
+        };
+        if let Err(error) = handed_over {
             tracing::error!(%error, "io_uring failed");
-            return;
+            return ring.finish_ended();
         }
-        shared.queue.lock().asleep = false;
-        ring.reap();
+        match to_do {
+            ToDo::Finish => ring.finish_ended(),
+            ToDo::Wait => {
+                shared.queue.lock().asleep = false;
+                ring.reap();
+            }
+        }
     }
+}
+
+/// What the ring's thread does next, besides handing over what has been prepared.
+#[derive(Clone, Copy)]
+enum ToDo {
+    /// Tell of what has ended.
+    Finish,
+    /// Wait for the kernel.
+    Wait,
+}
+
+/// Takes jobs from the queue; `None` if that was the end.
+fn look(ring: &mut Ring, shared: &Shared) -> Option<ToDo> {
+    let mut queue = shared.queue.lock();
+    while ring.has_room()
+        && let Some(job) = queue.jobs.pop_front()
+    {
+        ring.add(job);
+    }
+    if !ring.ended.is_empty() {
+        return Some(ToDo::Finish);
+    }
+    if queue.stop && queue.jobs.is_empty() && ring.is_idle() {
+        return None;
+    }
+    // With jobs left over there is no room: a completion wakes us, not whoever adds another job.
+    queue.asleep = queue.jobs.is_empty();
+    drop(queue);
+    ring.arm();
+    Some(ToDo::Wait)
 }
