@@ -518,14 +518,24 @@ fn streams_beside_demand() {
 /// the pages and a fourth drops the fork.
 #[test]
 fn reads_in_the_background_end_for_everybody() {
-    let work = |thread: u64, bench: &Bench| {
+    reads_in_the_background(StreamOptions::default(), 2);
+}
+
+/// The same, with reads that wait for their turn: the end of others begins them.
+#[test]
+fn reads_that_wait_for_their_turn_end_for_everybody() {
+    reads_in_the_background(StreamOptions { io_concurrency: 1, io_combine_limit: 1 }, 4);
+}
+
+fn reads_in_the_background(options: StreamOptions, distance: usize) {
+    let work = move |thread: u64, bench: &Bench| {
         let rel = bench.pool.relation(REL).unwrap();
         match thread {
             0 => {
                 let session = bench.pool.session().unwrap();
-                let mut stream = ReadStream::default();
-                stream.assume_distance(2);
-                let mut blocks = [0, 1, 3].into_iter();
+                let mut stream = ReadStream::new(options);
+                stream.assume_distance(distance);
+                let mut blocks = [0, 1, 3, 2].into_iter();
                 let mut source = || blocks.next().map(BlockNumber);
                 stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
             }
