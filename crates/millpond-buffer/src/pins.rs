@@ -45,6 +45,7 @@
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use millpond_sync::audit;
+use millpond_sync::prefetch::prefetch;
 use std::sync::{Arc, OnceLock};
 
 /// Entries in the smallest table; at most half of them are used.
@@ -111,6 +112,13 @@ impl PinSlots {
     #[inline]
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed) as usize
+    }
+
+    /// Asks for the words that every pin uses. (A look at where the table is would itself be the wait that this saves.)
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.held);
+        prefetch(&self.tables[0]);
     }
 
     /// The table in use and its level.

@@ -150,6 +150,15 @@ impl BufferSession {
         self.pin_with(rel, block, wait, ring)?.read(f)
     }
 
+    /// Asks for the memory that the session's reads will use, misses included: a hint, ahead of a session's turn.
+    #[inline]
+    pub fn prefetch(&self) {
+        self.pins.prefetch();
+        for event in [Event::Hit, Event::Miss] {
+            self.pool.counters.prefetch(self.number, stats::cell(self.io_row.get(), event));
+        }
+    }
+
     /// The frame that a page seems to be in.
     #[inline]
     fn resident(&self, rel: &RelHandle, block: BlockNumber) -> Option<u32> {

@@ -40,6 +40,8 @@ pub trait Session: Send + Sized + 'static {
     fn format_options(&self) -> FormatOptions {
         FormatOptions::default()
     }
+    /// Asks the processor for the session's memory, some turns ahead of its own. Changes nothing.
+    fn prefetch(&self) {}
     /// Whether calls may wait.
     fn set_wait(&mut self, wait: Wait);
     /// For "ready for query".
@@ -136,6 +138,10 @@ impl Session for Connection {
             .filter(|id| id.definition().report)
             .map(|id| (id.definition().name.to_owned(), self.settings().show(id)))
             .collect()
+    }
+
+    fn prefetch(&self) {
+        Connection::prefetch(self);
     }
 
     fn set_wait(&mut self, wait: Wait) {

@@ -7,6 +7,7 @@
 use crate::CachePadded;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::audit;
+use crate::prefetch::prefetch;
 
 /// `N` counters in a number of stripes.
 #[derive(Debug)]
@@ -28,6 +29,14 @@ impl<const N: usize> StripedCounters<N> {
     pub fn add(&self, stripe: usize, counter: usize, n: u64) {
         if let Some(count) = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter)) {
             count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        }
+    }
+
+    /// Asks for the memory of a counter that is about to be added to.
+    #[inline]
+    pub fn prefetch(&self, stripe: usize, counter: usize) {
+        if let Some(count) = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter)) {
+            prefetch(count);
         }
     }
 

@@ -12,6 +12,7 @@ pub mod counters;
 pub mod hint;
 pub mod latch;
 pub mod parking;
+pub mod prefetch;
 #[cfg(all(feature = "send-batch", target_os = "linux", not(any(loom, shuttle))))]
 pub mod send_batch;
 pub mod sync;

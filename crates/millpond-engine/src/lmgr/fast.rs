@@ -20,6 +20,7 @@
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use millpond_sync::audit;
+use millpond_sync::prefetch::prefetch;
 
 use super::mode::LockMode;
 use crate::transam::SessionNo;
@@ -66,6 +67,12 @@ impl FastPath {
     fn counter(&self, relation: u32) -> &AtomicU32 {
         let hash = u64::from(relation).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         &self.strong[hash as usize % COUNTERS]
+    }
+
+    /// Asks for the first of the session's slots.
+    #[inline]
+    pub(crate) fn prefetch(&self, session: SessionNo) {
+        prefetch(&self.slots[session.index()][0]);
     }
 
     /// Notes a weak lock of `session`. `used` are the slots that the session knows to be taken.

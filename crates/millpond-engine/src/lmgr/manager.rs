@@ -88,6 +88,12 @@ impl LockManager {
         })
     }
 
+    /// Asks for where the session's weak locks are noted.
+    #[inline]
+    pub(crate) fn prefetch(&self, session: SessionNo) {
+        self.fast.prefetch(session);
+    }
+
     fn partition_no(tag: &LockTag) -> usize {
         use std::hash::BuildHasher;
         (TagHash::default().hash_one(tag) >> 40) as usize % PARTITIONS

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use millpond_sync::atomic::{AtomicU32, Ordering, fence};
 use millpond_sync::parking;
+use millpond_sync::prefetch::prefetch;
 use smallvec::SmallVec;
 
 use super::{
@@ -44,6 +45,13 @@ impl ProcHandle {
     /// The session's own record of its locks, for the lock manager.
     pub(crate) fn local_locks(&self) -> &RefCell<LocalLocks> {
         &self.locks
+    }
+
+    /// Asks for the session's own lines, ahead of a statement.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.line());
+        self.statement().prefetch();
     }
 
     pub(super) fn line(&self) -> &Line {

@@ -22,6 +22,7 @@
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::latch::Version;
+use millpond_sync::prefetch::prefetch;
 
 use super::ActivityState;
 
@@ -78,6 +79,13 @@ impl StatementSlot {
         self.began.store(0, Ordering::Relaxed);
         self.transaction_began.store(0, Ordering::Relaxed);
         self.set_text("");
+    }
+
+    /// Asks for what a statement with a short text will write.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.state);
+        prefetch(&self.text[..8.min(WORDS)]);
     }
 
     #[inline]

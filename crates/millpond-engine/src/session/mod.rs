@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use millpond_buffer::Wait;
+use millpond_sync::prefetch::prefetch;
 
 use crate::access::btree::Tids;
 use crate::bulk::BulkAccess;
@@ -142,6 +143,17 @@ impl Session {
     /// Its line in the table of sessions: activity, wait event, process id.
     pub fn proc(&self) -> &ProcHandle {
         self.ctx.proc()
+    }
+
+    /// Asks the processor for the memory of the session's own that a short statement uses, ahead of one. Who serves many
+    /// sessions in turn finds it out of the near caches otherwise. Changes nothing.
+    pub fn prefetch(&self) {
+        self.ctx.proc().prefetch();
+        self.ctx.locks().prefetch(self.number());
+        self.ctx.buffers().prefetch();
+        if let Ok(scratch) = self.scratch.try_borrow() {
+            prefetch(&scratch.key[..]);
+        }
     }
 
     /// Whether operations may wait from now on. A new session's may.

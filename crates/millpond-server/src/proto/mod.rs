@@ -139,6 +139,14 @@ impl<B: Backend> Protocol<B> {
         self.session.as_mut()
     }
 
+    /// Asks the processor for what a message's handling will use beside the protocol itself.
+    pub fn prefetch(&self) {
+        self.codec.prefetch();
+        if let Some(session) = &self.session {
+            session.prefetch();
+        }
+    }
+
     /// Handles one message.
     pub fn message(
         &mut self,

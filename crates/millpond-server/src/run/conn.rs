@@ -12,6 +12,7 @@ use crate::proto::{Protocol, StartContext, Step};
 use crate::wire::buffer::{Input, Output, Received, Spare};
 use crate::wire::{frontend, reply, startup};
 use millpond::{CommitTicket, SqlError, SqlState, Wait};
+use millpond_sync::prefetch::prefetch;
 use mio::{Interest, Registry, Token};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -106,6 +107,16 @@ impl<B: Backend> Conn<B> {
             closing: false,
             since: Instant::now(),
         }
+    }
+
+    /// Asks for its memory, some turns ahead of its own.
+    pub fn prefetch(&self) {
+        prefetch(self);
+    }
+
+    /// Asks for what it points to, when its own memory has come.
+    pub fn prefetch_session(&self) {
+        self.protocol.prefetch();
     }
 
     /// The poll has said something about the socket.

@@ -4,6 +4,7 @@ use super::frontend::{BadBytes, WireError};
 use super::reply;
 use millpond::types::{FormatOptions, binary, text};
 use millpond::{ColumnDesc, DataType, Datum, Result, SqlError, SqlState, Value};
+use millpond_sync::prefetch::prefetch;
 
 /// The formats in which a portal's columns are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,6 +63,11 @@ impl RowCodec {
             };
             (column.ty, form)
         }));
+    }
+
+    /// Asks for its memory ahead of use.
+    pub fn prefetch(&self) {
+        prefetch(&self.columns[..]);
     }
 
     /// Appends a DataRow.

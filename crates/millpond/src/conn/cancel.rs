@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use millpond_engine::session::CancelHandle as EngineCancel;
+use millpond_sync::prefetch::prefetch;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{SqlError, SqlState};
@@ -55,6 +56,12 @@ impl CancelHandle {
         // Termination is not overruled.
         let _ = self.shared.reason.fetch_max(reason, Ordering::AcqRel);
         self.shared.engine.cancel();
+    }
+
+    /// Asks for what every statement writes here.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.shared.statement);
     }
 
     /// A statement begins: what was asked of its predecessor is forgotten.

@@ -59,6 +59,7 @@ use millpond_buffer::Wait;
 use millpond_engine::proc::ActivityState;
 use millpond_engine::session::{CommitTicket as EngineTicket, Session};
 use millpond_engine::types::current_timestamp;
+use millpond_sync::prefetch::prefetch;
 
 use crate::advisory::Notices;
 use crate::database::Database;
@@ -144,6 +145,15 @@ impl Connection {
     pub fn set_wait(&mut self, wait: Wait) {
         self.wait = wait;
         self.session.set_wait(wait);
+    }
+
+    /// Asks the processor for the memory that a short statement uses beside the connection itself, ahead of one: for who
+    /// serves many connections in turn, of which each finds it out of the near caches otherwise. Changes nothing.
+    pub fn prefetch(&self) {
+        self.session.prefetch();
+        self.cancel.prefetch();
+        prefetch(&self.key[..]);
+        prefetch(self.scratch.row_bytes());
     }
 
     /// A number of its own, which clients know as the backend's process id.

@@ -46,6 +46,13 @@ pub(crate) struct Scratch {
     range: KeyRange,
 }
 
+impl Scratch {
+    /// Memory of the row that was read last, which the next one will use.
+    pub(crate) fn row_bytes(&self) -> &[u8] {
+        self.row.bytes()
+    }
+}
+
 /// Datums of one row.
 pub(crate) type Datums<'a> = SmallVec<[Datum<'a>; 12]>;
 
