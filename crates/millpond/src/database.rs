@@ -31,9 +31,9 @@ impl Database {
         let engine = Engine::open(engine_config(path.as_ref(), &settings))?;
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
+            query_engine: ExternalPlanner::new(&settings)?,
             settings: Arc::new(settings),
             engine,
-            query_engine: ExternalPlanner::new()?,
             statistics,
             watchdog: Arc::new(Watchdog::default()),
             plans: SharedPlans::default(),

@@ -47,6 +47,17 @@ pub struct PlanRequest<'a> {
     pub zone: Zone,
 }
 
+/// Lowers the priority of the thread that calls it: who reads whole tables has work for as long as it is let, and would
+/// have a core of its own while those who read a row wait for their turn.
+fn give_way(niceness: i32) {
+    // Where it is forbidden, nothing is lost but the courtesy.
+    if niceness > 0
+        && let Err(error) = rustix::process::nice(niceness)
+    {
+        tracing::debug!(%error, "could not lower the priority of a query thread");
+    }
+}
+
 /// Plans queries. One per database.
 pub struct Planner {
     base: Arc<SessionState>,
@@ -54,8 +65,9 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Sets DataFusion up: its functions, ours, and the threads that queries run on.
-    pub fn new() -> Result<Self> {
+    /// Sets DataFusion up: its functions, ours, and the threads that queries run on, whose priority is lower by that
+    /// many steps of `nice`.
+    pub fn new(niceness: i32) -> Result<Self> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut config = SessionConfig::new().with_target_partitions(threads).with_batch_size(8192);
         let options = config.options_mut();
@@ -73,6 +85,7 @@ impl Planner {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("millpond-query")
+            .on_thread_start(move || give_way(niceness))
             .enable_time()
             .build()
             .map_err(|error| {

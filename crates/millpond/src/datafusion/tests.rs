@@ -77,7 +77,7 @@ fn check(planner: &Planner, sql: &str, expected: &[&[&str]]) {
 
 #[test]
 fn expressions_and_names_are_postgresqls() {
-    let planner = Planner::new().unwrap();
+    let planner = Planner::new(0).unwrap();
     check(&planner, "select 1", &[&["?column?"], &["1"]]);
     check(&planner, "select 1, 1 as a, 2 as a", &[&["?column?", "a", "a"], &["1", "1", "2"]]);
     check(&planner, "select count(*) from (values (1), (2)) t(x)", &[&["count"], &["2"]]);
@@ -121,7 +121,7 @@ fn expressions_and_names_are_postgresqls() {
 
 #[test]
 fn errors_have_their_codes() {
-    let planner = Planner::new().unwrap();
+    let planner = Planner::new(0).unwrap();
     let cases = [
         ("select 1 / 0", SqlState::DIVISION_BY_ZERO),
         ("select * from nowhere", SqlState::UNDEFINED_TABLE),
@@ -143,7 +143,7 @@ fn errors_have_their_codes() {
 
 #[test]
 fn parameters_get_types_and_values() {
-    let planner = Planner::new().unwrap();
+    let planner = Planner::new(0).unwrap();
     let rows = run(
         &planner,
         "select x from (values (1), (2), (3)) t(x) where x > $1 order by x",
@@ -154,7 +154,7 @@ fn parameters_get_types_and_values() {
 
 #[test]
 fn system_views_answer() {
-    let planner = Planner::new().unwrap();
+    let planner = Planner::new(0).unwrap();
     check(
         &planner,
         "select nspname from pg_namespace order by 1",

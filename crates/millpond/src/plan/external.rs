@@ -29,6 +29,7 @@ mod with {
     use crate::datafusion::{PlanRequest, Planner, QueryPlan};
     use crate::error::Result;
     use crate::query::TableScanner;
+    use crate::settings::Settings;
     use crate::sink::ColumnDesc;
     use crate::types::Zone;
     use crate::{DataType, Datum, Value};
@@ -37,8 +38,9 @@ mod with {
     pub(crate) struct ExternalPlanner(Planner);
 
     impl ExternalPlanner {
-        pub(crate) fn new() -> Result<Option<Self>> {
-            Ok(Some(ExternalPlanner(Planner::new()?)))
+        pub(crate) fn new(settings: &Settings) -> Result<Option<Self>> {
+            let niceness = i32::try_from(settings.int("query_threads_nice")).unwrap_or(0);
+            Ok(Some(ExternalPlanner(Planner::new(niceness)?)))
         }
 
         pub(crate) fn plan(
@@ -117,6 +119,7 @@ mod without {
     use crate::advisory::{Advisory, Key};
     use crate::error::Result;
     use crate::query::TableScanner;
+    use crate::settings::Settings;
     use crate::sink::ColumnDesc;
     use crate::types::Zone;
 
@@ -125,7 +128,7 @@ mod without {
     pub(crate) enum ExternalPlanner {}
 
     impl ExternalPlanner {
-        pub(crate) fn new() -> Result<Option<Self>> {
+        pub(crate) fn new(_settings: &Settings) -> Result<Option<Self>> {
             Ok(None)
         }
 

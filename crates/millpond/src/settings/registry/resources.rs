@@ -166,6 +166,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "8",
         "How many threads may scan for all sessions together.",
     ),
+    def(
+        "query_threads_nice",
+        Int(0, 19, No),
+        Postmaster,
+        "4",
+        "How much lower than the others' the priority is of the threads that run joins, aggregates and other queries.",
+    ),
     unused("max_parallel_workers_per_gather", Int(0, 1024, No), User, "2"),
     unused("vacuum_cost_delay", Real(0.0, 100.0, Milliseconds), User, "0"),
     def(
