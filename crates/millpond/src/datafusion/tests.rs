@@ -171,3 +171,30 @@ fn system_views_answer() {
         &[&["format_type"], &["character varying(10)"]],
     );
 }
+
+/// The `nice` value of each thread of this process that has the name.
+#[cfg(target_os = "linux")]
+fn niceness_of(name: &str) -> Vec<i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let stats =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).ok());
+    // Number (name) and then, from the state on, fields without brackets: the 17th is the value.
+    let fields = stats.filter_map(|stat| {
+        let (head, rest) = stat.rsplit_once(") ")?;
+        head.ends_with(&format!("({name}")).then(|| rest.split(' ').nth(16)?.parse().ok())?
+    });
+    fields.collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_threads_of_queries_give_way() {
+    let here = rustix::process::getpriority_process(None).unwrap();
+    if here > 14 {
+        println!("skipped: these tests already run at the lowest priority");
+        return;
+    }
+    let planner = Planner::new(5).unwrap();
+    check(&planner, "select 1", &[&["?column?"], &["1"]]);
+    assert!(niceness_of("millpond-query").contains(&(here + 5)));
+}
