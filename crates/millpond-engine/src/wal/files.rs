@@ -17,7 +17,7 @@ use super::store::{CONTROL_COPY_BYTES, LogStore};
 
 /// A segment is filled in pieces of a few of the file system's blocks: what one call writes stays one piece of the
 /// system's cache, and each commit's write and sync of a hundred bytes goes through all blocks of its piece. With
-/// pieces of a megabyte that took a fifth of a commit.
+/// pieces of a megabyte that took a fifth of the two (49 µs, instead of 39; ext4 with large folios).
 const FILL_BYTES: u64 = 8192;
 
 /// Where the second copy starts: in another block of any device.

@@ -4,8 +4,9 @@
 //! once for everybody who waits. The log's own thread (flusher.rs) leads for those who must not block.
 //!
 //! Writing and syncing have a mutex each. Who will lead next writes what is complete while the leader syncs, because it
-//! would only wait meanwhile: once it leads, the sync is all that is left. Whoever syncs has seen under the mutex of writing
-//! that everything below his target is written, so his sync covers it. Order of the mutexes: leader, writing.
+//! would only wait meanwhile: once it leads, the sync is all that is left. Whoever syncs has written what is below his
+//! target, under the mutex of writing, or has seen that others have: `written` is stored (Release) after the store's write
+//! and loaded (Acquire) before the sync. So his sync covers it. Order of the mutexes: leader, writing.
 //! (models/write_ahead.rs runs this on a disk whose syncs take time and fail.)
 
 use std::task::Waker;

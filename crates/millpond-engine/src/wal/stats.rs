@@ -68,8 +68,9 @@ impl InsertCounts {
     }
 }
 
-/// What leaders count. There is one leader at a time, so a load and a store count; its lines move from leader to
-/// leader with the rest of what they write.
+/// What is counted while flushing: writes and their bytes under the mutex of writing (by a leader, or by who writes
+/// ahead), syncs and pauses by the leader. So each count has one writer at a time, and a load and a store count; the lines
+/// move from one to the next with the rest of what they write.
 #[derive(Default)]
 pub(super) struct FlushCounts {
     by: [LeaderCounts; 2],
