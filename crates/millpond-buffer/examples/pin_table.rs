@@ -4,7 +4,7 @@
 //! `cargo run --release -p millpond-buffer --example pin_table [fences]`
 //!
 //! PostgreSQL's figures are medians of `ReadBuffer` and `ReleaseBuffer` in an extension of PostgreSQL 15.20 on the same
-//! kind of machine (see docs/benchmarks.md). Millpond's are of many short runs, of which a tenth were
+//! kind of machine, of 2026-11-21 (see docs/benchmarks.md). Millpond's are of many short runs, of which a tenth were
 //! faster, so that a busy machine disturbs them little. `fences`: as on a kernel without `membarrier`.
 
 use millpond_buffer::*;

@@ -22,7 +22,9 @@
 //! - A ring ([`crate::ring`]) learns which pages come to its frames when the load begins. It is asked for frames by a
 //!   stream that reads ahead at most half of it, so a ring never comes round to a page that is still being read.
 //! - A stream hands the store no more reads at a time than its settings say. Those that it has prepared besides wait for
-//!   their turn, and the end of one begins the next, wherever it ends ([`Turn`]): so they, too, need nobody's help.
+//!   their turn, and the end of one begins the next, wherever it ends ([`Turn`]): so they, too, need nobody's help. Nobody
+//!   waits for a turn unless the store has a read of the stream's: both are looked at under one lock, which is held for
+//!   neither a call of the store's nor the end of a read.
 //! - What fails is undone page by page: a page that is damaged in the store does not keep out its neighbours, and one
 //!   error of the whole read makes all entries absent. Nothing is reported here: whoever asks for a page that
 //!   did not come loads it himself, and learns what is wrong with it.
@@ -120,14 +122,13 @@ impl Ahead {
 /// The reads of one stream: those that the store has, and those that wait for their turn.
 ///
 /// A read that ends begins the next that waits, on whatever thread it ends. So the device has as much to do as it may have
-/// while the consumer is about to wake up, or looks at a page. Nobody is waiting unless the store has one: both are looked
-/// at under one lock.
+/// while the consumer is about to wake up, or looks at a page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UnderWay(Arc<Turns>);
 
 #[derive(Debug, Default)]
 struct Turns {
-    /// Both kinds. Relaxed: the count carries nothing but itself.
+    /// Both kinds, for the stream, which asks before each block. Relaxed: the count carries nothing but itself.
     count: AtomicU32,
     queue: Mutex<Queue>,
 }
@@ -266,9 +267,9 @@ pub(crate) enum Urgency {
 pub(crate) struct How<'a> {
     pub(crate) wait: Wait,
     pub(crate) urgency: Urgency,
-    /// Where it counts while it is read in the background.
+    /// Where it counts, and may have to wait for its turn, if it is read in the background.
     pub(crate) under_way: &'a UnderWay,
-    /// How many reads the store may have of those.
+    /// How many of those the store may have at a time.
     pub(crate) at_most: u32,
 }
 

@@ -14,10 +14,10 @@
 //! - reads that the operating system answers from its cache make it grow only as far as one joined read.
 //!
 //! **When a read begins**: when as many neighbours have gathered as one read joins; when a block comes that is no
-//! neighbour; when the source ends; at the latest when the consumer has come to it. While `io_concurrency` reads are
-//! under way none is begun but for the last reason; up to [`BACKLOG`] more are prepared, and each begins when another ends, before
+//! neighbour; when the source ends; at the latest when the consumer has come to it. The store has at most
+//! `io_concurrency` + 1 of them at a time; up to [`BACKLOG`] more are prepared, and each begins when another ends, before
 //! the consumer has woken up. If the consumer needs the only pages that are to be read, the
-//! read is done on its own thread, which saves two changes of threads.
+//! read is done on its own thread (whatever else is under way), which saves two changes of threads.
 //!
 //! A read counts as under way until it has ended, not until the consumer has come to it: the device answers in an order
 //! of its own, and those that are early would keep others from beginning while the consumer waits for one that is late. So
@@ -46,7 +46,8 @@ const BACKLOG: u32 = 8;
 /// How a stream reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// How many reads may be under way at a time (`effective_io_concurrency`). With 0 nothing is read ahead.
+    /// How many reads may be under way at a time, not counting one (`effective_io_concurrency`). With 0 nothing is read
+    /// ahead.
     pub io_concurrency: u32,
     /// How many neighbouring pages one read joins (`io_combine_limit`), 1 to 32.
     pub io_combine_limit: u32,
@@ -206,6 +207,7 @@ impl ReadStream {
         self.options.io_concurrency.saturating_add(1)
     }
 
+    /// Whether to take more blocks from the source, though their reads may have to wait for their turn.
     fn may_prepare(&self) -> bool {
         self.under_way.count() < self.at_most().saturating_add(BACKLOG)
     }

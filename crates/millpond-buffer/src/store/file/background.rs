@@ -115,8 +115,8 @@ impl Job {
         None
     }
 
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     /// The kernel is done with it, and the next may begin. A panic on its way stays here.
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     fn end_turn(&mut self) {
         if catch_unwind(AssertUnwindSafe(|| self.transfer.end_turn())).is_err() {
             tracing::error!("a panic at the beginning of a read in the background");
