@@ -81,7 +81,7 @@ impl LongScan {
         self.know_more(source, cursor)?;
         let (entries, told, ended) = (&self.entries, &mut self.told, self.ended);
         let mut blocks = || {
-            let (block, end) = run(entries, *told)?;
+            let (block, end) = page_run(entries, *told)?;
             // The next leaf may have more entries for the last page.
             if end == entries.len() && !ended {
                 return None;
@@ -91,7 +91,7 @@ impl LongScan {
         };
         let (session, wait, ring) = (ctx.buffers(), ctx.wait(), self.ring.as_ref());
         self.stream.peek(session, &heap.main, wait, ring, &mut blocks);
-        let Some((_, end)) = run(&self.entries, self.at) else { return Ok(false) };
+        let Some((_, end)) = page_run(&self.entries, self.at) else { return Ok(false) };
         self.run.fetch(ctx, heap, &self.entries[self.at..end], snapshot, ring)?;
         self.stream.advance();
         self.at = end;
@@ -121,7 +121,7 @@ impl LongScan {
 }
 
 /// The page of the entry at `start`, and where the entries end that follow it and are on the same page.
-fn run(entries: &[Tid], start: usize) -> Option<(BlockNumber, usize)> {
+fn page_run(entries: &[Tid], start: usize) -> Option<(BlockNumber, usize)> {
     let rest = entries.get(start..)?;
     let block = rest.first()?.block;
     let length = rest.iter().take_while(|tid| tid.block == block).count();

@@ -263,6 +263,7 @@ mod tests {
         let locks = RowLocks::new(SHARDS);
         let full =
             (0..1000).filter(|&n| locks.set(row(n), by(3), |_| true).is_err()).collect::<Vec<_>>();
+        assert!(!full.is_empty());
         for n in full {
             locks.set(row(n), by(9), |xid| xid == Xid(3)).unwrap();
             assert!(locks.get(&row(n)).is_empty());

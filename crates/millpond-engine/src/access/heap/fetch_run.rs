@@ -21,7 +21,7 @@ use crate::transam::visibility::{Fates, visible};
 use crate::transam::{Snapshot, Xid};
 
 /// For so many rows the whole page is copied, which costs as much as the columns of some ten.
-const WHOLE_PAGE: usize = 8;
+const WHOLE_PAGE_ROWS: usize = 8;
 
 /// A version that is seen: where its chain begins, where it is, and where its columns are in the copy.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ impl FetchedRun {
         let (copy, seen) = (&mut *self.copy, &mut self.seen);
         let mut findings = Findings::default();
         let (session, main, wait) = (ctx.buffers(), &heap.main, ctx.wait());
-        if roots.len() >= WHOLE_PAGE {
+        if roots.len() >= WHOLE_PAGE_ROWS {
             let read =
                 session.read_with(main, first.block, wait, ring, |view| view.copy_page(copy));
             if none_beyond_end(read)?.is_some() {

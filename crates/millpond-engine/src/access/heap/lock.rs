@@ -245,8 +245,9 @@ pub(super) fn carry(
     log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by)
 }
 
-/// Locks the version at `tid` for its transaction, as strongly as `wanted`, or only looks whether it could. Whoever wants to change or lock it so
-/// that the two exclude each other will see it in progress. Locking what one holds already changes nothing.
+/// Locks the version at `tid` for its transaction, as strongly as `wanted`, or only looks whether it could. Whoever wants
+/// to change or lock it so that the two exclude each other will see it in progress. Locking what one holds already changes
+/// nothing.
 ///
 /// FOR KEY SHARE does not mind a successor that has the same unique keys: [`ChangeOutcome::Follow`] names it, and it is
 /// to be [locked](lock_successor), too.
