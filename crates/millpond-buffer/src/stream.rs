@@ -46,8 +46,8 @@ const BACKLOG: u32 = 8;
 /// How a stream reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// How many reads may be under way at a time, not counting one (`effective_io_concurrency`). With 0 nothing is read
-    /// ahead.
+    /// How many reads may be under way at a time besides that of the consumer's own page (`effective_io_concurrency`).
+    /// With 0 nothing is read ahead.
     pub io_concurrency: u32,
     /// How many neighbouring pages one read joins (`io_combine_limit`), 1 to 32.
     pub io_combine_limit: u32,
