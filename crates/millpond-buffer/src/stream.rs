@@ -141,6 +141,12 @@ impl ReadStream {
         self.distance = distance;
     }
 
+    /// How many reads have been begun, or wait for their turn.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn under_way(&self) -> u32 {
+        self.under_way.count()
+    }
+
     /// The block to be used next, after having begun to read those after it; `None` at the end. It stays the next
     /// until [`ReadStream::advance`]. Errors are left to whoever reads the page. Pages are read into frames of the
     /// `ring`, if the consumer has one.
