@@ -22,9 +22,7 @@
 //! - A ring ([`crate::ring`]) learns which pages come to its frames when the load begins. It is asked for frames by a
 //!   stream that reads ahead at most half of it, so a ring never comes round to a page that is still being read.
 //! - A stream hands the store no more reads at a time than its settings say. Those that it has prepared besides wait for
-//!   their turn, and the end of one begins the next, wherever it ends ([`Turn`]): so they, too, need nobody's help. Nobody
-//!   waits for a turn unless the store has a read of the stream's: both are looked at under one lock, which is held for
-//!   neither a call of the store's nor the end of a read.
+//!   their turn ([`crate::turns`]): so they, too, need nobody's help.
 //! - What fails is undone page by page: a page that is damaged in the store does not keep out its neighbours, and one
 //!   error of the whole read makes all entries absent. Nothing is reported here: whoever asks for a page that
 //!   did not come loads it himself, and learns what is wrong with it.
@@ -46,13 +44,11 @@ use crate::session::BufferSession;
 use crate::stats::Event;
 use crate::store::{PageBuffer, PendingRead, StoreError};
 use crate::translation::left_at;
+use crate::turns::UnderWay;
 use crate::words;
-use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use millpond_sync::atomic::{AtomicUsize, Ordering};
 use millpond_sync::parking;
-use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
-use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 /// The most pages that one read joins: 256 kB.
@@ -116,78 +112,6 @@ impl Ahead {
 
     fn key(&self) -> usize {
         std::ptr::from_ref(&self.frames) as usize
-    }
-}
-
-/// The reads of one stream: those that the store has, and those that wait for their turn.
-///
-/// A read that ends begins the next that waits, on whatever thread it ends. So the device has as much to do as it may have
-/// while the consumer is about to wake up, or looks at a page.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct UnderWay(Arc<Turns>);
-
-#[derive(Debug, Default)]
-struct Turns {
-    /// Both kinds, for the stream, which asks before each block. Relaxed: the count carries nothing but itself.
-    count: AtomicU32,
-    queue: Mutex<Queue>,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    /// How many the store has.
-    begun: u32,
-    waiting: VecDeque<Waiting>,
-}
-
-/// A read that waits for its turn, and who has the store for it.
-struct Waiting(Arc<BufferPool>, PendingRead);
-
-impl Debug for Waiting {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.1.fmt(f)
-    }
-}
-
-impl UnderWay {
-    /// How many have begun, or wait for their turn.
-    pub(crate) fn count(&self) -> u32 {
-        self.0.count.load(Ordering::Relaxed)
-    }
-
-    /// Begins a read, as soon as the store has less than `at_most` (which is not 0) of the stream's.
-    fn begin(&self, pool: &Arc<BufferPool>, mut read: PendingRead, at_most: u32) {
-        self.0.count.fetch_add(1, Ordering::Relaxed);
-        {
-            let mut queue = self.0.queue.lock();
-            if queue.begun >= at_most {
-                queue.waiting.push_back(Waiting(Arc::clone(pool), read));
-                return;
-            }
-            queue.begun += 1;
-        }
-        read.set_turn(Turn(self.clone()));
-        pool.store.start_read(read);
-    }
-}
-
-/// One read's turn. Dropped, when the store is done with the read, it is the next one's.
-pub(crate) struct Turn(UnderWay);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let turns = &self.0.0;
-        turns.count.fetch_sub(1, Ordering::Relaxed);
-        let next = {
-            let mut queue = turns.queue.lock();
-            let next = queue.waiting.pop_front();
-            queue.begun -= u32::from(next.is_none());
-            next
-        };
-        if let Some(Waiting(pool, mut read)) = next {
-            read.set_turn(Self(self.0.clone()));
-            pool.store.start_read(read);
-        }
     }
 }
 

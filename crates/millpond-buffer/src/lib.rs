@@ -31,6 +31,7 @@ pub mod store;
 mod stream;
 pub mod trace;
 mod translation;
+mod turns;
 mod words;
 mod write;
 

@@ -23,7 +23,7 @@
 //! of its own, and those that are early would keep others from beginning while the consumer waits for one that is late. So
 //! the distance may be several times what is under way, even if nothing is joined ([`WINDOW`]).
 
-use crate::ahead::{How, LoadedRun, MAX_COMBINE, UnderWay, Urgency};
+use crate::ahead::{How, LoadedRun, MAX_COMBINE, Urgency};
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::guard::PinnedPage;
@@ -31,6 +31,7 @@ use crate::ids::BlockNumber;
 use crate::relation::RelHandle;
 use crate::ring::Ring;
 use crate::session::BufferSession;
+use crate::turns::UnderWay;
 use std::collections::VecDeque;
 
 /// The part of the pool that one stream reads ahead is at most one in so many.

@@ -6,9 +6,9 @@
 
 use super::StoreError;
 use crate::PAGE_SIZE;
-use crate::ahead::Turn;
 use crate::ids::{BlockNumber, RelFork};
 use crate::page::{AlignedPage, PageBytes};
+use crate::turns::Turn;
 use std::fmt;
 
 /// Memory for pages that are read or written together: one piece, aligned for direct I/O.
