@@ -117,7 +117,8 @@ pub trait PageStore: Send + Sync + 'static {
 
     /// Begins a read and sees to it that it is finished, by whatever thread, with nobody's help. A store that
     /// answers [`PageStore::reads_in_background`] with `true` does not wait for a device here. Unless told
-    /// otherwise the read is done at once. [`PendingRead::finish`] may call this again, for the next read of a stream.
+    /// otherwise the read is done at once. [`PendingRead::finish`] may call this again, for the next read of a stream, and
+    /// so may dropping a [`PendingRead`]: no lock that this takes may be held for either.
     fn start_read(&self, mut read: PendingRead) {
         let (rel, first) = (read.rel(), read.first());
         let result = self.read(rel, first, &mut read.pages_mut());

@@ -2,7 +2,8 @@
 //!
 //! A [`PendingRead`] or [`PendingWrite`] owns the memory that the pages go to or come from, so that nobody has to wait for
 //! it: whoever asked may be gone when the device answers. It is finished exactly once. One that is dropped, because
-//! the store failed or panicked on its way, is finished with an error.
+//! the store failed or panicked on its way, is finished with an error. However a read ends, it gives up its turn first,
+//! which may begin the next of its stream ([`crate::turns`]).
 
 use super::StoreError;
 use crate::PAGE_SIZE;
@@ -137,11 +138,12 @@ impl Transfer {
     /// ever does.
     #[cfg(any(test, feature = "io-uring"))]
     pub(crate) fn abandon(mut self, error: StoreError) {
-        if let Some((buffer, done)) = self.parts.take() {
-            let other = PageBuffer::new(buffer.capacity());
-            std::mem::forget(buffer);
-            done(other, Err(error));
-        }
+        let Some((buffer, done)) = self.parts.take() else { return };
+        let pages = buffer.capacity();
+        // Before anything that may panic: the memory must not be given back on the way either.
+        std::mem::forget(buffer);
+        self.end_turn();
+        done(PageBuffer::new(pages), Err(error));
     }
 
     fn tell(&mut self, result: Result<(), StoreError>) {
@@ -162,6 +164,9 @@ impl Drop for Transfer {
 }
 
 /// A read of neighbouring blocks that a store was asked for with [`PageStore::start_read`].
+///
+/// Finishing it may begin another read, on this thread, and so may dropping it, which finishes it with an error: no lock
+/// must be held for either that the store's own methods take.
 ///
 /// [`PageStore::start_read`]: super::PageStore::start_read
 pub struct PendingRead(pub(crate) Transfer);
@@ -203,8 +208,8 @@ macro_rules! pending {
                 self.0.count()
             }
 
-            /// Tells whoever asked that it is done with all pages, or why not. That may begin another read, on this
-            /// thread: no lock must be held that the store's own methods take.
+            /// Tells whoever asked that it is done with all pages, or why not. The end of a read may begin another, on
+            /// this thread: no lock must be held that the store's own methods take.
             pub fn finish(self, result: Result<(), StoreError>) {
                 self.0.finish(result);
             }
