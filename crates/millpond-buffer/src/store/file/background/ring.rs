@@ -73,10 +73,6 @@ impl Ring {
         })
     }
 
-    fn has_room(&self) -> bool {
-        !self.free.is_empty()
-    }
-
     fn is_idle(&self) -> bool {
         self.free.len() == SLOTS
     }
@@ -230,7 +226,8 @@ impl Drop for Ring {
 
 /// Serves the queue until told to stop.
 pub(super) fn run(mut ring: Ring, shared: &Shared) {
-    while let Some(to_do) = look(&mut ring, shared) {
+    let mut taken = Vec::with_capacity(SLOTS);
+    while let Some(to_do) = look(&mut ring, shared, &mut taken) {
         let handed_over = match to_do {
             // What has come back is looked at while the device does what it has been given instead.
             ToDo::Finish => ring.submit(),
@@ -259,13 +256,19 @@ enum ToDo {
     Wait,
 }
 
-/// Takes jobs from the queue; `None` if that was the end.
-fn look(ring: &mut Ring, shared: &Shared) -> Option<ToDo> {
+/// Takes jobs from the queue, by way of `taken`, which is empty; `None` if that was the end.
+fn look(ring: &mut Ring, shared: &Shared, taken: &mut Vec<Job>) -> Option<ToDo> {
     let mut queue = shared.queue.lock();
-    while ring.has_room()
-        && let Some(job) = queue.jobs.pop_front()
-    {
-        ring.add(job);
+    loop {
+        let count = queue.jobs.len().min(ring.free.len());
+        if count == 0 {
+            break;
+        }
+        taken.extend(queue.jobs.drain(..count));
+        // Without the lock: a job that ends at once may begin another, which comes to a queue.
+        drop(queue);
+        taken.drain(..).for_each(|job| ring.add(job));
+        queue = shared.queue.lock();
     }
     if !ring.ended.is_empty() {
         return Some(ToDo::Finish);

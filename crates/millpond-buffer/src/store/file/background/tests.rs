@@ -3,9 +3,10 @@
 use std::sync::mpsc;
 
 use super::*;
-use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};
 use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite};
+use crate::turns::UnderWay;
+use crate::{BufferPool, NoLog, PAGE_SIZE, PoolConfig};
 
 const REL: RelFork = RelationId::constant(16384).main();
 const BLOCKS: u32 = 40;
@@ -244,4 +245,43 @@ fn memory_that_is_not_aligned_will_do_for_direct_io() {
     assert!(!store.try_read(REL, BlockNumber(9), &mut [&mut *page]).unwrap());
     store.read(REL, BlockNumber(9), &mut [&mut *page]).unwrap();
     assert_eq!(*page, [77; PAGE_SIZE]);
+}
+
+/// A job without pages ends where it is taken from the queue, and the read that it begins there comes to the same queue.
+#[test]
+fn a_read_that_ends_at_once_begins_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(store) = store(dir.path(), IoMethod::IoUring, false) else { return };
+    let store = Arc::new(store);
+    let pool = BufferPool::new(PoolConfig::new(16, 2), store.clone(), Arc::new(NoLog)).unwrap();
+    // The thread of the ring is busy until all reads have been prepared.
+    let (busy, is_busy) = mpsc::channel();
+    let (free, is_free) = mpsc::channel::<()>();
+    let wait = move |_, _| {
+        busy.send(()).unwrap();
+        is_free.recv().unwrap();
+    };
+    store.start_read(PendingRead::new(REL, BlockNumber(0), PageBuffer::new(1), wait));
+    is_busy.recv().unwrap();
+    let (told, hear) = mpsc::channel();
+    let under_way = UnderWay::default();
+    for number in 0..3 {
+        let told = told.clone();
+        let done = move |_, result: Result<(), StoreError>| {
+            result.unwrap();
+            told.send(number).unwrap();
+        };
+        let read = PendingRead::new(REL, BlockNumber(0), PageBuffer::new(0), done);
+        under_way.begin(&pool, read, 1);
+    }
+    assert_eq!(under_way.count(), 3);
+    free.send(()).unwrap();
+    for number in 0..3 {
+        let heard = hear.recv_timeout(std::time::Duration::from_secs(60));
+        if heard.is_err() {
+            // A thread that waits for itself has the queue's lock, which the store's end would wait for.
+            std::mem::forget(pool.clone());
+        }
+        assert_eq!(heard, Ok(number));
+    }
 }
