@@ -16,8 +16,9 @@
 //! **When a read begins**: when as many neighbours have gathered as one read joins; when a block comes that is no
 //! neighbour; when the source ends; at the latest when the consumer has come to it. The store has at most
 //! `io_concurrency` + 1 of them at a time; up to [`BACKLOG`] more are prepared, and each begins when another ends, before
-//! the consumer has woken up. If the consumer needs the only pages that are to be read, the
-//! read is done on its own thread (whatever else is under way), which saves two changes of threads.
+//! the consumer has woken up. With so many the stream looks no further than to the block that is next. If the consumer
+//! needs the only pages that are to be read, the read is done on its own thread (whatever else is under way), which saves
+//! two changes of threads.
 //!
 //! A read counts as under way until it has ended, not until the consumer has come to it: the device answers in an order
 //! of its own, and those that are early would keep others from beginning while the consumer waits for one that is late. So
@@ -119,10 +120,12 @@ impl ReadStream {
         }
     }
 
-    /// Forgets what is queued, to begin anew with another source. What has been read ahead stays in the pool.
+    /// Forgets what is queued, to begin anew with another source. What has been read ahead stays in the pool; what is
+    /// being read, or waits for its turn, comes there, too, and no longer counts as the stream's.
     pub fn reset(&mut self) {
         self.queue.clear();
         (self.pending, self.exhausted) = (0, false);
+        self.under_way = UnderWay::default();
     }
 
     /// The source may have more after it has said that there are none.
@@ -143,7 +146,7 @@ impl ReadStream {
     }
 
     /// How many reads have been begun, or wait for their turn.
-    #[cfg(all(test, shuttle))]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn under_way(&self) -> u32 {
         self.under_way.count()
     }
@@ -214,7 +217,7 @@ impl ReadStream {
         self.options.io_concurrency.saturating_add(1)
     }
 
-    /// Whether to take more blocks from the source, though their reads may have to wait for their turn.
+    /// Whether to begin reads ahead, and take blocks from the source for them, though they may have to wait for their turn.
     fn may_prepare(&self) -> bool {
         self.under_way.count() < self.at_most().saturating_add(BACKLOG)
     }
@@ -232,7 +235,11 @@ impl ReadStream {
         if let Some(ring) = ring {
             ring.set_ahead(self.distance);
         }
-        while !self.exhausted && self.queue.len() < self.distance && self.may_prepare() {
+        // The block that is next is asked for in any case: without one this would be the end.
+        while !self.exhausted
+            && self.queue.len() < self.distance
+            && (self.queue.is_empty() || self.may_prepare())
+        {
             match source() {
                 Some(block) => self.enqueue(session, rel, wait, ring, block),
                 None => self.exhausted = true,
@@ -267,7 +274,8 @@ impl ReadStream {
             return;
         }
         self.pending += 1;
-        if self.pending >= self.options.io_combine_limit as usize && self.distance > self.pending {
+        let is_full = self.pending >= self.options.io_combine_limit as usize;
+        if is_full && self.distance > self.pending && self.may_prepare() {
             self.begin_read(session, rel, wait, ring, Urgency::Later);
         }
     }

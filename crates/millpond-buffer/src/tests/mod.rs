@@ -17,4 +17,5 @@ mod shared_writes;
 mod streams;
 mod stress;
 mod support;
+mod turns;
 mod undone;

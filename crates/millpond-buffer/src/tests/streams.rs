@@ -26,11 +26,6 @@ fn scan(
     Ok(seen)
 }
 
-fn all_free_after_drop(bench: &Bench) {
-    bench.pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(bench.pool.free_frames(), bench.pool.frames());
-}
-
 #[test]
 #[cfg_attr(miri, ignore = "many pages: too slow")]
 fn neighbours_are_joined_and_the_distance_follows_the_device() {
@@ -308,94 +303,4 @@ fn a_session_that_must_not_wait_lets_others_read() {
     }
     assert_eq!(seen, 64);
     assert!(finished > 0);
-}
-
-/// The device answers in an order of its own: while the consumer waits for a read that is late, others begin for those
-/// that have ended.
-#[test]
-fn a_late_read_does_not_keep_others_from_beginning() {
-    let Bench { pool, store, .. } = bench(512, 300);
-    store.background.store(true, Ordering::Relaxed);
-    store.cold.store(true, Ordering::Relaxed);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 3, io_combine_limit: 1 });
-    let mut blocks = (0..300).step_by(2).map(BlockNumber);
-    let mut source = || blocks.next();
-    let mut peek = |stream: &mut ReadStream| {
-        let block = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
-        assert!(store.begun.lock().len() <= 4, "too many at a time");
-        block.unwrap()
-    };
-    while stream.distance() < 16 {
-        let block = peek(&mut stream);
-        store.finish_begun();
-        number(&session, &rel, block.0);
-        stream.advance();
-    }
-    store.finish_begun();
-    // The first that is not in memory is late.
-    let late = loop {
-        let block = peek(&mut stream);
-        if !session.is_absent(&rel, block)
-            && store.begun.lock().first().is_some_and(|read| read.first() == block)
-        {
-            break block;
-        }
-        number(&session, &rel, block.0);
-        stream.advance();
-    };
-    let mut ended = 0;
-    loop {
-        let others = store.begun.lock().split_off(1);
-        if others.is_empty() {
-            break;
-        }
-        ended += others.len();
-        others.into_iter().for_each(|read| store.finish(read));
-        assert_eq!(peek(&mut stream), late);
-    }
-    assert!(ended >= 12, "{ended} reads beside one that is late");
-    store.finish_begun();
-    number(&session, &rel, late.0);
-}
-
-/// A read that ends begins the next, without the consumer, and also when the consumer has gone.
-#[test]
-fn reads_that_wait_for_their_turn_begin_by_themselves() {
-    let bench = bench(512, 300);
-    let (pool, store) = (&bench.pool, &bench.store);
-    store.background.store(true, Ordering::Relaxed);
-    store.cold.store(true, Ordering::Relaxed);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 1, io_combine_limit: 1 });
-    let mut blocks = (0..300).step_by(2).map(BlockNumber);
-    let mut source = || blocks.next();
-    let mut peek = |stream: &mut ReadStream| {
-        stream.peek(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
-    };
-    while stream.distance() < 8 {
-        let block = peek(&mut stream);
-        while store.finish_begun() > 0 {}
-        number(&session, &rel, block.0);
-        stream.advance();
-    }
-    while store.finish_begun() > 0 {}
-    while store.begun.lock().len() < 2 {
-        stream.advance();
-        peek(&mut stream);
-    }
-    drop((stream, session));
-    // Each that ends makes room for one, and there are never more than two.
-    let mut ended = 0;
-    loop {
-        let next = store.begun.lock().pop();
-        let Some(next) = next else { break };
-        store.finish(next);
-        ended += 1;
-        assert!(store.begun.lock().len() <= 2, "too many at a time");
-    }
-    assert!(ended > 2, "none of {ended} reads waited");
-    all_free_after_drop(&bench);
 }

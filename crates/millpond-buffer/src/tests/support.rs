@@ -214,6 +214,12 @@ pub(super) fn bench_of(mut config: PoolConfig, blocks: u32) -> Bench {
     Bench { store, log, pool }
 }
 
+/// No frame is held by a read or a load that should have ended.
+pub(super) fn all_free_after_drop(bench: &Bench) {
+    bench.pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(bench.pool.free_frames(), bench.pool.frames());
+}
+
 /// The number that a page carries, read optimistically.
 pub(super) fn number(session: &BufferSession, rel: &RelHandle, block: u32) -> u64 {
     session.read(rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16)).unwrap()

@@ -96,7 +96,7 @@ impl Source {
     }
 }
 
-/// A sequential scan. Keep it for the next scan: it keeps its memory.
+/// A sequential scan.
 pub struct HeapScan {
     heap: HeapRelation,
     source: Source,
@@ -201,12 +201,6 @@ impl HeapScan {
             self.lane = Some(lane);
         }
         self
-    }
-
-    /// Begins again, in the memory and the ring of this scan, and synchronized with no other.
-    pub fn restart(&mut self, heap: HeapRelation, blocks: ScanBlocks) {
-        (self.heap, self.source, self.lane) = (heap, Source::new(blocks), None);
-        self.stream.reset();
     }
 
     /// Goes on to the block after the one that has been read, and tells others now and then.

@@ -1,0 +1,201 @@
+//! Reads that wait for their turn, and streams that have as many as they may.
+
+use super::support::*;
+use crate::turns::UnderWay;
+use crate::*;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A bench whose reads are begun, and end when a test lets them.
+fn slow_bench(blocks: u32) -> Bench {
+    let bench = bench(512, blocks);
+    bench.store.background.store(true, Ordering::Relaxed);
+    bench.store.cold.store(true, Ordering::Relaxed);
+    bench
+}
+
+/// What a stream has at most with the default options: as many as the store may have, and a backlog.
+const MOST: u32 = 17 + 8;
+
+/// Goes past blocks without reading them, and lets no read end, until the stream has begun all that it may.
+fn fill_backlog(
+    stream: &mut ReadStream,
+    session: &BufferSession,
+    rel: &RelHandle,
+    source: &mut dyn FnMut() -> Option<BlockNumber>,
+) {
+    while stream.under_way() < MOST {
+        assert!(stream.peek(session, rel, Wait::Allowed, None, source).is_some());
+        stream.advance();
+    }
+}
+
+#[test]
+fn a_stream_is_not_at_its_end_because_it_may_begin_no_read() {
+    for combine in [1, 16] {
+        let bench = slow_bench(150);
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        let options = StreamOptions { io_combine_limit: combine, ..StreamOptions::default() };
+        let mut stream = ReadStream::new(options);
+        let mut blocks = (0..150).step_by(2).map(BlockNumber);
+        let mut source = || blocks.next();
+        for expected in (0..150).step_by(2) {
+            let next = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
+            assert_eq!(next, Some(BlockNumber(expected)));
+            assert!(stream.under_way() <= MOST);
+            stream.advance();
+        }
+        assert_eq!(stream.peek(&session, &rel, Wait::Allowed, None, &mut source), None);
+        assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (MOST, 17));
+        while bench.store.finish_begun() > 0 {}
+        assert_eq!(stream.under_way(), 0);
+        drop(session);
+        all_free_after_drop(&bench);
+    }
+}
+
+#[test]
+fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
+    let bench = slow_bench(150);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::default();
+    let mut blocks = (0..150).step_by(2).map(BlockNumber);
+    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    stream.reset();
+    assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (0, 17));
+    let mut blocks = (1..150).step_by(2).map(BlockNumber);
+    let mut source = || blocks.next();
+    for expected in (1..150).step_by(2) {
+        let next = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
+        assert_eq!(next, Some(BlockNumber(expected)));
+        // The new source's reads need nothing of the old one's; those go on by themselves.
+        assert!(expected > 1 || bench.store.begun.lock().len() > 17);
+        while bench.store.finish_begun() > 0 {}
+        assert_eq!(number(&session, &rel, expected), u64::from(expected));
+        stream.advance();
+    }
+    assert_eq!(stream.peek(&session, &rel, Wait::Allowed, None, &mut source), None);
+    // Nothing of the first source's is left.
+    assert!(bench.store.begun.lock().is_empty());
+    drop(session);
+    all_free_after_drop(&bench);
+}
+
+/// However a read ends, the next has begun before whoever asked is told.
+#[test]
+fn a_turn_is_given_up_before_the_end_is_told() {
+    let ends: [fn(PendingRead); 3] =
+        [|read| read.finish(Ok(())), drop, |read| read.0.abandon(StoreError::Missing { rel: REL })];
+    for end in ends {
+        let Bench { pool, store, .. } = slow_bench(4);
+        let under_way = UnderWay::default();
+        let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        for block in 0..3 {
+            let (store, told) = (Arc::clone(&store), Arc::clone(&told));
+            let done = move |_, _| {
+                told.lock().push((block, store.begun.lock().first().map(PendingRead::first)));
+            };
+            let read = PendingRead::new(REL, BlockNumber(block), PageBuffer::new(1), done);
+            under_way.begin(&pool, read, 1);
+        }
+        let next = || store.begun.lock().pop();
+        while let Some(read) = next() {
+            end(read);
+        }
+        let expected = [(0, Some(BlockNumber(1))), (1, Some(BlockNumber(2))), (2, None)];
+        assert_eq!(*told.lock(), expected);
+        assert_eq!(under_way.count(), 0);
+    }
+}
+
+/// The device answers in an order of its own: while the consumer waits for a read that is late, others begin for those
+/// that have ended.
+#[test]
+fn a_late_read_does_not_keep_others_from_beginning() {
+    let Bench { pool, store, .. } = bench(512, 300);
+    store.background.store(true, Ordering::Relaxed);
+    store.cold.store(true, Ordering::Relaxed);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 3, io_combine_limit: 1 });
+    let mut blocks = (0..300).step_by(2).map(BlockNumber);
+    let mut source = || blocks.next();
+    let mut peek = |stream: &mut ReadStream| {
+        let block = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
+        assert!(store.begun.lock().len() <= 4, "too many at a time");
+        block.unwrap()
+    };
+    while stream.distance() < 16 {
+        let block = peek(&mut stream);
+        store.finish_begun();
+        number(&session, &rel, block.0);
+        stream.advance();
+    }
+    store.finish_begun();
+    // The first that is not in memory is late.
+    let late = loop {
+        let block = peek(&mut stream);
+        if !session.is_absent(&rel, block)
+            && store.begun.lock().first().is_some_and(|read| read.first() == block)
+        {
+            break block;
+        }
+        number(&session, &rel, block.0);
+        stream.advance();
+    };
+    let mut ended = 0;
+    loop {
+        let others = store.begun.lock().split_off(1);
+        if others.is_empty() {
+            break;
+        }
+        ended += others.len();
+        others.into_iter().for_each(|read| store.finish(read));
+        assert_eq!(peek(&mut stream), late);
+    }
+    assert!(ended >= 12, "{ended} reads beside one that is late");
+    store.finish_begun();
+    number(&session, &rel, late.0);
+}
+
+/// A read that ends begins the next, without the consumer, and also when the consumer has gone.
+#[test]
+fn reads_that_wait_for_their_turn_begin_by_themselves() {
+    let bench = bench(512, 300);
+    let (pool, store) = (&bench.pool, &bench.store);
+    store.background.store(true, Ordering::Relaxed);
+    store.cold.store(true, Ordering::Relaxed);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 1, io_combine_limit: 1 });
+    let mut blocks = (0..300).step_by(2).map(BlockNumber);
+    let mut source = || blocks.next();
+    let mut peek = |stream: &mut ReadStream| {
+        stream.peek(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
+    };
+    while stream.distance() < 8 {
+        let block = peek(&mut stream);
+        while store.finish_begun() > 0 {}
+        number(&session, &rel, block.0);
+        stream.advance();
+    }
+    while store.finish_begun() > 0 {}
+    while store.begun.lock().len() < 2 {
+        stream.advance();
+        peek(&mut stream);
+    }
+    drop((stream, session));
+    // Each that ends makes room for one, and there are never more than two.
+    let mut ended = 0;
+    loop {
+        let next = store.begun.lock().pop();
+        let Some(next) = next else { break };
+        store.finish(next);
+        ended += 1;
+        assert!(store.begun.lock().len() <= 2, "too many at a time");
+    }
+    assert!(ended > 2, "none of {ended} reads waited");
+    all_free_after_drop(&bench);
+}
