@@ -58,6 +58,8 @@ pub(crate) struct State {
     fault: Option<(u64, Fault)>,
     /// Handles of an older generation are dead: their machine has crashed.
     pub generation: u64,
+    /// The power is gone until the next crash: what had begun has been [cut short](State::cut_short), and nothing begins.
+    pub powered_off: bool,
     /// Writes that have begun.
     pub late: Vec<LateWrite>,
     /// A thread ends them.
@@ -84,6 +86,7 @@ impl SimDisk {
                 calls: 0,
                 fault: None,
                 generation: 0,
+                powered_off: false,
                 late: Vec::new(),
                 late_thread: false,
                 late_panicked: false,
@@ -114,7 +117,7 @@ impl SimDisk {
         state.fault = Some((state.calls + calls, fault));
     }
 
-    /// No more faults.
+    /// No more faults. (Power that is gone stays away until a crash.)
     pub fn heal(&self) {
         self.state.lock().fault = None;
     }
@@ -123,9 +126,7 @@ impl SimDisk {
     /// left, and so of writes under way. Handles given out before are dead. Faults are over.
     pub fn crash(&self) {
         let state = &mut *self.state.lock();
-        state.cut_short();
-        state.generation += 1;
-        state.fault = None;
+        state.end_generation();
         state.sector = [64, 512, 4096][state.rng.random_range(0..3)];
         for file in state.files.values_mut() {
             file.crash(&mut state.rng, state.sector);
@@ -136,10 +137,7 @@ impl SimDisk {
     /// The process dies and the machine stays up: nothing that was written is lost; a write under way is there or not.
     /// Handles given out before are dead.
     pub fn kill(&self) {
-        let mut state = self.state.lock();
-        state.cut_short();
-        state.generation += 1;
-        state.fault = None;
+        self.state.lock().end_generation();
     }
 
     /// Flips a random bit in a random log segment's first `bytes` bytes from log position `from`.
@@ -159,6 +157,15 @@ impl State {
         self.generation == generation
     }
 
+    /// The machine or the process stops, and begins again: handles given out before are dead, faults are over.
+    fn end_generation(&mut self) {
+        if !self.powered_off {
+            self.cut_short();
+        }
+        self.generation += 1;
+        (self.fault, self.powered_off) = (None, false);
+    }
+
     /// Counts a call. An error if it is to fail; a change that fails with the power may still have
     /// reached the disk, so `change` is made first then.
     pub fn call(
@@ -173,6 +180,9 @@ impl State {
         assert!(!self.late_panicked, "who was told of a write's end has panicked");
         let number = self.calls;
         self.calls += 1;
+        if self.powered_off {
+            return Err(power_loss());
+        }
         match self.fault {
             Some((at, Fault::Once)) if number == at => {
                 Err(io::Error::other("simulated: input/output error"))
@@ -184,13 +194,12 @@ impl State {
                 Err(io::Error::new(io::ErrorKind::StorageFull, "simulated: no space left"))
             }
             Some((at, Fault::PowerLoss)) if number >= at => {
-                if number == at {
-                    self.cut_short();
-                    if call != Call::Sync {
-                        change(self);
-                    }
+                self.cut_short();
+                self.powered_off = true;
+                if call != Call::Sync {
+                    change(self);
                 }
-                Err(io::Error::other("simulated: power loss"))
+                Err(power_loss())
             }
             _ => {
                 change(self);
@@ -198,4 +207,9 @@ impl State {
             }
         }
     }
+}
+
+/// What happens to calls while the power is off.
+pub(crate) fn power_loss() -> io::Error {
+    io::Error::other("simulated: power loss")
 }

@@ -6,8 +6,10 @@
 //! the machine.
 //!
 //! **What a crash leaves of them.** When the power goes, each write under way has reached the disk or not; if it has, it
-//! is not synced, and tears like any other. When only the process dies, each is there as a whole or not at all (the
-//! kernel ends what it has begun before a process is gone). Either way nobody is told that it succeeded.
+//! is not synced, and tears like any other. That is decided once, when the power goes ([`Fault::PowerLoss`](crate::Fault), or
+//! the crash itself); a write that is begun after that never reaches the disk. When only the process dies, each is there as
+//! a whole or not at all (the kernel ends what it has begun before a process is gone). Either way nobody is told that it
+//! succeeded.
 //!
 //! **What is wrong to do.** To cut off or remove blocks while they are written: on a real disk the write would bring
 //! the file's end back. Then the disk panics.
@@ -20,7 +22,7 @@ use std::thread;
 use millpond_buffer::{PendingWrite, RelFork, StoreError};
 use rand::Rng;
 
-use crate::disk::{Call, Name, SimDisk, State};
+use crate::disk::{Call, Name, SimDisk, State, power_loss};
 use crate::pages::{failed, offset_of};
 
 /// How often the thread lets others go first, at most, before it ends a write.
@@ -60,9 +62,16 @@ impl LateWrite {
     }
 }
 
-/// Begins a write.
+/// Begins a write, if there is power.
 pub(crate) fn start(disk: &Arc<SimDisk>, generation: u64, write: PendingWrite) {
     let mut state = disk.state.lock();
+    if state.powered_off {
+        // Who is told takes locks of its own.
+        drop(state);
+        let error = failed("write", write.rel())(power_loss());
+        write.finish(Err(error));
+        return;
+    }
     state.late.push(LateWrite { generation, write });
     if !std::mem::replace(&mut state.late_thread, true) {
         let ending = Ending(Arc::clone(disk));
