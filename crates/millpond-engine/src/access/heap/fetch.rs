@@ -145,7 +145,7 @@ pub fn fetch(
         return Err(error);
     }
     if found.passed >= LONG_CHAIN {
-        prune_in_passing(ctx, heap, root.block, Xid(found.hint), None)?;
+        prune_in_passing(ctx, heap, root.block, Xid(found.hint), None);
     }
     Ok((found.offset != 0).then(|| Tid::new(root.block, found.offset)))
 }

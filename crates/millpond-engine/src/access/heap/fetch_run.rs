@@ -3,7 +3,9 @@
 //! Who follows an index whose order is that of the table comes to a page as often as it has rows. Looked up one by one,
 //! each of them costs the way to the page (entry, version, tag) and the fate of its maker. Here the page is read
 //! once: whole, if most of it may be wanted, and else only the columns of the rows that are seen. What the read made of
-//! torn bytes is thrown away with them, as in [`super::fetch`].
+//! torn bytes is thrown away with them, as in [`super::fetch`]: the rows count only once the pool has answered that the page
+//! did not change meanwhile. If it answers anything else (the page has left memory and may not be waited for, or has been cut
+//! off), there are none.
 
 use std::ops::Range;
 
@@ -16,7 +18,7 @@ use super::last_fate::LastFate;
 use super::relation::HeapRelation;
 use crate::access::Tid;
 use crate::ctx::Ctx;
-use crate::error::{EngineError, EngineResult};
+use crate::error::EngineResult;
 use crate::transam::visibility::{Fates, visible};
 use crate::transam::{Snapshot, Xid};
 
@@ -50,14 +52,6 @@ impl Default for FetchedRun {
     }
 }
 
-/// What else was found while looking.
-#[derive(Default)]
-struct Findings {
-    failure: Option<EngineError>,
-    /// The page's prune hint, when a chain is long enough to care.
-    hint: Option<Xid>,
-}
-
 impl FetchedRun {
     /// The next row: where it is, where its chain begins, and its columns.
     #[inline]
@@ -79,43 +73,57 @@ impl FetchedRun {
         snapshot: &Snapshot,
         ring: Option<&Ring>,
     ) -> EngineResult<()> {
+        if let Some(hint) = self.find(ctx, heap, roots, snapshot, ring, ctx)? {
+            prune_in_passing(ctx, heap, self.at.block, hint, ring);
+        }
+        Ok(())
+    }
+
+    /// The same without pruning. Returns the page's prune hint, when a chain is long enough to care.
+    pub(super) fn find(
+        &mut self,
+        ctx: &Ctx,
+        heap: &HeapRelation,
+        roots: &[Tid],
+        snapshot: &Snapshot,
+        ring: Option<&Ring>,
+        fates: &impl Fates,
+    ) -> EngineResult<Option<Xid>> {
         self.seen.clear();
         self.taken = 0;
-        let Some(&first) = roots.first() else { return Ok(()) };
+        let Some(&first) = roots.first() else { return Ok(None) };
         self.at = first;
-        let fates = LastFate::new(ctx);
+        let fates = LastFate::new(fates);
         let (copy, seen) = (&mut *self.copy, &mut self.seen);
-        let mut findings = Findings::default();
         let (session, main, wait) = (ctx.buffers(), &heap.main, ctx.wait());
-        if roots.len() >= WHOLE_PAGE_ROWS {
-            let read =
-                session.read_with(main, first.block, wait, ring, |view| view.copy_page(copy));
-            if none_beyond_end(read)?.is_some() {
-                findings = find_all(&*copy, roots, snapshot, &fates, seen, |_| ());
-            }
+        let read = if roots.len() >= WHOLE_PAGE_ROWS {
+            session
+                .read_with(main, first.block, wait, ring, |view| view.copy_page(copy))
+                .map(|()| find_all(&*copy, roots, snapshot, &fates, seen, |_| ()))
         } else {
-            let read = session.read_with(main, first.block, wait, ring, |view| {
+            session.read_with(main, first.block, wait, ring, |view| {
                 seen.clear();
                 let take = |columns: Range<usize>| {
                     let at = columns.start;
                     copy.get_mut(columns).into_iter().for_each(|to| view.copy(at, to));
                 };
-                findings = find_all(view, roots, snapshot, &fates, seen, take);
-            });
-            none_beyond_end(read)?;
-        }
-        if let Some(failure) = findings.failure {
-            self.seen.clear();
-            return Err(failure);
-        }
-        match findings.hint {
-            Some(hint) => prune_in_passing(ctx, heap, first.block, hint, ring),
-            None => Ok(()),
-        }
+                find_all(view, roots, snapshot, &fates, seen, take)
+            })
+        };
+        let found = match none_beyond_end(read) {
+            Ok(Some(Ok(hint))) => return Ok(hint),
+            Ok(Some(Err(failure))) => Err(failure),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+        // Made of torn bytes, or not all.
+        seen.clear();
+        found
     }
 }
 
-/// Finds on a page what the snapshot sees of the chains that begin at `roots`.
+/// Finds on a page what the snapshot sees of the chains that begin at `roots`. Returns the page's prune hint, when a chain is
+/// long enough to care.
 fn find_all<P: PageRead + ?Sized>(
     page: &P,
     roots: &[Tid],
@@ -123,20 +131,20 @@ fn find_all<P: PageRead + ?Sized>(
     fates: &impl Fates,
     seen: &mut Vec<Seen>,
     mut take: impl FnMut(Range<usize>),
-) -> Findings {
-    let mut findings = Findings::default();
+) -> EngineResult<Option<Xid>> {
+    let (mut hint, mut failure) = (None, None);
     for root in roots {
         let mut columns = 0..0;
         let sees = |header: &TupleHeader| match visible(header, snapshot, fates) {
             Ok(seen) => seen,
             Err(error) => {
-                findings.failure = Some(error);
+                failure = Some(error);
                 false
             }
         };
         let found = find_version(page, root.offset, sees, |range| columns = range);
         if found.passed >= LONG_CHAIN {
-            findings.hint = Some(Xid(found.hint));
+            hint = Some(Xid(found.hint));
         }
         if found.offset != 0 {
             let (start, end) = (columns.start as u16, columns.end as u16);
@@ -144,5 +152,5 @@ fn find_all<P: PageRead + ?Sized>(
             seen.push(Seen { root: root.offset, offset: found.offset, start, end });
         }
     }
-    findings
+    failure.map_or(Ok(hint), Err)
 }

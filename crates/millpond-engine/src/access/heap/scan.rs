@@ -237,7 +237,7 @@ impl HeapScan {
         match read {
             Ok(()) => {
                 visible_rows(&self.copy, snapshot, ctx, &mut self.rows)?;
-                self.prune_if_worth_it(ctx, block)?;
+                self.prune_if_worth_it(ctx, block);
             }
             // Cut off by vacuum since the scan began: it held no rows.
             Err(BufferError::BeyondEnd { .. }) => {}
@@ -248,13 +248,13 @@ impl HeapScan {
     }
 
     /// Prunes a page that is nearly full and says that something on it may go.
-    fn prune_if_worth_it(&self, ctx: &Ctx, block: BlockNumber) -> EngineResult<()> {
+    fn prune_if_worth_it(&self, ctx: &Ctx, block: BlockNumber) {
         let hint = page::prune_hint(&*self.copy);
         let free = item::hole(&*self.copy);
         if !page::is_heap(&*self.copy) || !hint.is_valid() || free > PAGE_SIZE / 10 {
-            return Ok(());
+            return;
         }
-        prune_in_passing(ctx, &self.heap, block, hint, self.ring.as_ref())
+        prune_in_passing(ctx, &self.heap, block, hint, self.ring.as_ref());
     }
 }
 

@@ -4,5 +4,6 @@ mod concurrent;
 mod holders;
 mod model;
 mod row_locks;
+mod runs;
 mod sync_scans;
 mod world;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_buffer::{BufferPool, Lsn, MemoryStore, PoolConfig, RelationId};
+use millpond_buffer::{BlockNumber, BufferPool, Lsn, MemoryStore, PoolConfig, RelationId, Wait};
 
 use crate::access::Tid;
 use crate::access::heap::{Changer, HeapRelation, NewRow, insert};
@@ -14,6 +14,7 @@ use crate::wal::reader::{LogReader, Step};
 use crate::wal::{Decoded, FileLogStore, Log, LogConfig, LogStart};
 
 pub const RELATION: RelationId = RelationId::constant(100);
+const OTHER_RELATION: RelationId = RelationId::constant(101);
 const SESSIONS: u16 = 32;
 const SEGMENT: u64 = 1 << 20;
 
@@ -58,6 +59,20 @@ impl World {
 
     pub fn ctx(&self) -> Ctx {
         Ctx::new(&self.shared, "test").unwrap()
+    }
+
+    /// Pushes everything out of memory that is not pinned: for a moment each frame is another relation's.
+    pub fn push_out(&self, ctx: &Ctx) {
+        let (pool, session) = (&self.shared.pool, ctx.buffers());
+        pool.create(OTHER_RELATION.main()).unwrap();
+        let other = pool.relation(OTHER_RELATION.main()).unwrap();
+        let frames = pool.frames() as u32;
+        while other.block_count() < frames {
+            drop(session.extend(&other, Wait::Allowed).unwrap());
+        }
+        let pin = |block| session.pin(&other, BlockNumber(block), Wait::Allowed).unwrap();
+        let pins: Vec<_> = (0..frames).map(pin).collect();
+        drop(pins);
     }
 
     /// A row of a transaction that has committed.
