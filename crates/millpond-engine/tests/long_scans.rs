@@ -6,11 +6,12 @@ mod common;
 use std::sync::Arc;
 
 use common::{RC, RR, accounts, add, config, create, ids_by, index, row, run, table};
+use millpond_buffer::{IoMethod, Wait};
 use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{Direction, IndexScan, KeyRange, RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
-use millpond_engine::{Engine, EngineResult, Session};
+use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
 /// So few that a scan is long after 16 rows, and has a ring.
 const BUFFERS: usize = 128;
@@ -24,9 +25,16 @@ fn owner(id: i32) -> String {
 
 /// Accounts with an index on `id`, whose order is the table's, and one on `owner`, whose order is none.
 fn world(directory: &std::path::Path) -> (Arc<Engine>, Session, Arc<TableDef>) {
+    world_on(Engine::open(small(directory)).unwrap())
+}
+
+fn small(directory: &std::path::Path) -> EngineConfig {
     let mut config = config(directory);
     config.buffers = BUFFERS;
-    let engine = Engine::open(config).unwrap();
+    config
+}
+
+fn world_on(engine: Arc<Engine>) -> (Arc<Engine>, Session, Arc<TableDef>) {
     let mut session = engine.session().unwrap();
     let made = create(&mut session, accounts());
     run(&mut session, |s| s.create_index(index(made.oid, &[1]))).unwrap();
@@ -67,17 +75,28 @@ fn values(accounts: &TableDef, bytes: &[u8]) -> (i64, String, i64) {
     (column(0).as_i64().unwrap(), owner.to_owned(), column(2).as_i64().unwrap())
 }
 
+/// Begins a scan of all entries of the index on that column.
+fn start(
+    session: &Session,
+    accounts: &Arc<TableDef>,
+    column: usize,
+    direction: Direction,
+    scan: &mut IndexScan,
+) -> EngineResult<()> {
+    let index = accounts.indexes.iter().find(|index| index.columns[0].column == column).unwrap();
+    let mut range = KeyRange::default();
+    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
+    session.start_index_scan(accounts, index, &range, direction, scan)
+}
+
 fn by_index(
     session: &Session,
     accounts: &Arc<TableDef>,
     column: usize,
     direction: Direction,
 ) -> EngineResult<Vec<(i64, String, i64)>> {
-    let index = accounts.indexes.iter().find(|index| index.columns[0].column == column).unwrap();
-    let mut range = KeyRange::default();
-    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
     let (mut scan, mut row, mut rows) = (IndexScan::new(), RowBuf::new(), Vec::new());
-    session.start_index_scan(accounts, index, &range, direction, &mut scan)?;
+    start(session, accounts, column, direction, &mut scan)?;
     while scan.next(session, &mut row)? {
         rows.push(values(accounts, row.bytes()));
     }
@@ -186,4 +205,78 @@ fn who_changes_rows_in_a_long_scan_meets_each_once() {
         ids_by(s, &accounts, &accounts.indexes[0], &[], Direction::Forward)
     });
     assert_eq!(ids.unwrap(), (1..=i64::from(ROWS)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_long_scan_that_may_not_wait_goes_on_where_it_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = small(directory.path());
+    // What is not in the pool must be waited for.
+    (config.io_method, config.direct_io) = (IoMethod::Sync, true);
+    let engine = match Engine::open(config) {
+        Err(EngineError::Buffer(error)) => {
+            println!("skipped: no direct I/O here: {error}");
+            return;
+        }
+        opened => opened.unwrap(),
+    };
+    let (_engine, mut session, accounts) = world_on(engine);
+    change_some(&mut session, &accounts);
+    run(&mut session, |s| {
+        s.lock_table(&accounts, LockMode::AccessShare)?;
+        let (mut scan, mut found) = (IndexScan::new(), RowBuf::new());
+        for column in [0, 1] {
+            let (mut rows, mut refused) = (Vec::new(), 0);
+            start(s, &accounts, column, Direction::Forward, &mut scan)?;
+            loop {
+                s.set_wait(Wait::Never);
+                let next = scan.next(s, &mut found);
+                s.set_wait(Wait::Allowed);
+                let more = match next {
+                    Err(EngineError::WouldBlock) => {
+                        refused += 1;
+                        scan.next(s, &mut found)?
+                    }
+                    next => next?,
+                };
+                if !more {
+                    break;
+                }
+                rows.push(values(&accounts, found.bytes()));
+            }
+            assert!(refused > 0);
+            assert!(rows == by_table(s, &accounts, column)?, "column {column}");
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_long_scan_that_is_left_keeps_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_engine, mut session, accounts) = world(directory.path());
+    run(&mut session, |s| {
+        s.lock_table(&accounts, LockMode::AccessShare)?;
+        let (mut scan, mut found) = (IndexScan::new(), RowBuf::new());
+        let is_long = |scan: &IndexScan| format!("{scan:?}").contains("is_long: true");
+        for taken in [1, 300] {
+            start(s, &accounts, 0, Direction::Forward, &mut scan)?;
+            for _ in 0..taken {
+                assert!(scan.next(s, &mut found)?);
+            }
+            assert_eq!(is_long(&scan), taken == 300);
+            scan.end();
+            assert!(!is_long(&scan));
+            assert!(!scan.next(s, &mut found)?);
+        }
+        start(s, &accounts, 0, Direction::Forward, &mut scan)?;
+        let mut count = 0;
+        while scan.next(s, &mut found)? {
+            count += 1;
+        }
+        assert_eq!(count, ROWS);
+        Ok(())
+    })
+    .unwrap();
 }

@@ -46,7 +46,8 @@ pub struct KeyRange {
 const LONG_SCAN_LEAVES: u32 = 32;
 const LONG_SCAN_PART: usize = 8;
 
-/// A scan of an index. Reusable: [`Session::start_index_scan`] begins anew in the same memory.
+/// A scan of an index. Reusable: [`Session::start_index_scan`] begins anew in the same memory. Who keeps one, and leaves it
+/// before its end, [ends](IndexScan::end) it.
 #[derive(Default)]
 pub struct IndexScan {
     cursor: Option<btree::Cursor>,
@@ -104,7 +105,16 @@ impl IndexScan {
         }
     }
 
-    /// The next visible row in key order, copied into `row`; false at the end.
+    /// Ends the scan wherever it is. Gives back what only a long one has: a ring of the pool for the index and one for the
+    /// table, pages that are still to be read ahead, copies of entries and rows.
+    pub fn end(&mut self) {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.end();
+        }
+        (self.again, self.long) = (None, None);
+    }
+
+    /// The next visible row in key order, copied into `row`; false at the end. After an error it can be called again.
     #[inline]
     pub fn next(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
         match &mut self.long {
@@ -171,9 +181,7 @@ impl IndexScan {
                 return Ok(true);
             }
         }
-        // The rings' pages are for others now.
-        cursor.set_ring(None);
-        self.long = None;
+        self.end();
         Ok(false)
     }
 }
@@ -182,6 +190,7 @@ impl std::fmt::Debug for IndexScan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IndexScan")
             .field("index", &self.target.as_ref().map(|target| &target.index.name))
+            .field("is_long", &self.long.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -154,6 +154,10 @@ impl Exec<'_> {
             Ok(true)
         };
         let result = run();
+        if !matches!(result, Ok(true)) {
+            // Left early: what a long scan holds is not for the connection to keep.
+            scan.end();
+        }
         self.scratch.scan = scan;
         result
     }

@@ -104,6 +104,13 @@ impl Cursor {
         (self.leaves, self.ring) = (0, None);
     }
 
+    /// Ends the scan wherever it is: there are no more entries, and the ring is for others.
+    pub fn end(&mut self) {
+        self.next = Next::End;
+        self.slots = 0..0;
+        self.ring = None;
+    }
+
     /// The row of the next entry; `None` at the end.
     #[inline]
     pub fn next<E: Env + ?Sized>(&mut self, env: &E, rel: &RelHandle) -> EngineResult<Option<Tid>> {
