@@ -10,8 +10,8 @@ use crate::atomic::Ordering;
 use crate::hint::Backoff;
 use crate::parking::{self, ParkResult, Unparked};
 
-/// How long a waiter spins before it parks: 1 + 2 + .. + 128 pauses, three microseconds where a pause takes 12 ns. That
-/// is less than parking and waking take, and more than most holders have left that run.
+/// How long a waiter spins before it parks: 1 + 2 + .. + 128 pauses, three microseconds where a pause takes 12 ns: less
+/// than parking and waking take. (docs/benchmarks.md has the latch beside others with it.)
 const SPIN_ROUNDS: u32 = 8;
 
 impl Latch {
