@@ -15,6 +15,8 @@
 //!
 //! **Failure.** A turn ends by being dropped: also if the read fails, or is dropped by a store that panicked. A read that
 //! fails where it begins, in the store's `start_read`, begins the next on the same stack: so the queue has to be short.
+//! If the store panics there it is the panic of whoever asked, who is there, or it goes no further: then it is whoever ends
+//! the read before that runs into it, maybe in the middle of a panic of its own.
 
 use crate::pool::BufferPool;
 use crate::store::PendingRead;
@@ -22,6 +24,7 @@ use millpond_sync::atomic::{AtomicU32, Ordering};
 use millpond_sync::sync::Mutex;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The reads of one stream: those that the store has, and those that wait for their turn.
@@ -92,7 +95,11 @@ impl Drop for Turn {
             next
         };
         if let Some(Waiting(pool, read)) = next {
-            self.0.hand_over(&pool, read);
+            // Who asked for it hears of a panic, since the store drops the read; the others have nothing to do with it.
+            let begin = AssertUnwindSafe(|| self.0.hand_over(&pool, read));
+            if catch_unwind(begin).is_err() {
+                tracing::error!("the store panicked where a read begins");
+            }
         }
     }
 }

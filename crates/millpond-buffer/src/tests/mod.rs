@@ -14,6 +14,7 @@ mod resize;
 mod rings;
 #[cfg(all(feature = "audit", not(miri)))]
 mod shared_writes;
+mod steps;
 mod streams;
 mod stress;
 mod support;

@@ -19,6 +19,8 @@ pub(super) struct TestStore {
     pub(super) half_truncates: AtomicBool,
     pub(super) panic_reads: AtomicBool,
     pub(super) panic_writes: AtomicBool,
+    /// Where a read begins.
+    pub(super) panic_starts: AtomicBool,
     /// `try_read` says that it would have to wait.
     pub(super) cold: AtomicBool,
     pub(super) reads: AtomicU64,
@@ -78,6 +80,7 @@ impl PageStore for TestStore {
         self.read(rel, first, pages).map(|()| true)
     }
     fn start_read(&self, mut read: PendingRead) {
+        assert!(!self.panic_starts.load(Ordering::Relaxed), "made to panic");
         if self.background.load(Ordering::Relaxed) {
             self.begun.lock().push(read);
             return;

@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::turns::UnderWay;
 use crate::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -197,5 +198,60 @@ fn reads_that_wait_for_their_turn_begin_by_themselves() {
         assert!(store.begun.lock().len() <= 2, "too many at a time");
     }
     assert!(ended > 2, "none of {ended} reads waited");
+    all_free_after_drop(&bench);
+}
+
+/// A store that panics where reads begin, while others wait for their turn: each of those is told, once, and who ends a read
+/// that has come hears nothing of it.
+#[test]
+fn a_store_that_panics_where_reads_begin() {
+    for is_first in [false, true] {
+        let Bench { pool, store, .. } = slow_bench(4);
+        let under_way = UnderWay::default();
+        let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let begin = |block: u32, at_most: u32| {
+            let told = Arc::clone(&told);
+            let done = move |_, result: Result<(), StoreError>| {
+                told.lock().push((block, result.is_ok()));
+            };
+            let read = PendingRead::new(REL, BlockNumber(block), PageBuffer::new(1), done);
+            under_way.begin(&pool, read, at_most);
+        };
+        (0..3).for_each(|block| begin(block, 1));
+        store.panic_starts.store(true, Ordering::Relaxed);
+        let mut expected = vec![(2, false), (1, false), (0, true)];
+        if is_first {
+            // One that need not wait: the panic is its asker's, and goes on while those that wait come to theirs.
+            assert!(catch_unwind(AssertUnwindSafe(|| begin(3, 2))).is_err());
+            expected = vec![(2, false), (1, false), (3, false), (0, true)];
+        }
+        let read = store.begun.lock().pop().unwrap();
+        store.finish(read);
+        assert_eq!(*told.lock(), expected);
+        assert_eq!(under_way.count(), 0);
+        // And the next has its turn again.
+        store.panic_starts.store(false, Ordering::Relaxed);
+        begin(3, 1);
+        assert_eq!(store.finish_begun(), 1);
+        assert_eq!(told.lock().last(), Some(&(3, true)));
+    }
+}
+
+/// The same with what a stream has taken for its reads: frames, entries, room.
+#[test]
+fn reads_that_panic_where_they_begin_hold_nothing() {
+    let bench = slow_bench(100);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::default();
+    let mut blocks = (0..100).step_by(2).map(BlockNumber);
+    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    bench.store.panic_starts.store(true, Ordering::Relaxed);
+    while bench.store.finish_begun() > 0 {}
+    assert_eq!(stream.under_way(), 0);
+    // 17 have come; those that waited are absent, and can be read.
+    assert_eq!(bench.pool.free_frames(), 512 - 17);
+    (0..100).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
+    drop((stream, session));
     all_free_after_drop(&bench);
 }
