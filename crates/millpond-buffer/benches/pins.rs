@@ -41,6 +41,15 @@ fn pin<'s>(session: &'s BufferSession, rel: &RelHandle, block: BlockNumber) -> P
     session.pin(rel, block, Wait::Allowed).expect("a page")
 }
 
+#[inline(always)]
+fn pin_shared<'s>(
+    session: &'s BufferSession,
+    rel: &RelHandle,
+    block: BlockNumber,
+) -> SharedPage<'s> {
+    session.pin_shared(rel, block, Wait::Allowed).expect("a page")
+}
+
 /// The four modes of docs/benchmarks.md: all pinned, then all released, or each at once; with a shared latch taken and
 /// given back at each pin, or without.
 fn pins(c: &mut Criterion) {
@@ -67,10 +76,7 @@ fn pins(c: &mut Criterion) {
                         }
                         (true, true) => {
                             held.extend(blocks.iter().map(|block| {
-                                black_box(
-                                    pin(&session, &rel, *block).into_shared().expect("a page"),
-                                )
-                                .unlatch()
+                                black_box(pin_shared(&session, &rel, *block)).unlatch()
                             }));
                             held.clear();
                         }
@@ -81,9 +87,7 @@ fn pins(c: &mut Criterion) {
                         }
                         (false, true) => {
                             for block in blocks {
-                                black_box(
-                                    pin(&session, &rel, *block).into_shared().expect("a page"),
-                                );
+                                black_box(pin_shared(&session, &rel, *block));
                             }
                         }
                     });

@@ -59,6 +59,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (0..100).for_each(|_| drop(black_box(pin(5).map(PinnedPage::into_shared))));
         100
     });
+    least("pin and shared latch in one step, and back", || {
+        for _ in 0..100 {
+            drop(black_box(session.pin_shared(&rel, BlockNumber(5), Wait::Allowed)));
+        }
+        100
+    });
     least("pin, exclusive latch, and back", || {
         (0..100).for_each(|_| drop(black_box(pin(5).map(PinnedPage::into_exclusive))));
         100

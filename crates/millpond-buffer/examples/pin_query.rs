@@ -1,4 +1,4 @@
-//! What pins cost a query that takes them: rows read by pin and shared latch in the order of an index that is
+//! What pins cost a query that takes them: rows read by pin and shared latch, taken in one step, in the order of an index that is
 //! not the table's, by a session that holds pins of other pages (an outer side's, a sort's, cursors'), and a join
 //! that keeps the outer row's page pinned while it reads inner rows.
 //!
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         session.extend(&rel, Wait::Allowed)?;
     }
     let pin = |block| session.pin(&rel, block, Wait::Allowed).expect("a page");
-    let latch = |block| pin(block).into_shared().expect("a page");
+    let latch = |block| session.pin_shared(&rel, block, Wait::Allowed).expect("a page");
     println!("| pins held | index scan, ns a row | join, ns a pair |");
     println!("|----------:|---------------------:|----------------:|");
     for held in [0, 10, 100, 1000, 10_000] {

@@ -3,8 +3,8 @@
 //! 1. A frame is *claimed*: a compare-and-swap of its state from unpinned (and, unless the page is to be
 //!    discarded, clean). A claim changes nothing for anybody: the page can be read, and a
 //!    session that wants to pin it takes the claim away.
-//! 2. The claims of a batch are *settled*: one heavy barrier, then all sessions' published pins are looked at
-//!    (rule 12, [`crate::pins`]). What is pinned is given back unchanged. The rest become *owned*, by
+//! 2. The claims of a batch are *settled*: one heavy barrier, then the frames' latches and all sessions' published pins are
+//!    looked at (rules 12 and 13, [`crate::pins`]). What is in use is given back unchanged. The rest become *owned*, by
 //!    another compare-and-swap each, unless the claim was taken away or the page changed; and their
 //!    entries become absent.
 //!
@@ -91,10 +91,11 @@ impl<'a> Claims<'a> {
         }
         let (pool, by) = (self.pool, self.by);
         let claimed = Batch::of(self.frames());
-        let looked = pool.pins.look(|number| {
+        let is_latched = |number: u32| pool.frames[number as usize].latch().is_held();
+        let looked = pool.pins.look(self.frames(), is_latched, |number| {
             if claimed.has(number) {
                 let frame = &pool.frames[number as usize];
-                // More than one session may have it pinned.
+                // More than one session may have it in use.
                 if frame.unclaim(by) {
                     lost.pinned += 1;
                     if grace && policy::is_spent(frame.usage()) {

@@ -25,7 +25,7 @@
 use crate::claims::{Claims, Lost, MAX_CLAIMS};
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::frame::{Claimer, DAMAGED, Leaves, NoTake};
+use crate::frame::{Claimer, DAMAGED, Leaves, NoTake, PINS};
 use crate::ids::PageId;
 use crate::policy::{self, SweepFrames, Take};
 use crate::pool::BufferPool;
@@ -340,11 +340,16 @@ impl BufferSession {
         patience.wait(self.are_all_pinned())
     }
 
-    /// Whether sessions have every frame pinned, as far as can be seen in passing, or its page is damaged.
+    /// Whether sessions have every frame pinned or latched, as far as can be seen in passing, or its page is damaged.
     fn are_all_pinned(&self) -> bool {
         let frames = self.pool.frames();
-        let is_damaged = |number: &usize| self.pool.frames[*number].state() & DAMAGED != 0;
-        let mut unavailable: HashSet<usize> = (0..frames).filter(is_damaged).collect();
+        let is_unavailable = |number: &usize| {
+            let frame = &self.pool.frames[*number];
+            // Who writes a page pins it in the frame besides, and is soon done.
+            let state = frame.state();
+            state & DAMAGED != 0 || state & PINS == 0 && frame.latch().is_held()
+        };
+        let mut unavailable: HashSet<usize> = (0..frames).filter(is_unavailable).collect();
         self.pool.pins.scan(|number| {
             unavailable.insert(number as usize);
         });

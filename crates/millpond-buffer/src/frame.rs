@@ -30,9 +30,10 @@
 //! - An unowned frame has a tag, and the entry of that page says "resident in this frame". Only who turns
 //!   the frame from unowned to owned may change that entry (rule 3).
 //! - A frame goes from unowned to owned only through CLAIMED, by its claimer, who after claiming has made a
-//!   heavy barrier and then seen no session's slot with it (rule 12). Until then a claim changes nothing:
+//!   heavy barrier and then seen its latch free and no session's slot with it (rules 12 and 13). Until then a claim changes nothing:
 //!   the page can be read, changed and written, and pinned by who takes the claim away.
-//! - A pinned frame keeps its tag.
+//! - A pinned frame keeps its tag, and so does one whose latch is held by who has looked at the state since.
+//! - Anybody may hold the latch of an owned frame shared, for a moment: who believed that it had a page that has left.
 //!
 //! The **usage** byte has the count in its low half and, plus one, what the count was when the sweep's hand
 //! first met the page in its high half (0: not yet), which is written only along with the count. The **link**
@@ -45,10 +46,11 @@
 //!
 //! **Memory ordering.** Publishing is a release store of the state; pinning acquires it, so a pinner
 //! sees the tag and bytes that were published. Unpinning is a release store to a slot, which claimers
-//! acquire, so an evictor has seen the last of the pinners' accesses. Pin against claim: [`crate::pins`].
+//! acquire, so an evictor has seen the last of the pinners' accesses; latches likewise. Pin against claim: [`crate::pins`].
 
 use crate::ids::PageId;
 use crate::policy;
+use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use millpond_sync::latch::{Latch, Version};
 use millpond_sync::parking;
@@ -282,7 +284,7 @@ impl Frame {
         self.read.state.load(Ordering::Relaxed) & DIRTY != 0
     }
 
-    /// Whether the frame holds `page` and, having been announced as pinned by the caller (slot and light
+    /// Whether the frame holds `page` and, having been announced as in use by the caller (by a slot or its latch, and a light
     /// barrier), stays so.
     #[inline]
     pub(crate) fn admit(&self, page: PageId) -> Result<(), NoPin> {
@@ -308,6 +310,21 @@ impl Frame {
             }
             _ => Err(NoPin::Changed),
         }
+    }
+
+    /// Takes the latch shared, if that needs no waiting and the frame holds `page`. It does as long as the latch is held, though
+    /// nobody has pinned it (rule 13).
+    #[inline]
+    pub(crate) fn try_latch_shared(&self, page: PageId, barriers: Barriers) -> bool {
+        if !self.own.latch.try_shared() {
+            return false;
+        }
+        barriers.light();
+        if self.admit(page).is_ok() {
+            return true;
+        }
+        self.own.latch.unlock_shared();
+        false
     }
 
     /// Pins the frame, whatever it holds, by a count in its state. A claim remains, and will fail.
@@ -394,7 +411,7 @@ impl Frame {
 
     /// Takes a claimed frame away from its page: the page's entry becomes absent. `false`: the claim was
     /// taken away, or the page has been changed or is being written; a claim that remains is given back.
-    /// The caller has made a heavy barrier since the claim and found no session's pin.
+    /// The caller has made a heavy barrier since the claim, and found the latch free and no session's pin.
     pub(crate) fn own(&self, by: Claimer, leaves: Leaves) -> bool {
         let (not_now, absent) = match leaves {
             Leaves::Evicted { now } => (PINS | WRITING | DIRTY | DAMAGED, absent_since(now)),

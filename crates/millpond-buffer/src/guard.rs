@@ -13,7 +13,8 @@
 //!
 //! **What was true before a wait is looked at again after it.** Whoever waits for a latch may have waited for somebody
 //! who left the page damaged; so every way to the bytes looks after the latch has been taken, and not only
-//! when the page is pinned. (That the frame still has the page needs no second look: the pin sees to it.)
+//! when the page is pinned. (That the frame still has the page needs no second look: the pin sees to it, and nobody waits
+//! without one.)
 #![allow(unsafe_code)]
 
 use crate::error::BufferError;
@@ -26,6 +27,7 @@ use crate::session::BufferSession;
 use crate::words::{self, PageView};
 use std::cmp::Ordering;
 use std::fmt;
+use std::mem::ManuallyDrop;
 
 /// A pinned page: it stays in memory.
 pub struct PinnedPage<'s> {
@@ -78,7 +80,7 @@ impl<'s> PinnedPage<'s> {
     #[inline]
     pub fn into_shared(self) -> Result<SharedPage<'s>, BufferError> {
         self.descriptor().latch().shared();
-        SharedPage { pin: self }.if_sound()
+        SharedPage::of_pinned(self).if_sound()
     }
 
     /// Takes the latch shared if that needs no waiting, and the page has not been damaged.
@@ -87,7 +89,7 @@ impl<'s> PinnedPage<'s> {
         if !self.descriptor().latch().try_shared() {
             return Err(self);
         }
-        let latched = SharedPage { pin: self };
+        let latched = SharedPage::of_pinned(self);
         if latched.pin.is_damaged() { Err(latched.unlatch()) } else { Ok(latched) }
     }
 
@@ -148,10 +150,26 @@ impl fmt::Debug for PinnedPage<'_> {
 /// A page under a shared latch.
 #[derive(Debug)]
 pub struct SharedPage<'s> {
-    pin: PinnedPage<'s>,
+    /// Which page. Not dropped with the guard: it is a pin only if `pinned`.
+    pin: ManuallyDrop<PinnedPage<'s>>,
+    /// Whether the page is pinned besides. The latch alone keeps it in memory as well (rule 13).
+    pinned: bool,
 }
 
 impl<'s> SharedPage<'s> {
+    /// The page's latch is held shared on behalf of the new guard, and keeps the page in memory.
+    #[inline]
+    pub(crate) fn latched(session: &'s BufferSession, frame: u32, page: PageId) -> Self {
+        let pin = ManuallyDrop::new(PinnedPage::new(session, frame, page));
+        Self { pin, pinned: false }
+    }
+
+    /// The pinned page's latch is held shared on behalf of the new guard.
+    #[inline]
+    fn of_pinned(pin: PinnedPage<'s>) -> Self {
+        Self { pin: ManuallyDrop::new(pin), pinned: true }
+    }
+
     /// The guard, unless the page was damaged before it was latched.
     #[inline]
     fn if_sound(self) -> Result<Self, BufferError> {
@@ -188,14 +206,18 @@ impl<'s> SharedPage<'s> {
         self.pin.page
     }
 
-    /// Gives back the latch and keeps the pin.
+    /// Gives back the latch and keeps the page pinned.
     #[inline]
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
+        if !self.pinned {
+            // Before the latch is given back: who takes frames looks at latches and then at pins.
+            self.pin.session.pins.add(self.pin.frame);
+        }
         // The pin passes from the one guard, which is not dropped, to the other.
-        let this = std::mem::ManuallyDrop::new(self);
+        let this = ManuallyDrop::new(self);
         this.pin.descriptor().latch().unlock_shared();
-        PinnedPage { ..this.pin }
+        PinnedPage { ..*this.pin }
     }
 }
 
@@ -203,6 +225,9 @@ impl Drop for SharedPage<'_> {
     #[inline]
     fn drop(&mut self) {
         self.pin.descriptor().latch().unlock_shared();
+        if self.pinned {
+            self.pin.session.unpin(self.pin.frame);
+        }
     }
 }
 
@@ -275,7 +300,7 @@ impl<'s> ExclusivePage<'s> {
     #[inline]
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
-        let this = std::mem::ManuallyDrop::new(self);
+        let this = ManuallyDrop::new(self);
         this.pin.descriptor().latch().unlock_exclusive();
         PinnedPage { ..this.pin }
     }
@@ -283,9 +308,9 @@ impl<'s> ExclusivePage<'s> {
     /// Keeps the page latched, but only shared; no writer gets in between.
     #[must_use]
     pub fn downgrade(self) -> SharedPage<'s> {
-        let this = std::mem::ManuallyDrop::new(self);
+        let this = ManuallyDrop::new(self);
         this.pin.descriptor().latch().downgrade();
-        SharedPage { pin: PinnedPage { ..this.pin } }
+        SharedPage::of_pinned(PinnedPage { ..this.pin })
     }
 }
 

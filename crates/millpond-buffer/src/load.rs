@@ -311,7 +311,8 @@ impl BufferSession {
         };
         let number = owned.number();
         let frame = &self.pool.frames[number as usize];
-        // Free, since the frame is owned: whoever latches has pinned.
+        // Free, since the frame is owned; or held for a moment, by who has latched it for the page that it had and is about
+        // to notice.
         frame.latch().exclusive();
         self.pins.add(number);
         owned.publish(page, entry, self.first_usage(None, ring));

@@ -1,6 +1,7 @@
 //! Loom's models of the frame: that its memory orderings carry a page's bytes from whoever filled the
 //! frame to whoever pins or optimistically reads it, and away again before the next page comes; and that
-//! a pin that is only announced in its session's slots (rule 12) keeps the page all the same.
+//! a pin that is only announced in its session's slots (rule 12), or a shared latch without a pin (rule 13), keeps the page all
+//! the same.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p millpond-buffer --release models`
 //!
@@ -73,16 +74,24 @@ impl World {
     /// What `Claims` does for a batch of one frame.
     fn take(&self, session: usize) -> bool {
         let by = Claimer::session(session);
-        if self.frame.claim(by).is_err() {
-            return false;
-        }
-        let looked = self.board.look(|frame| {
+        self.frame.claim(by).is_ok() && self.settle(by, Leaves::Evicted { now: 0 })
+    }
+
+    fn settle(&self, by: Claimer, leaves: Leaves) -> bool {
+        let is_latched = |_| self.frame.latch().is_held();
+        let looked = self.board.look(&[0], is_latched, |frame| {
             if frame == 0 {
                 self.frame.unclaim(by);
             }
         });
         assert!(looked);
-        self.frame.own(by, Leaves::Evicted { now: 0 })
+        self.frame.own(by, leaves)
+    }
+
+    /// What dropping a fork does to a page of it.
+    fn discard(&self, number: u32) -> bool {
+        let by = Claimer::POOL;
+        self.frame.claim_from(page(number), by).is_ok() && self.settle(by, Leaves::Discarded)
     }
 
     /// Makes room for a page, as a loader does, who has it pinned then.
@@ -124,6 +133,40 @@ impl World {
     fn pin_and_look(&self, session: usize, number: u32) {
         if self.pin(session, number) {
             self.look(number);
+            self.slots[session].remove(0);
+        }
+    }
+
+    /// `BufferSession::pin_shared`, if that needs no pin.
+    fn latch(&self, number: u32) -> bool {
+        self.seems_resident(number) && self.frame.try_latch_shared(page(number), Barriers::fences())
+    }
+
+    fn latch_and_look(&self, number: u32) {
+        if self.latch(number) {
+            self.look(number);
+            self.frame.latch().unlock_shared();
+        }
+    }
+
+    /// `SharedPage::unlatch`.
+    fn latch_and_keep(&self, session: usize, number: u32) {
+        if self.latch(number) {
+            self.slots[session].add(0);
+            self.frame.latch().unlock_shared();
+            self.look(number);
+            self.slots[session].remove(0);
+        }
+    }
+
+    /// What a writer does, who leaves the page as it was.
+    #[allow(unsafe_code)]
+    fn change(&self, session: usize, number: u32) {
+        if self.pin(session, number) {
+            self.frame.latch().exclusive();
+            // SAFETY: loom fails the model if the access isn't exclusive.
+            self.bytes.with_mut(|bytes| unsafe { *bytes = u64::from(number) + 1 });
+            self.frame.latch().unlock_exclusive();
             self.slots[session].remove(0);
         }
     }
@@ -297,5 +340,74 @@ fn an_optimistic_read_is_of_its_page() {
             ],
         );
         assert!(world.read_optimistically(1));
+    });
+}
+
+#[test]
+fn a_latch_keeps_the_page() {
+    check(3, || {
+        let world = World::new();
+        together(&world, &[|w| w.latch_and_look(0), |w| w.replace_by(1, 1)]);
+    });
+}
+
+/// The latch is given back and the page kept: whoever looks meanwhile sees the one or the other.
+#[test]
+fn a_latch_becomes_a_pin() {
+    check(3, || {
+        let world = World::new();
+        together(&world, &[|w| w.latch_and_keep(0, 0), |w| w.replace_by(1, 1)]);
+    });
+}
+
+/// The frame is latched for the page that it had, and for the one that it gets.
+#[test]
+fn a_latch_of_the_next_page() {
+    check(2, || {
+        let world = World::new();
+        together(
+            &world,
+            &[|w| w.latch_and_keep(0, 1), |w| w.replace_by(1, 1), |w| w.latch_and_look(0)],
+        );
+    });
+}
+
+/// Of two claimers one may own what the other could not, and a latch takes claims away from both.
+#[test]
+fn two_evictors_beside_a_latch() {
+    check(2, || {
+        let world = World::new();
+        together(
+            &world,
+            &[|w| w.replace_by(1, 1), |w| w.replace_by(2, 1), |w| w.latch_and_look(0)],
+        );
+    });
+}
+
+/// A reader without a pin, a writer with one, and somebody who wants the frame.
+#[test]
+fn a_reader_a_writer_and_an_evictor() {
+    check(2, || {
+        let world = World::new();
+        together(&world, &[|w| w.latch_and_look(0), |w| w.change(0, 0), |w| w.replace_by(1, 1)]);
+    });
+}
+
+/// The fork is dropped, and the frame gets another's page.
+#[test]
+fn a_discarded_page_is_not_latched() {
+    check(3, || {
+        let world = World::new();
+        together(
+            &world,
+            &[
+                |w| w.latch_and_keep(0, 0),
+                |w| {
+                    if w.discard(0) {
+                        w.fill(1);
+                    }
+                },
+            ],
+        );
     });
 }

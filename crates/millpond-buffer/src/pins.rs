@@ -22,6 +22,11 @@
 //! Either the session sees the claim, or the evictor sees the pin. A frame that a session found unclaimed
 //! after its announcement can't be taken until the slot is empty, since every later claimer sees it.
 //!
+//! A shared latch is such an announcement, too (rule 13): its holder took it, made the light barrier, and looked; the evictor,
+//! after the heavy one, looks at the claimed frames' latches. A holder that wants a pin in place of the latch stores the slot
+//! first and then releases the latch, and the evictor looks at the latch first (acquire) and then at the slots: whoever finds the latch
+//! free finds the slot.
+//!
 //! **The scan must not miss a pin that stays while its slot moves.** Two things move slots:
 //!
 //! - *Removal* shifts later entries back (no tombs, so that the cost of a pin does not depend on
@@ -106,6 +111,12 @@ impl PinSlots {
     fn make(&self, level: u32) -> &Table {
         let table = || (0..(FIRST_LEN << level) + SPARE).map(|_| AtomicU64::new(0)).collect();
         self.tables[level as usize % LEVELS].get_or_init(|| audit::session_owned("pins", table))
+    }
+
+    /// What stands between announcing that a frame is in use and looking whether it still has its page.
+    #[inline]
+    pub(crate) fn barriers(&self) -> Barriers {
+        self.barriers
     }
 
     /// How many different frames are pinned.
@@ -310,13 +321,21 @@ impl PinBoard {
         slots.clone()
     }
 
-    /// Calls `each` for every pinned frame, once per session that has it pinned: for each pin that was
-    /// announced before the call's heavy barrier and is still held when the call ends, and perhaps for
-    /// others. `false`: the barrier could not be had.
+    /// Calls `each` for those of the `claimed` frames that are latched, and then for every pinned frame, once per session
+    /// that has it pinned: for each that is in use since before the call's heavy barrier and still is when the call ends,
+    /// whether by its latch or by a pin or first by the one and then by the other, and perhaps for others. `false`: the
+    /// barrier could not be had.
     #[must_use]
-    pub(crate) fn look(&self, each: impl FnMut(u32)) -> bool {
+    pub(crate) fn look(
+        &self,
+        claimed: &[u32],
+        is_latched: impl Fn(u32) -> bool,
+        mut each: impl FnMut(u32),
+    ) -> bool {
         let ordered = self.barrier();
         if ordered {
+            // Latches first: who gives one back and keeps the page publishes the pin before.
+            claimed.iter().copied().filter(|frame| is_latched(*frame)).for_each(&mut each);
             self.scan(each);
         } else {
             self.complain();

@@ -690,7 +690,11 @@ fn pins_beside_batches() {
             return;
         }
         let block = thread as u32 - 1;
-        let held = pin(block);
+        // By its latch first.
+        let held = insist(|| session.pin_shared(&rel, BlockNumber(block), Wait::Allowed));
+        pause();
+        assert_eq!(held.u64(24), mark(block), "not the page that is latched");
+        let held = held.unlatch();
         for _ in 0..2 {
             insist(|| increment(&session, &rel, block));
             assert_eq!(

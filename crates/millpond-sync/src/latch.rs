@@ -242,11 +242,12 @@ impl Latch {
         self.0.load(Ordering::Relaxed) & WRITER != 0
     }
 
-    /// Whether anybody holds it. Only a hint.
+    /// Whether anybody holds it. Only a hint, unless the caller has made sure of the order; but if not, the caller sees
+    /// all that those did who held it before.
     #[inline]
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & (WRITER | READERS) != 0
+        self.0.load(Ordering::Acquire) & (WRITER | READERS) != 0
     }
 
     /// The raw word, for tests.

@@ -76,6 +76,41 @@ fn pins_are_counted_by_session_and_frame() {
     assert_eq!(session.pinned_pages(), 0);
 }
 
+/// A latch alone keeps its page, and the pin that it becomes does: frames are taken from others, the fork can't be
+/// dropped, and if there are no others that is an error, not a hang.
+#[test]
+fn a_shared_latch_keeps_its_page() {
+    let Bench { pool, .. } = bench(2, 4);
+    let (one, two) = (pool.session().unwrap(), pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let latch = |block| one.pin_shared(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+    assert_eq!(number(&two, &rel, 1), 1);
+    let page = latch(1);
+    assert_eq!((one.pinned_pages(), page.u64(16)), (0, 1));
+    for block in [0, 2, 3, 0, 2, 3] {
+        assert_eq!(number(&two, &rel, block), u64::from(block));
+    }
+    assert_eq!((page.page_id(), page.u64(16)), (REL.page(BlockNumber(1)), 1));
+    let other = two.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let full = two.pin(&rel, BlockNumber(2), Wait::Allowed);
+    assert!(matches!(full, Err(BufferError::NoUnpinnedBuffers { frames: 2 })), "{full:?}");
+    let page = page.unlatch();
+    assert!(two.pin(&rel, BlockNumber(2), Wait::Allowed).is_err());
+    assert_eq!((one.pinned_pages(), page.page_id()), (1, REL.page(BlockNumber(1))));
+    drop(page);
+    assert_eq!((one.pinned_pages(), number(&two, &rel, 2)), (0, 2));
+    drop(other);
+    // Not in memory: loaded, pinned and latched.
+    let page = latch(3);
+    assert_eq!((one.pinned_pages(), page.u64(16)), (1, 3));
+    drop(page);
+    let page = latch(3);
+    assert_eq!((one.pinned_pages(), page.u64(16)), (0, 3));
+    assert!(matches!(pool.drop_relation(REL.relation), Err(BufferError::InUse { .. })));
+    drop(page);
+    pool.drop_relation(REL.relation).unwrap();
+}
+
 #[test]
 fn latches_exclude_and_guards_convert() {
     let Bench { pool, .. } = bench(4, 2);

@@ -41,6 +41,7 @@ fn a_pin_from_before_the_damage_leads_to_no_bytes() {
     damage(&session, &rel, 1);
     is_damaged(pin.read(|page| page.u64(16)), 1);
     is_damaged(pin.clone().into_shared(), 1);
+    is_damaged(other.pin_shared(&rel, BlockNumber(1), Wait::Allowed), 1);
     is_damaged(pin.clone().into_exclusive(), 1);
     assert!(pin.clone().try_into_shared().is_err());
     assert!(pin.clone().try_into_exclusive().is_err());

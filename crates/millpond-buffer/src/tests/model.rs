@@ -77,6 +77,8 @@ fn carry_out<'s>(
             assert_eq!(read.map_err(|e| (e, block))?, model[block as usize]);
         }
         Step::Look(block) => {
+            let latched = session.pin_shared(rel, BlockNumber(block), wait);
+            assert_eq!(latched.map_err(|e| (e, block))?.u64(16), model[block as usize]);
             assert_eq!(pin(block)?.into_shared().unwrap().u64(16), model[block as usize]);
         }
         Step::Write(block, to) => {

@@ -50,13 +50,20 @@ fn no_torn_no_stale_no_lost() {
                     let count = &counts[block as usize];
                     let at_least = count.load(Ordering::Acquire);
                     let pin = || session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+                    let latch = || session.pin_shared(&rel, BlockNumber(block), Wait::Allowed);
                     let seen = match random.random_range(0..10) {
                         0..3 => {
                             let new = write_pattern(&mut pin().into_exclusive().unwrap());
                             count.fetch_add(1, Ordering::AcqRel);
                             [new; 16]
                         }
-                        3..5 => read_pattern(&pin().into_shared().unwrap()),
+                        3 => read_pattern(&pin().into_shared().unwrap()),
+                        4 => read_pattern(&latch().unwrap()),
+                        // The pin comes before the latch goes: what is read without it may be newer.
+                        5 => {
+                            let pin = latch().unwrap().unlatch();
+                            pin.read(|page| read_pattern(page)).unwrap()
+                        }
                         _ => session
                             .read(&rel, BlockNumber(block), Wait::Allowed, |p| read_pattern(p))
                             .unwrap(),
