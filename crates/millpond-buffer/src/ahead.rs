@@ -42,7 +42,7 @@ use crate::relation::RelHandle;
 use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::Event;
-use crate::store::{PageBuffer, PendingRead, StoreError};
+use crate::store::{PageBuffer, PageStore, PendingRead, StoreError};
 use crate::translation::left_at;
 use crate::turns::UnderWay;
 use crate::words;
@@ -100,13 +100,16 @@ impl Ahead {
     }
 
     /// Waits until one of the loads has ended; `false` if there is none.
-    pub(crate) fn wait_for_one(&self) -> bool {
+    pub(crate) fn wait_for_one(&self, store: &dyn PageStore) -> bool {
         let now = self.frames.load(Ordering::Acquire);
         if now == 0 {
             return false;
         }
         // Whatever is under way will end with an `unpark_all`, and looks at the count before it does.
-        parking::park(self.key(), || self.frames.load(Ordering::Acquire) == now, None);
+        let is_same = || self.frames.load(Ordering::Acquire) == now;
+        store.wait_for_read(&|| !is_same(), &mut || {
+            parking::park(self.key(), is_same, None);
+        });
         true
     }
 
@@ -299,7 +302,10 @@ impl BufferSession {
             run.finish(buffer, &result);
         } else {
             let done = move |buffer, result| run.finish(buffer, &result);
-            let read = PendingRead::new(rel, first, buffer, done);
+            let mut read = PendingRead::new(rel, first, buffer, done);
+            if wait == Wait::Allowed {
+                read.set_awaited();
+            }
             under_way.begin(&self.pool, read, at_most);
         }
         LoadedRun::FromDevice(pages)

@@ -333,7 +333,7 @@ impl BufferSession {
             return true;
         }
         // What is being read ahead will be unpinned when it has come, however long that takes.
-        if patience.has_yielded() && self.pool.ahead.wait_for_one() {
+        if patience.has_yielded() && self.pool.ahead.wait_for_one(&*self.pool.store) {
             *patience = Patience::default();
             return true;
         }

@@ -26,7 +26,7 @@ use crate::relation::{Growth, RelHandle, Relation};
 use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::Event;
-use crate::store::StoreError;
+use crate::store::{PageStore, StoreError};
 use crate::trace::TraceFlags;
 use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident_in};
 use crate::words;
@@ -99,8 +99,13 @@ fn entry_key(entry: &AtomicU64) -> usize {
     std::ptr::from_ref(entry) as usize
 }
 
-/// Waits until a load that is going on has ended.
-pub(crate) fn wait_for_load(entry: &AtomicU64) {
+/// Waits until a load that is going on has ended, or for less. If the store reads it, it may do so on this thread.
+pub(crate) fn wait_for_load(store: &dyn PageStore, entry: &AtomicU64) {
+    let is_done = || entry.load(Ordering::Acquire) & LOADING == 0;
+    store.wait_for_read(&is_done, &mut || park_on(entry));
+}
+
+fn park_on(entry: &AtomicU64) {
     let mut now = entry.load(Ordering::Relaxed);
     while now & LOADING != 0 {
         if now & WAITED == 0 {
@@ -184,7 +189,7 @@ impl BufferSession {
                     return Err(BufferError::WouldBlock);
                 }
                 self.count(Event::LoadWait, 1);
-                wait_for_load(entry);
+                wait_for_load(&*self.pool.store, entry);
             } else if let Some(loading) = Loading::begin(entry) {
                 return self.load(relation, block, loading, wait, missing, ring);
             }

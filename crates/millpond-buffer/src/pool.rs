@@ -262,7 +262,7 @@ impl BufferPool {
             }
             let Some(number) = frame_of(now) else {
                 // A load that began before and will step back, or finish.
-                wait_for_load(entry);
+                wait_for_load(&*self.store, entry);
                 continue;
             };
             let page = relation.page(block);

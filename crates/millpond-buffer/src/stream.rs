@@ -15,8 +15,8 @@
 //!
 //! **When a read begins**: when as many neighbours have gathered as one read joins; when a block comes that is no
 //! neighbour; when the source ends; at the latest when the consumer has come to it. The store has at most
-//! `io_concurrency` + 1 of them at a time; up to [`BACKLOG`] more are prepared, and each begins when another ends, before
-//! the consumer has woken up. With so many the stream looks no further than to the block that is next. If the consumer
+//! `io_concurrency` + 1 of them at a time; as many more (up to [`MAX_BACKLOG`]) are prepared, and each begins when another ends, before
+//! the consumer has seen what that has brought. With so many the stream looks no further than to the block that is next. If the consumer
 //! needs the only pages that are to be read, the read is done on its own thread (whatever else is under way), which saves
 //! two changes of threads.
 //!
@@ -41,9 +41,9 @@ const PART: usize = 8;
 const WINDOW: usize = 4;
 /// After a read ahead found no frame, so many blocks go without.
 const REST: u32 = 64;
-/// So many reads more than may be under way are prepared, to be begun by the threads that end those. (Few, since one that
-/// fails at once begins the next on the same stack.)
-const BACKLOG: u32 = 8;
+/// As many reads as may be under way are prepared besides, to be begun by the threads that end those; but no more than this. (Few,
+/// since one that fails at once begins the next on the same stack.)
+const MAX_BACKLOG: u32 = 32;
 
 /// How a stream reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,7 +219,8 @@ impl ReadStream {
 
     /// Whether to begin reads ahead, and take blocks from the source for them, though they may have to wait for their turn.
     fn may_prepare(&self) -> bool {
-        self.under_way.count() < self.at_most().saturating_add(BACKLOG)
+        let at_most = self.at_most();
+        self.under_way.count() < at_most.saturating_add(at_most.min(MAX_BACKLOG))
     }
 
     fn look_ahead(

@@ -417,6 +417,10 @@ impl PageStore for FileStore {
         }
     }
 
+    fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
+        self.background.wait(is_done, sleep);
+    }
+
     fn reads_in_background(&self) -> bool {
         self.background.wanted() != IoMethod::Sync
     }

@@ -131,6 +131,16 @@ pub trait PageStore: Send + Sync + 'static {
         false
     }
 
+    /// The calling thread waits for what the end of some read will make true, of one that was begun here or of another. A
+    /// store that can use its time does so until `is_done`, or for less; if there is nothing to do for it, it `sleep`s,
+    /// once. Unless told otherwise it only sleeps. Reads end without anybody's calling this; they may end here, on this
+    /// thread, and others may begin.
+    fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
+        if !is_done() {
+            sleep();
+        }
+    }
+
     /// Writes blocks from `first`, one from each page. They must exist.
     fn write(
         &self,

@@ -89,9 +89,18 @@ pub(crate) struct Transfer {
     parts: Option<(PageBuffer, Done)>,
     /// Given up as soon as the store is done, before whoever asked is told.
     turn: Option<Turn>,
+    /// Whoever asked will wait for it, on a thread that may wait, or already does.
+    #[cfg_attr(not(feature = "io-uring"), allow(dead_code))]
+    is_awaited: bool,
 }
 
 impl Transfer {
+    /// Whether somebody will come to wait for it ([`super::PageStore::wait_for_read`]).
+    #[cfg(feature = "io-uring")]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
     pub(crate) fn way(&self) -> Way {
         self.way
     }
@@ -187,7 +196,7 @@ macro_rules! pending {
                 done: impl FnOnce(PageBuffer, Result<(), StoreError>) + Send + 'static,
             ) -> Self {
                 let parts = Some((buffer, Box::new(done) as Done));
-                Self(Transfer { way: $way, rel, first, parts, turn: None })
+                Self(Transfer { way: $way, rel, first, parts, turn: None, is_awaited: false })
             }
 
             /// The fork.
@@ -232,6 +241,11 @@ impl PendingRead {
     /// It is one of several that may be under way at a time.
     pub(crate) fn set_turn(&mut self, turn: Turn) {
         self.0.turn = Some(turn);
+    }
+
+    /// Whoever asks will wait for it.
+    pub(crate) fn set_awaited(&mut self) {
+        self.0.is_awaited = true;
     }
 
     /// Where the pages go.

@@ -16,7 +16,7 @@ fn slow_bench(blocks: u32) -> Bench {
 }
 
 /// What a stream has at most with the default options: as many as the store may have, and a backlog.
-const MOST: u32 = 17 + 8;
+const MOST: u32 = 17 + 17;
 
 /// Goes past blocks without reading them, and lets no read end, until the stream has begun all that it may.
 fn fill_backlog(

@@ -1,18 +1,23 @@
-//! Reads and writes in the background: begun by sessions, done and finished by threads of the store's own.
+//! Reads and writes in the background: begun by sessions, done and finished by threads of the store's own, or by whoever waits.
 //!
-//! Whoever begins one puts it in a queue and goes on; nobody else has to do anything for it to end (buffer rule
-//! 10). With [`IoMethod::IoUring`] a thread owns a ring: it takes jobs from its queue, hands them to the kernel,
-//! and finishes those that the kernel has done. There are several such threads with a queue each; a read goes to the
-//! first whose queue is short, so that the others sleep unless one thread can't keep up, and a write to the last, where
-//! fewest reads wait behind it. With [`IoMethod::Worker`] several threads take jobs from one queue and do each with
+//! Whoever begins one hands it over and goes on; nobody else has to do anything for it to end (buffer rule
+//! 10). With [`IoMethod::IoUring`] there are two kinds of rings:
+//!
+//! - Reads of few pages that somebody will wait for go to rings that belong to all (`common.rs`). Who waits for a page takes from
+//!   such a ring what the kernel has completed, and finishes it; a thread of the store's own does so when nobody else
+//!   does (`tending.rs`). So a stream of random pages runs on one thread, as long as it has to wait.
+//! - All else goes to rings with a thread each (`ring.rs`): it takes jobs from its queue, hands them to the kernel,
+//!   and finishes those that the kernel has done: writes, which nobody should have to look after; long reads, whose
+//!   many pages are checked and published while the session looks at those before them; and reads
+//!   by who must not wait. A read goes to the first whose queue is short, so that the others sleep unless one thread
+//!   can't keep up, and a write to the last, where fewest reads wait behind it.
+//!
+//! With [`IoMethod::Worker`] several threads take jobs from one queue and do each with
 //! `preadv` or `pwritev`. Where the kernel has no io_uring, or a filter forbids it, the first becomes the second.
-//!
-//! A ring is one thread's and not the sessions', although that costs a change of threads: the kernel completes a
-//! request in the thread that submitted it, which would be waiting for a client, or gone.
 //!
 //! Threads are started by the first job. When the store is dropped they finish what is queued, and end.
 //!
-//! **Waking the ring's thread.** It sleeps in the kernel, for a completion. `asleep`, under the queue's lock, says that
+//! **Waking a ring's thread.** It sleeps in the kernel, for a completion. `asleep`, under the queue's lock, says that
 //! it has looked at an empty queue and is about to; who then adds a job clears the mark and writes to an eventfd
 //! that the ring reads. So a busy thread costs no system call.
 //!
@@ -26,7 +31,11 @@
 //! yet reach the file, after a newer one.
 
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
+mod common;
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 mod ring;
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
+mod tending;
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
 mod tests;
 mod worker;
@@ -77,6 +86,9 @@ impl IoMethod {
 const MAX_RINGS: usize = 4;
 /// While fewer reads than this wait in a ring's queue, the next rings sleep.
 const SHORT_QUEUE: usize = 4;
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
+/// Reads of so many pages are worth a thread's waking up, which looks at them while who wants them looks at others.
+const MANY_PAGES: usize = 4;
 
 /// A part of a transfer: pages that follow each other in one file.
 pub(super) struct Piece {
@@ -224,6 +236,9 @@ pub(super) struct Background {
 struct Running {
     /// One for all workers, or one for each ring.
     lanes: Vec<Arc<Shared>>,
+    /// For reads of few pages that somebody will wait for.
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    commons: Option<common::Commons>,
     method: IoMethod,
 }
 
@@ -249,9 +264,38 @@ impl Background {
         self.running.get_or_init(|| start(self.method, self.workers))
     }
 
-    /// Queues a job.
+    /// Waits for a read that may be one of these, until `is_done` or for less. The calling thread may have to do some work for it;
+    /// if there is none it `sleep`s.
+    pub(super) fn wait(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
+        #[cfg(all(feature = "io-uring", target_os = "linux"))]
+        if let Some(commons) = self.running.get().and_then(|running| running.commons.as_ref()) {
+            return commons.wait(is_done, sleep);
+        }
+        if !is_done() {
+            sleep();
+        }
+    }
+
+    /// Begins a job.
     pub(super) fn submit(&self, job: Job) {
-        let lanes = &self.running().lanes;
+        let running = self.running();
+        #[cfg(all(feature = "io-uring", target_os = "linux"))]
+        let job = match &running.commons {
+            Some(commons)
+                if job.transfer.is_awaited() && (1..MANY_PAGES).contains(&job.transfer.count()) =>
+            {
+                match commons.submit(job) {
+                    Ok(()) => return,
+                    Err(job) => job,
+                }
+            }
+            _ => job,
+        };
+        Self::queue(&running.lanes, job);
+    }
+
+    /// Queues a job for a thread of the store's own.
+    fn queue(lanes: &[Arc<Shared>], job: Job) {
         let Some((last, others)) = lanes.split_last() else { return job.without_thread() };
         let others = if job.transfer.way() == Way::ToStore { &[] } else { others };
         let is_short = |lane: &&Arc<Shared>| {
@@ -291,6 +335,13 @@ impl Drop for Background {
 fn start(method: IoMethod, workers: usize) -> Running {
     if method == IoMethod::IoUring {
         match start_rings() {
+            #[cfg(all(feature = "io-uring", target_os = "linux"))]
+            Ok(lanes) => {
+                let commons = common::Commons::start(lanes.len())
+                    .inspect_err(|error| tracing::warn!(%error, "no io_uring for all"));
+                return Running { lanes, commons: commons.ok(), method };
+            }
+            #[cfg(not(all(feature = "io-uring", target_os = "linux")))]
             Ok(lanes) => return Running { lanes, method },
             Err(error) => {
                 tracing::warn!(%error, "no io_uring here: worker threads read and write instead");
@@ -306,7 +357,12 @@ fn start(method: IoMethod, workers: usize) -> Running {
             tracing::warn!(%error, "could not start a thread that reads and writes");
         }
     }
-    Running { lanes: vec![shared], method: IoMethod::Worker }
+    Running {
+        lanes: vec![shared],
+        #[cfg(all(feature = "io-uring", target_os = "linux"))]
+        commons: None,
+        method: IoMethod::Worker,
+    }
 }
 
 #[cfg(not(all(feature = "io-uring", target_os = "linux")))]
@@ -336,7 +392,7 @@ fn start_ring() -> std::io::Result<Arc<Shared>> {
     thread::Builder::new().name("io_uring".to_owned()).spawn(move || {
         let shared = &serving.0;
         let made = match &shared.wake {
-            Some(wake) => ring::Ring::new(wake),
+            Some(wake) => ring::Ring::for_one(wake),
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
         match made {

@@ -1,4 +1,4 @@
-//! An io_uring and the thread that owns it.
+//! An io_uring with its requests; and the thread that owns one, where one does.
 //!
 //! Each request has a slot, which owns the job, and so the memory and the file that the kernel copies between,
 //! until the kernel has said that it is done with both. A job that comes back short, or that goes on
@@ -7,14 +7,20 @@
 //! What the kernel has completed is looked at (checked, copied, published: microseconds each) only after what comes next
 //! has been handed over, so that the device does not wait for that.
 //!
+//! Requests are prepared, and completions taken, by whoever has the ring to himself (`&mut`). The kernel is called through a
+//! reference beside that ([`Ring::kernel`], [`enter`]), so that nobody has to have the ring while he waits: it takes as
+//! many requests as it finds prepared, whoever prepared them.
+//!
 //! This is the only file here with unsafe code: handing the kernel an address. The addresses are of buffers that
 //! belong to the jobs; never of the pool's frames, whose bytes late readers may look at (buffer rule 5).
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use io_uring::{IoUring, Probe, opcode, types};
+use rustix::io::Errno;
 
 use super::{Job, Shared};
 use crate::store::Way;
@@ -32,13 +38,14 @@ struct Slot {
 
 /// A ring with its requests.
 pub(super) struct Ring {
-    ring: IoUring,
+    ring: Arc<IoUring>,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
-    /// What the kernel is done with and nobody has been told of.
-    ended: Vec<(Job, io::Result<()>)>,
-    wake: Wake,
+    wake: Option<Wake>,
 }
+
+/// A job that the kernel is done with.
+pub(super) type Ended = (Job, io::Result<()>);
 
 /// What the request that reads the eventfd needs.
 struct Wake {
@@ -48,8 +55,8 @@ struct Wake {
 }
 
 impl Ring {
-    /// A ring, if the kernel lets us have one that can read and write.
-    pub(super) fn new(wake: &OwnedFd) -> io::Result<Self> {
+    /// A ring for one thread, which `wake` wakes, if the kernel lets us have one that can read and write.
+    pub(super) fn for_one(wake: &OwnedFd) -> io::Result<Self> {
         let entries = (SLOTS + 1).next_power_of_two() as u32;
         let quiet = IoUring::builder()
             .dontfork()
@@ -58,6 +65,17 @@ impl Ring {
             .build(entries);
         // Kernels before 6.1 don't know these two.
         let ring = quiet.or_else(|_| IoUring::builder().dontfork().build(entries))?;
+        let mut ring = Self::new(ring)?;
+        ring.wake = Some(Wake { file: wake.try_clone()?, buffer: Box::new([0; 8]), armed: false });
+        Ok(ring)
+    }
+
+    /// A ring for all, if the kernel lets us have it.
+    pub(super) fn for_all() -> io::Result<Self> {
+        Self::new(IoUring::builder().dontfork().build(SLOTS as u32)?)
+    }
+
+    fn new(ring: IoUring) -> io::Result<Self> {
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         let able = [opcode::Read::CODE, opcode::Write::CODE].map(|code| probe.is_supported(code));
@@ -65,32 +83,41 @@ impl Ring {
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(Self {
-            ring,
+            ring: Arc::new(ring),
             slots: (0..SLOTS).map(|_| None).collect(),
             free: (0..SLOTS).rev().collect(),
-            ended: Vec::with_capacity(SLOTS),
-            wake: Wake { file: wake.try_clone()?, buffer: Box::new([0; 8]), armed: false },
+            wake: None,
         })
+    }
+
+    /// To hand over what has been prepared, and to wait, beside whoever has the ring.
+    pub(super) fn kernel(&self) -> Arc<IoUring> {
+        Arc::clone(&self.ring)
+    }
+
+    /// Whether there is room for another job.
+    pub(super) fn has_room(&self) -> bool {
+        !self.free.is_empty()
     }
 
     fn is_idle(&self) -> bool {
         self.free.len() == SLOTS
     }
 
-    /// Prepares the request for a job.
-    fn add(&mut self, job: Job) {
+    /// Prepares the request for a job; returns the job if it has ended thereby.
+    pub(super) fn add(&mut self, job: Job) -> Option<Ended> {
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot] = Some(Slot { job, done: 0 });
-                self.push(slot);
+                self.push(slot)
             }
-            None => self.ended.push((job, Err(io::ErrorKind::WouldBlock.into()))),
+            None => Some((job, Err(io::ErrorKind::WouldBlock.into()))),
         }
     }
 
-    /// Prepares the request for the rest of a slot's job, or finishes it.
-    fn push(&mut self, number: usize) {
-        let Some(slot) = &mut self.slots[number] else { return };
+    /// Prepares the request for the rest of a slot's job, or ends it.
+    fn push(&mut self, number: usize) -> Option<Ended> {
+        let slot = self.slots[number].as_mut()?;
         let start = slot.job.transfer.start();
         let Some((segment, offset, length)) = slot.job.rest(slot.done) else {
             return self.end(number, Ok(()));
@@ -102,147 +129,159 @@ impl Ring {
             Way::ToStore => opcode::Write::new(file, memory, length).offset(offset).build(),
         };
         let request = request.user_data(number as u64);
-        // SAFETY: the memory: `start` is where the buffer of the slot's job begins. It has room for all of the
+        // SAFETY: the queue: only `self`, which is borrowed mutably, makes one of this ring, and drops it at once. The
+        // memory: `start` is where the buffer of the slot's job begins. It has room for all of the
         // job's pages, the lengths of the pieces add up to those, and `rest` says how many bytes are left of
         // them after `done`; so `length` bytes from there are inside. It is on the heap, owned by the slot alone
-        // and not touched until the slot is finished, which happens when the kernel has completed the
-        // request; `Ring::drop` waits for that, or leaks memory and file. The file: the slot's job holds the
+        // and not touched until the slot is emptied, which happens when the kernel has completed the
+        // request; `Ring::abandon` leaks memory and file of those that it hasn't. The file: the slot's job holds the
         // segment, and so the descriptor, for as long.
-        let pushed = unsafe { self.ring.submission().push(&request) };
-        if pushed.is_err() {
-            // Never: the queue has room for every slot.
-            self.end(number, Err(io::ErrorKind::WouldBlock.into()));
-        }
+        let pushed = unsafe { self.ring.submission_shared().push(&request) };
+        // It never fails: the queue has room for every slot.
+        if pushed.is_err() { self.end(number, Err(io::ErrorKind::WouldBlock.into())) } else { None }
     }
 
-    /// The kernel is done with a job. The next of its kind may begin, and is then in the queue.
-    fn end(&mut self, number: usize, result: io::Result<()>) {
-        if let Some(Slot { mut job, .. }) = self.slots[number].take() {
-            self.free.push(number);
-            job.end_turn();
-            self.ended.push((job, result));
-        }
+    /// The kernel is done with a job.
+    fn end(&mut self, number: usize, result: io::Result<()>) -> Option<Ended> {
+        let Slot { job, .. } = self.slots[number].take()?;
+        self.free.push(number);
+        Some((job, result))
     }
 
-    /// Tells whoever asked.
-    fn finish_ended(&mut self) {
-        self.ended.drain(..).for_each(|(job, result)| job.finish(result));
+    /// Takes all jobs, with whose memory and files the kernel may not be done. The ring must not be used after that.
+    pub(super) fn abandon(&mut self) -> Vec<Job> {
+        self.free.clear();
+        self.slots.drain(..).flatten().map(|slot| slot.job).collect()
     }
 
     /// Prepares the request that ends when somebody writes to the eventfd.
     fn arm(&mut self) {
-        if self.wake.armed {
-            return;
-        }
-        let file = types::Fd(self.wake.file.as_raw_fd());
-        let request =
-            opcode::Read::new(file, self.wake.buffer.as_mut_ptr(), 8).build().user_data(WAKE);
-        // SAFETY: eight bytes on the heap, owned by the ring and not touched while it is armed; the descriptor is
+        let Some(wake) = self.wake.as_mut().filter(|wake| !wake.armed) else { return };
+        let file = types::Fd(wake.file.as_raw_fd());
+        let request = opcode::Read::new(file, wake.buffer.as_mut_ptr(), 8).build().user_data(WAKE);
+        // SAFETY: the queue: as above. Eight bytes on the heap, owned by the ring and not touched while it is armed; the descriptor is
         // the ring's own. `Ring::drop` waits for this request too, or leaks both.
-        self.wake.armed = unsafe { self.ring.submission().push(&request) }.is_ok();
+        wake.armed = unsafe { self.ring.submission_shared().push(&request) }.is_ok();
+    }
+
+    /// Whether requests have been prepared that the kernel has not been given.
+    pub(super) fn is_prepared(&mut self) -> bool {
+        // SAFETY: as in `push`.
+        !unsafe { self.ring.submission_shared() }.is_empty()
     }
 
     /// Hands over what has been prepared.
     fn submit(&mut self) -> io::Result<()> {
-        let is_empty = self.ring.submission().is_empty();
-        if is_empty { Ok(()) } else { self.enter(0) }
+        if self.is_prepared() { enter(&self.ring, 0) } else { Ok(()) }
     }
 
-    /// Hands over what has been prepared and waits for at least one completion.
-    fn submit_and_wait(&mut self) -> io::Result<()> {
-        self.enter(1)
-    }
-
-    fn enter(&mut self, completions: usize) -> io::Result<()> {
-        match self.ring.submit_and_wait(completions) {
-            Ok(_) => Ok(()),
-            // A signal; or no memory, or too many completions, for now: those that there are make room.
-            Err(error) if is_temporary(&error) => Ok(()),
-            Err(error) => Err(error),
+    /// Takes what the kernel has completed to `ended`; what isn't all done is prepared again.
+    pub(super) fn reap(&mut self, mut ended: impl FnMut(Ended)) {
+        let ring = Arc::clone(&self.ring);
+        // SAFETY: only `self`, which is borrowed mutably, makes a completion queue of this ring, and only here.
+        let mut completions = unsafe { ring.completion_shared() };
+        for completed in &mut completions {
+            let number = completed.user_data();
+            if number == WAKE {
+                self.wake.iter_mut().for_each(|wake| wake.armed = false);
+                continue;
+            }
+            if let Some(job) = self.complete(number as usize, completed.result()) {
+                ended(job);
+            }
         }
     }
 
-    /// Deals with what the kernel has completed.
-    fn reap(&mut self) {
-        loop {
-            let Some(completed) = self.ring.completion().next() else { return };
-            let result = completed.result();
-            if completed.user_data() == WAKE {
-                self.wake.armed = false;
-                continue;
+    fn complete(&mut self, number: usize, result: i32) -> Option<Ended> {
+        let slot = self.slots.get_mut(number).and_then(Option::as_mut)?;
+        match usize::try_from(result) {
+            Ok(0) => {
+                let error = match slot.job.transfer.way() {
+                    Way::FromStore => io::ErrorKind::UnexpectedEof,
+                    Way::ToStore => io::ErrorKind::WriteZero,
+                };
+                self.end(number, Err(error.into()))
             }
-            let number = completed.user_data() as usize;
-            let Some(slot) = self.slots.get_mut(number).and_then(Option::as_mut) else { continue };
-            match usize::try_from(result) {
-                Ok(0) => {
-                    let error = match slot.job.transfer.way() {
-                        Way::FromStore => io::ErrorKind::UnexpectedEof,
-                        Way::ToStore => io::ErrorKind::WriteZero,
-                    };
-                    self.end(number, Err(error.into()));
-                }
-                Ok(bytes) => {
-                    slot.done += bytes;
-                    self.push(number);
-                }
-                Err(_) => {
-                    let error = io::Error::from_raw_os_error(-result);
-                    if is_temporary(&error) {
-                        self.push(number);
-                    } else {
-                        self.end(number, Err(error));
-                    }
-                }
+            Ok(bytes) => {
+                slot.done += bytes;
+                self.push(number)
+            }
+            Err(_) => {
+                let error = io::Error::from_raw_os_error(-result);
+                if is_temporary(&error) { self.push(number) } else { self.end(number, Err(error)) }
             }
         }
     }
 }
 
+/// Hands over what has been prepared and waits for so many completions.
+pub(super) fn enter(ring: &IoUring, completions: usize) -> io::Result<()> {
+    match ring.submit_and_wait(completions) {
+        Ok(_) => Ok(()),
+        // A signal; or no memory, or too many completions, for now: those that there are make room.
+        Err(error) if is_temporary(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The ring as a file, which can be read when something has been completed.
+pub(super) fn file_of(ring: &IoUring) -> BorrowedFd<'_> {
+    // SAFETY: the descriptor is the ring's own, which is borrowed for as long.
+    unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }
+}
+
+/// Whether to try again. (The kernel cancels what waits in a queue of its own for a thread that ends.)
 fn is_temporary(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
     matches!(error.kind(), Interrupted | WouldBlock | ResourceBusy)
+        || error.raw_os_error() == Some(Errno::CANCELED.raw_os_error())
 }
 
 impl Drop for Ring {
     /// The kernel may still write to the memory of what is under way.
     fn drop(&mut self) {
-        if self.wake.armed {
-            let _ = rustix::io::write(&self.wake.file, &1u64.to_ne_bytes());
+        let mut ended = Vec::new();
+        if let Some(wake) = self.wake.as_ref().filter(|wake| wake.armed) {
+            let _ = rustix::io::write(&wake.file, &1u64.to_ne_bytes());
         }
-        while !self.is_idle() || self.wake.armed {
-            if self.submit_and_wait().is_err() {
+        while self.slots.iter().any(Option::is_some)
+            || self.wake.as_ref().is_some_and(|wake| wake.armed)
+        {
+            if enter(&self.ring, 1).is_err() {
                 // Nobody shall wait for these jobs; their memory and files stay.
-                for slot in std::mem::take(&mut self.slots).into_iter().flatten() {
-                    slot.job.abandon();
-                }
-                std::mem::forget(std::mem::replace(&mut self.wake.buffer, Box::new([0; 8])));
+                self.abandon().into_iter().for_each(Job::abandon);
+                std::mem::forget(self.wake.take().map(|wake| wake.buffer));
                 return;
             }
-            self.reap();
-            self.finish_ended();
+            self.reap(|job| ended.push(job));
+            ended.drain(..).for_each(|(job, result)| job.finish(result));
         }
     }
 }
 
 /// Serves the queue until told to stop.
 pub(super) fn run(mut ring: Ring, shared: &Shared) {
-    let mut taken = Vec::with_capacity(SLOTS);
-    while let Some(to_do) = look(&mut ring, shared, &mut taken) {
+    let (mut taken, mut ended) = (Vec::with_capacity(SLOTS), Vec::with_capacity(SLOTS));
+    while let Some(to_do) = look(&mut ring, shared, &mut taken, &mut ended) {
         let handed_over = match to_do {
             // What has come back is looked at while the device does what it has been given instead.
             ToDo::Finish => ring.submit(),
-            ToDo::Wait => ring.submit_and_wait(),
+            ToDo::Wait => enter(&ring.ring, 1),
         };
-        if let Err(error) = handed_over {
+        if let Err(error) = &handed_over {
             tracing::error!(%error, "io_uring failed");
-            return ring.finish_ended();
         }
         match to_do {
-            ToDo::Finish => ring.finish_ended(),
+            ToDo::Finish => ended.drain(..).for_each(|(job, result)| job.finish(result)),
             ToDo::Wait => {
                 shared.queue.lock().asleep = false;
-                ring.reap();
+                ring.reap(|job| ended.push(job));
+                // The next of their kind may begin, and are then in the queue.
+                ended.iter_mut().for_each(|(job, _)| job.end_turn());
             }
+        }
+        if handed_over.is_err() {
+            return ended.drain(..).for_each(|(job, result)| job.finish(result));
         }
     }
 }
@@ -257,7 +296,12 @@ enum ToDo {
 }
 
 /// Takes jobs from the queue, by way of `taken`, which is empty; `None` if that was the end.
-fn look(ring: &mut Ring, shared: &Shared, taken: &mut Vec<Job>) -> Option<ToDo> {
+fn look(
+    ring: &mut Ring,
+    shared: &Shared,
+    taken: &mut Vec<Job>,
+    ended: &mut Vec<Ended>,
+) -> Option<ToDo> {
     let mut queue = shared.queue.lock();
     loop {
         let count = queue.jobs.len().min(ring.free.len());
@@ -265,12 +309,11 @@ fn look(ring: &mut Ring, shared: &Shared, taken: &mut Vec<Job>) -> Option<ToDo> 
             break;
         }
         taken.extend(queue.jobs.drain(..count));
-        // Without the lock: a job that ends at once may begin another, which comes to a queue.
         drop(queue);
-        taken.drain(..).for_each(|job| ring.add(job));
+        ended.extend(taken.drain(..).filter_map(|job| ring.add(job)));
         queue = shared.queue.lock();
     }
-    if !ring.ended.is_empty() {
+    if !ended.is_empty() {
         return Some(ToDo::Finish);
     }
     if queue.stop && queue.jobs.is_empty() && ring.is_idle() {

@@ -6,7 +6,7 @@ use super::*;
 use crate::ids::{BlockNumber, RelFork, RelationId};
 use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite};
 use crate::turns::UnderWay;
-use crate::{BufferPool, NoLog, PAGE_SIZE, PoolConfig};
+use crate::{BufferPool, NoLog, PAGE_SIZE, PageRead, PoolConfig, ReadStream, StreamOptions, Wait};
 
 const REL: RelFork = RelationId::constant(16384).main();
 const BLOCKS: u32 = 40;
@@ -36,7 +36,7 @@ fn store(dir: &std::path::Path, io_method: IoMethod, direct_io: bool) -> Option<
 
 type Answer = (u32, Result<Vec<u32>, StoreError>);
 
-/// Begins a read and sees to it that its answer is told.
+/// Begins a read and sees to it that its answer is told. Some go where those tend to them who wait, whom nobody here is.
 fn begin(store: &FileStore, first: u32, count: usize, told: &mpsc::Sender<Answer>) {
     let told = told.clone();
     let done = move |buffer: PageBuffer, result: Result<(), StoreError>| {
@@ -48,7 +48,11 @@ fn begin(store: &FileStore, first: u32, count: usize, told: &mpsc::Sender<Answer
         };
         told.send((first, result.map(|()| buffer.pages().map(number).collect()))).unwrap();
     };
-    store.start_read(PendingRead::new(REL, BlockNumber(first), PageBuffer::new(count), done));
+    let mut read = PendingRead::new(REL, BlockNumber(first), PageBuffer::new(count), done);
+    if first.is_multiple_of(2) {
+        read.set_awaited();
+    }
+    store.start_read(read);
 }
 
 fn every_method(test: impl Fn(FileStore)) {
@@ -223,10 +227,72 @@ fn a_callback_that_panics_ends_only_its_own_read() {
 fn an_idle_thread_is_woken() {
     every_method(|store| {
         let (told, hear) = mpsc::channel();
-        for i in 0..200 {
+        for i in (1..200).step_by(2) {
             begin(&store, i % BLOCKS, 1, &told);
             assert_eq!(hear.recv().unwrap().1.unwrap(), [i % BLOCKS]);
         }
+    });
+}
+
+/// Who waits tends to his own reads, and others' threads to those that he leaves.
+#[test]
+fn who_waits_finishes_reads() {
+    every_method(|store| {
+        let (told, hear) = mpsc::channel();
+        let heard = std::cell::RefCell::new(Vec::new());
+        for i in 0..100 {
+            begin(&store, i * 2 % BLOCKS, 1, &told);
+            begin(&store, (i * 2 + 20) % (BLOCKS - 2), 3, &told);
+            let is_done = || {
+                heard.borrow_mut().extend(hear.try_iter());
+                heard.borrow().len() > i as usize
+            };
+            while !is_done() {
+                store
+                    .wait_for_read(&is_done, &mut || heard.borrow_mut().push(hear.recv().unwrap()));
+            }
+        }
+        let left = 200 - heard.borrow().len();
+        heard.borrow_mut().extend(hear.iter().take(left));
+        assert!(heard.take().into_iter().all(|(_, read)| read.is_ok()));
+    });
+}
+
+/// Streams that are left alone, and others who need their pages.
+#[test]
+fn sessions_with_streams_and_without() {
+    every_method(|store| {
+        store.remove(REL.relation).unwrap();
+        store.create(REL).unwrap();
+        store.extend(REL, BlockNumber(0), 400).unwrap();
+        let pool =
+            BufferPool::new(PoolConfig::new(128, 8), Arc::new(store), Arc::new(NoLog)).unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..6u32 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    let session = pool.session().unwrap();
+                    let rel = pool.relation(REL).unwrap();
+                    for round in 0..12 {
+                        let options =
+                            StreamOptions { io_concurrency: 6, io_combine_limit: 1 + number % 3 };
+                        let mut stream = ReadStream::new(options);
+                        let mut at = number * 7 + round;
+                        let mut source = || {
+                            at = (at * 97 + 13 + round) % 400;
+                            Some(BlockNumber(at))
+                        };
+                        for _ in 0..30 {
+                            let page =
+                                stream.next_page(&session, &rel, Wait::Allowed, None, &mut source);
+                            drop(page.unwrap().unwrap());
+                        }
+                        let block = BlockNumber((round * 31 + number) % 400);
+                        session.read(&rel, block, Wait::Allowed, |page| page.u32(16)).unwrap();
+                    }
+                });
+            }
+        });
     });
 }
 

@@ -1,0 +1,262 @@
+//! Rings that belong to all: whoever waits for a page tends them ([`super::tending`]).
+//!
+//! Every thread has a ring that its reads go to, as long as there is room, so that several threads that wait for pages of their
+//! own mostly don't meet. Whoever begins a read hands it to the kernel at once. Only those that are begun because others have
+//! ended are handed over together, but for the first, before those others are looked at (checked, copied, published: microseconds each).
+//!
+//! **The kernel** completes a request in the thread that submitted it, which it interrupts for that, in its own code or in a
+//! call that may be interrupted; if that thread has ended, in one of its own. So a thread that is suspended, or idle, keeps
+//! nobody waiting; one that waits for a device does, until that has answered.
+//!
+//! **Locks.** A ring's queues and jobs are under a lock that is held for neither a call of the kernel, nor the end of a job. What has been
+//! reaped is the tender's own.
+//!
+//! **Failure.** If the kernel refuses to serve a ring, what it had is finished with an error, its memory and files are
+//! never used again, and what comes later goes to the threads that own rings.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use io_uring::IoUring;
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use super::Job;
+use super::ring::{Ended, Ring, enter, file_of};
+use super::tending::{LEISURE, Next, Spare, Tended, Tending, Waiter, tend};
+
+thread_local! {
+    /// Which ring, counted by threads, this one's reads go to.
+    static NUMBER: usize = {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        THREADS.fetch_add(1, Ordering::Relaxed)
+    };
+    /// The address of the ring for which this thread collects reads, to hand them over together.
+    static COLLECTS_FOR: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One of the rings.
+struct Common {
+    tending: Tending,
+    kernel: Arc<IoUring>,
+    ring: Mutex<Ring>,
+    /// What the tender has reaped. (Memory for it; empty while nobody tends.)
+    ended: Mutex<VecDeque<Ended>>,
+    has_failed: AtomicBool,
+    wake: Arc<Wake>,
+}
+
+/// What wakes the spare.
+struct Wake {
+    file: OwnedFd,
+    /// It has been called and has not looked yet.
+    called: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Wake {
+    fn call(&self) {
+        if !self.called.swap(true, Ordering::AcqRel) {
+            // It fails only when its counter is full: then it is awake.
+            let _ = rustix::io::write(&self.file, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Common {
+    fn new(wake: &Arc<Wake>) -> io::Result<Self> {
+        let ring = Ring::for_all()?;
+        Ok(Self {
+            tending: Tending::default(),
+            kernel: ring.kernel(),
+            ring: Mutex::new(ring),
+            ended: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            wake: Arc::clone(wake),
+        })
+    }
+
+    /// Begins a read; gives it back if there is no room.
+    fn submit(&self, job: Job) -> Result<(), Job> {
+        {
+            let mut ring = self.ring.lock();
+            if !ring.has_room() {
+                return Err(job);
+            }
+            // Before the kernel, or a failure, can end it.
+            if self.tending.began() {
+                self.wake.call();
+            }
+            if let Some((job, _)) = ring.add(job) {
+                self.tending.ended(1);
+                return Err(job);
+            }
+        }
+        if COLLECTS_FOR.get() != self.address() {
+            self.enter(0);
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Hands over what has been prepared, and waits for so many completions. `false`: the ring has failed.
+    fn enter(&self, completions: usize) -> bool {
+        if self.has_failed.load(Ordering::Acquire) {
+            return false;
+        }
+        let Err(error) = enter(&self.kernel, completions) else { return true };
+        tracing::error!(%error, "io_uring failed");
+        self.has_failed.store(true, Ordering::Release);
+        let jobs = self.ring.lock().abandon();
+        self.tending.ended(jobs.len());
+        jobs.into_iter().for_each(Job::abandon);
+        false
+    }
+
+    /// Lets the next of their kind begin. The device begins with the first, and the others are handed over together.
+    fn end_turns<'a>(&self, ended: impl Iterator<Item = &'a mut Ended>) {
+        let before = COLLECTS_FOR.replace(self.address());
+        for (at, (job, _)) in ended.enumerate() {
+            job.end_turn();
+            if at == 0 {
+                self.hand_over();
+            }
+        }
+        COLLECTS_FOR.set(before);
+        self.hand_over();
+    }
+
+    /// Hands over what has been prepared, if anything.
+    fn hand_over(&self) {
+        if self.ring.lock().is_prepared() {
+            self.enter(0);
+        }
+    }
+}
+
+impl Tended for Common {
+    fn tending(&self) -> &Tending {
+        &self.tending
+    }
+
+    fn finish_completed(&self) -> bool {
+        let mut ended = std::mem::take(&mut *self.ended.lock());
+        let mut has_finished = false;
+        loop {
+            let before = ended.len();
+            // Also after each job that is finished: the device must not wait for the others.
+            self.ring.lock().reap(|job| ended.push_back(job));
+            if ended.len() > before {
+                self.tending.ended(ended.len() - before);
+                self.end_turns(ended.range_mut(before..));
+            }
+            let Some((job, result)) = ended.pop_front() else { break };
+            job.finish(result);
+            has_finished = true;
+        }
+        *self.ended.lock() = ended;
+        has_finished
+    }
+
+    fn wait_for_completion(&self) -> bool {
+        self.enter(1)
+    }
+
+    fn wake_spare(&self) {
+        self.wake.call();
+    }
+}
+
+/// The rings, and the thread that tends those that nobody tends.
+pub(super) struct Commons {
+    rings: Arc<[Common]>,
+    wake: Arc<Wake>,
+}
+
+impl Commons {
+    /// So many rings, if the kernel lets us have them, but at least one.
+    pub(super) fn start(wanted: usize) -> io::Result<Self> {
+        let wake = Arc::new(Wake {
+            file: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            called: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let mut rings = vec![Common::new(&wake)?];
+        rings.extend((1..wanted).map_while(|_| Common::new(&wake).ok()));
+        let commons = Self { rings: rings.into(), wake };
+        let (rings, wake) = (Arc::clone(&commons.rings), Arc::clone(&commons.wake));
+        thread::Builder::new()
+            .name("io_uring spare".to_owned())
+            .spawn(move || run(&rings, &wake))?;
+        Ok(commons)
+    }
+
+    fn own(&self) -> &Common {
+        let collects_for = COLLECTS_FOR.get();
+        let collects = self.rings.iter().find(|ring| ring.address() == collects_for);
+        collects.unwrap_or_else(|| &self.rings[NUMBER.with(|number| *number) % self.rings.len()])
+    }
+
+    /// Begins a read in the calling thread's ring; gives it back if that has no room.
+    pub(super) fn submit(&self, job: Job) -> Result<(), Job> {
+        self.own().submit(job)
+    }
+
+    /// Tends the calling thread's ring until `is_done`. If that is of no use, `sleep`s: then others tend the rings.
+    pub(super) fn wait(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
+        tend(self.own(), is_done);
+        if !is_done() {
+            let _waiters: smallvec::SmallVec<[_; super::MAX_RINGS]> =
+                self.rings.iter().map(Waiter::new).collect();
+            sleep();
+        }
+    }
+}
+
+impl Drop for Commons {
+    /// Does not wait: the spare finishes what is under way.
+    fn drop(&mut self) {
+        self.wake.stop.store(true, Ordering::Release);
+        self.wake.call();
+    }
+}
+
+/// The spare's thread.
+fn run(rings: &[Common], wake: &Wake) {
+    let mut spare = Spare::default();
+    loop {
+        // In this order: a call that finds another not answered yet does not write, but is seen here.
+        let _ = rustix::io::read(&wake.file, &mut [0u8; 8]);
+        wake.called.swap(false, Ordering::AcqRel);
+        let mut next = spare.look(rings);
+        let is_under_way = |ring: &Common| ring.tending.is_under_way();
+        if wake.stop.load(Ordering::Acquire) {
+            if !rings.iter().any(is_under_way) {
+                return;
+            }
+            next = Next::Sleep((0..rings.len()).collect(), Some(LEISURE));
+        }
+        let Next::Sleep(watched, limit) = next else { continue };
+        // What was prepared when the kernel had no memory for it is handed over again.
+        rings.iter().for_each(Common::hand_over);
+        let files = watched.iter().map(|&at| file_of(&rings[at].kernel));
+        let mut files: Vec<PollFd<'_>> = files
+            .chain([wake.file.as_fd()])
+            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
+            .collect();
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        // A signal, or no memory: then it just looks again.
+        let _ = poll(&mut files, limit.as_ref());
+    }
+}
