@@ -81,7 +81,8 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Data races, with the standard library built so that its synchronization is seen, too.
+/// Data races, with the standard library built so that its synchronization is seen, too. Pages are copied into frames, since it
+/// does not see what the kernel stores.
 pub fn tsan(args: &[String]) -> Result<(), Failed> {
     let version = command("rustc", &["-vV"]).output()?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
@@ -89,7 +90,7 @@ pub fn tsan(args: &[String]) -> Result<(), Failed> {
     for package in PACKAGES {
         cargo(&[&format!("+{NIGHTLY}"), "test", "--lib", "-p", package])
             .args(&["-Zbuild-std".to_owned(), "--target".to_owned(), host.to_owned()])
-            .env("RUSTFLAGS", "-Zsanitizer=thread")
+            .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying")
             .env("CARGO_TARGET_DIR", "target/tsan")
             .args(args)
             .run()?;

@@ -1,5 +1,8 @@
 //! Loads of several neighbouring pages at once, which nobody need wait for.
 //!
+//! What the system has in its cache, or the session waits for, goes straight into the frames; a read in the background goes
+//! to memory of its own, from where it is copied.
+//!
 //! A session begins such a load and may go on, or go away: the load owns all that it has taken (entries, frames,
 //! memory for the bytes, a reference to the pool and to the fork), and whoever finishes the read, a thread of the
 //! store's or the session itself, publishes the pages and wakes those who wait for them. So nobody ever
@@ -30,6 +33,7 @@
 //! **Memory ordering** is that of single loads: an entry is published by the swap in `end_load`, a frame by
 //! `publish`. What a load owns reaches the finishing thread through the store's queue.
 
+use crate::PageWords;
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::evict::Owned;
@@ -47,6 +51,7 @@ use crate::translation::left_at;
 use crate::turns::UnderWay;
 use crate::words;
 use millpond_sync::atomic::{AtomicUsize, Ordering};
+use millpond_sync::audit;
 use millpond_sync::parking;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -136,32 +141,64 @@ struct Run {
     in_ring: bool,
 }
 
+/// Where a page of a run is.
+#[derive(Clone, Copy)]
+enum Found<'a> {
+    /// In its frame.
+    Placed,
+    /// Elsewhere.
+    At(&'a PageBytes),
+    /// Nowhere: its load is undone.
+    Nowhere,
+}
+
 impl Run {
-    /// Publishes what has been read.
+    /// Publishes what has been read to a buffer.
     fn finish(mut self, buffer: PageBuffer, result: &Result<(), StoreError>) {
         if result.is_ok() {
             for page in buffer.pages() {
-                self.settle(Some(page));
+                self.settle(Found::At(page));
             }
         }
         self.pool.buffers.keep(buffer);
     }
 
+    /// Publishes what has been read to the frames.
+    fn finish_placed(mut self, result: &Result<(), StoreError>) {
+        while result.is_ok() && self.settle(Found::Placed) {}
+    }
+
+    /// The memory of the frames, to be filled.
+    fn words(&self) -> SmallVec<[&PageWords; 4]> {
+        let words = |&(number, _): &(u32, u64)| {
+            let words = self.pool.words(number);
+            audit::bytes_written(words);
+            words
+        };
+        self.frames.iter().map(words).collect()
+    }
+
     /// Deals with the next page: publishes it, or undoes its load. `false` if there is no next page.
-    fn settle(&mut self, bytes: Option<&PageBytes>) -> bool {
+    fn settle(&mut self, found: Found<'_>) -> bool {
         let Some(&(number, before)) = self.frames.get(self.done) else { return false };
         let block = BlockNumber(self.first.0 + self.done as u32);
         self.done += 1;
         let page = self.rel.0.page(block);
         // In this order: an entry is absent only after its frame is free.
         let loading = Loading::resume(self.rel.0.translation.entry(block), before);
-        let owned = Owned::resume(&self.pool, self.near, number);
-        let Some(bytes) = bytes else { return true };
-        if let Err(error) = verify_checksum(page, bytes) {
+        let mut owned = Owned::resume(&self.pool, self.near, number);
+        let verified = match found {
+            Found::Placed => words::verify(&self.pool, &mut owned, page),
+            Found::At(bytes) => verify_checksum(page, bytes),
+            Found::Nowhere => return true,
+        };
+        if let Err(error) = verified {
             tracing::debug!(%error, "found reading ahead");
             return true;
         }
-        words::copy_in(self.pool.words(number), bytes);
+        if let Found::At(bytes) = found {
+            words::copy_in(self.pool.words(number), bytes);
+        }
         let usage = match self.in_ring {
             true => policy::FIRST_USAGE,
             false => self.pool.first_usage_ahead(left_at(before)),
@@ -175,7 +212,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        while self.settle(None) {}
+        while self.settle(Found::Nowhere) {}
         self.pool.ahead.release(self.room);
     }
 }
@@ -276,13 +313,11 @@ impl BufferSession {
         let How { wait, urgency, under_way, at_most } = how;
         let (rel, first) = (run.rel.rel(), run.first);
         let store = &self.pool.store;
-        let mut buffer = self.pool.buffers.take(pages);
-        let is_at_hand = match buffer.with_pages(|pages| store.try_read(rel, first, pages)) {
+        let is_at_hand = match store.try_read_words(rel, first, &run.words()) {
             Ok(is_at_hand) => is_at_hand,
             Err(_) => return LoadedRun::FromDevice(pages),
         };
         if !is_at_hand && wait == Wait::Never && !store.reads_in_background() {
-            self.pool.buffers.keep(buffer);
             return LoadedRun::Refused;
         }
         self.count(Event::ReadAhead, pages as u64);
@@ -292,15 +327,15 @@ impl BufferSession {
             self.count_return(left);
         }
         if is_at_hand {
-            run.finish(buffer, &Ok(()));
+            run.finish_placed(&Ok(()));
             return LoadedRun::AtHand(pages);
         }
         if urgency == Urgency::Now && wait == Wait::Allowed {
-            let result = self.timed(Event::ReadTime, || {
-                buffer.with_pages(|pages| store.read(rel, first, pages))
-            });
-            run.finish(buffer, &result);
+            let read = || store.read_words(rel, first, &run.words());
+            let result = self.timed(Event::ReadTime, read);
+            run.finish_placed(&result);
         } else {
+            let buffer = self.pool.buffers.take(pages);
             let done = move |buffer, result| run.finish(buffer, &result);
             let mut read = PendingRead::new(rel, first, buffer, done);
             if wait == Wait::Allowed {

@@ -3,7 +3,8 @@
 //! takes addresses but no memory. The same goes for the descriptors.
 //!
 //! The bytes of a frame are only ever accessed as relaxed atomic words, or, while a latch keeps writers
-//! away, through a shared reference to bytes (rule 5). No `&mut` to them is ever formed.
+//! away, or its owner checks it, through a shared reference to bytes (rule 5). No `&mut` to them is ever formed: the kernel
+//! fills them as atomic words.
 //!
 //! Page words are the standard library's atomics even under a model checker: the checker explores the
 //! protocol around them, not each of 1,024 words.
@@ -20,10 +21,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 /// Words in a page.
-pub(crate) const PAGE_WORDS: usize = PAGE_SIZE / 8;
+pub const PAGE_WORDS: usize = PAGE_SIZE / 8;
 
-/// The bytes of a frame, as optimistic readers see them.
-pub(crate) type PageWords = [AtomicU64; PAGE_WORDS];
+/// The bytes of a frame, as optimistic readers see them, in memory order. Who may load them may do so at any time, as
+/// [`std::sync::atomic::AtomicU64`] allows.
+pub type PageWords = [AtomicU64; PAGE_WORDS];
 
 /// One region of memory for all frames.
 pub(crate) struct Arena {
@@ -60,8 +62,8 @@ impl Arena {
     ///
     /// # Safety
     ///
-    /// While the reference lives nobody may store to the frame's words: the caller holds the frame's
-    /// latch, shared or exclusive, for as long.
+    /// While the reference lives nobody may store to the frame's words: for as long the caller holds the frame's
+    /// latch, shared or exclusive, or owns the frame and lets nobody store.
     #[inline]
     pub(crate) unsafe fn bytes(&self, frame: u32) -> &PageBytes {
         // SAFETY: inside the region as for `words`; nobody writes, by this function's contract.

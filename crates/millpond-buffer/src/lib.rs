@@ -25,6 +25,7 @@ mod reclaim;
 mod relation;
 mod resize;
 mod ring;
+mod scratch;
 mod session;
 mod stats;
 pub mod store;
@@ -36,6 +37,7 @@ mod words;
 mod write;
 
 pub use ahead::MAX_COMBINE;
+pub use arena::{PAGE_WORDS, PageWords};
 pub use config::{PoolConfig, Wait};
 pub use error::BufferError;
 pub use guard::{ExclusivePage, PageChange, PinnedPage, SharedPage};

@@ -1,7 +1,7 @@
 //! Misses: bringing a page into memory. Making room for it is [`crate::evict`]'s.
 //!
 //! ```text
-//!            compare-and-swap        take a frame, read, verify, fill         swap
+//!            compare-and-swap        take a frame, read into it, verify       swap
 //!  ABSENT ----------------------> LOADING --------------------------------> RESIDENT(frame)
 //!     ^                             |                                            |
 //!     |   error, panic, drop        |                 frame taken by an evictor  |
@@ -12,15 +12,18 @@
 //! no frame yet, so that nobody ever loses one in a race; and when it takes a frame, the page that leaves
 //! is unlinked completely before the new one is linked (rule 3).
 //!
+//! The store puts the page into the frame itself, under the eyes of optimistic readers that come too late: the frame is
+//! OWNED and its version odd since before, so whatever they see they refuse. Until it has been verified the page is nobody's.
+//!
 //! Two guards make every step undo itself when it fails or panics: [`Loading`] sets the entry to absent
 //! and wakes the waiters, [`crate::evict::Owned`] gives the frame to a freelist (rule 6).
 
 use crate::config::Wait;
 use crate::error::BufferError;
+use crate::evict::Owned;
 use crate::frame::NoPin;
 use crate::guard::{ExclusivePage, PinnedPage};
 use crate::ids::BlockNumber;
-use crate::page::{PageBytes, verify_checksum};
 use crate::policy;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::ring::Ring;
@@ -31,6 +34,7 @@ use crate::trace::TraceFlags;
 use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident_in};
 use crate::words;
 use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::audit;
 use millpond_sync::hint::Backoff;
 use millpond_sync::parking;
 
@@ -218,14 +222,9 @@ impl BufferSession {
         // Again, now that whoever drops or truncates the fork would see the entry.
         relation.check(block)?;
         let page = relation.page(block);
-        let owned = self.take_frame(wait, ring)?;
+        let mut owned = self.take_frame(wait, ring)?;
         let usage = self.first_usage(left_at(loading.before), ring);
-        self.with_scratch(1, |scratch| {
-            let bytes = &mut scratch[0].0;
-            self.fetch(relation, block, bytes, wait, missing)?;
-            words::copy_in(self.pool.words(owned.number()), bytes);
-            Ok::<_, BufferError>(())
-        })?;
+        self.fetch(relation, block, &mut owned, wait, missing)?;
         self.pins.add(owned.number());
         let frame = owned.publish(page, loading.entry, usage);
         let left_at = left_at(loading.before);
@@ -238,29 +237,31 @@ impl BufferSession {
         Ok(frame)
     }
 
-    /// Reads a page from the store and checks it.
+    /// Reads a page from the store into a frame and checks it. Whatever comes of it, the frame's bytes may have changed.
     fn fetch(
         &self,
         relation: &Relation,
         block: BlockNumber,
-        bytes: &mut PageBytes,
+        owned: &mut Owned<'_>,
         wait: Wait,
         missing: Missing,
     ) -> Result<(), BufferError> {
         let (rel, store) = (relation.rel, &self.pool.store);
+        let words = self.pool.words(owned.number());
+        audit::bytes_written(words);
         let read = match wait {
-            Wait::Never => match store.try_read(rel, block, &mut [bytes]) {
+            Wait::Never => match store.try_read_words(rel, block, &[words]) {
                 Ok(true) => Ok(()),
                 Ok(false) => return Err(BufferError::WouldBlock),
                 Err(error) => Err(error),
             },
-            Wait::Allowed => self.timed(Event::ReadTime, || store.read(rel, block, &mut [bytes])),
+            Wait::Allowed => self.timed(Event::ReadTime, || store.read_words(rel, block, &[words])),
         };
         let checked = match read {
             Ok(()) => {
                 self.count(Event::Read, 1);
                 self.count(Event::ReadCall, 1);
-                verify_checksum(relation.page(block), bytes)
+                words::verify(&self.pool, owned, relation.page(block))
             }
             Err(error @ (StoreError::BeyondEnd { .. } | StoreError::Missing { .. })) => {
                 Err(error.into())
@@ -268,7 +269,7 @@ impl BufferSession {
             Err(error) => return Err(error.into()),
         };
         if checked.is_err() && missing == Missing::Zero {
-            bytes.fill(0);
+            words::clear(self.pool.words(owned.number()));
             return Ok(());
         }
         checked

@@ -5,7 +5,6 @@ use crate::error::BufferError;
 use crate::frame::{DAMAGED, Frame, NoPin};
 use crate::guard::{ExclusivePage, PinnedPage, SharedPage};
 use crate::ids::{BlockNumber, PageId};
-use crate::page::AlignedPage;
 use crate::pins::{Added, PinSlots};
 use crate::policy::Piece;
 use crate::pool::BufferPool;
@@ -20,11 +19,6 @@ use millpond_sync::hint::Backoff;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
-
-thread_local! {
-    /// Pages through which this thread's sessions read and write.
-    static SCRATCH: Cell<Vec<Box<AlignedPage>>> = const { Cell::new(Vec::new()) };
-}
 
 /// How often an optimistic read begins anew before it takes the latch.
 const MAX_RESTARTS: u32 = 8;
@@ -359,24 +353,6 @@ impl BufferSession {
         if let Some(trace) = &self.trace {
             trace.note(page, flags.with(TraceFlags(self.io_row.get().context())));
         }
-    }
-
-    /// Runs `f` with `pages` scratch pages: the thread's, since pages of each session's own would be out of the
-    /// processor's cache whenever hundreds of sessions use them in turn.
-    pub(crate) fn with_scratch<R>(
-        &self,
-        pages: usize,
-        f: impl FnOnce(&mut [Box<AlignedPage>]) -> R,
-    ) -> R {
-        // Taken out meanwhile: a store or log that comes back to a session finds none, and gets pages of its own. So
-        // does a thread that is ending.
-        let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
-        while scratch.len() < pages {
-            scratch.push(AlignedPage::boxed());
-        }
-        let result = f(&mut scratch[..pages]);
-        let _ = SCRATCH.try_with(|kept| kept.set(scratch));
-        result
     }
 
     /// Adds a page of zeros to the end of a fork and returns it latched.

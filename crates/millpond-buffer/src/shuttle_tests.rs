@@ -76,6 +76,38 @@ impl PageStore for Slow {
         }
         self.read(rel, first, pages).map(|()| true)
     }
+    /// As a kernel does: into the frames, while others go on, and if it fails with some of it done.
+    fn read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<(), StoreError> {
+        let mut buffer = PageBuffer::new(pages.len());
+        self.inner.read(rel, first, &mut buffer.pages_mut())?;
+        for (words, page) in pages.iter().zip(buffer.pages()) {
+            let (bytes, _) = page.as_chunks::<8>();
+            for (at, (word, bytes)) in words.iter().zip(bytes).enumerate() {
+                if at == 2 {
+                    self.pause()?;
+                }
+                word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+            }
+            pause();
+        }
+        Ok(())
+    }
+    fn try_read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<bool, StoreError> {
+        if self.background {
+            return Ok(false);
+        }
+        self.read_words(rel, first, pages).map(|()| true)
+    }
     fn start_read(&self, mut read: PendingRead) {
         if self.background {
             let zeros = move || {

@@ -5,8 +5,12 @@
 
 use crate::PAGE_SIZE;
 use crate::arena::{PAGE_WORDS, PageWords};
-use crate::page::PageBytes;
+use crate::error::BufferError;
+use crate::evict::Owned;
+use crate::ids::PageId;
+use crate::page::{PageBytes, verify_checksum};
 use crate::page_read::PageRead;
+use crate::pool::BufferPool;
 use millpond_sync::audit;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::Ordering;
@@ -145,6 +149,20 @@ pub(crate) fn copy_in(words: &PageWords, from: &PageBytes) {
     for (word, chunk) in words.iter().zip(chunks) {
         word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
     }
+}
+
+/// Checks a page that has been put into a frame. The frame is its owner's alone, who is occupied with this.
+#[allow(unsafe_code)]
+pub(crate) fn verify(
+    pool: &BufferPool,
+    owned: &mut Owned<'_>,
+    page: PageId,
+) -> Result<(), BufferError> {
+    // SAFETY: the frame is OWNED, so that nobody but its owner stores to it: that is whoever has `owned`, of which there is
+    // one, borrowed until the reference is gone. The store that the page came from is done: what it was lent it was lent
+    // for a call that has returned. Late optimistic readers load atomically, which doesn't collide with our reads.
+    let bytes = unsafe { pool.arena.bytes(owned.number()) };
+    verify_checksum(page, bytes)
 }
 
 /// Stores zeros. The caller is the frame's only writer.

@@ -24,6 +24,7 @@ use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
 use crate::ids::{Lsn, PageId};
 use crate::page::{PageBytes, page_lsn, set_checksum};
 use crate::pool::BufferPool;
+use crate::scratch::with_scratch;
 use crate::session::{BufferSession, SharedLatch};
 use crate::stats::Event;
 use crate::words;
@@ -120,7 +121,7 @@ impl Drop for Writing<'_> {
 impl BufferSession {
     /// Writes a page if it is dirty. `false`: it could not be done easily.
     pub(crate) fn write_frame(&self, number: u32, how: Attempt) -> Result<bool, BufferError> {
-        self.with_scratch(1, |scratch| {
+        with_scratch(1, |scratch| {
             let bytes = &mut scratch[0].0;
             match self.begin_write(number, how, None, DIRTY, bytes)? {
                 Begun::Clean => Ok(true),

@@ -9,6 +9,8 @@ pub mod asymmetric;
 pub mod atomic;
 pub mod audit;
 pub mod counters;
+#[cfg(target_os = "linux")]
+pub mod fill;
 pub mod hint;
 pub mod latch;
 pub mod parking;

@@ -37,17 +37,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_utils::CachePadded;
+use millpond_sync::fill::IoTarget;
 use parking_lot::{Mutex, RwLock};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use smallvec::SmallVec;
 
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
 use self::fork::{FileError, Fork, MAX_SEGMENTS};
 use self::segment::{Attempt, Segment};
 use self::unsynced::Unsynced;
-use super::{PageStore, PendingRead, PendingWrite, StoreError, Transfer};
+use super::{PageBuffer, PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;
+#[cfg(not(any(miri, copying)))]
+use crate::PageWords;
 use crate::ids::{self, BlockNumber, RelFork, RelationId};
 
 const STRIPES: usize = 32;
@@ -171,6 +175,57 @@ impl FileStore {
         };
         let found = self.with_fork(rel, || transfer.what(), find)?;
         found.ok_or_else(|| self.beyond_end(rel, first, transfer.count()))
+    }
+
+    /// Reads blocks from `first`.
+    fn read_into(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        mut pages: Pages<'_, '_>,
+    ) -> Result<(), StoreError> {
+        let what = || format!("read block {first} of {rel}");
+        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), true))? {
+            Attempt::Done => Ok(()),
+            _ => Err(self.beyond_end(rel, first, pages.count())),
+        }
+    }
+
+    /// The same if that needs no waiting for a device.
+    fn try_read_into(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        mut pages: Pages<'_, '_>,
+    ) -> Result<bool, StoreError> {
+        if !self.nowait.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let what = || format!("read block {first} of {rel}");
+        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), false))? {
+            Attempt::Done => Ok(true),
+            Attempt::WouldWait => Ok(false),
+            Attempt::Unsupported => {
+                self.nowait.store(false, Ordering::Relaxed);
+                Ok(false)
+            }
+            Attempt::End => Err(self.beyond_end(rel, first, pages.count())),
+        }
+    }
+
+    /// Reads by way of memory that is aligned for direct I/O.
+    fn read_aligned(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> Result<(), StoreError> {
+        let mut buffer = PageBuffer::new(pages.len());
+        self.read(rel, first, &mut buffer.pages_mut())?;
+        for (page, read) in pages.iter_mut().zip(buffer.pages()) {
+            page.copy_from_slice(read);
+        }
+        Ok(())
     }
 
     fn shard(&self, rel: RelFork) -> &Shard {
@@ -377,11 +432,10 @@ impl PageStore for FileStore {
         first: BlockNumber,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
-        let what = || format!("read block {first} of {rel}");
-        match self.with_fork(rel, what, |fork| fork.read(first.0, pages, true))? {
-            Attempt::Done => Ok(()),
-            _ => Err(self.beyond_end(rel, first, pages.len())),
+        if self.direct && !pages.iter().all(|page| segment::is_aligned(page)) {
+            return self.read_aligned(rel, first, pages);
         }
+        self.read_into(rel, first, Pages::Exclusive(pages))
     }
 
     fn try_read(
@@ -390,19 +444,27 @@ impl PageStore for FileStore {
         first: BlockNumber,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<bool, StoreError> {
-        if !self.nowait.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        let what = || format!("read block {first} of {rel}");
-        match self.with_fork(rel, what, |fork| fork.read(first.0, pages, false))? {
-            Attempt::Done => Ok(true),
-            Attempt::WouldWait => Ok(false),
-            Attempt::Unsupported => {
-                self.nowait.store(false, Ordering::Relaxed);
-                Ok(false)
-            }
-            Attempt::End => Err(self.beyond_end(rel, first, pages.len())),
-        }
+        self.try_read_into(rel, first, Pages::Exclusive(pages))
+    }
+
+    #[cfg(not(any(miri, copying)))]
+    fn read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<(), StoreError> {
+        self.read_into(rel, first, Pages::Shared(pages))
+    }
+
+    #[cfg(not(any(miri, copying)))]
+    fn try_read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<bool, StoreError> {
+        self.try_read_into(rel, first, Pages::Shared(pages))
     }
 
     fn start_read(&self, mut read: PendingRead) {
@@ -479,6 +541,35 @@ impl PageStore for FileStore {
         found.sort_unstable();
         found.dedup();
         Ok(found)
+    }
+}
+
+/// Where pages go that are read.
+enum Pages<'p, 'a> {
+    Exclusive(&'p mut [&'a mut [u8; PAGE_SIZE]]),
+    /// Others may look at them meanwhile.
+    #[cfg(not(any(miri, copying)))]
+    Shared(&'p [&'a PageWords]),
+}
+
+impl Pages<'_, '_> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Exclusive(pages) => pages.len(),
+            #[cfg(not(any(miri, copying)))]
+            Self::Shared(pages) => pages.len(),
+        }
+    }
+
+    /// All of them, to be filled.
+    fn targets(&mut self) -> SmallVec<[IoTarget<'_>; 2]> {
+        match self {
+            Self::Exclusive(pages) => {
+                pages.iter_mut().map(|page| IoTarget::exclusive(&mut page[..])).collect()
+            }
+            #[cfg(not(any(miri, copying)))]
+            Self::Shared(pages) => pages.iter().map(|words| IoTarget::shared(&words[..])).collect(),
+        }
     }
 }
 

@@ -14,8 +14,9 @@ pub use pending::{PageBuffer, PendingRead, PendingWrite};
 #[cfg(feature = "file-store")]
 pub(crate) use pending::{Transfer, Way};
 
-use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};
+use crate::scratch::with_scratch;
+use crate::{PAGE_SIZE, PageWords, words};
 use std::sync::Arc;
 
 /// Why the store failed.
@@ -115,6 +116,30 @@ pub trait PageStore: Send + Sync + 'static {
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<bool, StoreError>;
 
+    /// Reads like [`PageStore::read`] into memory that others may be looking at, the frames of the pool: it may only be stored
+    /// to as the atomics that it is, and, with luck, by the kernel alone. Who knows nothing better (and that is unless told
+    /// otherwise) reads elsewhere and copies. Where it fails it leaves unspecified bytes in `pages`.
+    fn read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<(), StoreError> {
+        by_way_of_scratch(pages, |scratch| self.read(rel, first, scratch).map(|()| true))?;
+        Ok(())
+    }
+
+    /// As [`PageStore::read_words`] if that needs no waiting for a device; else returns `false` and leaves unspecified bytes in
+    /// `pages`.
+    fn try_read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<bool, StoreError> {
+        by_way_of_scratch(pages, |scratch| self.try_read(rel, first, scratch))
+    }
+
     /// Begins a read and sees to it that it is finished, by whatever thread, with nobody's help. A store that
     /// answers [`PageStore::reads_in_background`] with `true` does not wait for a device here. Unless told
     /// otherwise the read is done at once. [`PendingRead::finish`] may call this again, for the next read of a stream, and
@@ -162,4 +187,21 @@ pub trait PageStore: Send + Sync + 'static {
 
     /// Every relation of which at least one fork exists.
     fn relations(&self) -> Result<Vec<RelationId>, StoreError>;
+}
+
+/// Reads into pages of the thread's own, and if that has read them, copies them to where they belong.
+fn by_way_of_scratch(
+    pages: &[&PageWords],
+    read: impl FnOnce(&mut [&mut [u8; PAGE_SIZE]]) -> Result<bool, StoreError>,
+) -> Result<bool, StoreError> {
+    with_scratch(pages.len(), |scratch| {
+        let is_read = match scratch {
+            [page] => read(&mut [&mut page.0])?,
+            _ => read(&mut scratch.iter_mut().map(|page| &mut page.0).collect::<Vec<_>>())?,
+        };
+        if is_read {
+            pages.iter().zip(scratch).for_each(|(words, page)| words::copy_in(words, &page.0));
+        }
+        Ok(is_read)
+    })
 }

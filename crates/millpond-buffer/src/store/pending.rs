@@ -10,6 +10,8 @@ use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork};
 use crate::page::{AlignedPage, PageBytes};
 use crate::turns::Turn;
+#[cfg(feature = "file-store")]
+use millpond_sync::fill::IoTarget;
 use std::fmt;
 
 /// Memory for pages that are read or written together: one piece, aligned for direct I/O.
@@ -55,14 +57,6 @@ impl PageBuffer {
     /// The pages, to be filled.
     pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         self.pages[..self.used].iter_mut().map(|page| &mut page.0).collect()
-    }
-
-    /// Runs `f` with the pages, to be filled. For one page it allocates nothing.
-    pub(crate) fn with_pages<R>(&mut self, f: impl FnOnce(&mut [&mut PageBytes]) -> R) -> R {
-        match &mut self.pages[..self.used] {
-            [page] => f(&mut [&mut page.0]),
-            _ => f(&mut self.pages_mut()),
-        }
     }
 
     /// Where its memory begins: `len` pages that follow each other.
@@ -116,6 +110,12 @@ impl Transfer {
 
     pub(crate) fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         self.parts.as_mut().map(|(buffer, _)| buffer.pages_mut()).unwrap_or_default()
+    }
+
+    /// The pages, for the kernel to fill.
+    #[cfg(feature = "file-store")]
+    pub(crate) fn targets(&mut self) -> Vec<IoTarget<'_>> {
+        self.pages_mut().into_iter().map(|page| IoTarget::exclusive(page)).collect()
     }
 
     /// Where the memory of the pages begins, one after the other.

@@ -7,6 +7,8 @@ mod damage;
 mod failures;
 mod model;
 mod patience;
+#[cfg(all(feature = "file-store", not(miri)))]
+mod placed;
 #[cfg(not(miri))]
 mod read_only;
 mod replacement;

@@ -1,6 +1,7 @@
 //! Stores and logs that fail, count and remember.
 
 use crate::store::as_inner;
+use crate::words;
 use crate::*;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -42,6 +43,11 @@ fn broken(what: &str) -> StoreError {
     StoreError::io(what, std::io::Error::other("made to fail"))
 }
 
+fn scribble(pages: &[&PageWords]) {
+    let words = pages.iter().flat_map(|words| words.iter());
+    words.for_each(|word| word.store(0xEEEE_EEEE_EEEE_EEEE, Ordering::Relaxed));
+}
+
 impl PageStore for TestStore {
     as_inner! { create remove exists block_count extend sync relations }
     fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
@@ -78,6 +84,31 @@ impl PageStore for TestStore {
             return Ok(false);
         }
         self.read(rel, first, pages).map(|()| true)
+    }
+    /// Whatever comes of it, it leaves the frames with other bytes than before.
+    fn read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<(), StoreError> {
+        scribble(pages);
+        let mut buffer = PageBuffer::new(pages.len());
+        self.read(rel, first, &mut buffer.pages_mut())?;
+        pages.iter().zip(buffer.pages()).for_each(|(words, page)| words::copy_in(words, page));
+        Ok(())
+    }
+    fn try_read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<bool, StoreError> {
+        scribble(pages);
+        if self.cold.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        self.read_words(rel, first, pages).map(|()| true)
     }
     fn start_read(&self, mut read: PendingRead) {
         assert!(!self.panic_starts.load(Ordering::Relaxed), "made to panic");

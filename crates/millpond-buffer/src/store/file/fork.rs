@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::names::segment_path;
 use super::segment::{Attempt, Segment};
-use crate::PAGE_SIZE;
 use crate::ids::RelFork;
+use millpond_sync::fill::IoTarget;
 
 const CHUNK: usize = 256;
 /// Enough for 2^32 blocks in the smallest segments that [`super::FileStoreOptions`] allows.
@@ -154,22 +154,22 @@ impl Fork {
         })
     }
 
-    /// Reads a run; `End` if it goes beyond the end.
+    /// Reads a run, one page into each target; `End` if it goes beyond the end.
     pub(super) fn read(
         &self,
         first: u32,
-        pages: &mut [&mut [u8; PAGE_SIZE]],
+        targets: &mut [IoTarget<'_>],
         wait: bool,
     ) -> Result<Attempt, FileError> {
-        for (index, within, start, length) in self.pieces(first, pages.len()) {
+        for (index, within, start, length) in self.pieces(first, targets.len()) {
             let Some((segment, _)) = self.segment(index, false)? else { return Ok(Attempt::End) };
-            let pages = &mut pages[start..start + length];
+            let targets = &mut targets[start..start + length];
             let outcome = if wait {
                 segment
-                    .read(within, pages)
+                    .read(within, targets)
                     .map(|complete| if complete { Attempt::Done } else { Attempt::End })
             } else {
-                segment.try_read(within, pages)
+                segment.try_read(within, targets)
             };
             match outcome {
                 Ok(Attempt::Done) => {}

@@ -7,13 +7,14 @@
 //! fdatasync or is still in the list. Ordering: the swap is AcqRel, the clear is SeqCst by way of a swap too;
 //! what counts is that both happen on one word, so one of the two sees the other.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use millpond_sync::fill::{self, IoTarget};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 
 use crate::PAGE_SIZE;
 use crate::page::AlignedPage;
@@ -98,55 +99,39 @@ impl Segment {
         u32::try_from(pages).map_err(|_| io::Error::other("file is larger than any segment"))
     }
 
-    /// Reads whole pages; false if the file ends before the last one.
-    pub(super) fn read(&self, first: u32, pages: &mut [&mut [u8; PAGE_SIZE]]) -> io::Result<bool> {
-        if self.direct && !pages.iter().all(|page| is_aligned(page)) {
-            let mut buffer = PageBuffer::new(pages.len());
-            let complete = self.read(first, &mut buffer.pages_mut())?;
-            for (page, read) in pages.iter_mut().zip(buffer.pages()) {
-                page.copy_from_slice(read);
-            }
-            return Ok(complete);
-        }
+    /// Reads whole pages, one into each target; false if the file ends before the last one. For direct I/O the targets are
+    /// aligned ([`is_aligned`]).
+    pub(super) fn read(&self, first: u32, targets: &mut [IoTarget<'_>]) -> io::Result<bool> {
         let mut offset = byte_offset(first);
-        for group in pages.chunks_mut(MAX_VECTORS) {
-            let mut vectors: Vec<IoSliceMut<'_>> =
-                group.iter_mut().map(|page| IoSliceMut::new(&mut page[..])).collect();
-            let mut rest = &mut vectors[..];
+        for group in targets.chunks_mut(MAX_VECTORS) {
+            let mut rest = group;
             while !rest.is_empty() {
-                let done = retry(|| rustix::io::preadv(&self.file, rest, offset))?;
-                if done == 0 {
-                    return Ok(false);
+                match retry(|| fill::read_at(&self.file, rest, offset).map_err(errno))? {
+                    0 => return Ok(false),
+                    done => {
+                        offset += done as u64;
+                        IoTarget::advance(&mut rest, done);
+                    }
                 }
-                offset += done as u64;
-                IoSliceMut::advance_slices(&mut rest, done);
             }
         }
         Ok(true)
     }
 
     /// Reads whole pages if that needs no waiting for the device.
-    pub(super) fn try_read(
-        &self,
-        first: u32,
-        pages: &mut [&mut [u8; PAGE_SIZE]],
-    ) -> io::Result<Attempt> {
+    pub(super) fn try_read(&self, first: u32, targets: &mut [IoTarget<'_>]) -> io::Result<Attempt> {
         if self.direct {
             return Ok(Attempt::WouldWait);
         }
         let mut offset = byte_offset(first);
-        for group in pages.chunks_mut(MAX_VECTORS) {
-            let mut vectors: Vec<IoSliceMut<'_>> =
-                group.iter_mut().map(|page| IoSliceMut::new(&mut page[..])).collect();
-            let mut rest = &mut vectors[..];
+        for group in targets.chunks_mut(MAX_VECTORS) {
+            let mut rest = group;
             while !rest.is_empty() {
-                match retry(|| {
-                    rustix::io::preadv2(&self.file, rest, offset, ReadWriteFlags::NOWAIT)
-                }) {
+                match retry(|| fill::read_at_hand(&self.file, rest, offset).map_err(errno)) {
                     Ok(0) => return Ok(Attempt::End),
                     Ok(done) => {
                         offset += done as u64;
-                        IoSliceMut::advance_slices(&mut rest, done);
+                        IoTarget::advance(&mut rest, done);
                     }
                     Err(Errno::AGAIN) => return Ok(Attempt::WouldWait),
                     Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
@@ -255,12 +240,16 @@ impl Segment {
     }
 }
 
-fn is_aligned(page: &[u8; PAGE_SIZE]) -> bool {
+pub(super) fn is_aligned(page: &[u8; PAGE_SIZE]) -> bool {
     page.as_ptr().addr().is_multiple_of(ALIGNMENT)
 }
 
 fn byte_offset(block: u32) -> u64 {
     u64::from(block) * PAGE_BYTES
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 /// Repeats a call that a signal interrupted.

@@ -36,8 +36,8 @@ fn next(shared: &Shared) -> Option<Job> {
 }
 
 fn read(job: &mut Job) -> io::Result<()> {
-    let mut pages = job.transfer.pages_mut();
-    let mut rest = &mut pages[..];
+    let mut targets = job.transfer.targets();
+    let mut rest = &mut targets[..];
     for piece in &job.pieces {
         let (now, later) = rest.split_at_mut(piece.length);
         if !piece.segment.read(piece.within, now)? {
