@@ -722,13 +722,16 @@ fn pins_beside_batches() {
             return;
         }
         let block = thread as u32 - 1;
-        // By its latch first.
-        let held = insist(|| session.pin_shared(&rel, BlockNumber(block), Wait::Allowed));
-        pause();
-        assert_eq!(held.u64(24), mark(block), "not the page that is latched");
-        let held = held.unlatch();
+        let latch = || insist(|| session.pin_shared(&rel, BlockNumber(block), Wait::Allowed));
+        let mut held = latch().unlatch();
         for _ in 0..2 {
             insist(|| increment(&session, &rel, block));
+            // The latch alone keeps the page for a while, and then a pin does again.
+            let latched = latch();
+            drop(held);
+            pause();
+            assert_eq!(latched.u64(24), mark(block), "not the page that is latched");
+            held = latched.unlatch();
             assert_eq!(
                 held.read(|page| page.u64(24)).unwrap(),
                 mark(block),
