@@ -69,6 +69,8 @@ fn what_cannot_be_replayed_is_said() {
     std::fs::write(&path, "# nothing\n").expect("written");
     refused(&[name, "--format", "text"], "it has no accesses");
     refused(&[name], "choose one with --format");
+    std::fs::write(&path, "").expect("written");
+    refused(&[name], "it has no accesses");
     refused(&[name, "--policy", "mru"], "there are probation");
     refused(&[name, "--size", "lots"], "is not a size");
     refused(

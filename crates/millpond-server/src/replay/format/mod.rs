@@ -14,6 +14,7 @@ mod text;
 mod tests;
 
 use super::trace::{TooLong, Trace, TraceBuilder};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -103,19 +104,36 @@ impl DecodeError {
     fn malformed(what: impl Into<String>, offset: u64) -> Self {
         Self::Malformed { what: what.into(), offset }
     }
+
+    /// The same of a compressed file whose end had been reached: what a decompressor says then is about its own insides.
+    fn cut_off(self) -> Self {
+        match self {
+            Self::Io { offset, .. } => {
+                let what = "the compressed file ends too early";
+                Self::Io { offset, source: io::Error::new(io::ErrorKind::UnexpectedEof, what) }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Reads a trace from a file. `watch` hears now and then how many bytes of the file have been read.
 pub fn read(path: &Path, format: Option<Format>, watch: &dyn Fn(u64)) -> Result<Trace, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
-    let mut file = BufReader::with_capacity(1 << 16, Watched { inner: file, read: 0, watch });
+    let (file, ended) = (File::open(path).map_err(io)?, Cell::new(false));
+    let watched = Watched { inner: file, read: 0, watch, ended: &ended };
+    let mut file = BufReader::with_capacity(1 << 16, watched);
     let compression = Compression::of(file.fill_buf().map_err(io)?);
     let mut input = BufReader::with_capacity(1 << 16, compression.reader(Box::new(file)));
-    let bad = |what| ReadError::Bad { path: path.to_owned(), what };
+    let bad = |what: DecodeError| {
+        let cut_off = compression != Compression::None && ended.get();
+        ReadError::Bad { path: path.to_owned(), what: if cut_off { what.cut_off() } else { what } }
+    };
     let start = input.fill_buf().map_err(|source| bad(DecodeError::Io { offset: 0, source }))?;
     let name = inner_name(path, compression);
-    let format = format.or_else(|| Format::detect(start, &name));
+    // Nothing is nothing in any format.
+    let nothing = start.is_empty().then_some(Format::Text);
+    let format = format.or_else(|| Format::detect(start, &name)).or(nothing);
     let format = format.ok_or_else(|| ReadError::Unknown { path: path.to_owned() })?;
     let mut builder = TraceBuilder::default();
     format.decode(&mut input, &mut builder).map_err(bad)?;
@@ -167,17 +185,19 @@ impl Format {
     }
 }
 
-/// A file that says how far it has been read.
+/// A file that says how far it has been read, and whether somebody wanted more than there is.
 struct Watched<'a> {
     inner: File,
     read: u64,
     watch: &'a dyn Fn(u64),
+    ended: &'a Cell<bool>,
 }
 
 impl Read for Watched<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.read += count as u64;
+        self.ended.set(count == 0 && !buffer.is_empty());
         (self.watch)(self.read);
         Ok(count)
     }

@@ -163,7 +163,14 @@ fn compressed_files() {
         if compression != Compression::None {
             std::fs::write(&path, &bytes[..bytes.len() - 5]).expect("written");
             let error = read(&path, None, &|_| ()).expect_err("cut off").to_string();
-            assert!(error.contains("blocks.txt") && error.contains("after "), "{error}");
+            let what = ": the compressed file ends too early, after ";
+            assert!(error.contains("blocks.txt") && error.contains(what), "{error}");
+            // Damage before the end is told by whoever meets it.
+            let mut damaged = bytes.clone();
+            damaged[bytes.len() / 3..][..100].fill(0xff);
+            std::fs::write(&path, &damaged).expect("written");
+            let error = read(&path, None, &|_| ()).expect_err("damaged").to_string();
+            assert!(!error.contains("too early"), "{error}");
         }
     }
 }
