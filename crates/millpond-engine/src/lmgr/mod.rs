@@ -19,6 +19,7 @@ mod table;
 pub mod tag;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod xact;
 
 use std::time::Instant;

@@ -18,8 +18,9 @@ use rand::{Rng, SeedableRng};
 use super::deadlock::Search;
 use super::graph::Verdict;
 use super::local::Place;
-use super::manager::{Begun, GRANTED, IDLE};
+use super::manager::Begun;
 use super::reference::{Answer, Reference};
+use super::waiting::{GRANTED, IDLE};
 use super::*;
 use crate::proc::{ProcArray, ProcHandle};
 
