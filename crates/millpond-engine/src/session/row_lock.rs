@@ -3,7 +3,7 @@
 use super::Session;
 use super::write::Changed;
 use crate::access::Tid;
-use crate::access::heap::{self, ChangeOutcome, Changer, HeapRelation, Intent};
+use crate::access::heap::{self, ChangeOutcome, Changer, HeapRelation, Intent, WantedLock};
 use crate::catalog::TableDef;
 use crate::ctx::KeptTurn;
 use crate::error::{EngineError, EngineResult};
@@ -23,6 +23,26 @@ pub(super) struct RowPlace<'t> {
     pub tid: Tid,
     /// Its chain's root, if that is known.
     pub root: Option<Tid>,
+}
+
+/// How rows are locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// In turn: whoever is in the way is waited for.
+    InTurn,
+    /// If nobody is in the way.
+    AtOnce,
+    /// Not at all, only whether nobody is.
+    Look,
+}
+
+impl Manner {
+    fn intent(self) -> Intent {
+        match self {
+            Manner::InTurn | Manner::AtOnce => Intent::Hold,
+            Manner::Look => Intent::Look,
+        }
+    }
 }
 
 /// A turn at a row that is kept from one attempt to the next.
@@ -47,7 +67,7 @@ impl Session {
         row: &mut RowBuf,
         strength: LockStrength,
     ) -> EngineResult<RowOutcome> {
-        let outcome = self.lock_as(table, row, strength, true)?;
+        let outcome = self.lock_as(table, row, strength, Manner::InTurn)?;
         outcome.ok_or(EngineError::Internal { what: "a row conflict was not waited for" })
     }
 
@@ -59,7 +79,7 @@ impl Session {
         row: &mut RowBuf,
         strength: LockStrength,
     ) -> EngineResult<Option<RowOutcome>> {
-        self.lock_as(table, row, strength, false)
+        self.lock_as(table, row, strength, Manner::AtOnce)
     }
 
     fn lock_as(
@@ -67,25 +87,25 @@ impl Session {
         table: &TableDef,
         row: &mut RowBuf,
         strength: LockStrength,
-        waits: bool,
+        manner: Manner,
     ) -> EngineResult<Option<RowOutcome>> {
         let command = self.write_command(SELECT_FOR[strength as usize])?;
         let heap = self.heap(table)?;
         let Some(tid) = row.tid else { return Ok(Some(RowOutcome::Gone)) };
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
         let place = RowPlace { table, heap, tid, root: row.root };
-        if !waits {
+        if manner == Manner::AtOnce {
             // Nothing that is in the way is waited for, so there is no turn to keep.
             self.end_turn();
             // Of a row with successors, some could be locked and others not.
             if strength == LockStrength::KeyShare {
-                let outcome = self.lock_versions(place, strength, Intent::Look, by, waits)?;
+                let outcome = self.lock_versions(place, strength, Manner::Look, by)?;
                 if matches!(outcome, ChangeOutcome::InProgress { .. }) {
                     return Ok(None);
                 }
             }
         }
-        let outcome = self.lock_versions(place, strength, Intent::Hold, by, waits)?;
+        let outcome = self.lock_versions(place, strength, manner, by)?;
         if matches!(outcome, ChangeOutcome::InProgress { .. }) {
             return Ok(None);
         }
@@ -100,13 +120,13 @@ impl Session {
         &self,
         place: RowPlace<'_>,
         strength: LockStrength,
-        intent: Intent,
+        manner: Manner,
         by: Changer,
-        waits: bool,
     ) -> EngineResult<ChangeOutcome> {
         let RowPlace { heap, tid, .. } = place;
-        let lock = || heap::lock_row(&self.ctx, heap, tid, (strength, intent), by);
-        let outcome = if waits { self.in_turn(place, strength, lock)? } else { lock()? };
+        let (in_turn, intent) = (manner == Manner::InTurn, manner.intent());
+        let lock = || heap::lock_row(&self.ctx, heap, tid, WantedLock { strength, intent }, by);
+        let outcome = if in_turn { self.in_turn(place, strength, lock)? } else { lock()? };
         let ChangeOutcome::Follow { next, by: maker } = outcome else { return Ok(outcome) };
         if intent == Intent::Hold {
             // From here on the lock is held, and outlives what becomes of the rest.
@@ -117,7 +137,7 @@ impl Session {
             let lock = || heap::lock_successor(&self.ctx, heap, next, intent, by);
             let place = RowPlace { tid: next.0, root: None, ..place };
             let outcome =
-                if waits { self.in_turn(place, LockStrength::KeyShare, lock)? } else { lock()? };
+                if in_turn { self.in_turn(place, LockStrength::KeyShare, lock)? } else { lock()? };
             match outcome {
                 ChangeOutcome::Follow { next: tid, by: maker } => next = (tid, maker),
                 // What is locked is the version that the statement sees.

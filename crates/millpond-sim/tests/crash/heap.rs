@@ -12,7 +12,8 @@ use millpond_engine::access::Tid;
 use millpond_engine::access::heap::check::check_heap;
 use millpond_engine::access::heap::{
     ChangeOutcome, Changer, HeapRelation, HeapScan, InsertOptions, Intent, KeyChange, NewRow,
-    delete, insert, insert_many, lock_row, lock_successor, truncate_end, update, vacuum,
+    WantedLock, delete, insert, insert_many, lock_row, lock_successor, truncate_end, update,
+    vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
 use millpond_engine::maintenance::checkpointer::{
@@ -177,7 +178,7 @@ impl Sharers<'_> {
         let by = Changer { xid: ctx.assign_xid()?, cid: CommandId(0) };
         let strength =
             if rng.random_bool(0.7) { LockStrength::KeyShare } else { LockStrength::Share };
-        let mut outcome = lock_row(ctx, self.1, tid, (strength, Intent::Hold), by)?;
+        let mut outcome = lock_row(ctx, self.1, tid, WantedLock::hold(strength), by)?;
         while let ChangeOutcome::Follow { next, by: maker } = outcome {
             outcome = lock_successor(ctx, self.1, (next, maker), Intent::Hold, by)?;
         }
@@ -256,7 +257,7 @@ fn transaction(
             }
             (_, Some((_, tid))) => {
                 let strength = LockStrength::ALL[rng.random_range(0..4)];
-                let lock = || lock_row(ctx, heap, tid, (strength, Intent::Hold), by);
+                let lock = || lock_row(ctx, heap, tid, WantedLock::hold(strength), by);
                 let done = sharers.after_them(rng, lock)?;
                 assert!(matches!(done, ChangeOutcome::Done { .. }), "{done:?}");
             }
@@ -318,7 +319,8 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
     // Whoever held rows is gone.
     let by = Changer { xid: ctx.assign_xid().unwrap(), cid: CommandId(0) };
     for (tid, _) in visible(&ctx, &heap).unwrap().values() {
-        let locked = lock_row(&ctx, &heap, *tid, (LockStrength::Update, Intent::Hold), by).unwrap();
+        let locked =
+            lock_row(&ctx, &heap, *tid, WantedLock::hold(LockStrength::Update), by).unwrap();
         assert!(matches!(locked, ChangeOutcome::Done { .. }), "{locked:?}");
     }
     ctx.txns().abort(&ctx, &[]);

@@ -45,6 +45,22 @@ pub enum Intent {
     Look,
 }
 
+/// A lock that is asked for.
+#[derive(Clone, Copy)]
+pub struct WantedLock {
+    /// How strong.
+    pub strength: LockStrength,
+    /// What for.
+    pub intent: Intent,
+}
+
+impl WantedLock {
+    /// One that is to be held.
+    pub fn hold(strength: LockStrength) -> Self {
+        Self { strength, intent: Intent::Hold }
+    }
+}
+
 /// Whether to ask who made a version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Maker {
@@ -255,14 +271,14 @@ pub fn lock_row(
     ctx: &Ctx,
     heap: &HeapRelation,
     tid: Tid,
-    (wanted, intent): (LockStrength, Intent),
+    wanted: WantedLock,
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     log_has_room(ctx, 1, 64)?;
     let mut latched = latch(ctx, heap, tid.block)?;
-    match standing(ctx, &latched, tid, wanted, by)? {
-        Ok(standing) => take(ctx, &mut latched, tid, &standing, (wanted, intent), by),
-        Err(outcome) => Ok(follow(&latched, tid, wanted, outcome)),
+    match standing(ctx, &latched, tid, wanted.strength, by)? {
+        Ok(standing) => take(ctx, &mut latched, tid, &standing, wanted, by),
+        Err(outcome) => Ok(follow(&latched, tid, wanted.strength, outcome)),
     }
 }
 
@@ -275,7 +291,7 @@ pub fn lock_successor(
     intent: Intent,
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
-    let wanted = LockStrength::KeyShare;
+    let wanted = WantedLock { strength: LockStrength::KeyShare, intent };
     log_has_room(ctx, 1, 64)?;
     let nothing = ChangeOutcome::Done { tid, hot: false };
     let mut latched = latch(ctx, heap, tid.block)?;
@@ -287,10 +303,10 @@ pub fn lock_successor(
         return Ok(nothing);
     }
     let page = latched.page_id();
-    match of_header(ctx, page, tid.offset, header, wanted, by, Maker::IsKnown)? {
-        Ok(standing) => take(ctx, &mut latched, tid, &standing, (wanted, intent), by),
+    match of_header(ctx, page, tid.offset, header, wanted.strength, by, Maker::IsKnown)? {
+        Ok(standing) => take(ctx, &mut latched, tid, &standing, wanted, by),
         Err(ChangeOutcome::SelfModified | ChangeOutcome::Invisible) => Ok(nothing),
-        Err(outcome) => Ok(follow(&latched, tid, wanted, outcome)),
+        Err(outcome) => Ok(follow(&latched, tid, wanted.strength, outcome)),
     }
 }
 
@@ -300,7 +316,7 @@ fn take(
     latched: &mut ExclusivePage<'_>,
     tid: Tid,
     standing: &Standing,
-    (wanted, intent): (LockStrength, Intent),
+    wanted: WantedLock,
     by: Changer,
 ) -> EngineResult<ChangeOutcome> {
     let header = &standing.header;
@@ -310,8 +326,8 @@ fn take(
     if follows && ctx.wait() == Wait::Never {
         return Err(EngineError::WouldBlock);
     }
-    if intent == Intent::Hold {
-        hold(ctx, latched, tid.offset, standing, wanted, by)?;
+    if wanted.intent == Intent::Hold {
+        hold(ctx, latched, tid.offset, standing, wanted.strength, by)?;
     }
     if follows {
         return Ok(ChangeOutcome::Follow { next: header.ctid, by: header.xmax });

@@ -37,7 +37,7 @@ pub use fetch::{
 pub use fetch_run::FetchedRun;
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 pub use insert::{InsertOptions, NewRow, insert, insert_many};
-pub use lock::{Intent, lock_row, lock_successor};
+pub use lock::{Intent, WantedLock, lock_row, lock_successor};
 pub use page::MAX_PAYLOAD;
 pub use relation::{HeapCounters, HeapCounts, HeapEvent, HeapRelation};
 pub use scan::{HeapScan, PageRows, ParallelBlocks, ScanBlocks, count_rows};

@@ -4,7 +4,7 @@ use millpond_buffer::{BlockNumber, Fork, PageId, RelFork, RelationId, Wait};
 
 use super::world::{Tx, World};
 use crate::access::heap::{
-    ChangeOutcome, Intent, KeyChange, NewRow, delete, lock_row, root_of, update, vacuum,
+    ChangeOutcome, KeyChange, NewRow, WantedLock, delete, lock_row, root_of, update, vacuum,
 };
 use crate::error::EngineError;
 use crate::transam::{LockStrength, Locker, RowVersion, Xid};
@@ -19,7 +19,7 @@ fn holders_of_a_row_are_in_its_header_and_in_memory() {
     let tid = world.committed_row(&a, ROW);
     let done = ChangeOutcome::Done { tid, hot: false };
     let lock = |tx: &Tx<'_>, strength| {
-        lock_row(tx.ctx, &world.heap, tid, (strength, Intent::Hold), tx.changer()).unwrap()
+        lock_row(tx.ctx, &world.heap, tid, WantedLock::hold(strength), tx.changer()).unwrap()
     };
     let (first, second, third) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
     assert_eq!(lock(&first, LockStrength::Share), done);
@@ -61,7 +61,7 @@ fn a_row_that_others_hold_is_replaced_where_one_may_wait() {
     let tid = world.committed_row(&a, ROW);
     let (updater, first, second) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
     for tx in [&first, &updater] {
-        lock_row(tx.ctx, &world.heap, tid, (LockStrength::KeyShare, Intent::Hold), tx.changer())
+        lock_row(tx.ctx, &world.heap, tid, WantedLock::hold(LockStrength::KeyShare), tx.changer())
             .unwrap();
     }
     let log = world.shared.log.insert_position();
@@ -89,7 +89,7 @@ fn a_change_that_finds_no_room_for_its_holders_takes_no_lock_back() {
     let tid = world.committed_row(&ctxs[0], ROW);
     let [first, second, changer, other] = [0, 1, 2, 3].map(|n| Tx::begin(&ctxs[n]));
     for tx in [&first, &second, &changer] {
-        lock_row(tx.ctx, &world.heap, tid, (LockStrength::KeyShare, Intent::Hold), tx.changer())
+        lock_row(tx.ctx, &world.heap, tid, WantedLock::hold(LockStrength::KeyShare), tx.changer())
             .unwrap();
     }
     // Rows of another table fill what is left.
@@ -127,8 +127,9 @@ fn a_key_is_not_shared_halfway_where_one_must_not_wait() {
     let tid = world.committed_row(&a, ROW);
     let (changer, reader) = (Tx::begin(&a), Tx::begin(&b));
     update(&a, &world.heap, tid, ROW, KeyChange::None, changer.changer()).unwrap();
-    let lock =
-        || lock_row(&b, &world.heap, tid, (LockStrength::KeyShare, Intent::Hold), reader.changer());
+    let lock = || {
+        lock_row(&b, &world.heap, tid, WantedLock::hold(LockStrength::KeyShare), reader.changer())
+    };
     b.set_wait(Wait::Never);
     let refused = lock();
     assert!(matches!(refused, Err(EngineError::WouldBlock)), "{refused:?}");
@@ -176,7 +177,7 @@ fn an_id_that_comes_to_a_page_by_anothers_change_is_in_the_log() {
     let tid = world.committed_row(&a, ROW);
     let (updater, first, second) = (Tx::begin(&a), Tx::begin(&b), Tx::begin(&c));
     for tx in [&first, &second] {
-        lock_row(tx.ctx, &world.heap, tid, (LockStrength::KeyShare, Intent::Hold), tx.changer())
+        lock_row(tx.ctx, &world.heap, tid, WantedLock::hold(LockStrength::KeyShare), tx.changer())
             .unwrap();
     }
     first.finish(false);

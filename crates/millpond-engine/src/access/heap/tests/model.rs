@@ -13,8 +13,8 @@ use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::record::apply;
 use crate::access::heap::{
-    ChangeOutcome, HeapScan, InsertOptions, Intent, KeyChange, NewRow, count_rows, delete, fetch,
-    fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
+    ChangeOutcome, HeapScan, InsertOptions, KeyChange, NewRow, WantedLock, count_rows, delete,
+    fetch, fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
@@ -240,11 +240,11 @@ impl Model {
                 let done = ChangeOutcome::Done { tid, hot: false };
                 let strength = LockStrength::ALL[key as usize % 4];
                 assert_eq!(
-                    self.twice(|ctx| lock_row(ctx, &heap, tid, (strength, Intent::Hold), by)),
+                    self.twice(|ctx| lock_row(ctx, &heap, tid, WantedLock::hold(strength), by)),
                     done
                 );
                 assert_eq!(
-                    lock_row(&self.ctx, &heap, tid, (strength, Intent::Hold), by).unwrap(),
+                    lock_row(&self.ctx, &heap, tid, WantedLock::hold(strength), by).unwrap(),
                     done
                 );
                 // Another transaction has to wait.

@@ -9,8 +9,8 @@ use super::world::{Tx, World};
 use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::{
-    ChangeOutcome, Intent, KeyChange, NewRow, delete, fetch, insert, lock_row, lock_successor,
-    update, vacuum,
+    ChangeOutcome, Intent, KeyChange, NewRow, WantedLock, delete, fetch, insert, lock_row,
+    lock_successor, update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::transam::{LockStrength, Snapshot};
@@ -236,7 +236,7 @@ impl<'w> Model<'w> {
         let (Some(pick), Some(tx)) = (self.picks[slot], &self.slots[slot]) else { return };
         let by = tx.changer();
         let first =
-            lock_row(tx.ctx, &self.world.heap, pick.tid, (wanted, Intent::Hold), by).unwrap();
+            lock_row(tx.ctx, &self.world.heap, pick.tid, WantedLock::hold(wanted), by).unwrap();
         let outcome = self.follow(tx, first);
         if first != outcome {
             *self.counts.entry("followed").or_default() += 1;
