@@ -1,6 +1,9 @@
 //! Measures the B+tree on the real pool and log: building, point lookups, scans, insertion.
 //!
-//! `cargo run --release -p millpond-engine --example btree_bench [ENTRIES]`
+//! `cargo run --release -p millpond-engine --example btree_bench [ENTRIES [DISTANCE]]`
+//!
+//! DISTANCE is how far apart the keys are, 2 unless told: leaves are narrow. With 1000 (of up to 4 million entries) they
+//! are wide.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -75,6 +78,7 @@ fn time(what: &str, numbers: &[u32], mut f: impl FnMut(u32)) {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let entries: u32 = std::env::args().nth(1).map_or(Ok(5_000_000), |n| n.parse())?;
+    let distance: u32 = std::env::args().nth(2).map_or(Ok(2), |n| n.parse())?;
     let directory = tempfile::tempdir()?;
     let shared = open(directory.path(), entries as usize / 100 + 1000)?;
     let ctx = Ctx::new(&shared, "benchmark")?;
@@ -85,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Clock::start();
     let mut builder = Builder::new(&ctx, &rel, None, 90)?;
     for n in 0..entries {
-        builder.add(&key(n * 2), tid(n))?;
+        builder.add(&key(n * distance), tid(n))?;
     }
     builder.finish()?;
     let rate = f64::from(entries) / start.elapsed().as_secs_f64() / 1e6;
@@ -101,7 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut tids = Tids::new();
     let mut look = |n: u32| {
         tids.clear();
-        btree::lookup(&ctx, &rel, &key(n * 2), &mut tids).expect("lookup");
+        btree::lookup(&ctx, &rel, &key(n * distance), &mut tids).expect("lookup");
         assert_eq!(black_box(&tids)[..], [tid(n)]);
     };
     let everywhere = random(entries, 2_000_000);
@@ -124,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut cursor = Cursor::new(&[], None, Direction::Forward);
     time("range of 10, uniform", &everywhere[..500_000], |n| {
-        cursor.restart(&key(n * 2), Some(&key(n * 2 + 20)), Direction::Forward);
+        cursor.restart(&key(n * distance), Some(&key((n + 10) * distance)), Direction::Forward);
         while let Some(tid) = cursor.next(&ctx, &rel).expect("scan") {
             black_box(tid);
         }
@@ -132,11 +136,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let fresh = random(entries, 300_000);
     time("insert, uniform", &fresh, |n| {
-        btree::insert(&ctx, &rel, &key(n * 2 + 1), tid(n), None).expect("insert");
+        btree::insert(&ctx, &rel, &key(n * distance + 1), tid(n), None).expect("insert");
     });
     let appended: Vec<u32> = (0..300_000).collect();
     time("insert, ascending at the end", &appended, |n| {
-        btree::insert(&ctx, &rel, &key((entries + n) * 2), tid(n), None).expect("insert");
+        btree::insert(&ctx, &rel, &key((entries + n) * distance), tid(n), None).expect("insert");
     });
     let report = btree::check(&ctx, &rel, &mut |_, _| {})?;
     println!(

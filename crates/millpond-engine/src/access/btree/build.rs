@@ -9,8 +9,11 @@ use super::grow::new_record;
 use super::insert::check_key;
 use super::page::items::{Frame, Item, Items, common_prefix};
 use super::page::layout::{
-    FLAG_LEAF, FLAG_META, FLAGS, HEAD_BYTES, KIND, MAX_SLOTS, PAGE_KIND, SLOT_BYTES, SLOTS,
+    FLAG_LEAF, FLAG_META, FLAGS, KIND, MAX_NARROW_SLOTS, MAX_WIDE_SLOTS, PAGE_KIND, SLOTS,
+    WIDE_HEAD_BYTES, WIDE_SLOT_BYTES,
 };
+use super::page::narrow::NarrowCost;
+use super::page::node::bytes_for_high;
 use super::page::split::separator;
 use super::record::{self, PAGES};
 use super::{META, META_MAGIC, META_MAGIC_AT, META_VERSION, META_VERSION_AT, ROOT};
@@ -75,16 +78,19 @@ struct Pending {
     leaf: bool,
     /// Bytes that all keys begin with.
     prefix: usize,
-    /// Bytes of bodies if that is the page's prefix.
+    /// Bytes of bodies in the wide form, if that is the page's prefix.
     bodies: usize,
+    /// What a leaf's entries take in the narrow form.
+    narrow: NarrowCost,
 }
 
 impl Pending {
     fn new(leaf: bool) -> Self {
-        Self { items: Items::default(), leaf, prefix: 0, bodies: 0 }
+        let narrow = NarrowCost::default();
+        Self { items: Items::default(), leaf, prefix: 0, bodies: 0, narrow }
     }
 
-    /// Bytes of the page with one more entry, the high key aside.
+    /// Bytes of the page with one more entry and, of a high key, only the room that any leaf keeps. Each entry is asked about before it is added.
     fn bytes_with(&mut self, item: &Item<'_>) -> usize {
         let prefix = self.prefix_with(item.key);
         if prefix != self.prefix {
@@ -92,8 +98,22 @@ impl Pending {
             self.bodies =
                 (0..self.items.len()).map(|index| self.body_bytes(&self.items.get(index))).sum();
         }
-        let slots = (self.items.len() + 1) * SLOT_BYTES;
-        SLOTS + slots + self.prefix + self.bodies + self.body_bytes(item)
+        let slots = (self.items.len() + 1) * WIDE_SLOT_BYTES;
+        let prefix = self.prefix + bytes_for_high(self.leaf, self.prefix, 0);
+        let wide = SLOTS + slots + prefix + self.bodies + self.body_bytes(item);
+        if self.leaf { wide.min(self.narrow_bytes_with(item)) } else { wide }
+    }
+
+    fn narrow_bytes_with(&mut self, item: &Item<'_>) -> usize {
+        let first = if self.items.len() == 0 { item.key } else { self.items.get(0).key };
+        let common = common_prefix(first, item.key);
+        if self.items.len() == 0 || common != self.narrow.common() {
+            self.narrow = NarrowCost::new(common);
+            (0..self.items.len()).for_each(|index| self.narrow.add(&self.items.get(index)));
+        }
+        let mut with = self.narrow;
+        with.add(item);
+        with.best(|prefix| SLOTS + prefix + bytes_for_high(true, prefix, 0)).1
     }
 
     fn prefix_with(&self, key: &[u8]) -> usize {
@@ -109,12 +129,17 @@ impl Pending {
     fn body_bytes(&self, item: &Item<'_>) -> usize {
         let rest = item.key.len().saturating_sub(self.prefix);
         let tid = if self.leaf || item.tid == 0 { 0 } else { 8 };
-        tid + if rest > HEAD_BYTES { rest - HEAD_BYTES + 2 } else { 0 }
+        tid + if rest > WIDE_HEAD_BYTES { rest - WIDE_HEAD_BYTES + 2 } else { 0 }
     }
 
     fn push(&mut self, item: Item<'_>) {
         self.bodies += self.body_bytes(&item);
+        self.narrow.add(&item);
         self.items.push(item);
+    }
+
+    fn max_slots(&self) -> usize {
+        if self.leaf { MAX_NARROW_SLOTS } else { MAX_WIDE_SLOTS }
     }
 
     fn clear(&mut self) {
@@ -148,7 +173,8 @@ impl Level {
     ) -> EngineResult<()> {
         let count = self.pending.items.len();
         // Two entries fit in any case, also beside the longest high key.
-        if self.pending.bytes_with(&item) > limit && count >= 2 || count >= MAX_SLOTS {
+        if self.pending.bytes_with(&item) > limit && count >= 2 || count >= self.pending.max_slots()
+        {
             self.close(to, Some(item))?;
             self.pending.bytes_with(&item);
         }

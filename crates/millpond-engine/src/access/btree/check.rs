@@ -11,8 +11,9 @@ use super::env::Env;
 use super::page::PageRead;
 use super::page::items::Items;
 use super::page::layout::{
-    BODY_START, COUNT, FLAG_DELETED, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, MAX_SLOTS, NEXT_FREE,
-    PREFIX_AT, PREFIX_LEN, SLOT_BYTES, SLOTS,
+    BODY_START, COUNT, FLAG_DELETED, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAG_NARROW, FLAGS,
+    NARROW_EXCEPTIONAL, NARROW_HEAD_BYTES, NEXT_FREE, PREFIX_AT, PREFIX_HEAD, PREFIX_LEN, SLOTS,
+    head_of, prefix_mask,
 };
 use super::page::node::{Node, Target};
 use super::record::Meta;
@@ -289,12 +290,13 @@ pub(crate) fn page_problems(page: &[u8; PAGE_SIZE], level: u16) -> Vec<String> {
     if node.is_leaf() != (level == 0) {
         problems.push(format!("leaf mark {} at level {level}", node.is_leaf()));
     }
-    let unknown = page.u16(FLAGS) & !(FLAG_LEAF | FLAG_INCOMPLETE_SPLIT | FLAG_DELETED);
+    let unknown =
+        page.u16(FLAGS) & !(FLAG_LEAF | FLAG_INCOMPLETE_SPLIT | FLAG_DELETED | FLAG_NARROW);
     if unknown != 0 {
         problems.push(format!("unknown flags {unknown:#x}"));
     }
     let (count, low) = (usize::from(page.u16(COUNT)), usize::from(page.u16(BODY_START)));
-    if count > MAX_SLOTS || SLOTS + count * SLOT_BYTES > low || low > PAGE_SIZE {
+    if SLOTS + count * node.slot_bytes() > low || low > PAGE_SIZE {
         problems.push(format!("{count} slots and bodies from {low} overlap"));
     }
     let (prefix_at, prefix) = (usize::from(page.u16(PREFIX_AT)), usize::from(page.u16(PREFIX_LEN)));
@@ -317,5 +319,30 @@ pub(crate) fn page_problems(page: &[u8; PAGE_SIZE], level: u16) -> Vec<String> {
             problems.push(format!("entries {} and {index} are not in order", index - 1));
         }
     }
+    if page.u16(FLAGS) & FLAG_NARROW != 0 {
+        narrow_problems(page, &items, &mut problems);
+    }
     problems
+}
+
+/// What is wrong with a page that says it is a narrow leaf.
+fn narrow_problems(page: &[u8; PAGE_SIZE], items: &Items, problems: &mut Vec<String>) {
+    let node = Node(page);
+    if !node.is_leaf() {
+        problems.push("narrow, but not a leaf".to_owned());
+        return;
+    }
+    let (prefix_at, prefix) = (usize::from(page.u16(PREFIX_AT)), usize::from(page.u16(PREFIX_LEN)));
+    let bytes = page.get(prefix_at..prefix_at + prefix).unwrap_or(&[]);
+    if page.u64(PREFIX_HEAD) != head_of(bytes) & prefix_mask(bytes.len()) {
+        problems.push("the prefix's head is not that of the prefix".to_owned());
+    }
+    for index in 0..items.len() {
+        let item = items.get(index);
+        let fits_slot =
+            item.key.len() == prefix + NARROW_HEAD_BYTES && item.tid & 0xFFFF != NARROW_EXCEPTIONAL;
+        if fits_slot != node.body_range(index).is_none() {
+            problems.push(format!("entry {index} has a body and needs none"));
+        }
+    }
 }

@@ -20,7 +20,7 @@ use super::ROOT;
 use super::descend::{Side, Step, Steps, aside, damaged, right_of, step};
 use super::env::Env;
 use super::page::PageRead;
-use super::page::layout::{BODY_START, SLOT_BYTES, SLOTS};
+use super::page::layout::{BODY_START, SLOTS};
 use super::page::node::{Node, Target};
 use crate::EngineResult;
 use crate::access::Tid;
@@ -121,7 +121,7 @@ impl Cursor {
             };
             if let Some(slot) = slot {
                 self.current = slot;
-                return Ok(Some(Tid::from_u64(Node(&*self.page).slot(slot).tid())));
+                return Ok(Some(Tid::from_u64(Node(&*self.page).row(slot))));
             }
             if self.next == Next::End {
                 return Ok(None);
@@ -144,7 +144,7 @@ impl Cursor {
             self.advance(env, rel)?;
         }
         let slots = std::mem::replace(&mut self.slots, 0..0);
-        let tid = |slot| Tid::from_u64(Node(&*self.page).slot(slot).tid());
+        let tid = |slot| Tid::from_u64(Node(&*self.page).row(slot));
         match self.direction {
             Direction::Forward => into.extend(slots.map(tid)),
             Direction::Backward => into.extend(slots.rev().map(tid)),
@@ -327,9 +327,12 @@ fn copy_slots(
     let node = Node(view);
     let start = lower.map_or(0, |lower| node.lower_bound(lower));
     let end = upper.map_or(node.count(), |upper| node.lower_bound(Target::first(upper)));
-    let end = end.max(start);
+    // Which form the slots have is asked once: of torn bytes, the searches may have heard another answer.
+    let slot_bytes = node.slot_bytes();
+    let start = start.min((PAGE_SIZE - SLOTS) / slot_bytes);
+    let end = end.clamp(start, (PAGE_SIZE - SLOTS) / slot_bytes);
     view.copy(0, &mut copy[..SLOTS]);
-    let (from, to) = (SLOTS + start * SLOT_BYTES, SLOTS + end * SLOT_BYTES);
+    let (from, to) = (SLOTS + start * slot_bytes, SLOTS + end * slot_bytes);
     view.copy(from, &mut copy[from..to]);
     // Bodies begin where the page says; torn bytes may say anything.
     let low = usize::from(view.u16(BODY_START)).clamp(to, PAGE_SIZE);

@@ -69,7 +69,7 @@ pub(crate) fn step<P: PageRead + ?Sized>(
     {
         return Step::Right(right);
     }
-    match node.slot(slot).child() {
+    match node.child(slot) {
         0 => Step::Lost,
         child => Step::Down(child),
     }

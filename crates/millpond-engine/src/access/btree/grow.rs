@@ -248,7 +248,7 @@ fn insert_downlink<'e, E: Env + ?Sized>(
     let parent = latch_parent(env, rel, path, target, level)?;
     let node = Node(parent.bytes());
     let slot = node.child_slot(target);
-    if node.slot(slot).child() != page.block().get() {
+    if node.child(slot) != page.block().get() {
         let what =
             format!("has no downlink to block {}, whose split is to be completed", page.block());
         return Err(damaged(rel, parent.block().get(), &what));

@@ -75,7 +75,7 @@ pub fn insert<E: Env + ?Sized>(
     }
     let node = Node(leaf.bytes());
     let index = node.lower_bound(place);
-    if index < node.count() && node.key_is(index, key) && node.slot(index).tid() == place.tid {
+    if index < node.count() && node.key_is(index, key) && node.row(index) == place.tid {
         return Ok(InsertOutcome::Done);
     }
     add(env, rel, &path, leaf, index, Item { key, tid: place.tid, child: 0 }, None)?;
@@ -161,7 +161,7 @@ fn check_leaf(
     let node = Node(page);
     let mut at = node.lower_bound(Target::first(key));
     while at < node.count() && node.key_is(at, key) {
-        let tid = Tid::from_u64(node.slot(at).tid());
+        let tid = Tid::from_u64(node.row(at));
         if tid != own {
             match check(tid)? {
                 UniqueVerdict::Free => {}
@@ -194,6 +194,7 @@ pub fn prepare_insert<'e, E: Env + ?Sized>(
         return Ok(PreparedInsert { _leaf: None });
     }
     let target = Target { key, tid: tid.to_u64() };
+    let item = Item { key, tid: target.tid, child: 0 };
     let block = find_page(env, rel, target, 0, &mut Path::new())?;
     let ready = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
         let node = Node(view);
@@ -201,7 +202,7 @@ pub fn prepare_insert<'e, E: Env + ?Sized>(
             && node.is_leaf()
             && !node.is_split_incomplete()
             && !node.is_beyond(target)
-            && node.has_room_for(key)
+            && node.room_for(&item).is_some()
     })?;
     if !ready {
         return Err(EngineError::WouldBlock);

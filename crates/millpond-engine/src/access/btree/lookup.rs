@@ -55,7 +55,7 @@ fn collect<P: PageRead + ?Sized>(leaf: Node<'_, P>, key: &[u8], found: &mut Tids
     let count = leaf.count();
     let mut at = leaf.lower_bound(Target::first(key));
     while at < count && leaf.key_is(at, key) {
-        found.push(Tid::from_u64(leaf.slot(at).tid()));
+        found.push(Tid::from_u64(leaf.row(at)));
         at += 1;
     }
     // Only a run that reaches the end of the page can go on to the right.

@@ -54,4 +54,4 @@ pub(crate) const META_MAGIC_AT: usize = 48;
 pub(crate) const META_VERSION_AT: usize = 52;
 /// `MPBT`, little-endian.
 pub(crate) const META_MAGIC: u32 = u32::from_le_bytes(*b"MPBT");
-pub(crate) const META_VERSION: u32 = 1;
+pub(crate) const META_VERSION: u32 = 2;

@@ -22,7 +22,7 @@ use millpond_buffer::PAGE_SIZE;
 
 use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
 use super::page::layout::{
-    BODY_START, COUNT, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, KIND, SLOT_BYTES, SLOTS,
+    BODY_START, COUNT, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, KIND, SLOTS,
 };
 use super::page::node::Node;
 use super::page::{PageRead, split};
@@ -114,16 +114,17 @@ fn apply_insert(page: &mut PageEdit<'_>, index: usize, item: Item<'_>) -> Result
         return Err(unfit(page, "insert beyond the last slot"));
     }
     match plan_insert(page.bytes(), index, item) {
-        Insertion::InPlace { slot, body, body_at } => {
-            let (from, to) = (SLOTS + index * SLOT_BYTES, SLOTS + count * SLOT_BYTES);
+        Insertion::InPlace(new) => {
+            let slot_bytes = new.slot().len();
+            let (from, to) = (SLOTS + index * slot_bytes, SLOTS + count * slot_bytes);
             let mut slots = [0; PAGE_SIZE];
-            slots[..SLOT_BYTES].copy_from_slice(&slot);
-            let bytes = SLOT_BYTES + to - from;
-            slots[SLOT_BYTES..bytes].copy_from_slice(&page.bytes()[from..to]);
+            slots[..slot_bytes].copy_from_slice(new.slot());
+            let bytes = slot_bytes + to - from;
+            slots[slot_bytes..bytes].copy_from_slice(&page.bytes()[from..to]);
             page.write(from, &slots[..bytes])?;
-            if !body.is_empty() {
-                page.write(body_at, &body)?;
-                page.write(BODY_START, &(body_at as u16).to_le_bytes())?;
+            if !new.body.is_empty() {
+                page.write(new.body_at, &new.body)?;
+                page.write(BODY_START, &(new.body_at as u16).to_le_bytes())?;
             }
             page.write(COUNT, &(count as u16 + 1).to_le_bytes())
         }
@@ -234,7 +235,7 @@ pub(crate) fn image(out: &mut Vec<u8>, page: &[u8; PAGE_SIZE]) {
 
 /// Where the slots end and where the bodies begin.
 fn used(page: &[u8; PAGE_SIZE]) -> (usize, usize) {
-    let end = SLOTS + Node(page).count() * SLOT_BYTES;
+    let end = SLOTS + Node(page).count() * Node(page).slot_bytes();
     let low = usize::from(page.u16(BODY_START)).clamp(end, PAGE_SIZE);
     (end, low)
 }

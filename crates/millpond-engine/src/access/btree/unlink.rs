@@ -84,8 +84,8 @@ fn neighbours<P: PageRead + ?Sized>(
         return None;
     }
     let slot = node.child_slot_before(target);
-    let before = node.slot(slot.checked_sub(1)?).child();
-    Some((before, node.slot(slot).child(), slot))
+    let before = node.child(slot.checked_sub(1)?);
+    Some((before, node.child(slot), slot))
 }
 
 fn log_unlink<'e, E: Env + ?Sized>(

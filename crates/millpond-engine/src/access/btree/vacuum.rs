@@ -154,7 +154,7 @@ fn find_dead(page: &[u8; PAGE_SIZE], dead: &dyn Fn(Tid) -> bool, slots: &mut Vec
     slots.clear();
     let node = Node(page);
     if node.is_node() && node.is_leaf() {
-        let found = (0..node.count()).filter(|&slot| dead(Tid::from_u64(node.slot(slot).tid())));
+        let found = (0..node.count()).filter(|&slot| dead(Tid::from_u64(node.row(slot))));
         slots.extend(found.map(|slot| slot as u16));
     }
 }

@@ -4,15 +4,20 @@
 //! chooses the prefix, packs the bodies and leaves no garbage, so a page never needs a vacuum of its own bytes.
 //! Both are functions of the entries alone: redo comes to the same bytes (btree rule 5).
 
+use std::ops::Range;
+
 use millpond_buffer::PAGE_SIZE;
 
 use super::PageRead;
+use super::form::{Form, put_body};
 use super::layout::{
-    BODY_HAS_TID, BODY_HEADER_BYTES, BODY_START, COUNT, CYCLE, FLAG_LEAF, FLAGS, HEAD_BYTES,
-    HIGH_AT, KIND, LEVEL, MAX_SLOTS, PAGE_KIND, PREFIX_AT, PREFIX_LEN, RIGHT, SLOT_BYTES, SLOTS,
-    TID_BYTES, WHERE_LOWEST, head_of,
+    BODY_HEADER_BYTES, BODY_START, COUNT, CYCLE, FLAG_LEAF, FLAG_NARROW, FLAGS, HIGH_AT, KIND,
+    LEVEL, MAX_SLOT_BYTES, PAGE_KIND, PREFIX_AT, PREFIX_HEAD, PREFIX_LEN, RIGHT, SLOTS, TID_BYTES,
+    WIDE_HEAD_BYTES, head_of, prefix_mask,
 };
-use super::node::Node;
+use super::narrow::{Narrow, NarrowCost};
+use super::node::{Node, bytes_for_high};
+use super::wide::Wide;
 
 /// An entry: of a leaf (key, row) or of an inner page (separator, child).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,28 +31,16 @@ pub(crate) struct Item<'a> {
 
 impl Item<'_> {
     /// The entry before every key, of an inner page.
-    fn is_lowest(&self, leaf: bool) -> bool {
+    #[inline]
+    pub(super) fn is_lowest(&self, leaf: bool) -> bool {
         !leaf && self.key.is_empty() && self.tid == 0
-    }
-
-    /// Bytes of the item's body when the page's keys share a prefix of that length.
-    fn body_bytes(&self, leaf: bool, prefix: usize) -> usize {
-        if self.is_lowest(leaf) {
-            return 0;
-        }
-        let rest = self.key.len().saturating_sub(prefix);
-        let with_tid = !leaf && self.tid != 0;
-        if rest <= HEAD_BYTES && !with_tid {
-            return 0;
-        }
-        let tid = if with_tid { TID_BYTES } else { 0 };
-        BODY_HEADER_BYTES + tid + rest.saturating_sub(HEAD_BYTES)
     }
 }
 
 /// What a page has besides its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
+    /// Without NARROW, which follows from the entries.
     pub(crate) flags: u16,
     pub(crate) level: u16,
     /// Zero: none.
@@ -63,7 +56,7 @@ impl Frame {
         let mut key = Vec::new();
         let high = node.high_into(&mut key).map(|tid| (key, tid));
         Self {
-            flags: page.u16(FLAGS),
+            flags: page.u16(FLAGS) & !FLAG_NARROW,
             level: node.level(),
             right: node.right().unwrap_or(0),
             cycle: node.cycle(),
@@ -107,7 +100,7 @@ impl Items {
         for index in 0..node.count() {
             let start = items.keys.len();
             let tid = node.key_into(index, &mut items.keys);
-            let child = if leaf { 0 } else { node.slot(index).child() };
+            let child = if leaf { 0 } else { node.child(index) };
             items.note(items.refs.len(), start, tid, child);
         }
         items
@@ -157,67 +150,102 @@ impl Items {
         }
     }
 
-    fn range(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = Item<'_>> {
+    fn range(&self, range: Range<usize>) -> impl Iterator<Item = Item<'_>> {
         range.map(|index| self.get(index))
     }
 
-    /// The prefix that a page of these entries uses: none when every key fits its slot anyway.
-    fn prefix(&self, range: std::ops::Range<usize>, leaf: bool) -> &[u8] {
-        let lowest = range.start < range.end && self.get(range.start).is_lowest(leaf);
-        let range = range.start + usize::from(lowest)..range.end;
-        if range.len() < 2 || self.range(range.clone()).all(|item| item.key.len() <= HEAD_BYTES) {
-            return &[];
+    /// Length of the prefix that a wide page of these entries uses: none when every key fits its slot anyway.
+    fn wide_prefix(&self, range: Range<usize>) -> usize {
+        if range.len() < 2
+            || self.range(range.clone()).all(|item| item.key.len() <= WIDE_HEAD_BYTES)
+        {
+            return 0;
         }
-        let (first, last) = (self.get(range.start).key, self.get(range.end - 1).key);
-        &first[..common_prefix(first, last)]
+        common_prefix(self.get(range.start).key, self.get(range.end - 1).key)
+    }
+
+    /// What the entries in `range` take in the narrow form. That of fewer than two is not worth the prefix.
+    fn narrow_cost(&self, range: Range<usize>) -> Option<NarrowCost> {
+        if range.len() < 2 || range.len() > Narrow::MAX_SLOTS {
+            return None;
+        }
+        let common = common_prefix(self.get(range.start).key, self.get(range.end - 1).key);
+        let mut cost = NarrowCost::new(common);
+        self.range(range).for_each(|item| cost.add(&item));
+        Some(cost)
+    }
+
+    /// Chooses how the entries in `range` lie on a page: in the form in which they take less. `None` if they don't
+    /// fit, or are not in order.
+    pub(crate) fn plan(&self, frame: &Frame, range: Range<usize>) -> Option<Plan> {
+        let (leaf, high) = (frame.is_leaf(), frame.high_bytes());
+        let lowest = range.start < range.end && self.get(range.start).is_lowest(leaf);
+        let with_prefix = range.start + usize::from(lowest)..range.end;
+        let prefix = self.wide_prefix(with_prefix.clone());
+        let bodies: usize =
+            self.range(range.clone()).map(|item| Wide::body_bytes(&item, leaf, prefix)).sum();
+        let others = |prefix| SLOTS + prefix + bytes_for_high(leaf, prefix, high);
+        let bytes = others(prefix) + range.len() * Wide::SLOT_BYTES + bodies;
+        let mut plan = Plan { narrow: false, prefix, bytes };
+        if leaf && let Some(cost) = self.narrow_cost(range.clone()) {
+            let (prefix, bytes) = cost.best(others);
+            if bytes < plan.bytes {
+                plan = Plan { narrow: true, prefix, bytes };
+            }
+        }
+        if plan.bytes > PAGE_SIZE {
+            return None;
+        }
+        // Not asked where there is none: `memcmp` of no bytes, one side of which is at no address, takes glibc with AVX-512
+        // 90 ns, for a masked load that would fault costs the processor that much.
+        let prefix = &self.get_key(with_prefix.start)[..plan.prefix];
+        let in_order =
+            prefix.is_empty() || self.range(with_prefix).all(|item| item.key.starts_with(prefix));
+        in_order.then_some(plan)
+    }
+
+    /// The key at an index; none beyond the last.
+    fn get_key(&self, index: usize) -> &[u8] {
+        if index < self.len() { self.get(index).key } else { &[] }
     }
 
     /// Builds a page of the entries in `range`; `None` if they don't fit. The pool's bytes are zero.
-    pub(crate) fn build(
+    pub(crate) fn build(&self, frame: &Frame, range: Range<usize>) -> Option<Box<[u8; PAGE_SIZE]>> {
+        let plan = self.plan(frame, range.clone())?;
+        Some(self.write(frame, range, &plan))
+    }
+
+    /// Builds a page as planned.
+    pub(crate) fn write(
         &self,
         frame: &Frame,
-        range: std::ops::Range<usize>,
-    ) -> Option<Box<[u8; PAGE_SIZE]>> {
-        if range.len() > MAX_SLOTS {
-            return None;
-        }
+        range: Range<usize>,
+        plan: &Plan,
+    ) -> Box<[u8; PAGE_SIZE]> {
         let leaf = frame.is_leaf();
-        let prefix = self.prefix(range.clone(), leaf);
-        // Not asked where there is none: `memcmp` of no bytes, one side of which is at no address, takes glibc with AVX-512
-        // 90 ns, for a masked load that would fault costs the processor that much.
-        let mut keys = self.range(range.clone()).filter(|item| !item.is_lowest(leaf));
-        if !prefix.is_empty() && !keys.all(|item| item.key.starts_with(prefix)) {
-            return None; // Not in order: no page of a tree.
-        }
-        let bodies: usize =
-            self.range(range.clone()).map(|item| item.body_bytes(leaf, prefix.len())).sum();
-        let needed = SLOTS + range.len() * SLOT_BYTES + frame.high_bytes() + prefix.len() + bodies;
-        if needed > PAGE_SIZE {
-            return None;
-        }
-        let mut page = Writer { page: Box::new([0; PAGE_SIZE]), low: PAGE_SIZE };
-        page.u16(KIND, PAGE_KIND);
-        page.u16(FLAGS, frame.flags);
-        page.u32(RIGHT, frame.right);
-        page.u16(LEVEL, frame.level);
+        let lowest = range.start < range.end && self.get(range.start).is_lowest(leaf);
+        let prefix = &self.get_key(range.start + usize::from(lowest))[..plan.prefix];
+        let mut page = Writer::new(frame, prefix, plan.narrow);
         page.u16(COUNT, range.len() as u16);
-        page.u32(CYCLE, frame.cycle);
-        if let Some((key, tid)) = &frame.high {
-            let at = page.body(key.len(), Some(*tid), key);
-            page.u16(HIGH_AT, at);
-        }
-        if !prefix.is_empty() {
-            let at = page.bytes(prefix);
-            page.u16(PREFIX_AT, at);
-            page.u16(PREFIX_LEN, prefix.len() as u16);
-        }
         for (slot, item) in self.range(range).enumerate() {
-            page.item(slot, &item, leaf, prefix.len());
+            if plan.narrow {
+                page.item::<Narrow>(slot, &item, leaf, plan.prefix);
+            } else {
+                page.item::<Wide>(slot, &item, leaf, plan.prefix);
+            }
         }
         let low = page.low as u16;
         page.u16(BODY_START, low);
-        Some(page.page)
+        page.page
     }
+}
+
+/// How entries lie on a page.
+pub(crate) struct Plan {
+    narrow: bool,
+    prefix: usize,
+    /// What the page takes, the room for a high key included.
+    bytes: usize,
 }
 
 /// Length of the longest common prefix.
@@ -228,9 +256,36 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 struct Writer {
     page: Box<[u8; PAGE_SIZE]>,
     low: usize,
+    body: Vec<u8>,
 }
 
 impl Writer {
+    /// A page without entries.
+    fn new(frame: &Frame, prefix: &[u8], narrow: bool) -> Self {
+        let mut page = Self { page: Box::new([0; PAGE_SIZE]), low: PAGE_SIZE, body: Vec::new() };
+        page.u16(KIND, PAGE_KIND);
+        page.u16(FLAGS, frame.flags & !FLAG_NARROW | if narrow { FLAG_NARROW } else { 0 });
+        page.u32(RIGHT, frame.right);
+        page.u16(LEVEL, frame.level);
+        page.u32(CYCLE, frame.cycle);
+        if let Some((key, tid)) = &frame.high {
+            put_body(&mut page.body, key.len(), Some(*tid), key);
+            let at = page.take_body();
+            page.u16(HIGH_AT, at as u16);
+        }
+        if !prefix.is_empty() {
+            page.body.extend_from_slice(prefix);
+            let at = page.take_body();
+            page.u16(PREFIX_AT, at as u16);
+            page.u16(PREFIX_LEN, prefix.len() as u16);
+        }
+        if narrow {
+            let head = head_of(prefix) & prefix_mask(prefix.len());
+            page.page[PREFIX_HEAD..PREFIX_HEAD + 8].copy_from_slice(&head.to_le_bytes());
+        }
+        page
+    }
+
     fn u16(&mut self, at: usize, value: u16) {
         self.page[at..at + 2].copy_from_slice(&value.to_le_bytes());
     }
@@ -239,82 +294,66 @@ impl Writer {
         self.page[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Puts bytes in front of the other bodies and returns where.
-    fn bytes(&mut self, bytes: &[u8]) -> u16 {
-        self.low -= bytes.len();
-        self.page[self.low..self.low + bytes.len()].copy_from_slice(bytes);
-        self.low as u16
+    /// Puts the body that was made in front of the others and returns where.
+    fn take_body(&mut self) -> usize {
+        let end = self.low;
+        self.low -= self.body.len();
+        self.page[self.low..end].copy_from_slice(&self.body);
+        self.body.clear();
+        self.low
     }
 
-    fn body(&mut self, len: usize, tid: Option<u64>, bytes: &[u8]) -> u16 {
-        self.bytes(bytes);
-        let mut header = len as u16;
-        if let Some(tid) = tid {
-            self.bytes(&tid.to_be_bytes()[2..]);
-            header |= BODY_HAS_TID;
+    fn item<F: Form>(&mut self, slot: usize, item: &Item<'_>, leaf: bool, prefix: usize) {
+        let body_at = self.low - F::body_bytes(item, leaf, prefix);
+        let bytes = F::encode(item, leaf, prefix, body_at, &mut self.body);
+        if !self.body.is_empty() {
+            self.take_body();
         }
-        self.bytes(&header.to_le_bytes())
+        let at = F::at(slot);
+        self.page[at..at + F::SLOT_BYTES].copy_from_slice(&bytes[..F::SLOT_BYTES]);
     }
-
-    fn item(&mut self, slot: usize, item: &Item<'_>, leaf: bool, prefix: usize) {
-        let place = self.item_body(item, leaf, prefix);
-        let bytes = slot_bytes(item, leaf, prefix, place);
-        let at = SLOTS + slot * SLOT_BYTES;
-        self.page[at..at + SLOT_BYTES].copy_from_slice(&bytes);
-    }
-
-    fn item_body(&mut self, item: &Item<'_>, leaf: bool, prefix: usize) -> u16 {
-        if item.is_lowest(leaf) {
-            return WHERE_LOWEST;
-        }
-        let rest = &item.key[prefix..];
-        if item.body_bytes(leaf, prefix) == 0 {
-            return rest.len() as u16;
-        }
-        let tid = (!leaf && item.tid != 0).then_some(item.tid);
-        self.body(rest.len(), tid, rest.get(HEAD_BYTES..).unwrap_or(&[]))
-    }
-}
-
-fn slot_bytes(item: &Item<'_>, leaf: bool, prefix: usize, place: u16) -> [u8; SLOT_BYTES] {
-    let head = if place == WHERE_LOWEST { 0 } else { head_of(&item.key[prefix..]) };
-    let value = if leaf {
-        (item.tid >> 16 & 0xFFFF_FFFF) | (item.tid & 0xFFFF) << 32
-    } else {
-        u64::from(item.child)
-    };
-    let mut bytes = [0; SLOT_BYTES];
-    bytes[..8].copy_from_slice(&head.to_le_bytes());
-    bytes[8..].copy_from_slice(&(value | u64::from(place) << 48).to_le_bytes());
-    bytes
 }
 
 /// How an entry can be added to a page.
 pub(crate) enum Insertion {
     /// Shift the slots from the index on and put these bytes where they belong.
-    InPlace { slot: [u8; SLOT_BYTES], body: Vec<u8>, body_at: usize },
-    /// The page has to be built anew: its prefix changes.
+    InPlace(InPlace),
+    /// The page has to be built anew: its prefix changes, or its form.
     Rebuilt(Box<[u8; PAGE_SIZE]>),
     /// There is no room.
     Full,
 }
 
+/// An entry as it is to be added.
+pub(crate) struct InPlace {
+    slot: [u8; MAX_SLOT_BYTES],
+    slot_bytes: usize,
+    pub(crate) body: Vec<u8>,
+    pub(crate) body_at: usize,
+}
+
+impl InPlace {
+    fn new<F: Form>(item: &Item<'_>, leaf: bool, prefix: usize, body_at: usize) -> Self {
+        let mut body = Vec::new();
+        let slot = F::encode(item, leaf, prefix, body_at, &mut body);
+        Self { slot, slot_bytes: F::SLOT_BYTES, body, body_at }
+    }
+
+    pub(crate) fn slot(&self) -> &[u8] {
+        &self.slot[..self.slot_bytes]
+    }
+}
+
 /// Plans the addition of an entry before slot `index`.
 pub(crate) fn plan_insert(page: &[u8; PAGE_SIZE], index: usize, item: Item<'_>) -> Insertion {
     let node = Node(page);
-    let leaf = node.is_leaf();
-    let prefix_at = usize::from(page.u16(PREFIX_AT));
-    let prefix = usize::from(page.u16(PREFIX_LEN));
-    let same =
-        page.get(prefix_at..prefix_at + prefix).is_some_and(|prefix| item.key.starts_with(prefix));
-    if same || item.is_lowest(leaf) {
-        let bytes = item.body_bytes(leaf, prefix);
-        let low = usize::from(page.u16(BODY_START)).min(PAGE_SIZE);
-        let end = SLOTS + (node.count() + 1) * SLOT_BYTES;
-        if end + bytes <= low && node.count() < MAX_SLOTS {
-            return in_place(&item, leaf, prefix, low - bytes, bytes);
-        }
-        return Insertion::Full;
+    if let Some(body_at) = node.room_for(&item) {
+        let (leaf, prefix) = (node.is_leaf(), usize::from(page.u16(PREFIX_LEN)));
+        return Insertion::InPlace(if node.is_narrow() {
+            InPlace::new::<Narrow>(&item, leaf, prefix, body_at)
+        } else {
+            InPlace::new::<Wide>(&item, leaf, prefix, body_at)
+        });
     }
     let mut items = Items::of(page);
     items.insert(index.min(items.len()), item);
@@ -322,23 +361,4 @@ pub(crate) fn plan_insert(page: &[u8; PAGE_SIZE], index: usize, item: Item<'_>) 
         Some(page) => Insertion::Rebuilt(page),
         None => Insertion::Full,
     }
-}
-
-fn in_place(item: &Item<'_>, leaf: bool, prefix: usize, body_at: usize, bytes: usize) -> Insertion {
-    let mut body = Vec::with_capacity(bytes);
-    let mut place = (item.key.len().saturating_sub(prefix)) as u16;
-    if item.is_lowest(leaf) {
-        place = WHERE_LOWEST;
-    } else if bytes != 0 {
-        let rest = &item.key[prefix..];
-        let with_tid = !leaf && item.tid != 0;
-        let flag = if with_tid { BODY_HAS_TID } else { 0 };
-        body.extend_from_slice(&(rest.len() as u16 | flag).to_le_bytes());
-        if with_tid {
-            body.extend_from_slice(&item.tid.to_be_bytes()[2..]);
-        }
-        body.extend_from_slice(rest.get(HEAD_BYTES..).unwrap_or(&[]));
-        place = body_at as u16;
-    }
-    Insertion::InPlace { slot: slot_bytes(item, leaf, prefix, place), body, body_at }
 }

@@ -4,7 +4,7 @@
 //!  0 ..  8  LSN                  (pool)
 //!  8 .. 12  checksum             (pool)
 //! 12 .. 14  page kind            2
-//! 14 .. 16  flags                LEAF, INCOMPLETE_SPLIT, META, DELETED
+//! 14 .. 16  flags                LEAF, INCOMPLETE_SPLIT, META, DELETED, NARROW
 //! 16 .. 20  right sibling        block, 0 = none
 //! 20 .. 22  level                0 = leaf
 //! 22 .. 24  count                number of slots
@@ -13,8 +13,9 @@
 //! 28 .. 30  prefix offset        where they are
 //! 30 .. 32  high key offset      0 = none: nothing bounds the page to the right
 //! 32 .. 36  cycle                the vacuum during which the page was last split, 0 = none
-//! 36 .. 48  zero
-//! 48 ..     slots, 16 bytes each, in key order
+//! 36 .. 40  zero
+//! 40 .. 48  narrow leaves: the first 8 bytes of the prefix, zero-padded, as a number whose order is theirs; else zero
+//! 48 ..     slots, 16 bytes each (8 in narrow leaves), in key order
 //! ....      free
 //! body start .. PAGE_SIZE        bodies: high key, prefix, what of keys does not fit the slots
 //! ```
@@ -22,7 +23,7 @@
 //! A deleted page has no slots, and at 48 instead: u64 number of the last commit and u64 next transaction id when it left
 //! the tree, u32 next block of the list of free pages (0 = none, or not in the list).
 //!
-//! A slot:
+//! A slot of the wide form:
 //!
 //! ```text
 //!  0 ..  8  head: the first 8 bytes of the key after the prefix, zero-padded, as a number whose order is theirs
@@ -32,9 +33,18 @@
 //!                  9 = the empty key of an inner page's first entry, before every key; else the body's offset
 //! ```
 //!
+//! A slot of the narrow form is one number, whose order is that of (key, row) where no entry has a body:
+//!
+//! ```text
+//! bits 48 .. 64  head: the first 2 bytes of the key after the prefix, zero-padded
+//! bits 16 .. 48  block of the row                             or: the body's offset
+//! bits  0 .. 16  line pointer of the row; the key is 2 bytes      0xFFFF
+//!                longer than the prefix
+//! ```
+//!
 //! A body is a u16 (bits 0 to 14: bytes of the key after the prefix; bit 15: a tid follows), six bytes of tid if
-//! bit 15 says so (big-endian; only inner pages, whose separators need it between entries of equal keys), then the
-//! bytes of the key after prefix and head. The high key's body has always a tid, and the whole key.
+//! bit 15 says so (big-endian: the row, in narrow leaves; in inner pages what separators need between entries of equal
+//! keys), then the bytes of the key after prefix and head. The high key's body has always a tid, and the whole key.
 
 use millpond_buffer::PAGE_SIZE;
 
@@ -51,6 +61,8 @@ pub(crate) const PREFIX_LEN: usize = 26;
 pub(crate) const PREFIX_AT: usize = 28;
 pub(crate) const HIGH_AT: usize = 30;
 pub(crate) const CYCLE: usize = 32;
+/// Of a narrow leaf.
+pub(crate) const PREFIX_HEAD: usize = 40;
 pub(crate) const SLOTS: usize = 48;
 
 /// Of a deleted page: the moment it left the tree (two numbers), and the next free page.
@@ -58,11 +70,18 @@ pub(crate) const DELETED_CSN: usize = 48;
 pub(crate) const DELETED_XID: usize = 56;
 pub(crate) const NEXT_FREE: usize = 64;
 
-pub(crate) const SLOT_BYTES: usize = 16;
+pub(crate) const WIDE_SLOT_BYTES: usize = 16;
+pub(crate) const NARROW_SLOT_BYTES: usize = 8;
+/// The larger of the two.
+pub(crate) const MAX_SLOT_BYTES: usize = WIDE_SLOT_BYTES;
 /// More slots than this can't be on a page.
-pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / SLOT_BYTES;
+pub(crate) const MAX_WIDE_SLOTS: usize = (PAGE_SIZE - SLOTS) / WIDE_SLOT_BYTES;
+pub(crate) const MAX_NARROW_SLOTS: usize = (PAGE_SIZE - SLOTS) / NARROW_SLOT_BYTES;
 /// Bytes of a key that its slot holds.
-pub(crate) const HEAD_BYTES: usize = 8;
+pub(crate) const WIDE_HEAD_BYTES: usize = 8;
+pub(crate) const NARROW_HEAD_BYTES: usize = 2;
+/// A narrow slot's line pointer if the entry has a body.
+pub(crate) const NARROW_EXCEPTIONAL: u64 = 0xFFFF;
 /// `where` of the entry before every key.
 pub(crate) const WHERE_LOWEST: u16 = 9;
 
@@ -78,6 +97,8 @@ pub(crate) const FLAG_INCOMPLETE_SPLIT: u16 = 2;
 pub(crate) const FLAG_META: u16 = 4;
 /// The page left the tree and waits for reuse. Its right link still leads to where its keys went.
 pub(crate) const FLAG_DELETED: u16 = 8;
+/// A leaf whose slots are of the narrow form.
+pub(crate) const FLAG_NARROW: u16 = 16;
 
 /// Longest key. Two entries and a high key of this length fit one page whatever their prefix, so a split
 /// always finds a place to cut (btree rule 12).
@@ -86,12 +107,19 @@ pub(crate) const MAX_KEY_BYTES: usize = 2660;
 /// A key's head: its first 8 bytes as a number, missing ones as zero.
 #[inline(always)]
 pub(crate) fn head_of(key: &[u8]) -> u64 {
-    match key.first_chunk::<HEAD_BYTES>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; HEAD_BYTES];
-            head[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(head)
-        }
+    if let Some(head) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*head);
     }
+    // Of 4 to 7 bytes: the first four and the last four, which overlap.
+    if let (Some(first), Some(last)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
+        let last = u64::from(u32::from_be_bytes(*last));
+        return u64::from(u32::from_be_bytes(*first)) << 32 | last << (64 - 8 * key.len());
+    }
+    key.iter().rev().fold(0, |head, byte| head >> 8 | u64::from(*byte) << 56)
+}
+
+/// The bits of a head that a prefix of that length is.
+#[inline(always)]
+pub(crate) fn prefix_mask(prefix: usize) -> u64 {
+    if prefix >= 8 { u64::MAX } else { !(u64::MAX >> (8 * prefix)) }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use millpond_buffer::PAGE_SIZE;
 
 use super::items::{Frame, Item, Items, common_prefix};
-use super::layout::{FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, SLOT_BYTES};
+use super::layout::{FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, WIDE_SLOT_BYTES};
 
 /// A page cut in two.
 pub(crate) struct Cut {
@@ -63,11 +63,14 @@ pub(crate) fn cut(items: &Items, frame: &Frame, new_index: usize, right_block: u
 /// Cuts before the entry `at`, if both halves fit their pages.
 pub(crate) fn cut_at(items: &Items, frame: &Frame, at: usize, right_block: u32) -> Option<Cut> {
     let (key, tid) = separator_at(items, frame.flags & FLAG_LEAF != 0, at);
-    let left = left_half(items, frame, at, right_block, &key, tid)?;
-    let right = items.build(
-        &Frame { flags: frame.flags & !FLAG_INCOMPLETE_SPLIT, ..frame.clone() },
-        at..items.len(),
-    )?;
+    let left_frame = left_frame(frame, right_block, &key, tid);
+    let right_frame = Frame { flags: frame.flags & !FLAG_INCOMPLETE_SPLIT, ..frame.clone() };
+    let (left, right) = (0..at, at..items.len());
+    // Nothing is written before it is known that both fit.
+    let left_plan = items.plan(&left_frame, left.clone())?;
+    let right_plan = items.plan(&right_frame, right.clone())?;
+    let left = items.write(&left_frame, left, &left_plan);
+    let right = items.write(&right_frame, right, &right_plan);
     Some(Cut { at, key, tid, left, right })
 }
 
@@ -80,17 +83,20 @@ pub(crate) fn left_half(
     key: &[u8],
     tid: u64,
 ) -> Option<Box<[u8; PAGE_SIZE]>> {
-    let frame = Frame {
+    items.build(&left_frame(frame, right_block, key, tid), 0..at)
+}
+
+fn left_frame(frame: &Frame, right_block: u32, key: &[u8], tid: u64) -> Frame {
+    Frame {
         flags: frame.flags | FLAG_INCOMPLETE_SPLIT,
         right: right_block,
         high: Some((key.to_vec(), tid)),
         ..frame.clone()
-    };
-    items.build(&frame, 0..at)
+    }
 }
 
 fn weight(item: &Item<'_>) -> usize {
-    SLOT_BYTES + item.key.len().saturating_sub(8)
+    WIDE_SLOT_BYTES + item.key.len().saturating_sub(8)
 }
 
 /// The first cut with at least `target` bytes to its left.

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use millpond_buffer::{BlockNumber, PAGE_SIZE, PageId, RelationId};
 use proptest::prelude::*;
 
+use super::super::check::page_problems;
 use super::super::record::{self, BTreeRedo, SplitData};
 use super::PageRead;
 use super::items::{Frame, Insertion, Item, Items, plan_insert};
-use super::layout::{FLAG_LEAF, MAX_KEY_BYTES};
+use super::layout::{FLAG_LEAF, FLAG_NARROW, MAX_KEY_BYTES, PREFIX_HEAD, SLOTS, head_of};
 use super::node::{Node, Target};
 use super::split;
 use crate::wal::{PageEdit, RmgrRedo};
@@ -32,11 +33,35 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Keys next to each other, as narrow leaves have them, some of which are shorter or longer, or have another prefix.
+fn dense() -> impl Strategy<Value = Vec<u8>> {
+    let number = |n: u32| [&[1][..], &n.to_be_bytes()].concat();
+    prop_oneof![
+        120 => (65_000u32..67_000).prop_map(number),
+        2 => (65_000u32..67_000, 0usize..5).prop_map(move |(n, len)| number(n)[..len].to_vec()),
+        2 => (65_000u32..67_000, 0u8..3).prop_map(move |(n, more)| [&number(n)[..], &[more]].concat()),
+        1 => (65_000u32..67_000, 1usize..300).prop_map(move |(n, more)| [&number(n)[..], &vec![3; more]].concat()),
+        1 => any::<u32>().prop_map(number),
+    ]
+}
+
+/// Keys with hundreds of bytes in common, and some that have not all of them.
+fn with_long_prefix() -> impl Strategy<Value = Vec<u8>> {
+    let key = |len: usize, n: u16| [&vec![9; len][..], &n.to_be_bytes()].concat();
+    prop_oneof![
+        150 => any::<u16>().prop_map(move |n| key(1500, n)),
+        1 => (0usize..1500, any::<u16>()).prop_map(move |(len, n)| key(len, n)),
+        1 => (0usize..1000, any::<u16>()).prop_map(move |(more, n)| [&key(1500, n)[..], &vec![1; more]].concat()),
+    ]
+}
+
 /// Keys of one shape only, which is what an index has.
 fn keys(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<Entry>> {
     let count = count.into();
+    // Now and then a line pointer that no row has.
+    let tid = || prop_oneof![30 => 1u64..1 << 20, 1 => Just(0xFFFF), 1 => Just(7 << 16 | 0xFFFF)];
     let of = |key: BoxedStrategy<Vec<u8>>| {
-        proptest::collection::vec((key, 1u64..1 << 20), count.clone()).boxed()
+        proptest::collection::vec((key, tid()), count.clone()).boxed()
     };
     let number = (0u64..1 << 40).prop_map(|n| [&[1][..], &n.to_be_bytes()].concat());
     let text =
@@ -45,6 +70,8 @@ fn keys(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Valu
         of(key().boxed()),
         of(number.boxed()),
         of(text.boxed()),
+        of(dense().boxed()),
+        of(with_long_prefix().boxed()),
         of(Just(b"same".to_vec()).boxed())
     ]
 }
@@ -93,6 +120,7 @@ proptest! {
         let mut entries: Vec<Entry> = entries.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         let page = fit(&mut entries, &leaf_frame(), false);
         prop_assert_eq!(&entries_of(&page), &entries);
+        prop_assert_eq!(page_problems(&page, 0), [] as [String; 0]);
         let node = Node(&*page);
         for (key, tid) in probes.iter().chain(&entries) {
             for tid in [0, *tid, tid + 1, u64::MAX] {
@@ -102,7 +130,7 @@ proptest! {
                 if found < entries.len() {
                     prop_assert_eq!(node.key_is(found, key), entries[found].0 == *key);
                     if entries[found].0 == *key {
-                        prop_assert_eq!(node.slot(found).tid(), entries[found].1);
+                        prop_assert_eq!(node.row(found), entries[found].1);
                     }
                 }
             }
@@ -125,7 +153,7 @@ proptest! {
             let target = Target { key, tid: *tid };
             let at = entries[1..].partition_point(|(k, t)| (&k[..], *t) <= (&key[..], *tid));
             prop_assert_eq!(node.child_slot(target), at);
-            prop_assert_eq!(node.slot(at).child(), at as u32 + 1);
+            prop_assert_eq!(node.child(at), at as u32 + 1);
             let before = entries[1..].partition_point(|(k, t)| (&k[..], *t) < (&key[..], *tid));
             prop_assert_eq!(node.child_slot_before(target), before);
             prop_assert_eq!(node.is_beyond(target), (&key[..], *tid) >= (&[255; 12][..], 5));
@@ -169,6 +197,9 @@ proptest! {
             pages[home] = redo(&left, record::INSERT, 1, &[]);
             pages.insert(home + 1, right);
         }
+        for page in &pages {
+            prop_assert_eq!(page_problems(page, 0), [] as [String; 0]);
+        }
         let found: Vec<Entry> = pages.iter().flat_map(|page| entries_of(page)).collect();
         prop_assert!(found.iter().eq(model.iter()));
         // Removal of any subset of slots.
@@ -183,18 +214,20 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), leaf: bool) {
+    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), leaf: bool, narrow: bool) {
         use rand::{Rng, SeedableRng};
         let mut rng = rand::rngs::SmallRng::seed_from_u64(seed);
         let mut page: Page = Box::new([0; PAGE_SIZE]);
         rng.fill(&mut page[..]);
-        page[14..16].copy_from_slice(&u16::from(leaf).to_le_bytes());
+        let flags = if leaf { FLAG_LEAF } else { 0 } | if narrow { FLAG_NARROW } else { 0 };
+        page[14..16].copy_from_slice(&flags.to_le_bytes());
         let node = Node(&*page);
         let target = Target { key: &key, tid: 5 };
         let at = node.lower_bound(target);
         let _ = (node.key_is(at, &key), node.child_slot(target), node.child_slot_before(target), node.is_beyond(target));
         let mut out = Vec::new();
         let _ = (node.key_into(at, &mut out), node.high_into(&mut out));
+        let _ = (node.row(at), node.child(at), node.body_range(at), page_problems(&page, 0));
         let empty: Page = Box::new([0; PAGE_SIZE]);
         for info in 0..10 {
             for block in 0..4 {
@@ -241,16 +274,145 @@ fn longest_keys_always_split() {
     }
 }
 
+fn int(n: u32) -> Vec<u8> {
+    [&[1][..], &n.to_be_bytes()].concat()
+}
+
+/// The largest page of the first entries, and their number.
+fn fullest(entries: &[Entry]) -> (usize, Page) {
+    let fits = |n: usize| items_of(&entries[..n], false).build(&leaf_frame(), 0..n);
+    (1..=entries.len()).rev().find_map(|n| fits(n).map(|page| (n, page))).unwrap()
+}
+
 #[test]
-fn a_leaf_holds_over_five_hundred_integers() {
-    let mut entries: Vec<Entry> =
-        (0u32..600).map(|n| ([&[1][..], &n.to_be_bytes()].concat(), u64::from(n))).collect();
-    let page = (1..=600)
-        .rev()
-        .find_map(|n| items_of(&entries[..n], false).build(&leaf_frame(), 0..n).map(|p| (n, p)));
-    let (count, page) = page.unwrap();
-    assert_eq!(count, 509);
+fn a_leaf_holds_over_a_thousand_neighbouring_integers() {
+    let mut entries: Vec<Entry> = (0u32..1200).map(|n| (int(n), u64::from(n))).collect();
+    let (count, page) = fullest(&entries);
+    // The prefix, and room for a high key as long, take three and eleven bytes.
+    assert_eq!(count, (PAGE_SIZE - SLOTS - 14) / 8);
     entries.truncate(count);
     assert_eq!(entries_of(&page), entries);
+    assert!(Node(&*page).is_narrow());
     assert_eq!(page.u16(12), super::layout::PAGE_KIND);
+    assert_eq!(page.u64(PREFIX_HEAD), 0x0100_0000 << 32);
+    // Far apart they take 16 bytes each.
+    let sparse: Vec<Entry> = (0u32..600).map(|n| (int(n << 20), 1)).collect();
+    let (count, page) = fullest(&sparse);
+    assert_eq!((count, Node(&*page).is_narrow()), (509, false));
+}
+
+/// Adds an entry where it belongs; `None` if the page is full.
+fn added(page: &Page, key: &[u8], tid: u64) -> Option<Page> {
+    let index = Node(&**page).lower_bound(Target { key, tid });
+    let item = Item { key, tid, child: 0 };
+    let mut data = Vec::new();
+    record::insert_data(&mut data, index, &item);
+    let fits = !matches!(plan_insert(page, index, item), Insertion::Full);
+    fits.then(|| redo(page, record::INSERT, 0, &data))
+}
+
+#[test]
+fn a_wide_leaf_that_is_full_becomes_narrow_if_it_can() {
+    let mut page = record::empty_root().unwrap();
+    let mut count = 0;
+    while let Some(next) = added(&page, &int(count), u64::from(count) + 1) {
+        // Wide as long as that has room: nothing is built anew without need.
+        assert_eq!(Node(&*next).is_narrow(), count >= 509);
+        (page, count) = (next, count + 1);
+    }
+    assert_eq!(count as usize, (PAGE_SIZE - SLOTS - 14) / 8);
+    assert_eq!(page_problems(&page, 0), [] as [String; 0]);
+}
+
+#[test]
+fn a_narrow_leaf_takes_every_key_with_its_prefix_in_place() {
+    let entries: Vec<Entry> = (1000u32..1400).map(|n| (int(n), 5)).collect();
+    let mut page = items_of(&entries, false).build(&leaf_frame(), 0..400).unwrap();
+    let mut model: BTreeSet<Entry> = entries.into_iter().collect();
+    let long = [&int(1100)[..], &[0; 700]].concat();
+    let others = [
+        (int(1100), 4),
+        (int(1100), 0xFFFF),
+        (int(1100), u64::MAX >> 16),
+        (int(1100)[..3].to_vec(), 5),
+        (int(1100)[..4].to_vec(), 5),
+        ([&int(1100)[..], &[0]].concat(), 5),
+        (long.clone(), 5),
+        (long[..600].to_vec(), 6),
+    ];
+    for (key, tid) in &others {
+        let index = Node(&*page).lower_bound(Target { key, tid: *tid });
+        let item = Item { key, tid: *tid, child: 0 };
+        assert!(matches!(plan_insert(&page, index, item), Insertion::InPlace(_)), "{key:?}");
+        page = added(&page, key, *tid).unwrap();
+        model.insert((key.clone(), *tid));
+        assert_eq!(page_problems(&page, 0), [] as [String; 0]);
+        assert!(entries_of(&page).iter().eq(model.iter()));
+    }
+    // Each is found, and an end of the page is, too.
+    for (at, (key, tid)) in model.iter().enumerate() {
+        let node = Node(&*page);
+        assert_eq!(node.lower_bound(Target { key, tid: *tid }), at);
+        assert!(node.key_is(at, key) && node.row(at) == *tid);
+    }
+    // Taking away the others leaves no body.
+    let exceptional: Vec<u16> = (0..model.len())
+        .filter(|&at| Node(&*page).body_range(at).is_some())
+        .map(|at| at as u16)
+        .collect();
+    assert_eq!(exceptional.len(), others.len() - 1);
+    let mut data = Vec::new();
+    record::remove_data(&mut data, &exceptional);
+    let page = redo(&page, record::REMOVE, 0, &data);
+    assert!(Node(&*page).is_narrow());
+    assert_eq!(Node(&*page).count(), 401);
+}
+
+#[test]
+fn a_page_never_grows_by_a_removal() {
+    // A full narrow leaf with one key that ends with the prefix: without what it forces, or with it, the rest fits.
+    let mut entries: Vec<Entry> = (0u32..1200).map(|n| (int(n), u64::from(n) + 1)).collect();
+    let short = (int(0)[..3].to_vec(), 9);
+    entries.insert(0, short);
+    let (count, page) = fullest(&entries);
+    assert!(count > 1000 && Node(&*page).is_narrow());
+    let mut data = Vec::new();
+    for gone in [0, 1, 500, count as u16 - 1] {
+        record::remove_data(&mut data, &[gone]);
+        assert_eq!(Node(&*redo(&page, record::REMOVE, 0, &data)).count(), count - 1);
+    }
+}
+
+#[test]
+fn a_key_without_the_prefix_of_a_full_leaf_splits_it() {
+    // Keys with a long common start fill a leaf to the last byte; one without it comes before or after them, and the
+    // blow-up of what would stay with it leaves no other place to cut.
+    for narrow in [true, false] {
+        let rest = |n: u32| match narrow {
+            true => (n as u16).to_be_bytes().to_vec(),
+            false => (n << 20).to_be_bytes().to_vec(),
+        };
+        let entries: Vec<Entry> =
+            (0..1200).map(|n| ([&[9; 2000][..], &rest(n)].concat(), 5)).collect();
+        let (count, page) = fullest(&entries);
+        assert_eq!(Node(&*page).is_narrow(), narrow);
+        for new in [[&vec![9; 500][..], &[8]].concat(), [&vec![9; 500][..], &[10]].concat()] {
+            let index = Node(&*page).lower_bound(Target { key: &new, tid: 5 });
+            assert_eq!(index, if new[500] == 8 { 0 } else { count });
+            assert!(added(&page, &new, 5).is_none());
+            let mut items = Items::of(&*page);
+            items.insert(index, Item { key: &new, tid: 5, child: 0 });
+            assert!(split::cut(&items, &Frame::of(&*page), index, 77).is_some());
+        }
+    }
+}
+
+#[test]
+fn heads_of_short_keys_are_padded_with_zeros() {
+    let key = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    for len in 0..=9 {
+        let mut padded = [0; 8];
+        padded[..len.min(8)].copy_from_slice(&key[..len.min(8)]);
+        assert_eq!(head_of(&key[..len]), u64::from_be_bytes(padded));
+    }
 }

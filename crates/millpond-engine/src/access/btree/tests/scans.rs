@@ -104,17 +104,17 @@ fn empty_leaves_are_passed() {
     let tree = Tree::new(100);
     let env = tree.env();
     create(&env, &tree.rel).unwrap();
-    for n in 0..5000 {
+    for n in 0..10_000 {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }
-    let stats = vacuum(&env, &tree.rel, None, &|t| t > tid(10) && t < tid(4000)).unwrap();
+    let stats = vacuum(&env, &tree.rel, None, &|t| t > tid(10) && t < tid(8000)).unwrap();
     assert!(stats.deleted_pages > 3, "{stats:?}");
     for direction in [Direction::Forward, Direction::Backward] {
         assert_eq!(tree.scan(&env, &[], None, direction).len() as u64, stats.kept);
     }
-    assert_eq!(found(&tree, &env, &int_key(4000)), [tid(4000)]);
+    assert_eq!(found(&tree, &env, &int_key(8000)), [tid(8000)]);
     assert_eq!(found(&tree, &env, &int_key(2000)), []);
-    let first = tree.scan(&env, &int_key(11), Some(&int_key(4001)), Direction::Backward);
+    let first = tree.scan(&env, &int_key(11), Some(&int_key(8001)), Direction::Backward);
     assert_eq!(first.len(), 1);
     insert(&env, &tree.rel, &int_key(2000), tid(2000), None).unwrap();
     assert_eq!(found(&tree, &env, &int_key(2000)), [tid(2000)]);
@@ -127,15 +127,15 @@ fn a_scan_goes_on_when_the_next_leaf_is_gone() {
         let tree = Tree::new(100);
         let env = tree.env();
         create(&env, &tree.rel).unwrap();
-        for n in 0..5000 {
+        for n in 0..10_000 {
             insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
         }
         let mut cursor = Cursor::new(&[], None, direction);
         let mut seen = vec![cursor.next(&env, &tree.rel).unwrap().unwrap()];
         // The neighbours of the copied leaf leave the tree, and new entries come into their range.
-        let gone = |t: Tid| t >= tid(600) && t < tid(4400);
+        let gone = |t: Tid| t >= tid(1200) && t < tid(8800);
         assert!(vacuum(&env, &tree.rel, None, &gone).unwrap().deleted_pages > 3);
-        for n in (700..4300).step_by(100) {
+        for n in (1400..8600).step_by(100) {
             insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
         }
         while let Some(tid) = cursor.next(&env, &tree.rel).unwrap() {
@@ -146,7 +146,7 @@ fn a_scan_goes_on_when_the_next_leaf_is_gone() {
         }
         assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "nothing twice");
         let lasting = seen.iter().filter(|t| !gone(**t)).count();
-        assert_eq!(lasting, 1200);
+        assert_eq!(lasting, 2400);
         tree.check(&env);
     }
 }
@@ -156,7 +156,7 @@ fn pages_of_a_queue_are_used_again() {
     let tree = Tree::new(200);
     let env = tree.env();
     create(&env, &tree.rel).unwrap();
-    let window = 5000;
+    let window = 10_000;
     let mut most = 0;
     for round in 0..20u32 {
         for n in round * window..(round + 1) * window {

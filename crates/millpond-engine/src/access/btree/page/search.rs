@@ -1,0 +1,103 @@
+//! Searching a page, in either form of slots.
+
+use std::cmp::Ordering;
+
+use super::PageRead;
+use super::form::Form;
+use super::layout::{COUNT, PREFIX_LEN};
+use super::node::Target;
+
+/// The first slot from `from` on for whose comparison with the target `before` no longer holds.
+#[inline(always)]
+pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
+    page: &P,
+    from: usize,
+    target: Target<'_>,
+    before: fn(Ordering) -> bool,
+) -> usize {
+    let count = usize::from(page.u16(COUNT)).min(F::MAX_SLOTS).max(from);
+    let prefix = usize::from(page.u16(PREFIX_LEN));
+    let mut suffix = target.key;
+    if prefix != 0 {
+        match F::compare_prefix(page, prefix, target.key) {
+            Ordering::Less => return count,
+            Ordering::Greater => return from,
+            Ordering::Equal => suffix = target.key.get(prefix..).unwrap_or(&[]),
+        }
+    }
+    let head = F::head_of(suffix);
+    let mut low = head_partition::<F, P>(page, from, count, head);
+    // From here on heads are equal or greater. Mostly one look decides.
+    let mut high = count;
+    let mut probe = low;
+    while low < high {
+        let slot = F::slot(page, probe);
+        let keep = F::head(slot) == head && {
+            let rest = F::rest(page, slot);
+            let key_order = F::compare_key_rest(page, &rest, suffix);
+            before(key_order.then_with(|| F::tid(page, slot, &rest).cmp(&target.tid)))
+        };
+        if keep {
+            low = probe + 1;
+        } else {
+            high = probe;
+        }
+        probe = low + (high - low) / 2;
+    }
+    low
+}
+
+/// The first slot in `from..count` whose head is not less than `head`.
+#[inline(always)]
+fn head_partition<F: Form, P: PageRead + ?Sized>(
+    page: &P,
+    from: usize,
+    count: usize,
+    head: u64,
+) -> usize {
+    let (mut low, mut high) = (from, count);
+    if high - low > 16 {
+        // Where the head would be if heads were spread evenly, then outwards in doubling steps. On evenly
+        // spread keys this touches two or three cache lines, on others it costs a few steps more than halving.
+        let (first, last) = (F::head_at(page, low), F::head_at(page, high - 1));
+        if head <= first {
+            return low;
+        }
+        if head > last {
+            return high;
+        }
+        let share = (head - first) as f64 / (last - first) as f64;
+        let guess = (low + (share * (high - 1 - low) as f64) as usize).min(high - 1);
+        let mut step = 1;
+        if F::head_at(page, guess) < head {
+            low = guess + 1;
+            while low + step < high {
+                if F::head_at(page, low + step) >= head {
+                    high = low + step;
+                    break;
+                }
+                low += step + 1;
+                step *= 2;
+            }
+        } else {
+            high = guess;
+            while high - low > step {
+                if F::head_at(page, high - step) < head {
+                    low = high - step + 1;
+                    break;
+                }
+                high -= step;
+                step *= 2;
+            }
+        }
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if F::head_at(page, middle) < head {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
