@@ -90,7 +90,7 @@ pub fn tsan(args: &[String]) -> Result<(), Failed> {
     for package in PACKAGES {
         cargo(&[&format!("+{NIGHTLY}"), "test", "--lib", "-p", package])
             .args(&["-Zbuild-std".to_owned(), "--target".to_owned(), host.to_owned()])
-            .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying")
+            .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying --cfg tsan")
             .env("CARGO_TARGET_DIR", "target/tsan")
             .args(args)
             .run()?;

@@ -3,6 +3,7 @@
 
 mod basics;
 mod behind;
+mod counterpart;
 mod damage;
 mod failures;
 mod model;
