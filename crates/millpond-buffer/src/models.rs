@@ -11,6 +11,8 @@
 //! before. Two fences, one of which comes first, have the same two outcomes and no fewer, so whatever
 //! could go wrong with `membarrier` goes wrong here (see `millpond_sync::asymmetric`).
 
+mod beside;
+
 use crate::frame::{Claimer, Frame, Leaves};
 use crate::ids::{BlockNumber, PageId, RelationId};
 use crate::pins::{Added, PinBoard, PinSlots};
@@ -171,21 +173,28 @@ impl World {
         }
     }
 
-    /// Whether the page was there.
-    fn read_optimistically(&self, number: u32) -> bool {
+    /// What the page says, if it was there.
+    fn words_of(&self, number: u32) -> Option<u64> {
         if !self.seems_resident(number) {
-            return false;
+            return None;
         }
-        let Some(version) = self.frame.version().read_begin() else { return false };
+        let version = self.frame.version().read_begin()?;
         if !self.frame.holds(page(number)) {
-            return false;
+            return None;
         }
         let seen = [0, 1].map(|at: usize| self.words[at].load(Ordering::Relaxed));
         if !self.frame.version().validate(version) {
-            return false;
+            return None;
         }
-        assert_eq!(seen, [u64::from(number) + 1; 2], "torn, or another page's words");
-        true
+        assert_eq!(seen[0], seen[1], "torn");
+        Some(seen[0])
+    }
+
+    /// Whether the page was there.
+    fn read_optimistically(&self, number: u32) -> bool {
+        let seen = self.words_of(number);
+        assert!(seen.is_none_or(|seen| seen == u64::from(number) + 1), "another page's words");
+        seen.is_some()
     }
 }
 
