@@ -6,6 +6,7 @@
 mod bulk;
 mod connections;
 mod figures;
+mod flat;
 mod plot;
 
 use clap::{Args, Subcommand};
@@ -21,6 +22,8 @@ use crate::run::{Failed, cargo};
 pub enum Bench {
     /// Point selects (pgbench -S) as connections rise, beside PostgreSQL 15 and 18: CSV, table, SVG.
     Connections(connections::Connections),
+    /// Whether Millpond's point selects keep their throughput as connections rise, and how sure that is: CSV, table.
+    Flat(flat::Flat),
     /// Point selects beside bulk work (scans, VACUUM, COPY), beside PostgreSQL 18: CSV, table.
     Bulk(bulk::Bulk),
 }
@@ -59,6 +62,7 @@ pub fn run(bench: Option<Box<Bench>>, args: &[String]) -> Result<(), Failed> {
     match bench.as_deref() {
         None => cargo(&["bench", "-p", "millpond-sync", "-p", "millpond-buffer"]).args(args).run(),
         Some(Bench::Connections(connections)) => connections.run(),
+        Some(Bench::Flat(flat)) => flat.run(),
         Some(Bench::Bulk(bulk)) => bulk.run(),
     }
 }
