@@ -2,7 +2,7 @@
 //!
 //! Every thread has a ring that its reads go to, as long as there is room, so that several threads that wait for pages of their
 //! own mostly don't meet. Whoever begins a read hands it to the kernel at once. Only those that are begun because others have
-//! ended are handed over together, but for the first, before those others are looked at (checked, copied, published: microseconds each).
+//! ended are handed over a few together, before those others are looked at (checked, copied, published: microseconds each).
 //!
 //! **The kernel** completes a request in the thread that submitted it, which it interrupts for that, in its own code or in a
 //! call that may be interrupted; if that thread has ended, in one of its own. So a thread that is suspended, or idle, keeps
@@ -29,6 +29,10 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use super::Job;
 use super::ring::{Ended, Ring, enter, file_of};
 use super::tending::{LEISURE, Next, Spare, Tended, Tending, Waiter, tend};
+
+/// So many requests are handed over by one call where several begin. (Of three and more the kernel tells the device only after
+/// it has prepared all, which leaves the device idle meanwhile.)
+const TOGETHER: usize = 2;
 
 thread_local! {
     /// Which ring, counted by threads, this one's reads go to.
@@ -121,12 +125,13 @@ impl Common {
         false
     }
 
-    /// Lets the next of their kind begin. The device begins with the first, and the others are handed over together.
+    /// Lets the next of their kind begin, and hands them over: the first at once, for the device to begin with, the others
+    /// [`TOGETHER`].
     fn end_turns<'a>(&self, ended: impl Iterator<Item = &'a mut Ended>) {
         let before = COLLECTS_FOR.replace(self.address());
         for (at, (job, _)) in ended.enumerate() {
             job.end_turn();
-            if at == 0 {
+            if at.is_multiple_of(TOGETHER) {
                 self.hand_over();
             }
         }
