@@ -9,7 +9,7 @@ use super::common::{Fresh, fresh};
 use super::ground::{Keep, finish, simple};
 
 /// Executes a prepared statement: its rows, how many rows it changed, or its error.
-fn execute(connection: &mut Connection, prepared: &Arc<Prepared>, params: &[Value]) -> String {
+pub fn execute(connection: &mut Connection, prepared: &Arc<Prepared>, params: &[Value]) -> String {
     let mut keep = Keep::default();
     let result = (|| {
         keep.described(prepared.columns().map(|columns| &**columns));
@@ -20,7 +20,7 @@ fn execute(connection: &mut Connection, prepared: &Arc<Prepared>, params: &[Valu
 }
 
 /// Runs a text of the simple protocol.
-fn text(connection: &mut Connection, sql: &str) -> String {
+pub fn text(connection: &mut Connection, sql: &str) -> String {
     let mut keep = Keep::default();
     let result = simple(connection, sql, &mut keep);
     keep.told(result)
@@ -29,20 +29,21 @@ fn text(connection: &mut Connection, sql: &str) -> String {
 const TABLE: &str =
     "create table t (id int primary key, v int); insert into t values (1, 10), (2, 20)";
 
-struct Scene {
-    _fresh: Fresh,
-    reader: Connection,
-    other: Connection,
+pub struct Scene {
+    pub fresh: Fresh,
+    pub reader: Connection,
+    pub other: Connection,
 }
 
-fn scene() -> Scene {
+/// A table of two rows, one who reads it and one who changes it.
+pub fn scene() -> Scene {
     let fresh = fresh();
     let [mut reader, other] = [(); 2].map(|()| fresh.database.connect().unwrap());
     reader.batch(TABLE).unwrap();
-    Scene { _fresh: fresh, reader, other }
+    Scene { fresh, reader, other }
 }
 
-const CHANGED: &str = "error 0A000: cached plan must not change result type";
+pub const CHANGED: &str = "error 0A000: cached plan must not change result type";
 const GONE: &str = "error 42P01: relation \"t\" does not exist";
 
 /// Prepares statements, lets the other session change definitions, and executes them all: `before` and after each change
@@ -50,7 +51,7 @@ const GONE: &str = "error 42P01: relation \"t\" does not exist";
 #[track_caller]
 fn after(statements: &[&str], steps: &[(&str, &[&str])]) {
     for by_name in [false, true] {
-        let Scene { mut reader, mut other, _fresh } = scene();
+        let Scene { mut reader, mut other, fresh: _fresh } = scene();
         let mut prepared = Vec::new();
         for (number, sql) in statements.iter().enumerate() {
             prepared.push(reader.prepare(sql, &[]).unwrap());
@@ -204,7 +205,7 @@ fn indexes_and_keys_come_and_go() {
 
 #[test]
 fn parameters_keep_their_types() {
-    let Scene { mut reader, mut other, _fresh } = scene();
+    let Scene { mut reader, mut other, fresh: _fresh } = scene();
     let insert = reader.prepare("insert into t values ($1, $2)", &[]).unwrap();
     let select = reader.prepare("select id from t where v = $1", &[]).unwrap();
     let values = [Value::Int4(3), Value::Int4(30)];
@@ -227,7 +228,7 @@ fn parameters_keep_their_types() {
 
 #[test]
 fn texts_in_the_cache() {
-    let Scene { mut reader, mut other, _fresh } = scene();
+    let Scene { mut reader, mut other, fresh: _fresh } = scene();
     let all = "select * from t where id = 1";
     for _ in 0..2 {
         assert_eq!(text(&mut reader, all), "(1, 10)");
@@ -252,7 +253,7 @@ fn texts_in_the_cache() {
 
 #[test]
 fn own_definitions_and_their_rollback() {
-    let Scene { mut reader, mut other, _fresh } = scene();
+    let Scene { mut reader, mut other, fresh: _fresh } = scene();
     let all = reader.prepare("select * from t", &[]).unwrap();
     let sql = "select v from t where id = 1";
     assert_eq!(execute(&mut reader, &all, &[]), "(1, 10) (2, 20)");
@@ -283,102 +284,8 @@ fn own_definitions_and_their_rollback() {
 }
 
 #[test]
-fn a_portal_half_fetched_keeps_its_table() {
-    let Scene { mut reader, mut other, _fresh: fresh } = scene();
-    for change in ["truncate t", "drop table t", "create index on t (v)"] {
-        reader.batch("begin").unwrap();
-        let prepared = reader.prepare("select * from t", &[]).unwrap();
-        let mut portal = reader.bind(&prepared, Params::new()).unwrap();
-        let mut keep = Keep::default();
-        keep.described(prepared.columns().map(|columns| &**columns));
-        assert_eq!(reader.execute_portal(&mut portal, 1, &mut keep).unwrap(), Executed::Suspended);
-        other.batch("begin").unwrap();
-        // Only a change of what the portal reads has to wait.
-        let waits = !change.starts_with("create");
-        let waiting = std::thread::spawn(move || {
-            other.batch(change).unwrap();
-            other
-        });
-        let locks = fresh.database.engine().locks();
-        while locks.list().iter().all(|lock| lock.granted) && !waiting.is_finished() {
-            std::thread::yield_now();
-        }
-        assert_eq!(!waiting.is_finished(), waits, "{change}");
-        assert_eq!(reader.execute_portal(&mut portal, 0, &mut keep).unwrap(), Executed::Complete);
-        assert_eq!(keep.told(Ok(())), "(1, 10) (2, 20)", "{change}");
-        reader.batch("commit").unwrap();
-        other = waiting.join().unwrap();
-        other.batch("rollback").unwrap();
-    }
-}
-
-/// A session's own portal can't be waited for.
-#[test]
-fn a_portal_half_fetched_keeps_its_table_from_its_own_session() {
-    let Scene { mut reader, _fresh, .. } = scene();
-    reader.batch("create table aside (a int)").unwrap();
-    for (change, refused) in [
-        ("drop table aside, t", "DROP TABLE"),
-        ("truncate aside, t", "TRUNCATE"),
-        ("create index on t (v)", "CREATE INDEX"),
-        ("alter table t add unique (v)", "ALTER TABLE"),
-    ] {
-        // PostgreSQL, too, minds a portal that has given all its rows; but not one that is closed.
-        for (rows, closes) in [(1, false), (10, false), (0, false), (1, true), (0, true)] {
-            reader.batch("begin").unwrap();
-            let prepared = reader.prepare("select * from t", &[]).unwrap();
-            let mut portal = reader.bind(&prepared, Params::new()).unwrap();
-            let mut keep = Keep::default();
-            keep.described(prepared.columns().map(|columns| &**columns));
-            reader.execute_portal(&mut portal, rows, &mut keep).unwrap();
-            if closes {
-                drop(portal);
-                reader.batch(change).unwrap();
-                reader.batch("rollback").unwrap();
-                continue;
-            }
-            let error = reader.batch(change).unwrap_err();
-            assert_eq!(error.sqlstate.as_str(), "55006", "{error}");
-            assert_eq!(
-                error.message,
-                format!(
-                    "cannot {refused} \"t\" because it is being used by active queries in this session"
-                )
-            );
-            reader.batch("rollback").unwrap();
-            // A portal does not outlive its transaction, whoever keeps it.
-            reader.batch(&format!("begin; {change}; rollback")).unwrap();
-            drop(portal);
-        }
-    }
-}
-
-/// An index, as long as the portal reads through it.
-#[test]
-fn a_portal_keeps_the_index_that_it_reads_from_its_own_session() {
-    let Scene { mut reader, _fresh, .. } = scene();
-    reader.batch("create index by_v on t (v); create index aside on t (id, v)").unwrap();
-    for rows in [0, 1] {
-        reader.batch("begin").unwrap();
-        let prepared = reader.prepare("select id from t where v = 10", &[]).unwrap();
-        let mut portal = reader.bind(&prepared, Params::new()).unwrap();
-        let mut keep = Keep::default();
-        keep.described(prepared.columns().map(|columns| &**columns));
-        reader.execute_portal(&mut portal, rows, &mut keep).unwrap();
-        let error = reader.batch("drop index by_v, aside").unwrap_err();
-        assert_eq!(error.sqlstate.as_str(), "55006", "{error}");
-        let refused =
-            "cannot DROP INDEX \"by_v\" because it is being used by active queries in this session";
-        assert_eq!(error.message, refused);
-        reader.batch("rollback").unwrap();
-        reader.batch("begin; drop index by_v, aside; rollback").unwrap();
-        drop(portal);
-    }
-}
-
-#[test]
 fn what_may_not_wait_is_planned_again_too() {
-    let Scene { mut reader, mut other, _fresh } = scene();
+    let Scene { mut reader, mut other, fresh: _fresh } = scene();
     let prepared = reader.prepare("select v from t where id = 1", &[]).unwrap();
     // It would block on the other's lock; when it has got it, the table is another.
     other
@@ -404,7 +311,7 @@ fn what_may_not_wait_is_planned_again_too() {
 fn what_waits_for_a_table_is_planned_again() {
     for sql in ["copy (select v from t where id = 1) to stdout", "explain analyze select v from t"]
     {
-        let Scene { mut reader, mut other, _fresh: fresh } = scene();
+        let Scene { mut reader, mut other, fresh } = scene();
         other
             .batch(
                 "begin; drop table t; create table t (v int, id int); insert into t values (7, 1)",
@@ -419,111 +326,5 @@ fn what_waits_for_a_table_is_planned_again() {
         let told = waiting.join().unwrap();
         assert!(told.contains('7') || told.contains("rows=1"), "{sql}: {told}");
         assert!(!told.contains("ERROR"), "{sql}: {told}");
-    }
-}
-
-/// Rows of each table, whose `v` is the table's number times a thousand and the row's id.
-const ROWS: i32 = 20;
-
-/// A maker of definitions and those who use the table all the time: it is never gone and never half there.
-#[test]
-fn definitions_change_all_the_time() {
-    let fresh = fresh();
-    let mut maker = fresh.database.connect().unwrap();
-    maker.batch(&table(0, "")).unwrap();
-    let done = std::sync::atomic::AtomicBool::new(false);
-    let done = &done;
-    std::thread::scope(|scope| {
-        let users = Vec::from_iter((0..3).map(|number| {
-            let connection = fresh.database.connect().unwrap();
-            scope.spawn(move || use_table(connection, number, done))
-        }));
-        for round in 1..=40 {
-            let change = match round % 8 {
-                0 | 3 => format!("begin; drop table t; {}; commit", table(round, "")),
-                1 => {
-                    format!("begin; drop table t; {}; commit", table(round, ", w text default 'w'"))
-                }
-                2 => "create index t_v on t (v)".to_owned(),
-                4 => format!("begin; truncate t; {}; commit", rows(round)),
-                5 => "alter table t drop constraint t_pkey".to_owned(),
-                6 => "alter table t add primary key (id)".to_owned(),
-                _ => "begin; create unique index t_u on t (v); drop index t_u; commit".to_owned(),
-            };
-            if let Err(error) = maker.batch(&change) {
-                done.store(true, std::sync::atomic::Ordering::Relaxed);
-                panic!("{change}: {error}");
-            }
-        }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
-        let uses = users.into_iter().map(|user| user.join().unwrap());
-        assert!(uses.sum::<u32>() > 0);
-    });
-}
-
-fn rows(number: i32) -> String {
-    let row = |id| format!("({id}, {})", number * 1000 + id);
-    format!("insert into t (id, v) values {}", Vec::from_iter((1..=ROWS).map(row)).join(", "))
-}
-
-fn table(number: i32, more: &str) -> String {
-    format!("create table t (id int primary key, v int{more}); {}", rows(number))
-}
-
-fn use_table(
-    mut connection: Connection,
-    number: usize,
-    done: &std::sync::atomic::AtomicBool,
-) -> u32 {
-    const STATEMENTS: &[&str] = &[
-        "select v from t",
-        "select v from t where id = 7",
-        "select v from t where v > 0 and id <> 0 order by v",
-        "select * from t where id = 7",
-        "select count(*), min(v), max(v) from t",
-        "update t set v = v where id = 7 returning v",
-        "select v from t where id between 1 and 20",
-        #[cfg(feature = "datafusion")]
-        "select a.v from t a join t b on a.id = b.id",
-    ];
-    let prepared =
-        Vec::from_iter(STATEMENTS.iter().map(|sql| connection.prepare(sql, &[]).unwrap()));
-    let mut uses = 0;
-    while !done.load(std::sync::atomic::Ordering::Relaxed) {
-        for (place, sql) in STATEMENTS.iter().enumerate() {
-            let told = match number {
-                0 => text(&mut connection, sql),
-                _ => execute(&mut connection, &prepared[place], &[]),
-            };
-            if !(number > 0 && told == CHANGED && sql.contains('*') && !sql.contains("count")) {
-                check_answer(sql, &told);
-            }
-            uses += 1;
-        }
-        // Room for the maker, who waits for a moment without users.
-        std::thread::yield_now();
-    }
-    uses
-}
-
-#[track_caller]
-fn check_answer(sql: &str, told: &str) {
-    let numbers = |row: &str| -> Vec<i32> {
-        row.trim_matches(['(', ')']).split(", ").filter_map(|n| n.parse().ok()).collect()
-    };
-    let rows = Vec::from_iter(told.split(") (").map(numbers));
-    if sql.contains("count") {
-        let [row] = rows.as_slice() else { panic!("{sql}: {told}") };
-        assert_eq!(row[0], ROWS, "{told}");
-        assert_eq!(row[2] - row[1], ROWS - 1, "{told}");
-        return;
-    }
-    let one = sql.contains("id = 7");
-    assert_eq!(rows.len(), if one { 1 } else { ROWS as usize }, "{sql}: {told}");
-    for row in &rows {
-        let v = if sql.contains('*') { row[1] } else { row[0] };
-        let first = if sql.contains('*') { rows[0][1] } else { rows[0][0] };
-        assert_eq!(v / 1000, first / 1000, "{sql}: {told}");
-        assert!(!one || v % 1000 == 7, "{sql}: {told}");
     }
 }

@@ -5,9 +5,11 @@
 mod common;
 
 mod definitions;
+mod definitions_in_use;
 mod ground;
 mod histories;
 mod hot_row;
+mod portals;
 
 use common::{fresh, fresh_with};
 use ground::{Embedded, Protocol};
