@@ -8,6 +8,7 @@
 mod activity;
 mod buffers;
 mod empty;
+mod indexes;
 mod information_schema;
 mod io;
 mod locks;
@@ -138,6 +139,7 @@ pub struct View {
 fn all() -> impl Iterator<Item = &'static View> {
     [
         relations::VIEWS,
+        indexes::VIEWS,
         servers::VIEWS,
         types::VIEWS,
         activity::VIEWS,

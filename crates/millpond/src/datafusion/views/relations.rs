@@ -1,5 +1,4 @@
-//! Tables, indexes and their columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`,
-//! `pg_constraint`, and the friendlier `pg_tables` and `pg_indexes`.
+//! Relations and their columns: `pg_class`, `pg_attribute`, `pg_attrdef`, and the friendlier `pg_tables`.
 
 use std::sync::Arc;
 
@@ -7,10 +6,10 @@ use millpond_engine::catalog::{ColumnDef, IndexDef, TableDef};
 
 use super::Kind::{Array, Bool, Char, Float4, Int2, Int4, Name, Oid, Text};
 use super::{Cell, Kind, Source, View};
-use crate::datafusion::functions::{constraint_oid, index_definition};
 
 const PG_CATALOG: u32 = 11;
-const PUBLIC: u32 = 2200;
+/// The number of the schema that tables are in.
+pub const PUBLIC: u32 = 2200;
 const HEAP_AM: u32 = 2;
 const BTREE_AM: u32 = 403;
 const OWNER: u32 = 10;
@@ -33,27 +32,12 @@ pub const VIEWS: &[View] = &[
         columns: PG_ATTRDEF,
         rows: pg_attrdef,
     },
-    View { schema: "pg_catalog", name: "pg_index", oid: 2610, columns: PG_INDEX, rows: pg_index },
-    View {
-        schema: "pg_catalog",
-        name: "pg_constraint",
-        oid: 2606,
-        columns: PG_CONSTRAINT,
-        rows: pg_constraint,
-    },
     View {
         schema: "pg_catalog",
         name: "pg_tables",
         oid: 12000,
         columns: PG_TABLES,
         rows: pg_tables,
-    },
-    View {
-        schema: "pg_catalog",
-        name: "pg_indexes",
-        oid: 12001,
-        columns: PG_INDEXES,
-        rows: pg_indexes,
     },
     View {
         schema: "pg_catalog",
@@ -229,7 +213,8 @@ pub fn sorted_tables(source: &Source<'_>) -> Vec<Arc<TableDef>> {
     tables
 }
 
-fn indexes(source: &Source<'_>) -> Vec<(Arc<TableDef>, Arc<IndexDef>)> {
+/// All indexes with their tables, by the tables' numbers.
+pub fn indexes(source: &Source<'_>) -> Vec<(Arc<TableDef>, Arc<IndexDef>)> {
     let of_table = |table: &Arc<TableDef>| {
         table.indexes.iter().map(|index| (Arc::clone(table), Arc::clone(index))).collect::<Vec<_>>()
     };
@@ -333,123 +318,6 @@ fn pg_attrdef(source: &Source<'_>) -> Vec<Vec<Cell>> {
     rows
 }
 
-const PG_INDEX: &[(&str, Kind)] = &[
-    ("indexrelid", Oid),
-    ("indrelid", Oid),
-    ("indnatts", Int2),
-    ("indnkeyatts", Int2),
-    ("indisunique", Bool),
-    ("indnullsnotdistinct", Bool),
-    ("indisprimary", Bool),
-    ("indisexclusion", Bool),
-    ("indimmediate", Bool),
-    ("indisclustered", Bool),
-    ("indisvalid", Bool),
-    ("indcheckxmin", Bool),
-    ("indisready", Bool),
-    ("indislive", Bool),
-    ("indisreplident", Bool),
-    ("indkey", Array),
-    ("indcollation", Array),
-    ("indclass", Array),
-    ("indoption", Array),
-    ("indexprs", Text),
-    ("indpred", Text),
-];
-
-fn pg_index(source: &Source<'_>) -> Vec<Vec<Cell>> {
-    let row = |(table, index): (Arc<TableDef>, Arc<IndexDef>)| {
-        let words = |word: &dyn Fn(usize) -> String| {
-            let words: Vec<String> = (0..index.columns.len()).map(word).collect();
-            words.join(" ")
-        };
-        let key = words(&|at| (index.columns[at].column + 1).to_string());
-        let zeros = words(&|_| "0".to_owned());
-        let options = words(&|at| {
-            if index.columns[at].order.descending { "3".to_owned() } else { "0".to_owned() }
-        });
-        vec![
-            index.oid.into(),
-            table.oid.into(),
-            index.columns.len().into(),
-            index.columns.len().into(),
-            index.unique.into(),
-            false.into(),
-            index.primary.into(),
-            false.into(),
-            true.into(),
-            false.into(),
-            true.into(),
-            false.into(),
-            true.into(),
-            true.into(),
-            false.into(),
-            key.into(),
-            zeros.clone().into(),
-            zeros.into(),
-            options.into(),
-            Cell::Null,
-            Cell::Null,
-        ]
-    };
-    indexes(source).into_iter().map(row).collect()
-}
-
-const PG_CONSTRAINT: &[(&str, Kind)] = &[
-    ("oid", Oid),
-    ("conname", Name),
-    ("connamespace", Oid),
-    ("contype", Char),
-    ("condeferrable", Bool),
-    ("condeferred", Bool),
-    ("convalidated", Bool),
-    ("conrelid", Oid),
-    ("contypid", Oid),
-    ("conindid", Oid),
-    ("conparentid", Oid),
-    ("confrelid", Oid),
-    ("confupdtype", Char),
-    ("confdeltype", Char),
-    ("confmatchtype", Char),
-    ("conislocal", Bool),
-    ("coninhcount", Int4),
-    ("connoinherit", Bool),
-    ("conkey", Array),
-    ("confkey", Array),
-    ("conbin", Text),
-];
-
-fn pg_constraint(source: &Source<'_>) -> Vec<Vec<Cell>> {
-    let row = |(table, index): &(Arc<TableDef>, Arc<IndexDef>)| {
-        let key: Vec<String> =
-            index.columns.iter().map(|column| (column.column + 1).to_string()).collect();
-        vec![
-            constraint_oid(index.oid).into(),
-            index.name.as_str().into(),
-            PUBLIC.into(),
-            if index.primary { "p" } else { "u" }.into(),
-            false.into(),
-            false.into(),
-            true.into(),
-            table.oid.into(),
-            0.into(),
-            index.oid.into(),
-            0.into(),
-            0.into(),
-            " ".into(),
-            " ".into(),
-            " ".into(),
-            true.into(),
-            0.into(),
-            true.into(),
-            format!("{{{}}}", key.join(",")).into(),
-            Cell::Null,
-            Cell::Null,
-        ]
-    };
-    indexes(source).iter().filter(|(_, index)| index.constraint).map(row).collect()
-}
-
 const PG_TABLES: &[(&str, Kind)] = &[
     ("schemaname", Name),
     ("tablename", Name),
@@ -475,27 +343,6 @@ fn pg_tables(source: &Source<'_>) -> Vec<Vec<Cell>> {
         ]
     };
     sorted_tables(source).iter().map(row).collect()
-}
-
-const PG_INDEXES: &[(&str, Kind)] = &[
-    ("schemaname", Name),
-    ("tablename", Name),
-    ("indexname", Name),
-    ("tablespace", Name),
-    ("indexdef", Text),
-];
-
-fn pg_indexes(source: &Source<'_>) -> Vec<Vec<Cell>> {
-    let row = |(table, index): &(Arc<TableDef>, Arc<IndexDef>)| {
-        vec![
-            "public".into(),
-            table.name.as_str().into(),
-            index.name.as_str().into(),
-            Cell::Null,
-            index_definition(table, index, 0).into(),
-        ]
-    };
-    indexes(source).iter().map(row).collect()
 }
 
 const PG_STAT_USER_TABLES: &[(&str, Kind)] = &[
