@@ -51,7 +51,7 @@ pub use reclaim::Reclaimer;
 pub use relation::RelHandle;
 pub use ring::{AccessStrategy, Ring, RingSizes};
 pub use session::BufferSession;
-pub use stats::{BackendKind, IoContext, IoCounts, PoolStats};
+pub use stats::{BackendKind, IoByContext, IoContext, IoCounts, PoolStats};
 #[cfg(feature = "file-store")]
 pub use store::{FileStore, FileStoreOptions, IoMethod};
 pub use store::{MemoryStore, PageBuffer, PageStore, PendingRead, PendingWrite, StoreError};

@@ -19,7 +19,7 @@ use crate::relation::{Growth, RelHandle, Relation};
 use crate::resize::Size;
 use crate::ring::Spares;
 use crate::session::BufferSession;
-use crate::stats::{Counters, PoolStats};
+use crate::stats::{BackendKind, Counters, IoByContext, PoolStats, io_counts};
 use crate::store::PageStore;
 use crate::translation::{frame_of, is_absent};
 use crate::words::PageView;
@@ -102,7 +102,8 @@ impl BufferPool {
             clock: Clock::new(config.frames, config.sweep_batch),
             demand: CachePadded::default(),
             probation: config.policy.probation(),
-            counters: Counters::new(config.max_sessions),
+            // The last is for sessions that have ended.
+            counters: Counters::new(config.max_sessions + 1),
             syncs: AtomicU64::new(0),
             sync_us: AtomicU64::new(0),
             session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
@@ -134,8 +135,18 @@ impl BufferPool {
         Ok(BufferSession::new(self.clone(), number))
     }
 
+    /// The end of a session, whose number may be given out again and whose counts may not.
     pub(crate) fn return_session(&self, number: usize) {
-        self.session_numbers.lock().push(number);
+        let mut numbers = self.session_numbers.lock();
+        self.counters.move_to(number, self.config.max_sessions);
+        numbers.push(number);
+    }
+
+    /// What the session of that number ([`BufferSession::number`]) has done as a backend of that kind. If it has ended,
+    /// it may be another that has the number.
+    #[must_use]
+    pub fn session_io(&self, number: usize, kind: BackendKind) -> IoByContext {
+        io_counts(kind, |cell| self.counters.get(number, cell))
     }
 
     /// A handle on a fork. A fork that does not exist in the store has no blocks.
@@ -323,6 +334,8 @@ impl BufferPool {
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let syncs = (self.syncs.load(Ordering::Relaxed), self.sync_us.load(Ordering::Relaxed));
+        // Or a session that ends just now would be counted twice.
+        let _nobody_ends = self.session_numbers.lock();
         PoolStats::of(&self.counters, self.free_frames(), self.clock.taken(), syncs)
     }
 

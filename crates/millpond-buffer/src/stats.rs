@@ -1,7 +1,8 @@
 //! What the pool counts.
 //!
 //! Each session counts in a stripe of its own, so that counting touches no line that another session
-//! writes (rule 1). A stripe has, one after the other: the events of no particular kind; the events of
+//! writes (rule 1). When it ends, what it has counted moves to a stripe of all that have ended, under the lock of the
+//! sessions' numbers: so a stripe has what its session has done and no other before it. A stripe has, one after the other: the events of no particular kind; the events of
 //! input and output, once for each kind of backend and each context (`pg_stat_io`'s rows); and the
 //! histograms that say how good the replacement is:
 //!
@@ -198,6 +199,9 @@ pub struct IoCounts {
     pub fsync_us: u64,
 }
 
+/// What one backend has done, in the order of [`IoContext::ALL`].
+pub type IoByContext = [IoCounts; CONTEXTS];
+
 /// What has happened in a pool since it was made (sums of all sessions; approximate while they run).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -235,7 +239,7 @@ pub struct PoolStats {
     /// Frames taken from pages: the clock by which ages are counted.
     pub clock: u64,
     /// By kind of backend and context, in the order of [`BackendKind::ALL`] and [`IoContext::ALL`].
-    pub io: [[IoCounts; CONTEXTS]; KINDS],
+    pub io: [IoByContext; KINDS],
     /// How many frames a sweep examined to have some; bucket 0: none, n: at least 2^(n-1).
     pub examined_per_sweep: [u64; BUCKETS],
     /// The usage count that pages that left had when the hand first met them, 0 to 5.
@@ -257,7 +261,8 @@ impl PoolStats {
         clock: u64,
         syncs: (u64, u64),
     ) -> Self {
-        let mut io = io_counts(counters);
+        let sum = |cell| counters.sum(cell);
+        let mut io = BackendKind::ALL.map(|kind| io_counts(kind, sum));
         let checkpointer = &mut io[BackendKind::Checkpointer as usize][IoContext::Normal as usize];
         checkpointer.fsyncs += syncs.0;
         checkpointer.fsync_us += syncs.1;
@@ -298,28 +303,27 @@ impl PoolStats {
     }
 }
 
-fn io_counts(counters: &Counters) -> [[IoCounts; CONTEXTS]; KINDS] {
-    BackendKind::ALL.map(|kind| {
-        IoContext::ALL.map(|context| {
-            let sum = |event| counters.sum(cell(IoRow::new(kind, context), event));
-            let bytes = |event| sum(event) * crate::PAGE_SIZE as u64;
-            IoCounts {
-                hits: sum(Event::Hit),
-                reads: sum(Event::ReadCall),
-                read_bytes: bytes(Event::Read),
-                writes: sum(Event::WriteCall),
-                write_bytes: bytes(Event::Write),
-                extends: sum(Event::ExtendCall),
-                extend_bytes: bytes(Event::Extended),
-                evictions: sum(Event::Eviction),
-                reuses: sum(Event::Reuse),
-                fsyncs: sum(Event::Fsync),
-                read_us: sum(Event::ReadTime),
-                write_us: sum(Event::WriteTime),
-                extend_us: sum(Event::ExtendTime),
-                fsync_us: 0,
-            }
-        })
+/// What a kind of backend has done, by the counts that `of` finds in cells.
+pub(crate) fn io_counts(kind: BackendKind, of: impl Fn(usize) -> u64) -> IoByContext {
+    IoContext::ALL.map(|context| {
+        let count = |event| of(cell(IoRow::new(kind, context), event));
+        let bytes = |event| count(event) * crate::PAGE_SIZE as u64;
+        IoCounts {
+            hits: count(Event::Hit),
+            reads: count(Event::ReadCall),
+            read_bytes: bytes(Event::Read),
+            writes: count(Event::WriteCall),
+            write_bytes: bytes(Event::Write),
+            extends: count(Event::ExtendCall),
+            extend_bytes: bytes(Event::Extended),
+            evictions: count(Event::Eviction),
+            reuses: count(Event::Reuse),
+            fsyncs: count(Event::Fsync),
+            read_us: count(Event::ReadTime),
+            write_us: count(Event::WriteTime),
+            extend_us: count(Event::ExtendTime),
+            fsync_us: 0,
+        }
     })
 }
 

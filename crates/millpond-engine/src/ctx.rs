@@ -59,8 +59,9 @@ impl Shared {
 /// The context of a session.
 pub struct Ctx {
     shared: Shared,
-    buffers: BufferSession,
+    /// Dropped before `buffers`, whose number it shows.
     proc: ProcHandle,
+    buffers: BufferSession,
     wait: Cell<Wait>,
     bulk_access: Cell<BulkAccess>,
     lock_timeout: Cell<Option<Duration>>,
@@ -76,8 +77,10 @@ impl Ctx {
         let buffers = shared.pool.session()?;
         buffers.set_backend_kind(backend_kind(kind));
         buffers.set_io_timing(shared.bulk_access.io_timing);
+        let proc = shared.procs.register(kind)?;
+        proc.set_pool_session(buffers.number());
         Ok(Ctx {
-            proc: shared.procs.register(kind)?,
+            proc,
             buffers,
             shared: shared.clone(),
             wait: Cell::new(Wait::Allowed),
@@ -359,7 +362,7 @@ impl Logging for Ctx {
 }
 
 /// As what `pg_stat_io` counts a session's input and output.
-fn backend_kind(kind: &str) -> BackendKind {
+pub(crate) fn backend_kind(kind: &str) -> BackendKind {
     match kind {
         "client backend" => BackendKind::Client,
         crate::proc::AUTOVACUUM_WORKER => BackendKind::Autovacuum,

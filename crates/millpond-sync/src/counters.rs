@@ -40,6 +40,26 @@ impl<const N: usize> StripedCounters<N> {
         }
     }
 
+    /// A counter of one stripe.
+    #[must_use]
+    pub fn get(&self, stripe: usize, counter: usize) -> u64 {
+        let count = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter));
+        count.map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Adds all counters of one stripe to those of another, and leaves zeros. The caller must be the only one who writes
+    /// to either. A sum that is made meanwhile may count twice what is being moved.
+    pub fn move_to(&self, from: usize, to: usize) {
+        let Some(stripe) = self.stripes.get(from).filter(|_| from != to) else { return };
+        for (counter, count) in stripe.iter().enumerate() {
+            let n = count.load(Ordering::Relaxed);
+            if n != 0 {
+                self.add(to, counter, n);
+                count.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// The sum of a counter over all stripes.
     #[must_use]
     pub fn sum(&self, counter: usize) -> u64 {
@@ -84,5 +104,17 @@ mod tests {
         counters.add(9, 1, 1);
         counters.add(0, 9, 1);
         assert_eq!((counters.sum(0), counters.sum(1), counters.sum(9)), (0, 1200, 0));
+    }
+
+    #[test]
+    fn what_is_moved_is_counted_once() {
+        let counters = StripedCounters::<2>::new(3);
+        counters.add(0, 1, 5);
+        counters.add(2, 1, 7);
+        counters.move_to(0, 2);
+        assert_eq!((counters.get(0, 1), counters.get(2, 1), counters.sum(1)), (0, 12, 12));
+        counters.move_to(2, 2);
+        counters.move_to(9, 2);
+        assert_eq!((counters.get(2, 1), counters.get(9, 1), counters.get(2, 9)), (12, 0, 0));
     }
 }

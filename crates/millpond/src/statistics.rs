@@ -3,11 +3,12 @@
 //! The counters themselves only grow. A reset (`pg_stat_reset_shared`) remembers where they were, and what is
 //! shown is what has been added since.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use millpond_buffer::{FrameInfo, PoolStats};
-use millpond_engine::engine::Engine;
+use millpond_buffer::{FrameInfo, IoByContext, PoolStats};
+use millpond_engine::engine::{BackendIo, Engine};
 use millpond_engine::lmgr::{LockInfo, LockStats};
 use millpond_engine::maintenance::checkpointer::CheckpointStats;
 use millpond_engine::proc::SessionInfo;
@@ -21,6 +22,8 @@ use crate::error::{Result, SqlError, SqlState};
 pub struct Statistics {
     engine: Arc<Engine>,
     marks: Mutex<Marks>,
+    /// The same for sessions, by process id: only of those that have been reset.
+    backends: Mutex<HashMap<u32, (i64, IoByContext)>>,
 }
 
 /// Where the counters were when they were last reset.
@@ -37,16 +40,16 @@ struct Marks {
 
 /// Counters now, where they were when they were last reset, and when that was.
 #[derive(Debug, Clone)]
-pub struct Since<T> {
+pub struct Since<T, R = i64> {
     /// As they are.
     pub now: T,
     /// As they were at the reset.
     pub then: T,
     /// The reset, in microseconds since 1970.
-    pub reset_us: i64,
+    pub reset_us: R,
 }
 
-impl<T> Since<T> {
+impl<T, R> Since<T, R> {
     /// What one counter has gained.
     pub fn gain(&self, of: impl Fn(&T) -> u64) -> u64 {
         of(&self.now).saturating_sub(of(&self.then))
@@ -65,7 +68,7 @@ impl Statistics {
             wal: (now, LogStats::default()),
             log_io: LogStats::default(),
         };
-        Self { engine, marks: Mutex::new(marks) }
+        Self { engine, marks: Mutex::new(marks), backends: Mutex::default() }
     }
 
     /// What every buffer seems to hold.
@@ -82,6 +85,31 @@ impl Statistics {
     pub fn io(&self) -> Since<PoolStats> {
         let (reset_us, then) = self.marks.lock().io;
         Since { now: self.engine.pool().stats(), then, reset_us }
+    }
+
+    /// What each session has read and written, since when it began or was reset, and when that was.
+    pub fn backend_io(&self) -> Vec<(BackendIo, Since<IoByContext, Option<i64>>)> {
+        let now = self.engine.backend_io();
+        let marks = self.backends.lock();
+        let since = |backend: BackendIo| {
+            let mark = marks.get(&backend.process_id);
+            let then = mark.map(|mark| mark.1).unwrap_or_default();
+            let since = Since { now: backend.io, then, reset_us: mark.map(|mark| mark.0) };
+            (backend, since)
+        };
+        now.into_iter().map(since).collect()
+    }
+
+    /// Begins to count a session anew, if it is there.
+    pub fn reset_backend(&self, pid: i64) {
+        let sessions = self.engine.backend_io();
+        let mut marks = self.backends.lock();
+        // Those who have ended will not be asked for again.
+        marks.retain(|pid, _| sessions.iter().any(|session| session.process_id == *pid));
+        if let Some(session) = sessions.iter().find(|session| i64::from(session.process_id) == pid)
+        {
+            marks.insert(session.process_id, (clock_us(), session.io));
+        }
     }
 
     /// The pool's counters, for `pg_stat_bgwriter`.

@@ -201,6 +201,59 @@ fn replacement_is_measured() {
     assert_eq!(number(c, gaps), 0);
 }
 
+/// PostgreSQL 18's statistics of one session, which begin with it.
+#[test]
+fn a_session_has_counts_of_its_own() {
+    let fresh = small();
+    let (a, b) = (&mut fresh.database.connect().unwrap(), &mut fresh.database.connect().unwrap());
+    fill(a, "t", 20);
+    let io = |pid: i64, what: &str| {
+        format!("select sum({what})::int8 from pg_stat_get_backend_io({pid})")
+    };
+    let pid_of = |c: &mut Connection| number(c, "select pg_backend_pid()");
+    let (pid_a, pid_b) = (pid_of(a), pid_of(b));
+    let mine =
+        "select sum(extend_bytes)::int8 from pg_catalog.pg_stat_get_backend_io(pg_backend_pid())";
+    assert!(number(a, mine) >= 20 * 8192);
+    assert_eq!(number(b, mine), 0);
+    assert_eq!(number(b, &io(pid_a, "extend_bytes")), number(a, mine));
+    let before = (number(a, &io(pid_a, "hits")), number(a, &io(pid_b, "hits")));
+    for _ in 0..500 {
+        b.query("select a from t where a = 7", &[]).unwrap();
+    }
+    let gained = number(a, &io(pid_b, "hits")) - before.1;
+    assert!(gained >= 1000, "{gained}");
+    assert!(number(a, &io(pid_a, "hits")) - before.0 < 1000);
+    // With a parameter; for each session; under a name of its own; of nobody.
+    let sql =
+        "select count(*) from pg_stat_get_backend_io($1) where backend_type = 'client backend'";
+    let rows = a.query(sql, &[Value::Int4(pid_b as i32)]).unwrap().rows;
+    assert_eq!(rows[0][0], Value::Int8(4));
+    let all = "select count(*) from pg_stat_activity a, pg_stat_get_backend_io(a.pid) i
+        where a.backend_type = 'client backend' and i.context = 'normal'";
+    assert_eq!(number(a, all), 2);
+    assert_eq!(number(a, "select count(x.object) from pg_stat_get_backend_io(0) as x"), 0);
+    assert_eq!(number(a, "select count(*) from pg_stat_get_backend_io(null)"), 0);
+    // A reset is of one session, and says when.
+    let reset = "select count(stats_reset) from pg_stat_get_backend_io(";
+    assert_eq!(number(a, &format!("{reset}{pid_b})")), 0);
+    a.query(&format!("select pg_stat_reset_backend_stats({pid_b})"), &[]).unwrap();
+    assert_eq!(number(a, &format!("{reset}{pid_b})")), 4);
+    assert_eq!(number(a, &io(pid_b, "hits")), 0);
+    assert!(number(a, &io(pid_a, "hits")) > 0);
+    // What a session has done stays in the sums when it has ended, and is not its successor's.
+    let hits = "select sum(hits)::int8 from pg_stat_io where backend_type = 'client backend'";
+    let before = number(a, hits);
+    drop(std::mem::replace(b, fresh.database.connect().unwrap()));
+    assert!(number(a, hits) >= before);
+    assert_eq!(number(a, &format!("select count(*) from pg_stat_get_backend_io({pid_b})")), 0);
+    let successor = pid_of(b);
+    assert!(number(b, &io(successor, "hits")) < 1000);
+    let error = run(a, "select * from pg_stat_get_backend_io(1, 2)");
+    let expected = "function pg_stat_get_backend_io(bigint, bigint) does not exist";
+    assert!(error.contains("42883") && error.contains(expected), "{error}");
+}
+
 #[test]
 fn columns_are_postgresqls() {
     let fresh = small();
@@ -230,6 +283,11 @@ fn columns_are_postgresqls() {
          writes 20, write_bytes 1700, write_time 701, writebacks 20, writeback_time 701, \
          extends 20, extend_bytes 1700, extend_time 701, hits 20, evictions 20, reuses 20, \
          fsyncs 20, fsync_time 701, stats_reset 1184"
+    );
+    assert_eq!(columns("pg_stat_get_backend_io(0)"), columns("pg_stat_io"));
+    assert_eq!(
+        columns("pg_catalog.pg_buffercache_summary() s(a, b, c, d, e)").split(' ').next(),
+        Some("a")
     );
     assert_eq!(
         columns("pg_stat_bgwriter"),

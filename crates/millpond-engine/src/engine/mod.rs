@@ -13,18 +13,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use millpond_buffer::{BufferPool, RelHandle};
+use millpond_buffer::{BackendKind, BufferPool, IoByContext, RelHandle};
 
 use crate::access::heap::HeapRelation;
 use crate::catalog::published::Published;
 use crate::catalog::{CatalogState, IndexDef, TableDef};
-use crate::ctx::{Ctx, Shared};
+use crate::ctx::{Ctx, Shared, backend_kind};
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::LockManager;
 use crate::maintenance::autovacuum;
 use crate::maintenance::background::Background;
 use crate::maintenance::checkpointer::{Cause, CheckpointStats, Checkpoints};
-use crate::proc::{Interrupt, ProcArray};
+use crate::proc::{Interrupt, PoolSession, ProcArray};
 use crate::recovery::DataDirectory;
 use crate::session::Session;
 use crate::transam::Transactions;
@@ -37,6 +37,17 @@ use workers::CtxPool;
 
 /// How long a shutdown waits for sessions to end.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What one session has read and written.
+#[derive(Clone, Copy, Debug)]
+pub struct BackendIo {
+    /// Its process id.
+    pub process_id: u32,
+    /// As what it is counted.
+    pub kind: BackendKind,
+    /// What it has done.
+    pub io: IoByContext,
+}
 
 /// A storage engine over one data directory.
 pub struct Engine {
@@ -147,6 +158,20 @@ impl Engine {
     /// The transactions.
     pub fn transactions(&self) -> &Arc<Transactions> {
         &self.shared.txns
+    }
+
+    /// What each session has read and written, by its process id.
+    pub fn backend_io(&self) -> Vec<BackendIo> {
+        let sessions = self.shared.procs.pool_sessions();
+        let io_of = |session: PoolSession| {
+            let kind = backend_kind(session.kind);
+            let io = self.shared.pool.session_io(session.number, kind);
+            (session, BackendIo { process_id: session.process_id, kind, io })
+        };
+        let found: Vec<_> = sessions.into_iter().map(io_of).collect();
+        // Who has ended meanwhile may have been read as somebody else.
+        let still = self.shared.procs.pool_sessions();
+        found.into_iter().filter(|(session, _)| still.contains(session)).map(|(_, io)| io).collect()
     }
 
     /// Figures of checkpoints.

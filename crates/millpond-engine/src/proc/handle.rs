@@ -47,6 +47,13 @@ impl ProcHandle {
         &self.locks
     }
 
+    /// Notes the number of the session with the buffer pool that this one works with. It must be its own until this is
+    /// dropped.
+    pub(crate) fn set_pool_session(&self, number: usize) {
+        let number = u32::try_from(number + 1).unwrap_or(0);
+        self.desk().pool_session.store(number, Ordering::Relaxed);
+    }
+
     /// Asks for the session's own lines, ahead of a statement.
     #[inline]
     pub(crate) fn prefetch(&self) {
@@ -224,6 +231,7 @@ impl Drop for ProcHandle {
         desk.wait_event.store(0, Ordering::Relaxed);
         desk.lock_wait.store(0, Ordering::Relaxed);
         desk.xid_awaited.store(0, Ordering::Relaxed);
+        desk.pool_session.store(0, Ordering::Relaxed);
         *desk.activity.lock() = None;
         self.array.free.lock().numbers.push(self.no.0);
     }

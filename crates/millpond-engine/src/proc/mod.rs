@@ -73,6 +73,8 @@ struct Desk {
     xid_awaited: AtomicU32,
     wait_event: AtomicU32,
     process_id: AtomicU32,
+    /// The number of its session with the buffer pool, and one; 0: none is known.
+    pool_session: AtomicU32,
     activity: Mutex<Option<Activity>>,
 }
 
@@ -111,6 +113,7 @@ impl ProcArray {
                 xid_awaited: AtomicU32::new(0),
                 wait_event: AtomicU32::new(0),
                 process_id: AtomicU32::new(0),
+                pool_session: AtomicU32::new(0),
                 activity: Mutex::new(None),
             })
         };
@@ -201,6 +204,18 @@ impl ProcArray {
         self.desks.iter().enumerate().find_map(found)
     }
 
+    /// The sessions of the buffer pool that belong to sessions here.
+    pub(crate) fn pool_sessions(&self) -> Vec<PoolSession> {
+        // Under this mutex no line changes its owner.
+        let _free = self.free.lock();
+        let known = self.desks.iter().filter_map(|desk| {
+            let kind = desk.activity.lock().as_ref()?.kind;
+            let number = desk.pool_session.load(Ordering::Relaxed).checked_sub(1)? as usize;
+            Some(PoolSession { process_id: desk.process_id.load(Ordering::Relaxed), kind, number })
+        });
+        known.collect()
+    }
+
     /// Whether at least `count` sessions beside `session` run transactions that have changed something and
     /// are not waiting for a lock: they may commit soon (`commit_siblings`).
     pub(crate) fn has_siblings(&self, session: SessionNo, count: usize) -> bool {
@@ -281,6 +296,17 @@ impl ProcArray {
         }
         infos
     }
+}
+
+/// Whose a session of the buffer pool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PoolSession {
+    /// The process id.
+    pub(crate) process_id: u32,
+    /// What pg_stat_activity calls it.
+    pub(crate) kind: &'static str,
+    /// Its number in the pool.
+    pub(crate) number: usize,
 }
 
 /// A session as others see it.

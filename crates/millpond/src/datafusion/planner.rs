@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::common::{TableReference, plan_err};
+use datafusion::common::{DFSchema, TableReference};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
@@ -16,7 +16,8 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
 use datafusion::logical_expr::{
-    AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+    AggregateUDF, Expr, ExprSchemable, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource,
+    WindowUDF,
 };
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
@@ -30,7 +31,7 @@ use super::functions;
 use super::plan::QueryPlan;
 use super::provider::Table;
 use super::rewrite;
-use super::types::arrow_type;
+use super::types::{arrow_type, sql_type};
 use super::views;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
@@ -209,7 +210,7 @@ impl ContextProvider for Names<'_> {
     fn get_table_function_source(
         &self,
         name: &str,
-        args: Vec<datafusion::logical_expr::Expr>,
+        args: Vec<Expr>,
     ) -> DfResult<Arc<dyn TableSource>> {
         use datafusion::catalog::TableFunctionArgs;
         if args.is_empty()
@@ -218,7 +219,7 @@ impl ContextProvider for Names<'_> {
             return Ok(provider_as_source(table));
         }
         let Some(function) = self.state.table_functions().get(name) else {
-            return plan_err!("Invalid function '{name}'");
+            return Err(no_function(name, &args));
         };
         let table =
             function.create_table_provider_with_args(TableFunctionArgs::new(&args, self.state))?;
@@ -286,3 +287,17 @@ impl ContextProvider for Names<'_> {
 const fn assert_send_sync<T: Send + Sync>() {}
 const _: () = assert_send_sync::<Planner>();
 const _: () = assert_send_sync::<LogicalPlan>();
+
+/// There is no function of that name in `FROM`, or none that takes these arguments.
+fn no_function(name: &str, args: &[Expr]) -> DataFusionError {
+    let type_name = |arg: &Expr| {
+        let known = arg.get_type(&DFSchema::empty()).ok().and_then(|arrow| sql_type(&arrow));
+        known.map_or("unknown".to_owned(), |ty| ty.to_string())
+    };
+    let types: Vec<_> = args.iter().map(type_name).collect();
+    let what = format!("function {name}({}) does not exist", types.join(", "));
+    let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
+    DataFusionError::External(Box::new(
+        SqlError::new(SqlState::UNDEFINED_FUNCTION, what).hint(hint),
+    ))
+}

@@ -40,6 +40,14 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
         let info = Arc::clone(info);
         function(name, (0, 1), Arrow::Utf8, move |args| reset(&info, args))
     }),
+    ("pg_stat_reset_backend_stats", (1, 1), Arrow::Utf8, |_, info, name| {
+        let info = Arc::clone(info);
+        function(name, (1, 1), Arrow::Utf8, move |args| {
+            let pid = number(args, 0);
+            info.statistics.iter().zip(pid).for_each(|(all, pid)| all.reset_backend(pid));
+            Ok(utf8_or_null(pid.map(|_| String::new())))
+        })
+    }),
     ("pg_blocking_pids", (1, 1), Arrow::Utf8, |_, info, name| {
         let info = Arc::clone(info);
         function(name, (1, 1), Arrow::Utf8, move |args| {

@@ -1,7 +1,7 @@
 //! What PostgreSQL's clients write and DataFusion does not plan, put into words that it does.
 //!
 //! The rewrites are of the syntax tree and none depends on data, so they hold for prepared
-//! statements too. Five kinds:
+//! statements too. Six kinds:
 //!
 //! * **Spelling** ([`spelling`]): `OPERATOR(pg_catalog.~)`, `COLLATE`, `pg_catalog.function(..)`,
 //!   casts to `regclass` and its like, `= ANY (..)`.
@@ -13,8 +13,10 @@
 //! * **Names** ([`naming`]): output columns are called what PostgreSQL calls them.
 //! * **Laterals** ([`lateral`]): `CROSS JOIN LATERAL (SELECT e) AS o(n)` without a `FROM` names an
 //!   expression; the name is replaced by it.
+//! * **Functions in `FROM`** ([`functions`]): without `pg_catalog.`; those of an argument are a condition on a view.
 
 mod empty;
+mod functions;
 mod lateral;
 pub mod naming;
 mod spelling;
@@ -63,6 +65,7 @@ impl VisitorMut for Adapter {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        functions::table(factor);
         naming::series(factor);
         ControlFlow::Continue(())
     }

@@ -43,6 +43,28 @@ fn a_series_is_called_as_its_function_is() {
 }
 
 #[test]
+fn functions_in_from_are_found_by_their_names() {
+    assert_eq!(
+        adapted("SELECT 1 AS a FROM pg_catalog.pg_buffercache_summary() AS s"),
+        "SELECT 1 AS a FROM pg_buffercache_summary() AS s"
+    );
+    let rewritten = adapted("SELECT 1 AS a FROM pg_catalog.pg_stat_get_backend_io($1)");
+    assert!(
+        rewritten.starts_with("SELECT 1 AS a FROM (SELECT backend_type, object, "),
+        "{rewritten}"
+    );
+    assert!(
+        rewritten.ends_with(" WHERE \"of pid\" = $1) AS pg_stat_get_backend_io"),
+        "{rewritten}"
+    );
+    // An argument that names columns has them from the tables before it.
+    let lateral = adapted("SELECT 1 AS a FROM pg_stat_activity a, pg_stat_get_backend_io(a.pid) i");
+    assert!(lateral.contains("LATERAL (SELECT ") && lateral.ends_with(" = a.pid) i"), "{lateral}");
+    let others = "SELECT 1 AS a FROM pg_stat_get_backend_io(1, 2)";
+    assert_eq!(adapted(others), others);
+}
+
+#[test]
 fn joins_with_empty_relations_are_empty() {
     assert_eq!(
         adapted(

@@ -5,7 +5,6 @@ use millpond_buffer::{BackendKind, IoContext, IoCounts, PoolStats};
 
 use super::Kind::{Float8, Int4, Int8, Numeric, Text, TimestampTz};
 use super::{Cell, Kind, Source, View};
-use crate::statistics::Since;
 
 /// The views of this file.
 pub const VIEWS: &[View] = &[
@@ -15,6 +14,13 @@ pub const VIEWS: &[View] = &[
         oid: 12031,
         columns: PG_STAT_IO,
         rows: pg_stat_io,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "millpond_stat_backend_io",
+        oid: 12039,
+        columns: MILLPOND_STAT_BACKEND_IO,
+        rows: millpond_stat_backend_io,
     },
     View {
         schema: "pg_catalog",
@@ -39,8 +45,9 @@ pub const VIEWS: &[View] = &[
     },
 ];
 
-/// As in PostgreSQL 18.
-const PG_STAT_IO: &[(&str, Kind)] = &[
+/// The same for each session by its process id, from which `pg_stat_get_backend_io` takes its rows.
+const MILLPOND_STAT_BACKEND_IO: &[(&str, Kind)] = &[
+    ("pid", Int4),
     ("backend_type", Text),
     ("object", Text),
     ("context", Text),
@@ -62,6 +69,9 @@ const PG_STAT_IO: &[(&str, Kind)] = &[
     ("fsync_time", Float8),
     ("stats_reset", TimestampTz),
 ];
+
+/// As in PostgreSQL 18.
+pub const PG_STAT_IO: &[(&str, Kind)] = MILLPOND_STAT_BACKEND_IO.split_at(1).1;
 
 fn kind_name(kind: BackendKind) -> &'static str {
     match kind {
@@ -98,7 +108,8 @@ fn pg_stat_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
     for kind in BackendKind::ALL {
         for context in IoContext::ALL {
             if is_possible(kind, context) {
-                rows.push(io_row(&stats, kind, context));
+                let gain = |of: Count| stats.gain(|stats| of(stats.io_of(kind, context)));
+                rows.push(io_row(kind, context, gain, stats.reset_us.into()));
             }
         }
     }
@@ -106,14 +117,31 @@ fn pg_stat_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
     rows
 }
 
+fn millpond_stat_backend_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let Some(statistics) = &source.session.statistics else { return Vec::new() };
+    let mut rows = Vec::new();
+    for (backend, io) in statistics.backend_io() {
+        for context in IoContext::ALL.into_iter().filter(|c| is_possible(backend.kind, *c)) {
+            let gain = |of: Count| io.gain(|io| of(&io[context as usize]));
+            let row = io_row(backend.kind, context, gain, io.reset_us.into());
+            rows.push(std::iter::once(backend.process_id.into()).chain(row).collect());
+        }
+    }
+    rows
+}
+
+type Count = fn(&IoCounts) -> u64;
+
 /// A row. What this kind of backend never does in this context is NULL, by PostgreSQL's rules; times are those of
 /// sessions with `track_io_timing`.
-fn io_row(stats: &Since<PoolStats>, kind: BackendKind, context: IoContext) -> Vec<Cell> {
-    let gain = |of: fn(&IoCounts) -> u64| stats.gain(|stats| of(stats.io_of(kind, context)));
-    let cell = |possible: bool, of: fn(&IoCounts) -> u64| {
-        if possible { gain(of).into() } else { Cell::Null }
-    };
-    let time = |possible: bool, of: fn(&IoCounts) -> u64| {
+fn io_row(
+    kind: BackendKind,
+    context: IoContext,
+    gain: impl Fn(Count) -> u64,
+    reset: Cell,
+) -> Vec<Cell> {
+    let cell = |possible: bool, of: Count| if possible { gain(of).into() } else { Cell::Null };
+    let time = |possible: bool, of: Count| {
         if possible { (gain(of) as f64 / 1000.0).into() } else { Cell::Null }
     };
     let reads = !matches!(kind, BackendKind::BackgroundWriter | BackendKind::Checkpointer);
@@ -140,7 +168,7 @@ fn io_row(stats: &Since<PoolStats>, kind: BackendKind, context: IoContext) -> Ve
         cell(in_ring, |io| io.reuses),
         cell(!in_ring, |io| io.fsyncs),
         time(!in_ring, |io| io.fsync_us),
-        stats.reset_us.into(),
+        reset,
     ]
 }
 

@@ -24,6 +24,7 @@ use datafusion::catalog::TableProvider;
 use millpond_engine::catalog::CatalogState;
 
 use crate::query::{SessionInfo, TableScanner};
+pub use io::PG_STAT_IO;
 pub use types::{type_name, type_oid};
 
 /// One value of a view's row.
@@ -171,7 +172,6 @@ pub fn find_function(
     catalog: &Arc<CatalogState>,
     zone: &str,
 ) -> Option<Arc<dyn TableProvider>> {
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
     let function = buffers::FUNCTIONS.iter().find(|function| function.name == name)?;
     Some(Arc::new(provider::ViewTable::new(function, Arc::clone(catalog), zone)))
 }

@@ -1,0 +1,66 @@
+//! Functions in `FROM`: their schema, and those of an argument that are a view's rows under a condition.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Query, SetExpr, Statement,
+    TableAlias, TableFactor, Visit, Visitor,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::{last_part, strip_schema};
+use crate::datafusion::views::PG_STAT_IO;
+
+/// What the process id is called that a row is of: as nothing is that an argument may name.
+const OF_PID: &str = "of pid";
+
+/// Drops `pg_catalog.` from a function's name. `pg_stat_get_backend_io(pid)` becomes a selection from
+/// `millpond_stat_backend_io`.
+pub fn table(factor: &mut TableFactor) {
+    let TableFactor::Table { name, alias, args: Some(args), .. } = factor else { return };
+    strip_schema(name, &["pg_catalog"]);
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(pid))] = args.args.as_slice() else { return };
+    if last_part(name).as_deref() != Some("pg_stat_get_backend_io") || name.0.len() != 1 {
+        return;
+    }
+    let Some(subquery) = backend_io(pid) else { return };
+    let name = Ident::new("pg_stat_get_backend_io");
+    let plain = || TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+    let alias = Some(alias.take().unwrap_or_else(plain));
+    let lateral = names_columns(pid);
+    *factor = TableFactor::Derived { lateral, subquery, alias, sample: None };
+}
+
+fn backend_io(pid: &Expr) -> Option<Box<Query>> {
+    let columns: Vec<_> = PG_STAT_IO.iter().map(|column| column.0).collect();
+    let columns = columns.join(", ");
+    let sql = format!(
+        "SELECT {columns} FROM (SELECT pid AS \"{OF_PID}\", {columns} FROM pg_catalog.millpond_stat_backend_io) AS io"
+    );
+    let statement = Parser::parse_sql(&PostgreSqlDialect {}, &sql).ok()?.pop()?;
+    let Statement::Query(mut query) = statement else { return None };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.selection = Some(Expr::BinaryOp {
+            left: Box::new(Expr::Identifier(Ident::with_quote('"', OF_PID))),
+            op: BinaryOperator::Eq,
+            right: Box::new(pid.clone()),
+        });
+    }
+    Some(query)
+}
+
+/// Whether an expression depends on the tables before it.
+fn names_columns(expr: &Expr) -> bool {
+    struct Names;
+    impl Visitor for Names {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut Names).is_break()
+}
