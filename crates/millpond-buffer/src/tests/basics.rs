@@ -303,7 +303,7 @@ fn a_handle_of_another_pool_is_refused() {
 /// Rule 9: dropping or truncating a fork looks at the frames that have its pages, and at no other.
 #[test]
 fn dropping_costs_what_the_fork_holds() {
-    const OTHERS: u32 = if cfg!(miri) { 100 } else { 4000 };
+    const OTHERS: u32 = if cfg!(miri) { 24 } else { 4000 };
     const OURS: u32 = if cfg!(miri) { 8 } else { 80 };
     let Bench { pool, .. } = bench((OTHERS + OURS) as usize, OTHERS);
     let session = pool.session().unwrap();

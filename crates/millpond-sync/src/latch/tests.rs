@@ -20,10 +20,10 @@ fn the_state_table() {
     assert!(!latch.is_held());
 }
 
-/// Every queue of up to six waiters: what a release decides keeps the rules that waiters rely on.
+/// Every queue of up to six waiters (four under Miri): what a release decides keeps the rules that waiters rely on.
 #[test]
 fn every_turn_keeps_the_rules() {
-    for len in 0..=6u32 {
+    for len in 0..=if cfg!(miri) { 4 } else { 6u32 } {
         for case in 0..4usize.pow(len) {
             let queue: Vec<usize> = (0..len).map(|at| case >> (2 * at) & 3).collect();
             let (mut turn, mut woken) = (Turn::default(), 0);
