@@ -36,6 +36,9 @@ pub trait RowSource: Send {
     /// Calls `each` for every visible row of the next page with its tuple in the table's layout;
     /// `false` at the end.
     fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool>;
+
+    /// How many visible rows the next page has; `None` at the end.
+    fn count_page(&mut self) -> Result<Option<usize>>;
 }
 
 /// Who runs a statement, and what the views of settings and statistics show.

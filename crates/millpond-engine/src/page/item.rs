@@ -156,6 +156,21 @@ pub fn line<P: PageRead + ?Sized>(page: &P, offset: u16) -> Line {
     Line(page.u32(line_at(offset)))
 }
 
+/// How many line pointers name an item of at least `len` bytes. They are copied together first, so that counting them takes
+/// no check of bounds for each.
+#[inline]
+pub fn count_items<P: PageRead + ?Sized>(page: &P, len: usize) -> u16 {
+    let mut bytes = [0; MAX_LINES as usize * LINE_LEN];
+    let bytes = &mut bytes[..line_count(page) as usize * LINE_LEN];
+    page.copy(LINES, bytes);
+    let (lines, _) = bytes.as_chunks::<LINE_LEN>();
+    let is_item = |line: &[u8; LINE_LEN]| {
+        let line = Line(u32::from_le_bytes(*line));
+        line.len() as usize >= len && line.item().is_some()
+    };
+    lines.iter().map(|line| u16::from(is_item(line))).sum()
+}
+
 /// Overwrites line pointer `offset`.
 #[inline]
 pub fn set_line<P: PageMut + ?Sized>(page: &mut P, offset: u16, line: Line) {

@@ -215,6 +215,11 @@ impl HeapScan {
     ) -> EngineResult<bool> {
         next_page(&mut self.scan, session.ctx(), &self.snapshot, each)
     }
+
+    /// How many visible rows the next page has; `None` at the end. Otherwise like [`HeapScan::next_page`].
+    pub fn count_page(&mut self, session: &Session) -> EngineResult<Option<usize>> {
+        count_page(&mut self.scan, session.ctx(), &self.snapshot)
+    }
 }
 
 impl std::fmt::Debug for HeapScan {
@@ -240,6 +245,15 @@ fn next_page(
         }
         return Ok(true);
     }
+}
+
+fn count_page(
+    scan: &mut heap::HeapScan,
+    ctx: &Ctx,
+    snapshot: &Snapshot,
+) -> EngineResult<Option<usize>> {
+    ctx.check_interrupts()?;
+    scan.count_page(ctx, snapshot)
 }
 
 /// A table under one statement's snapshot, for several threads: see [`Session::parallel_scan`]. Cheap to
@@ -325,10 +339,19 @@ impl ScanWorker {
         &mut self,
         each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
     ) -> EngineResult<bool> {
-        if self.shared.stop.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-            return Err(EngineError::Cancelled);
-        }
+        self.check_stop()?;
         next_page(&mut self.scan, &self.ctx, &self.shared.snapshot, each)
+    }
+
+    /// How many visible rows the next page has; `None` at the end. Stops as [`ScanWorker::next_page`] does.
+    pub fn count_page(&mut self) -> EngineResult<Option<usize>> {
+        self.check_stop()?;
+        count_page(&mut self.scan, &self.ctx, &self.shared.snapshot)
+    }
+
+    fn check_stop(&self) -> EngineResult<()> {
+        let stop = self.shared.stop.iter().any(|stop| stop.load(Ordering::Relaxed));
+        if stop { Err(EngineError::Cancelled) } else { Ok(()) }
     }
 }
 

@@ -227,6 +227,9 @@ impl Reader {
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.wanted.is_empty() && self.tids.is_empty() && self.filters.is_empty() {
+            return self.next_count();
+        }
         let Some(rows) = &mut self.rows else { return Ok(None) };
         let Self { def, wanted, tids, filters, .. } = self;
         let count = Cell::new(0);
@@ -258,6 +261,27 @@ impl Reader {
         self.scanner.check_cancelled()?;
         // An empty batch in the middle is fine: it lets other work in between.
         if count.get() == 0 && !more { Ok(None) } else { self.finish(count.get()).map(Some) }
+    }
+
+    /// A batch without columns: what there is to know of it is how many rows it has.
+    fn next_count(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(rows) = &mut self.rows else { return Ok(None) };
+        let mut count = 0;
+        let mut more = true;
+        for _ in 0..BATCH_PAGES {
+            match rows.count_page()? {
+                Some(rows) => count += rows,
+                None => {
+                    more = false;
+                    break;
+                }
+            }
+        }
+        if !more {
+            self.rows = None;
+        }
+        self.scanner.check_cancelled()?;
+        if count == 0 && !more { Ok(None) } else { self.finish(count).map(Some) }
     }
 
     fn finish(&mut self, count: usize) -> Result<RecordBatch> {

@@ -98,6 +98,10 @@ impl RowSource for Source {
         })?;
         outcome.map(|()| more)
     }
+
+    fn count_page(&mut self) -> Result<Option<usize>> {
+        Ok(self.0.count_page()?)
+    }
 }
 
 /// A row that has not been given out yet.
@@ -111,5 +115,9 @@ impl RowSource for OneRow {
         let Some((tid, tuple)) = self.row.take() else { return Ok(false) };
         each(tid, &tuple)?;
         Ok(true)
+    }
+
+    fn count_page(&mut self) -> Result<Option<usize>> {
+        Ok(self.row.take().map(|_| 1))
     }
 }

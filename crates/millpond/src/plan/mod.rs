@@ -228,6 +228,13 @@ impl<'a> UsableIndexes<'a> {
         self.passed_over.get()
     }
 
+    /// Rows of a table, as far as known.
+    pub(crate) fn live_rows(&self, table: &TableDef) -> i64 {
+        // Nothing is known until it is open.
+        let _ = self.session.block_count(table);
+        table.stats.live_rows()
+    }
+
     /// Those of a table. One that can't be judged is not used.
     pub(crate) fn of<'t>(
         &'t self,

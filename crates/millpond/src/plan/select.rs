@@ -83,7 +83,7 @@ impl Planner<'_> {
             && query.locks.is_empty()
             && matches!(access, Access::Heap)
             && (aggregates.is_some() || !sort.is_empty())
-            && table.stats.live_rows() >= LARGE_TABLE_ROWS
+            && self.indexes.live_rows(&table) >= LARGE_TABLE_ROWS
         {
             return Err(beyond("a scan of a large table"));
         }

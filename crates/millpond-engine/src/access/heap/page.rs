@@ -73,6 +73,12 @@ pub fn tuple<P: PageRead + ?Sized>(page: &P, offset: u16) -> Option<Range<usize>
     item::line(page, offset).item().filter(|range| range.len() >= TUPLE_HEADER_LEN)
 }
 
+/// How many tuples there are.
+#[inline]
+pub fn count_tuples<P: PageRead + ?Sized>(page: &P) -> u16 {
+    item::count_items(page, TUPLE_HEADER_LEN)
+}
+
 /// The header behind line pointer `offset`.
 #[inline]
 pub fn header<P: PageRead + ?Sized>(page: &P, offset: u16) -> Option<TupleHeader> {

@@ -3,7 +3,7 @@
 //! The copy is made by one optimistic read; then the visible versions are found on it, without latch
 //! or pin, and their bytes are handed out as slices of the copy. On an all-visible page no header is
 //! looked at; elsewhere the fate of the last transaction met is remembered, because rows loaded
-//! together carry one xmin.
+//! together carry one xmin. Who only counts rows has no copy of an all-visible page: its line pointers are enough.
 //!
 //! Blocks come from [`ScanBlocks`]: a range of the scan's own, or one that several workers share. The range is
 //! fixed when the scan starts: rows on pages added later were inserted later. A scan of a large table goes round in a
@@ -223,28 +223,65 @@ impl HeapScan {
         ctx: &Ctx,
         snapshot: &Snapshot,
     ) -> EngineResult<Option<PageRows<'_>>> {
+        let Some(block) = self.peek(ctx) else { return Ok(None) };
         let (copy, ring) = (&mut *self.copy, self.ring.as_ref());
-        let source = &mut self.source;
-        let next = self
-            .stream
-            .peek(ctx.buffers(), &self.heap.main, ctx.wait(), ring, &mut || source.next());
-        // It stays next until it has been read: a call that fails can be repeated.
-        let Some(block) = next else { return Ok(None) };
         let read = ctx
             .buffers()
             .read_with(&self.heap.main, block, ctx.wait(), ring, |view| view.copy_page(copy));
         self.rows.clear();
         match read {
-            Ok(()) => {
-                visible_rows(&self.copy, snapshot, ctx, &mut self.rows)?;
-                self.prune_if_worth_it(ctx, block);
-            }
+            Ok(()) => self.judge_copy(ctx, snapshot, block)?,
             // Cut off by vacuum since the scan began: it held no rows.
             Err(BufferError::BeyondEnd { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         self.advance(block);
         Ok(Some(PageRows { block, copy: &self.copy, rows: &self.rows }))
+    }
+
+    /// How many rows the snapshot sees on the next page; `None` after the last page.
+    pub fn count_page(&mut self, ctx: &Ctx, snapshot: &Snapshot) -> EngineResult<Option<usize>> {
+        let Some(block) = self.peek(ctx) else { return Ok(None) };
+        let (copy, ring) = (&mut *self.copy, self.ring.as_ref());
+        let read = ctx.buffers().read_with(&self.heap.main, block, ctx.wait(), ring, |view| {
+            // Nothing on such a page may be pruned.
+            if page::is_heap(view) && is_all_visible(view) {
+                return Some(usize::from(page::count_tuples(view)));
+            }
+            view.copy_page(copy);
+            None
+        });
+        self.rows.clear();
+        let count = match read {
+            Ok(Some(count)) => count,
+            Ok(None) => {
+                self.judge_copy(ctx, snapshot, block)?;
+                self.rows.len()
+            }
+            Err(BufferError::BeyondEnd { .. }) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        self.advance(block);
+        Ok(Some(count))
+    }
+
+    /// The next block. It stays next until it has been read: a call that fails can be repeated.
+    fn peek(&mut self, ctx: &Ctx) -> Option<BlockNumber> {
+        let (source, ring) = (&mut self.source, self.ring.as_ref());
+        let mut next = || source.next();
+        self.stream.peek(ctx.buffers(), &self.heap.main, ctx.wait(), ring, &mut next)
+    }
+
+    /// Finds the visible rows of the page that has been copied.
+    fn judge_copy(
+        &mut self,
+        ctx: &Ctx,
+        snapshot: &Snapshot,
+        block: BlockNumber,
+    ) -> EngineResult<()> {
+        visible_rows(&self.copy, snapshot, ctx, &mut self.rows)?;
+        self.prune_if_worth_it(ctx, block);
+        Ok(())
     }
 
     /// Prunes a page that is nearly full and says that something on it may go.
@@ -300,12 +337,13 @@ pub fn count_rows(
             if !page::is_heap(view) {
                 return EngineResult::Ok(0);
             }
-            let all_visible = is_all_visible(view);
+            if is_all_visible(view) {
+                return Ok(u64::from(page::count_tuples(view)));
+            }
             let mut rows = 0u64;
             for offset in 1..=item::line_count(view) {
                 let Some(range) = page::tuple(view, offset) else { continue };
-                if all_visible || visible(&TupleHeader::read(view, range.start), snapshot, &fates)?
-                {
+                if visible(&TupleHeader::read(view, range.start), snapshot, &fates)? {
                     rows += 1;
                 }
             }

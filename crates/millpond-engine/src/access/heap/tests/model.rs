@@ -143,6 +143,12 @@ impl Model {
         let blocks = 0..self.world.heap.block_count();
         let count = count_rows(&self.ctx, &self.world.heap, blocks, snapshot, None).unwrap();
         assert_eq!(count, expected.len() as u64);
+        let mut scan = HeapScan::new(self.world.heap.clone());
+        let mut count = 0;
+        while let Some(rows) = scan.count_page(&self.ctx, snapshot).unwrap() {
+            count += rows;
+        }
+        assert_eq!(count, expected.len());
     }
 
     fn run(&mut self, actions: &[Action], commit: bool) {
