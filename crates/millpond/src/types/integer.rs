@@ -6,6 +6,9 @@ use crate::error::Result;
 
 /// Reads an integer within the bounds of its type: spaces around, an optional sign, digits.
 pub(super) fn parse(ty: DataType, text: &str, min: i64, max: i64) -> Result<i64> {
+    if let Some(value) = plain(text.as_bytes()).filter(|value| (min..=max).contains(value)) {
+        return Ok(value);
+    }
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let (negative, digits) = match trimmed.as_bytes() {
         [b'-', digits @ ..] => (true, digits),
@@ -20,6 +23,23 @@ pub(super) fn parse(ty: DataType, text: &str, min: i64, max: i64) -> Result<i64>
         .try_fold(0i64, |value, digit| value.checked_mul(10)?.checked_sub(i64::from(digit - b'0')));
     let value = if negative { value } else { value.and_then(i64::checked_neg) };
     value.filter(|value| (min..=max).contains(value)).ok_or_else(|| out_of_range(ty, text))
+}
+
+/// A number of digits only that no integer is too small for: most are.
+#[inline]
+fn plain(digits: &[u8]) -> Option<i64> {
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    let mut value = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(value)
 }
 
 /// Appends an integer's digits.
