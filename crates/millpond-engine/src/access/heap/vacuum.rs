@@ -157,17 +157,28 @@ pub fn vacuum(
     Ok(stats)
 }
 
-/// Whether a look at the copy shows that there is nothing to do.
-fn is_settled(copy: &[u8; PAGE_SIZE], has_indexes: bool) -> bool {
-    is_all_visible(copy)
-        && (1..=item::line_count(copy)).all(|offset| match item::line(copy, offset).state() {
-            LineState::Dead => false,
-            LineState::Normal => page::header(copy, offset).is_some_and(|header| {
-                header.flags.contains(TupleFlags::XMIN_FROZEN) && header.has_no_xmax()
-            }),
-            LineState::Redirect => has_indexes,
-            LineState::Unused => true,
-        })
+/// The number of rows, if a look at the copy shows that there is nothing to do: all are frozen, and nobody deletes or locks
+/// one.
+fn settled_rows(copy: &[u8; PAGE_SIZE], has_indexes: bool) -> Option<u64> {
+    if !is_all_visible(copy) {
+        return None;
+    }
+    let mut rows = 0;
+    for offset in 1..=item::line_count(copy) {
+        match item::line(copy, offset).state() {
+            LineState::Normal => {
+                let header = page::header(copy, offset)?;
+                if !header.flags.contains(TupleFlags::XMIN_FROZEN) || !header.has_no_xmax() {
+                    return None;
+                }
+                rows += 1;
+            }
+            LineState::Redirect if has_indexes => {}
+            LineState::Redirect | LineState::Dead => return None,
+            LineState::Unused => {}
+        }
+    }
+    Some(rows)
 }
 
 fn vacuum_page(
@@ -182,12 +193,18 @@ fn vacuum_page(
         return Ok(());
     }
     if kind(copy) != PageKind::New as u16 {
-        if !is_settled(copy, target.has_indexes) {
+        if let Some(rows) = settled_rows(copy, target.has_indexes) {
+            stats.live += rows;
+            if item::line_count(copy) > 0 {
+                stats.used_blocks = block.0 + 1;
+            }
+        } else {
             let mut latched = target.latch(block)?;
             prune_page(target.ctx, &mut latched, horizon, target.has_indexes, stats)?;
             copy.copy_from_slice(latched.bytes());
+            drop(latched);
+            survey(target.ctx, copy, block, dead, stats, horizon)?;
         }
-        survey(target.ctx, copy, block, dead, stats, horizon)?;
     }
     target.note_room(block, copy);
     Ok(())
