@@ -216,6 +216,21 @@ impl Exec<'_> {
         }
     }
 
+    /// How many rows a table has, a page at a time.
+    pub(super) fn count_heap(
+        &mut self,
+        table: &Arc<TableDef>,
+        each: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        self.check_heap_size(table)?;
+        let mut scan = self.session.heap_scan(table)?;
+        while let Some(rows) = scan.count_page(self.session)? {
+            each(rows);
+            self.session.check_cancel()?;
+        }
+        Ok(())
+    }
+
     fn check_heap_size(&self, table: &TableDef) -> Result<()> {
         if self.may_wait() || self.session.block_count(table)? <= MAX_BLOCKS_UNWAITING {
             return Ok(());

@@ -10,7 +10,7 @@ use super::{Each, Exec, emit, key, passes, row_count};
 use crate::Value;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Facts, Row};
-use crate::plan::{Access, KeyPart, OnConflict, RowLock, SelectPlan, SortKey};
+use crate::plan::{Access, Aggregate, KeyPart, OnConflict, RowLock, SelectPlan, SortKey};
 
 impl Exec<'_> {
     pub(super) fn select(
@@ -207,12 +207,21 @@ impl Exec<'_> {
     ) -> Result<u64> {
         let Some(aggregates) = &plan.aggregates else { return Ok(0) };
         let mut sums: Vec<_> = aggregates.iter().map(|_| Default::default()).collect();
-        self.filtered(plan, table, env, &mut |env| {
-            for (aggregate, sum) in aggregates.iter().zip(&mut sums) {
-                aggregate.add(sum, env)?;
-            }
-            Ok(!plan.first_only)
-        })?;
+        let counts = aggregates.iter().all(Aggregate::is_count_of_rows);
+        if counts && plan.filter.is_none() && matches!(plan.access, Access::Heap) {
+            self.count_heap(table, &mut |rows| {
+                for (aggregate, sum) in aggregates.iter().zip(&mut sums) {
+                    aggregate.add_rows(sum, rows);
+                }
+            })?;
+        } else {
+            self.filtered(plan, table, env, &mut |env| {
+                for (aggregate, sum) in aggregates.iter().zip(&mut sums) {
+                    aggregate.add(sum, env)?;
+                }
+                Ok(!plan.first_only)
+            })?;
+        }
         let mut values = Vec::with_capacity(aggregates.len());
         for (aggregate, sum) in aggregates.iter().zip(sums) {
             values.push(aggregate.finish(sum, env)?);

@@ -133,6 +133,17 @@ impl Aggregate {
         }
     }
 
+    /// Whether it is the number of rows, whatever is in them.
+    pub(crate) fn is_count_of_rows(&self) -> bool {
+        self.kind == Kind::Count && self.arg.is_none()
+    }
+
+    /// Takes that many rows in at once, if it only [counts](Self::is_count_of_rows) them.
+    pub(crate) fn add_rows(&self, into: &mut Accumulator, rows: usize) {
+        debug_assert!(self.is_count_of_rows());
+        into.count += rows as i64;
+    }
+
     /// Takes a row in.
     #[inline]
     pub(crate) fn add(&self, into: &mut Accumulator, env: &Env<'_>) -> Result<()> {
