@@ -74,6 +74,8 @@ fn under_miri(package: &str) -> Cmd {
                          -Zmiri-disable-isolation -Zmiri-backtrace=0";
     cargo(&[&format!("+{NIGHTLY}"), "miri", "test", "--lib", "-p", package])
         .env("MIRIFLAGS", FLAGS)
+        // Tests that panic on purpose would take minutes for it.
+        .env("RUST_BACKTRACE", "0")
         .env("CARGO_TARGET_DIR", "target/miri")
 }
 
