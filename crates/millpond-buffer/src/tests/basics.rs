@@ -111,6 +111,27 @@ fn a_shared_latch_keeps_its_page() {
     pool.drop_relation(REL.relation).unwrap();
 }
 
+/// What a session has counted stays in the sums when it ends, and is not that of the next that has its number.
+#[test]
+fn a_session_begins_with_no_counts() {
+    let Bench { pool, .. } = bench(4, 2);
+    let rel = pool.relation(REL).unwrap();
+    let io = |session: &BufferSession| pool.session_io(session.number(), BackendKind::Client);
+    let session = pool.session().unwrap();
+    for block in [0, 1, 0] {
+        assert_eq!(number(&session, &rel, block), u64::from(block));
+    }
+    let (old, before) = (session.number(), pool.stats());
+    assert_eq!((io(&session)[0].reads, io(&session)[0].hits), (2, 1));
+    drop(session);
+    let next = pool.session().unwrap();
+    assert_eq!(next.number(), old);
+    assert_eq!(io(&next), IoByContext::default());
+    assert_eq!(pool.stats(), before);
+    number(&next, &rel, 1);
+    assert_eq!((io(&next)[0].hits, pool.stats().hits), (1, before.hits + 1));
+}
+
 #[test]
 fn latches_exclude_and_guards_convert() {
     let Bench { pool, .. } = bench(4, 2);
