@@ -10,8 +10,11 @@ use super::super::check::page_problems;
 use super::super::record::{self, BTreeRedo, SplitData};
 use super::PageRead;
 use super::items::{Frame, Insertion, Item, Items, plan_insert};
-use super::layout::{FLAG_LEAF, FLAG_NARROW, MAX_KEY_BYTES, PREFIX_HEAD, SLOTS, head_of};
-use super::node::{Node, Target};
+use super::layout::{
+    BODY_START, FLAG_LEAF, FLAG_NARROW, MAX_KEY_BYTES, PAGE_KIND, PREFIX_HEAD, PREFIX_LEN, SLOTS,
+    head_of,
+};
+use super::node::{Node, Target, bytes_for_high};
 use super::split;
 use crate::wal::{PageEdit, RmgrRedo};
 
@@ -214,13 +217,17 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), leaf: bool, narrow: bool) {
+    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), known: bool, leaf: bool, narrow: bool) {
         use rand::{Rng, SeedableRng};
         let mut rng = rand::rngs::SmallRng::seed_from_u64(seed);
         let mut page: Page = Box::new([0; PAGE_SIZE]);
         rng.fill(&mut page[..]);
         let flags = if leaf { FLAG_LEAF } else { 0 } | if narrow { FLAG_NARROW } else { 0 };
         page[14..16].copy_from_slice(&flags.to_le_bytes());
+        // Of a page of another kind nothing further is looked at.
+        if known {
+            page[12..14].copy_from_slice(&PAGE_KIND.to_le_bytes());
+        }
         let node = Node(&*page);
         let target = Target { key: &key, tid: 5 };
         let at = node.lower_bound(target);
@@ -293,7 +300,7 @@ fn a_leaf_holds_over_a_thousand_neighbouring_integers() {
     entries.truncate(count);
     assert_eq!(entries_of(&page), entries);
     assert!(Node(&*page).is_narrow());
-    assert_eq!(page.u16(12), super::layout::PAGE_KIND);
+    assert_eq!(page.u16(12), PAGE_KIND);
     assert_eq!(page.u64(PREFIX_HEAD), 0x0100_0000 << 32);
     // Far apart they take 16 bytes each.
     let sparse: Vec<Entry> = (0u32..600).map(|n| (int(n << 20), 1)).collect();
@@ -368,6 +375,23 @@ fn a_narrow_leaf_takes_every_key_with_its_prefix_in_place() {
     assert_eq!(Node(&*page).count(), 401);
 }
 
+/// What a leaf without a high key takes, the room for one included.
+fn bytes_of(page: &Page) -> usize {
+    let bodies = PAGE_SIZE - usize::from(page.u16(BODY_START));
+    let room = bytes_for_high(true, usize::from(page.u16(PREFIX_LEN)), 0);
+    SLOTS + Node(&**page).count() * Node(&**page).slot_bytes() + bodies + room
+}
+
+/// The leaf without an entry.
+fn without(page: &Page, gone: usize) -> Page {
+    let mut data = Vec::new();
+    record::remove_data(&mut data, &[gone as u16]);
+    let after = redo(page, record::REMOVE, 0, &data);
+    assert_eq!(Node(&*after).count() + 1, Node(&**page).count());
+    assert!(bytes_of(&after) <= bytes_of(page), "{} after {}", bytes_of(&after), bytes_of(page));
+    after
+}
+
 #[test]
 fn a_page_never_grows_by_a_removal() {
     // A full narrow leaf with one key that ends with the prefix: without what it forces, or with it, the rest fits.
@@ -376,10 +400,50 @@ fn a_page_never_grows_by_a_removal() {
     entries.insert(0, short);
     let (count, page) = fullest(&entries);
     assert!(count > 1000 && Node(&*page).is_narrow());
-    let mut data = Vec::new();
-    for gone in [0, 1, 500, count as u16 - 1] {
-        record::remove_data(&mut data, &[gone]);
-        assert_eq!(Node(&*redo(&page, record::REMOVE, 0, &data)).count(), count - 1);
+    for gone in [0, 1, 500, count - 1] {
+        without(&page, gone);
+    }
+    // A full wide leaf whose keys have five bytes in common, but for one: without that one they have a prefix, and the leaf
+    // begins to keep room for a high key as long.
+    let shared = |rest: &[u8]| [&[9; 5][..], rest].concat();
+    let mut entries: Vec<Entry> =
+        (0u32..600).map(|n| (shared(&(n << 14).to_be_bytes()[1..]), 5)).collect();
+    entries.insert(1, (shared(&[0; 4]), 5));
+    entries.insert(0, (vec![1], 5));
+    let (count, page) = fullest(&entries);
+    assert_eq!((count, Node(&*page).is_narrow(), page.u16(PREFIX_LEN)), (508, false, 0));
+    for gone in [0, 1, 2, 300, count - 1] {
+        let after = without(&page, gone);
+        assert_eq!(after.u16(PREFIX_LEN), if gone == 0 { 5 } else { 0 });
+    }
+}
+
+#[test]
+fn a_leaf_that_gets_a_prefix_by_a_removal_does_not_grow() {
+    // Small leaves, where little is saved: some keys of `short` bytes, `shared` of them in common, and a longer one.
+    for shared in 1..=12 {
+        for (short, longer) in (shared..shared + 5).flat_map(|s| (0..10).map(move |l| (s, l))) {
+            for count in 1..=4 {
+                let key = |len: usize, rest: u8| {
+                    let mut key = vec![0; len];
+                    key[..shared].fill(9);
+                    if let Some(last) = key[shared..].last_mut() {
+                        *last = rest;
+                    }
+                    key
+                };
+                let mut entries: Vec<Entry> =
+                    (0..count).map(|n| (key(short, n), u64::from(n) + 1)).collect();
+                let mut long = key(short + longer, 9);
+                long[shared..].fill(255);
+                entries.push((long, 9));
+                entries.insert(0, (vec![1], 5));
+                let items = items_of(&entries, false);
+                let page = items.build(&leaf_frame(), 0..entries.len()).unwrap();
+                entries.remove(0);
+                assert_eq!(entries_of(&without(&page, 0)), entries);
+            }
+        }
     }
 }
 
