@@ -269,6 +269,10 @@ impl Reader {
         let mut count = 0;
         let mut more = true;
         for _ in 0..BATCH_PAGES {
+            // What is computed for each row may be wide, and the first may be enough.
+            if count >= BATCH_ROWS {
+                break;
+            }
             match rows.count_page()? {
                 Some(rows) => count += rows,
                 None => {
