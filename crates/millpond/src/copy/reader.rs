@@ -71,8 +71,10 @@ impl RowReader {
         if !self.pending.is_empty() {
             data = self.finish_pending(data, each)?;
         }
-        // All of it at once is checked faster than line by line; what is wrong shows then.
-        let text = std::str::from_utf8(data).ok();
+        // All lines at once are checked faster than one by one; what is wrong shows then. What follows the last of them
+        // may end within a character, and is checked when its own end has come.
+        let lines = data.iter().rposition(|&byte| byte == b'\n').unwrap_or(0);
+        let text = std::str::from_utf8(&data[..lines]).ok();
         let all = data.len();
         while !self.ended
             && !data.is_empty()
