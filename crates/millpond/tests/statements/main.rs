@@ -8,6 +8,8 @@ mod concurrency;
 mod indexes;
 mod limits;
 mod locks;
+#[cfg(feature = "datafusion")]
+mod restart;
 mod row_locks;
 mod rows;
 mod session;
