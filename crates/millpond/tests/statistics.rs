@@ -205,7 +205,9 @@ fn replacement_is_measured() {
 #[test]
 fn a_session_has_counts_of_its_own() {
     let fresh = small();
-    let (a, b) = (&mut fresh.database.connect().unwrap(), &mut fresh.database.connect().unwrap());
+    let (a, mut other) =
+        (&mut fresh.database.connect().unwrap(), fresh.database.connect().unwrap());
+    let b = &mut other;
     fill(a, "t", 20);
     let io = |pid: i64, what: &str| {
         format!("select sum({what})::int8 from pg_stat_get_backend_io({pid})")
@@ -232,6 +234,8 @@ fn a_session_has_counts_of_its_own() {
     let all = "select count(*) from pg_stat_activity a, pg_stat_get_backend_io(a.pid) i
         where a.backend_type = 'client backend' and i.context = 'normal'";
     assert_eq!(number(a, all), 2);
+    let lateral = all.replace(", pg_stat_get", " cross join lateral pg_catalog.pg_stat_get");
+    assert_eq!(number(a, &lateral), 2);
     assert_eq!(number(a, "select count(x.object) from pg_stat_get_backend_io(0) as x"), 0);
     assert_eq!(number(a, "select count(*) from pg_stat_get_backend_io(null)"), 0);
     // A reset is of one session, and says when.
@@ -241,10 +245,14 @@ fn a_session_has_counts_of_its_own() {
     assert_eq!(number(a, &format!("{reset}{pid_b})")), 4);
     assert_eq!(number(a, &io(pid_b, "hits")), 0);
     assert!(number(a, &io(pid_a, "hits")) > 0);
-    // What a session has done stays in the sums when it has ended, and is not its successor's.
+    // What a session has done stays in the sums when it has ended, and is not its successor's, which has its number.
+    for _ in 0..500 {
+        b.query("select a from t where a = 7", &[]).unwrap();
+    }
     let hits = "select sum(hits)::int8 from pg_stat_io where backend_type = 'client backend'";
     let before = number(a, hits);
-    drop(std::mem::replace(b, fresh.database.connect().unwrap()));
+    drop(other);
+    let b = &mut fresh.database.connect().unwrap();
     assert!(number(a, hits) >= before);
     assert_eq!(number(a, &format!("select count(*) from pg_stat_get_backend_io({pid_b})")), 0);
     let successor = pid_of(b);
@@ -289,6 +297,11 @@ fn columns_are_postgresqls() {
         columns("pg_catalog.pg_buffercache_summary() s(a, b, c, d, e)").split(' ').next(),
         Some("a")
     );
+    // Those that have no name there keep theirs.
+    let some = columns("pg_buffercache_summary() s(a, b)");
+    assert!(some.starts_with("a 23, b 23, buffers_dirty 23, "), "{some}");
+    let some = columns("pg_stat_get_backend_io(0) s(a)");
+    assert!(some.starts_with("a 25, object 25, context 25, "), "{some}");
     assert_eq!(
         columns("pg_stat_bgwriter"),
         "buffers_clean 20, maxwritten_clean 20, buffers_alloc 20, stats_reset 1184"

@@ -222,7 +222,7 @@ pub(crate) fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> 
 }
 
 /// What in a query's text the query engine would take for something else: row locks that it would not take,
-/// functions whose formats it would misread, collations that it would ignore.
+/// functions whose formats it would misread, collations and columns that it would ignore.
 pub(crate) fn misunderstood(sql: &str) -> Option<String> {
     let tokens = tokenize(&Source::new(sql)).ok()?;
     let words: Vec<&TokenWithSpan> =
@@ -250,6 +250,10 @@ pub(crate) fn misunderstood(sql: &str) -> Option<String> {
                 };
                 (!data_type::is_bytewise(&name.value))
                     .then(|| format!("the collation \"{}\"", name.value))
+            }
+            // After a function's arguments; elsewhere it may be what a common table expression is called.
+            ("with", Token::Word(next)) if at > 0 && words[at - 1].token == Token::RParen => {
+                next.value.eq_ignore_ascii_case("ordinality").then(|| "WITH ORDINALITY".to_owned())
             }
             (name @ ("to_char" | "to_date" | "to_number"), Token::LParen) => {
                 Some(format!("the function {name}"))

@@ -14,6 +14,9 @@ fn what_would_be_misread_is_refused() {
         "select * from (select * from t for update) x",
         "select to_char(now(), 'YYYY') from t group by 1",
         "select 'a' collate \"de_DE\"",
+        "select * from generate_series(1, 2) with ordinality",
+        "select * from t x, lateral generate_series(1, 2) with ordinality g",
+        "select * from pg_buffercache_summary() with ordinality",
     ] {
         assert!(
             run(&mut c, sql).contains("[0A000]") || run(&mut c, sql).contains("[42883]"),
@@ -22,6 +25,10 @@ fn what_would_be_misread_is_refused() {
         );
     }
     assert_eq!(run(&mut c, "select 'a' collate \"C\" as x"), "x\na\nSELECT 1\n");
+    if cfg!(feature = "datafusion") {
+        let named = "with ordinality as (select 1 as x) select x from ordinality";
+        assert_eq!(run(&mut c, named), "x\n1\nSELECT 1\n");
+    }
     assert_eq!(
         run(&mut c, "set bytea_output = 'escape'; copy t to stdout"),
         "SET\n1\ta\\\\377\nCOPY 1\n"

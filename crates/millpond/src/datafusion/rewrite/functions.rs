@@ -4,32 +4,57 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Query, SetExpr, Statement,
-    TableAlias, TableFactor, Visit, Visitor,
+    TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::{last_part, strip_schema};
-use crate::datafusion::views::PG_STAT_IO;
+use crate::datafusion::views::{Kind, PG_STAT_IO, function_columns};
 
 /// What the process id is called that a row is of: as nothing is that an argument may name.
 const OF_PID: &str = "of pid";
 
 /// Drops `pg_catalog.` from a function's name. `pg_stat_get_backend_io(pid)` becomes a selection from
-/// `millpond_stat_backend_io`.
+/// `millpond_stat_backend_io`. With an alias that names only some columns, the others keep their names.
 pub fn table(factor: &mut TableFactor) {
-    let TableFactor::Table { name, alias, args: Some(args), .. } = factor else { return };
+    let (name, alias, args, with_ordinality) = match factor {
+        TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+            (name, alias, args.args.as_slice(), *with_ordinality)
+        }
+        // After LATERAL.
+        TableFactor::Function { name, alias, args, with_ordinality, .. } => {
+            (name, alias, args.as_slice(), *with_ordinality)
+        }
+        _ => return,
+    };
     strip_schema(name, &["pg_catalog"]);
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(pid))] = args.args.as_slice() else { return };
-    if last_part(name).as_deref() != Some("pg_stat_get_backend_io") || name.0.len() != 1 {
+    let Some(function) = last_part(name).filter(|_| name.0.len() == 1 && !with_ordinality) else {
+        return;
+    };
+    if let Some(columns) = function_columns(&function).filter(|_| args.is_empty()) {
+        return name_the_others(alias.as_mut(), columns);
+    }
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(pid))] = args else { return };
+    if function != "pg_stat_get_backend_io" {
         return;
     }
     let Some(subquery) = backend_io(pid) else { return };
+    name_the_others(alias.as_mut(), PG_STAT_IO);
     let name = Ident::new("pg_stat_get_backend_io");
     let plain = || TableAlias { explicit: true, name, columns: Vec::new(), at: None };
     let alias = Some(alias.take().unwrap_or_else(plain));
     let lateral = names_columns(pid);
     *factor = TableFactor::Derived { lateral, subquery, alias, sample: None };
+}
+
+/// Adds to an alias that names columns those that it does not name, of all that there are.
+fn name_the_others(alias: Option<&mut TableAlias>, columns: &[(&str, Kind)]) {
+    let Some(alias) = alias.filter(|alias| !alias.columns.is_empty()) else { return };
+    let others = columns.iter().skip(alias.columns.len());
+    alias.columns.extend(
+        others.map(|column| TableAliasColumnDef { name: Ident::new(column.0), data_type: None }),
+    );
 }
 
 fn backend_io(pid: &Expr) -> Option<Box<Query>> {

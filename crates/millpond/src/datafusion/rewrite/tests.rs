@@ -58,10 +58,36 @@ fn functions_in_from_are_found_by_their_names() {
         "{rewritten}"
     );
     // An argument that names columns has them from the tables before it.
-    let lateral = adapted("SELECT 1 AS a FROM pg_stat_activity a, pg_stat_get_backend_io(a.pid) i");
+    let lateral_sql = "SELECT 1 AS a FROM pg_stat_activity a, pg_stat_get_backend_io(a.pid) i";
+    let lateral = adapted(lateral_sql);
     assert!(lateral.contains("LATERAL (SELECT ") && lateral.ends_with(" = a.pid) i"), "{lateral}");
-    let others = "SELECT 1 AS a FROM pg_stat_get_backend_io(1, 2)";
-    assert_eq!(adapted(others), others);
+    let explicit = lateral_sql.replace(", pg_stat_get", ", LATERAL pg_catalog.pg_stat_get");
+    assert_eq!(adapted(&explicit), lateral);
+    let joined =
+        adapted("SELECT 1 AS a FROM t JOIN LATERAL pg_stat_get_backend_io(t.a) AS i ON true");
+    assert!(joined.contains("JOIN LATERAL (SELECT "), "{joined}");
+    assert!(joined.ends_with(" = t.a) AS i ON true"), "{joined}");
+    // Others are left alone, and what would get a column more.
+    for others in [
+        "SELECT 1 AS a FROM pg_stat_get_backend_io(1, 2)",
+        "SELECT 1 AS a FROM pg_stat_get_backend_io(1) WITH ORDINALITY AS i",
+        "SELECT 1 AS a FROM t, LATERAL pg_stat_get_backend_io(t.a) WITH ORDINALITY AS i",
+        "SELECT 1 AS a FROM t, LATERAL another_function(t.a) AS i",
+    ] {
+        assert_eq!(adapted(others), others);
+    }
+}
+
+#[test]
+fn an_alias_may_name_some_columns_of_a_function() {
+    assert_eq!(
+        adapted("SELECT 1 AS a FROM pg_buffercache_usage_counts() AS c (usage, n)"),
+        "SELECT 1 AS a FROM pg_buffercache_usage_counts() AS c (usage, n, dirty, pinned)"
+    );
+    let io = adapted("SELECT 1 AS a FROM pg_stat_get_backend_io(1) AS i (kind)");
+    assert!(io.contains(") AS i (kind, object, context, reads, "), "{io}");
+    let all = "SELECT 1 AS a FROM pg_buffercache_usage_counts() AS c (u, n, d, p)";
+    assert_eq!(adapted(all), all);
 }
 
 #[test]

@@ -176,6 +176,12 @@ pub fn find_function(
     Some(Arc::new(provider::ViewTable::new(function, Arc::clone(catalog), zone)))
 }
 
+/// The columns of that table.
+pub fn function_columns(name: &str) -> Option<&'static [(&'static str, Kind)]> {
+    let function = buffers::FUNCTIONS.iter().find(|function| function.name == name)?;
+    Some(function.columns)
+}
+
 /// The name of the view with that number.
 pub fn view_name(oid: u32) -> Option<&'static str> {
     all().find(|view| view.oid == oid && oid != 0).map(|view| view.name)
