@@ -6,7 +6,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use crate::replay::size::Size;
-use crate::replay::{Format, PolicyKind};
+use crate::replay::{Format, Policies};
 
 /// Millpond: a transactional storage engine that speaks PostgreSQL.
 #[derive(Debug, Parser)]
@@ -134,7 +134,7 @@ Examples:
   millpond replay /tmp/pages.trace --policy probation,lru,optimum --size 64MB,128MB,256MB --svg hits.svg
   millpond replay oltp.lis.zst --size 1000,2000,5000
 
-Policies: probation and clock-sweep (the pool's), lru, fifo, clock, 2q, arc, lirs, sieve, s3-fifo, optimum.
+Policies: probation and clock-sweep (the pool's), lru, fifo, clock, 2q, arc, lirs, sieve, s3-fifo, optimum; or all.
 
 Traces may be compressed (gzip, xz, zstd), which is told by their first bytes. Their format is told by their first
 bytes or by the name without .gz, .xz or .zst: .lis, .bin (PostgreSQL recording), .u32le, .u32be, text of one number
@@ -145,9 +145,9 @@ pub struct Replay {
     /// Traces; each gets a table of its own
     #[arg(value_name = "TRACE", required = true)]
     pub traces: Vec<PathBuf>,
-    /// Policies to compare, separated by commas [default: all]
-    #[arg(long, value_name = "P,...", value_delimiter = ',')]
-    pub policy: Vec<PolicyKind>,
+    /// Policies to compare, separated by commas
+    #[arg(long, value_name = "P,...", value_delimiter = ',', default_value = "all")]
+    pub policy: Vec<Policies>,
     /// Sizes of memory, separated by commas: pages of 8 kB, like 16384, or bytes, like 128MB or 1GB
     /// [default: parts of the first trace's pages]
     #[arg(long, value_name = "N,...", value_delimiter = ',')]

@@ -79,6 +79,9 @@ fn what_cannot_be_replayed_is_said() {
     );
 
     std::fs::write(&path, "1\n").expect("written");
+    let (_, table, errors) = replay(&[name, "--policy", "lru,all"]);
+    assert!(table.contains("\nprobation ") && table.contains("\noptimum "), "{table}{errors}");
+    assert_eq!(table.matches("\nlru ").count(), 1, "{table}");
     refused(&[name, "--svg", "/nonexistent/x.svg"], "could not draw /nonexistent/x.svg");
     let set = format!("trace_pages={name}");
     let data = dir.path().join("data");

@@ -97,12 +97,10 @@ fn bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
     bar
 }
 
-/// The chosen policies, each once, in the order given; all if none is given.
+/// The chosen policies, each once, in the order given.
 fn policies(options: &Replay) -> Vec<PolicyKind> {
-    if options.policy.is_empty() {
-        return PolicyKind::ALL.to_vec();
-    }
-    unique(&options.policy)
+    let chosen: Vec<_> = options.policy.iter().flat_map(|policies| policies.kinds()).collect();
+    unique(&chosen).into_iter().copied().collect()
 }
 
 /// The chosen sizes, ascending.

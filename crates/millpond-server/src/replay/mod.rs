@@ -25,6 +25,6 @@ pub mod size;
 pub mod trace;
 
 pub use format::{Format, ReadError, read};
-pub use policies::PolicyKind;
+pub use policies::{Policies, PolicyKind};
 pub use run::{Outcome, Plan};
 pub use trace::{AccessKind, Trace, TraceBuilder};

@@ -146,3 +146,31 @@ impl FromStr for PolicyKind {
         })
     }
 }
+
+/// A choice on the command line: a policy, or `all`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policies {
+    /// Every policy.
+    All,
+    /// This one.
+    One(PolicyKind),
+}
+
+impl Policies {
+    /// The policies.
+    #[must_use]
+    pub fn kinds(&self) -> &[PolicyKind] {
+        match self {
+            Self::All => &PolicyKind::ALL,
+            Self::One(kind) => std::slice::from_ref(kind),
+        }
+    }
+}
+
+impl FromStr for Policies {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.eq_ignore_ascii_case("all") { Ok(Self::All) } else { text.parse().map(Self::One) }
+    }
+}

@@ -167,6 +167,8 @@ fn names_are_found_again() {
     }
     assert_eq!("Belady".parse(), Ok(PolicyKind::Opt));
     assert_eq!("S3FIFO".parse(), Ok(PolicyKind::S3Fifo));
+    assert_eq!("all".parse(), Ok(Policies::All));
+    assert_eq!("lru".parse(), Ok(Policies::One(PolicyKind::Lru)));
     assert!(
         "lur".parse::<PolicyKind>().unwrap_err().contains("there are probation, clock-sweep, lru,")
     );
