@@ -26,7 +26,9 @@
 //!
 //! Invariants:
 //!
-//! - While OWNED, only the owner changes the word, tag, version and entry, and the version is odd.
+//! - While OWNED, only the owner changes the word, tag, version and entry, and the version is odd until the page that comes is whole.
+//! - While not OWNED, the version is odd only during a change, under the exclusive latch, or if DAMAGED: so who publishes makes
+//!   it even first, since whoever has believed all along that the page is here may pin, latch and change it as soon as OWNED is gone.
 //! - An unowned frame has a tag, and the entry of that page says "resident in this frame". Only who turns
 //!   the frame from unowned to owned may change that entry (rule 3).
 //! - A frame goes from unowned to owned only through CLAIMED, by its claimer, who after claiming has made a
@@ -45,7 +47,7 @@
 //! same claimer may have claimed it again in the same batch does no harm: both claims are older than its barrier.)
 //!
 //! **Memory ordering.** Publishing is a release store of the state; pinning acquires it, so a pinner
-//! sees the tag and bytes that were published. Unpinning is a release store to a slot, which claimers
+//! sees the version, tag and bytes that were published. Unpinning is a release store to a slot, which claimers
 //! acquire, so an evictor has seen the last of the pinners' accesses; latches likewise. Pin against claim: [`crate::pins`].
 
 use crate::ids::PageId;
@@ -469,8 +471,10 @@ impl Frame {
         self.own.entry.set(entry);
         self.read.tag.store(page.raw(), Ordering::Relaxed);
         self.read.usage.store(usage, Ordering::Relaxed);
-        self.read.state.store(raw_pins, Ordering::Release);
+        // In this order. Somebody may have seen the entry when the page was here before: he can pin and change it once it isn't owned,
+        // and this must not end his change. An optimistic reader who comes in between is right: the page is whole.
         self.read.version.write_end();
+        self.read.state.store(raw_pins, Ordering::Release);
     }
 
     // Dirt and writes.

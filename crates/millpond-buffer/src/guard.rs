@@ -358,7 +358,10 @@ impl PageChange<'_> {
         if !self.wrote {
             self.wrote = true;
             let version = self.descriptor().version();
-            if !version.is_changing() {
+            if version.is_changing() {
+                let is_damaged = self.descriptor().state() & DAMAGED != 0;
+                debug_assert!(is_damaged, "another's change under the exclusive latch");
+            } else {
                 version.write_begin();
             }
         }

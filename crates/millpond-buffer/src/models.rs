@@ -117,11 +117,12 @@ impl World {
         assert_eq!(seen, u64::from(number) + 1, "another page's bytes");
     }
 
-    /// `BufferSession::pin_resident`.
     fn pin(&self, session: usize, number: u32) -> bool {
-        if !self.seems_resident(number) {
-            return false;
-        }
+        self.seems_resident(number) && self.pin_believed(session, number)
+    }
+
+    /// `BufferSession::pin_resident`, by who has looked at the entry.
+    fn pin_believed(&self, session: usize, number: u32) -> bool {
         let pinned = match self.slots[session].add(0) {
             Added::First => self.frame.admit(page(number)).is_ok(),
             Added::Again => self.frame.holds(page(number)),

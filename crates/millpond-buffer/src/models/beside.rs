@@ -11,15 +11,23 @@ const CHANGED: u64 = 101;
 struct Stored(AtomicU64, std::sync::atomic::AtomicBool);
 
 impl World {
-    /// Changes page 0, as a session does that has it pinned and latched.
-    #[allow(unsafe_code)]
+    /// Changes page 0, as a session does that finds it.
     fn change_words(&self, session: usize) -> bool {
-        if !self.pin(session, 0) {
+        self.seems_resident(0) && self.change_believed(session)
+    }
+
+    /// Changes page 0, which was there when the entry was looked at, as a session does that has it pinned and latched.
+    #[allow(unsafe_code)]
+    fn change_believed(&self, session: usize) -> bool {
+        if !self.pin_believed(session, 0) {
             return false;
         }
         self.frame.latch().exclusive();
         self.frame.mark_dirty();
-        self.frame.version().write_begin();
+        // As `PageChange` does, for damaged pages: none is here.
+        if !self.frame.version().is_changing() {
+            self.frame.version().write_begin();
+        }
         // SAFETY: loom fails the model if the access isn't exclusive.
         self.bytes.with_mut(|bytes| unsafe { *bytes = CHANGED });
         for word in &self.words {
@@ -60,6 +68,17 @@ impl World {
             );
             assert_eq!(self.slots[session].add(0), Added::First);
             self.fill(1);
+            self.slots[session].remove(0);
+        }
+    }
+
+    /// Takes page 0 out, if it may leave, loads it again, and reads it.
+    fn load_again(&self, session: usize) {
+        if self.take(session) {
+            assert_eq!(self.slots[session].add(0), Added::First);
+            self.fill(0);
+            let seen = self.words_of(0);
+            assert!(seen.is_none_or(|seen| seen == 1 || seen == CHANGED), "another page's words");
             self.slots[session].remove(0);
         }
     }
@@ -111,5 +130,19 @@ fn reader_writer_and_evictor() {
             }
         },
         |world, stored| world.evict(2, stored),
+    ]);
+}
+
+/// Page 0 leaves and comes back to the same frame, while a writer still believes what its entry said before. The loader's last step
+/// must not end the writer's change.
+#[test]
+fn a_writer_and_a_page_that_comes_back() {
+    beside(&[
+        |world, stored| {
+            if world.change_believed(1) {
+                stored.1.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        },
+        |world, _| world.load_again(2),
     ]);
 }
