@@ -152,13 +152,15 @@ impl Tended for Common {
         &self.tending
     }
 
-    fn finish_completed(&self) -> bool {
+    fn finish_completed(&self, has_enough: &dyn Fn() -> bool) -> bool {
         let mut ended = std::mem::take(&mut *self.ended.lock());
-        let mut has_finished = false;
+        let (mut has_finished, mut reaps) = (false, true);
         loop {
             let before = ended.len();
-            // Also after each job that is finished: the device must not wait for the others.
-            self.ring.lock().reap(|job| ended.push_back(job));
+            if reaps {
+                // Also after each job that is finished: the device must not wait for the others.
+                self.ring.lock().reap(|job| ended.push_back(job));
+            }
             if ended.len() > before {
                 self.tending.ended(ended.len() - before);
                 self.end_turns(ended.range_mut(before..));
@@ -166,6 +168,7 @@ impl Tended for Common {
             let Some((job, result)) = ended.pop_front() else { break };
             job.finish(result);
             has_finished = true;
+            reaps = reaps && !has_enough();
         }
         *self.ended.lock() = ended;
         has_finished

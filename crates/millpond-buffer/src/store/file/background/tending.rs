@@ -2,7 +2,8 @@
 //!
 //! A thread that waits for a page has nothing better to do than that, and what it tends to first is mostly its own page: so
 //! no other thread has to be woken, neither to begin the next read nor to say that this one has ended. It takes the *role*,
-//! sleeps in the kernel until something has been completed, finishes that, and leaves when its page has come. The others
+//! sleeps in the kernel until something has been completed, finishes that, and leaves when its page has come, having finished what it
+//! had reaped by then and nothing besides: however many reads others begin, it does not become their server. The others
 //! who wait meanwhile sleep as they always would, until their pages are published.
 //!
 //! **The spare.** A waiter may leave, and be suspended or gone, while others wait for reads that he has begun; or nobody
@@ -14,7 +15,7 @@
 //! and whether the spare sleeps until told of the next.
 //!
 //! **Invariants.** Whoever makes the word say that the ring is left alone wakes the spare: by the first read, by the first
-//! who waits, or by leaving. A ring that is left alone is looked at by the spare before it sleeps, and while it sleeps, a completion or
+//! who waits, or by leaving. Who leaves has finished all that he has reaped. A ring that is left alone is looked at by the spare before it sleeps, and while it sleeps, a completion or
 //! a call wakes it. It sleeps without a limit only after it has marked every ring as idle, which the next read undoes.
 //!
 //! **Memory ordering.** All changes are read-modify-writes of one word, which have one order: of a waiter who comes and a tender
@@ -46,8 +47,9 @@ pub(super) struct Tending(AtomicU64);
 /// What a ring is to those who tend it.
 pub(super) trait Tended {
     fn tending(&self) -> &Tending;
-    /// Finishes what has been completed, if anything; does not wait. It says [`Tending::ended`] for each read first. Called with the role.
-    fn finish_completed(&self) -> bool;
+    /// Finishes what has been completed, if anything, also what is completed meanwhile, unless the caller `has_enough`; does not wait.
+    /// It says [`Tending::ended`] for each read first. Called with the role.
+    fn finish_completed(&self, has_enough: &dyn Fn() -> bool) -> bool;
     /// Waits until something has been completed, or for less. Called with the role. `false`: there is nothing to wait for any more.
     fn wait_for_completion(&self) -> bool;
     /// Wakes the spare.
@@ -130,7 +132,7 @@ pub(super) fn tend(ring: &impl Tended, is_done: &dyn Fn() -> bool) {
     }
     let Some(_role) = Role::take(ring, false) else { return };
     while !is_done() {
-        if ring.finish_completed() {
+        if ring.finish_completed(is_done) {
             continue;
         }
         if !ring.tending().is_under_way() || !ring.wait_for_completion() {
@@ -182,7 +184,9 @@ impl Spare {
             if ring.tending().is_open()
                 && let Some(_role) = Role::take(ring, true)
             {
-                while ring.finish_completed() {}
+                // Others may need it more than whoever begins one read after the other here.
+                let has_enough = || rings.iter().any(|other| other.tending().is_left_alone());
+                while ring.finish_completed(&has_enough) && !has_enough() {}
             }
         }
         let alone: Vec<usize> =

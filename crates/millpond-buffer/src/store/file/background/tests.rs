@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::*;
@@ -39,6 +40,16 @@ type Answer = (u32, Result<Vec<u32>, StoreError>);
 /// Begins a read and sees to it that its answer is told. Some go where those tend to them who wait, whom nobody here is.
 fn begin(store: &FileStore, first: u32, count: usize, told: &mpsc::Sender<Answer>) {
     let told = told.clone();
+    begin_then(store, first, count, move |answer| told.send(answer).unwrap());
+}
+
+/// Begins a read, and whoever finishes it does something then.
+fn begin_then(
+    store: &FileStore,
+    first: u32,
+    count: usize,
+    then: impl FnOnce(Answer) + Send + 'static,
+) {
     let done = move |buffer: PageBuffer, result: Result<(), StoreError>| {
         let number = |page: &[u8; PAGE_SIZE]| {
             let (number, rest) = page.split_first_chunk().unwrap();
@@ -46,7 +57,7 @@ fn begin(store: &FileStore, first: u32, count: usize, told: &mpsc::Sender<Answer
             assert!(rest.iter().all(|&byte| byte == number as u8));
             number
         };
-        told.send((first, result.map(|()| buffer.pages().map(number).collect()))).unwrap();
+        then((first, result.map(|()| buffer.pages().map(number).collect())));
     };
     let mut read = PendingRead::new(REL, BlockNumber(first), PageBuffer::new(count), done);
     if first.is_multiple_of(2) {
@@ -240,9 +251,19 @@ fn who_waits_finishes_reads() {
     every_method(|store| {
         let (told, hear) = mpsc::channel();
         let heard = std::cell::RefCell::new(Vec::new());
+        let waiter = std::thread::current().id();
+        let by_waiter = Arc::new(AtomicUsize::new(0));
+        let begin = |first, count| {
+            let (told, by_waiter) = (told.clone(), Arc::clone(&by_waiter));
+            begin_then(&store, first, count, move |answer| {
+                let is_waiter = std::thread::current().id() == waiter;
+                by_waiter.fetch_add(usize::from(is_waiter), Ordering::Relaxed);
+                told.send(answer).unwrap();
+            });
+        };
         for i in 0..100 {
-            begin(&store, i * 2 % BLOCKS, 1, &told);
-            begin(&store, (i * 2 + 20) % (BLOCKS - 2), 3, &told);
+            begin(i * 2 % BLOCKS, 1);
+            begin((i * 2 + 20) % (BLOCKS - 2), 3);
             let is_done = || {
                 heard.borrow_mut().extend(hear.try_iter());
                 heard.borrow().len() > i as usize
@@ -255,7 +276,67 @@ fn who_waits_finishes_reads() {
         let left = 200 - heard.borrow().len();
         heard.borrow_mut().extend(hear.iter().take(left));
         assert!(heard.take().into_iter().all(|(_, read)| read.is_ok()));
+        // The spare may come first now and then, but not always.
+        let by_waiter = by_waiter.load(Ordering::Relaxed);
+        assert!(store.io_method() != IoMethod::IoUring || by_waiter > 0, "nobody tends");
     });
+}
+
+/// Reads without end, each of which begins when the one before ends.
+#[derive(Clone)]
+struct Chain {
+    store: Arc<FileStore>,
+    /// How many have ended, and how many of them on the thread that waits.
+    ended: Arc<AtomicUsize>,
+    by_waiter: Arc<AtomicUsize>,
+    waiter: std::thread::ThreadId,
+    may_end: Arc<AtomicBool>,
+    told: mpsc::Sender<Answer>,
+}
+
+impl Chain {
+    /// Enough to tell a thread that would go on for ever.
+    const LONG: usize = 20_000;
+
+    fn begin(self) {
+        begin_then(&Arc::clone(&self.store), 0, 1, move |answer| {
+            let is_waiter = std::thread::current().id() == self.waiter;
+            self.by_waiter.fetch_add(usize::from(is_waiter), Ordering::Relaxed);
+            let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
+            match ended >= Self::LONG || self.may_end.load(Ordering::Relaxed) {
+                true => self.told.send(answer).unwrap(),
+                false => self.begin(),
+            }
+        });
+    }
+}
+
+/// However many reads there are, who waits for one is let go when that has come.
+#[test]
+fn who_waits_does_not_serve_others_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(store) = store(dir.path(), IoMethod::IoUring, false) else { return };
+    let store = Arc::new(store);
+    for _ in 0..20 {
+        let (told, hear) = mpsc::channel();
+        let chain = Chain {
+            store: Arc::clone(&store),
+            ended: Arc::default(),
+            by_waiter: Arc::default(),
+            waiter: std::thread::current().id(),
+            may_end: Arc::default(),
+            told,
+        };
+        chain.clone().begin();
+        let is_done = || chain.ended.load(Ordering::Relaxed) > 0;
+        while !is_done() {
+            store.wait_for_read(&is_done, &mut std::thread::yield_now);
+        }
+        // One more may have been reaped with his.
+        assert!(chain.by_waiter.load(Ordering::Relaxed) <= 2, "his page has come");
+        chain.may_end.store(true, Ordering::Relaxed);
+        hear.recv().unwrap().1.unwrap();
+    }
 }
 
 /// Streams that are left alone, and others who need their pages.

@@ -11,6 +11,7 @@ use millpond_sync::thread;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
+use std::collections::VecDeque;
 
 const RINGS: usize = 2;
 const PAGES: usize = 6;
@@ -77,17 +78,25 @@ impl Tended for FakeRing {
         &self.tending
     }
 
-    fn finish_completed(&self) -> bool {
-        let completed = std::mem::take(&mut self.world.kernel.lock().completed[self.number]);
-        self.tending.ended(completed.len());
-        for &page in &completed {
-            if page == NEXT.0 {
+    fn finish_completed(&self, has_enough: &dyn Fn() -> bool) -> bool {
+        let mut ended = VecDeque::new();
+        let (mut has_finished, mut reaps) = (false, true);
+        loop {
+            let mut reaped = Vec::new();
+            if reaps {
+                reaped = std::mem::take(&mut self.world.kernel.lock().completed[self.number]);
+                self.tending.ended(reaped.len());
+            }
+            if reaped.contains(&NEXT.0) {
                 self.begin(NEXT.1);
             }
+            ended.extend(reaped);
+            let Some(page) = ended.pop_front() else { return has_finished };
             assert!(!self.world.pages[page].swap(true, Ordering::AcqRel), "finished twice");
             parking::unpark_all(self.world.key(page));
+            has_finished = true;
+            reaps = reaps && !has_enough();
         }
-        !completed.is_empty()
     }
 
     fn wait_for_completion(&self) -> bool {
