@@ -108,6 +108,7 @@ impl<'a> Owned<'a> {
 
     /// Goes on with a frame that was handed over.
     pub(crate) fn resume(pool: &'a BufferPool, near: usize, number: u32) -> Self {
+        pool.frames[number as usize].before_filling();
         Self { pool, near, number, ring: None }
     }
 
@@ -261,7 +262,9 @@ impl BufferSession {
         }
     }
 
+    /// An owned frame, which is now this session's, to be filled on this thread or given back.
     pub(crate) fn owned(&self, number: u32) -> Owned<'_> {
+        self.pool.frames[number as usize].before_filling();
         Owned { pool: &self.pool, near: self.near(), number, ring: None }
     }
 

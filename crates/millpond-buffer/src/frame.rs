@@ -53,7 +53,7 @@
 use crate::ids::PageId;
 use crate::policy;
 use millpond_sync::asymmetric::Barriers;
-use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use millpond_sync::latch::{Latch, Version};
 use millpond_sync::parking;
 
@@ -453,6 +453,16 @@ impl Frame {
     pub(crate) fn come_back(&self) -> bool {
         let back = (Ordering::SeqCst, Ordering::Relaxed);
         self.read.state.compare_exchange(OWNED | RETIRED, OWNED, back.0, back.1).is_ok()
+    }
+
+    /// The owner is about to store to the frame's bytes. What made the version odd may have been another thread, from which the frame has
+    /// come by a freelist or a load that was handed over; so that one's release fence says nothing of this thread's stores. This
+    /// one does: it pairs with the acquire fence of `Version::validate`. Whoever has seen any of the bytes sees what this
+    /// thread knows, and so that the version is odd.
+    #[inline]
+    pub(crate) fn before_filling(&self) {
+        debug_assert!(self.read.version.is_changing(), "optimistic readers are kept out");
+        fence(Ordering::Release);
     }
 
     /// Having taken the frame: keeps optimistic readers out and makes the entry of its page `absent`.

@@ -63,6 +63,7 @@ impl World {
     #[allow(unsafe_code)]
     fn fill(&self, number: u32) {
         let contents = u64::from(number) + 1;
+        self.frame.before_filling();
         // SAFETY: loom fails the model if the access isn't exclusive.
         self.bytes.with_mut(|bytes| unsafe { *bytes = contents });
         for word in &self.words {

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::frame::{DIRTY, WRITING};
+use crate::freelist::Freelists;
 
 /// What the writer makes of page 0.
 const CHANGED: u64 = 101;
@@ -145,4 +146,33 @@ fn a_writer_and_a_page_that_comes_back() {
         },
         |world, _| world.load_again(2),
     ]);
+}
+
+/// One takes page 0 out and frees the frame, another fills it: a late reader is kept out by what the first has done, although it is the
+/// second's words that he sees.
+#[test]
+fn a_frame_that_another_has_freed() {
+    check(2, || {
+        let world = World::new();
+        let free = Arc::new(Freelists::new(1));
+        let evictor = thread::spawn({
+            let (world, free) = (Arc::clone(&world), Arc::clone(&free));
+            move || {
+                if world.take(1) {
+                    free.push(0, std::slice::from_ref(&world.frame), &[0]);
+                }
+            }
+        });
+        let loader = thread::spawn({
+            let (world, free) = (Arc::clone(&world), Arc::clone(&free));
+            move || {
+                if free.pop(0, std::slice::from_ref(&world.frame)).is_some() {
+                    world.fill(1);
+                }
+            }
+        });
+        world.read_optimistically(0);
+        evictor.join().unwrap();
+        loader.join().unwrap();
+    });
 }
