@@ -7,7 +7,10 @@ use super::*;
 use crate::ids::{BlockNumber, RelFork, RelationId};
 use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite};
 use crate::turns::UnderWay;
-use crate::{BufferPool, NoLog, PAGE_SIZE, PageRead, PoolConfig, ReadStream, StreamOptions, Wait};
+use crate::{
+    BufferPool, NoLog, PAGE_SIZE, PageRead, PoolConfig, ReadStream, StreamOptions, Wait,
+    set_checksum,
+};
 
 const REL: RelFork = RelationId::constant(16384).main();
 const BLOCKS: u32 = 40;
@@ -343,9 +346,13 @@ fn who_waits_does_not_serve_others_for_ever() {
 #[test]
 fn sessions_with_streams_and_without() {
     every_method(|store| {
-        store.remove(REL.relation).unwrap();
-        store.create(REL).unwrap();
         store.extend(REL, BlockNumber(0), 400).unwrap();
+        for block in (0..400).map(BlockNumber) {
+            let mut page = [0; PAGE_SIZE];
+            page[16..20].copy_from_slice(&block.0.to_le_bytes());
+            set_checksum(REL.page(block), &mut page);
+            store.write(REL, block, &[&page]).unwrap();
+        }
         let pool =
             BufferPool::new(PoolConfig::new(128, 8), Arc::new(store), Arc::new(NoLog)).unwrap();
         std::thread::scope(|scope| {
@@ -358,18 +365,23 @@ fn sessions_with_streams_and_without() {
                         let options =
                             StreamOptions { io_concurrency: 6, io_combine_limit: 1 + number % 3 };
                         let mut stream = ReadStream::new(options);
-                        let mut at = number * 7 + round;
+                        let next = |at: u32| (at * 97 + 13 + round) % 400;
+                        let (mut at, mut expected) = (number * 7 + round, number * 7 + round);
                         let mut source = || {
-                            at = (at * 97 + 13 + round) % 400;
+                            at = next(at);
                             Some(BlockNumber(at))
                         };
                         for _ in 0..30 {
+                            expected = next(expected);
                             let page =
                                 stream.next_page(&session, &rel, Wait::Allowed, None, &mut source);
-                            drop(page.unwrap().unwrap());
+                            let page = page.unwrap().unwrap();
+                            let found = (page.block().0, page.read(|page| page.u32(16)).unwrap());
+                            assert_eq!(found, (expected, expected));
                         }
                         let block = BlockNumber((round * 31 + number) % 400);
-                        session.read(&rel, block, Wait::Allowed, |page| page.u32(16)).unwrap();
+                        let found = session.read(&rel, block, Wait::Allowed, |page| page.u32(16));
+                        assert_eq!(found.unwrap(), block.0);
                     }
                 });
             }
