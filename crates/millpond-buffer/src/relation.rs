@@ -114,7 +114,8 @@ impl RelHandle {
         entries.filter(|(_, entry)| frame_of(entry.load(Ordering::Relaxed)).is_some()).count()
     }
 
-    /// Whether the fork has been dropped since: then no page can be had through this handle.
+    /// Whether the fork has been dropped since: then no page can be had through this handle. (Only a read that began before may end
+    /// with a page of a fork of the same name that was made since: see rule 4.)
     #[must_use]
     pub fn is_dropped(&self) -> bool {
         self.0.is_dropped()

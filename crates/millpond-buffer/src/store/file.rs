@@ -50,9 +50,9 @@ use self::segment::{Attempt, Segment};
 use self::unsynced::Unsynced;
 use super::{PageBuffer, PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;
-#[cfg(not(any(miri, copying)))]
-use crate::PageWords;
 use crate::ids::{self, BlockNumber, RelFork, RelationId};
+#[cfg(not(any(miri, copying)))]
+use crate::{PageWords, words};
 
 const STRIPES: usize = 32;
 const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
@@ -432,7 +432,7 @@ impl PageStore for FileStore {
         first: BlockNumber,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
-        if self.direct && !pages.iter().all(|page| segment::is_aligned(page)) {
+        if self.direct && !pages.iter().all(|page| segment::is_aligned(page.as_ptr())) {
             return self.read_aligned(rel, first, pages);
         }
         self.read_into(rel, first, Pages::Exclusive(pages))
@@ -454,6 +454,13 @@ impl PageStore for FileStore {
         first: BlockNumber,
         pages: &[&PageWords],
     ) -> Result<(), StoreError> {
+        if self.direct && !pages.iter().all(|words| segment::is_aligned(words.as_ptr().cast())) {
+            // Not those of a pool.
+            let mut buffer = PageBuffer::new(pages.len());
+            self.read(rel, first, &mut buffer.pages_mut())?;
+            pages.iter().zip(buffer.pages()).for_each(|(words, page)| words::copy_in(words, page));
+            return Ok(());
+        }
         self.read_into(rel, first, Pages::Shared(pages))
     }
 

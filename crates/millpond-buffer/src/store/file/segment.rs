@@ -146,7 +146,7 @@ impl Segment {
 
     /// Writes whole pages. The caller marks the segment dirty afterwards, whatever the outcome.
     pub(super) fn write(&self, first: u32, pages: &[&[u8; PAGE_SIZE]]) -> io::Result<()> {
-        if self.direct && !pages.iter().all(|page| is_aligned(page)) {
+        if self.direct && !pages.iter().all(|page| is_aligned(page.as_ptr())) {
             let mut buffer = PageBuffer::new(pages.len());
             for (copy, page) in buffer.pages_mut().into_iter().zip(pages) {
                 copy.copy_from_slice(&page[..]);
@@ -240,8 +240,9 @@ impl Segment {
     }
 }
 
-pub(super) fn is_aligned(page: &[u8; PAGE_SIZE]) -> bool {
-    page.as_ptr().addr().is_multiple_of(ALIGNMENT)
+/// Whether memory that begins there will do for direct I/O.
+pub(super) fn is_aligned(start: *const u8) -> bool {
+    start.addr().is_multiple_of(ALIGNMENT)
 }
 
 fn byte_offset(block: u32) -> u64 {

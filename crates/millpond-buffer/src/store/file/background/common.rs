@@ -6,7 +6,8 @@
 //!
 //! **The kernel** completes a request in the thread that submitted it, which it interrupts for that, in its own code or in a
 //! call that may be interrupted; if that thread has ended, in one of its own. So a thread that is suspended, or idle, keeps
-//! nobody waiting; one that waits for a device does, until that has answered.
+//! nobody waiting; one that waits for a device does, until that has answered, and one that could run but has lost the processor, until
+//! it runs again.
 //!
 //! **Locks.** A ring's queues and jobs are under a lock that is held for neither a call of the kernel, nor the end of a job. What has been
 //! reaped is the tender's own.
@@ -87,19 +88,20 @@ impl Common {
 
     /// Begins a read; gives it back if there is no room.
     fn submit(&self, job: Job) -> Result<(), Job> {
-        {
+        let (wakes, refused) = {
             let mut ring = self.ring.lock();
             if !ring.has_room() {
                 return Err(job);
             }
             // Before the kernel, or a failure, can end it.
-            if self.tending.began() {
-                self.wake.call();
-            }
-            if let Some((job, _)) = ring.add(job) {
-                self.tending.ended(1);
-                return Err(job);
-            }
+            (self.tending.began(), ring.add(job))
+        };
+        if wakes {
+            self.wake.call();
+        }
+        if let Some((job, _)) = refused {
+            self.tending.ended(1);
+            return Err(job);
         }
         if COLLECTS_FOR.get() != self.address() {
             self.enter(0);

@@ -137,7 +137,9 @@ impl Ring {
         // request; `Ring::abandon` leaks memory and file of those that it hasn't. The file: the slot's job holds the
         // segment, and so the descriptor, for as long.
         let pushed = unsafe { self.ring.submission_shared().push(&request) };
-        // It never fails: the queue has room for every slot.
+        // The queue has room for every slot. But while others hand it over, the kernel may have completed what it has not yet taken out
+        // of it, and then it looks full: a new job goes elsewhere, and of one that goes on or is tried again the rest fails, as if
+        // the device had failed; whoever needs the page reads it himself.
         if pushed.is_err() { self.end(number, Err(io::ErrorKind::WouldBlock.into())) } else { None }
     }
 

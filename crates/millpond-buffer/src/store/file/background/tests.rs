@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::*;
@@ -8,8 +8,8 @@ use crate::ids::{BlockNumber, RelFork, RelationId};
 use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite};
 use crate::turns::UnderWay;
 use crate::{
-    BufferPool, NoLog, PAGE_SIZE, PageRead, PoolConfig, ReadStream, StreamOptions, Wait,
-    set_checksum,
+    BufferPool, NoLog, PAGE_SIZE, PAGE_WORDS, PageRead, PageWords, PoolConfig, ReadStream,
+    StreamOptions, Wait, set_checksum,
 };
 
 const REL: RelFork = RelationId::constant(16384).main();
@@ -404,6 +404,14 @@ fn memory_that_is_not_aligned_will_do_for_direct_io() {
     assert!(!store.try_read(REL, BlockNumber(9), &mut [&mut *page]).unwrap());
     store.read(REL, BlockNumber(9), &mut [&mut *page]).unwrap();
     assert_eq!(*page, [77; PAGE_SIZE]);
+    // As words, too, at two places that are not both aligned.
+    let words: Vec<AtomicU64> = (0..=PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
+    for at in [0, 1] {
+        let page: &PageWords = words[at..].first_chunk().unwrap();
+        store.read_words(REL, BlockNumber(9), &[page]).unwrap();
+        let word = u64::from_ne_bytes([77; 8]);
+        assert!(page.iter().all(|found| found.swap(0, Ordering::Relaxed) == word), "{at}");
+    }
 }
 
 /// A job without pages ends where it is taken from the queue, and the read that it begins there comes to the same queue.
