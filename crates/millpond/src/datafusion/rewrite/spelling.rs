@@ -1,7 +1,8 @@
 //! Expressions that say in PostgreSQL's words what DataFusion knows under others.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, FunctionArguments, SetExpr, TableFactor, TableWithJoins, Value,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    SetExpr, TableFactor, TableWithJoins, Value,
 };
 
 use super::{call, empty, last_part, literal, strip_schema};
@@ -24,6 +25,7 @@ pub fn expr(expr: &mut Expr) {
         Expr::Collate { expr: inner, .. } => *expr = take(inner),
         Expr::Function(function) => {
             strip_schema(&mut function.name, &["pg_catalog", "information_schema"]);
+            relation_of_its_name(function);
             // CURRENT_DATABASE and its like may come without parentheses.
             if matches!(function.args, FunctionArguments::None)
                 && let Some(name) = last_part(&function.name)
@@ -95,18 +97,36 @@ fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 
+/// A literal where a function takes a relation is the relation's name, as if it were cast to `regclass`.
+fn relation_of_its_name(function: &mut Function) {
+    let takes_relation = matches!(
+        last_part(&function.name).as_deref(),
+        Some("pg_relation_size" | "pg_table_size" | "pg_total_relation_size")
+    );
+    if takes_relation
+        && let FunctionArguments::List(list) = &mut function.args
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(relation))) = list.args.first_mut()
+        && is_text(relation)
+    {
+        *relation = call("regclass_oid", vec![take(relation)]);
+    }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_))
+    )
+}
+
 /// Casts to types that only the catalogs have.
 fn cast(expr: &mut Expr) {
     let Expr::Cast { expr: inner, data_type, .. } = expr else { return };
     let Some(name) = type_name(data_type) else { return };
-    let is_text = matches!(
-        inner.as_ref(),
-        Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_))
-    );
     match name.as_str() {
         // A name stands for a number (`'t'::regclass`), a number is shown as a name (`oid::regclass`).
         "regclass" | "regtype" | "regnamespace" | "regrole" | "regproc" => {
-            let direction = if is_text { "oid" } else { "name" };
+            let direction = if is_text(inner) { "oid" } else { "name" };
             *expr = call(&format!("{name}_{direction}"), vec![take(inner)]);
         }
         "oid" | "xid" | "cid" => {

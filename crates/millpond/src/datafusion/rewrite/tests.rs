@@ -29,6 +29,14 @@ fn casts_to_registered_names_are_calls() {
 }
 
 #[test]
+fn a_name_stands_for_a_relation_where_a_function_takes_one() {
+    assert_eq!(
+        adapted("SELECT pg_relation_size('t') AS a, pg_catalog.pg_table_size(c.oid) AS b FROM c"),
+        "SELECT pg_relation_size(regclass_oid('t')) AS a, pg_table_size(c.oid) AS b FROM c"
+    );
+}
+
+#[test]
 fn a_series_is_called_as_its_function_is() {
     assert_eq!(
         adapted("SELECT g FROM generate_series(1, 3) g"),
