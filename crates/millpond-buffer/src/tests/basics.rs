@@ -302,8 +302,8 @@ fn never_waiting() {
 #[test]
 fn sessions_are_limited_and_returned() {
     let Bench { pool, .. } = bench(2, 1);
-    let all: Vec<_> = (0..16).map(|_| pool.session().unwrap()).collect();
-    assert!(matches!(pool.session(), Err(BufferError::TooManySessions { max: 16 })));
+    let all: Vec<_> = (0..SESSIONS).map(|_| pool.session().unwrap()).collect();
+    assert!(matches!(pool.session(), Err(BufferError::TooManySessions { max: SESSIONS })));
     drop(all);
     let rel = pool.relation(REL).unwrap();
     let session = pool.session().unwrap();

@@ -216,7 +216,7 @@ pub(super) struct Bench {
 }
 
 /// Each has its counters, which take Miri long.
-const SESSIONS: usize = if cfg!(miri) { 6 } else { 16 };
+pub(super) const SESSIONS: usize = if cfg!(miri) { 6 } else { 16 };
 
 /// A pool of that many frames and a fork of that many blocks, each carrying its number.
 pub(super) fn bench(frames: usize, blocks: u32) -> Bench {
