@@ -117,6 +117,11 @@ impl SimDisk {
         state.fault = Some((state.calls + calls, fault));
     }
 
+    /// Whether the power has been lost since the last crash.
+    pub fn is_powered_off(&self) -> bool {
+        self.state.lock().powered_off
+    }
+
     /// No more faults. (Power that is gone stays away until a crash.)
     pub fn heal(&self) {
         self.state.lock().fault = None;
