@@ -51,7 +51,6 @@ use crate::translation::left_at;
 use crate::turns::UnderWay;
 use crate::words;
 use millpond_sync::atomic::{AtomicUsize, Ordering};
-use millpond_sync::audit;
 use millpond_sync::parking;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -172,7 +171,7 @@ impl Run {
     fn words(&self) -> SmallVec<[&PageWords; 4]> {
         let words = |&(number, _): &(u32, u64)| {
             let words = self.pool.words(number);
-            audit::bytes_written(words);
+            words::to_be_filled(words);
             words
         };
         self.frames.iter().map(words).collect()

@@ -34,7 +34,6 @@ use crate::trace::TraceFlags;
 use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident_in};
 use crate::words;
 use millpond_sync::atomic::{AtomicU64, Ordering};
-use millpond_sync::audit;
 use millpond_sync::hint::Backoff;
 use millpond_sync::parking;
 
@@ -248,7 +247,7 @@ impl BufferSession {
     ) -> Result<(), BufferError> {
         let (rel, store) = (relation.rel, &self.pool.store);
         let words = self.pool.words(owned.number());
-        audit::bytes_written(words);
+        words::to_be_filled(words);
         let read = match wait {
             Wait::Never => match store.try_read_words(rel, block, &[words]) {
                 Ok(true) => Ok(()),

@@ -142,6 +142,12 @@ pub(crate) fn copy_out(words: &PageWords, to: &mut PageBytes) {
     }
 }
 
+/// Says that a store is about to fill the page, which the audit counts as bytes of pages, like what is copied here.
+#[inline]
+pub(crate) fn to_be_filled(words: &PageWords) {
+    audit::bytes_written(words);
+}
+
 /// Stores a whole page. The caller is the frame's only writer.
 pub(crate) fn copy_in(words: &PageWords, from: &PageBytes) {
     audit::bytes_written(words);
