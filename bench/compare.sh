@@ -7,7 +7,9 @@
 #   bench/compare.sh hot     SCALE SECONDS RUNS     # everybody changes one row
 #   bench/compare.sh init    SCALE 0 RUNS           # pgbench -i
 #   bench/compare.sh queries SCALE 0 RUNS           # count(*), sum, group by over the accounts
-#   bench/compare.sh limit   SCALE SECONDS RUNS     # -S against a server that does nothing (NULLPG=program)
+#   bench/compare.sh limit   SCALE SECONDS RUNS     # -S against a server that does nothing (CANNED=program)
+#
+# CANNED is the example `canned` of millpond-server; with READ=FILE it reads pages of that file, 92 for a hundred selects.
 #
 # PG="pg15 pg18" compares with both (pg15). All servers get shared_buffers=128MB, or what BUFFERS says. CLIENTS and MODES override the
 # series; SYNC="on off" measures what writes with each of these as synchronous_commit (on); LATENCY=0.1 logs a tenth of the
@@ -78,13 +80,14 @@ case $what in
       compare_ms "$q" query SYSTEM "$q"
     done ;;
   limit)
-    "${NULLPG:?a server that does nothing}" "$work/mp/.s.PGSQL.5499" epoll 2 & null=$!
+    mkdir -p "$work/mp"
+    "${CANNED:?a server that does nothing: the example canned}" "$work/mp" 5499 loops 2 ${READ:+"$READ" 92} & canned=$!
     printf '\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n' >"$work/select.sql"
     heading "| mode | clients | nothing tps |"
     for mode in ${MODES:-simple prepared}; do for c in ${CLIENTS:-1 2 27 107 397}; do
       forget
       for _ in $(seq "$runs"); do MP_PORT=5499 tps mp "$c" "$mode" "$seconds" -s "$scale" -f "$work/select.sql" >>"$work/mp.t"; done
       echo "| $mode | $c |$(medians t mp)"
-    done; done; kill $null ;;
+    done; done; kill $canned ;;
   *) fail "unknown: $what" ;;
 esac

@@ -2,7 +2,8 @@
 # How Millpond's own throughput of `pgbench -S` depends on the number of connections, as CSV: many short cells, in each
 # round one for each number of clients and in an order of its own, so that what else happens on the machine meets all of them
 # alike. `cargo xtask bench flat` runs this and says how sure the ratio is; see there for what the variables below mean.
-# NULLPG: a program `NULLPG SOCKET epoll THREADS` that speaks the protocol and does nothing; measured in the same rounds.
+# CANNED: the example `canned` of millpond-server, which does nothing; measured in the same rounds. READ=FILE: but it reads pages of
+# that file, 92 for a hundred selects.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,14 +14,14 @@ budget=${BUDGET_SECONDS:-0}
 script=$work/flat-select.sql
 printf '\\set aid random(1, 100000 * %s)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n' "$scale" >"$script"
 systems=(mp)
-null_port=5499
-if [ -n "${NULLPG:-}" ]; then systems+=(null); fi
+canned_port=5499
+if [ -n "${CANNED:-}" ]; then systems+=(canned); fi
 
 # Nanoseconds of processor time that the process has had, or nothing where the system does not say.
 cpu_ns() { cat "/proc/$1/task/"*/schedstat 2>/dev/null | awk '{ns += $1} END {printf "%.0f", ns}'; }
 cell() { # system clients
   local pid=$mp_pid port=${MP_PORT:-5416} before threads=2
-  if [ "$1" = null ]; then pid=$null_pid port=$null_port; fi
+  if [ "$1" = canned ]; then pid=$canned_pid port=$canned_port; fi
   [ "$2" = 1 ] && threads=1
   before=$(cpu_ns "$pid")
   timeout $((seconds + 120)) "$bin/pgbench" -h "$work/mp" -p "$port" -U postgres -n -M "$mode" -c "$2" -j $threads -T "$seconds" \
@@ -36,8 +37,11 @@ cell() { # system clients
 }
 
 csv "shared_buffers,clients,run,system,tps,server_ns"
-null_pid=
-if [ -n "${NULLPG:-}" ]; then "$NULLPG" "$work/mp/.s.PGSQL.$null_port" epoll 2 & null_pid=$!; fi
+canned_pid=
+if [ -n "${CANNED:-}" ]; then
+  mkdir -p "$work/mp"
+  "$CANNED" "$work/mp" $canned_port loops 2 ${READ:+"$READ" 92} & canned_pid=$!
+fi
 for at in "${!sizes[@]}"; do
   size=${sizes[at]}
   start mp "$size"

@@ -3,8 +3,11 @@
 //! It runs the real protocol and the real event loops, so what pgbench reaches against it is what they cost.
 //! For comparison it can also serve with a blocking thread per connection. See docs/adr/0001.
 //!
+//! Given a file, it reads pages of it at random, `MISSES` for a hundred statements, each with one `preadv2` into memory that
+//! nothing looks at: what a server would reach if all that it did were the wire and its pool's misses.
+//!
 //! ```text
-//! cargo run --release --no-default-features --example canned -- DIR PORT [loops [N]|threads]
+//! cargo run --release --no-default-features --example canned -- DIR PORT [loops [N [FILE MISSES]]|threads]
 //! pgbench -h DIR -p PORT -U x -n -f select.sql -M simple -c 27 -j 2 -T 5 x
 //! ```
 
@@ -19,6 +22,11 @@ use millpond_server::run::cancel::CancelKeys;
 use millpond_server::run::{Server, ServerConfig};
 use millpond_server::wire::buffer::{Input, Output, Received};
 use millpond_server::wire::{frontend, startup};
+use rustix::io::{ReadWriteFlags, preadv2};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,10 +36,56 @@ use std::thread;
 
 struct Canned {
     columns: Arc<[ColumnDesc]>,
+    misses: Option<Arc<Misses>>,
 }
 
 struct CannedSession {
     columns: Arc<[ColumnDesc]>,
+    misses: Option<Arc<Misses>>,
+}
+
+/// Pages of a file that are read at random.
+struct Misses {
+    file: File,
+    pages: u64,
+    per_hundred: u32,
+}
+
+const PAGE_BYTES: usize = 8192;
+/// Where pages are read to, in turn: about what circulates through a pool of 128 MB.
+const FRAMES: usize = 800;
+
+thread_local! {
+    static FRAMES_OF_LOOP: RefCell<(usize, Vec<u8>)> = RefCell::new((0, vec![0; FRAMES * PAGE_BYTES]));
+}
+
+impl Misses {
+    fn open(path: &str, per_hundred: u32) -> std::io::Result<Self> {
+        let file = File::open(path)?;
+        let pages = file.metadata()?.len() / PAGE_BYTES as u64;
+        if pages == 0 {
+            return Err(std::io::Error::other(format!("{path} has no page")));
+        }
+        Ok(Self { file, pages, per_hundred })
+    }
+
+    /// A miss, or none.
+    fn one(&self) -> std::io::Result<()> {
+        if rand::random_range(0..100) >= self.per_hundred {
+            return Ok(());
+        }
+        let at = rand::random_range(0..self.pages) * PAGE_BYTES as u64;
+        FRAMES_OF_LOOP.with_borrow_mut(|(next, frames)| {
+            *next = (*next + 1) % FRAMES;
+            let frame = &mut frames[*next * PAGE_BYTES..][..PAGE_BYTES];
+            let buffers = &mut [IoSliceMut::new(frame)];
+            match preadv2(&self.file, buffers, at, ReadWriteFlags::NOWAIT) {
+                Ok(PAGE_BYTES) => Ok(()),
+                // Not in the system's cache.
+                _ => self.file.read_exact_at(frame, at),
+            }
+        })
+    }
 }
 
 struct Nothing;
@@ -45,14 +99,19 @@ impl Backend for Canned {
     type Session = CannedSession;
 
     fn connect(&self, _: ConnectOptions) -> Result<CannedSession> {
-        Ok(CannedSession { columns: Arc::clone(&self.columns) })
+        Ok(CannedSession { columns: Arc::clone(&self.columns), misses: self.misses.clone() })
     }
 }
 
-fn answer(sink: &mut dyn RowSink) -> Result<Executed> {
-    sink.row(&[Datum::Int4(0)])?;
-    sink.complete(CommandTag::counted("SELECT", 1))?;
-    Ok(Executed::Complete)
+impl CannedSession {
+    fn answer(&self, sink: &mut dyn RowSink) -> Result<Executed> {
+        if let Some(misses) = &self.misses {
+            misses.one().map_err(|error| SqlError::new(SqlState::IO_ERROR, error.to_string()))?;
+        }
+        sink.row(&[Datum::Int4(0)])?;
+        sink.complete(CommandTag::counted("SELECT", 1))?;
+        Ok(Executed::Complete)
+    }
 }
 
 impl Session for CannedSession {
@@ -85,7 +144,7 @@ impl Session for CannedSession {
     }
     fn simple_query(&mut self, _: &str, sink: &mut dyn RowSink) -> Result<Executed> {
         sink.columns(&self.columns)?;
-        answer(sink)
+        self.answer(sink)
     }
     fn resume(&mut self, _: &mut dyn RowSink) -> Result<Executed> {
         Ok(Executed::Complete)
@@ -108,7 +167,7 @@ impl Session for CannedSession {
         _: u64,
         sink: &mut dyn RowSink,
     ) -> Result<Executed> {
-        answer(sink)
+        self.answer(sink)
     }
     fn sync(&mut self, _: &mut dyn RowSink) -> Result<Executed> {
         Ok(Executed::Complete)
@@ -160,13 +219,20 @@ fn serve_alone(mut socket: UnixStream, backend: &Canned, keys: &CancelKeys) -> s
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let (Some(dir), Some(port)) = (args.next(), args.next()) else {
-        return Err("usage: canned DIR PORT [loops [N]|threads]".into());
+        return Err("usage: canned DIR PORT [loops [N [FILE MISSES]]|threads]".into());
     };
     let port: u16 = port.parse()?;
     let model = args.next().unwrap_or_else(|| "loops".to_owned());
     let cores = thread::available_parallelism()?.get();
     let loops = args.next().map_or(Ok(cores), |n| n.parse())?;
-    let backend = Canned { columns: Arc::from([ColumnDesc::computed("abalance", DataType::Int4)]) };
+    let misses = match (args.next(), args.next()) {
+        (Some(file), Some(per_hundred)) => {
+            Some(Arc::new(Misses::open(&file, per_hundred.parse()?)?))
+        }
+        _ => None,
+    };
+    let columns = Arc::from([ColumnDesc::computed("abalance", DataType::Int4)]);
+    let backend = Canned { columns, misses };
     if model == "threads" {
         let path = Path::new(&dir).join(format!(".s.PGSQL.{port}"));
         let _ = std::fs::remove_file(&path);

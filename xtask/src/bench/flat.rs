@@ -39,9 +39,12 @@ pub struct Flat {
     /// pgbench's query mode
     #[arg(long, default_value = "simple")]
     mode: String,
-    /// A program that speaks the protocol and does nothing (`PROGRAM SOCKET epoll THREADS`), measured in the same rounds
+    /// The example `canned` of millpond-server, a server that does nothing: measured in the same rounds
     #[arg(long, value_name = "PROGRAM")]
-    null: Option<String>,
+    canned: Option<String>,
+    /// A file of which `canned` reads random pages, 92 for a hundred selects
+    #[arg(long, value_name = "FILE", requires = "canned")]
+    read: Option<String>,
 }
 
 impl Flat {
@@ -56,7 +59,8 @@ impl Flat {
                 ("RUN_SECONDS", self.seconds.to_string()),
                 ("WARMUP_SECONDS", self.warmup.to_string()),
                 ("MODE", self.mode.clone()),
-                ("NULLPG", self.null.clone().unwrap_or_default()),
+                ("CANNED", self.canned.clone().unwrap_or_default()),
+                ("READ", self.read.clone().unwrap_or_default()),
             ],
         )?;
         let report = report(&Figures::parse(&csv)?)?;
@@ -94,7 +98,7 @@ fn report(figures: &Figures) -> Result<String, Failed> {
 }
 
 fn called(system: &str) -> &str {
-    if system == "null" { "a server that does nothing" } else { super::name(system) }
+    if system == "canned" { "a server that does nothing" } else { super::name(system) }
 }
 
 /// The throughput of each complete round, by number of clients.
