@@ -1,7 +1,8 @@
 //! Loads of several neighbouring pages at once, which nobody need wait for.
 //!
-//! What the system has in its cache, or the session waits for, goes straight into the frames; a read in the background goes
-//! to memory of its own, from where it is copied.
+//! Pages go straight into the frames, whoever reads them, if the store can do that. What is read in the background is *lent* the
+//! frames' memory ([`Lent`]): until it gives that back nobody touches the frames, nor are they anybody's. If it never does (a device
+//! that may still write, of which nothing is heard any more), the load is undone and the frames are lost.
 //!
 //! A session begins such a load and may go on, or go away: the load owns all that it has taken (entries, frames,
 //! memory for the bytes, a reference to the pool and to the fork), and whoever finishes the read, a thread of the
@@ -10,8 +11,8 @@
 //!
 //! ```text
 //! session   take frames -> entries to LOADING -> start_read .......... goes on
-//! store                                              read, finish
-//! any thread                                     verify, fill, publish, unpin, entry to RESIDENT, wake
+//! store                                   fill the frames, finish
+//! any thread                                          verify, publish, unpin, entry to RESIDENT, wake
 //! ```
 //!
 //! Invariants:
@@ -31,9 +32,11 @@
 //!   did not come loads it himself, and learns what is wrong with it.
 //!
 //! **Memory ordering** is that of single loads: an entry is published by the swap in `end_load`, a frame by
-//! `publish`. What a load owns reaches the finishing thread through the store's queue.
+//! `publish`. What a load owns reaches the finishing thread through the store's queue. Whoever fills the frames, or has a kernel
+//! do so, makes the release fence himself ([`Lent::words`]), and knows of the odd versions by the queue he has the read from.
 
 use crate::PageWords;
+use crate::arena::Lent;
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::evict::Owned;
@@ -46,7 +49,7 @@ use crate::relation::RelHandle;
 use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::Event;
-use crate::store::{PageBuffer, PageStore, PendingRead, StoreError};
+use crate::store::{Memory, PageStore, PendingRead, StoreError};
 use crate::translation::left_at;
 use crate::turns::UnderWay;
 use crate::words;
@@ -138,6 +141,8 @@ struct Run {
     near: usize,
     /// Whether the frames are a ring's.
     in_ring: bool,
+    /// Whether their memory has been lent and not been given back: then they are not to be touched.
+    is_lent: bool,
 }
 
 /// Where a page of a run is.
@@ -152,8 +157,19 @@ enum Found<'a> {
 }
 
 impl Run {
-    /// Publishes what has been read to a buffer.
-    fn finish(mut self, buffer: PageBuffer, result: &Result<(), StoreError>) {
+    /// Lends the memory of the frames, to be filled.
+    fn lend(&mut self) -> Lent {
+        self.words();
+        self.is_lent = true;
+        self.pool.arena.lend(self.frames.iter().map(|&(number, _)| number))
+    }
+
+    /// Publishes what has been read to lent frames, or, in their stead, to a buffer. Without memory the frames are lost.
+    fn finish_lent(mut self, memory: Option<Memory>, result: &Result<(), StoreError>) {
+        let Some(Memory::Frames(lent, buffer)) = memory else { return };
+        drop(lent);
+        self.is_lent = false;
+        let Some(buffer) = buffer else { return self.finish_placed(result) };
         if result.is_ok() {
             for page in buffer.pages() {
                 self.settle(Found::At(page));
@@ -185,6 +201,10 @@ impl Run {
         let page = self.rel.0.page(block);
         // In this order: an entry is absent only after its frame is free.
         let loading = Loading::resume(self.rel.0.translation.entry(block), before);
+        if self.is_lent {
+            self.pool.frames[number as usize].lose();
+            return true;
+        }
         let mut owned = Owned::resume(&self.pool, self.near, number);
         let verified = match found {
             Found::Placed => words::verify(&self.pool, &mut owned, page),
@@ -273,6 +293,7 @@ impl BufferSession {
             room,
             near: self.near(),
             in_ring: ring.is_some(),
+            is_lent: false,
         };
         for (block, owned) in (first.0..).zip(frames.drain(..)) {
             let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };
@@ -308,7 +329,7 @@ impl BufferSession {
         Some((frames, room))
     }
 
-    fn read_run(&self, run: Run, pages: usize, how: How<'_>) -> LoadedRun {
+    fn read_run(&self, mut run: Run, pages: usize, how: How<'_>) -> LoadedRun {
         let How { wait, urgency, under_way, at_most } = how;
         let (rel, first) = (run.rel.rel(), run.first);
         let store = &self.pool.store;
@@ -334,9 +355,9 @@ impl BufferSession {
             let result = self.timed(Event::ReadTime, read);
             run.finish_placed(&result);
         } else {
-            let buffer = self.pool.buffers.take(pages);
-            let done = move |buffer, result| run.finish(buffer, &result);
-            let mut read = PendingRead::new(rel, first, buffer, done);
+            let frames = run.lend();
+            let done = move |memory, result| run.finish_lent(memory, &result);
+            let mut read = PendingRead::into_frames(rel, first, frames, done);
             if wait == Wait::Allowed {
                 read.set_awaited();
             }

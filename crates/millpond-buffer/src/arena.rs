@@ -1,5 +1,5 @@
 //! The memory of the frames: one region, mapped when the pool is made and unmapped when the last of its
-//! sessions is gone (rule 2). It has room for as many frames as the pool can ever have; what is not used
+//! sessions, and the last read that it has been lent to, is gone (rule 2). It has room for as many frames as the pool can ever have; what is not used
 //! takes addresses but no memory. The same goes for the descriptors.
 //!
 //! The bytes of a frame are only ever accessed as relaxed atomic words, or, while a latch keeps writers
@@ -16,9 +16,11 @@ use crate::frame::Frame;
 use crate::page::PageBytes;
 #[cfg(not(any(miri, shuttle)))]
 use millpond_sync::audit;
+use smallvec::SmallVec;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Words in a page.
 pub const PAGE_WORDS: usize = PAGE_SIZE / 8;
@@ -29,15 +31,71 @@ pub type PageWords = [AtomicU64; PAGE_WORDS];
 
 /// One region of memory for all frames.
 pub(crate) struct Arena {
+    place: Place,
+    region: Arc<Region>,
+}
+
+/// Where a region is.
+#[derive(Clone, Copy)]
+struct Place {
     base: NonNull<u8>,
     frames: usize,
 }
 
-// SAFETY: the region belongs to the arena alone, and is accessed only through `words` (atomics) and
+// SAFETY: the region belongs to the arena and what has been lent of it alone, and is accessed only through `words` (atomics) and
 // `bytes` (whose callers keep writers away).
-unsafe impl Send for Arena {}
+unsafe impl Send for Place {}
 // SAFETY: as above.
-unsafe impl Sync for Arena {}
+unsafe impl Sync for Place {}
+
+impl Place {
+    #[inline]
+    fn address(&self, frame: u32) -> *const u8 {
+        let frame = frame as usize;
+        assert!(frame < self.frames, "frame {frame} of {}", self.frames);
+        // SAFETY: the offset is inside the region, by the assertion.
+        unsafe { self.base.as_ptr().add(frame * PAGE_SIZE) }
+    }
+}
+
+/// What keeps a region mapped.
+struct Region(Place);
+
+impl Region {
+    fn words(&self, frame: u32) -> &PageWords {
+        // SAFETY: as in `Arena::words`; the region lives as long as `self`.
+        unsafe { &*self.0.address(frame).cast::<PageWords>() }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: `base` and the size are those of `map`, and no reference into the region is left,
+        // since references borrow the arena, or what has been lent, which own this.
+        unsafe { unmap(self.0.base, self.0.frames * PAGE_SIZE) };
+    }
+}
+
+/// The memory of frames, lent to a read that fills them and may outlast whoever has begun it. It stays mapped, and the frames
+/// are nobody's, until this has been given back: also if it never is, because a device may still write.
+pub(crate) struct Lent {
+    region: Arc<Region>,
+    frames: SmallVec<[u32; 4]>,
+}
+
+impl Lent {
+    /// How many frames.
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Their memory, to be filled by whoever calls this: what he knows is seen by late readers who see what he, or a kernel that he calls, then stores
+    /// (see [`Frame::before_filling`]).
+    pub(crate) fn words(&self) -> impl Iterator<Item = &PageWords> {
+        fence(Ordering::Release);
+        self.frames.iter().map(|&frame| self.region.words(frame))
+    }
+}
 
 impl Arena {
     /// Memory for that many frames, all zero.
@@ -46,7 +104,8 @@ impl Arena {
         let bytes = bytes.ok_or(BufferError::Config { what: "the pool's size in bytes" })?;
         let base = map(bytes, huge_pages)
             .map_err(|why| BufferError::OutOfMemory { bytes, why: why.into() })?;
-        Ok(Self { base, frames })
+        let place = Place { base, frames };
+        Ok(Self { place, region: Arc::new(Region(place)) })
     }
 
     /// A frame's words.
@@ -55,7 +114,12 @@ impl Arena {
         // SAFETY: `address` is inside the region, which lives as long as `self`, is zero-initialised
         // and aligned to a page; and all concurrent accesses to it are atomic or, through `bytes`,
         // reads while nobody writes.
-        unsafe { &*self.address(frame).cast::<PageWords>() }
+        unsafe { &*self.place.address(frame).cast::<PageWords>() }
+    }
+
+    /// Lends the memory of frames that the caller owns.
+    pub(crate) fn lend(&self, frames: impl Iterator<Item = u32>) -> Lent {
+        Lent { region: Arc::clone(&self.region), frames: frames.collect() }
     }
 
     /// A frame's bytes.
@@ -63,11 +127,11 @@ impl Arena {
     /// # Safety
     ///
     /// While the reference lives nobody may store to the frame's words: for as long the caller holds the frame's
-    /// latch, shared or exclusive, or owns the frame and lets nobody store.
+    /// latch, shared or exclusive, or owns the frame, has not lent its memory, and lets nobody store.
     #[inline]
     pub(crate) unsafe fn bytes(&self, frame: u32) -> &PageBytes {
         // SAFETY: inside the region as for `words`; nobody writes, by this function's contract.
-        unsafe { &*self.address(frame).cast::<PageBytes>() }
+        unsafe { &*self.place.address(frame).cast::<PageBytes>() }
     }
 
     /// Gives the memory of frames back to the system. They stay mapped, and read as zeros. The caller owns
@@ -76,8 +140,8 @@ impl Arena {
         if frames.is_empty() {
             return;
         }
-        let start = self.address(frames.start as u32);
-        let last = self.address(frames.end as u32 - 1);
+        let start = self.place.address(frames.start as u32);
+        let last = self.place.address(frames.end as u32 - 1);
         #[cfg(not(any(miri, shuttle)))]
         {
             use rustix::mm::{Advice, madvise};
@@ -92,22 +156,6 @@ impl Arena {
         }
         #[cfg(any(miri, shuttle))]
         let _ = (start, last);
-    }
-
-    #[inline]
-    fn address(&self, frame: u32) -> *const u8 {
-        let frame = frame as usize;
-        assert!(frame < self.frames, "frame {frame} of {}", self.frames);
-        // SAFETY: the offset is inside the region, by the assertion.
-        unsafe { self.base.as_ptr().add(frame * PAGE_SIZE) }
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: `base` and the size are those of `map`, and no reference into the region is left,
-        // since references borrow the arena.
-        unsafe { unmap(self.base, self.frames * PAGE_SIZE) };
     }
 }
 

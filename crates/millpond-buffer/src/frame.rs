@@ -18,7 +18,7 @@
 //! | WRITING | a copy of it is on its way to the store | the writer, who keeps it pinned | the writer |
 //! | WAITED | somebody is parked until WRITING ends | the waiter | the writer |
 //! | OWNED | it holds nobody's page: free, or being emptied or filled by one owner | its claimer, having found no pin | the owner when it publishes a page |
-//! | DAMAGED | a change of it was interrupted half-way; it is never written | the guard of the change | never |
+//! | DAMAGED | a change of it was interrupted half-way; it is never written. Besides OWNED: a device may still fill it; it is never used | the guard of the change; who gives up a read | never |
 //! | RETIRED | besides OWNED: the pool has become smaller, and the frame is beyond its size | who makes it smaller | who makes it larger again |
 //! | CLAIMED | *claimer* will take it, unless somebody turns out to have it pinned | the claimer, from an unpinned state | the claimer; or a session that pins it |
 //!
@@ -463,6 +463,13 @@ impl Frame {
     pub(crate) fn before_filling(&self) {
         debug_assert!(self.read.version.is_changing(), "optimistic readers are kept out");
         fence(Ordering::Release);
+    }
+
+    /// Gives up an owned frame for good: a device may still write to its memory. Nobody gets it, and nobody waits for it, as for
+    /// one whose page is damaged.
+    pub(crate) fn lose(&self) {
+        self.read.tag.store(NO_PAGE, Ordering::Relaxed);
+        self.read.state.store(OWNED | DAMAGED, Ordering::Release);
     }
 
     /// Having taken the frame: keeps optimistic readers out and makes the entry of its page `absent`.

@@ -110,15 +110,24 @@ impl PageStore for Slow {
     }
     fn start_read(&self, mut read: PendingRead) {
         if self.background {
+            // As a device does: into the frames, while others go on; or elsewhere.
+            let is_placed = read.first().0.is_multiple_of(2);
             let zeros = move || {
-                read.pages_mut().into_iter().for_each(|page| page.fill(0));
+                for words in read.words().into_iter().filter(|_| is_placed) {
+                    let (begin, end) = words.split_at(2);
+                    begin.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+                    pause();
+                    end.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+                }
+                if !is_placed {
+                    read.pages_mut().into_iter().for_each(|page| page.fill(0));
+                }
                 read.finish(Ok(()));
             };
             thread::spawn(zeros);
             return;
         }
-        let (rel, first) = (read.rel(), read.first());
-        let result = self.read(rel, first, &mut read.pages_mut());
+        let result = read.read_from(self);
         read.finish(result);
     }
     fn reads_in_background(&self) -> bool {

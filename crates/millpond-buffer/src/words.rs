@@ -166,7 +166,7 @@ pub(crate) fn verify(
 ) -> Result<(), BufferError> {
     // SAFETY: the frame is OWNED, so that nobody but its owner stores to it: that is whoever has `owned`, of which there is
     // one, borrowed until the reference is gone. The store that the page came from is done: what it was lent it was lent
-    // for a call that has returned. Late optimistic readers load atomically, which doesn't collide with our reads.
+    // for a call that has returned, or until it has given it back (`Lent`). Late optimistic readers load atomically, which doesn't collide with our reads.
     let bytes = unsafe { pool.arena.bytes(owned.number()) };
     verify_checksum(page, bytes)
 }

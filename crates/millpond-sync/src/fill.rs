@@ -18,6 +18,9 @@
 //! with release, after it has returned. (On the processors that we know fences order the kernel's stores like all others
 //! of that thread. A device that writes by itself does so after it was told, and has ended when the call returns.)
 //!
+//! **Calls that go on.** An io_uring is told where memory is ([`IoVectors`]) and fills it later. All of this holds for it, too, but that the
+//! memory has to be kept until the kernel says that it is done, which no borrow does: that is for who hands over the request.
+//!
 //! **Failure.** Whatever the call returns, any of the bytes may have been changed.
 //!
 //! Neither Miri nor ThreadSanitizer knows what a kernel does: under them give these functions exclusive memory only.
@@ -53,10 +56,10 @@ impl<'a> IoTarget<'a> {
         Self { vector, memory: PhantomData }
     }
 
-    /// Whether it begins at a multiple of `alignment`.
+    /// Where it begins.
     #[must_use]
-    pub fn is_aligned_to(&self, alignment: usize) -> bool {
-        self.vector.iov_base.addr().is_multiple_of(alignment)
+    pub fn start(&self) -> *mut u8 {
+        self.vector.iov_base.cast()
     }
 
     /// How many bytes it has room for.
@@ -88,6 +91,39 @@ impl<'a> IoTarget<'a> {
             first.vector.iov_base = first.vector.iov_base.wrapping_byte_add(left);
             first.vector.iov_len -= left;
         }
+    }
+}
+
+/// Where targets are, for a kernel that fills them while the program goes on. Just addresses: nothing keeps the memory.
+#[derive(Default)]
+pub struct IoVectors(Vec<libc::iovec>);
+
+// SAFETY: nothing here uses the addresses.
+unsafe impl Send for IoVectors {}
+
+impl IoVectors {
+    /// The addresses of targets.
+    #[must_use]
+    pub fn of(targets: &[IoTarget<'_>]) -> Self {
+        Self(targets.iter().map(|target| target.vector).collect())
+    }
+
+    /// Where the kernel finds them, as long as this lives.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const libc::iovec {
+        self.0.as_ptr()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

@@ -10,6 +10,7 @@ pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
 #[cfg(test)]
 pub(crate) use memory::as_inner;
+pub(crate) use pending::Memory;
 pub use pending::{PageBuffer, PendingRead, PendingWrite};
 #[cfg(feature = "file-store")]
 pub(crate) use pending::{Transfer, Way};
@@ -145,8 +146,7 @@ pub trait PageStore: Send + Sync + 'static {
     /// otherwise the read is done at once. [`PendingRead::finish`] may call this again, for the next read of a stream, and
     /// so may dropping a [`PendingRead`]: no lock that this takes may be held for either.
     fn start_read(&self, mut read: PendingRead) {
-        let (rel, first) = (read.rel(), read.first());
-        let result = self.read(rel, first, &mut read.pages_mut());
+        let result = read.read_from(self);
         read.finish(result);
     }
 

@@ -1,17 +1,22 @@
 //! Reads and writes that are begun by one thread and may be finished by another.
 //!
 //! A [`PendingRead`] or [`PendingWrite`] owns the memory that the pages go to or come from, so that nobody has to wait for
-//! it: whoever asked may be gone when the device answers. It is finished exactly once. One that is dropped, because
+//! it: whoever asked may be gone when the device answers. That is memory of its own; or, for a read, frames of the pool, which
+//! others may look at: the store fills them as atomic words, and a store that knows nothing of these gets other memory, from where the pages are copied
+//! ([`PendingRead::pages_mut`]). It is finished exactly once. One that is dropped, because
 //! the store failed or panicked on its way, is finished with an error. However a read ends, it gives up its turn first,
 //! which may begin the next of its stream ([`crate::turns`]).
 
-use super::StoreError;
+use super::{PageStore, StoreError};
 use crate::PAGE_SIZE;
+use crate::arena::Lent;
 use crate::ids::{BlockNumber, RelFork};
 use crate::page::{AlignedPage, PageBytes};
 use crate::turns::Turn;
 #[cfg(feature = "file-store")]
 use millpond_sync::fill::IoTarget;
+#[cfg(feature = "file-store")]
+use smallvec::SmallVec;
 use std::fmt;
 
 /// Memory for pages that are read or written together: one piece, aligned for direct I/O.
@@ -66,7 +71,33 @@ impl PageBuffer {
     }
 }
 
-type Done = Box<dyn FnOnce(PageBuffer, Result<(), StoreError>) + Send>;
+/// Where pages go to or come from.
+pub(crate) enum Memory {
+    /// Memory of the transfer's own.
+    Own(PageBuffer),
+    /// Frames; and memory of its own, if the store has put the pages there.
+    Frames(Lent, Option<PageBuffer>),
+}
+
+impl Memory {
+    fn len(&self) -> usize {
+        match self {
+            Self::Own(buffer) => buffer.len(),
+            Self::Frames(frames, _) => frames.len(),
+        }
+    }
+
+    /// Memory of the transfer's own, if it is to be used.
+    fn own(&mut self) -> Option<&mut PageBuffer> {
+        match self {
+            Self::Own(buffer) | Self::Frames(_, Some(buffer)) => Some(buffer),
+            Self::Frames(_, None) => None,
+        }
+    }
+}
+
+/// Is given the memory back, unless a device may still use it.
+type Done = Box<dyn FnOnce(Option<Memory>, Result<(), StoreError>) + Send>;
 
 /// Which way pages go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +111,7 @@ pub(crate) struct Transfer {
     way: Way,
     rel: RelFork,
     first: BlockNumber,
-    parts: Option<(PageBuffer, Done)>,
+    parts: Option<(Memory, Done)>,
     /// Given up as soon as the store is done, before whoever asked is told.
     turn: Option<Turn>,
     /// Whoever asked will wait for it, on a thread that may wait, or already does.
@@ -95,33 +126,58 @@ impl Transfer {
         self.is_awaited
     }
 
+    #[cfg(feature = "file-store")]
     pub(crate) fn way(&self) -> Way {
         self.way
     }
 
     /// How many blocks.
     pub(crate) fn count(&self) -> usize {
-        self.parts.as_ref().map_or(0, |(buffer, _)| buffer.len())
+        self.parts.as_ref().map_or(0, |(memory, _)| memory.len())
     }
 
+    /// The pages to be written.
     pub(crate) fn pages(&self) -> Vec<&PageBytes> {
-        self.parts.as_ref().map(|(buffer, _)| buffer.pages().collect()).unwrap_or_default()
+        match &self.parts {
+            Some((Memory::Own(buffer), _)) => buffer.pages().collect(),
+            _ => Vec::new(),
+        }
     }
 
+    /// Memory of its own to be filled, which it is given if it has none.
     pub(crate) fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
-        self.parts.as_mut().map(|(buffer, _)| buffer.pages_mut()).unwrap_or_default()
+        let Some((memory, _)) = &mut self.parts else { return Vec::new() };
+        if let Memory::Frames(frames, own @ None) = memory {
+            *own = Some(PageBuffer::new(frames.len()));
+        }
+        memory.own().map(PageBuffer::pages_mut).unwrap_or_default()
     }
 
     /// The pages, for the kernel to fill.
     #[cfg(feature = "file-store")]
-    pub(crate) fn targets(&mut self) -> Vec<IoTarget<'_>> {
-        self.pages_mut().into_iter().map(|page| IoTarget::exclusive(page)).collect()
+    pub(crate) fn targets(&mut self) -> SmallVec<[IoTarget<'_>; 1]> {
+        match &mut self.parts {
+            Some((Memory::Frames(frames, None), _)) => {
+                frames.words().map(|words| IoTarget::shared(words)).collect()
+            }
+            Some((memory, _)) => {
+                let pages = memory.own().map(PageBuffer::pages_mut).unwrap_or_default();
+                pages.into_iter().map(|page| IoTarget::exclusive(page)).collect()
+            }
+            None => SmallVec::new(),
+        }
     }
 
-    /// Where the memory of the pages begins, one after the other.
+    /// Where the memory of the pages begins, if they are one after the other.
     #[cfg(feature = "io-uring")]
-    pub(crate) fn start(&mut self) -> *mut u8 {
-        self.parts.as_mut().map_or(std::ptr::null_mut(), |(buffer, _)| buffer.start())
+    pub(crate) fn start(&mut self) -> Option<*mut u8> {
+        match &mut self.parts {
+            Some((Memory::Frames(frames, None), _)) if frames.len() == 1 => {
+                frames.words().next().map(|words| IoTarget::shared(words).start())
+            }
+            Some((memory, _)) => memory.own().map(PageBuffer::start),
+            None => None,
+        }
     }
 
     /// What is being done, for an error.
@@ -147,18 +203,17 @@ impl Transfer {
     /// ever does.
     #[cfg(any(test, feature = "io-uring"))]
     pub(crate) fn abandon(mut self, error: StoreError) {
-        let Some((buffer, done)) = self.parts.take() else { return };
-        let pages = buffer.capacity();
+        let Some((memory, done)) = self.parts.take() else { return };
         // Before anything that may panic: the memory must not be given back on the way either.
-        std::mem::forget(buffer);
+        std::mem::forget(memory);
         self.end_turn();
-        done(PageBuffer::new(pages), Err(error));
+        done(None, Err(error));
     }
 
     fn tell(&mut self, result: Result<(), StoreError>) {
         self.end_turn();
-        if let Some((buffer, done)) = self.parts.take() {
-            done(buffer, result);
+        if let Some((memory, done)) = self.parts.take() {
+            done(Some(memory), result);
         }
     }
 }
@@ -195,7 +250,12 @@ macro_rules! pending {
                 buffer: PageBuffer,
                 done: impl FnOnce(PageBuffer, Result<(), StoreError>) + Send + 'static,
             ) -> Self {
-                let parts = Some((buffer, Box::new(done) as Done));
+                let pages = buffer.capacity();
+                let done = move |memory: Option<Memory>, result| match memory {
+                    Some(Memory::Own(buffer)) => done(buffer, result),
+                    _ => done(PageBuffer::new(pages), result),
+                };
+                let parts = Some((Memory::Own(buffer), Box::new(done) as Done));
                 Self(Transfer { way: $way, rel, first, parts, turn: None, is_awaited: false })
             }
 
@@ -238,6 +298,17 @@ pending!(PendingRead, Way::FromStore);
 pending!(PendingWrite, Way::ToStore);
 
 impl PendingRead {
+    /// Blocks from `first`, into frames; `done` is given these back, unless a device may still write to them, and told how it went.
+    pub(crate) fn into_frames(
+        rel: RelFork,
+        first: BlockNumber,
+        frames: Lent,
+        done: impl FnOnce(Option<Memory>, Result<(), StoreError>) + Send + 'static,
+    ) -> Self {
+        let parts = Some((Memory::Frames(frames, None), Box::new(done) as Done));
+        Self(Transfer { way: Way::FromStore, rel, first, parts, turn: None, is_awaited: false })
+    }
+
     /// It is one of several that may be under way at a time.
     pub(crate) fn set_turn(&mut self, turn: Turn) {
         self.0.turn = Some(turn);
@@ -248,7 +319,27 @@ impl PendingRead {
         self.0.is_awaited = true;
     }
 
-    /// Where the pages go.
+    /// The frames that the pages go to.
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> Vec<&crate::PageWords> {
+        match &self.0.parts {
+            Some((Memory::Frames(frames, _), _)) => frames.words().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reads the pages from a store on this thread, to where they belong: into the frames of a pool, if the store can do that
+    /// ([`PageStore::read_words`]).
+    pub fn read_from(&mut self, store: &(impl PageStore + ?Sized)) -> Result<(), StoreError> {
+        let (rel, first) = (self.rel(), self.first());
+        if let Some((Memory::Frames(frames, None), _)) = &self.0.parts {
+            return store.read_words(rel, first, &frames.words().collect::<Vec<_>>());
+        }
+        store.read(rel, first, &mut self.pages_mut())
+    }
+
+    /// Where the pages go: memory of the read's own. If they are for frames of a pool, they are copied there once the read has
+    /// been finished; [`PendingRead::read_from`] may do without.
     pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         self.0.pages_mut()
     }

@@ -84,6 +84,34 @@ fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
     all_free_after_drop(&bench);
 }
 
+/// A read that is given up leaves its frames to the device; the pages go elsewhere.
+#[test]
+#[cfg_attr(miri, ignore = "what is left to the device is a leak to Miri")]
+fn frames_of_an_abandoned_read_are_never_used_again() {
+    let bench = slow_bench(150);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let frames = bench.pool.frames();
+    let mut stream = ReadStream::default();
+    let mut blocks = (0..150).step_by(2).map(BlockNumber);
+    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let read = bench.store.begun.lock().pop().unwrap();
+    let (block, lost) = (read.first().0, read.words()[0].as_ptr());
+    read.0.abandon(StoreError::Missing { rel: REL });
+    stream.reset();
+    while bench.store.finish_begun() > 0 {}
+    for block in (0..150).chain([block]) {
+        assert_eq!(number(&session, &rel, block), u64::from(block));
+        let page = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+        let shared = page.into_shared().unwrap();
+        assert_ne!(shared.bytes().as_ptr().addr(), lost.addr());
+    }
+    drop(session);
+    bench.pool.write_dirty(&bench.pool.session().unwrap(), |_| ()).unwrap();
+    bench.pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(bench.pool.free_frames(), frames - 1);
+}
+
 /// However a read ends, the next has begun before whoever asked is told.
 #[test]
 fn a_turn_is_given_up_before_the_end_is_told() {

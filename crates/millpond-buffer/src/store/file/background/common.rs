@@ -2,7 +2,7 @@
 //!
 //! Every thread has a ring that its reads go to, as long as there is room, so that several threads that wait for pages of their
 //! own mostly don't meet. Whoever begins a read hands it to the kernel at once. Only those that are begun because others have
-//! ended are handed over a few together, before those others are looked at (checked, copied, published: microseconds each).
+//! ended are handed over a few together, before those others are looked at (checked, published: microseconds each).
 //!
 //! **The kernel** completes a request in the thread that submitted it, which it interrupts for that, in its own code or in a
 //! call that may be interrupted; if that thread has ended, in one of its own. So a thread that is suspended, or idle, keeps
@@ -87,6 +87,7 @@ impl Common {
     }
 
     /// Begins a read; gives it back if there is no room.
+    #[expect(clippy::result_large_err, reason = "the job itself, to go elsewhere")]
     fn submit(&self, job: Job) -> Result<(), Job> {
         let (wakes, refused) = {
             let mut ring = self.ring.lock();
@@ -216,6 +217,7 @@ impl Commons {
     }
 
     /// Begins a read in the calling thread's ring; gives it back if that has no room.
+    #[expect(clippy::result_large_err, reason = "the job itself, to go elsewhere")]
     pub(super) fn submit(&self, job: Job) -> Result<(), Job> {
         self.own().submit(job)
     }

@@ -4,25 +4,28 @@
 //! until the kernel has said that it is done with both. A job that comes back short, or that goes on
 //! in another file, is submitted again for the rest.
 //!
-//! What the kernel has completed is looked at (checked, copied, published: microseconds each) only after what comes next
+//! What the kernel has completed is looked at (checked, published: microseconds each) only after what comes next
 //! has been handed over, so that the device does not wait for that.
 //!
 //! Requests are prepared, and completions taken, by whoever has the ring to himself (`&mut`). The kernel is called through a
 //! reference beside that ([`Ring::kernel`], [`enter`]), so that nobody has to have the ring while he waits: it takes as
 //! many requests as it finds prepared, whoever prepared them.
 //!
-//! This is the only file here with unsafe code: handing the kernel an address. The addresses are of buffers that
-//! belong to the jobs; never of the pool's frames, whose bytes late readers may look at (buffer rule 5).
+//! This is the only file here with unsafe code: handing the kernel an address. The addresses are of memory that
+//! belongs to the jobs: buffers, or frames that they have been lent, which late readers may look at as atomic words, as
+//! `millpond_sync::fill` has it (buffer rule 5).
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use io_uring::{IoUring, Probe, opcode, types};
+use io_uring::{IoUring, Probe, opcode, squeue, types};
+use millpond_sync::fill::{IoTarget, IoVectors};
 use rustix::io::Errno;
 
 use super::{Job, Shared};
+use crate::PAGE_SIZE;
 use crate::store::Way;
 
 /// Requests under way at a time, at most.
@@ -32,8 +35,31 @@ const WAKE: u64 = u64::MAX;
 
 struct Slot {
     job: Job,
-    /// Bytes that have been copied.
+    /// Bytes that have been transferred.
     done: usize,
+    /// Where the others go, if not to one piece of memory.
+    vectors: IoVectors,
+}
+
+impl Slot {
+    /// The request for `length` bytes of the rest.
+    fn request(&mut self, file: types::Fd, offset: u64, length: usize) -> squeue::Entry {
+        let transfer = &mut self.job.transfer;
+        if let Some(start) = transfer.start() {
+            let (memory, length) = (start.wrapping_add(self.done), length as u32);
+            return match transfer.way() {
+                Way::FromStore => opcode::Read::new(file, memory, length).offset(offset).build(),
+                Way::ToStore => opcode::Write::new(file, memory, length).offset(offset).build(),
+            };
+        }
+        let mut targets = transfer.targets();
+        let mut rest = &mut targets[..];
+        IoTarget::advance(&mut rest, self.done);
+        // Whole pages, but for the first. What else there is may be another file's.
+        self.vectors = IoVectors::of(&rest[..length.div_ceil(PAGE_SIZE)]);
+        let count = self.vectors.len() as u32;
+        opcode::Readv::new(file, self.vectors.as_ptr().cast(), count).offset(offset).build()
+    }
 }
 
 /// A ring with its requests.
@@ -78,7 +104,8 @@ impl Ring {
     fn new(ring: IoUring) -> io::Result<Self> {
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
-        let able = [opcode::Read::CODE, opcode::Write::CODE].map(|code| probe.is_supported(code));
+        let codes = [opcode::Read::CODE, opcode::Readv::CODE, opcode::Write::CODE];
+        let able = codes.map(|code| probe.is_supported(code));
         if able.contains(&false) || !ring.params().is_feature_nodrop() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -108,7 +135,7 @@ impl Ring {
     pub(super) fn add(&mut self, job: Job) -> Option<Ended> {
         match self.free.pop() {
             Some(slot) => {
-                self.slots[slot] = Some(Slot { job, done: 0 });
+                self.slots[slot] = Some(Slot { job, done: 0, vectors: IoVectors::default() });
                 self.push(slot)
             }
             None => Some((job, Err(io::ErrorKind::WouldBlock.into()))),
@@ -118,23 +145,18 @@ impl Ring {
     /// Prepares the request for the rest of a slot's job, or ends it.
     fn push(&mut self, number: usize) -> Option<Ended> {
         let slot = self.slots[number].as_mut()?;
-        let start = slot.job.transfer.start();
         let Some((segment, offset, length)) = slot.job.rest(slot.done) else {
             return self.end(number, Ok(()));
         };
         let file = types::Fd(segment.as_fd().as_raw_fd());
-        let (memory, length) = (start.wrapping_add(slot.done), length as u32);
-        let request = match slot.job.transfer.way() {
-            Way::FromStore => opcode::Read::new(file, memory, length).offset(offset).build(),
-            Way::ToStore => opcode::Write::new(file, memory, length).offset(offset).build(),
-        };
-        let request = request.user_data(number as u64);
+        let request = slot.request(file, offset, length).user_data(number as u64);
         // SAFETY: the queue: only `self`, which is borrowed mutably, makes one of this ring, and drops it at once. The
-        // memory: `start` is where the buffer of the slot's job begins. It has room for all of the
-        // job's pages, the lengths of the pieces add up to those, and `rest` says how many bytes are left of
-        // them after `done`; so `length` bytes from there are inside. It is on the heap, owned by the slot alone
-        // and not touched until the slot is emptied, which happens when the kernel has completed the
-        // request; `Ring::abandon` leaks memory and file of those that it hasn't. The file: the slot's job holds the
+        // memory: `request` has given addresses in that of the slot's job, which has room for all of the
+        // job's pages; the lengths of the pieces add up to those, and `rest` says how many bytes are left of
+        // them after `done`; so `length` bytes from there are inside. It is a buffer on the heap that the slot alone owns, or
+        // frames that it has been lent: mapped as long as it has them, and until then only looked at, as atomics. Nobody touches that, nor the slot's
+        // vectors, until the slot is emptied or filled anew, which happens when the kernel has completed the
+        // request; `Ring::abandon` leaks memory, vectors and file of those that it hasn't. The file: the slot's job holds the
         // segment, and so the descriptor, for as long.
         let pushed = unsafe { self.ring.submission_shared().push(&request) };
         // The queue has room for every slot. But while others hand it over, the kernel may have completed what it has not yet taken out
@@ -153,7 +175,11 @@ impl Ring {
     /// Takes all jobs, with whose memory and files the kernel may not be done. The ring must not be used after that.
     pub(super) fn abandon(&mut self) -> Vec<Job> {
         self.free.clear();
-        self.slots.drain(..).flatten().map(|slot| slot.job).collect()
+        let job = |Slot { job, vectors, .. }| {
+            std::mem::forget(vectors);
+            job
+        };
+        self.slots.drain(..).flatten().map(job).collect()
     }
 
     /// Prepares the request that ends when somebody writes to the eventfd.
