@@ -19,7 +19,9 @@ use super::page::PageRead;
 use super::page::node::{Node, Target};
 use crate::{EngineError, EngineResult};
 
-/// The blocks passed on the way down, by level. Only hints: any of them may have been split since.
+/// The blocks come to on the way down, by level: of each level the one that has a downlink, not one further right that a link
+/// led to. Only hints: any of them may have been split since. But who latches one, and from there goes right, passes every
+/// split that is incomplete, and so never comes to a page without a downlink (btree rule 6).
 pub(crate) type Path = SmallVec<[u32; 8]>;
 
 /// Where to go from a page.
@@ -163,24 +165,20 @@ pub(crate) fn find_page_on<E: Env + ?Sized>(
                 "not a page of the tree, or of another level than its parent says",
             ));
         }
-        match next {
-            Step::Right(right) => {
-                block = right;
-                continue;
-            }
-            Step::Gone => {
-                path.clear();
-                block = ROOT;
-                continue;
-            }
-            _ => {}
+        if next == Step::Gone {
+            path.clear();
+            block = ROOT;
+            continue;
         }
         let index = usize::from(at);
         if path.len() <= index {
             path.resize(index + 1, 0);
         }
-        path[index] = block;
+        if path[index] == 0 {
+            path[index] = block;
+        }
         match next {
+            Step::Right(right) => block = right,
             Step::Down(child) if at > level => block = child,
             _ => return Ok(block),
         }

@@ -7,6 +7,8 @@
 //!
 //! The root keeps its block: it is split by moving its entries to two new pages, in one record (btree rule 4).
 //!
+//! An inner page that has no place to cut with the new entry is first cut without it (btree rule 16).
+//!
 //! Latches are taken child before parent and left before right, so there is no circle (btree rule 7).
 
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, RelHandle, Wait};
@@ -18,15 +20,26 @@ use super::page::PageRead;
 use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
 use super::page::layout::{FLAG_INCOMPLETE_SPLIT, NEXT_FREE};
 use super::page::node::{Node, Target};
-use super::page::split::{Cut, cut};
+use super::page::split::{Cut, cut, cut_near};
 use super::record::{self, INSERT, Meta, ROOT_SPLIT, SET_META, SPLIT, SplitData};
 use super::{META, ROOT};
 use crate::transam::Xid;
 use crate::wal::{ImageMode, Record, RmgrId};
 use crate::{EngineError, EngineResult};
 
+/// What became of an entry that was to be added.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Added {
+    Done,
+    /// The inner page was cut without the entry, which now belongs to one of its halves (btree rule 16).
+    MadeRoom,
+}
+
+/// An entry, and the slot that it goes before.
+type New<'i> = (usize, Item<'i>);
+
 /// Adds an entry to a latched page, before the slot at `index`, splitting the page if it must be. `child` is the
-/// page whose split the entry completes.
+/// page whose split the entry completes. To a leaf the entry is added in any case.
 pub(crate) fn add<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -35,20 +48,21 @@ pub(crate) fn add<'e, E: Env + ?Sized>(
     index: usize,
     item: Item<'_>,
     child: Option<&mut ExclusivePage<'e>>,
-) -> EngineResult<()> {
+) -> EngineResult<Added> {
     if matches!(plan_insert(page.bytes(), index, item), Insertion::Full) {
         if env.wait() == Wait::Never {
             return Err(EngineError::WouldBlock);
         }
         if page.block().get() == ROOT {
-            return split_root(env, rel, page, index, item, child);
+            return split_root(env, rel, page, (index, item), child);
         }
-        return split_page(env, rel, path, page, index, item, child);
+        return split_page(env, rel, path, page, (index, item), child);
     }
     let mut data = Vec::with_capacity(16 + item.key.len());
     record::insert_data(&mut data, index, &item);
     let record = new_record(INSERT).block(page.page_id(), ImageMode::IfNeeded, &data);
-    log_with_child(env, &mut [&mut page], record, child)
+    log_with_child(env, &mut [&mut page], record, child)?;
+    Ok(Added::Done)
 }
 
 /// Logs and applies a record over these pages and, if it completes the split of a child, over that.
@@ -146,19 +160,26 @@ fn take_free<'e, E: Env + ?Sized>(
     Ok(Some(page))
 }
 
-/// The page's entries with the new one, cut in two.
-fn cut_page(
+/// The page's entries cut in two: with the new one, which is then returned, or without it if an inner page has no other
+/// place to cut (btree rule 16).
+fn cut_page<'i>(
     page: &ExclusivePage<'_>,
     rel: &RelHandle,
-    new: (usize, Item<'_>),
+    new: New<'i>,
     right: u32,
     cycle: u32,
-) -> EngineResult<Cut> {
+) -> EngineResult<(Cut, Option<New<'i>>)> {
     let mut items = Items::of(page.bytes());
     let frame = Frame { cycle, ..Frame::of(page.bytes()) };
     items.insert(new.0, new.1);
-    cut(&items, &frame, new.0, right)
-        .ok_or_else(|| damaged(rel, page.block().get(), "no way to split the page"))
+    if let Some(cut) = cut(&items, &frame, new.0, right) {
+        return Ok((cut, Some(new)));
+    }
+    items.retain(|index| index != new.0);
+    let without = (frame.level > 0).then(|| cut_near(&items, &frame, new.0, right)).flatten();
+    let cut =
+        without.ok_or_else(|| damaged(rel, page.block().get(), "no way to split the page"))?;
+    Ok((cut, None))
 }
 
 fn split_page<'e, E: Env + ?Sized>(
@@ -166,33 +187,36 @@ fn split_page<'e, E: Env + ?Sized>(
     rel: &RelHandle,
     path: &Path,
     mut page: ExclusivePage<'e>,
-    index: usize,
-    item: Item<'_>,
+    new: New<'_>,
     child: Option<&mut ExclusivePage<'e>>,
-) -> EngineResult<()> {
+) -> EngineResult<Added> {
     let (mut right, cycle) = new_page(env, rel)?;
     let right_block = right.block().get();
-    let cut = cut_page(&page, rel, (index, item), right_block, cycle)?;
+    let (cut, new) = cut_page(&page, rel, new, right_block, cycle)?;
     let (mut left_data, mut right_data) = (Vec::new(), Vec::with_capacity(PAGE_SIZE));
     let separator = (&cut.key[..], cut.tid);
-    SplitData { new_index: index, item, at: cut.at, right: right_block, cycle, separator }
-        .encode(&mut left_data);
+    SplitData { new, at: cut.at, right: right_block, cycle, separator }.encode(&mut left_data);
     record::image(&mut right_data, &cut.right);
     let record = new_record(SPLIT).block(right.page_id(), ImageMode::Never, &right_data).block(
         page.page_id(),
         ImageMode::IfNeeded,
         &left_data,
     );
+    let child = child.filter(|_| new.is_some());
     log_with_child(env, &mut [&mut right, &mut page], record, child)?;
     drop(right);
-    // The entry is in the tree. What keeps the downlink from being added now does not keep the next writer.
     match insert_downlink(env, rel, path, &mut page, separator, right_block) {
-        Err(error) if is_passing(&error) => {
+        // The entry is in the tree. What keeps the downlink from being added now does not keep the next writer.
+        Err(error) if new.is_some() && is_passing(&error) => {
             tracing::debug!(%error, block = page.block().get(), "split left incomplete");
-            Ok(())
         }
-        other => other,
+        other => other?,
     }
+    Ok(added(new))
+}
+
+fn added(new: Option<New<'_>>) -> Added {
+    if new.is_some() { Added::Done } else { Added::MadeRoom }
 }
 
 /// Whether the same operation may succeed later.
@@ -211,14 +235,13 @@ fn split_root<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
     mut root: ExclusivePage<'e>,
-    index: usize,
-    item: Item<'_>,
+    new: New<'_>,
     child: Option<&mut ExclusivePage<'e>>,
-) -> EngineResult<()> {
+) -> EngineResult<Added> {
     let (mut left, _) = new_page(env, rel)?;
     let (mut right, cycle) = new_page(env, rel)?;
     let (left_block, right_block) = (left.block().get(), right.block().get());
-    let mut cut = cut_page(&root, rel, (index, item), right_block, cycle)?;
+    let (mut cut, new) = cut_page(&root, rel, new, right_block, cycle)?;
     // Both halves get their downlinks at once.
     let flags = cut.left.u16(super::page::layout::FLAGS) & !FLAG_INCOMPLETE_SPLIT;
     cut.left[super::page::layout::FLAGS..][..2].copy_from_slice(&flags.to_le_bytes());
@@ -231,7 +254,9 @@ fn split_root<'e, E: Env + ?Sized>(
         .block(left.page_id(), ImageMode::Never, &left_data)
         .block(right.page_id(), ImageMode::Never, &right_data)
         .block(root.page_id(), ImageMode::Never, &root_data);
-    log_with_child(env, &mut [&mut left, &mut right, &mut root], record, child)
+    let child = child.filter(|_| new.is_some());
+    log_with_child(env, &mut [&mut left, &mut right, &mut root], record, child)?;
+    Ok(added(new))
 }
 
 /// Puts the downlink of `page`'s right half into its parent, which takes the mark off `page`.
@@ -245,16 +270,23 @@ fn insert_downlink<'e, E: Env + ?Sized>(
 ) -> EngineResult<()> {
     let level = Node(page.bytes()).level() + 1;
     let target = Target { key: separator.0, tid: separator.1 };
-    let parent = latch_parent(env, rel, path, target, level)?;
-    let node = Node(parent.bytes());
-    let slot = node.child_slot(target);
-    if node.child(slot) != page.block().get() {
-        let what =
-            format!("has no downlink to block {}, whose split is to be completed", page.block());
-        return Err(damaged(rel, parent.block().get(), &what));
-    }
     let item = Item { key: separator.0, tid: separator.1, child: right };
-    add(env, rel, path, parent, slot + 1, item, Some(page))
+    loop {
+        let parent = latch_parent(env, rel, path, target, level)?;
+        let node = Node(parent.bytes());
+        let slot = node.child_slot(target);
+        if node.child(slot) != page.block().get() {
+            let what = format!(
+                "has no downlink to block {}, whose split is to be completed",
+                page.block()
+            );
+            return Err(damaged(rel, parent.block().get(), &what));
+        }
+        // Each time around the parent has fewer entries, and to three there is always a way (btree rule 16).
+        if add(env, rel, path, parent, slot + 1, item, Some(&mut *page))? == Added::Done {
+            return Ok(());
+        }
+    }
 }
 
 /// Latches the page of a level that a separator belongs to, starting from the one remembered.
@@ -268,7 +300,10 @@ fn latch_parent<'e, E: Env + ?Sized>(
     let mut block = path.get(usize::from(level)).copied().unwrap_or(0);
     loop {
         if block == 0 {
-            block = find_page(env, rel, target, level, &mut Path::new())?;
+            // Not the page found, whose left sibling may hide it from the parent, but where to look for it from.
+            let mut path = Path::new();
+            let found = find_page(env, rel, target, level, &mut path)?;
+            block = path.get(usize::from(level)).copied().unwrap_or(found);
         }
         let page = latch(env, rel, block)?;
         let node = Node(page.bytes());

@@ -3,13 +3,15 @@
 //! | info | blocks | effect |
 //! |---|---|---|
 //! | `INSERT` | 0: page; 1 (inner only): child | adds an entry; the child's split is complete |
-//! | `SPLIT` | 0: right, new; 1: left; 2 (inner only): child | cuts a page, the new entry included |
+//! | `SPLIT` | 0: right, new; 1: left; 2 (inner only): child | cuts a page, the new entry, if there is one, included |
 //! | `ROOT_SPLIT` | 0: left, new; 1: right, new; 2: root; 3 (inner only): child | the root grows by a level |
 //! | `PAGES` | any number, all new | pages written as a whole |
 //! | `REMOVE` | 0: page | removes entries |
 //! | `SET_META` | 0: meta page | a vacuum begins or ends, or a free page is taken |
 //! | `UNLINK` | 0: left sibling; 1: parent; 2: page | an empty leaf leaves the tree, its left sibling takes its range |
 //! | `FREE` | 0: page; 1: meta page | a page that is not in the tree goes to the list of free pages |
+//!
+//! Without a new entry (btree rule 16) a split has no child.
 //!
 //! Blocks are changed and published in this order: a new page has its entries before any link leads to it.
 //! The redo functions are the only code that changes B+tree pages, in normal operation as in recovery (wal rule 1).
@@ -136,11 +138,13 @@ fn apply_insert(page: &mut PageEdit<'_>, index: usize, item: Item<'_>) -> Result
     }
 }
 
+/// The slot of a split's new entry if there is none: more than a page has.
+const NO_ENTRY: usize = 0xFFFF;
+
 /// What [`SPLIT`] says about the left page.
 pub(crate) struct SplitData<'a> {
-    /// Where the new entry goes among the old ones.
-    pub(crate) new_index: usize,
-    pub(crate) item: Item<'a>,
+    /// The new entry and where it goes among the old ones; none if an inner page is cut to make room.
+    pub(crate) new: Option<(usize, Item<'a>)>,
     /// How many entries stay, the new one counted.
     pub(crate) at: usize,
     pub(crate) right: u32,
@@ -150,14 +154,15 @@ pub(crate) struct SplitData<'a> {
 
 impl<'a> SplitData<'a> {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let (index, item) = self.new.unwrap_or((NO_ENTRY, Item { key: &[], tid: 0, child: 0 }));
         out.clear();
-        out.extend_from_slice(&(self.item.key.len() as u16).to_le_bytes());
-        put_item(out, self.new_index, &self.item);
+        out.extend_from_slice(&(item.key.len() as u16).to_le_bytes());
+        put_item(out, index, &item);
         out.extend_from_slice(&(self.at as u16).to_le_bytes());
         out.extend_from_slice(&self.right.to_le_bytes());
         out.extend_from_slice(&self.cycle.to_le_bytes());
         out.extend_from_slice(&self.separator.1.to_le_bytes());
-        out.extend_from_slice(self.item.key);
+        out.extend_from_slice(item.key);
         out.extend_from_slice(self.separator.0);
     }
 
@@ -166,11 +171,11 @@ impl<'a> SplitData<'a> {
         let mut reader = Reader(data);
         let key_len = usize::from(reader.u16()?);
         let (key, separator) = data.get(FIXED..)?.split_at_checked(key_len)?;
-        let (new_index, item) = read_item(&mut reader, key)?;
+        let new = Some(read_item(&mut reader, key)?).filter(|&(index, _)| index != NO_ENTRY);
         let at = usize::from(reader.u16()?);
         let right = reader.u32()?;
         let cycle = reader.u32()?;
-        Some(Self { new_index, item, at, right, cycle, separator: (separator, reader.u64()?) })
+        Some(Self { new, at, right, cycle, separator: (separator, reader.u64()?) })
     }
 }
 
@@ -179,10 +184,15 @@ fn cut_left(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
         return Err(unfit(page, "split record is too short"));
     };
     let mut items = Items::of(page.bytes());
-    if split.new_index > items.len() || split.at > items.len() + 1 {
+    if let Some((index, item)) = split.new {
+        if index > items.len() {
+            return Err(unfit(page, "split beyond the last slot"));
+        }
+        items.insert(index, item);
+    }
+    if split.at > items.len() {
         return Err(unfit(page, "split beyond the last slot"));
     }
-    items.insert(split.new_index, split.item);
     let frame = Frame { cycle: split.cycle, ..Frame::of(page.bytes()) };
     let (key, tid) = split.separator;
     match split::left_half(&items, &frame, split.at, split.right, key, tid) {

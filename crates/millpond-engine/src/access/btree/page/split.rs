@@ -45,14 +45,24 @@ fn separator_at(items: &Items, leaf: bool, at: usize) -> (Vec<u8>, u64) {
 }
 
 /// Cuts the entries of a page (with the new one among them, at `new_index`). `frame` is the page's, `right_block`
-/// the new page's. `None` if no cut fits, which the limit on key lengths excludes.
+/// the new page's. `None` if no cut fits, which the limit on key lengths excludes in leaves (btree rule 12).
 pub(crate) fn cut(items: &Items, frame: &Frame, new_index: usize, right_block: u32) -> Option<Cut> {
     let count = items.len();
     let leaf = frame.flags & FLAG_LEAF != 0;
     let append = frame.right == 0 && new_index + 1 == count;
     let wanted = if append { fill_point(items) } else { middle(items, leaf) };
+    cut_near(items, frame, wanted, right_block)
+}
+
+/// Cuts as near to a place as both halves fit their pages.
+pub(crate) fn cut_near(
+    items: &Items,
+    frame: &Frame,
+    wanted: usize,
+    right_block: u32,
+) -> Option<Cut> {
+    let count = items.len();
     let wanted = wanted.clamp(1, count.saturating_sub(1).max(1));
-    // Outwards from the wanted place, until both halves fit.
     (0..count)
         .flat_map(|distance| [wanted.checked_sub(distance), Some(wanted + distance)])
         .flatten()

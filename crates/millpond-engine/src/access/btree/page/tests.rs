@@ -18,6 +18,8 @@ use super::node::{Node, Target, bytes_for_high};
 use super::split;
 use crate::wal::{PageEdit, RmgrRedo};
 
+mod inner;
+
 type Page = Box<[u8; PAGE_SIZE]>;
 type Entry = (Vec<u8>, u64);
 
@@ -187,7 +189,7 @@ proptest! {
             items.insert(index, item);
             let cut = split::cut(&items, &Frame::of(&*page), index, 77).unwrap();
             let split = SplitData {
-                new_index: index, item, at: cut.at, right: 77, cycle: 0, separator: (&cut.key, cut.tid),
+                new: Some((index, item)), at: cut.at, right: 77, cycle: 0, separator: (&cut.key, cut.tid),
             };
             split.encode(&mut data);
             let left = redo(&page, record::SPLIT, 1, &data);

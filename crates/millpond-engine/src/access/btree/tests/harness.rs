@@ -45,6 +45,11 @@ impl TestLog {
         self.over.store(self.now.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
+    /// How many blocks a record has.
+    pub(super) fn blocks_of(&self, record: usize) -> usize {
+        self.records.lock()[record].blocks.len()
+    }
+
     pub(super) fn infos(&self) -> Vec<u8> {
         self.records.lock().iter().map(|record| record.info).collect()
     }

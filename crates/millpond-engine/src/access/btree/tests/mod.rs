@@ -2,6 +2,7 @@
 
 mod crash;
 mod harness;
+mod outliers;
 mod scans;
 mod threads;
 
