@@ -40,17 +40,25 @@ const fn of(verb: Verb, session: bool, shared: bool) -> Advisory {
     Advisory { verb, session, shared }
 }
 
-pub(crate) const LOCK: Advisory = of(Verb::Lock, true, false);
-pub(crate) const LOCK_SHARED: Advisory = of(Verb::Lock, true, true);
-pub(crate) const TRY_LOCK: Advisory = of(Verb::TryLock, true, false);
-pub(crate) const TRY_LOCK_SHARED: Advisory = of(Verb::TryLock, true, true);
-pub(crate) const XACT_LOCK: Advisory = of(Verb::Lock, false, false);
-pub(crate) const XACT_LOCK_SHARED: Advisory = of(Verb::Lock, false, true);
-pub(crate) const TRY_XACT_LOCK: Advisory = of(Verb::TryLock, false, false);
-pub(crate) const TRY_XACT_LOCK_SHARED: Advisory = of(Verb::TryLock, false, true);
-pub(crate) const UNLOCK: Advisory = of(Verb::Unlock, true, false);
-pub(crate) const UNLOCK_SHARED: Advisory = of(Verb::Unlock, true, true);
-pub(crate) const UNLOCK_ALL: Advisory = of(Verb::UnlockAll, true, false);
+/// The functions by their names.
+pub(crate) const FUNCTIONS: &[(&str, Advisory)] = &[
+    ("pg_advisory_lock", of(Verb::Lock, true, false)),
+    ("pg_advisory_lock_shared", of(Verb::Lock, true, true)),
+    ("pg_try_advisory_lock", of(Verb::TryLock, true, false)),
+    ("pg_try_advisory_lock_shared", of(Verb::TryLock, true, true)),
+    ("pg_advisory_xact_lock", of(Verb::Lock, false, false)),
+    ("pg_advisory_xact_lock_shared", of(Verb::Lock, false, true)),
+    ("pg_try_advisory_xact_lock", of(Verb::TryLock, false, false)),
+    ("pg_try_advisory_xact_lock_shared", of(Verb::TryLock, false, true)),
+    ("pg_advisory_unlock", of(Verb::Unlock, true, false)),
+    ("pg_advisory_unlock_shared", of(Verb::Unlock, true, true)),
+    ("pg_advisory_unlock_all", of(Verb::UnlockAll, true, false)),
+];
+
+/// The function of that name.
+pub(crate) fn find(name: &str) -> Option<Advisory> {
+    FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, function)| *function)
+}
 
 /// The object that an application means by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +86,11 @@ impl Key {
 }
 
 impl Advisory {
+    /// Whether it takes a key, of one number or of two; else it takes nothing.
+    pub(crate) fn takes_key(self) -> bool {
+        self.verb != Verb::UnlockAll
+    }
+
     /// Whether it has nothing to answer.
     pub(crate) fn is_void(self) -> bool {
         matches!(self.verb, Verb::Lock | Verb::UnlockAll)

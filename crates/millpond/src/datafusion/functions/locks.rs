@@ -27,55 +27,34 @@ pub struct LockCall {
 /// Where calls go.
 pub type LockCalls = UnboundedSender<LockCall>;
 
-/// A name, and what it does.
-type Entry = (&'static str, Advisory);
-
-const FUNCTIONS: &[Entry] = &[
-    ("pg_advisory_lock", advisory::LOCK),
-    ("pg_advisory_lock_shared", advisory::LOCK_SHARED),
-    ("pg_try_advisory_lock", advisory::TRY_LOCK),
-    ("pg_try_advisory_lock_shared", advisory::TRY_LOCK_SHARED),
-    ("pg_advisory_xact_lock", advisory::XACT_LOCK),
-    ("pg_advisory_xact_lock_shared", advisory::XACT_LOCK_SHARED),
-    ("pg_try_advisory_xact_lock", advisory::TRY_XACT_LOCK),
-    ("pg_try_advisory_xact_lock_shared", advisory::TRY_XACT_LOCK_SHARED),
-    ("pg_advisory_unlock", advisory::UNLOCK),
-    ("pg_advisory_unlock_shared", advisory::UNLOCK_SHARED),
-    ("pg_advisory_unlock_all", advisory::UNLOCK_ALL),
-];
-
-fn arguments(entry: &Entry) -> (usize, usize) {
-    if entry.1 == advisory::UNLOCK_ALL { (0, 0) } else { (1, 2) }
-}
-
 fn make(
-    entry: &Entry,
+    name: &str,
+    function: Advisory,
     body: impl Fn(&[ScalarValue]) -> DfResult<ScalarValue> + Send + Sync + 'static,
 ) -> Arc<ScalarUDF> {
-    if entry.1.is_void() {
-        return void_action(entry.0, arguments(entry), body);
+    let arguments = if function.takes_key() { (1, 2) } else { (0, 0) };
+    if function.is_void() {
+        return void_action(name, arguments, body);
     }
-    action(entry.0, arguments(entry), Arrow::Boolean, body)
+    action(name, arguments, Arrow::Boolean, body)
 }
 
 /// Whether a function of that name locks or unlocks.
 pub fn is_lock(name: &str) -> bool {
-    FUNCTIONS.iter().any(|entry| entry.0 == name)
+    advisory::find(name).is_some()
 }
 
 /// What stands in a plan until a run replaces it.
 pub fn placeholders() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    FUNCTIONS.iter().map(|entry| {
-        let name = entry.0;
-        make(entry, move |_| internal_err!("{name}() was not bound to a session"))
+    advisory::FUNCTIONS.iter().map(|&(name, function)| {
+        make(name, function, move |_| internal_err!("{name}() was not bound to a session"))
     })
 }
 
 /// The function of that name, whose calls go to `calls`.
 pub fn bind(name: &str, calls: &LockCalls) -> Option<Arc<ScalarUDF>> {
-    let entry = FUNCTIONS.iter().find(|entry| entry.0 == name)?;
-    let (function, calls) = (entry.1, calls.clone());
-    Some(make(entry, move |args| {
+    let (function, calls) = (advisory::find(name)?, calls.clone());
+    Some(make(name, function, move |args| {
         if args.iter().any(ScalarValue::is_null) {
             return Ok(ScalarValue::Null);
         }

@@ -1,13 +1,12 @@
-//! Scalar functions: the table from which the binder chooses, and what they compute.
+//! Scalar functions: what they are, and what they compute.
 
 mod number;
 mod string;
+mod table;
 
-use super::types::NUMERIC;
 use millpond_engine::types::current_timestamp;
 
 use super::{Env, Expr, Val, cast};
-use crate::DataType::{self, Bool, Date, Float8, Int4, Int8, Text, Timestamptz};
 use crate::advisory::{self, Advisory, Key};
 use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
@@ -15,10 +14,8 @@ use crate::settings::SettingId;
 use crate::types::USECS_PER_DAY;
 use crate::{Datum, Value};
 
-use Args::{Alike, Any, Exactly, Number, One, Pair};
-use Returns::{Rounded, Same, Type};
-
 pub(super) use string::check_length;
+pub(super) use table::{Args, Returns, find, names};
 
 /// A function that the binder has chosen, with arguments of the right types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,214 +64,6 @@ pub(crate) enum Func {
     Advisory(Advisory),
     BlockingPids,
     IsBlocked,
-}
-
-/// What a function takes.
-#[derive(Clone, Copy)]
-pub(super) enum Args {
-    /// These types.
-    Exactly(&'static [DataType]),
-    /// One number of any type, kept.
-    Number,
-    /// One value, kept.
-    One,
-    /// Any values, kept, but at least one.
-    Any,
-    /// Values of one type, at least one.
-    Alike,
-    /// Two values of one type.
-    Pair,
-}
-
-impl Args {
-    fn fit(self, args: usize) -> bool {
-        match self {
-            Args::Exactly(types) => types.len() == args,
-            Args::Number | Args::One => args == 1,
-            Args::Any | Args::Alike => args >= 1,
-            Args::Pair => args == 2,
-        }
-    }
-}
-
-/// What a function gives.
-#[derive(Clone, Copy)]
-pub(super) enum Returns {
-    Type(DataType),
-    /// The type of its arguments.
-    Same,
-    /// Double precision for floats and integers, numeric for numeric.
-    Rounded,
-}
-
-/// The functions: their names, what they take and what they give.
-const FUNCTIONS: &[(&[&str], Func, Args, Returns)] = &[
-    (
-        &["now", "transaction_timestamp", "statement_timestamp"],
-        Func::Now,
-        Exactly(&[]),
-        Type(Timestamptz),
-    ),
-    (&["clock_timestamp"], Func::ClockTimestamp, Exactly(&[]), Type(Timestamptz)),
-    (&["current_date"], Func::CurrentDate, Exactly(&[]), Type(Date)),
-    (&["version"], Func::Version, Exactly(&[]), Type(Text)),
-    (&["current_database", "current_catalog"], Func::CurrentDatabase, Exactly(&[]), Type(Text)),
-    (&["current_schema"], Func::CurrentSchema, Exactly(&[]), Type(Text)),
-    (
-        &["current_user", "session_user", "user", "current_role"],
-        Func::CurrentUser,
-        Exactly(&[]),
-        Type(Text),
-    ),
-    (&["pg_backend_pid"], Func::BackendPid, Exactly(&[]), Type(Int4)),
-    (&["current_setting"], Func::CurrentSetting, Exactly(&[Text]), Type(Text)),
-    (&["current_setting"], Func::CurrentSetting, Exactly(&[Text, Bool]), Type(Text)),
-    (&["pg_typeof"], Func::PgTypeof, One, Type(Text)),
-    (&["abs"], Func::Abs, Number, Same),
-    (&["ceil", "ceiling"], Func::Ceil, Number, Rounded),
-    (&["floor"], Func::Floor, Number, Rounded),
-    (&["round"], Func::Round, Number, Rounded),
-    (&["round"], Func::RoundTo, Exactly(&[NUMERIC, Int4]), Type(NUMERIC)),
-    (&["trunc"], Func::Trunc, Number, Rounded),
-    (&["sign"], Func::Sign, Number, Rounded),
-    (&["sqrt"], Func::Sqrt, Exactly(&[Float8]), Type(Float8)),
-    (&["exp"], Func::Exp, Exactly(&[Float8]), Type(Float8)),
-    (&["ln"], Func::Ln, Exactly(&[Float8]), Type(Float8)),
-    (&["random"], Func::Random, Exactly(&[]), Type(Float8)),
-    (&["length", "char_length", "character_length"], Func::Length, Exactly(&[Text]), Type(Int4)),
-    (&["octet_length"], Func::OctetLength, Exactly(&[Text]), Type(Int4)),
-    (&["lower"], Func::Lower, Exactly(&[Text]), Type(Text)),
-    (&["upper"], Func::Upper, Exactly(&[Text]), Type(Text)),
-    (&["btrim", "trim"], Func::TrimBoth, Exactly(&[Text]), Type(Text)),
-    (&["btrim", "trim"], Func::TrimBoth, Exactly(&[Text, Text]), Type(Text)),
-    (&["ltrim"], Func::TrimLeft, Exactly(&[Text]), Type(Text)),
-    (&["ltrim"], Func::TrimLeft, Exactly(&[Text, Text]), Type(Text)),
-    (&["rtrim"], Func::TrimRight, Exactly(&[Text]), Type(Text)),
-    (&["rtrim"], Func::TrimRight, Exactly(&[Text, Text]), Type(Text)),
-    (&["substr", "substring"], Func::Substr, Exactly(&[Text, Int4]), Type(Text)),
-    (&["substr", "substring"], Func::Substr, Exactly(&[Text, Int4, Int4]), Type(Text)),
-    (&["strpos", "position"], Func::Strpos, Exactly(&[Text, Text]), Type(Int4)),
-    (&["replace"], Func::Replace, Exactly(&[Text, Text, Text]), Type(Text)),
-    (&["left"], Func::Left, Exactly(&[Text, Int4]), Type(Text)),
-    (&["right"], Func::Right, Exactly(&[Text, Int4]), Type(Text)),
-    (&["repeat"], Func::Repeat, Exactly(&[Text, Int4]), Type(Text)),
-    (&["reverse"], Func::Reverse, Exactly(&[Text]), Type(Text)),
-    (&["concat"], Func::Concat, Any, Type(Text)),
-    (&["greatest"], Func::Greatest, Alike, Same),
-    (&["least"], Func::Least, Alike, Same),
-    (&["nullif"], Func::NullIf, Pair, Same),
-    (&["pg_sleep"], Func::PgSleep, Exactly(&[Float8]), Type(Text)),
-    (&["pg_advisory_lock"], Func::Advisory(advisory::LOCK), Exactly(&[Int8]), Type(Text)),
-    (&["pg_advisory_lock"], Func::Advisory(advisory::LOCK), Exactly(&[Int4, Int4]), Type(Text)),
-    (
-        &["pg_advisory_lock_shared"],
-        Func::Advisory(advisory::LOCK_SHARED),
-        Exactly(&[Int8]),
-        Type(Text),
-    ),
-    (
-        &["pg_advisory_lock_shared"],
-        Func::Advisory(advisory::LOCK_SHARED),
-        Exactly(&[Int4, Int4]),
-        Type(Text),
-    ),
-    (&["pg_try_advisory_lock"], Func::Advisory(advisory::TRY_LOCK), Exactly(&[Int8]), Type(Bool)),
-    (
-        &["pg_try_advisory_lock"],
-        Func::Advisory(advisory::TRY_LOCK),
-        Exactly(&[Int4, Int4]),
-        Type(Bool),
-    ),
-    (
-        &["pg_try_advisory_lock_shared"],
-        Func::Advisory(advisory::TRY_LOCK_SHARED),
-        Exactly(&[Int8]),
-        Type(Bool),
-    ),
-    (
-        &["pg_try_advisory_lock_shared"],
-        Func::Advisory(advisory::TRY_LOCK_SHARED),
-        Exactly(&[Int4, Int4]),
-        Type(Bool),
-    ),
-    (&["pg_advisory_xact_lock"], Func::Advisory(advisory::XACT_LOCK), Exactly(&[Int8]), Type(Text)),
-    (
-        &["pg_advisory_xact_lock"],
-        Func::Advisory(advisory::XACT_LOCK),
-        Exactly(&[Int4, Int4]),
-        Type(Text),
-    ),
-    (
-        &["pg_advisory_xact_lock_shared"],
-        Func::Advisory(advisory::XACT_LOCK_SHARED),
-        Exactly(&[Int8]),
-        Type(Text),
-    ),
-    (
-        &["pg_advisory_xact_lock_shared"],
-        Func::Advisory(advisory::XACT_LOCK_SHARED),
-        Exactly(&[Int4, Int4]),
-        Type(Text),
-    ),
-    (
-        &["pg_try_advisory_xact_lock"],
-        Func::Advisory(advisory::TRY_XACT_LOCK),
-        Exactly(&[Int8]),
-        Type(Bool),
-    ),
-    (
-        &["pg_try_advisory_xact_lock"],
-        Func::Advisory(advisory::TRY_XACT_LOCK),
-        Exactly(&[Int4, Int4]),
-        Type(Bool),
-    ),
-    (
-        &["pg_try_advisory_xact_lock_shared"],
-        Func::Advisory(advisory::TRY_XACT_LOCK_SHARED),
-        Exactly(&[Int8]),
-        Type(Bool),
-    ),
-    (
-        &["pg_try_advisory_xact_lock_shared"],
-        Func::Advisory(advisory::TRY_XACT_LOCK_SHARED),
-        Exactly(&[Int4, Int4]),
-        Type(Bool),
-    ),
-    (&["pg_advisory_unlock"], Func::Advisory(advisory::UNLOCK), Exactly(&[Int8]), Type(Bool)),
-    (&["pg_advisory_unlock"], Func::Advisory(advisory::UNLOCK), Exactly(&[Int4, Int4]), Type(Bool)),
-    (
-        &["pg_advisory_unlock_shared"],
-        Func::Advisory(advisory::UNLOCK_SHARED),
-        Exactly(&[Int8]),
-        Type(Bool),
-    ),
-    (
-        &["pg_advisory_unlock_shared"],
-        Func::Advisory(advisory::UNLOCK_SHARED),
-        Exactly(&[Int4, Int4]),
-        Type(Bool),
-    ),
-    (&["pg_advisory_unlock_all"], Func::Advisory(advisory::UNLOCK_ALL), Exactly(&[]), Type(Text)),
-    // Arrays are text here.
-    (&["pg_blocking_pids"], Func::BlockingPids, Exactly(&[Int4]), Type(Text)),
-    (
-        &["pg_isolation_test_session_is_blocked"],
-        Func::IsBlocked,
-        Exactly(&[Int4, Text]),
-        Type(Bool),
-    ),
-];
-
-/// Finds a function by its name and the number of its arguments.
-pub(super) fn find(name: &str, args: usize) -> Option<(Func, Args, Returns)> {
-    let (_, func, takes, gives) =
-        FUNCTIONS.iter().find(|(names, _, takes, _)| names.contains(&name) && takes.fit(args))?;
-    Some((*func, *takes, *gives))
-}
-
-/// The names of all functions, for hints.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    FUNCTIONS.iter().flat_map(|(names, ..)| names.iter().copied()).chain(["coalesce"])
 }
 
 impl Func {
