@@ -1,199 +1,22 @@
-//! The extended protocol: prepared statements, portals, batches that end with Sync.
+//! The extended protocol: portals, batches that end with Sync. (Parse is in prepared.rs.)
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::prepared::{Body, Portal, PortalState, Prepared};
 use super::script::Item;
-use super::shared::{Text, prepared_key};
 use super::statement::Step;
 use super::transaction::{Block, in_failed_transaction};
-use super::types::Description;
 use super::{Connection, Executed, Params, Pending};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
-use crate::parse::{self, Statement, Which, data_type};
+use crate::parse;
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
-use crate::{DataType, Datum, Value, Wait};
-
-/// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`, most drivers).
-const RECENT_STATEMENTS: usize = 64;
-/// Longer texts are not worth their memory.
-const RECENT_TEXT_BYTES: usize = 4 << 10;
-
-/// A text that was prepared, and is the same statement as long as no definition changes.
-#[derive(Debug)]
-pub(super) struct Recent {
-    generation: u64,
-    param_types: Vec<Option<DataType>>,
-    prepared: Arc<Prepared>,
-}
+use crate::{Datum, Value};
 
 impl Connection {
-    /// Prepares one statement, however long planning it takes. Parameters whose type is not given get it from
-    /// where they stand.
-    pub fn prepare(
-        &mut self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Arc<Prepared>> {
-        self.prepare_within(Wait::Allowed, sql, param_types).inspect_err(|_| self.fail())
-    }
-
-    /// The same for a server's event loop: `None` where the connection must not wait and the query engine would
-    /// have to plan. Then nothing has happened; call it again where waiting is allowed.
-    pub fn try_prepare(
-        &mut self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Option<Arc<Prepared>>> {
-        match self.prepare_within(self.wait, sql, param_types) {
-            Ok(prepared) => Ok(Some(prepared)),
-            Err(error) if is_would_block(&error) => Ok(None),
-            Err(error) => {
-                self.fail();
-                Err(error)
-            }
-        }
-    }
-
-    fn prepare_within(
-        &mut self,
-        wait: Wait,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Arc<Prepared>> {
-        let generation = self.session.catalog_generation();
-        if self.block != Block::Failed
-            && let Some(recent) = self.recent.get(sql)
-            && recent.generation == generation
-            && recent.param_types == param_types
-        {
-            return Ok(Arc::clone(&recent.prepared));
-        }
-        let known = self.known_plan(sql, param_types, generation);
-        let mut prepared = match known {
-            Some(planned) => Prepared::of_plan(planned, sql),
-            None => self.prepare_anew(wait, sql, param_types)?,
-        };
-        self.prepared_count = self.prepared_count.wrapping_add(1);
-        let process = u64::from(self.process_id.cast_unsigned());
-        prepared.number = (process << 32) | u64::from(self.prepared_count);
-        let prepared = Arc::new(prepared);
-        if let Body::Planned(_) = prepared.body
-            && sql.len() <= RECENT_TEXT_BYTES
-        {
-            if self.recent.len() >= RECENT_STATEMENTS {
-                self.recent.clear();
-            }
-            let param_types = param_types.to_vec();
-            let recent = Recent { generation, param_types, prepared: Arc::clone(&prepared) };
-            self.recent.insert(sql.into(), recent);
-        }
-        Ok(prepared)
-    }
-
-    /// The plan with which another connection has prepared the same statement.
-    fn known_plan(
-        &self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-        generation: u64,
-    ) -> Option<Arc<Planned>> {
-        if self.block == Block::Failed || !self.session.sees_the_latest_catalog() {
-            return None;
-        }
-        let key = prepared_key(sql, param_types);
-        self.database.plans().get(&key, generation)?.planned.clone()
-    }
-
-    /// Lets other connections have a plan.
-    fn share_plan(&self, sql: &str, param_types: &[Option<DataType>], planned: &Arc<Planned>) {
-        if sql.len() <= RECENT_TEXT_BYTES && self.session.sees_the_latest_catalog() {
-            let key = prepared_key(sql, param_types);
-            let text = Text::new(&key, Some(Arc::clone(planned)), planned.generation);
-            self.database.plans().put(&text);
-        }
-    }
-
-    fn prepare_anew(
-        &self,
-        wait: Wait,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Prepared> {
-        let mut parsed = parse::parse(sql)?;
-        let statement = match parsed.len() {
-            0 => Statement::Empty,
-            1 => parsed.remove(0).statement,
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "cannot insert multiple commands into a prepared statement",
-                ));
-            }
-        };
-        if self.block == Block::Failed
-            && !matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. })
-        {
-            return Err(in_failed_transaction());
-        }
-        self.prepare_statement(wait, statement, sql, param_types)
-    }
-
-    fn prepare_statement(
-        &self,
-        wait: Wait,
-        statement: Statement,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Prepared> {
-        if let Statement::Query(_)
-        | Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_) = &statement
-        {
-            let types = ParamTypes::Declared(param_types.to_vec());
-            let planned = Arc::new(self.plan_within(wait, &statement, sql, types)?);
-            self.share_plan(sql, param_types, &planned);
-            return Ok(Prepared::of_plan(planned, sql));
-        }
-        let (description, body) = match &statement {
-            Statement::Empty => (Description { params: Arc::new([]), columns: None }, Body::Empty),
-            _ => {
-                let columns = self.utility_columns(&statement)?;
-                let description = Description { params: Arc::new([]), columns };
-                (description, Body::Utility(Arc::new(statement)))
-            }
-        };
-        Ok(Prepared { description, sql: sql.to_owned(), number: 0, body })
-    }
-
-    /// The columns that a statement without a plan returns.
-    fn utility_columns(&self, statement: &Statement) -> Result<Option<Arc<[ColumnDesc]>>> {
-        Ok(match statement {
-            Statement::Show(which) => Some(self.show_columns(which)?.into()),
-            Statement::Explain { .. } => {
-                Some([ColumnDesc::computed("QUERY PLAN", DataType::Text)].into())
-            }
-            Statement::Execute { name, .. } => {
-                self.find_prepared(name)?.description.columns.clone()
-            }
-            _ => None,
-        })
-    }
-
-    pub(super) fn find_prepared(&self, name: &str) -> Result<&Arc<Prepared>> {
-        self.prepared.get(name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_SQL_STATEMENT_NAME,
-                format!("prepared statement \"{name}\" does not exist"),
-            )
-        })
-    }
-
     /// Binds parameters: one value for each of [`Prepared::params`], of that type or NULL.
     pub fn bind(&mut self, prepared: &Arc<Prepared>, params: Params) -> Result<Portal> {
         if params.len() != prepared.params().len() {
@@ -260,8 +83,24 @@ impl Connection {
                 self.step(&item, &prepared.sql, false, sink)
             }
         };
-        match result {
-            Ok(Step::Done(tag)) => {
+        self.executed(result, portal, max_rows, sink)
+    }
+
+    /// What has come of running a portal's statement.
+    fn executed(
+        &mut self,
+        result: Result<Step>,
+        portal: &mut Portal,
+        max_rows: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Executed> {
+        let step = match result {
+            Ok(step) => step,
+            Err(error) if is_would_block(&error) => Step::WouldBlock,
+            Err(error) => return Err(self.statement_failed(error, sink)),
+        };
+        match step {
+            Step::Done(tag) => {
                 self.finish_statement(sink);
                 if let PortalState::Holding { tag: held, .. } = &mut portal.state {
                     *held = tag;
@@ -271,28 +110,22 @@ impl Connection {
                 sink.complete(tag)?;
                 Ok(Executed::Complete)
             }
-            Ok(Step::Ended) => {
+            Step::Ended => {
                 let executed = self.settle(sink)?;
                 self.finish_statement(sink);
                 portal.state = PortalState::Done;
                 Ok(executed)
             }
-            Ok(Step::WouldBlock) => {
+            Step::WouldBlock => {
                 sink.discard();
                 portal.state = PortalState::Blocked;
                 Ok(Executed::WouldBlock)
             }
-            Ok(Step::CopyIn(format)) => Ok(Executed::CopyIn(format)),
-            Err(error) if is_would_block(&error) => {
-                sink.discard();
-                portal.state = PortalState::Blocked;
-                Ok(Executed::WouldBlock)
-            }
-            Err(error) => Err(self.statement_failed(error, sink)),
+            Step::CopyIn(format) => Ok(Executed::CopyIn(format)),
         }
     }
 
-    fn execute_planned(
+    pub(super) fn execute_planned(
         &mut self,
         prepared: &Prepared,
         slot: &parking_lot::Mutex<Arc<Planned>>,
@@ -413,89 +246,6 @@ impl Connection {
             self.show_state();
         }
         Ok(executed)
-    }
-
-    pub(super) fn prepare_named(
-        &mut self,
-        name: &str,
-        types: &[sqlparser::ast::DataType],
-        _statement: &Statement,
-        text: &str,
-    ) -> Result<CommandTag> {
-        if self.prepared.contains_key(name) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            ));
-        }
-        let types = types.iter().map(|ty| data_type(ty).map(Some)).collect::<Result<Vec<_>>>()?;
-        let prepared = self.prepare_within(self.wait, text, &types)?;
-        self.prepared.insert(name.to_owned(), prepared);
-        Ok(CommandTag::plain("PREPARE"))
-    }
-
-    pub(super) fn execute_named(
-        &mut self,
-        name: &str,
-        args: &[sqlparser::ast::Expr],
-        sql: &str,
-        columns: bool,
-        sink: &mut dyn RowSink,
-    ) -> Result<Step> {
-        use crate::expr::bind::{Binder, Coercion, NoColumns};
-        let prepared = Arc::clone(self.find_prepared(name)?);
-        if args.len() != prepared.params().len() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("wrong number of parameters for prepared statement \"{name}\""),
-            )
-            .detail(format!(
-                "Expected {} parameters but got {}.",
-                prepared.params().len(),
-                args.len()
-            )));
-        }
-        let mut params = Params::new();
-        {
-            let mut binder = Binder::new(parse::Source::new(sql), ParamTypes::None);
-            let facts = self.facts();
-            let env = crate::expr::Env { row: crate::expr::Row::None, params: &[], facts: &facts };
-            for (arg, ty) in args.iter().zip(prepared.params()) {
-                let expr = binder.bind_as(arg, *ty, Coercion::Assignment, &NoColumns)?;
-                params.push(expr.eval(&env)?.into_value());
-            }
-        }
-        match &prepared.body {
-            Body::Planned(slot) => {
-                let described = match prepared.columns() {
-                    Some(found) if columns => sink.columns(found),
-                    _ => Ok(()),
-                };
-                described?;
-                let mut portal = Portal {
-                    prepared: Arc::clone(&prepared),
-                    params,
-                    state: PortalState::Ready,
-                    reads: None,
-                };
-                self.execute_planned(&prepared, slot, &mut portal, 0, sink)
-            }
-            _ => Err(SqlError::unsupported("EXECUTE of such a statement")),
-        }
-    }
-
-    pub(super) fn deallocate(&mut self, which: &Which) -> Result<CommandTag> {
-        match which {
-            Which::All => {
-                self.prepared.clear();
-                Ok(CommandTag::plain("DEALLOCATE ALL"))
-            }
-            Which::Named(name) => {
-                self.find_prepared(name)?;
-                self.prepared.remove(name);
-                Ok(CommandTag::plain("DEALLOCATE"))
-            }
-        }
     }
 }
 

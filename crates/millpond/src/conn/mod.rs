@@ -43,6 +43,7 @@ mod ddl;
 mod embed;
 mod extended;
 mod in_use;
+mod named;
 mod prepared;
 mod script;
 pub(crate) mod shared;
@@ -127,7 +128,7 @@ pub struct Connection {
     /// What portals read that are still open.
     in_use: InUse,
     /// Texts that were prepared lately by the extended protocol.
-    recent: HashMap<Box<str>, extended::Recent>,
+    recent: HashMap<Box<str>, prepared::Recent>,
 }
 
 /// What is due when a transaction has ended.

@@ -236,9 +236,7 @@ impl Connection {
             S::Explain { analyze, statement } => {
                 self.explain(*analyze, statement, sql, columns, sink)?
             }
-            S::Prepare { name, types, statement, text } => {
-                self.prepare_named(name, types, statement, text)?
-            }
+            S::Prepare { name, types, text } => self.prepare_named(name, types, text)?,
             S::Execute { name, args } => return self.execute_named(name, args, sql, columns, sink),
             S::Deallocate(which) => self.deallocate(which)?,
             S::Lock { names, mode, nowait } => self.lock_tables(names, mode, *nowait)?,

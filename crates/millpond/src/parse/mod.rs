@@ -159,7 +159,7 @@ pub(crate) enum Statement {
     Checkpoint,
     Copy(Box<Copy>),
     Explain { analyze: bool, statement: Box<Statement> },
-    Prepare { name: String, types: Vec<ast::DataType>, statement: Box<Statement>, text: String },
+    Prepare { name: String, types: Vec<ast::DataType>, text: String },
     Execute { name: String, args: Vec<ast::Expr> },
     Deallocate(Which),
     Lock { names: Vec<Name>, mode: &'static str, nowait: bool },

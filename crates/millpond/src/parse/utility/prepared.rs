@@ -58,13 +58,14 @@ pub(super) fn prepare(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
         return Err(cursor.unexpected());
     }
     let start = cursor.source.byte(cursor.peek_token().span.start);
-    let statement = Box::new(parse_one(cursor)?);
+    // For its end, and the errors in it.
+    parse_one(cursor)?;
     let end = match cursor.peek_token() {
         token if token.token == Token::EOF => cursor.source.sql.len(),
         token => cursor.source.byte(token.span.start),
     };
     let text = cursor.source.sql.get(start..end).unwrap_or("").to_owned();
-    Ok(Statement::Prepare { name, types, statement, text })
+    Ok(Statement::Prepare { name, types, text })
 }
 
 pub(super) fn execute(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {

@@ -1,0 +1,108 @@
+//! SQL's own prepared statements: PREPARE, EXECUTE, DEALLOCATE.
+
+use std::sync::Arc;
+
+use super::prepared::{Body, Portal, PortalState, Prepared};
+use super::statement::Step;
+use super::{Connection, Params};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
+use crate::expr::{Env, Row};
+use crate::parse::{self, Which, data_type};
+use crate::sink::{CommandTag, RowSink};
+
+impl Connection {
+    /// PREPARE.
+    pub(super) fn prepare_named(
+        &mut self,
+        name: &str,
+        types: &[sqlparser::ast::DataType],
+        text: &str,
+    ) -> Result<CommandTag> {
+        if self.prepared.contains_key(name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        let types = types.iter().map(|ty| data_type(ty).map(Some)).collect::<Result<Vec<_>>>()?;
+        let prepared = self.prepare_within(self.wait, text, &types)?;
+        self.prepared.insert(name.to_owned(), prepared);
+        Ok(CommandTag::plain("PREPARE"))
+    }
+
+    /// EXECUTE.
+    pub(super) fn execute_named(
+        &mut self,
+        name: &str,
+        args: &[sqlparser::ast::Expr],
+        sql: &str,
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step> {
+        let prepared = Arc::clone(self.find_prepared(name)?);
+        if args.len() != prepared.params().len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{name}\""),
+            )
+            .detail(format!(
+                "Expected {} parameters but got {}.",
+                prepared.params().len(),
+                args.len()
+            )));
+        }
+        let mut params = Params::new();
+        {
+            let mut binder = Binder::new(parse::Source::new(sql), ParamTypes::None);
+            let facts = self.facts();
+            let env = Env { row: Row::None, params: &[], facts: &facts };
+            for (arg, ty) in args.iter().zip(prepared.params()) {
+                let expr = binder.bind_as(arg, *ty, Coercion::Assignment, &NoColumns)?;
+                params.push(expr.eval(&env)?.into_value());
+            }
+        }
+        match &prepared.body {
+            Body::Planned(slot) => {
+                let described = match prepared.columns() {
+                    Some(found) if columns => sink.columns(found),
+                    _ => Ok(()),
+                };
+                described?;
+                let mut portal = Portal {
+                    prepared: Arc::clone(&prepared),
+                    params,
+                    state: PortalState::Ready,
+                    reads: None,
+                };
+                self.execute_planned(&prepared, slot, &mut portal, 0, sink)
+            }
+            _ => Err(SqlError::unsupported("EXECUTE of such a statement")),
+        }
+    }
+
+    /// DEALLOCATE.
+    pub(super) fn deallocate(&mut self, which: &Which) -> Result<CommandTag> {
+        match which {
+            Which::All => {
+                self.prepared.clear();
+                Ok(CommandTag::plain("DEALLOCATE ALL"))
+            }
+            Which::Named(name) => {
+                self.find_prepared(name)?;
+                self.prepared.remove(name);
+                Ok(CommandTag::plain("DEALLOCATE"))
+            }
+        }
+    }
+
+    /// The statement that PREPARE gave that name.
+    pub(super) fn find_prepared(&self, name: &str) -> Result<&Arc<Prepared>> {
+        self.prepared.get(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_SQL_STATEMENT_NAME,
+                format!("prepared statement \"{name}\" does not exist"),
+            )
+        })
+    }
+}
