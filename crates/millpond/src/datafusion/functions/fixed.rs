@@ -12,7 +12,12 @@ use crate::DataType;
 
 /// The functions.
 pub fn all() -> Vec<Arc<ScalarUDF>> {
-    let mut all = vec![
+    [plain(), alike(), of_arrays(), of_types(), of_the_only_ones()].concat()
+}
+
+/// Of versions, schemas, names and sizes.
+fn plain() -> Vec<Arc<ScalarUDF>> {
+    vec![
         function("version", (0, 0), Arrow::Utf8, |_| Ok(utf8(crate::VERSION_STRING))),
         function("current_schema", (0, 0), Arrow::Utf8, |_| Ok(utf8("public"))),
         function("current_schemas", (1, 1), Arrow::Utf8, |args| {
@@ -23,9 +28,6 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         function("pg_get_userbyid", (1, 1), Arrow::Utf8, |_| Ok(utf8("postgres"))),
         function("pg_encoding_to_char", (1, 1), Arrow::Utf8, |_| Ok(utf8("UTF8"))),
         function("pg_is_in_recovery", (0, 0), Arrow::Boolean, |_| Ok(ScalarValue::from(false))),
-        function("format_type", (2, 2), Arrow::Utf8, |args| {
-            Ok(utf8_or_null(number(args, 0).map(|oid| type_text(oid, number(args, 1)))))
-        }),
         // Expressions are stored as text.
         function("pg_get_expr", (2, 3), Arrow::Utf8, |args| Ok(utf8_or_null(text(args, 0)))),
         function("quote_ident", (1, 1), Arrow::Utf8, |args| {
@@ -34,6 +36,41 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         function("pg_size_pretty", (1, 1), Arrow::Utf8, |args| {
             Ok(utf8_or_null(number(args, 0).map(pretty_size)))
         }),
+    ]
+}
+
+/// Those that have one answer for whatever exists.
+fn alike() -> Vec<Arc<ScalarUDF>> {
+    let mut all = Vec::new();
+    for name in ["obj_description", "col_description", "shobj_description"] {
+        all.push(function(name, (1, 2), Arrow::Utf8, |_| Ok(ScalarValue::Utf8(None))));
+    }
+    for name in [
+        "pg_table_is_visible",
+        "pg_type_is_visible",
+        "pg_function_is_visible",
+        "pg_relation_is_publishable",
+    ] {
+        all.push(function(name, (1, 1), Arrow::Boolean, |args| {
+            Ok(ScalarValue::Boolean(number(args, 0).map(|_| true)))
+        }));
+    }
+    for name in [
+        "has_table_privilege",
+        "has_schema_privilege",
+        "has_database_privilege",
+        "has_column_privilege",
+        "has_any_column_privilege",
+        "pg_has_role",
+    ] {
+        all.push(function(name, (2, 4), Arrow::Boolean, |_| Ok(ScalarValue::from(true))));
+    }
+    all
+}
+
+/// Of arrays, which are text here.
+fn of_arrays() -> Vec<Arc<ScalarUDF>> {
+    vec![
         function("array_to_string", (2, 3), Arrow::Utf8, |args| {
             let separator = text(args, 1).unwrap_or_default();
             Ok(utf8_or_null(text(args, 0).map(|array| arrays::elements(&array).join(&separator))))
@@ -58,41 +95,32 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
             let length = text(args, 0).map(|array| arrays::elements(&array).len() as i32);
             Ok(ScalarValue::Int32(length.filter(|&length| length > 0)))
         }),
-    ];
-    for name in ["obj_description", "col_description", "shobj_description"] {
-        all.push(function(name, (1, 2), Arrow::Utf8, |_| Ok(ScalarValue::Utf8(None))));
-    }
-    for name in [
-        "pg_table_is_visible",
-        "pg_type_is_visible",
-        "pg_function_is_visible",
-        "pg_relation_is_publishable",
-    ] {
-        all.push(function(name, (1, 1), Arrow::Boolean, |args| {
-            Ok(ScalarValue::Boolean(number(args, 0).map(|_| true)))
-        }));
-    }
-    for name in [
-        "has_table_privilege",
-        "has_schema_privilege",
-        "has_database_privilege",
-        "has_column_privilege",
-        "has_any_column_privilege",
-        "pg_has_role",
-    ] {
-        all.push(function(name, (2, 4), Arrow::Boolean, |_| Ok(ScalarValue::from(true))));
-    }
-    all.push(function("regtype_name", (1, 1), Arrow::Utf8, |args| {
-        Ok(utf8_or_null(number(args, 0).map(|oid| type_text(oid, None))))
-    }));
-    all.push(function("to_regtype", (1, 1), Arrow::Int64, |args| {
-        let named = |name: String| crate::datafusion::views::type_oid(&name);
-        Ok(ScalarValue::Int64(text(args, 0).and_then(named)))
-    }));
-    all.push(function("regtype_oid", (1, 1), Arrow::Int64, |args| {
-        let named = |name: String| crate::datafusion::views::type_oid(&name);
-        Ok(ScalarValue::Int64(text(args, 0).and_then(named)))
-    }));
+    ]
+}
+
+/// Of types.
+fn of_types() -> Vec<Arc<ScalarUDF>> {
+    let type_oid = |name| {
+        function(name, (1, 1), Arrow::Int64, |args| {
+            let named = |name: String| crate::datafusion::views::type_oid(&name);
+            Ok(ScalarValue::Int64(text(args, 0).and_then(named)))
+        })
+    };
+    vec![
+        function("format_type", (2, 2), Arrow::Utf8, |args| {
+            Ok(utf8_or_null(number(args, 0).map(|oid| type_text(oid, number(args, 1)))))
+        }),
+        function("regtype_name", (1, 1), Arrow::Utf8, |args| {
+            Ok(utf8_or_null(number(args, 0).map(|oid| type_text(oid, None))))
+        }),
+        type_oid("to_regtype"),
+        type_oid("regtype_oid"),
+    ]
+}
+
+/// Of schemas and roles, of which there is one each, beside the system's schema.
+fn of_the_only_ones() -> Vec<Arc<ScalarUDF>> {
+    let mut all = Vec::new();
     for (kind, oid, name) in [("regnamespace", 2200, "public"), ("regrole", 10, "postgres")] {
         all.push(function(&format!("{kind}_name"), (1, 1), Arrow::Utf8, move |args| {
             let shown = number(args, 0).map(|given| match given {
