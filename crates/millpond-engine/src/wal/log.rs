@@ -16,7 +16,6 @@
 //! and the slot that declared them complete was set after the stop (wal rule 7).
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE, page_lsn};
 use millpond_sync::CachePadded;
@@ -26,6 +25,7 @@ use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
 
+use super::config::{LogConfig, LogStart};
 use super::error::WalError;
 use super::flush::Flushing;
 use super::insertion::{Insertion, Place};
@@ -34,42 +34,6 @@ use super::segments::Segments;
 use super::stats::{self, InsertCounts, LogStats};
 use super::store::LogStore;
 use crate::transam::SessionNo;
-
-/// Sizes and delays of the log.
-#[derive(Clone, Debug)]
-pub struct LogConfig {
-    /// Bytes of a segment file: a power of two.
-    pub segment_bytes: u64,
-    /// Bytes of the ring that holds records until they are written; rounded up to a power of two.
-    pub buffer_bytes: usize,
-    /// How many sessions may insert, numbered from zero.
-    pub max_sessions: usize,
-    /// How long a commit that does not wait may stay volatile, and how soon after the last record
-    /// the log says that it is durable.
-    pub writer_delay: Duration,
-}
-
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 16 << 20,
-            buffer_bytes: 16 << 20,
-            max_sessions: 512,
-            writer_delay: Duration::from_millis(200),
-        }
-    }
-}
-
-/// Where a log begins or goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogStart {
-    /// Where the next record goes: the end of the log that is there.
-    pub end: Lsn,
-    /// The redo point of the last checkpoint; older segments are not needed.
-    pub redo: Lsn,
-    /// Which start of the engine this is; larger than that of every record that is there.
-    pub start_no: u32,
-}
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The log: what is changed is first written here (see README.md in this directory for the rules).
 
 pub mod apply;
+mod config;
 mod error;
 mod files;
 mod flush;
@@ -17,10 +18,10 @@ pub mod storage;
 mod store;
 
 pub use apply::{Logging, PageBytes, PageEdit, RedoError, RmgrRedo, log_and_apply};
+pub use config::{LogConfig, LogStart};
 pub use error::WalError;
-
 pub use files::{FileLogStore, sync_directory};
-pub use log::{Inserted, Log, LogConfig, LogStart};
+pub use log::{Inserted, Log};
 pub use record::{BlockRef, Decoded, ImageMode, Record, RmgrId};
 pub use stats::{LogStats, LogWrites};
 pub use store::{CONTROL_COPY_BYTES, LogStore};
