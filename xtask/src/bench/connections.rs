@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::figures::{Figures, cell, goal, ratio};
 use super::plot::{self, Series};
-use super::{Common, name};
+use super::{Common, Rising, name};
 use crate::run::Failed;
 
 /// Point selects (pgbench -S) as connections rise.
@@ -12,28 +12,14 @@ use crate::run::Failed;
 pub struct Connections {
     #[command(flatten)]
     common: Common,
-    /// Sizes of shared_buffers
-    #[arg(long, default_value = "128MB,1GB", value_delimiter = ',')]
-    sizes: Vec<String>,
+    #[command(flatten)]
+    rising: Rising,
     /// Which systems: pg15, pg18, mp
     #[arg(long, default_value = "pg15,pg18,mp", value_delimiter = ',')]
     systems: Vec<String>,
-    /// Numbers of clients
-    #[arg(
-        long,
-        default_value = "1,2,3,5,7,17,27,53,83,107,139,163,191,211,239,271,307,353,397",
-        value_delimiter = ','
-    )]
-    clients: Vec<u32>,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 3)]
     seconds: u32,
-    /// Seconds for which each server is warmed up at each size
-    #[arg(long, default_value_t = 8)]
-    warmup: u32,
-    /// pgbench's query mode
-    #[arg(long, default_value = "simple")]
-    mode: String,
     /// Also log the latency of this share of the transactions (0.1), for 99th percentiles
     #[arg(long)]
     latency: Option<f64>,
@@ -42,18 +28,13 @@ pub struct Connections {
 impl Connections {
     /// Measures, and writes `connections.csv`, `connections.md` and a drawing for each size.
     pub fn run(&self) -> Result<(), Failed> {
-        let clients: Vec<String> = self.clients.iter().map(u32::to_string).collect();
         let csv = self.common.figures(
             "connections.sh",
-            &[
-                ("SIZES", self.sizes.join(" ")),
+            &self.rising.settings([
                 ("SYSTEMS", self.systems.join(" ")),
-                ("CLIENTS", clients.join(" ")),
                 ("RUN_SECONDS", self.seconds.to_string()),
-                ("WARMUP_SECONDS", self.warmup.to_string()),
-                ("MODE", self.mode.clone()),
                 ("LATENCY", self.latency.map_or(String::new(), |share| share.to_string())),
-            ],
+            ]),
         )?;
         let figures = Figures::parse(&csv)?;
         let mut report = String::new();

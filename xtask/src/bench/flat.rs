@@ -6,10 +6,9 @@
 //! what would be read if every number of clients had the same median and the spread that was measured.
 
 use clap::Args;
-use std::collections::BTreeMap;
 
-use super::Common;
 use super::figures::{Figures, cell};
+use super::{Common, Rising};
 use crate::run::Failed;
 
 /// How often the rounds are drawn again.
@@ -20,25 +19,11 @@ const DRAWS: usize = 2000;
 pub struct Flat {
     #[command(flatten)]
     common: Common,
-    /// Sizes of shared_buffers
-    #[arg(long, default_value = "128MB,1GB", value_delimiter = ',')]
-    sizes: Vec<String>,
-    /// Numbers of clients
-    #[arg(
-        long,
-        default_value = "1,2,3,5,7,17,27,53,83,107,139,163,191,211,239,271,307,353,397",
-        value_delimiter = ','
-    )]
-    clients: Vec<u32>,
+    #[command(flatten)]
+    rising: Rising,
     /// Seconds of each cell
     #[arg(long, default_value_t = 1)]
     seconds: u32,
-    /// Seconds for which the server is warmed up at each size
-    #[arg(long, default_value_t = 8)]
-    warmup: u32,
-    /// pgbench's query mode
-    #[arg(long, default_value = "simple")]
-    mode: String,
     /// The example `canned` of millpond-server, a server that does nothing: measured in the same rounds
     #[arg(long, value_name = "PROGRAM")]
     canned: Option<String>,
@@ -50,18 +35,13 @@ pub struct Flat {
 impl Flat {
     /// Measures, and writes `flat.csv` and `flat.md`.
     pub fn run(&self) -> Result<(), Failed> {
-        let clients: Vec<String> = self.clients.iter().map(u32::to_string).collect();
         let csv = self.common.figures(
             "flat.sh",
-            &[
-                ("SIZES", self.sizes.join(" ")),
-                ("CLIENTS", clients.join(" ")),
+            &self.rising.settings([
                 ("RUN_SECONDS", self.seconds.to_string()),
-                ("WARMUP_SECONDS", self.warmup.to_string()),
-                ("MODE", self.mode.clone()),
                 ("CANNED", self.canned.clone().unwrap_or_default()),
                 ("READ", self.read.clone().unwrap_or_default()),
-            ],
+            ]),
         )?;
         let report = report(&Figures::parse(&csv)?)?;
         println!("{report}");
@@ -190,11 +170,9 @@ fn flatness(rounds: &[Vec<f64>]) -> Option<Flatness> {
 /// The last median of these rounds as a part of the largest, and which that is.
 fn last_of_most(rounds: &[Vec<f64>], which: &[usize]) -> Option<(f64, usize)> {
     let columns = rounds.first()?.len();
-    let medians: BTreeMap<usize, f64> =
-        (0..columns).map(|at| (at, median(rounds, which, at))).collect();
-    let (best, most) = medians.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
-    let (_, last) = medians.last_key_value()?;
-    Some((last / most, *best))
+    let medians: Vec<f64> = (0..columns).map(|at| median(rounds, which, at)).collect();
+    let (best, most) = medians.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+    Some((medians.last()? / most, best))
 }
 
 fn median(rounds: &[Vec<f64>], which: &[usize], column: usize) -> f64 {

@@ -57,6 +57,42 @@ struct Common {
     from: Option<PathBuf>,
 }
 
+/// What the benchmarks over numbers of clients have in common besides.
+#[derive(Args)]
+struct Rising {
+    /// Sizes of shared_buffers
+    #[arg(long, default_value = "128MB,1GB", value_delimiter = ',')]
+    sizes: Vec<String>,
+    /// Numbers of clients
+    #[arg(
+        long,
+        default_value = "1,2,3,5,7,17,27,53,83,107,139,163,191,211,239,271,307,353,397",
+        value_delimiter = ','
+    )]
+    clients: Vec<u32>,
+    /// Seconds for which each server is warmed up at each size
+    #[arg(long, default_value_t = 8)]
+    warmup: u32,
+    /// pgbench's query mode
+    #[arg(long, default_value = "simple")]
+    mode: String,
+}
+
+impl Rising {
+    /// As the scripts want to be told, with what else they want.
+    fn settings<const N: usize>(&self, more: [(&'static str, String); N]) -> Vec<(&str, String)> {
+        let clients: Vec<String> = self.clients.iter().map(u32::to_string).collect();
+        let mut settings = vec![
+            ("SIZES", self.sizes.join(" ")),
+            ("CLIENTS", clients.join(" ")),
+            ("WARMUP_SECONDS", self.warmup.to_string()),
+            ("MODE", self.mode.clone()),
+        ];
+        settings.extend(more);
+        settings
+    }
+}
+
 /// Runs the benchmarks.
 pub fn run(bench: Option<Box<Bench>>, args: &[String]) -> Result<(), Failed> {
     match bench.as_deref() {
