@@ -1,0 +1,131 @@
+//! COPY TO STDOUT, of a table's columns or of a query.
+
+use std::sync::Arc;
+
+use millpond_engine::catalog::TableDef;
+
+use super::{count, format_of};
+use crate::conn::Connection;
+use crate::conn::statement::Step;
+use crate::copy::RowWriter;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::Expr;
+use crate::expr::bind::ParamTypes;
+use crate::parse::{CopyOptions, Statement};
+use crate::plan::{Access, Output, Plan, Planned, SelectPlan, describe};
+use crate::sink::{ColumnDesc, CommandTag, RowSink};
+use crate::types::FormatOptions;
+use crate::{DataType, Datum};
+
+/// The plan of some columns of all rows.
+pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
+    let described: Vec<ColumnDesc> =
+        columns.iter().map(|column| describe(&table, *column)).collect();
+    let exprs = columns.iter().map(|column| Expr::Column(*column)).collect();
+    let plan = SelectPlan {
+        table: Some(table),
+        access: Access::Heap,
+        filter: None,
+        condition: None,
+        aggregates: None,
+        first_only: false,
+        output: Output::new(exprs, described.clone()),
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+        lock: None,
+    };
+    Planned {
+        plan: Plan::Select(plan),
+        params: Arc::new([]),
+        columns: Some(described.into()),
+        generation: 0,
+        zone: None,
+        passing: false,
+    }
+}
+
+impl Connection {
+    pub(super) fn copy_query(
+        &mut self,
+        statement: &Statement,
+        sql: &str,
+        options: &CopyOptions,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step> {
+        let mut tries = 0;
+        loop {
+            let planned = self.plan(statement, sql, ParamTypes::None)?;
+            if planned.columns.is_none() {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "COPY query must have a RETURNING clause",
+                ));
+            }
+            match self.copy_out(&planned, options, sink) {
+                Err(error) if self.plans_again(&error, &mut tries)? => {}
+                other => return other,
+            }
+        }
+    }
+
+    pub(super) fn copy_out(
+        &mut self,
+        planned: &Planned,
+        options: &CopyOptions,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step> {
+        let columns: &[ColumnDesc] = planned.columns.as_deref().unwrap_or(&[]);
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
+        let writer = RowWriter::new(format_of(options, names)?);
+        let options = self.format_options();
+        let mut out = CopySink { sink, writer, types, options, line: Vec::new(), begun: false };
+        let rows = self.run_planned(planned, &[], false, &mut out)?;
+        out.begin()?;
+        out.sink.copy_done()?;
+        Ok(Step::Done(CommandTag::counted("COPY", rows)))
+    }
+}
+
+/// Writes rows as lines.
+struct CopySink<'a> {
+    sink: &'a mut dyn RowSink,
+    writer: RowWriter,
+    types: Vec<DataType>,
+    options: FormatOptions,
+    line: Vec<u8>,
+    /// The client knows that data comes: not before the first row, so that a plan can still be made again.
+    begun: bool,
+}
+
+impl CopySink<'_> {
+    fn begin(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.begun, true) {
+            return Ok(());
+        }
+        self.sink.copy_out(count(self.types.len()))?;
+        self.line.clear();
+        self.writer.header(&mut self.line);
+        if self.line.is_empty() { Ok(()) } else { self.sink.copy_data(&self.line) }
+    }
+}
+
+impl RowSink for CopySink<'_> {
+    fn columns(&mut self, _columns: &[ColumnDesc]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
+        self.begin()?;
+        self.line.clear();
+        self.writer.row(&self.types, row, &self.options, &mut self.line);
+        self.sink.copy_data(&self.line)
+    }
+
+    fn complete(&mut self, _tag: CommandTag) -> Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self) {}
+}
