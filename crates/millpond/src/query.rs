@@ -50,7 +50,7 @@ pub struct SessionInfo {
     pub user: String,
     /// The session's number, as `pg_backend_pid()` gives it.
     pub pid: i32,
-    /// All settings: name, value as SHOW prints it, unit, category or description.
+    /// All settings.
     pub settings: Vec<SettingInfo>,
     /// What the server counts, if there is one.
     pub statistics: Option<Arc<Statistics>>,
@@ -61,7 +61,7 @@ pub struct SessionInfo {
 pub struct SettingInfo {
     /// Its name.
     pub name: String,
-    /// Its value.
+    /// Its value as SHOW prints it.
     pub setting: String,
     /// What it does.
     pub description: String,
