@@ -4,11 +4,13 @@
 //! ```sh
 //! io_depth DIR prepare BLOCKS
 //! io_depth DIR read DEPTH SECONDS direct|buffered io_uring|worker|sync|threads [POOL_PAGES]
+//! io_depth DIR scan|scan-ring DEPTH SECONDS direct|buffered io_uring|worker|sync [POOL_PAGES]
 //! io_depth DIR checkpoint DEPTH direct|buffered io_uring|worker|sync [POOL_PAGES]
 //! ```
 //!
 //! `prepare` makes relation 1 with that many pages and prints the name of its file. `read` prints pages a second. A stream
-//! of random blocks keeps DEPTH reads under way; with `threads`, DEPTH sessions each wait for theirs. `checkpoint` changes random
+//! of random blocks keeps DEPTH reads under way; with `threads`, DEPTH sessions each wait for theirs. `scan` reads the pages in their order, 16 by one
+//! read, `scan-ring` in a ring of frames. `checkpoint` changes random
 //! pages, half as many as the pool has, writes them with DEPTH writes under way, and prints pages written a second and the
 //! seconds that the sync took besides.
 
@@ -26,25 +28,46 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const REL: RelFork = RelationId::constant(1).main();
 const WARM_UP: Duration = Duration::from_secs(1);
 const USAGE: &str = "io_depth DIR prepare BLOCKS | io_depth DIR read DEPTH SECONDS direct|buffered \
-                     io_uring|worker|sync|threads [POOL_PAGES] | io_depth DIR checkpoint DEPTH \
+                     io_uring|worker|sync|threads [POOL_PAGES] | io_depth DIR scan|scan-ring DEPTH SECONDS \
+                     direct|buffered io_uring|worker|sync [POOL_PAGES] | io_depth DIR checkpoint DEPTH \
                      direct|buffered io_uring|worker|sync [POOL_PAGES]";
+
+/// Which pages are read.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    Random,
+    /// One after the other.
+    Scan,
+    /// The same, in a ring.
+    ScanInRing,
+}
+
+impl Order {
+    fn of(command: &str) -> Option<Self> {
+        match command {
+            "read" => Some(Self::Random),
+            "scan" => Some(Self::Scan),
+            "scan-ring" => Some(Self::ScanInRing),
+            _ => None,
+        }
+    }
+}
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         [dir, "prepare", blocks] => prepare(dir.as_ref(), blocks.parse()?),
-        [dir, "read", depth, seconds, cache, method] => {
-            read(dir.as_ref(), depth.parse()?, seconds.parse()?, cache, method, 16_384)
-        }
-        [dir, "read", depth, seconds, cache, method, pool] => {
-            read(dir.as_ref(), depth.parse()?, seconds.parse()?, cache, method, pool.parse()?)
-        }
         [dir, "checkpoint", depth, cache, method] => {
             checkpoint(dir.as_ref(), depth.parse()?, cache, method, 16_384)
         }
         [dir, "checkpoint", depth, cache, method, pool] => {
             checkpoint(dir.as_ref(), depth.parse()?, cache, method, pool.parse()?)
+        }
+        [dir, command, depth, seconds, cache, method, ref pool @ ..] if pool.len() <= 1 => {
+            let order = Order::of(command).ok_or(USAGE)?;
+            let pool = pool.first().map_or(Ok(16_384), |pool| pool.parse())?;
+            read(dir.as_ref(), order, depth.parse()?, seconds.parse()?, cache, method, pool)
         }
         _ => Err(USAGE.into()),
     }
@@ -116,6 +139,7 @@ fn checkpoint(dir: &Path, depth: u32, cache: &str, method: &str, pool_pages: usi
 
 fn read(
     dir: &Path,
+    order: Order,
     depth: u32,
     seconds: u64,
     cache: &str,
@@ -138,7 +162,9 @@ fn read(
         let workers: Vec<_> = (0..threads)
             .map(|seed| {
                 let pool = &pool;
-                scope.spawn(move || read_some(pool, blocks, io_concurrency, seed.into(), until))
+                scope.spawn(move || {
+                    read_some(pool, blocks, order, io_concurrency, seed.into(), until)
+                })
             })
             .collect();
         std::thread::sleep(WARM_UP);
@@ -157,6 +183,7 @@ fn read(
 fn read_some(
     pool: &Arc<BufferPool>,
     blocks: u32,
+    order: Order,
     io_concurrency: u32,
     seed: u64,
     until: Instant,
@@ -164,12 +191,21 @@ fn read_some(
     let session = pool.session()?;
     let rel = pool.relation(REL)?;
     let mut random = SmallRng::seed_from_u64(seed);
-    let options = StreamOptions { io_concurrency, io_combine_limit: 1 };
-    let mut stream = ReadStream::new(options);
-    let mut source = || Some(BlockNumber(random.random_range(0..blocks)));
+    let io_combine_limit = if order == Order::Random { 1 } else { 16 };
+    let mut stream = ReadStream::new(StreamOptions { io_concurrency, io_combine_limit });
+    let ring = match order {
+        Order::ScanInRing => Ring::new(pool, AccessStrategy::BulkRead),
+        _ => None,
+    };
+    let mut scan = (0..blocks).cycle();
+    let mut source = || match order {
+        Order::Random => Some(BlockNumber(random.random_range(0..blocks))),
+        _ => scan.next().map(BlockNumber),
+    };
     let mut done = 0u64;
-    while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, None, &mut source) {
-        let number = session.read(&rel, block, Wait::Allowed, |page| page.u32(16))?;
+    while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, ring.as_ref(), &mut source) {
+        let number =
+            session.read_with(&rel, block, Wait::Allowed, ring.as_ref(), |page| page.u32(16))?;
         assert_eq!(number, block.0);
         stream.advance();
         done += 1;
