@@ -17,11 +17,13 @@
 //! reports that only once, so from then on every sync, write and change of size fails. Reads go on.
 //! A full device shows when a file grows (or when a write does not find its space) as an error that leaves the
 //! fork's size as it was; it may be tried again.
+//! A file that is read often has a descriptor for each processor (`near.rs`), as far as the process's limit allows.
 //! When descriptors run out, forks that nobody is using are closed and the operation tried once more.
 
 mod background;
 mod fork;
 mod names;
+mod near;
 mod segment;
 // Miri opens no directory.
 #[cfg(all(test, not(miri)))]
@@ -46,6 +48,7 @@ use smallvec::SmallVec;
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
 use self::fork::{FileError, Fork, MAX_SEGMENTS};
+use self::near::Spare;
 use self::segment::{Attempt, Segment};
 use self::unsynced::Unsynced;
 use super::{PageBuffer, PageStore, PendingRead, PendingWrite, StoreError, Transfer};
@@ -91,6 +94,8 @@ pub struct FileStore {
     dir_handle: OwnedFd,
     segment_blocks: u32,
     direct: bool,
+    /// For descriptors of files that are read often.
+    spare: Arc<Spare>,
     background: Background,
     forks: Box<[Shard]>,
     /// Excludes changes of a relation's files against each other.
@@ -136,6 +141,7 @@ impl FileStore {
             dir_handle,
             segment_blocks: options.segment_blocks,
             direct: options.direct_io,
+            spare: Arc::new(Spare::by_limit()),
             background: Background::new(options.io_method, options.io_workers),
             forks: (0..STRIPES).map(|_| Shard::default()).collect(),
             structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),
@@ -243,8 +249,10 @@ impl FileStore {
         if let Some(fork) = shard.read().get(&rel) {
             return Arc::clone(fork);
         }
-        let new =
-            || Arc::new(Fork::new(Arc::clone(&self.dir), rel, self.segment_blocks, self.direct));
+        let new = || {
+            let (dir, spare) = (Arc::clone(&self.dir), Arc::clone(&self.spare));
+            Arc::new(Fork::new(dir, rel, self.segment_blocks, self.direct, spare))
+        };
         Arc::clone(shard.write().entry(rel).or_insert_with(new))
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::names::segment_path;
+use super::near::Spare;
 use super::segment::{Attempt, Segment};
 use crate::ids::RelFork;
 use millpond_sync::fill::IoTarget;
@@ -43,18 +44,26 @@ pub(super) struct Fork {
     rel: RelFork,
     segment_blocks: u32,
     direct: bool,
+    spare: Arc<Spare>,
     removed: AtomicBool,
     first: Slot,
     rest: OnceLock<Box<[Chunk]>>,
 }
 
 impl Fork {
-    pub(super) fn new(dir: Arc<Path>, rel: RelFork, segment_blocks: u32, direct: bool) -> Self {
+    pub(super) fn new(
+        dir: Arc<Path>,
+        rel: RelFork,
+        segment_blocks: u32,
+        direct: bool,
+        spare: Arc<Spare>,
+    ) -> Self {
         Self {
             dir,
             rel,
             segment_blocks,
             direct,
+            spare,
             removed: AtomicBool::new(false),
             first: Slot::new(),
             rest: OnceLock::new(),
@@ -103,7 +112,7 @@ impl Fork {
             return Ok(None);
         }
         let path = path();
-        match Segment::open(path.clone(), create, self.direct) {
+        match Segment::open(path.clone(), create, self.direct, &self.spare) {
             Ok(None) => Ok(None),
             // Two openers may meet here: the second file is closed again.
             Ok(Some(opened)) => Ok(Some((slot.get_or_init(|| Arc::new(opened)), create))),

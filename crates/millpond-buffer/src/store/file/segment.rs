@@ -10,12 +10,14 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_sync::fill::{self, IoTarget};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::near::{Near, Spare};
 use crate::PAGE_SIZE;
 use crate::page::AlignedPage;
 use crate::store::PageBuffer;
@@ -48,6 +50,8 @@ pub(super) enum Attempt {
 #[derive(Debug)]
 pub(super) struct Segment {
     file: OwnedFd,
+    /// For reads on the calling thread.
+    near: Near,
     path: PathBuf,
     /// The system's cache is passed by.
     direct: bool,
@@ -63,7 +67,12 @@ impl AsFd for Segment {
 
 impl Segment {
     /// Opens the file, or says `None` when it is not there and `create` is false.
-    pub(super) fn open(path: PathBuf, create: bool, direct: bool) -> io::Result<Option<Self>> {
+    pub(super) fn open(
+        path: PathBuf,
+        create: bool,
+        direct: bool,
+        spare: &Arc<Spare>,
+    ) -> io::Result<Option<Self>> {
         let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
         if direct {
             flags |= OFlags::DIRECT;
@@ -74,6 +83,7 @@ impl Segment {
         match retry(|| rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)) {
             Ok(file) => Ok(Some(Self {
                 file,
+                near: Near::new(Arc::clone(spare)),
                 path,
                 direct,
                 dirty: AtomicBool::new(false),
@@ -99,14 +109,20 @@ impl Segment {
         u32::try_from(pages).map_err(|_| io::Error::other("file is larger than any segment"))
     }
 
+    /// What to read by, on this thread.
+    fn file_to_read(&self) -> BorrowedFd<'_> {
+        // A read that waits for the device anyway has nothing to gain.
+        if self.direct { self.file.as_fd() } else { self.near.choose(&self.file) }
+    }
+
     /// Reads whole pages, one into each target; false if the file ends before the last one. For direct I/O the targets are
     /// aligned ([`is_aligned`]).
     pub(super) fn read(&self, first: u32, targets: &mut [IoTarget<'_>]) -> io::Result<bool> {
-        let mut offset = byte_offset(first);
+        let (file, mut offset) = (self.file_to_read(), byte_offset(first));
         for group in targets.chunks_mut(MAX_VECTORS) {
             let mut rest = group;
             while !rest.is_empty() {
-                match retry(|| fill::read_at(&self.file, rest, offset).map_err(errno))? {
+                match retry(|| fill::read_at(file, rest, offset).map_err(errno))? {
                     0 => return Ok(false),
                     done => {
                         offset += done as u64;
@@ -123,11 +139,11 @@ impl Segment {
         if self.direct {
             return Ok(Attempt::WouldWait);
         }
-        let mut offset = byte_offset(first);
+        let (file, mut offset) = (self.file_to_read(), byte_offset(first));
         for group in targets.chunks_mut(MAX_VECTORS) {
             let mut rest = group;
             while !rest.is_empty() {
-                match retry(|| fill::read_at_hand(&self.file, rest, offset).map_err(errno)) {
+                match retry(|| fill::read_at_hand(file, rest, offset).map_err(errno)) {
                     Ok(0) => return Ok(Attempt::End),
                     Ok(done) => {
                         offset += done as u64;
