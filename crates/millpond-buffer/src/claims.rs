@@ -19,7 +19,10 @@ use crate::policy;
 use crate::pool::BufferPool;
 
 /// The most frames in a batch.
-pub(crate) const MAX_CLAIMS: usize = 32;
+pub(crate) const MAX_CLAIMS: usize = 128;
+
+/// The most that a session takes at a time that needs one of them itself, and shouldn't be kept from it for long.
+pub(crate) const MAX_CLAIMS_ON_THE_WAY: usize = 32;
 
 /// Frames claimed by one claimer, and after [`Claims::settle`] owned by it.
 pub(crate) struct Claims<'a> {

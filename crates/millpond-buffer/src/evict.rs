@@ -4,7 +4,7 @@
 //! sweep, which takes candidates in batches:
 //!
 //! 1. **Sweep**: a session examines newcomers and pieces of the circle ([`crate::policy::search`]) and *claims* the frames
-//!    that are unpinned, clean and whose usage count is spent, up to [`MAX_CLAIMS`]. Once there is one, it goes on until
+//!    that are unpinned, clean and whose usage count is spent, up to [`MAX_CLAIMS_ON_THE_WAY`]. Once there is one, it goes on until
 //!    the batch is full or the search becomes long.
 //! 2. **Settle**: the claims of a batch are held against the pins that sessions have published, with one
 //!    barrier for them all ([`Claims::settle`]). A claim that turns out to be in use after all is given back
@@ -22,7 +22,7 @@
 //! **Failure.** [`Claims`] and [`Owned`] give back what they hold when dropped, on errors and panics alike
 //! (rule 6): a frame whose page has been unlinked goes to a freelist.
 
-use crate::claims::{Claims, Lost, MAX_CLAIMS};
+use crate::claims::{Claims, Lost, MAX_CLAIMS, MAX_CLAIMS_ON_THE_WAY};
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::frame::{Claimer, DAMAGED, Leaves, NoTake, PINS};
@@ -164,10 +164,15 @@ struct Victims<'a> {
 }
 
 /// Frames that could be claimed if their pages were written: the first ones that a sweep has met.
-#[derive(Default)]
 pub(crate) struct Dirty {
     frames: [u32; MAX_CLAIMS],
     len: usize,
+}
+
+impl Default for Dirty {
+    fn default() -> Self {
+        Self { frames: [0; MAX_CLAIMS], len: 0 }
+    }
 }
 
 impl Dirty {
@@ -236,7 +241,7 @@ impl BufferSession {
 
     /// A free frame, else one that a page is made to leave.
     pub(crate) fn common_frame(&self, wait: Wait) -> Result<Owned<'_>, BufferError> {
-        let wanted = (self.pool.frames() / FRAMES_PER_CLAIM).clamp(1, MAX_CLAIMS);
+        let wanted = (self.pool.frames() / FRAMES_PER_CLAIM).clamp(1, MAX_CLAIMS_ON_THE_WAY);
         loop {
             if let Some(owned) = self.free_frame() {
                 return Ok(owned);

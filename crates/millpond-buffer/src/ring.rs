@@ -59,7 +59,7 @@ mod strategy;
 
 pub use strategy::{AccessStrategy, RingSizes};
 
-use crate::claims::MAX_CLAIMS;
+use crate::claims::MAX_CLAIMS_ON_THE_WAY;
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::evict::Owned;
@@ -232,7 +232,7 @@ impl Ring {
 
     /// How many pages it lets go of at a time.
     fn batch(&self) -> usize {
-        self.size().div_ceil(RING_PER_BATCH).min(MAX_CLAIMS)
+        self.size().div_ceil(RING_PER_BATCH).min(MAX_CLAIMS_ON_THE_WAY)
     }
 
     /// Its job reads so many pages ahead from now on.

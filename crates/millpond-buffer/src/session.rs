@@ -298,6 +298,9 @@ impl BufferSession {
     pub(crate) fn count_return(&self, left_at: u64) {
         let away = self.pool.clock.taken().saturating_sub(left_at);
         self.count_log2(Histogram::RegretAge, away);
+        if let Some(probation) = &self.pool.probation {
+            probation.note_return(away, self.pool.frames());
+        }
         if away < self.pool.frames() as u64 {
             self.count(Event::Regret, 1);
         }

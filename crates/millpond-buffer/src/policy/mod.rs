@@ -81,6 +81,9 @@ pub fn search<F: SweepFrames>(
         let part = match queue.and_then(|queue| queue.pop(clock.frames(), missing)) {
             Some(newcomers) => {
                 *limit = limit.saturating_sub(newcomers.frames().len());
+                if let Some(queue) = queue {
+                    queue.note_used(&newcomers, frames);
+                }
                 judge(&newcomers, frames)
             }
             None => sweep(clock, piece, frames, missing),

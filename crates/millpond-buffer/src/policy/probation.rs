@@ -1,12 +1,19 @@
 //! The clock sweep with probation: a page must be used again soon to stay.
 //!
 //! Pages that arrive are on probation. A queue has the frames that were emptied for them, oldest first; once it is
-//! longer than a tenth of the pool, its oldest frames are examined before the hand moves. A page that has
+//! longer than its share of the pool, its oldest frames are examined before the hand moves. A page that has
 //! not been used since it was loaded leaves. One that has is admitted: from then on its usage is counted and the
 //! hand examines it, as in the plain sweep. A page that comes back soon after it left, within as many
 //! evictions as the pool has frames, is admitted at once, and like any that is admitted must be used again before
-//! the hand comes. So a page that is wanted once passes through a tenth of the pool instead of displacing one that
+//! the hand comes. So a page that is wanted once passes through that share instead of displacing one that
 //! is in steady use, and the hand moves much less.
+//!
+//! **The share** is a tenth of the pool, if new pages are wanted again soon: then that time shows which. If they are wanted
+//! again at any time as likely as at any other, a shorter probation tells as much, and pages that pass through
+//! few frames pass through the processor's caches instead of through memory. So of the pages that are used on probation, or
+//! come back within as many evictions as the pool has frames, those are counted that did so within a tenth of that; of pages
+//! that are wanted at random these are a tenth. Up to twice as many, and the share shrinks, by a quarter at a time, down to 2 MB; more,
+//! and it is a tenth of the pool again.
 //!
 //! This is S3-FIFO (J. Yang and others, FIFO Queues are All You Need for Cache Eviction, SOSP 2023) on an array of
 //! frames: the small queue is [`Probation`], the main queue is the clock, and the ghost queue costs no memory:
@@ -26,15 +33,27 @@
 //! are met by the hand, which passes them once, and then takes those that are still not used and admits the
 //! others. So nothing is lost, and the queue never makes anybody wait: who finds it locked goes on without.
 //!
-//! **Cost.** A hit writes at most once while a page is on probation. A miss costs nothing beyond the plain sweep; a
-//! batch of up to 32 frames costs two takings of the queue's lock.
+//! **Cost.** A hit writes at most once while a page is on probation. A miss costs nothing beyond the plain sweep, or one
+//! write if the page comes back; a batch of up to 32 frames costs two takings of the queue's lock.
 
 use super::clock::{AHEAD, FRESH, FRESH_USED, PASSED, PASSED_USED, SweepFrames, Swept, Take};
+use millpond_sync::CachePadded;
+use millpond_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use millpond_sync::sync::Mutex;
 use std::collections::VecDeque;
 
-/// Of so many frames, one is for pages on probation.
+/// Of so many frames, one is for pages on probation, at most.
 const FRAMES_PER_NEWCOMER: usize = 10;
+
+/// So many frames are for pages on probation at least, if that is not more than a tenth of the pool: 2 MB, which is what a
+/// processor has as cache of its own.
+const LEAST_SHARE: usize = 256;
+
+/// After so many pages that were wanted again the share is thought over.
+const ENOUGH: u64 = 256;
+
+/// If of so many pages that were wanted again more than one was so soon, new pages need their time.
+const WANTED_PER_SOON: u64 = 5;
 
 /// Frames that are examined together.
 pub const MAX_NEWCOMERS: usize = 32;
@@ -72,6 +91,47 @@ pub fn usage_ahead_on_probation(away: Option<u64>, frames: usize) -> u8 {
 #[derive(Debug, Default)]
 pub struct Probation {
     queue: Mutex<VecDeque<u32>>,
+    share: CachePadded<Share>,
+}
+
+/// How many frames the newcomers have, and what tells whether that is right. Relaxed: nothing else depends on it.
+#[derive(Debug, Default)]
+struct Share {
+    /// By how many frames it is less than a tenth of the pool. Written under the queue's lock.
+    shrunk: AtomicUsize,
+    /// Pages that were used on probation or came back; in the upper half, how many were wanted again so soon.
+    wanted_again: AtomicU64,
+}
+
+const SOON: u64 = 1 << 32;
+
+impl Share {
+    fn note(&self, pages: u64, soon: bool) {
+        if pages > 0 {
+            let pages = pages * if soon { 1 + SOON } else { 1 };
+            self.wanted_again.fetch_add(pages, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether many of the pages that were wanted again were so soon, once there are enough to tell. Then it begins again.
+    fn are_many_soon(&self) -> Option<bool> {
+        if self.wanted_again.load(Ordering::Relaxed) % SOON < ENOUGH {
+            return None;
+        }
+        let counted = self.wanted_again.swap(0, Ordering::Relaxed);
+        Some(counted / SOON * WANTED_PER_SOON > counted % SOON)
+    }
+
+    /// How many frames of the pool. The caller has the queue.
+    fn of(&self, pool: usize) -> usize {
+        let most = (pool / FRAMES_PER_NEWCOMER).max(1);
+        let least = LEAST_SHARE.min(most);
+        let share = most.saturating_sub(self.shrunk.load(Ordering::Relaxed)).max(least);
+        let Some(many) = self.are_many_soon() else { return share };
+        let share = if many { most } else { (share - share / 4).max(least) };
+        self.shrunk.store(most - share, Ordering::Relaxed);
+        share
+    }
 }
 
 /// Frames whose pages are to be judged.
@@ -117,7 +177,7 @@ impl Probation {
     #[must_use]
     pub fn pop(&self, pool: usize, wanted: usize) -> Option<Newcomers> {
         let mut queue = self.queue.try_lock()?;
-        let share = (pool / FRAMES_PER_NEWCOMER).max(1);
+        let share = self.share.of(pool);
         let surplus = queue.len().saturating_sub(share);
         let mut newcomers = Newcomers { frames: [0; MAX_NEWCOMERS], len: 0 };
         for frame in queue.drain(..surplus.min(wanted).min(MAX_NEWCOMERS)) {
@@ -128,6 +188,22 @@ impl Probation {
             }
         }
         (newcomers.len > 0).then_some(newcomers)
+    }
+
+    /// Notes that a page comes back to a pool of `pool` frames: so many pages have left since it did.
+    pub fn note_return(&self, away: u64, pool: usize) {
+        if away <= pool as u64 {
+            // On probation it was for as many evictions as the share has frames.
+            self.share.note(1, away < self.share.shrunk.load(Ordering::Relaxed) as u64);
+        }
+    }
+
+    /// Notes which of the newcomers, which are about to be judged, were used on probation.
+    pub(super) fn note_used<F: SweepFrames>(&self, newcomers: &Newcomers, frames: &F) {
+        let is_used =
+            |frame: &&u32| matches!(frames.usage(**frame as usize), FRESH_USED | PASSED_USED);
+        let used = newcomers.frames().iter().filter(is_used).count();
+        self.share.note(used as u64, true);
     }
 }
 
@@ -203,6 +279,36 @@ mod tests {
         assert_eq!(probation.pop(20, 1).expect("two more than two").frames(), [7]);
         assert_eq!(probation.pop(20, 32).expect("one more than two").frames(), [8]);
         assert!(probation.pop(20, 32).is_none());
+    }
+
+    /// Pages that come back at any time alike need no long probation; some that come back soon do.
+    #[test]
+    fn the_share_follows_how_soon_pages_are_wanted_again() {
+        let (probation, pool) = (Probation::new(), 10_000);
+        let share_after = |soon: u64, late: u64| {
+            (0..soon).for_each(|away| probation.note_return(away % 100, pool));
+            (0..late).for_each(|away| probation.note_return(2000 + away, pool));
+            // As good as never there.
+            (0..late).for_each(|away| probation.note_return(10_001 + away, pool));
+            probation.share.of(pool)
+        };
+        assert_eq!(share_after(0, ENOUGH - 1), 1000, "not enough to tell");
+        assert_eq!((share_after(0, 1), share_after(0, 0)), (750, 750));
+        // A fifth of those that came back.
+        assert_eq!(share_after(ENOUGH / 4, ENOUGH), 563);
+        for _ in 0..10 {
+            share_after(0, ENOUGH);
+        }
+        assert_eq!(share_after(0, ENOUGH), LEAST_SHARE);
+        assert_eq!(share_after(ENOUGH / 3, ENOUGH), 1000);
+        // Nothing has been away for less than no time, but pages were used on probation.
+        let toy = Toy(vec![FRESH_USED; 100].into());
+        probation.push(&(0..10).collect::<Vec<_>>(), 10_000);
+        let newcomers = probation.pop(20, 8).expect("more than two");
+        assert_eq!(share_after(0, ENOUGH), 750);
+        (0..ENOUGH / 8).for_each(|_| probation.note_used(&newcomers, &toy));
+        assert_eq!(share_after(0, 0), 1000);
+        assert_eq!(probation.share.of(100), 10, "a small pool has a tenth whatever happens");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What becomes of the oldest pages when a ring needs a frame.
 
 use super::{AccessStrategy, Ring, Slot};
-use crate::claims::MAX_CLAIMS;
+use crate::claims::MAX_CLAIMS_ON_THE_WAY;
 use crate::config::Wait;
 use crate::evict::Owned;
 use crate::frame::OWNED;
@@ -85,7 +85,7 @@ impl Ring {
         let (frames, size) = (self.frames(), self.size());
         let excess = frames.saturating_sub(size);
         let mut state = self.state.borrow_mut();
-        let mut looks = (self.batch() + excess).min(MAX_CLAIMS).min(state.slots.len());
+        let mut looks = (self.batch() + excess).min(MAX_CLAIMS_ON_THE_WAY).min(state.slots.len());
         if self.strategy == AccessStrategy::BulkWrite && frames < self.capacity {
             // Those after them may have time.
             let flushed = |slot: &&Slot| !self.waits_for_log(slot.frame);

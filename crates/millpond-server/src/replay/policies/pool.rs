@@ -125,6 +125,9 @@ impl Pool {
         let frame = self.frame();
         let left_at = self.left_at[page as usize];
         let away = (left_at != NEVER).then(|| self.clock.taken().saturating_sub(left_at));
+        if let (Some(probation), Some(away)) = (&self.probation, away) {
+            probation.note_return(away, self.frames.page.len());
+        }
         let usage = self.policy.first_usage(away, self.frames.page.len());
         self.frames.usage[frame as usize].set(usage);
         self.frames.page[frame as usize].set(page);
