@@ -1,17 +1,19 @@
 //! What bulk work costs those who read points beside it, counted: no clock has a part in it.
 //!
 //! ```sh
-//! cargo run --release -p millpond-buffer --example beside [-- JOB...]
+//! cargo run --release -p millpond-buffer --example beside [-- KEYS JOB...]
 //! ```
 //!
 //! The pool of `docs/benchmarks.md`'s measurement: 256 MB, the table and index of pgbench at scale 100 (without their bytes).
-//! Each select reads four pages: the index's root, an inner page, a leaf and the row's page, all keys alike. After each of
-//! them the job goes as many pages further as it was measured to go in that time. Jobs: `alone` (none), `seqscan` (two lanes of
+//! Each select reads four pages: the index's root, an inner page, a leaf and the row's page. Keys: `uniform`, all alike; `zipfian`
+//! with the exponent 1.1, in no order; `moving`, the same, but other rows are wanted every 250,000 selects. They are the same beside every job. After each select the job goes as many pages further as
+//! it was measured to go in that time. Jobs: `alone` (none), `seqscan` (two lanes of
 //! a parallel scan with a ring each, begun anew at the end), `indexscan` (one wide ring for leaves and rows), `vacuum`
 //! (table and index), `copy` (pages added to another table).
 
 use millpond_buffer::*;
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use std::error::Error;
 use std::sync::Arc;
@@ -20,8 +22,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const FRAMES: usize = 32_768;
 const ROWS: u32 = 10_000_000;
-const ROWS_PER_PAGE: u32 = 61;
-const KEYS_PER_LEAF: u32 = 366;
+const ROWS_PER_PAGE: u32 = 156;
+const KEYS_PER_LEAF: u32 = 909;
 const LEAVES_PER_INNER: u32 = 285;
 const TABLE: RelFork = RelationId::constant(1).main();
 const INDEX: RelFork = RelationId::constant(2).main();
@@ -31,6 +33,10 @@ const SETTLE: u32 = 1_500_000;
 const COUNTED: u32 = 1_000_000;
 /// Selects between two looks of the reclaimer.
 const RECLAIM: u32 = 64;
+/// For how many selects the same of the moving keys are wanted.
+const MOVE: u32 = 250_000;
+/// Of the zipfian keys.
+const EXPONENT: f64 = 1.1;
 
 /// Forks of zeros: pages of the right number, nothing in them.
 struct Zeros;
@@ -99,6 +105,56 @@ fn first_leaf() -> u32 {
     1 + inner_pages()
 }
 
+/// Which rows are wanted.
+enum Keys {
+    Uniform,
+    /// Which row has which rank, and for how many selects.
+    Zipfian(Vec<u32>, u32),
+}
+
+impl Keys {
+    fn new(name: &str) -> Result<Self> {
+        match name {
+            "uniform" => Ok(Self::Uniform),
+            "zipfian" => Ok(Self::Zipfian(in_no_order(2), u32::MAX)),
+            "moving" => Ok(Self::Zipfian(in_no_order(2), MOVE)),
+            other => Err(format!("there are no {other} keys").into()),
+        }
+    }
+
+    /// The row that select number `select` wants.
+    fn next(&mut self, random: &mut SmallRng, select: u32) -> u32 {
+        match self {
+            Self::Uniform => random.random_range(0..ROWS),
+            Self::Zipfian(rows, lasting) => {
+                if select > 0 && select.is_multiple_of(*lasting) {
+                    *rows = in_no_order(u64::from(select));
+                }
+                rows[zipfian(random) as usize - 1]
+            }
+        }
+    }
+}
+
+fn in_no_order(seed: u64) -> Vec<u32> {
+    let mut rows: Vec<u32> = (0..ROWS).collect();
+    rows.shuffle(&mut SmallRng::seed_from_u64(seed));
+    rows
+}
+
+/// A rank from 1 to `ROWS`, by rejection (L. Devroye, Non-Uniform Random Variate Generation, X.6.1).
+fn zipfian(random: &mut SmallRng) -> u32 {
+    let b = 2_f64.powf(EXPONENT - 1.0);
+    loop {
+        let (u, v): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
+        let x = u.powf(-1.0 / (EXPONENT - 1.0)).floor();
+        let t = (1.0 + 1.0 / x).powf(EXPONENT - 1.0);
+        if x <= f64::from(ROWS) && v * x * (t - 1.0) / (b - 1.0) <= t / b {
+            return x as u32;
+        }
+    }
+}
+
 /// The forks, and a session to read them.
 struct World {
     pool: Arc<BufferPool>,
@@ -125,14 +181,13 @@ impl World {
         Ok(())
     }
 
-    fn select(&mut self) -> Result<()> {
-        let key = self.random.random_range(0..ROWS);
-        let leaf = key / KEYS_PER_LEAF;
+    fn select(&mut self, row: u32) -> Result<()> {
+        let leaf = row / KEYS_PER_LEAF;
         let inner = 1 + leaf / LEAVES_PER_INNER;
         for block in [0, inner, first_leaf() + leaf] {
             self.read(&self.index, block, None)?;
         }
-        self.read(&self.table, key / ROWS_PER_PAGE, None)
+        self.read(&self.table, row / ROWS_PER_PAGE, None)
     }
 }
 
@@ -191,9 +246,9 @@ fn job(world: &World, name: &str) -> Result<Job> {
             let halves = [0..blocks / 2, blocks / 2..blocks];
             let mut lanes = halves.map(|half| Lane::new(&table, half));
             Box::new(move |world| {
-                // Eight pages while the readers make a select.
+                // Four pages while the readers make a select.
                 for lane in lanes.iter_mut() {
-                    (0..4).try_for_each(|_| lane.step(world, || scan_ring(&pool)))?;
+                    (0..2).try_for_each(|_| lane.step(world, || scan_ring(&pool)))?;
                 }
                 Ok(())
             })
@@ -224,8 +279,13 @@ fn job(world: &World, name: &str) -> Result<Job> {
         }
         "copy" => {
             let copy = pool.relation(COPY)?;
-            let mut ring = None;
+            let (mut ring, mut selects) = (None, 0_u32);
             Box::new(move |world| {
+                // A page in the time of several selects.
+                selects += 1;
+                if !selects.is_multiple_of(4) {
+                    return Ok(());
+                }
                 if copy.block_count() % blocks == 0 {
                     ring = Ring::new(&pool, AccessStrategy::BulkWrite);
                 }
@@ -246,7 +306,7 @@ fn who_has(world: &World) -> [usize; 3] {
     [index, table, world.pool.stats().free_frames as usize]
 }
 
-fn run(name: &str) -> Result<f64> {
+fn run(keys: &mut Keys, name: &str) -> Result<f64> {
     let mut world = World::new()?;
     let reclaimer_session = world.pool.session()?;
     reclaimer_session.set_backend_kind(BackendKind::BackgroundWriter);
@@ -264,7 +324,8 @@ fn run(name: &str) -> Result<f64> {
         if select == SETTLE {
             (before, stats) = (normal(&world), world.pool.stats());
         }
-        world.select()?;
+        let row = keys.next(&mut world.random, select);
+        world.select(row)?;
         job(&world)?;
         if select % RECLAIM == 0 && world.pool.stats().free_frames < target as u64 / 2 {
             reclaimer_pool.reclaim(&reclaimer_session, target)?;
@@ -285,18 +346,26 @@ fn run(name: &str) -> Result<f64> {
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    let (distributions, jobs) = match args.split_first() {
+        Some((keys, jobs)) => (vec![keys.as_str()], jobs.to_vec()),
+        None => (vec!["uniform", "zipfian", "moving"], Vec::new()),
+    };
     let all = ["alone", "seqscan", "indexscan", "vacuum", "copy"].map(str::to_owned);
-    let jobs = if args.is_empty() { &all[..] } else { &args[..] };
-    println!(
-        "| beside    | hits, % | of index  | of table  | free   | evictions | examined a select |"
-    );
-    println!("|-----------|--------:|----------:|----------:|-------:|----------:|----------:|");
-    let mut alone = None;
-    for name in jobs {
-        let ratio = run(name)?;
-        let alone = *alone.get_or_insert(ratio);
-        if ratio != alone {
-            eprintln!("{name}: falls by {:.3} points", alone - ratio);
+    let jobs = if jobs.is_empty() { &all[..] } else { &jobs[..] };
+    for name in distributions {
+        println!(
+            "| {name:9} | hits, % | of index  | of table  | free   | evictions | examined a select |"
+        );
+        println!(
+            "|-----------|--------:|----------:|----------:|-------:|----------:|----------:|"
+        );
+        let mut alone = None;
+        for job in jobs {
+            let ratio = run(&mut Keys::new(name)?, job)?;
+            let alone = *alone.get_or_insert(ratio);
+            if ratio != alone {
+                eprintln!("{job}: falls by {:.3} points", alone - ratio);
+            }
         }
     }
     Ok(())

@@ -222,7 +222,7 @@ impl Run {
             true => policy::FIRST_USAGE,
             false => self.pool.first_usage_ahead(left_at(before)),
         };
-        let frame = owned.publish_raw(page, loading.entry(), usage);
+        let frame = owned.publish_raw(page, &loading, usage);
         loading.finish(frame);
         self.pool.frames[frame as usize].unpin();
         true
@@ -343,7 +343,8 @@ impl BufferSession {
         self.count(Event::ReadAhead, pages as u64);
         self.count(Event::Read, pages as u64);
         self.count(Event::ReadCall, 1);
-        for left in run.frames.iter().filter_map(|&(_, before)| left_at(before)) {
+        let back = run.frames.iter().filter(|_| !run.in_ring);
+        for left in back.filter_map(|&(_, before)| left_at(before)) {
             self.count_return(left);
         }
         if is_at_hand {

@@ -27,13 +27,13 @@ use crate::config::Wait;
 use crate::error::BufferError;
 use crate::frame::{Claimer, DAMAGED, Leaves, NoTake, PINS};
 use crate::ids::PageId;
+use crate::load::Loading;
 use crate::policy::{self, SweepFrames, Take};
 use crate::pool::BufferPool;
 use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use crate::write::Attempt;
-use millpond_sync::atomic::AtomicU64;
 use millpond_sync::thread;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -125,20 +125,20 @@ impl<'a> Owned<'a> {
     }
 
     /// Gives the frame to a page, which the session has announced as pinned by it.
-    pub(crate) fn publish(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
-        self.publish_with(page, entry, usage, 0)
+    pub(crate) fn publish(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
+        self.publish_with(page, loading, usage, 0)
     }
 
     /// Gives the frame to a page, with a raw pin that keeps it until the entry is resident.
-    pub(crate) fn publish_raw(self, page: PageId, entry: &AtomicU64, usage: u8) -> u32 {
-        self.publish_with(page, entry, usage, 1)
+    pub(crate) fn publish_raw(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
+        self.publish_with(page, loading, usage, 1)
     }
 
-    fn publish_with(self, page: PageId, entry: &AtomicU64, usage: u8, raw_pins: u64) -> u32 {
+    fn publish_with(self, page: PageId, loading: &Loading<'_>, usage: u8, raw_pins: u64) -> u32 {
         let number = self.number;
         let frame = &self.pool.frames[number as usize];
         frame.set_loaded_at(self.pool.clock.taken());
-        frame.publish(page, entry, usage, raw_pins);
+        frame.publish(page, (loading.entry(), loading.before()), usage, raw_pins);
         if let Some(ring) = self.ring {
             ring.note(number, page);
         }

@@ -39,7 +39,8 @@
 //!
 //! The **usage** byte has the count in its low half and, plus one, what the count was when the sweep's hand
 //! first met the page in its high half (0: not yet), which is written only along with the count. The **link**
-//! of a free frame is the freelist's; while the frame holds a page it is the time when that came.
+//! of a free frame is the freelist's; while the frame holds a page it is the time when that came. What the page's entry was
+//! before is kept with the reference to that.
 //!
 //! **Why a claim can be taken away.** A session that wants the page need not wait for the claimer, who may
 //! have been descheduled. The claimer's number in the word makes its last step, CLAIMED by me to OWNED,
@@ -168,7 +169,7 @@ pub(crate) enum NoTake {
 pub(crate) enum Leaves {
     /// To make room, at that time of the allocation clock. It is clean, so it can be loaded again.
     Evicted { now: u64 },
-    /// The same, because its ring has come round: nobody has judged it, so no time is kept.
+    /// The same, because its ring has come round. Nobody has judged it, or wanted it: its entry becomes what it was before.
     OutOfRing,
     /// For good, written or not.
     Discarded,
@@ -417,7 +418,7 @@ impl Frame {
     pub(crate) fn own(&self, by: Claimer, leaves: Leaves) -> bool {
         let (not_now, absent) = match leaves {
             Leaves::Evicted { now } => (PINS | WRITING | DIRTY | DAMAGED, absent_since(now)),
-            Leaves::OutOfRing => (PINS | WRITING | DIRTY | DAMAGED, ABSENT),
+            Leaves::OutOfRing => (PINS | WRITING | DIRTY | DAMAGED, self.own.entry.before()),
             Leaves::Discarded => (PINS | WRITING, ABSENT),
         };
         let owned =
@@ -482,10 +483,16 @@ impl Frame {
     }
 
     /// Gives an owned frame to a page. It must be pinned until the entry is resident: announced as such by
-    /// the caller's session before, or by raw pins.
-    pub(crate) fn publish(&self, page: PageId, entry: &AtomicU64, usage: u8, raw_pins: u64) {
+    /// the caller's session before, or by raw pins. `before`: what the entry was while the page was absent.
+    pub(crate) fn publish(
+        &self,
+        page: PageId,
+        (entry, before): (&AtomicU64, u64),
+        usage: u8,
+        raw_pins: u64,
+    ) {
         debug_assert!(self.state() == OWNED, "published by who doesn't own it");
-        self.own.entry.set(entry);
+        self.own.entry.set(entry, before);
         self.read.tag.store(page.raw(), Ordering::Relaxed);
         self.read.usage.store(usage, Ordering::Relaxed);
         // In this order. Somebody may have seen the entry when the page was here before: he can pin and change it once it isn't owned,

@@ -71,6 +71,11 @@ impl<'a> Loading<'a> {
         self.entry
     }
 
+    /// What the entry was: absent, with when the page left if that is known.
+    pub(crate) fn before(&self) -> u64 {
+        self.before
+    }
+
     /// Leaves the entry LOADING, for whoever finishes the load; returns what it was before.
     pub(crate) fn hand_over(self) -> u64 {
         let before = self.before;
@@ -225,11 +230,12 @@ impl BufferSession {
         let usage = self.first_usage(left_at(loading.before), ring);
         self.fetch(relation, block, &mut owned, wait, missing)?;
         self.pins.add(owned.number());
-        let frame = owned.publish(page, loading.entry, usage);
+        let frame = owned.publish(page, &loading, usage);
         let left_at = left_at(loading.before);
         loading.finish(frame);
         self.count(Event::Miss, 1);
-        if let Some(left_at) = left_at {
+        // A ring's page is not back: it leaves again, as if it had never come.
+        if let Some(left_at) = left_at.filter(|_| ring.is_none()) {
             self.count_return(left_at);
         }
         self.trace(page, TraceFlags::NORMAL);
@@ -320,7 +326,7 @@ impl BufferSession {
         // to notice.
         frame.latch().exclusive();
         self.pins.add(number);
-        owned.publish(page, entry, self.first_usage(None, ring));
+        owned.publish(page, &loading, self.first_usage(None, ring));
         if block < growth.stale {
             frame.mark_dirty();
         }

@@ -16,6 +16,7 @@ mod beside;
 use crate::frame::{Claimer, Frame, Leaves};
 use crate::ids::{BlockNumber, PageId, RelationId};
 use crate::pins::{Added, PinBoard, PinSlots};
+use crate::translation::ABSENT;
 use crate::translation::{frame_of, is_absent, resident_in};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -70,7 +71,7 @@ impl World {
             word.store(contents, Ordering::Relaxed);
         }
         let entry = &self.entries[number as usize];
-        self.frame.publish(page(number), entry, 0, 0);
+        self.frame.publish(page(number), (entry, ABSENT), 0, 0);
         entry.swap(resident_in(0), Ordering::SeqCst);
     }
 

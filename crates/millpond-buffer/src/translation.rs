@@ -216,22 +216,32 @@ impl Drop for Translation {
 }
 
 /// A frame's reference to the entry of the page that it holds.
-pub(crate) struct EntryRef(AtomicPtr<AtomicU64>);
+pub(crate) struct EntryRef {
+    entry: AtomicPtr<AtomicU64>,
+    /// What it was while the page was absent.
+    before: AtomicU64,
+}
 
 impl EntryRef {
     #[cfg(any(test, miri, loom, shuttle))]
     pub(crate) fn none() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
+        Self { entry: AtomicPtr::new(ptr::null_mut()), before: AtomicU64::new(ABSENT) }
     }
 
-    pub(crate) fn set(&self, entry: &AtomicU64) {
-        self.0.store(ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
+    pub(crate) fn set(&self, entry: &AtomicU64, before: u64) {
+        self.entry.store(ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
+        self.before.store(before, Ordering::Relaxed);
+    }
+
+    /// What the entry was while the page was absent.
+    pub(crate) fn before(&self) -> u64 {
+        self.before.load(Ordering::Relaxed)
     }
 
     /// Makes the entry `absent`. Called by who has just taken the frame from its page, once: what
     /// remains here after that means nothing.
     pub(crate) fn make_absent(&self, absent: u64) {
-        let entry = self.0.load(Ordering::Relaxed);
+        let entry = self.entry.load(Ordering::Relaxed);
         // SAFETY: the entry is that of the page that was resident in the frame until the caller took
         // it, so its fork had not been forgotten: a fork is forgotten only after all of its entries
         // have been seen absent (rule 4), which this store is the first to make true for this one. And

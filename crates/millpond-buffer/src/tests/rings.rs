@@ -2,7 +2,7 @@
 
 use super::support::{Bench, REL, bench, number, set_number};
 use crate::policy;
-use crate::translation::frame_of;
+use crate::translation::{frame_of, is_absent, left_at};
 use crate::*;
 use std::sync::atomic::Ordering;
 
@@ -151,6 +151,37 @@ fn scans_do_not_make_a_page_look_wanted() {
     let counted = usage(&world.bench, &world.rel, block);
     (0..9).for_each(|_| assert_eq!(pin.read(|page| page.u64(16)).unwrap(), u64::from(block)));
     assert_eq!(usage(&world.bench, &world.rel, block), counted);
+}
+
+/// When a page left is remembered while scans take it through their rings: who comes back for it soon finds it admitted. Nor does a
+/// scan count as one who has come back.
+#[test]
+fn scans_do_not_make_absent_pages_forgotten() {
+    let world = world();
+    // Twice as many as there is room for, each used once.
+    for block in FRAMES..3 * FRAMES {
+        number(&world.session, &world.rel, block);
+    }
+    let entry = |block| {
+        world.rel.0.translation.get(BlockNumber(block)).map(|entry| entry.load(Ordering::Acquire))
+    };
+    let left = |block| entry(block).filter(|entry| is_absent(*entry)).and_then(left_at);
+    let away: Vec<_> = (0..3 * FRAMES).filter_map(|block| Some((block, left(block)?))).collect();
+    assert!(away.len() > FRAMES as usize, "{} pages have left", away.len());
+    let before = world.bench.pool.stats();
+    for _ in 0..2 {
+        let ring = world.ring(AccessStrategy::BulkRead);
+        world.scan(&ring, 0..ALL);
+    }
+    let after = world.bench.pool.stats();
+    assert_eq!((after.regret, after.regret_age), (before.regret, before.regret_age));
+    // Rings take a few frames from the pool, and the last pages are still there.
+    let same = away.iter().filter(|&&(block, then)| left(block) == Some(then)).count();
+    assert_eq!(same, away.len());
+    assert_eq!(left(ALL - FRAMES), None, "it was never anybody's");
+    let &(last, _) = away.iter().max_by_key(|(_, then)| *then).unwrap();
+    number(&world.session, &world.rel, last);
+    assert_eq!(world.bench.pool.stats().regret, after.regret + 1);
 }
 
 /// A load's ring has 1 MB and, while its log is not flushed, up to what was asked for: then the log is waited for.
