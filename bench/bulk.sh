@@ -9,6 +9,9 @@
 #                 clients in context "normal", which its bulk work is not in
 #   preads        pages that the point readers' processes or threads read from files, as the kernel tells (/proc/PID/io)
 #   cpu_ms        processor time of all of the server but the point readers' processes or threads
+#
+# With SELECTS nothing depends on the clock: each of the point readers makes as many selects, twice, the job beside it all along. The
+# keys are the same beside every job. Those of the second time are counted (hits, reads), by the backend itself at its end.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,7 +20,7 @@ copy_rows=${COPY_ROWS:-10000000} parallel=${PARALLEL:-0}
 read -ra systems <<<"${SYSTEMS:-pg18 mp}"
 read -ra jobs <<<"${JOBS:-alone seqscan vacuum copy indexscan}"
 read -ra keys <<<"${KEYS:-uniform zipfian none}"
-budget=${BUDGET_SECONDS:-0}
+budget=${BUDGET_SECONDS:-0} selects=${SELECTS:-0}
 tick_ms=$((1000 / $(getconf CLK_TCK)))
 
 cat >"$work/uniform.sql" <<'SQL'
@@ -33,9 +36,18 @@ echo 'select count(*) from pgbench_accounts;' >"$work/seqscan.sql"
 # PostgreSQL has to be told; for Millpond the condition is enough.
 echo 'set enable_seqscan = off; set enable_bitmapscan = off; select sum(abalance) from pgbench_accounts where aid > 0;' >"$work/indexscan.sql"
 echo 'vacuum (disable_page_skipping) pgbench_accounts;' >"$work/vacuum.sql"
+for key in uniform zipfian; do
+  cat - "$work/$key.sql" <<<'\set n :n + 1' >"$work/$key.counted.sql"
+  cat >>"$work/$key.counted.sql" <<'SQL'
+\if :n = :last
+insert into bench_counts select sum(hits), sum(reads) from pg_stat_get_backend_io(pg_backend_pid()) where object = 'relation' and context = 'normal';
+\endif
+SQL
+done
 printf 'truncate bench_copy;\n\\copy bench_copy from %s\n' "'$work/copy.$copy_rows'" >"$work/copy.sql"
 
 prepare() { # system: what a job needs that the tables of pgbench are not
+  [ "$selects" = 0 ] || query "$1" 'create table if not exists bench_counts (hits int8, reads int8)' 2>>"$errors"
   case " ${jobs[*]} " in *' copy '*)
     if [ ! -s "$work/copy.$copy_rows" ]; then
       awk -v n="$copy_rows" 'BEGIN {for (i = 1; i <= n; i++) printf "%d\t%d\t0\t\n", i, i / 100000 + 1}' >"$work/copy.$copy_rows"
@@ -50,8 +62,16 @@ before() { # system job
 }
 
 points() { # system keys seconds: two clients of -S, known to pg_stat_activity as "points"
+  # With a default_seed of their own, every pgbench's wanted accounts would be others, and the pool not warm for them.
   # shellcheck disable=SC2046
-  PGAPPNAME=points timeout $(($3 + 60)) "$bin/pgbench" $(where "$1") -n -M simple -c 2 -j 2 -T "$3" -s "$scale" -f "$work/$2.sql" postgres 2>>"$errors"
+  PGAPPNAME=points timeout $(($3 + 60)) "$bin/pgbench" $(where "$1") -n -M simple -c 2 -j 2 -T "$3" -s "$scale" -D default_seed=1 \
+    -f "$work/$2.sql" postgres 2>>"$errors"
+}
+counted_points() { # system keys seed: the same, a number of selects; leaves their counts in bench_counts
+  query "$1" 'truncate bench_counts'
+  # shellcheck disable=SC2046
+  "$bin/pgbench" $(where "$1") -n -M simple -c 2 -j 2 -t "$selects" -s "$scale" --random-seed="$3" -D default_seed=1 -D n=0 -D last="$selects" \
+    -f "$work/$2.counted.sql" postgres 2>>"$errors"
 }
 jobs_loop() { # system job: runs the job again and again; each one's milliseconds go to $work/times
   local t0 job
@@ -92,6 +112,26 @@ sample() { # system keys
   echo "$at ${counts:--|-} $io $((all - own))" | tr '|' ' '
 }
 
+counted_case_of() { # system keys job run
+  local system=$1 key=$2 job=$3 run=$4 loop= counts tps begin end
+  rm -f "$work/times" "$work/enough" "$work/job.errors"; : >"$work/times"
+  before "$system" "$job"
+  if [ "$job" != alone ]; then jobs_loop "$system" "$job" & loop=$!; fi
+  counted_points "$system" "$key" 1 >/dev/null
+  begin=$(now_ms)
+  tps=$(counted_points "$system" "$key" 2 | awk '/^tps/ {printf "%.1f", $3}')
+  end=$(now_ms)
+  counts=$(query "$system" 'select sum(hits), sum(reads) from bench_counts')
+  end_loop "$loop"
+  echo "$system,$key,$job,$run,$tps,$((end - begin)),${counts/|/,},,,$(mid <"$work/times")"
+}
+end_loop() { # process of jobs_loop, if there is one
+  touch "$work/enough"
+  [ -n "$1" ] || return 0
+  # The job under way is cancelled, unless none has ended yet: then its time is wanted.
+  [ ! -s "$work/times" ] || kill -INT "$(cat "$work/job.pid")" 2>/dev/null || true
+  wait "$1" || true
+}
 case_of() { # system keys job run
   local system=$1 key=$2 job=$3 run=$4 loop= reader= begin end times tps=
   rm -f "$work/times" "$work/enough" "$work/job.errors"; : >"$work/times"
@@ -104,12 +144,7 @@ case_of() { # system keys job run
   sleep "$seconds"
   end=$(sample "$system" "$key")
   if [ -n "$reader" ]; then wait "$reader" || true; tps=$(awk '/^tps/ {printf "%.1f", $3}' "$work/points"); fi
-  touch "$work/enough"
-  if [ -n "$loop" ]; then
-    # The job under way is cancelled, unless none has ended yet: then its time is wanted.
-    [ ! -s "$work/times" ] || kill -INT "$(cat "$work/job.pid")" 2>/dev/null || true
-    wait "$loop" || true
-  fi
+  end_loop "$loop"
   times=$(mid <"$work/times")
   echo "$begin $end" | awk -v OFS=, -v system_="$system" -v key="$key" -v job="$job" -v run="$run" -v tps="$tps" -v ms="$times" -v tick="$tick_ms" '{
     # Counts that go back are of readers that have ended already.
@@ -129,9 +164,10 @@ for run in $(seq "$runs"); do
   begun=$SECONDS
   for key in "${keys[@]}"; do for job in "${jobs[@]}"; do
     [ "$key $job" != "none alone" ] || continue
+    [ "$key" != none ] || [ "$selects" = 0 ] || continue
     for system in "${systems[@]}"; do
       ! measured "$system,$key,$job,$run" || continue
-      line=$(case_of "$system" "$key" "$job" "$run")
+      if [ "$selects" = 0 ]; then line=$(case_of "$system" "$key" "$job" "$run"); else line=$(counted_case_of "$system" "$key" "$job" "$run"); fi
       echo "$line"
       say "run $run: $key beside $job: $(name_of "$system"): $line"
     done

@@ -33,6 +33,9 @@ pub struct Bulk {
     /// Seconds for which the readers run alone before each measurement
     #[arg(long, default_value_t = 4)]
     warmup: u32,
+    /// Count over so many selects of each of the two readers instead of over seconds: hit ratios that no clock has a part in
+    #[arg(long, default_value_t = 0)]
+    selects: u32,
     /// Rows of a COPY
     #[arg(long, default_value_t = 10_000_000)]
     copy_rows: u32,
@@ -53,6 +56,7 @@ impl Bulk {
                 ("KEYS", self.keys.join(" ")),
                 ("RUN_SECONDS", self.seconds.to_string()),
                 ("WARMUP_SECONDS", self.warmup.to_string()),
+                ("SELECTS", self.selects.to_string()),
                 ("COPY_ROWS", self.copy_rows.to_string()),
                 ("PARALLEL", self.parallel.to_string()),
             ],
