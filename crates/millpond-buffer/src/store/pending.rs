@@ -320,7 +320,7 @@ impl PendingRead {
     }
 
     /// The frames that the pages go to.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn words(&self) -> Vec<&crate::PageWords> {
         match &self.0.parts {
             Some((Memory::Frames(frames, _), _)) => frames.words().collect(),
