@@ -6,18 +6,26 @@ use crate::ring::RingSizes;
 use crate::trace::PageTrace;
 use std::sync::Arc;
 
-/// The settings of a pool. Start from [`PoolConfig::new`] and change what you need.
+const MAX_FREELISTS: usize = 1 << 16;
+
+/// The settings of a pool. Start from [`PoolConfig::new`] and change what you need:
+///
+/// ```
+/// # use millpond_buffer::PoolConfig;
+/// let mut config = PoolConfig::new(16_384, 100);
+/// config.max_frames = 131_072; // `BufferPool::resize` may make it 1 GB later.
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolConfig {
     /// How many pages the pool holds.
     pub frames: usize,
     /// How many pages it can be made to hold later ([`crate::BufferPool::resize`]): so many addresses are
-    /// reserved, but no memory. 0: as many as `frames`.
+    /// reserved, but no memory. Fewer than `frames`, such as 0: as many as `frames`.
     pub max_frames: usize,
     /// How many sessions can exist at a time (at most 65,534).
     pub max_sessions: usize,
-    /// How many freelists there are; 0 for one per processor.
+    /// How many freelists there are (at most 65,536); 0 for one per processor.
     pub freelists: usize,
     /// How many frames a session takes from the clock at a time (1 to 1024).
     pub sweep_batch: usize,
@@ -65,6 +73,9 @@ impl PoolConfig {
         if self.max_sessions == 0 || self.max_sessions > 65_534 {
             return fail("max_sessions must be between 1 and 65534");
         }
+        if self.freelists > MAX_FREELISTS {
+            return fail("freelists must be at most 65536");
+        }
         if self.sweep_batch == 0 || self.sweep_batch > 1024 {
             return fail("sweep_batch must be between 1 and 1024");
         }
@@ -86,7 +97,7 @@ impl Default for PoolConfig {
 }
 
 /// Whether an operation may wait for a device, for another session's load, or for a dirty page to be
-/// written.
+/// written. An event loop says [`Wait::Never`], and hands what would block to a thread that may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
     /// Return [`BufferError::WouldBlock`] instead of waiting. (Latches are short, and are waited for

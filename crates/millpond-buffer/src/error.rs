@@ -66,6 +66,12 @@ pub enum BufferError {
         /// The fork.
         rel: RelFork,
     },
+    /// The session belongs to another pool than the one that was asked.
+    #[error("the session belongs to another pool")]
+    ForeignSession,
+    /// The ring was made for another pool than the session's.
+    #[error("the ring belongs to another pool")]
+    ForeignRing,
     /// A relation cannot be dropped or truncated while its pages are in use.
     #[error("{page} is in use")]
     InUse {

@@ -9,7 +9,9 @@
 //!
 //! Dropping a guard gives back what it holds, on every path. A [`PageChange`] that is dropped after
 //! something was written but before it was published leaves the page *damaged*: its bytes may be anything
-//! between two states, so it is never written and no longer handed out, and recovery mends it.
+//! between two states, so it is never written and no longer handed out, and recovery mends it. So does one that is forgotten
+//! ([`std::mem::forget`]). Another guard that is forgotten keeps what it holds: a pin as long as its session, a latch
+//! as long as the pool, and who wants the page then waits for ever.
 //!
 //! **What was true before a wait is looked at again after it.** Whoever waits for a latch may have waited for somebody
 //! who left the page damaged; so every way to the bytes looks after the latch has been taken, and not only
@@ -20,6 +22,7 @@
 use crate::error::BufferError;
 use crate::frame::{DAMAGED, Frame};
 use crate::ids::{BlockNumber, Lsn, PageId};
+use crate::latched::How;
 use crate::page::{PageBytes, page_lsn};
 use crate::page_read::PageRead;
 use crate::pins::Added;
@@ -76,9 +79,10 @@ impl<'s> PinnedPage<'s> {
     }
 
     /// Takes the latch shared; waits for whoever holds it exclusively. Fails only if the page has been damaged since it
-    /// was pinned.
+    /// was pinned. If this session holds it exclusively, it waits for itself: for ever, or in debug builds until it panics, at once.
     #[inline]
     pub fn into_shared(self) -> Result<SharedPage<'s>, BufferError> {
+        self.session.is_about_to_latch(self.page, How::Shared);
         self.descriptor().latch().shared();
         SharedPage::of_pinned(self).if_sound()
     }
@@ -94,9 +98,10 @@ impl<'s> PinnedPage<'s> {
     }
 
     /// Takes the latch exclusively; waits for whoever holds it. Fails only if the page has been damaged since it
-    /// was pinned.
+    /// was pinned. If this session holds it already, it waits for itself, as [`PinnedPage::into_shared`] does.
     #[inline]
     pub fn into_exclusive(self) -> Result<ExclusivePage<'s>, BufferError> {
+        self.session.is_about_to_latch(self.page, How::Exclusively);
         self.descriptor().latch().exclusive();
         ExclusivePage::latched(self).if_sound()
     }
@@ -160,6 +165,7 @@ impl<'s> SharedPage<'s> {
     /// The page's latch is held shared on behalf of the new guard, and keeps the page in memory.
     #[inline]
     pub(crate) fn latched(session: &'s BufferSession, frame: u32, page: PageId) -> Self {
+        session.note_latched(page, How::Shared);
         let pin = ManuallyDrop::new(PinnedPage::new(session, frame, page));
         Self { pin, pinned: false }
     }
@@ -167,6 +173,7 @@ impl<'s> SharedPage<'s> {
     /// The pinned page's latch is held shared on behalf of the new guard.
     #[inline]
     fn of_pinned(pin: PinnedPage<'s>) -> Self {
+        pin.session.note_latched(pin.page, How::Shared);
         Self { pin: ManuallyDrop::new(pin), pinned: true }
     }
 
@@ -216,6 +223,7 @@ impl<'s> SharedPage<'s> {
         }
         // The pin passes from the one guard, which is not dropped, to the other.
         let this = ManuallyDrop::new(self);
+        this.pin.session.note_unlatched(this.pin.page, How::Shared);
         this.pin.descriptor().latch().unlock_shared();
         PinnedPage { ..*this.pin }
     }
@@ -224,6 +232,7 @@ impl<'s> SharedPage<'s> {
 impl Drop for SharedPage<'_> {
     #[inline]
     fn drop(&mut self) {
+        self.pin.session.note_unlatched(self.pin.page, How::Shared);
         self.pin.descriptor().latch().unlock_shared();
         if self.pinned {
             self.pin.session.unpin(self.pin.frame);
@@ -241,7 +250,18 @@ impl<'s> ExclusivePage<'s> {
     /// The page's latch is held exclusively on behalf of the new guard.
     #[inline]
     pub(crate) fn latched(pin: PinnedPage<'s>) -> Self {
+        pin.session.note_latched(pin.page, How::Exclusively);
         Self { pin }
+    }
+
+    /// The latch is about to be given back, or shared. A change that was forgotten was interrupted.
+    #[inline]
+    fn ends(&self) {
+        let frame = self.pin.descriptor();
+        if frame.version().is_changing() && frame.state() & DAMAGED == 0 {
+            damage(frame, self.pin.page);
+        }
+        self.pin.session.note_unlatched(self.pin.page, How::Exclusively);
     }
 
     /// The guard, unless the page was damaged before it was latched.
@@ -301,6 +321,7 @@ impl<'s> ExclusivePage<'s> {
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
         let this = ManuallyDrop::new(self);
+        this.ends();
         this.pin.descriptor().latch().unlock_exclusive();
         PinnedPage { ..this.pin }
     }
@@ -309,6 +330,7 @@ impl<'s> ExclusivePage<'s> {
     #[must_use]
     pub fn downgrade(self) -> SharedPage<'s> {
         let this = ManuallyDrop::new(self);
+        this.ends();
         this.pin.descriptor().latch().downgrade();
         SharedPage::of_pinned(PinnedPage { ..this.pin })
     }
@@ -317,8 +339,16 @@ impl<'s> ExclusivePage<'s> {
 impl Drop for ExclusivePage<'_> {
     #[inline]
     fn drop(&mut self) {
+        self.ends();
         self.pin.descriptor().latch().unlock_exclusive();
     }
+}
+
+/// The version stays odd: optimistic readers find out from the state word.
+#[cold]
+fn damage(frame: &Frame, page: PageId) {
+    frame.mark_damaged();
+    tracing::error!(%page, "a change was interrupted: the page is damaged");
 }
 
 /// A change of a page. Optimistic readers are kept out from the first write to the end.
@@ -359,15 +389,19 @@ impl PageChange<'_> {
             self.wrote = true;
             let version = self.descriptor().version();
             if version.is_changing() {
-                let is_damaged = self.descriptor().state() & DAMAGED != 0;
-                debug_assert!(is_damaged, "another's change under the exclusive latch");
+                // An earlier change under this latch was interrupted, or forgotten, which comes to the same.
+                if self.descriptor().state() & DAMAGED == 0 {
+                    damage(self.descriptor(), self.page);
+                }
             } else {
                 version.write_begin();
             }
         }
     }
 
-    /// Writes bytes at an offset. Whatever would lie beyond the end of the page is left out.
+    /// Writes bytes at an offset. Whatever would lie beyond the end of the page is left out; in debug builds that is a panic, and
+    /// the page damaged. Bytes 0 to 11 are the pool's: the LSN that [`PageChange::publish`] sets, and the checksum of what is
+    /// written to the store.
     #[inline]
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.begin();
@@ -380,14 +414,15 @@ impl PageChange<'_> {
         words::copy_in(self.session.pool.words(self.frame), bytes);
     }
 
-    /// Ends the change and sets the page's LSN: the end of its log record.
+    /// Ends the change and sets the page's LSN: the end of its log record. Before the page is written to the store the log is
+    /// flushed that far ([`LogFlush::flush_to`](crate::LogFlush::flush_to)).
     #[inline]
     pub fn publish(mut self, lsn: Lsn) {
         self.write(0, &lsn.0.to_le_bytes());
         self.finish();
     }
 
-    /// Ends a change that no log record describes, such as a hint. The LSN stays.
+    /// Ends a change that no log record describes, such as a hint. The LSN stays, and a crash may lose the change.
     #[inline]
     pub fn publish_unlogged(mut self) {
         self.finish();
@@ -414,9 +449,7 @@ impl Drop for PageChange<'_> {
             return;
         }
         if self.wrote {
-            // The version stays odd: optimistic readers find out from the state word.
-            self.descriptor().mark_damaged();
-            tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
+            damage(self.descriptor(), self.page);
         } else if self.was_clean {
             self.descriptor().unmark_dirty();
         }

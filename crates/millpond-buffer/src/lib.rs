@@ -14,6 +14,7 @@ mod freelist;
 mod guard;
 mod ids;
 mod inspect;
+mod latched;
 mod load;
 mod log;
 mod page;

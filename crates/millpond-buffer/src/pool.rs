@@ -365,6 +365,11 @@ impl BufferPool {
         Lsn(PageView::new(self.words(frame)).u64(0))
     }
 
+    /// A session's pins and counts mean nothing to another pool.
+    pub(crate) fn check_session(&self, session: &BufferSession) -> Result<(), BufferError> {
+        if session.pool.number == self.number { Ok(()) } else { Err(BufferError::ForeignSession) }
+    }
+
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

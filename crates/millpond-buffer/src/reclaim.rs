@@ -35,6 +35,7 @@ use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use millpond_sync::parking;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 const AWAKE: u32 = 0;
@@ -216,6 +217,12 @@ impl Drop for Reclaimer<'_> {
     }
 }
 
+impl fmt::Debug for Reclaimer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reclaimer").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
 impl BufferPool {
     /// Wakes the reclaimer, if it sleeps, so that it can see that it should end.
     pub fn wake_reclaimer(&self) {
@@ -234,6 +241,7 @@ impl BufferPool {
         session: &BufferSession,
         target_clean: usize,
     ) -> Result<usize, BufferError> {
+        self.check_session(session)?;
         let lists = self.free.lists();
         let wanted = target_clean.min(self.frames()).saturating_sub(self.free_frames());
         let near = session.near() % lists;

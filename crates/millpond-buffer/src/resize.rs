@@ -86,9 +86,10 @@ impl BufferPool {
     }
 
     /// Makes the pool hold `frames` pages, while it is in use. To shrink it, pages are made to leave; those that
-    /// stay pinned keep it larger than that ([`BufferError::Shrinking`] says how large), and it can be tried
-    /// again.
+    /// stay pinned, also by this session, are waited for, three seconds or more; then they keep it larger than that
+    /// ([`BufferError::Shrinking`] says how large, and which page), and it can be tried again.
     pub fn resize(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
+        self.check_session(session)?;
         if frames == 0 || frames > self.max_frames() {
             return Err(BufferError::Size { frames, max: self.max_frames() });
         }

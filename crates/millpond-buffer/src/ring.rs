@@ -131,7 +131,8 @@ struct State {
     out: usize,
 }
 
-/// A job's ring of frames: see the module's description. Dropping it ends the job.
+/// A job's ring of frames (rule 11). It belongs to one job, on one thread at a time, which passes it with each call; dropping it
+/// ends the job. A relation whose pages were brought in through it is not tied to it: others find them as any other.
 pub struct Ring {
     pool: Arc<BufferPool>,
     strategy: AccessStrategy,
@@ -279,6 +280,10 @@ impl Ring {
         session: &'a BufferSession,
         wait: Wait,
     ) -> Result<Owned<'a>, BufferError> {
+        // Its frames are numbers, which another pool would take for frames of its own.
+        if session.pool.number() != self.pool.number() {
+            return Err(BufferError::ForeignRing);
+        }
         // Once it has frames of its own, what is free may be what it has just given to everybody: a job that took that for
         // room would have its ring, and what the ring has let go of, too.
         if self.frames() == 0

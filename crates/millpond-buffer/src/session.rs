@@ -5,6 +5,7 @@ use crate::error::BufferError;
 use crate::frame::{DAMAGED, Frame, NoPin};
 use crate::guard::{ExclusivePage, PinnedPage, SharedPage};
 use crate::ids::{BlockNumber, PageId};
+use crate::latched::{How, Latched};
 use crate::pins::{Added, PinSlots};
 use crate::policy::Piece;
 use crate::pool::BufferPool;
@@ -23,7 +24,19 @@ use std::sync::Arc;
 /// How often an optimistic read begins anew before it takes the latch.
 const MAX_RESTARTS: u32 = 8;
 
-/// One thread of work's access to the pool. It can move between threads but not be used by two at a time.
+/// One thread of work's access to the pool. It can move between threads but not be used by two at a time, which the
+/// compiler sees to: it is `Send` and not `Sync`, and its guards borrow it.
+///
+/// ```compile_fail
+/// # use millpond_buffer::BufferSession;
+/// fn shared(_: impl Sync) {}
+/// fn f(session: BufferSession) {
+///     shared(session);
+/// }
+/// ```
+///
+/// It keeps the pool alive. Dropping it gives back all pins, also those whose guards were leaked; a session that is itself
+/// leaked ([`std::mem::forget`]) keeps its number and its pins as long as the pool lives.
 pub struct BufferSession {
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) number: usize,
@@ -31,6 +44,7 @@ pub struct BufferSession {
     pub(crate) piece: Cell<Piece>,
     /// Whose work it is, and of what kind: where its input and output are counted.
     kind: Cell<BackendKind>,
+    pub(crate) latched: Latched,
     io_timing: Cell<bool>,
     io_row: Cell<IoRow>,
     /// `None` unless accesses are recorded.
@@ -46,6 +60,7 @@ impl BufferSession {
             number,
             piece: Cell::new(Piece::default()),
             kind: Cell::new(BackendKind::default()),
+            latched: Latched::default(),
             io_timing: Cell::new(false),
             io_row: Cell::new(IoRow::new(BackendKind::default(), IoContext::default())),
         }
@@ -141,7 +156,8 @@ impl BufferSession {
     /// Reads from a page optimistically: if it is in memory, without writing to any shared memory.
     ///
     /// `f` may run several times, and what it sees may be torn, so it must only compute; the result
-    /// that is returned comes from a run during which the page did not change.
+    /// that is returned comes from a run during which the page did not change. The session must not be just changing the page: it
+    /// would wait for itself.
     #[inline]
     pub fn read<R>(
         &self,
@@ -239,6 +255,7 @@ impl BufferSession {
             }
         }
         self.count(Event::LatchedRead, 1);
+        self.is_about_to_latch(page, How::Shared);
         let frame = &self.pool.frames[number as usize];
         let _latch = SharedLatch::take(frame.latch());
         // Whoever had it may have left the page damaged.

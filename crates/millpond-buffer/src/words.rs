@@ -13,6 +13,7 @@ use crate::page_read::PageRead;
 use crate::pool::BufferPool;
 use millpond_sync::audit;
 use std::cmp::Ordering as Order;
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 /// What an optimistic reader sees of a page: it may be changing, so values can only be copied out, and
@@ -57,6 +58,13 @@ impl<'a> PageView<'a> {
             };
             value << 8 | byte
         })
+    }
+}
+
+impl fmt::Debug for PageView<'_> {
+    /// Without its bytes, which may be torn.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageView").finish_non_exhaustive()
     }
 }
 
@@ -184,6 +192,9 @@ pub(crate) fn clear(words: &PageWords) {
 pub(crate) fn store(words: &PageWords, offset: usize, from: &[u8]) {
     let inside = PAGE_SIZE.saturating_sub(offset).min(from.len());
     debug_assert_eq!(inside, from.len(), "a write beyond the end of the page");
+    if inside == 0 {
+        return;
+    }
     let from = &from[..inside];
     audit::bytes_written(&words[offset / 8..(offset + inside).div_ceil(8).max(offset / 8)]);
     // Up to the first word's boundary, whole words, the rest.

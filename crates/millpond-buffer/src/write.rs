@@ -233,13 +233,16 @@ impl BufferPool {
     /// a time; for a checkpoint. Returns how many there were. `pace` is called after each write has begun and may take
     /// its time.
     ///
-    /// When it returns no write is under way. The session must hold no latch. After an error the remaining pages are
+    /// When it returns no write is under way. The session must hold no exclusive latch: it would wait for itself for ever (in
+    /// debug builds, panics). After an error the remaining pages are
     /// dirty as before; the call can be repeated.
     pub fn write_dirty(
         &self,
         session: &BufferSession,
         mut pace: impl FnMut(WriteProgress),
     ) -> Result<usize, BufferError> {
+        self.check_session(session)?;
+        session.must_not_wait_for_itself();
         let _alone = self.writing_all.lock();
         let mut dirty = self.mark_for_checkpoint();
         dirty.sort_unstable();

@@ -31,6 +31,7 @@ mod tests;
 mod unsynced;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -107,6 +108,15 @@ pub struct FileStore {
     syncing: Mutex<()>,
     /// Cleared when the kernel says that it can't read without waiting.
     nowait: AtomicBool,
+}
+
+impl fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileStore")
+            .field("directory", &self.dir)
+            .field("io_method", &self.io_method())
+            .finish_non_exhaustive()
+    }
 }
 
 impl FileStore {

@@ -5,6 +5,7 @@ use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::fmt;
 
 type Page = Box<[u8; PAGE_SIZE]>;
 
@@ -13,6 +14,14 @@ type Page = Box<[u8; PAGE_SIZE]>;
 pub struct MemoryStore {
     forks: RwLock<BTreeMap<RelFork, Vec<Option<Page>>>>,
     cold: bool,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("forks", &self.forks.read().len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl MemoryStore {

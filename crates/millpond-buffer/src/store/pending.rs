@@ -25,6 +25,12 @@ pub struct PageBuffer {
     used: usize,
 }
 
+impl fmt::Debug for PageBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PageBuffer({} pages)", self.used)
+    }
+}
+
 impl PageBuffer {
     /// Memory for that many pages, of zeros. (The pool makes its own; who tests a store needs some, too.)
     #[must_use]

@@ -6,6 +6,7 @@ mod behind;
 mod counterpart;
 mod damage;
 mod failures;
+mod misuse;
 mod model;
 mod patience;
 #[cfg(all(feature = "file-store", not(miri)))]

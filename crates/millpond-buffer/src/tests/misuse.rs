@@ -1,0 +1,191 @@
+//! What a user of the library may get wrong has a documented end: an error that names the mistake, or in debug builds a panic
+//! instead of a wait that never ends.
+
+use super::support::*;
+use crate::*;
+
+/// Two pools whose relations have the same names and the same numbers of blocks, but not the same frames.
+fn two_pools() -> (Bench, Bench) {
+    (bench(64, 200), bench(16, 200))
+}
+
+#[test]
+fn a_pool_refuses_the_session_of_another() {
+    let (large, small) = two_pools();
+    let stranger = small.pool.session().unwrap();
+    let session = large.pool.session().unwrap();
+    let rel = large.pool.relation(REL).unwrap();
+    for block in 0..64 {
+        set_number(&session, &rel, block, 500, 5);
+    }
+    assert!(matches!(large.pool.resize(&stranger, 4), Err(BufferError::ForeignSession)));
+    assert!(matches!(large.pool.reclaim(&stranger, 4), Err(BufferError::ForeignSession)));
+    let written = large.pool.write_dirty(&stranger, |_| ());
+    assert!(matches!(written, Err(BufferError::ForeignSession)));
+    assert_eq!((large.pool.frames(), small.pool.frames()), (64, 16));
+    assert_eq!(large.pool.write_dirty(&session, |_| ()).unwrap(), 64);
+}
+
+/// Else its frames, which are numbers, would get two owners.
+#[test]
+fn a_ring_serves_its_own_pool_only() {
+    let (ours, theirs) = two_pools();
+    let (session, stranger) = (ours.pool.session().unwrap(), theirs.pool.session().unwrap());
+    let ring = Ring::new(&ours.pool, AccessStrategy::BulkRead).unwrap();
+    let (rel, their_rel) = (ours.pool.relation(REL).unwrap(), theirs.pool.relation(REL).unwrap());
+    let read = |session: &BufferSession, rel: &RelHandle, block| {
+        let ring = Some(&ring);
+        session.read_with(rel, BlockNumber(block), Wait::Allowed, ring, |page| page.u64(16))
+    };
+    for block in 0..200 {
+        assert_eq!(read(&session, &rel, block).unwrap(), u64::from(block));
+        let refused = read(&stranger, &their_rel, block);
+        assert!(matches!(refused, Err(BufferError::ForeignRing)), "{refused:?}");
+    }
+    let mut stream = ReadStream::default();
+    let mut blocks = (0..200).map(BlockNumber);
+    let refused =
+        stream.next_page(&stranger, &their_rel, Wait::Allowed, Some(&ring), &mut || blocks.next());
+    assert!(matches!(refused, Err(BufferError::ForeignRing)), "{refused:?}");
+    drop(refused);
+    drop((ring, session, stranger));
+    all_free_after_drop(&ours);
+    all_free_after_drop(&theirs);
+}
+
+#[test]
+fn so_many_freelists_make_no_sense() {
+    let mut config = PoolConfig::new(8, 1);
+    config.freelists = usize::MAX;
+    let made = BufferPool::new(
+        config,
+        std::sync::Arc::new(MemoryStore::new()),
+        std::sync::Arc::new(NoLog),
+    );
+    assert!(matches!(made, Err(BufferError::Config { .. })), "{made:?}");
+}
+
+/// A change that is forgotten was interrupted, whatever becomes of its latch.
+#[test]
+fn a_forgotten_change_leaves_the_page_damaged() {
+    let Bench { pool, .. } = bench(8, 4);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let half_changed = |block| {
+        let pinned = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+        let mut page = pinned.into_exclusive().unwrap();
+        let mut change = page.change();
+        change.write(16, &[0xEE; 8]);
+        std::mem::forget(change);
+        page
+    };
+    drop(half_changed(0));
+    drop(half_changed(1).unlatch());
+    drop(half_changed(2).downgrade());
+    let mut page = half_changed(3);
+    let mut change = page.change();
+    change.write(24, &[0xDD; 8]);
+    change.publish(Lsn(9));
+    drop(page);
+    for block in 0..4 {
+        let read = session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16));
+        assert!(matches!(read, Err(BufferError::Damaged { .. })), "block {block}: {read:?}");
+    }
+}
+
+/// In release builds; in debug builds it panics.
+#[cfg(not(debug_assertions))]
+#[test]
+fn a_write_beyond_the_end_is_left_out() {
+    let Bench { pool, .. } = bench(2, 1);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let pinned = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let mut page = pinned.into_exclusive().unwrap();
+    let mut change = page.change();
+    change.write(PAGE_SIZE - 2, &[1, 2, 3, 4]);
+    change.write(PAGE_SIZE + 8, &[1]);
+    change.write(usize::MAX, &[1]);
+    change.publish(Lsn(9));
+    assert_eq!(page.u16(PAGE_SIZE - 2), 0x0201);
+}
+
+#[cfg(debug_assertions)]
+mod waiting_for_oneself {
+    use super::*;
+
+    /// One session has block 0 latched, and does something with the pool.
+    fn with(exclusive: bool, work: impl FnOnce(&BufferSession, &RelHandle)) {
+        let Bench { pool, .. } = bench(8, 2);
+        let session = pool.session().unwrap();
+        let rel = pool.relation(REL).unwrap();
+        let held = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+        if exclusive {
+            let _held = held.into_exclusive().unwrap();
+            work(&session, &rel);
+        } else {
+            let _held = held.into_shared().unwrap();
+            work(&session, &rel);
+        }
+    }
+
+    fn pin<'s>(session: &'s BufferSession, rel: &RelHandle) -> PinnedPage<'s> {
+        session.pin(rel, BlockNumber(0), Wait::Allowed).unwrap()
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "waits for itself: it holds block 0 of relation 7 latched (Exclusively)"
+    )]
+    fn exclusively_twice() {
+        with(true, |session, rel| drop(pin(session, rel).into_exclusive()));
+    }
+
+    #[test]
+    #[should_panic(expected = "waits for itself")]
+    fn shared_and_then_exclusively() {
+        with(false, |session, rel| drop(pin(session, rel).into_exclusive()));
+    }
+
+    #[test]
+    #[should_panic(expected = "waits for itself")]
+    fn exclusively_and_then_shared() {
+        with(true, |session, rel| drop(session.pin_shared(rel, BlockNumber(0), Wait::Allowed)));
+    }
+
+    #[test]
+    #[should_panic(expected = "would wait for itself")]
+    fn a_checkpoint_under_a_latch() {
+        with(true, |session, _| drop(session.pool().write_dirty(session, |_| ())));
+    }
+
+    #[test]
+    #[should_panic(expected = "waits for itself")]
+    fn a_read_of_what_it_is_changing() {
+        with_change(|session, rel| {
+            let _ = session.read(rel, BlockNumber(0), Wait::Allowed, |page| page.u64(16));
+        });
+    }
+
+    fn with_change(work: impl FnOnce(&BufferSession, &RelHandle)) {
+        let Bench { pool, .. } = bench(8, 2);
+        let session = pool.session().unwrap();
+        let rel = pool.relation(REL).unwrap();
+        let mut page = pin(&session, &rel).into_exclusive().unwrap();
+        let mut change = page.change();
+        change.write(16, &[1]);
+        work(&session, &rel);
+    }
+
+    /// What has been given back is in nobody's way.
+    #[test]
+    fn one_after_the_other() {
+        with(false, |session, rel| {
+            drop(pin(session, rel).into_shared().unwrap());
+            let other = session.pin(rel, BlockNumber(1), Wait::Allowed).unwrap();
+            let other = other.into_exclusive().unwrap().downgrade().unlatch();
+            let other = other.into_exclusive().unwrap().unlatch();
+            assert!(other.try_into_exclusive().is_ok());
+        });
+    }
+}
