@@ -98,12 +98,10 @@ fn open(dir: &Path, depth: u32, cache: &str, method: &str) -> Result<Arc<FileSto
         "sync" | "threads" => IoMethod::Sync,
         _ => return Err(USAGE.into()),
     };
-    let options = FileStoreOptions {
-        io_method,
-        io_workers: depth.clamp(1, 32) as usize,
-        direct_io: cache == "direct",
-        ..FileStoreOptions::default()
-    };
+    let mut options = FileStoreOptions::default();
+    options.io_method = io_method;
+    options.io_workers = depth.clamp(1, 32) as usize;
+    options.direct_io = cache == "direct";
     let store = Arc::new(FileStore::open_with(dir, options)?);
     if store.io_method() != io_method {
         return Err(format!("no {} here", io_method.name()).into());

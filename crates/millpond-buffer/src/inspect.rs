@@ -7,6 +7,7 @@ use crate::pool::BufferPool;
 
 /// What a frame seems to hold. It was looked at in passing, so each field was true at a moment of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FrameInfo {
     /// The page, if it holds one.
     pub page: Option<PageId>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 /// Why the log could not be flushed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the log has stopped: {why}")]
+#[non_exhaustive]
 pub struct LogFlushError {
     /// What stopped it.
     pub why: Arc<str>,

@@ -80,7 +80,8 @@ fn next_pool_number() -> u64 {
 }
 
 impl BufferPool {
-    /// A pool over a store and a log.
+    /// A pool over a store and a log. It has no thread of its own: who wants frames freed ahead of demand runs a
+    /// [`Reclaimer`](crate::Reclaimer), and who wants changes in the store calls [`BufferPool::write_dirty`]. Dropping the pool writes nothing.
     pub fn new(
         config: PoolConfig,
         store: Arc<dyn PageStore>,
@@ -149,7 +150,8 @@ impl BufferPool {
         io_counts(kind, |cell| self.counters.get(number, cell))
     }
 
-    /// A handle on a fork. A fork that does not exist in the store has no blocks.
+    /// A handle on a fork. A fork that does not exist in the store has no blocks: [`BufferPool::create`] makes it, and
+    /// [`BufferSession::extend`] its blocks.
     pub fn relation(&self, rel: RelFork) -> Result<RelHandle, BufferError> {
         let mut relations = self.relations.lock();
         if let Some(known) = relations.get(&rel) {
@@ -169,7 +171,8 @@ impl BufferPool {
     }
 
     /// Drops all forks of a relation: their pages leave memory unwritten and their files go. The caller
-    /// sees to it that nobody uses the relation. Costs what the relation holds in memory, not a walk of
+    /// sees to it that nobody uses the relation: if a page is pinned, that is [`BufferError::InUse`], and no other page can be had any more;
+    /// the call is to be repeated. Costs what the relation holds in memory, not a walk of
     /// the pool (rule 9).
     pub fn drop_relation(&self, relation: RelationId) -> Result<(), BufferError> {
         let forks: Vec<_> = {
@@ -190,7 +193,8 @@ impl BufferPool {
     }
 
     /// Cuts a fork down to `blocks` blocks; the others leave memory unwritten. The caller sees to it that
-    /// nobody uses them.
+    /// nobody uses them: if one is pinned, that is [`BufferError::InUse`], the fork has its new size all the same, and the call is to
+    /// be repeated.
     pub fn truncate(&self, rel: RelFork, blocks: u32) -> Result<(), BufferError> {
         let handle = self.relation(rel)?;
         let relation = &*handle.0;
@@ -315,7 +319,7 @@ impl BufferPool {
         counts
     }
 
-    /// Makes everything written so far durable.
+    /// Makes everything that has been written to the store durable: not what is dirty, which [`BufferPool::write_dirty`] writes.
     pub fn sync(&self) -> Result<(), BufferError> {
         let start = std::time::Instant::now();
         self.store.sync()?;

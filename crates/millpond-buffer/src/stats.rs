@@ -204,6 +204,9 @@ pub struct IoCounts {
 pub type IoByContext = [IoCounts; CONTEXTS];
 
 /// What has happened in a pool since it was made (sums of all sessions; approximate while they run).
+///
+/// How well pages are replaced: [`PoolStats::regret`] counts those that left too early, [`PoolStats::victim_usage`] says how much
+/// those that left had been used (best all at 0), and [`PoolStats::examined_per_sweep`] what it cost to find them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {

@@ -45,7 +45,7 @@ const REST: u32 = 64;
 /// since one that fails at once begins the next on the same stack.)
 const MAX_BACKLOG: u32 = 32;
 
-/// How a stream reads.
+/// How a stream reads. What lies outside of the bounds counts as the nearest that doesn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
     /// How many reads may be under way at a time besides that of the consumer's own page (`effective_io_concurrency`).
@@ -79,7 +79,27 @@ struct Queued {
     fetch: Fetch,
 }
 
-/// A stream of blocks of one fork, read ahead.
+/// A stream of blocks of one fork, read ahead: as far as the device makes the consumer wait, with neighbours joined.
+///
+/// The *source* says which blocks come next, in any order; each call gets the same session, fork, ring and source.
+/// A stream holds no pin and no latch, so it can be left alone or dropped at any moment.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # use std::sync::Arc;
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), Arc::new(MemoryStore::new()), Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// let mut blocks = (0..rel.block_count()).map(BlockNumber);
+/// let mut stream = ReadStream::new(StreamOptions::default());
+/// while let Some(page) = stream.next_page(&session, &rel, Wait::Allowed, None, &mut || blocks.next())? {
+///     let first = page.read(|page| page.u64(16))?;
+/// }
+/// # Ok::<(), BufferError>(())
+/// ```
 #[derive(Debug)]
 pub struct ReadStream {
     options: StreamOptions,

@@ -49,6 +49,7 @@ pub(crate) enum RunOf {
 
 /// How far a [`BufferPool::write_dirty`] has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteProgress {
     /// Pages that were dirty at the call.
     pub total: usize,

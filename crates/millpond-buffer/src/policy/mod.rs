@@ -21,6 +21,7 @@ pub(crate) const FIRST_USAGE: u8 = 1;
 
 /// The policies that a pool can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum ReplacementPolicy {
     /// The clock sweep with usage counts, as in PostgreSQL.
     ClockSweep,

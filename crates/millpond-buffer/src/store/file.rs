@@ -62,8 +62,9 @@ const STRIPES: usize = 32;
 const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
 const DEFAULT_IO_WORKERS: usize = 3;
 
-/// How a [`FileStore`] lays out its files.
+/// How a [`FileStore`] lays out its files. Start from the default and change what you need.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct FileStoreOptions {
     /// Blocks per segment file. Fixed for the life of the directory; 131072 (1 GiB) unless told otherwise.
     pub segment_blocks: u32,

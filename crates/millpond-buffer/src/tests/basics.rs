@@ -38,6 +38,7 @@ fn hits_stay_in_memory() {
     assert_eq!((pool.stats().misses, pool.stats().hits), (4, 36));
 }
 
+/// Rule 7.
 #[test]
 fn changes_survive_eviction_and_flush_the_log_first() {
     let Bench { store, log, pool } = bench(2, 6);
@@ -78,6 +79,7 @@ fn pins_are_counted_by_session_and_frame() {
 
 /// A latch alone keeps its page, and the pin that it becomes does: frames are taken from others, the fork can't be
 /// dropped, and if there are no others that is an error, not a hang.
+/// Rule 13.
 #[test]
 fn a_shared_latch_keeps_its_page() {
     let Bench { pool, .. } = bench(2, 4);
@@ -322,6 +324,7 @@ fn a_handle_of_another_pool_is_refused() {
 }
 
 /// Rule 9: dropping or truncating a fork looks at the frames that have its pages, and at no other.
+/// Rule 9.
 #[test]
 fn dropping_costs_what_the_fork_holds() {
     const OTHERS: u32 = if cfg!(miri) { 24 } else { 4000 };

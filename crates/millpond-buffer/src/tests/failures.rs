@@ -36,6 +36,7 @@ fn a_panic_during_a_load_leaves_nothing_stuck() {
     assert_eq!(number(&session, &rel, 0), 0);
 }
 
+/// Rules 6 and 7.
 #[test]
 fn a_failed_write_keeps_the_page_dirty() {
     let Bench { store, pool, .. } = bench(2, 4);
@@ -58,6 +59,7 @@ fn a_failed_write_keeps_the_page_dirty() {
     }
 }
 
+/// Rule 7.
 #[test]
 fn nothing_is_written_once_the_log_has_stopped() {
     let Bench { store, log, pool } = bench(3, 5);

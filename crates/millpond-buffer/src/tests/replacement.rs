@@ -53,6 +53,7 @@ fn a_failed_load_forgets_nothing() {
 }
 
 /// A sweep of a large pool takes several frames at once; the others wait on the freelist.
+/// Rule 8.
 #[test]
 fn frames_are_taken_in_batches() {
     // A frame at a time for each 64 of the pool.

@@ -35,6 +35,7 @@ fn the_pool_grows_and_shrinks() {
     assert_eq!(pool.free_frames(), 9);
 }
 
+/// Rule 2.
 #[test]
 fn a_pinned_page_stops_shrinking_and_it_can_be_tried_again() {
     let Bench { pool, .. } = bench(16, 16);

@@ -179,6 +179,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
     assert_eq!(bench.pool.free_frames(), 512 - 30);
 }
 
+/// Rule 10.
 #[test]
 #[cfg_attr(miri, ignore = "many pages: too slow")]
 fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
@@ -197,6 +198,7 @@ fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
     }
 }
 
+/// Rule 10.
 #[test]
 #[cfg_attr(miri, ignore = "many pages: too slow")]
 fn others_get_the_pages_of_a_session_that_has_gone() {

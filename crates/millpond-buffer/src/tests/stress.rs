@@ -32,6 +32,7 @@ fn read_pattern(page: &impl PageRead) -> [u64; 16] {
 
 /// Readers never see a torn or an older page, writers lose no change, whatever is evicted or written
 /// meanwhile.
+/// Rules 3 and 5.
 #[test]
 fn no_torn_no_stale_no_lost() {
     let seed = rand::random::<u64>();
@@ -130,6 +131,7 @@ impl Drop for Ending<'_> {
 }
 
 /// Forks are dropped and made again while others read them.
+/// Rule 4.
 #[test]
 fn dropping_under_readers() {
     let Bench { pool, .. } = bench(8, 0);

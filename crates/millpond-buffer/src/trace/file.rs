@@ -17,6 +17,7 @@ const QUEUE_CHUNKS: usize = 256;
 
 /// What has been recorded so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TraceStats {
     /// Records in the file.
     pub records: u64,

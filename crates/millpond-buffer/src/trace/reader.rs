@@ -44,6 +44,7 @@ pub enum TraceError {
 
 /// A chunk, as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TracedChunk {
     /// The session that recorded it (numbers are used again); `None` if it only tells of lost records.
     pub session: Option<u32>,

@@ -249,12 +249,11 @@ fn trace(config: &EngineConfig) -> EngineResult<Option<Arc<dyn PageTrace>>> {
 }
 
 fn file_options(config: &EngineConfig) -> FileStoreOptions {
-    FileStoreOptions {
-        io_method: config.io_method,
-        io_workers: config.io_workers,
-        direct_io: config.direct_io,
-        ..FileStoreOptions::default()
-    }
+    let mut options = FileStoreOptions::default();
+    options.io_method = config.io_method;
+    options.io_workers = config.io_workers;
+    options.direct_io = config.direct_io;
+    options
 }
 
 fn store_error(error: millpond_buffer::StoreError) -> EngineError {

@@ -382,7 +382,7 @@ impl LogFlush for Log {
     /// What the pool calls before it writes a page (wal rule 12).
     fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
         if let Some(why) = self.is_stopped() {
-            return Err(LogFlushError { why });
+            return Err(LogFlushError::new(why));
         }
         self.flush(lsn).map_err(|error| LogFlushError::new(error.to_string()))
     }

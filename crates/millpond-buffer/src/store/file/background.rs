@@ -59,6 +59,7 @@ use crate::store::{StoreError, Transfer, Way};
 
 /// How reads ahead of their use, and writes behind them, are done (`io_method`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum IoMethod {
     /// By io_uring; where the kernel doesn't let us, or without the feature `io-uring`, by workers.
     #[default]
