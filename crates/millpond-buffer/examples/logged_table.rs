@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64, atomic::Ordering};
 const TABLE: RelFork = RelationId::constant(1).main();
 const BUCKETS: u32 = 16;
 const WRITERS: u64 = 3;
+const COUNTS: u64 = 300;
 const KEYS: u64 = 20_000;
 
 // A page: the pool's 12 bytes, the next page of the bucket, the number of entries, entries of a key and a count.
@@ -32,6 +33,7 @@ const HEAD: usize = 20;
 struct Log {
     file: File,
     tail: Mutex<Tail>,
+    flushing: Mutex<()>,
     durable: AtomicU64,
 }
 
@@ -72,7 +74,12 @@ impl Log {
         file.set_len(end as u64)?; // A record that was cut off is no record.
         file.sync_all()?;
         let tail = Tail { bytes: Vec::new(), end: end as u64, stopped: None };
-        Ok(Self { file, tail: Mutex::new(tail), durable: AtomicU64::new(end as u64) })
+        Ok(Self {
+            file,
+            tail: Mutex::new(tail),
+            flushing: Mutex::new(()),
+            durable: AtomicU64::new(end as u64),
+        })
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -95,20 +102,24 @@ impl Log {
 }
 
 impl LogFlush for Log {
-    /// Whoever comes first flushes for all who have appended before; the others find it done.
+    /// Whoever comes first flushes for all who have appended before; those who append meanwhile are the next one's.
     fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
-        let mut tail = self.tail();
-        if let Some(stopped) = &tail.stopped {
-            return Err(stopped.clone());
-        }
-        if self.flushed() < lsn {
-            let bytes = std::mem::take(&mut tail.bytes);
-            if let Err(why) = (&self.file).write_all(&bytes).and_then(|()| self.file.sync_data()) {
-                // What is in the file now, nobody knows: nothing may follow it.
-                return Err(tail.stopped.insert(LogFlushError::new(why.to_string())).clone());
+        let _alone = self.flushing.lock();
+        let (bytes, end) = {
+            let mut tail = self.tail();
+            if let Some(stopped) = &tail.stopped {
+                return Err(stopped.clone());
             }
-            self.durable.store(tail.end, Ordering::Release);
+            if self.flushed() >= lsn {
+                return Ok(());
+            }
+            (std::mem::take(&mut tail.bytes), tail.end)
+        };
+        if let Err(why) = (&self.file).write_all(&bytes).and_then(|()| self.file.sync_data()) {
+            // What is in the file now, nobody knows: nothing may follow it.
+            return Err(self.tail().stopped.insert(LogFlushError::new(why.to_string())).clone());
         }
+        self.durable.store(end, Ordering::Release);
         Ok(())
     }
 
@@ -224,7 +235,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::thread::scope(|scope| {
         let write = |nth: u64| {
             let table = Table::new(&pool, &log)?;
-            (0..500).try_for_each(|n| table.count((n * WRITERS + nth) * 7919 % KEYS))
+            (0..COUNTS).try_for_each(|n| table.count((n * WRITERS + nth) * 7919 % KEYS))
         };
         let writers: Vec<_> = (0..WRITERS).map(|nth| scope.spawn(move || write(nth))).collect();
         total()?; // A reader beside them.
@@ -232,7 +243,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     let after = total()?;
     println!("has {after} counts");
-    assert_eq!(after, before + 500 * WRITERS);
+    assert_eq!(after, before + COUNTS * WRITERS);
     if arguments.next().as_deref() == Some("crash") {
         std::process::abort();
     }
