@@ -96,7 +96,9 @@ impl Demand {
     }
 }
 
-/// Keeps frames free ahead of demand; one a pool. What runs it is a thread of the caller's:
+/// Keeps frames free ahead of demand; one a pool. What runs it is a thread of the caller's, with a session of its own
+/// (of the kind [`BackendKind::BackgroundWriter`](crate::BackendKind::BackgroundWriter), for the statistics). An error of [`Reclaimer::work`] need not end it: pages
+/// that can't be written stay where they are, and the next call tries again.
 ///
 /// ```
 /// # use millpond_buffer::*;
@@ -107,10 +109,13 @@ impl Demand {
 ///     let (pool, ending) = (pool.clone(), ending.clone());
 ///     move || {
 ///         let session = pool.session()?;
+///         session.set_backend_kind(BackendKind::BackgroundWriter);
 ///         let mut reclaimer = Reclaimer::new(&session);
 ///         while !ending.load(Ordering::SeqCst) {
 ///             reclaimer.wait(|| ending.load(Ordering::SeqCst));
-///             reclaimer.work()?;
+///             if let Err(why) = reclaimer.work() {
+///                 eprintln!("a page stays dirty: {why}");
+///             }
 ///         }
 ///         Ok::<(), BufferError>(())
 ///     }
