@@ -7,8 +7,8 @@
 //! thrown away when the fork grows that far.
 //!
 //! # Concurrency
-//! Reads and writes of blocks take no lock but the shared side of a small one, striped by fork, to find the fork
-//! object; from there to the file descriptor there are only loads. Creating, growing, truncating and removing
+//! Reads and writes of blocks take no lock but the shared side of a small one, of their processor's, to find the fork
+//! object (`forks.rs`); from there to the file descriptor there are only loads. Creating, growing, truncating and removing
 //! the same fork exclude each other through a mutex, striped by relation.
 //!
 //! # Durability and failure
@@ -22,6 +22,7 @@
 
 mod background;
 mod fork;
+mod forks;
 mod names;
 mod near;
 mod segment;
@@ -30,7 +31,6 @@ mod segment;
 mod tests;
 mod unsynced;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -39,9 +39,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crossbeam_utils::CachePadded;
 use millpond_sync::fill::IoTarget;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use smallvec::SmallVec;
@@ -49,6 +48,7 @@ use smallvec::SmallVec;
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
 use self::fork::{FileError, Fork, MAX_SEGMENTS};
+use self::forks::{ForkShare, Forks};
 use self::near::Spare;
 use self::segment::{Attempt, Segment};
 use self::unsynced::Unsynced;
@@ -88,8 +88,6 @@ impl Default for FileStoreOptions {
     }
 }
 
-type Shard = CachePadded<RwLock<HashMap<RelFork, Arc<Fork>>>>;
-
 /// Pages in the files of a directory.
 pub struct FileStore {
     dir: Arc<Path>,
@@ -99,7 +97,7 @@ pub struct FileStore {
     /// For descriptors of files that are read often.
     spare: Arc<Spare>,
     background: Background,
-    forks: Box<[Shard]>,
+    forks: Forks,
     /// Excludes changes of a relation's files against each other.
     structure: Box<[Mutex<()>]>,
     unsynced: Arc<Unsynced>,
@@ -154,7 +152,7 @@ impl FileStore {
             direct: options.direct_io,
             spare: Arc::new(Spare::by_limit()),
             background: Background::new(options.io_method, options.io_workers),
-            forks: (0..STRIPES).map(|_| Shard::default()).collect(),
+            forks: Forks::new(),
             structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),
             unsynced: Arc::default(),
             dir_dirty: AtomicBool::new(true),
@@ -245,26 +243,15 @@ impl FileStore {
         Ok(())
     }
 
-    fn shard(&self, rel: RelFork) -> &Shard {
-        let mixed = (u64::from(rel.relation.get()) << 2 | rel.fork as u64)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        &self.forks[(mixed >> 32) as usize % STRIPES]
-    }
-
     fn structure(&self, relation: RelationId) -> &Mutex<()> {
         &self.structure[relation.get() as usize % STRIPES]
     }
 
-    fn fork(&self, rel: RelFork) -> Arc<Fork> {
-        let shard = self.shard(rel);
-        if let Some(fork) = shard.read().get(&rel) {
-            return Arc::clone(fork);
-        }
-        let new = || {
+    fn fork(&self, rel: RelFork) -> Arc<ForkShare> {
+        self.forks.get(rel, || {
             let (dir, spare) = (Arc::clone(&self.dir), Arc::clone(&self.spare));
-            Arc::new(Fork::new(dir, rel, self.segment_blocks, self.direct, spare))
-        };
-        Arc::clone(shard.write().entry(rel).or_insert_with(new))
+            Fork::new(dir, rel, self.segment_blocks, self.direct, spare)
+        })
     }
 
     /// Runs a file operation; when descriptors have run out, closes idle forks and runs it once more.
@@ -289,9 +276,7 @@ impl FileStore {
 
     /// Closes the files of all forks that no operation is using. Files still to be synced stay open by the list.
     fn close_idle(&self) {
-        for shard in &self.forks {
-            shard.write().retain(|_, fork| Arc::strong_count(fork) > 1);
-        }
+        self.forks.remove_idle();
     }
 
     /// Opens a segment for growth, creating its file if need be.
@@ -332,7 +317,7 @@ impl FileStore {
     }
 
     fn remove_fork(&self, rel: RelFork) -> Result<(), StoreError> {
-        if let Some(fork) = self.shard(rel).write().remove(&rel) {
+        if let Some(fork) = self.forks.remove(rel) {
             // Give the space back even while a reader still has the file open.
             if let Ok(Some((segment, _))) = fork.segment(0, false) {
                 let _ = segment.shrink(0);

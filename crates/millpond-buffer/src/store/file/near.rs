@@ -127,7 +127,7 @@ impl Drop for Near {
 }
 
 /// The processor that this thread runs on, or another if it has just moved.
-fn processor() -> usize {
+pub(super) fn processor() -> usize {
     #[cfg(target_os = "linux")]
     let processor = rustix::thread::sched_getcpu();
     #[cfg(not(target_os = "linux"))]

@@ -180,10 +180,10 @@ fn idle_forks_are_closed_when_descriptors_run_out() {
     write(&store, 0, &[1, 2, 3, 4]).unwrap();
     let used = store.fork(REL);
     store.close_idle();
-    assert!(Arc::ptr_eq(&used, &store.fork(REL)));
+    assert!(Arc::<Fork>::ptr_eq(&used, &store.fork(REL)));
     drop(used);
     store.close_idle();
-    assert!(store.shard(REL).read().is_empty());
+    assert!(store.forks.is_empty());
     assert_eq!(store.unsynced.len(), 2);
     store.sync().unwrap();
     assert_eq!(read(&store, 0, 4).unwrap(), [1, 2, 3, 4]);

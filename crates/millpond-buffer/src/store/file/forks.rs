@@ -1,0 +1,165 @@
+//! The fork objects of a store, found by name.
+//!
+//! Who uses one takes the shared side of a lock, to find it, and counts a reference, so that it isn't closed meanwhile. If all
+//! did so with the same lock and the same count, each miss would write lines that other processors have just written. So a
+//! processor has a table of its own, with counts of its own.
+//!
+//! **State.** `all` has each fork object. A table of a processor has *shares* of those used there; each share has one
+//! reference to its fork, and whoever uses the fork has one to the share.
+//!
+//! **Invariants.**
+//! * A fork that is not in `all` is in no table, once its removal has ended: it is taken from `all` first, then from the
+//!   tables; and who enters it in a table looks in `all` under that table's lock. So either the removal finds it in the
+//!   table, or it was not found in `all`.
+//! * Locks are taken table first, then `all`; a removal has one of them at a time.
+//! * A fork is idle if nobody has references to its shares and it is left only in `all`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+use parking_lot::RwLock;
+
+use super::fork::Fork;
+use super::near::processor;
+use crate::ids::RelFork;
+
+/// More processors than that share tables.
+const MOST_TABLES: usize = 16;
+
+/// A processor's share of a fork, which has its count on a line of its own.
+pub(super) type ForkShare = CachePadded<Arc<Fork>>;
+
+type Table = CachePadded<RwLock<HashMap<RelFork, Arc<ForkShare>>>>;
+
+pub(super) struct Forks {
+    all: RwLock<HashMap<RelFork, Arc<Fork>>>,
+    tables: Box<[Table]>,
+}
+
+impl Forks {
+    pub(super) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self::with_tables(processors.min(MOST_TABLES))
+    }
+
+    fn with_tables(count: usize) -> Self {
+        Self { all: RwLock::default(), tables: (0..count).map(|_| Table::default()).collect() }
+    }
+
+    /// A fork, which `new` makes if it isn't there.
+    pub(super) fn get(&self, rel: RelFork, new: impl FnOnce() -> Fork) -> Arc<ForkShare> {
+        self.get_in(processor() % self.tables.len(), rel, new)
+    }
+
+    fn get_in(&self, table: usize, rel: RelFork, new: impl FnOnce() -> Fork) -> Arc<ForkShare> {
+        let table = &self.tables[table];
+        if let Some(share) = table.read().get(&rel) {
+            return Arc::clone(share);
+        }
+        // Until it is in the table: a removal meanwhile waits for this lock, and finds it.
+        let mut table = table.write();
+        let share = table.entry(rel).or_insert_with(|| {
+            let mut all = self.all.write();
+            Arc::new(CachePadded::new(Arc::clone(all.entry(rel).or_insert_with(|| new().into()))))
+        });
+        Arc::clone(share)
+    }
+
+    /// Takes a fork out, if it is there. Who uses it may go on with it.
+    pub(super) fn remove(&self, rel: RelFork) -> Option<Arc<Fork>> {
+        let fork = self.all.write().remove(&rel);
+        for table in &self.tables {
+            table.write().remove(&rel);
+        }
+        fork
+    }
+
+    /// Takes all forks out that nobody is using.
+    pub(super) fn remove_idle(&self) {
+        for table in &self.tables {
+            table.write().retain(|_, share| Arc::strong_count(share) > 1);
+        }
+        self.all.write().retain(|_, fork| Arc::strong_count(fork) > 1);
+    }
+
+    #[cfg(all(test, not(miri)))]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.read().is_empty() && self.tables.iter().all(|table| table.read().is_empty())
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::ids::RelationId;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    const REL: RelFork = RelationId::constant(7).main();
+
+    fn new() -> Fork {
+        let spare = Arc::new(crate::store::file::near::Spare::new(0, 1));
+        Fork::new(Arc::from(Path::new("nowhere")), REL, 3, false, spare)
+    }
+
+    #[test]
+    fn all_tables_share_a_fork_until_it_is_removed() {
+        let forks = Forks::with_tables(3);
+        let shares: Vec<_> = (0..3).map(|table| forks.get_in(table, REL, new)).collect();
+        assert!(shares.iter().all(|share| Arc::<Fork>::ptr_eq(share, &shares[0])));
+        let again = forks.get_in(2, REL, new);
+        assert!(Arc::ptr_eq(&again, &shares[2]));
+        let removed = forks.remove(REL).expect("it is there");
+        assert!(Arc::<Fork>::ptr_eq(&removed, &shares[0]) && forks.is_empty());
+        assert!(forks.remove(REL).is_none());
+        assert!(!Arc::<Fork>::ptr_eq(&removed, &forks.get_in(1, REL, new)));
+    }
+
+    #[test]
+    fn forks_in_use_stay() {
+        let forks = Forks::with_tables(2);
+        let used = forks.get_in(0, REL, new);
+        drop(forks.get_in(1, REL, new));
+        forks.remove_idle();
+        assert!(Arc::<Fork>::ptr_eq(&used, &forks.get_in(1, REL, new)));
+        drop(used);
+        forks.remove_idle();
+        assert!(forks.is_empty());
+    }
+
+    /// Whoever looks after a removal has ended finds another fork than whoever did before it began.
+    #[test]
+    fn a_removed_fork_is_found_no_more() {
+        let forks = Forks::with_tables(2);
+        let (begun, ended) = (AtomicU32::new(0), AtomicU32::new(0));
+        let rounds = 2000;
+        std::thread::scope(|scope| {
+            for table in 0..2 {
+                let (forks, begun, ended) = (&forks, &begun, &ended);
+                scope.spawn(move || {
+                    let mut last: Option<(Arc<ForkShare>, u32)> = None;
+                    while ended.load(Ordering::SeqCst) < rounds {
+                        let removed = ended.load(Ordering::SeqCst);
+                        let share = forks.get_in(table, REL, new);
+                        if let Some((old, begun_then)) = &last
+                            && removed > *begun_then
+                        {
+                            assert!(
+                                !Arc::<Fork>::ptr_eq(old, &share),
+                                "of before removal {removed}"
+                            );
+                        }
+                        last = Some((share, begun.load(Ordering::SeqCst)));
+                    }
+                });
+            }
+            for _ in 0..rounds {
+                begun.fetch_add(1, Ordering::SeqCst);
+                forks.remove(REL);
+                ended.fetch_add(1, Ordering::SeqCst);
+                std::thread::yield_now();
+            }
+        });
+    }
+}
