@@ -70,11 +70,11 @@ impl World {
 }
 
 #[test]
-fn sizes_are_postgresqls_and_at_most_an_eighth_of_the_pool() {
+fn sizes_are_as_said_and_at_most_an_eighth_of_the_pool() {
     let sizes = RingSizes::default();
     let bytes = |strategy| sizes.pages(strategy) * PAGE_SIZE;
     assert_eq!(bytes(AccessStrategy::BulkRead), 256 << 10);
-    assert_eq!(bytes(AccessStrategy::BulkWrite), 16 << 20);
+    assert_eq!(bytes(AccessStrategy::BulkWrite), 4 << 20);
     assert_eq!(bytes(AccessStrategy::Vacuum), 2 << 20);
     let pool = bench(FRAMES as usize, 1).pool;
     assert_eq!(Ring::new(&pool, AccessStrategy::BulkRead).unwrap().capacity(), 16);

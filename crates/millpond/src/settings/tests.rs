@@ -118,6 +118,6 @@ fn limits_of_vacuums_buffers() {
     settings.set("bulk_read_buffer_limit", "64kB").unwrap();
     let session = SessionSettings::new(Arc::new(settings));
     let bulk = session.bulk_access();
-    assert_eq!((bulk.rings.vacuum, bulk.rings.bulk_read, bulk.rings.bulk_write), (0, 8, 2048));
+    assert_eq!((bulk.rings.vacuum, bulk.rings.bulk_read, bulk.rings.bulk_write), (0, 8, 512));
     assert!(bulk.synchronize_scans);
 }
