@@ -40,16 +40,21 @@ struct Marks {
 
 /// Counters now, where they were when they were last reset, and when that was.
 #[derive(Debug, Clone)]
-pub struct Since<T, R = i64> {
+pub struct Since<T> {
     /// As they are.
     pub now: T,
     /// As they were at the reset.
     pub then: T,
-    /// The reset, in microseconds since 1970.
-    pub reset_us: R,
+    /// The reset, in microseconds since 1970; `None` if there was none.
+    pub reset_us: Option<i64>,
 }
 
-impl<T, R> Since<T, R> {
+impl<T> Since<T> {
+    /// The time of a reset and the counters then, and the counters now.
+    fn mark((reset_us, then): (i64, T), now: T) -> Self {
+        Self { now, then, reset_us: Some(reset_us) }
+    }
+
     /// What one counter has gained.
     pub fn gain(&self, of: impl Fn(&T) -> u64) -> u64 {
         of(&self.now).saturating_sub(of(&self.then))
@@ -83,12 +88,12 @@ impl Statistics {
 
     /// The pool's counters, for `pg_stat_io` and `millpond_stat_replacement`.
     pub fn io(&self) -> Since<PoolStats> {
-        let (reset_us, then) = self.marks.lock().io;
-        Since { now: self.engine.pool().stats(), then, reset_us }
+        let mark = self.marks.lock().io;
+        Since::mark(mark, self.engine.pool().stats())
     }
 
     /// What each session has read and written, since when it began or was reset, and when that was.
-    pub fn backend_io(&self) -> Vec<(BackendIo, Since<IoByContext, Option<i64>>)> {
+    pub fn backend_io(&self) -> Vec<(BackendIo, Since<IoByContext>)> {
         let now = self.engine.backend_io();
         let marks = self.backends.lock();
         let since = |backend: BackendIo| {
@@ -114,20 +119,20 @@ impl Statistics {
 
     /// The pool's counters, for `pg_stat_bgwriter`.
     pub fn bgwriter(&self) -> Since<PoolStats> {
-        let (reset_us, then) = self.marks.lock().bgwriter;
-        Since { now: self.engine.pool().stats(), then, reset_us }
+        let mark = self.marks.lock().bgwriter;
+        Since::mark(mark, self.engine.pool().stats())
     }
 
     /// The checkpoints.
     pub fn checkpointer(&self) -> Since<CheckpointStats> {
-        let (reset_us, then) = self.marks.lock().checkpointer;
-        Since { now: self.engine.checkpoint_stats(), then, reset_us }
+        let mark = self.marks.lock().checkpointer;
+        Since::mark(mark, self.engine.checkpoint_stats())
     }
 
     /// What the lock manager has counted, for `pg_stat_lock`.
     pub fn locks_counted(&self) -> Since<LockStats> {
-        let (reset_us, then) = self.marks.lock().lock;
-        Since { now: self.engine.locks().stats(), then, reset_us }
+        let mark = self.marks.lock().lock;
+        Since::mark(mark, self.engine.locks().stats())
     }
 
     /// All locks, held and wanted.
@@ -148,17 +153,17 @@ impl Statistics {
 
     /// The log, for `pg_stat_wal`.
     pub fn wal(&self) -> Since<LogStats> {
-        let (reset_us, then) = self.marks.lock().wal;
-        Since { now: self.engine.log_stats(), then, reset_us }
+        let mark = self.marks.lock().wal;
+        Since::mark(mark, self.engine.log_stats())
     }
 
     /// The log, for its rows of `pg_stat_io`.
     pub fn log_io(&self) -> Since<LogStats> {
-        let (reset_us, then) = {
+        let mark = {
             let marks = self.marks.lock();
             (marks.io.0, marks.log_io)
         };
-        Since { now: self.engine.log_stats(), then, reset_us }
+        Since::mark(mark, self.engine.log_stats())
     }
 
     /// Begins to count anew: one group of statistics by PostgreSQL's name for it, or all.
