@@ -83,6 +83,9 @@ pub(crate) enum Memory {
     Own(PageBuffer),
     /// Frames; and memory of its own, if the store has put the pages there.
     Frames(Lent, Option<PageBuffer>),
+    /// None any more: that of so many pages was left to a device.
+    #[cfg(any(test, feature = "io-uring"))]
+    Left(usize),
 }
 
 impl Memory {
@@ -90,6 +93,8 @@ impl Memory {
         match self {
             Self::Own(buffer) => buffer.len(),
             Self::Frames(frames, _) => frames.len(),
+            #[cfg(any(test, feature = "io-uring"))]
+            Self::Left(pages) => *pages,
         }
     }
 
@@ -98,6 +103,8 @@ impl Memory {
         match self {
             Self::Own(buffer) | Self::Frames(_, Some(buffer)) => Some(buffer),
             Self::Frames(_, None) => None,
+            #[cfg(any(test, feature = "io-uring"))]
+            Self::Left(_) => None,
         }
     }
 }
@@ -205,21 +212,29 @@ impl Transfer {
         self.tell(result);
     }
 
-    /// Tells whoever asked that it failed, and leaves the memory to the device, which may still use it: nobody else
-    /// ever does.
+    /// Leaves the memory to a device that may still use it: nobody else ever does, however the transfer then ends.
     #[cfg(any(test, feature = "io-uring"))]
+    pub(crate) fn leave_memory(&mut self) {
+        if let Some((memory, _)) = &mut self.parts {
+            let left = Memory::Left(memory.len());
+            std::mem::forget(std::mem::replace(memory, left));
+        }
+    }
+
+    /// It fails, and the memory stays with the device.
+    #[cfg(test)]
     pub(crate) fn abandon(mut self, error: StoreError) {
-        let Some((memory, done)) = self.parts.take() else { return };
-        // Before anything that may panic: the memory must not be given back on the way either.
-        std::mem::forget(memory);
-        self.end_turn();
-        done(None, Err(error));
+        self.leave_memory();
+        self.finish(Err(error));
     }
 
     fn tell(&mut self, result: Result<(), StoreError>) {
         self.end_turn();
-        if let Some((memory, done)) = self.parts.take() {
-            done(Some(memory), result);
+        match self.parts.take() {
+            None => {}
+            #[cfg(any(test, feature = "io-uring"))]
+            Some((Memory::Left(_), done)) => done(None, result),
+            Some((memory, done)) => done(Some(memory), result),
         }
     }
 }
@@ -378,7 +393,10 @@ mod tests {
         };
         begin().finish(Ok(()));
         drop(begin());
-        begin().0.abandon(StoreError::Missing { rel });
+        let mut left = begin().0;
+        left.leave_memory();
+        assert_eq!((left.count(), left.pages_mut().len()), (2, 0));
+        left.finish(Err(StoreError::Missing { rel }));
         assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false), (2, false)]);
     }
 

@@ -27,7 +27,9 @@
 //! **Failure.** A job whose callback panics ends only itself. When the last thread has ended the
 //! queue is closed: a read that is in it or comes later is finished with an error, and left to those who need the
 //! pages; a write is done at once by who comes with it. What the kernel had been handed if the ring itself fails is
-//! finished with an error, too, and its memory never used again. If that was a write the store has stopped: it might
+//! finished with an error, too, and its memory never used again: all of it is left to the kernel before anybody is told, so that
+//! nobody's panic gives any back. (That it has no memory, as for a thread that comes to a ring for the first time, is no
+//! failure: it is asked again.) If that was a write the store has stopped: it might
 //! yet reach the file, after a newer one.
 
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
@@ -131,19 +133,17 @@ impl Job {
     /// The kernel is done with it, and the next may begin. A panic on its way stays here.
     #[cfg(all(feature = "io-uring", target_os = "linux"))]
     fn end_turn(&mut self) {
-        if catch_unwind(AssertUnwindSafe(|| self.transfer.end_turn())).is_err() {
-            tracing::error!("a panic at the beginning of a read in the background");
-        }
+        contained("the beginning of a read in the background", || self.transfer.end_turn());
     }
 
     /// Finishes it. A panic of whoever is told stays here.
     fn finish(self, result: std::io::Result<()>) {
-        self.note_files();
-        let Self { transfer, .. } = self;
-        let result = result.map_err(|error| StoreError::io(transfer.what(), error));
-        if catch_unwind(AssertUnwindSafe(|| transfer.finish(result))).is_err() {
-            tracing::error!("a panic at the end of a read or write in the background");
-        }
+        contained("the end of a read or write in the background", || {
+            self.note_files();
+            let Self { transfer, .. } = self;
+            let result = result.map_err(|error| StoreError::io(transfer.what(), error));
+            transfer.finish(result);
+        });
     }
 
     fn note_files(&self) {
@@ -153,20 +153,26 @@ impl Job {
     }
 
     #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    /// Finishes it with an error although the kernel may not be done with it: its memory and files are never
-    /// given back.
+    /// The kernel may never be done with it: its memory and files are never given back, however it ends.
+    fn leave_memory(&mut self) {
+        self.transfer.leave_memory();
+        self.pieces.iter().for_each(|piece| std::mem::forget(Arc::clone(&piece.segment)));
+    }
+
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    /// Finishes a job whose memory has been left with an error. A panic on its way stays here: the others are
+    /// to be told, too.
     fn abandon(self) {
-        self.note_files();
-        let Self { transfer, pieces, unsynced } = self;
-        std::mem::forget(pieces);
-        let failed = || std::io::Error::other("io_uring failed");
-        let error = match unsynced {
-            Some(unsynced) => unsynced.stop(transfer.what(), failed()),
-            None => StoreError::io(transfer.what(), failed()),
-        };
-        if catch_unwind(AssertUnwindSafe(|| transfer.abandon(error))).is_err() {
-            tracing::error!("a panic at the end of a read or write that was given up");
-        }
+        contained("the end of a read or write that was given up", || {
+            self.note_files();
+            let Self { transfer, unsynced, .. } = self;
+            let failed = || std::io::Error::other("io_uring failed");
+            let error = match unsynced {
+                Some(unsynced) => unsynced.stop(transfer.what(), failed()),
+                None => StoreError::io(transfer.what(), failed()),
+            };
+            transfer.finish(Err(error));
+        });
     }
 
     /// What becomes of it when no thread serves the queue.
@@ -175,6 +181,14 @@ impl Job {
             Way::FromStore => self.finish(Err(std::io::Error::other("no thread reads"))),
             Way::ToStore => worker::carry_out(self),
         }
+    }
+}
+
+/// Does a part of a job. A panic on its way stays here, also one of whoever is told of the panic.
+fn contained(at: &str, work: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        let tell = || tracing::error!("a panic at {at}");
+        let _ = catch_unwind(AssertUnwindSafe(tell));
     }
 }
 

@@ -12,7 +12,7 @@
 //! **Locks.** A ring's queues and jobs are under a lock that is held for neither a call of the kernel, nor the end of a job. What has been
 //! reaped is the tender's own.
 //!
-//! **Failure.** If the kernel refuses to serve a ring, what it had is finished with an error, its memory and files are
+//! **Failure.** A kernel without memory is asked again, by the tender or the spare. If the kernel refuses to serve a ring, what it had is finished with an error, its memory and files are
 //! never used again, and what comes later goes to the threads that own rings.
 
 use std::cell::Cell;
@@ -120,11 +120,11 @@ impl Common {
             return false;
         }
         let Err(error) = enter(&self.kernel, completions) else { return true };
-        tracing::error!(%error, "io_uring failed");
         self.has_failed.store(true, Ordering::Release);
         let jobs = self.ring.lock().abandon();
         self.tending.ended(jobs.len());
         jobs.into_iter().for_each(Job::abandon);
+        tracing::error!(%error, "io_uring failed");
         false
     }
 

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use millpond_sync::fill::{IoTarget, IoVectors};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::{Job, Shared};
@@ -32,6 +33,8 @@ use crate::store::Way;
 const SLOTS: usize = 256;
 /// The request that reads the eventfd.
 const WAKE: u64 = u64::MAX;
+/// How long to wait for the kernel to have memory, unless something is completed meanwhile.
+const MEMORY_NAP_NS: i64 = 1_000_000;
 
 struct Slot {
     job: Job,
@@ -172,14 +175,15 @@ impl Ring {
         Some((job, result))
     }
 
-    /// Takes all jobs, with whose memory and files the kernel may not be done. The ring must not be used after that.
+    /// Takes all jobs, with whose memory and files the kernel may not be done: they have left both when this returns, before
+    /// anybody is told, whatever may panic then. The ring must not be used after that.
     pub(super) fn abandon(&mut self) -> Vec<Job> {
         self.free.clear();
-        let job = |Slot { job, vectors, .. }| {
-            std::mem::forget(vectors);
-            job
-        };
-        self.slots.drain(..).flatten().map(job).collect()
+        for slot in self.slots.iter_mut().flatten() {
+            slot.job.leave_memory();
+            std::mem::forget(std::mem::take(&mut slot.vectors));
+        }
+        self.slots.drain(..).flatten().map(|slot| slot.job).collect()
     }
 
     /// Prepares the request that ends when somebody writes to the eventfd.
@@ -242,13 +246,49 @@ impl Ring {
     }
 }
 
-/// Hands over what has been prepared and waits for so many completions.
+/// Hands over what has been prepared and waits for so many completions, or for less. An error is one of the ring.
 pub(super) fn enter(ring: &IoUring, completions: usize) -> io::Result<()> {
-    match ring.submit_and_wait(completions) {
-        Ok(_) => Ok(()),
-        // A signal; or no memory, or too many completions, for now: those that there are make room.
-        Err(error) if is_temporary(&error) => Ok(()),
-        Err(error) => Err(error),
+    #[cfg(all(test, not(any(loom, shuttle, miri))))]
+    let entered = refusals::next().map_or_else(|| ring.submit_and_wait(completions), Err);
+    #[cfg(not(all(test, not(any(loom, shuttle, miri)))))]
+    let entered = ring.submit_and_wait(completions);
+    let Err(error) = entered else { return Ok(()) };
+    // For a thread that comes to a ring for the first time the kernel needs memory before all else. What it has not taken
+    // stays prepared, for whoever enters next.
+    let has_no_memory = error.kind() == io::ErrorKind::OutOfMemory;
+    if !has_no_memory && !is_temporary(&error) {
+        return Err(error);
+    }
+    // A signal; or no memory, or too many completions, for now: those that there are make room.
+    if has_no_memory && completions > 0 {
+        let limit = Timespec { tv_sec: 0, tv_nsec: MEMORY_NAP_NS };
+        let _ = poll(&mut [PollFd::from_borrowed_fd(file_of(ring), PollFlags::IN)], Some(&limit));
+    }
+    Ok(())
+}
+
+/// What the kernel is made to answer to a thread that enters a ring.
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+pub(super) mod refusals {
+    use std::cell::RefCell;
+    use std::io;
+
+    thread_local! {
+        static NEXT: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// So many calls by this thread fail.
+    pub(in super::super) fn set(error: rustix::io::Errno, calls: usize) {
+        NEXT.set(vec![error.raw_os_error(); calls]);
+    }
+
+    /// How many calls are still to fail.
+    pub(in super::super) fn left() -> usize {
+        NEXT.with_borrow(Vec::len)
+    }
+
+    pub(super) fn next() -> Option<io::Error> {
+        NEXT.with_borrow_mut(Vec::pop).map(io::Error::from_raw_os_error)
     }
 }
 
@@ -277,8 +317,8 @@ impl Drop for Ring {
         {
             if enter(&self.ring, 1).is_err() {
                 // Nobody shall wait for these jobs; their memory and files stay.
-                self.abandon().into_iter().for_each(Job::abandon);
                 std::mem::forget(self.wake.take().map(|wake| wake.buffer));
+                self.abandon().into_iter().for_each(Job::abandon);
                 return;
             }
             self.reap(|job| ended.push(job));

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
+mod failing;
 mod waiting;
 
 use std::sync::atomic::{AtomicU64, Ordering};

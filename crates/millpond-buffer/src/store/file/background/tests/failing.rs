@@ -1,0 +1,95 @@
+//! A kernel that refuses to serve a ring, for a while or for good.
+
+use rustix::io::Errno;
+
+use super::ring::{Ring, refusals};
+use super::*;
+use crate::arena::Arena;
+use crate::store::Memory;
+
+/// For a thread that comes to a ring the kernel has no memory at first: those whose jobs are there don't suffer.
+#[test]
+fn a_kernel_without_memory_is_asked_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(store) = store(dir.path(), IoMethod::IoUring, false) else { return };
+    let (told, hear) = mpsc::channel();
+    let heard = std::cell::RefCell::new(Vec::new());
+    refusals::set(Errno::NOMEM, 5);
+    (0..6).step_by(2).for_each(|first| begin(&store, first, 1, &told));
+    assert_eq!(refusals::left(), 2);
+    let is_done = || {
+        heard.borrow_mut().extend(hear.try_iter());
+        heard.borrow().len() == 3
+    };
+    while !is_done() {
+        store.wait_for_read(&is_done, &mut || heard.borrow_mut().push(hear.recv().unwrap()));
+    }
+    refusals::set(Errno::NOMEM, 0);
+    for (first, read) in heard.take() {
+        assert_eq!(read.unwrap(), [first]);
+    }
+}
+
+/// The error is told, and what comes later goes to the threads that own rings.
+#[test]
+fn others_read_when_a_ring_has_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(store) = store(dir.path(), IoMethod::IoUring, false) else { return };
+    let (told, hear) = mpsc::channel();
+    refusals::set(Errno::IO, 1);
+    begin(&store, 0, 2, &told);
+    let (_, failed) = hear.recv().unwrap();
+    assert!(failed.unwrap_err().to_string().contains("io_uring failed"));
+    for first in (0..BLOCKS).step_by(2) {
+        begin(&store, first, 2, &told);
+        assert_eq!(hear.recv().unwrap().1.unwrap(), [first, first + 1]);
+    }
+}
+
+/// Panics whenever something is said in the log.
+struct Panics;
+
+impl tracing::Subscriber for Panics {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        panic!("made to panic by a line in the log");
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Whoever panics while jobs are given up: none gets memory back that the device may still write to, and all are told.
+#[test]
+fn memory_that_a_ring_has_is_left_whatever_panics() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(store) = store(dir.path(), IoMethod::IoUring, false) else { return };
+    let arena = Arena::new(16, false).unwrap();
+    // The end of a job panics, and then the log; or the log alone, as it is told that the store has stopped.
+    for ends_panic in [true, false] {
+        let (told, hear) = mpsc::channel();
+        let mut ring = Ring::for_all().unwrap();
+        for first in 0..4 {
+            let told = told.clone();
+            let done = move |memory: Option<Memory>, result: Result<(), StoreError>| {
+                told.send((memory.is_some(), result.is_ok())).unwrap();
+                assert!(!ends_panic, "made to panic");
+            };
+            let lent = arena.lend(first * 4..first * 4 + 4);
+            let PendingRead(transfer) =
+                PendingRead::into_frames(REL, BlockNumber(first * 5), lent, done);
+            let pieces = store.pieces_of(&transfer, REL, BlockNumber(first * 5)).unwrap();
+            let unsynced = (!ends_panic).then(Arc::default);
+            assert!(ring.add(Job { transfer, pieces, unsynced }).is_none());
+        }
+        refusals::set(Errno::IO, 1);
+        tracing::subscriber::with_default(Panics, || drop(ring));
+        assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(false, false); 4]);
+    }
+}
