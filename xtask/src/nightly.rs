@@ -21,7 +21,7 @@ pub fn install() -> Result<(), Failed> {
 }
 
 /// How many tests a run of Miri gets at a time: few, so that no processor is left with many at the end.
-const BATCH: usize = 4;
+const BATCH: usize = 8;
 
 /// Undefined behaviour, under tree borrows. Without arguments all tests are shared out among the processors, for Miri
 /// itself uses one.

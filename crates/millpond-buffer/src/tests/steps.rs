@@ -276,7 +276,7 @@ fn whatever_step_breaks_can_be_repeated() {
     }
     assert!(calls.contains(&"read") && calls.len() < 200, "{calls:?}");
     nothing_is_stuck(&mut whole);
-    let every = if cfg!(miri) { 13 } else { 1 };
+    let every = if cfg!(miri) { 29 } else { 1 };
     for step in (0..calls.len()).step_by(every) {
         for (panics, done) in [(false, false), (false, true), (true, false), (true, true)] {
             let broken = Breakage { step, panics, done };

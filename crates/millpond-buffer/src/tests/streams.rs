@@ -6,6 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+/// Of a long table; and neighbours that one read joins at most.
+const MANY: u32 = if cfg!(miri) { 60 } else { 300 };
+const COMBINE: u32 = if cfg!(miri) { 4 } else { 16 };
+/// Fewer reads than this get all of the table if neighbours are joined.
+const MOST_READS: u64 = if cfg!(miri) { 20 } else { 30 };
+
+/// A stream with that limit, else with PostgreSQL's defaults.
+fn joining_stream() -> ReadStream {
+    ReadStream::new(StreamOptions { io_combine_limit: COMBINE, ..StreamOptions::default() })
+}
+
 /// Reads blocks through a stream and checks that each carries its number.
 fn scan(
     stream: &mut ReadStream,
@@ -27,37 +38,40 @@ fn scan(
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn neighbours_are_joined_and_the_distance_follows_the_device() {
-    let bench = bench(512, 300);
+    let bench = bench(STREAM_FRAMES, MANY);
     bench.store.cold.store(true, Ordering::Relaxed);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
-    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 2, io_combine_limit: 16 });
-    assert_eq!(scan(&mut stream, &session, &rel, 0..300).unwrap(), 300);
-    assert_eq!(bench.store.lengths.lock()[..5], [1, 2, 4, 8, 16]);
-    assert!(bench.store.reads.load(Ordering::Relaxed) < 30);
-    assert_eq!(stream.distance(), 48);
+    let mut stream =
+        ReadStream::new(StreamOptions { io_concurrency: 2, io_combine_limit: COMBINE });
+    assert_eq!(scan(&mut stream, &session, &rel, 0..MANY).unwrap(), MANY);
+    assert_eq!(
+        bench.store.lengths.lock()[..5],
+        [1, 2, 4, 8, 16].map(|pages| pages.min(COMBINE as usize))
+    );
+    assert!(bench.store.reads.load(Ordering::Relaxed) < MOST_READS);
+    assert_eq!(stream.distance(), 3 * COMBINE as usize);
     // Now all is in memory: nothing is read, and the distance shrinks.
     bench.store.lengths.lock().clear();
-    assert_eq!(scan(&mut stream, &session, &rel, 0..300).unwrap(), 300);
+    assert_eq!(scan(&mut stream, &session, &rel, 0..MANY).unwrap(), MANY);
     assert!(bench.store.lengths.lock().is_empty());
     assert_eq!(stream.distance(), 1);
     let stats = bench.pool.stats();
-    assert_eq!((stats.reads, stats.misses + stats.read_ahead), (300, 300));
+    assert_eq!((stats.reads, stats.misses + stats.read_ahead), (u64::from(MANY), u64::from(MANY)));
     drop(session);
     all_free_after_drop(&bench);
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
-    let bench = bench(512, 300);
+    let bench = bench(STREAM_FRAMES, MANY);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
-    let mut stream = ReadStream::new(StreamOptions { io_concurrency: 8, io_combine_limit: 16 });
+    let mut stream =
+        ReadStream::new(StreamOptions { io_concurrency: 8, io_combine_limit: COMBINE });
     let mut most = 0;
-    let mut blocks = 0..300;
+    let mut blocks = 0..MANY;
     let mut source = || blocks.next().map(BlockNumber);
     while let Some(page) =
         stream.next_page(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
@@ -65,21 +79,21 @@ fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
         assert_eq!(page.read(|page| page.u64(16)).unwrap(), u64::from(page.block().0));
         most = most.max(stream.distance());
     }
-    assert_eq!(most, 16);
-    assert!(bench.store.reads.load(Ordering::Relaxed) < 30);
+    assert_eq!(most, COMBINE as usize);
+    assert!(bench.store.reads.load(Ordering::Relaxed) < MOST_READS);
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn any_order_and_any_repetition() {
-    let bench = bench(64, 100);
+    const BLOCKS: u32 = if cfg!(miri) { 40 } else { 100 };
+    let bench = bench(if cfg!(miri) { 32 } else { 64 }, BLOCKS);
     bench.store.cold.store(true, Ordering::Relaxed);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
     let mut stream = ReadStream::default();
-    let mixed = (0..400u32).map(|i| i.wrapping_mul(0x9E37_79B9) % 100);
-    assert_eq!(scan(&mut stream, &session, &rel, mixed).unwrap(), 400);
-    assert_eq!(scan(&mut stream, &session, &rel, (0..100).rev()).unwrap(), 100);
+    let mixed = (0..4 * BLOCKS).map(|i| i.wrapping_mul(0x9E37_79B9) % BLOCKS);
+    assert_eq!(scan(&mut stream, &session, &rel, mixed).unwrap(), 4 * BLOCKS);
+    assert_eq!(scan(&mut stream, &session, &rel, (0..BLOCKS).rev()).unwrap(), BLOCKS);
     assert_eq!(scan(&mut stream, &session, &rel, [5; 50]).unwrap(), 50);
     drop(session);
     all_free_after_drop(&bench);
@@ -97,7 +111,7 @@ fn without_concurrency_nothing_is_read_ahead() {
 
 #[test]
 fn a_damaged_page_does_not_keep_out_its_neighbours() {
-    let bench = bench(512, 64);
+    let bench = bench(STREAM_FRAMES, 64);
     let mut page = [0; PAGE_SIZE];
     bench.store.inner.read(REL, BlockNumber(40), &mut [&mut page]).unwrap();
     page[100] ^= 1;
@@ -117,15 +131,14 @@ fn a_damaged_page_does_not_keep_out_its_neighbours() {
         stream.advance();
     }
     assert_eq!(damaged, [40]);
-    assert_eq!(bench.pool.free_frames(), 512 - 63);
+    assert_eq!(bench.pool.free_frames(), STREAM_FRAMES - 63);
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn a_failed_or_panicking_read_undoes_all_of_it() {
     for panics in [false, true] {
         for cold in [false, true] {
-            let bench = bench(512, 64);
+            let bench = bench(STREAM_FRAMES, 64);
             bench.store.cold.store(cold, Ordering::Relaxed);
             let session = bench.pool.session().unwrap();
             let rel = bench.pool.relation(REL).unwrap();
@@ -136,7 +149,7 @@ fn a_failed_or_panicking_read_undoes_all_of_it() {
             let attempt = || scan(&mut stream, &session, &rel, 8..64);
             let attempt = catch_unwind(AssertUnwindSafe(attempt));
             assert!(attempt.is_err() == panics && !attempt.is_ok_and(|seen| seen.is_ok()));
-            assert_eq!((bench.pool.free_frames(), session.pinned_pages()), (504, 0));
+            assert_eq!((bench.pool.free_frames(), session.pinned_pages()), (STREAM_FRAMES - 8, 0));
             broken.store(false, Ordering::Relaxed);
             assert_eq!(scan(&mut ReadStream::default(), &session, &rel, 0..64).unwrap(), 64);
             drop(session);
@@ -147,7 +160,7 @@ fn a_failed_or_panicking_read_undoes_all_of_it() {
 
 #[test]
 fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
-    let bench = bench(512, 64);
+    let bench = bench(STREAM_FRAMES, 64);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
     // Cut behind the pool's back.
@@ -176,15 +189,16 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
         assert!(stream.peek(&session, &rel, Wait::Allowed, None, &mut source).is_some());
         stream.advance();
     }
-    assert_eq!(bench.pool.free_frames(), 512 - 30);
+    assert_eq!(bench.pool.free_frames(), STREAM_FRAMES - 30);
 }
 
 /// Rule 10.
 #[test]
-#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
-    for frames in [1, 2, 8, 40] {
-        let bench = bench(frames, 100);
+    const BLOCKS: u32 = if cfg!(miri) { 30 } else { 100 };
+    let sizes: &[usize] = if cfg!(miri) { &[1, 16] } else { &[1, 2, 8, 40] };
+    for &frames in sizes {
+        let bench = bench(frames, BLOCKS);
         bench.store.cold.store(true, Ordering::Relaxed);
         let session = bench.pool.session().unwrap();
         let rel = bench.pool.relation(REL).unwrap();
@@ -192,27 +206,27 @@ fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
             .map(|block| session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap())
             .collect();
         let mut stream = ReadStream::default();
-        assert_eq!(scan(&mut stream, &session, &rel, 0..100).unwrap(), 100);
+        assert_eq!(scan(&mut stream, &session, &rel, 0..BLOCKS).unwrap(), BLOCKS);
         drop(pinned);
-        assert_eq!(scan(&mut stream, &session, &rel, 0..100).unwrap(), 100);
+        assert_eq!(scan(&mut stream, &session, &rel, 0..BLOCKS).unwrap(), BLOCKS);
     }
 }
 
 /// Rule 10.
 #[test]
-#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn others_get_the_pages_of_a_session_that_has_gone() {
-    let bench = bench(512, 200);
+    const HALF: u32 = if cfg!(miri) { 40 } else { 100 };
+    let bench = bench(STREAM_FRAMES, 2 * HALF);
     bench.store.cold.store(true, Ordering::Relaxed);
     let rel = bench.pool.relation(REL).unwrap();
     let session = bench.pool.session().unwrap();
-    let mut stream = ReadStream::default();
-    scan(&mut stream, &session, &rel, 0..100).unwrap();
+    let mut stream = joining_stream();
+    scan(&mut stream, &session, &rel, 0..HALF).unwrap();
     bench.store.background.store(true, Ordering::Relaxed);
-    let mut blocks = 100..200;
+    let mut blocks = HALF..2 * HALF;
     let next =
         stream.peek(&session, &rel, Wait::Allowed, None, &mut || blocks.next().map(BlockNumber));
-    assert_eq!(next, Some(BlockNumber(100)));
+    assert_eq!(next, Some(BlockNumber(HALF)));
     drop((stream, session));
     assert!(bench.store.begun.lock().len() > 2, "several reads under way");
     let (store, pool) = (&bench.store, &bench.pool);
@@ -220,7 +234,7 @@ fn others_get_the_pages_of_a_session_that_has_gone() {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let session = pool.session().unwrap();
-            for block in 100..200 {
+            for block in HALF..2 * HALF {
                 assert_eq!(number(&session, &rel, block), u64::from(block));
             }
             over.store(true, Ordering::Relaxed);
@@ -235,16 +249,16 @@ fn others_get_the_pages_of_a_session_that_has_gone() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many pages: too slow")]
 fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
+    const BLOCKS: u32 = if cfg!(miri) { 100 } else { 200 };
     for cut in [false, true] {
-        let bench = bench(512, 200);
+        let bench = bench(STREAM_FRAMES, BLOCKS);
         bench.store.cold.store(true, Ordering::Relaxed);
         bench.store.background.store(true, Ordering::Relaxed);
         let rel = bench.pool.relation(REL).unwrap();
         let session = bench.pool.session().unwrap();
-        let mut stream = ReadStream::default();
-        let mut blocks = 0..200;
+        let mut stream = joining_stream();
+        let mut blocks = 0..BLOCKS;
         let mut source = || blocks.next().map(BlockNumber);
         // The reads that the stream does on this thread make the distance grow, until one is begun.
         while bench.store.begun.lock().is_empty() {
@@ -273,13 +287,13 @@ fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
             matches!(left, Err(BufferError::Dropped { .. }))
         };
         assert!(expected, "{left:?}");
-        assert!(pool.free_frames() >= 511);
+        assert!(pool.free_frames() >= STREAM_FRAMES - 1);
     }
 }
 
 #[test]
 fn a_session_that_must_not_wait_lets_others_read() {
-    let bench = bench(512, 64);
+    let bench = bench(STREAM_FRAMES, 64);
     bench.store.cold.store(true, Ordering::Relaxed);
     bench.store.background.store(true, Ordering::Relaxed);
     let rel = bench.pool.relation(REL).unwrap();

@@ -9,14 +9,24 @@ use std::sync::atomic::Ordering;
 
 /// A bench whose reads are begun, and end when a test lets them.
 fn slow_bench(blocks: u32) -> Bench {
-    let bench = bench(512, blocks);
+    let bench = bench(STREAM_FRAMES, blocks);
     bench.store.background.store(true, Ordering::Relaxed);
     bench.store.cold.store(true, Ordering::Relaxed);
     bench
 }
 
-/// What a stream has at most with the default options: as many as the store may have, and a backlog.
-const MOST: u32 = 17 + 17;
+/// How many reads a stream has at a time, besides that of the page which is next: the default, and few for Miri.
+const CONCURRENCY: u32 = if cfg!(miri) { 3 } else { 16 };
+/// So many the store has at most, and the stream with its backlog.
+const AT_ONCE: u32 = CONCURRENCY + 1;
+const MOST: u32 = 2 * AT_ONCE;
+/// Pages of a table of which every other is read, so that no neighbours are joined: enough for streams to look as far
+/// ahead as they may.
+const BLOCKS: u32 = if cfg!(miri) { 60 } else { 150 };
+
+fn options() -> StreamOptions {
+    StreamOptions { io_concurrency: CONCURRENCY, ..StreamOptions::default() }
+}
 
 /// Goes past blocks without reading them, and lets no read end, until the stream has begun all that it may.
 fn fill_backlog(
@@ -34,21 +44,21 @@ fn fill_backlog(
 #[test]
 fn a_stream_is_not_at_its_end_because_it_may_begin_no_read() {
     for combine in [1, 16] {
-        let bench = slow_bench(150);
+        let bench = slow_bench(BLOCKS);
         let session = bench.pool.session().unwrap();
         let rel = bench.pool.relation(REL).unwrap();
-        let options = StreamOptions { io_combine_limit: combine, ..StreamOptions::default() };
+        let options = StreamOptions { io_combine_limit: combine, ..options() };
         let mut stream = ReadStream::new(options);
-        let mut blocks = (0..150).step_by(2).map(BlockNumber);
+        let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
         let mut source = || blocks.next();
-        for expected in (0..150).step_by(2) {
+        for expected in (0..BLOCKS).step_by(2) {
             let next = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
             assert_eq!(next, Some(BlockNumber(expected)));
             assert!(stream.under_way() <= MOST);
             stream.advance();
         }
         assert_eq!(stream.peek(&session, &rel, Wait::Allowed, None, &mut source), None);
-        assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (MOST, 17));
+        assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (MOST, AT_ONCE as usize));
         while bench.store.finish_begun() > 0 {}
         assert_eq!(stream.under_way(), 0);
         drop(session);
@@ -58,21 +68,21 @@ fn a_stream_is_not_at_its_end_because_it_may_begin_no_read() {
 
 #[test]
 fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
-    let bench = slow_bench(150);
+    let bench = slow_bench(BLOCKS);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
-    let mut stream = ReadStream::default();
-    let mut blocks = (0..150).step_by(2).map(BlockNumber);
+    let mut stream = ReadStream::new(options());
+    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
     fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
     stream.reset();
-    assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (0, 17));
-    let mut blocks = (1..150).step_by(2).map(BlockNumber);
+    assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (0, AT_ONCE as usize));
+    let mut blocks = (1..BLOCKS).step_by(2).map(BlockNumber);
     let mut source = || blocks.next();
-    for expected in (1..150).step_by(2) {
+    for expected in (1..BLOCKS).step_by(2) {
         let next = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
         assert_eq!(next, Some(BlockNumber(expected)));
         // The new source's reads need nothing of the old one's; those go on by themselves.
-        assert!(expected > 1 || bench.store.begun.lock().len() > 17);
+        assert!(expected > 1 || bench.store.begun.lock().len() > AT_ONCE as usize);
         while bench.store.finish_begun() > 0 {}
         assert_eq!(number(&session, &rel, expected), u64::from(expected));
         stream.advance();
@@ -88,19 +98,19 @@ fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
 #[test]
 #[cfg_attr(miri, ignore = "what is left to the device is a leak to Miri")]
 fn frames_of_an_abandoned_read_are_never_used_again() {
-    let bench = slow_bench(150);
+    let bench = slow_bench(BLOCKS);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
     let frames = bench.pool.frames();
-    let mut stream = ReadStream::default();
-    let mut blocks = (0..150).step_by(2).map(BlockNumber);
+    let mut stream = ReadStream::new(options());
+    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
     fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
     let read = bench.store.begun.lock().pop().unwrap();
     let (block, lost) = (read.first().0, read.words()[0].as_ptr());
     read.0.abandon(StoreError::Missing { rel: REL });
     stream.reset();
     while bench.store.finish_begun() > 0 {}
-    for block in (0..150).chain([block]) {
+    for block in (0..BLOCKS).chain([block]) {
         assert_eq!(number(&session, &rel, block), u64::from(block));
         let page = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
         let shared = page.into_shared().unwrap();
@@ -143,13 +153,13 @@ fn a_turn_is_given_up_before_the_end_is_told() {
 /// that have ended.
 #[test]
 fn a_late_read_does_not_keep_others_from_beginning() {
-    let Bench { pool, store, .. } = bench(512, 300);
+    let Bench { pool, store, .. } = bench(STREAM_FRAMES, 2 * BLOCKS);
     store.background.store(true, Ordering::Relaxed);
     store.cold.store(true, Ordering::Relaxed);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 3, io_combine_limit: 1 });
-    let mut blocks = (0..300).step_by(2).map(BlockNumber);
+    let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
     let mut source = || blocks.next();
     let mut peek = |stream: &mut ReadStream| {
         let block = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
@@ -192,14 +202,14 @@ fn a_late_read_does_not_keep_others_from_beginning() {
 /// A read that ends begins the next, without the consumer, and also when the consumer has gone.
 #[test]
 fn reads_that_wait_for_their_turn_begin_by_themselves() {
-    let bench = bench(512, 300);
+    let bench = bench(STREAM_FRAMES, 2 * BLOCKS);
     let (pool, store) = (&bench.pool, &bench.store);
     store.background.store(true, Ordering::Relaxed);
     store.cold.store(true, Ordering::Relaxed);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 1, io_combine_limit: 1 });
-    let mut blocks = (0..300).step_by(2).map(BlockNumber);
+    let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
     let mut source = || blocks.next();
     let mut peek = |stream: &mut ReadStream| {
         stream.peek(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
@@ -268,18 +278,18 @@ fn a_store_that_panics_where_reads_begin() {
 /// The same with what a stream has taken for its reads: frames, entries, room.
 #[test]
 fn reads_that_panic_where_they_begin_hold_nothing() {
-    let bench = slow_bench(100);
+    let bench = slow_bench(BLOCKS);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
-    let mut stream = ReadStream::default();
-    let mut blocks = (0..100).step_by(2).map(BlockNumber);
+    let mut stream = ReadStream::new(options());
+    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
     fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
     bench.store.panic_starts.store(true, Ordering::Relaxed);
     while bench.store.finish_begun() > 0 {}
     assert_eq!(stream.under_way(), 0);
-    // 17 have come; those that waited are absent, and can be read.
-    assert_eq!(bench.pool.free_frames(), 512 - 17);
-    (0..100).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
+    // Those that had begun have come: those that waited are absent, and can be read.
+    assert_eq!(bench.pool.free_frames(), STREAM_FRAMES - AT_ONCE as usize);
+    (0..BLOCKS).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
     drop((stream, session));
     all_free_after_drop(&bench);
 }

@@ -38,7 +38,7 @@ pub use file::{TraceFile, TraceStats};
 pub use reader::{TraceError, TraceReader, TracedChunk};
 
 /// Records in a chunk at most.
-pub const CHUNK_RECORDS: usize = 1024;
+pub const CHUNK_RECORDS: usize = if cfg!(miri) { 32 } else { 1024 };
 
 /// How a page was asked for: bits 0 and 1 are the kind of work, as [`TraceFlags::NORMAL`] and so on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
