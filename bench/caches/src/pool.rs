@@ -162,7 +162,8 @@ fn rounds(
 /// The whole comparison.
 pub fn run(how: &How, pages: u32) -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let options = FileStoreOptions { segment_blocks: 1 << 30, ..FileStoreOptions::default() };
+    let mut options = FileStoreOptions::default();
+    options.segment_blocks = 1 << 30;
     let store = Arc::new(FileStore::open_with(directory.path(), options)?);
     let blocks = pages * 10;
     write_file(Arc::clone(&store), blocks)?;
