@@ -1,11 +1,11 @@
 //! Loads of several neighbouring pages at once, which nobody need wait for.
 //!
 //! Pages go straight into the frames, whoever reads them, if the store can do that. What is read in the background is *lent* the
-//! frames' memory ([`Lent`]): until it gives that back nobody touches the frames, nor are they anybody's. If it never does (a device
+//! frames' memory ([`Lent`]): until it gives that back nobody else stores to them, nor are they anybody's. If it never does (a device
 //! that may still write, of which nothing is heard any more), the load is undone and the frames are lost.
 //!
 //! A session begins such a load and may go on, or go away: the load owns all that it has taken (entries, frames,
-//! memory for the bytes, a reference to the pool and to the fork), and whoever finishes the read, a thread of the
+//! a reference to the pool and to the fork), and whoever finishes the read, a thread of the
 //! store's or the session itself, publishes the pages and wakes those who wait for them. So nobody ever
 //! waits for a session that is idle (rule 10).
 //!
@@ -175,7 +175,6 @@ impl Run {
                 self.settle(Found::At(page));
             }
         }
-        self.pool.buffers.keep(buffer);
     }
 
     /// Publishes what has been read to the frames.

@@ -1,4 +1,4 @@
-//! Memory for pages that are written in the background (or read, by a store that can't fill frames), kept for the next who needs some.
+//! Memory for pages that are written in the background, kept for the next who needs some.
 //!
 //! Sizes are powers of two, and each is kept for its own.
 

@@ -119,7 +119,8 @@ pub trait PageStore: Send + Sync + 'static {
 
     /// Reads like [`PageStore::read`] into memory that others may be looking at, the frames of the pool: it may only be stored
     /// to as the atomics that it is, and, with luck, by the kernel alone. Who knows nothing better (and that is unless told
-    /// otherwise) reads elsewhere and copies. Where it fails it leaves unspecified bytes in `pages`.
+    /// otherwise) reads elsewhere and copies. `Ok` means that every word of all of them has been stored: what is left out is
+    /// what was there before, and may pass for the page (see [`PendingRead::finish`]). Where it fails it leaves unspecified bytes in `pages`.
     fn read_words(
         &self,
         rel: RelFork,

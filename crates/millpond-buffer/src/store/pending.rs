@@ -157,7 +157,8 @@ impl Transfer {
         }
     }
 
-    /// Memory of its own to be filled, which it is given if it has none.
+    /// Memory of its own to be filled, which it is given if it has none. (Nobody keeps that: only stores that know nothing of
+    /// frames ask for it.)
     pub(crate) fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         let Some((memory, _)) = &mut self.parts else { return Vec::new() };
         if let Memory::Frames(frames, own @ None) = memory {
@@ -298,8 +299,13 @@ macro_rules! pending {
                 self.0.count()
             }
 
-            /// Tells whoever asked that it is done with all pages, or why not. The end of a read may begin another, on
-            /// this thread: no lock must be held that the store's own methods take.
+            /// Tells whoever asked that it is done with all pages, or why not.
+            ///
+            /// `Ok` means that each page has been transferred, whole. Of a read that was not so nobody finds out for certain: where its
+            /// bytes did not go is what was there before, zeros or another page, which the checksum tells; but it may also be
+            /// what the same page was earlier, and that passes for the page. After an error nothing that the pages have counts.
+            ///
+            /// The end of a read may begin another, on this thread: no lock must be held that the store's own methods take.
             pub fn finish(self, result: Result<(), StoreError>) {
                 self.0.finish(result);
             }
@@ -360,7 +366,7 @@ impl PendingRead {
     }
 
     /// Where the pages go: memory of the read's own. If they are for frames of a pool, they are copied there once the read has
-    /// been finished; [`PendingRead::read_from`] may do without.
+    /// been finished; [`PendingRead::read_from`] may do without. Who asks for it fills all of it, or finishes with an error.
     pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         self.0.pages_mut()
     }

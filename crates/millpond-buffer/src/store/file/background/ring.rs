@@ -27,12 +27,15 @@ use rustix::io::Errno;
 
 use super::{Job, Shared};
 use crate::PAGE_SIZE;
+use crate::ahead::MAX_COMBINE;
 use crate::store::Way;
 
 /// Requests under way at a time, at most.
 const SLOTS: usize = 256;
 /// The request that reads the eventfd.
 const WAKE: u64 = u64::MAX;
+// A request for the pages of a read has a vector for each (`IOV_MAX`).
+const _: () = assert!(MAX_COMBINE <= 1024);
 /// How long to wait for the kernel to have memory, unless something is completed meanwhile.
 const MEMORY_NAP_NS: i64 = 1_000_000;
 
