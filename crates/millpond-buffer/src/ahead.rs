@@ -160,6 +160,10 @@ impl Run {
     /// Lends the memory of the frames, to be filled.
     fn lend(&mut self) -> Lent {
         self.words();
+        for &(number, _) in &self.frames {
+            let frame = &self.pool.frames[number as usize];
+            debug_assert!(frame.may_be_lent(), "lent by who doesn't own it");
+        }
         self.is_lent = true;
         self.pool.arena.lend(self.frames.iter().map(|&(number, _)| number))
     }

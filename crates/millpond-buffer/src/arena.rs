@@ -12,7 +12,7 @@
 
 use crate::PAGE_SIZE;
 use crate::error::BufferError;
-use crate::frame::Frame;
+use crate::frame::{Frame, fence_before_filling};
 use crate::page::PageBytes;
 #[cfg(not(any(miri, shuttle)))]
 use millpond_sync::audit;
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::AtomicU64;
 
 /// Words in a page.
 pub const PAGE_WORDS: usize = PAGE_SIZE / 8;
@@ -89,10 +89,9 @@ impl Lent {
         self.frames.len()
     }
 
-    /// Their memory, to be filled by whoever calls this: what he knows is seen by late readers who see what he, or a kernel that he calls, then stores
-    /// (see [`Frame::before_filling`]).
+    /// Their memory, to be filled by whoever calls this: what he knows is seen by late readers who see what he, or a kernel that he calls, then stores.
     pub(crate) fn words(&self) -> impl Iterator<Item = &PageWords> {
-        fence(Ordering::Release);
+        fence_before_filling();
         self.frames.iter().map(|&frame| self.region.words(frame))
     }
 }

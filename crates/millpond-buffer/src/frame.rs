@@ -175,6 +175,15 @@ pub(crate) enum Leaves {
     Discarded,
 }
 
+/// Whoever calls this is about to store to the bytes of a frame that somebody owns. What made its version odd may have been another
+/// thread, from which the frame has come by a freelist, a load that was handed over, or a queue of reads; so that one's release fence
+/// says nothing of this thread's stores, nor of those of a kernel that it calls. This one does: it pairs with the acquire fence
+/// of `Version::validate`. Whoever has seen any of the bytes sees what this thread knows, and so that the version is odd.
+#[inline]
+pub(crate) fn fence_before_filling() {
+    fence(Ordering::Release);
+}
+
 impl Frame {
     /// An owned frame without a page.
     #[cfg(any(test, miri, loom, shuttle))]
@@ -456,14 +465,16 @@ impl Frame {
         self.read.state.compare_exchange(OWNED | RETIRED, OWNED, back.0, back.1).is_ok()
     }
 
-    /// The owner is about to store to the frame's bytes. What made the version odd may have been another thread, from which the frame has
-    /// come by a freelist or a load that was handed over; so that one's release fence says nothing of this thread's stores. This
-    /// one does: it pairs with the acquire fence of `Version::validate`. Whoever has seen any of the bytes sees what this
-    /// thread knows, and so that the version is odd.
+    /// The owner is about to store to the frame's bytes.
     #[inline]
     pub(crate) fn before_filling(&self) {
         debug_assert!(self.read.version.is_changing(), "optimistic readers are kept out");
-        fence(Ordering::Release);
+        fence_before_filling();
+    }
+
+    /// Whether somebody owns the frame, who may lend its memory: optimistic readers are kept out.
+    pub(crate) fn may_be_lent(&self) -> bool {
+        self.state() == OWNED && self.read.version.is_changing()
     }
 
     /// Gives up an owned frame for good: a device may still write to its memory. Nobody gets it, and nobody waits for it, as for
