@@ -22,6 +22,7 @@
 //! - Frames in such loads are at most a quarter of the pool ([`Ahead::reserve`]), and who finds every other frame
 //!   pinned waits for one of these loads to end ([`Ahead::wait_for_one`]). So reading ahead never makes a pool run out
 //!   of frames. Nobody holds room while looking for a first frame, so nobody waits for himself.
+//! - Lost frames keep their room for ever, so they are part of that quarter, however often a device gives up; nobody waits for them.
 //! - A page is published without a pin. It may leave before it is used, and is then loaded again.
 //! - A ring ([`crate::ring`]) learns which pages come to its frames when the load begins. It is asked for frames by a
 //!   stream that reads ahead at most half of it, so a ring never comes round to a page that is still being read.
@@ -68,13 +69,20 @@ const MAX_FRAMES_AHEAD: usize = 4096;
 
 /// What loads ahead share.
 pub(crate) struct Ahead {
-    /// Frames that they hold.
+    /// Frames that they hold, or have lost.
     frames: AtomicUsize,
+    /// Frames that they have lost. Raised before those who lost them give back the rest of their room, so never more than `frames`.
+    lost: AtomicUsize,
 }
 
 impl Ahead {
     pub(crate) fn new() -> Self {
-        Self { frames: AtomicUsize::new(0) }
+        Self { frames: AtomicUsize::new(0), lost: AtomicUsize::new(0) }
+    }
+
+    /// How many frames have been lost.
+    pub(crate) fn lost(&self) -> usize {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Room for up to `wanted` frames in a pool of `pool`. Relaxed: the count carries nothing but itself.
@@ -99,21 +107,25 @@ impl Ahead {
         }
     }
 
-    fn release(&self, frames: usize) {
-        if frames > 0 {
-            self.frames.fetch_sub(frames, Ordering::AcqRel);
+    /// Gives back the `room` of a load that has `lost` frames, but for that of those.
+    fn release(&self, room: usize, lost: usize) {
+        if room > 0 {
+            self.lost.fetch_add(lost, Ordering::AcqRel);
+            self.frames.fetch_sub(room - lost, Ordering::AcqRel);
             parking::unpark_all(self.key());
         }
     }
 
     /// Waits until one of the loads has ended; `false` if there is none.
     pub(crate) fn wait_for_one(&self, store: &dyn PageStore) -> bool {
-        let now = self.frames.load(Ordering::Acquire);
-        if now == 0 {
+        let look = || (self.frames.load(Ordering::Acquire), self.lost.load(Ordering::Acquire));
+        let now = look();
+        // The lost ones were counted later: there may be more of them.
+        if now.0 <= now.1 {
             return false;
         }
-        // Whatever is under way will end with an `unpark_all`, and looks at the count before it does.
-        let is_same = || self.frames.load(Ordering::Acquire) == now;
+        // Whatever is under way will end with an `unpark_all`, and changes one of the counts before it does.
+        let is_same = || look() == now;
         store.wait_for_read(&|| !is_same(), &mut || {
             parking::park(self.key(), is_same, None);
         });
@@ -137,6 +149,8 @@ struct Run {
     done: usize,
     /// How much room the load has.
     room: usize,
+    /// How many of its frames are lost.
+    lost: usize,
     /// Whose freelist gets the frames back.
     near: usize,
     /// Whether the frames are a ring's.
@@ -206,6 +220,7 @@ impl Run {
         let loading = Loading::resume(self.rel.0.translation.entry(block), before);
         if self.is_lent {
             self.pool.frames[number as usize].lose();
+            self.lost += 1;
             return true;
         }
         let mut owned = Owned::resume(&self.pool, self.near, number);
@@ -235,7 +250,15 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         while self.settle(Found::Nowhere) {}
-        self.pool.ahead.release(self.room);
+        self.pool.ahead.release(self.room, self.lost);
+        if self.lost > 0 {
+            let (frames, all) = (self.lost, self.pool.ahead.lost());
+            tracing::error!(
+                frames,
+                all,
+                "frames of the pool are lost until a restart: a device may still write to them"
+            );
+        }
     }
 }
 
@@ -294,6 +317,7 @@ impl BufferSession {
             frames: SmallVec::with_capacity(frames.len()),
             done: 0,
             room,
+            lost: 0,
             near: self.near(),
             in_ring: ring.is_some(),
             is_lent: false,

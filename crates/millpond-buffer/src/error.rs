@@ -26,13 +26,15 @@ pub enum BufferError {
         /// The limit, fixed when the pool was made.
         max: usize,
     },
-    /// The pool could not be made as small as asked, because pages stay in use.
-    #[error("the pool has {frames} pages now and can't shrink further while pages are in use")]
+    /// The pool could not be made as small as asked, because pages stay in use, or because frames are lost.
+    #[error("the pool has {frames} pages now and can't shrink further {}", until_when(is_lost))]
     Shrinking {
         /// Its size now.
         frames: usize,
         /// The page in the last frame that could not be given up.
         page: Option<PageId>,
+        /// Whether that frame is lost: a device may still write to it, so it stays until a restart.
+        is_lost: bool,
     },
     /// The page read from the store is not the page that was written there.
     #[error("checksum of {page} does not match: stored {stored:08x}, computed {computed:08x}")]
@@ -116,6 +118,14 @@ pub enum BufferError {
         /// What the system said.
         why: std::sync::Arc<str>,
     },
+}
+
+/// How long a pool can't shrink, for its last frame.
+fn until_when(is_lost: &bool) -> &'static str {
+    match is_lost {
+        true => "before a restart: a device may still write to its last frame",
+        false => "while pages are in use",
+    }
 }
 
 impl BufferError {

@@ -484,6 +484,10 @@ impl Frame {
         self.read.state.store(OWNED | DAMAGED, Ordering::Release);
     }
 
+    pub(crate) fn is_lost(&self) -> bool {
+        self.state() & (OWNED | DAMAGED) == OWNED | DAMAGED
+    }
+
     /// Having taken the frame: keeps optimistic readers out and makes the entry of its page `absent`.
     fn empty(&self, absent: u64) {
         // A damaged page's version is odd already.

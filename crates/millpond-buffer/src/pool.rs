@@ -340,7 +340,8 @@ impl BufferPool {
         let syncs = (self.syncs.load(Ordering::Relaxed), self.sync_us.load(Ordering::Relaxed));
         // Or a session that ends just now would be counted twice.
         let _nobody_ends = self.session_numbers.lock();
-        PoolStats::of(&self.counters, self.free_frames(), self.clock.taken(), syncs)
+        let frames = (self.free_frames(), self.ahead.lost());
+        PoolStats::of(&self.counters, frames, self.clock.taken(), syncs)
     }
 
     /// The usage of a page that is loaded now and left memory at that time.

@@ -13,7 +13,7 @@
 //! - who frees a frame beyond it ([`BufferPool::give_back`]), or takes one from a freelist, retires it.
 //!
 //! Then the pages beyond it are written where that is needed, and taken like any other victims, until all those
-//! frames are retired. What stays pinned is waited for a while, a damaged page is not; after that the pool keeps the
+//! frames are retired. What stays pinned is waited for a while, a damaged page and a lost frame are not; after that the pool keeps the
 //! size that it must have to hold them, and says so.
 //!
 //! **Retiring against growing again.** A size is read, and then a frame retired by it, maybe much later. So who has
@@ -87,7 +87,8 @@ impl BufferPool {
 
     /// Makes the pool hold `frames` pages, while it is in use. To shrink it, pages are made to leave; those that
     /// stay pinned, also by this session, are waited for, three seconds or more; then they keep it larger than that
-    /// ([`BufferError::Shrinking`] says how large, and which page), and it can be tried again.
+    /// ([`BufferError::Shrinking`] says how large, and which page), and it can be tried again. Lost frames
+    /// ([`PoolStats::lost_frames`](crate::PoolStats::lost_frames)) are not waited for.
     pub fn resize(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
         self.check_session(session)?;
         if frames == 0 || frames > self.max_frames() {
@@ -160,7 +161,7 @@ impl BufferPool {
             self.retire_free();
             session.vacate(&left, &mut failure);
             left.retain(|number| !self.frames[*number as usize].is_retired());
-            // A damaged page stays until a restart.
+            // A damaged page stays until a restart, and so does a lost frame.
             if left.iter().all(|number| self.frames[*number as usize].state() & DAMAGED != 0) {
                 break;
             }
@@ -175,10 +176,11 @@ impl BufferPool {
         }
         self.size.occupied.store(size, Ordering::SeqCst);
         self.arena.release(size..before);
-        match left.last().and_then(|last| self.frames[*last as usize].page()) {
-            _ if left.is_empty() => Ok(()),
-            page => Err(failure.unwrap_or(BufferError::Shrinking { frames: size, page })),
-        }
+        let Some(last) = left.last().map(|last| &self.frames[*last as usize]) else {
+            return Ok(());
+        };
+        let (page, is_lost) = (last.page(), last.is_lost());
+        Err(failure.unwrap_or(BufferError::Shrinking { frames: size, page, is_lost }))
     }
 
     /// Retires the free frames beyond the pool's size, and those that rings have in reserve.

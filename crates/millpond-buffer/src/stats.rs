@@ -240,6 +240,8 @@ pub struct PoolStats {
     pub read_ahead: u64,
     /// Frames that hold no page now.
     pub free_frames: u64,
+    /// Frames that are lost until a restart: their pages were being read when the device gave up, which may still write to them.
+    pub lost_frames: u64,
     /// Frames taken from pages: the clock by which ages are counted.
     pub clock: u64,
     /// By kind of backend and context, in the order of [`BackendKind::ALL`] and [`IoContext::ALL`].
@@ -258,10 +260,10 @@ pub struct PoolStats {
 }
 
 impl PoolStats {
-    /// `syncs`: how many calls have made everything durable, and in how many microseconds.
+    /// `frames`: how many are free, and how many lost. `syncs`: how many calls have made everything durable, and in how many microseconds.
     pub(crate) fn of(
         counters: &Counters,
-        free_frames: usize,
+        (free_frames, lost_frames): (usize, usize),
         clock: u64,
         syncs: (u64, u64),
     ) -> Self {
@@ -290,6 +292,7 @@ impl PoolStats {
             reclaimed: other(Event::Reclaimed),
             read_ahead: other(Event::ReadAhead),
             free_frames: free_frames as u64,
+            lost_frames: lost_frames as u64,
             clock,
             io,
             examined_per_sweep: histogram(counters, Histogram::Examined),

@@ -45,10 +45,10 @@ fn a_pinned_page_stops_shrinking_and_it_can_be_tried_again() {
         number(&session, &rel, block);
     }
     let held = session.pin(&rel, BlockNumber(9), Wait::Allowed).unwrap();
-    let Err(BufferError::Shrinking { frames, page }) = pool.resize(&session, 4) else {
-        panic!("shrunk")
-    };
+    let error = pool.resize(&session, 4).unwrap_err();
+    let BufferError::Shrinking { frames, page, .. } = error else { panic!("{error}") };
     assert_eq!((frames, page), (held.frame() + 1, Some(held.page_id())));
+    assert!(error.to_string().ends_with("while pages are in use"));
     assert_eq!(pool.frames(), frames);
     // What the pool has it uses, between the size that was asked for and the one that it has.
     let free = pool.free_frames();

@@ -119,7 +119,53 @@ fn frames_of_an_abandoned_read_are_never_used_again() {
     drop(session);
     bench.pool.write_dirty(&bench.pool.session().unwrap(), |_| ()).unwrap();
     bench.pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(bench.pool.free_frames(), frames - 1);
+    assert_eq!((bench.pool.free_frames(), bench.pool.stats().lost_frames), (frames - 1, 1));
+    // Growing goes on, shrinking ends there, at once.
+    let (session, last) = (bench.pool.session().unwrap(), bench.pool.max_frames());
+    bench.pool.resize(&session, last).unwrap();
+    let error = bench.pool.resize(&session, 1).unwrap_err();
+    assert!(matches!(error, BufferError::Shrinking { page: None, is_lost: true, .. }), "{error:?}");
+    assert!(error.to_string().contains("before a restart"), "{error}");
+    assert_eq!(bench.pool.free_frames(), bench.pool.frames() - 1);
+}
+
+/// However often a device gives up, what is lost is at most what reading ahead may have, and nobody waits for that.
+#[test]
+#[cfg_attr(miri, ignore = "what is left to the device is a leak to Miri")]
+fn lost_frames_are_part_of_what_reading_ahead_may_have() {
+    let bench = bench(64, 400);
+    bench.store.background.store(true, Ordering::Relaxed);
+    bench.store.cold.store(true, Ordering::Relaxed);
+    let (pool, session) = (&bench.pool, bench.pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let mut lost = 0;
+    for round in 0..20 {
+        let options = StreamOptions { io_concurrency: 4, io_combine_limit: 4 };
+        let mut stream = ReadStream::new(options);
+        let mut blocks = (round * 20..round * 20 + 20).map(BlockNumber);
+        let mut source = || blocks.next();
+        while stream.peek(&session, &rel, Wait::Allowed, None, &mut source).is_some() {
+            stream.advance();
+        }
+        loop {
+            let begun = std::mem::take(&mut *bench.store.begun.lock());
+            if begun.is_empty() {
+                break;
+            }
+            for read in begun {
+                lost += read.count();
+                read.0.abandon(StoreError::Missing { rel: REL });
+            }
+        }
+    }
+    assert_eq!((lost, pool.stats().lost_frames), (64 / 4, 64 / 4));
+    (0..400).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
+    let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Allowed);
+    let pins: Vec<_> = (0..48).map(|block| pin(block).unwrap()).collect();
+    let full = pin(100).map(drop);
+    assert!(matches!(full, Err(BufferError::NoUnpinnedBuffers { .. })), "{full:?}");
+    drop(pins);
+    assert_eq!(number(&session, &rel, 100), 100);
 }
 
 /// However a read ends, the next has begun before whoever asked is told.
