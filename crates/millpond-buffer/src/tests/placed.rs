@@ -1,11 +1,12 @@
 //! Pages that the kernel puts straight into frames: damaged ones, missing ones, and readers that come too late.
 
 use super::support::REL;
+use crate::store::as_inner;
 use crate::*;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 const BLOCKS: u32 = 24;
@@ -31,22 +32,28 @@ fn files(frames: usize, io_method: IoMethod) -> Files {
     open(frames, io_method, false).unwrap()
 }
 
-/// With direct I/O what is read ahead is read in the background. `None` if there is no such thing here.
-fn open(frames: usize, io_method: IoMethod, direct_io: bool) -> Option<Files> {
-    let dir = TempDir::new().unwrap();
+/// Files of so many blocks. `None` if there is no direct I/O here.
+fn store(dir: &Path, blocks: u32, io_method: IoMethod, direct_io: bool) -> Option<Arc<FileStore>> {
     let segment_blocks = SEGMENT;
     let options =
         FileStoreOptions { segment_blocks, io_method, direct_io, ..FileStoreOptions::default() };
-    let store = Arc::new(FileStore::open_with(dir.path(), options).unwrap());
+    let store = Arc::new(FileStore::open_with(dir, options).unwrap());
     if let Err(error) = store.create(REL) {
         assert!(direct_io, "{error}");
         println!("skipped: no direct I/O here: {error}");
         return None;
     }
-    store.extend(REL, BlockNumber(0), BLOCKS).unwrap();
-    for block in 0..BLOCKS {
-        store.write(REL, BlockNumber(block), &[&page_of(block)]).unwrap();
-    }
+    store.extend(REL, BlockNumber(0), blocks).unwrap();
+    let pages: Vec<_> = (0..blocks).map(page_of).collect();
+    let pages: Vec<_> = pages.iter().map(|page| &**page).collect();
+    store.write(REL, BlockNumber(0), &pages).unwrap();
+    Some(store)
+}
+
+/// With direct I/O what is read ahead is read in the background.
+fn open(frames: usize, io_method: IoMethod, direct_io: bool) -> Option<Files> {
+    let dir = TempDir::new().unwrap();
+    let store = store(dir.path(), BLOCKS, io_method, direct_io)?;
     let pool = BufferPool::new(PoolConfig::new(frames, 8), store.clone(), Arc::new(NoLog)).unwrap();
     let rel = pool.relation(REL).unwrap();
     Some(Files { dir, store, pool, rel })
@@ -154,22 +161,134 @@ fn a_file_that_is_too_short_leaves_nothing_stuck() {
     });
 }
 
-/// The same by reads in the background, which kernel and device carry out while others read.
+/// A store of files that has nothing at hand, so that what is read ahead is read in the background, and that counts such reads.
+struct Cold {
+    inner: Arc<FileStore>,
+    /// Of several pages.
+    joined: AtomicUsize,
+}
+
+impl PageStore for Cold {
+    as_inner! { create remove exists block_count extend truncate sync relations }
+    fn read(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &mut [&mut PageBytes],
+    ) -> Result<(), StoreError> {
+        self.inner.read(rel, first, pages)
+    }
+    fn try_read(
+        &self,
+        _: RelFork,
+        _: BlockNumber,
+        _: &mut [&mut PageBytes],
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    fn read_words(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageWords],
+    ) -> Result<(), StoreError> {
+        self.inner.read_words(rel, first, pages)
+    }
+    fn try_read_words(
+        &self,
+        _: RelFork,
+        _: BlockNumber,
+        _: &[&PageWords],
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    fn start_read(&self, read: PendingRead) {
+        self.joined.fetch_add(usize::from(read.count() > 1), Ordering::Relaxed);
+        self.inner.start_read(read);
+    }
+    fn reads_in_background(&self) -> bool {
+        self.inner.reads_in_background()
+    }
+    fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
+        self.inner.wait_for_read(is_done, sleep);
+    }
+    fn write(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        pages: &[&PageBytes],
+    ) -> Result<(), StoreError> {
+        self.inner.write(rel, first, pages)
+    }
+}
+
+/// Blocks of a table of which a pool of [`SOME`] frames has a part. Streams look further ahead there than one read joins.
+const MANY: u32 = 400;
+const SOME: usize = 128;
+
+/// Reads all blocks by a stream, from one of them on, and takes its time in the middle of some.
+fn scan_many(pool: &Arc<BufferPool>, from: u32, combine: u32) {
+    let (session, rel) = (pool.session().unwrap(), pool.relation(REL).unwrap());
+    let options = StreamOptions { io_concurrency: 4, io_combine_limit: combine };
+    let mut stream = ReadStream::new(options);
+    let mut blocks = (0..MANY).map(|at| BlockNumber((from + at) % MANY));
+    let mut source = || blocks.next();
+    let mut bytes = Box::new([0; PAGE_SIZE]);
+    let (half, mut seen) = (PAGE_SIZE / 2, 0);
+    while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, None, &mut source) {
+        let mut yields = if block.0 % 16 == 3 { 200 } else { 0 };
+        let copy = |page: &PageView<'_>| {
+            page.copy(0, &mut bytes[..half]);
+            // Others come in between, and the page leaves; but not again when it is read anew.
+            (0..std::mem::take(&mut yields)).for_each(|_| std::thread::yield_now());
+            page.copy(half, &mut bytes[half..]);
+        };
+        session.read(&rel, block, Wait::Allowed, copy).unwrap();
+        let numbers = bytes[16..].as_chunks::<4>().0;
+        assert!(numbers.iter().all(|number| *number == block.0.to_le_bytes()), "block {block}");
+        stream.advance();
+        seen += 1;
+    }
+    assert_eq!(seen, MANY);
+}
+
+/// The same by reads in the background, which kernel and device carry out while others read. They join pages that files
+/// end in the middle of.
 #[test]
 fn late_readers_see_whole_pages_that_come_in_the_background() {
-    for method in [IoMethod::Worker, IoMethod::IoUring] {
-        let Some(files) = open(16, method, true) else { return };
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    let session = files.pool.session().unwrap();
-                    (0..40).for_each(|_| assert!(files.scan(&session).is_empty()));
-                });
-            }
-        });
-        let stats = files.pool.stats();
-        assert!(stats.read_ahead > 100, "{stats:?}");
-        files.is_whole(&files.pool.session().unwrap());
+    let (worker, ring) = (IoMethod::Worker, IoMethod::IoUring);
+    for (method, direct, combine) in [(worker, false, 5), (ring, false, 3), (ring, true, 5)] {
+        let dir = TempDir::new().unwrap();
+        let Some(inner) = store(dir.path(), MANY, method, direct) else { continue };
+        if method == ring && inner.io_method() != ring {
+            println!("skipped: no io_uring here");
+            continue;
+        }
+        assert_eq!(inner.io_method(), method);
+        let cold = Arc::new(Cold { inner, joined: AtomicUsize::new(0) });
+        let pool =
+            BufferPool::new(PoolConfig::new(SOME, 8), cold.clone(), Arc::new(NoLog)).unwrap();
+        let mut rounds = 0;
+        while rounds == 0 || pool.stats().restarts == 0 && rounds < 30 {
+            rounds += 1;
+            std::thread::scope(|scope| {
+                for from in [0, 130, 260] {
+                    scope.spawn({
+                        let pool = &pool;
+                        move || scan_many(pool, from, combine)
+                    });
+                }
+            });
+        }
+        let (joined, stats) = (cold.joined.load(Ordering::Relaxed), pool.stats());
+        assert!(joined >= 50, "{joined} joined reads in the background: {stats:?}");
+        assert!(stats.restarts > 0, "nobody came too late: {stats:?}");
+        // Whoever finishes a read may have its last page pinned for a moment yet.
+        while let Err(error) = pool.drop_relation(REL.relation) {
+            assert!(matches!(error, BufferError::InUse { .. }), "{error}");
+            std::thread::yield_now();
+        }
+        assert_eq!(pool.free_frames(), SOME);
     }
 }
 

@@ -16,6 +16,9 @@
 //! `millpond_sync::fill` has it (buffer rule 5).
 #![allow(unsafe_code)]
 
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod tests;
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

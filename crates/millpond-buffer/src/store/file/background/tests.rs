@@ -13,13 +13,20 @@ use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRe
 use crate::turns::UnderWay;
 use crate::{BufferPool, NoLog, PAGE_SIZE, PAGE_WORDS, PageWords, PoolConfig};
 
-const REL: RelFork = RelationId::constant(16384).main();
+pub(super) const REL: RelFork = RelationId::constant(16384).main();
 const BLOCKS: u32 = 40;
+/// Blocks in a file.
+pub(super) const SEGMENT: u32 = 7;
 
 /// A store of small segments whose pages begin with their numbers; `None` if the system can't do it.
-fn store(dir: &std::path::Path, io_method: IoMethod, direct_io: bool) -> Option<FileStore> {
+pub(super) fn store(
+    dir: &std::path::Path,
+    io_method: IoMethod,
+    direct_io: bool,
+) -> Option<FileStore> {
+    let segment_blocks = SEGMENT;
     let options =
-        FileStoreOptions { segment_blocks: 7, io_method, direct_io, ..FileStoreOptions::default() };
+        FileStoreOptions { segment_blocks, io_method, direct_io, ..FileStoreOptions::default() };
     let store = FileStore::open_with(dir, options).unwrap();
     if let Err(error) = store.create(REL) {
         assert!(direct_io, "{error}");
