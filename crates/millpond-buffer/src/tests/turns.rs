@@ -168,6 +168,35 @@ fn lost_frames_are_part_of_what_reading_ahead_may_have() {
     assert_eq!(number(&session, &rel, 100), 100);
 }
 
+/// The memory stays mapped, for the device, when the pool has gone.
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore = "what is left to the device is a leak to Miri")]
+fn the_memory_of_an_abandoned_read_outlives_the_pool() {
+    use std::os::unix::fs::FileExt;
+    let bench = slow_bench(BLOCKS);
+    let pool = Arc::downgrade(&bench.pool);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(options());
+    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
+    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let read = bench.store.begun.lock().pop().unwrap();
+    let words = read.words()[0];
+    let address = words.as_ptr().addr() as u64;
+    let says = 0x5EE5_1DE5_5EE5_1DE5_u64;
+    words[0].store(says, Ordering::Relaxed);
+    read.0.abandon(StoreError::Missing { rel: REL });
+    drop((stream, session, rel));
+    while bench.store.finish_begun() > 0 {}
+    drop(bench);
+    assert!(pool.upgrade().is_none(), "somebody has the pool");
+    // What is not mapped can't be read.
+    let (memory, mut found) = (std::fs::File::open("/proc/self/mem").unwrap(), [0; 8]);
+    memory.read_exact_at(&mut found, address).unwrap();
+    assert_eq!(u64::from_ne_bytes(found), says);
+}
+
 /// However a read ends, the next has begun before whoever asked is told.
 #[test]
 fn a_turn_is_given_up_before_the_end_is_told() {
