@@ -423,3 +423,38 @@ fn a_discarded_page_is_not_latched() {
         );
     });
 }
+
+/// Fills the frame if a read for it is in the queue.
+fn fill_queued(world: &World, queue: &loom::sync::Mutex<bool>) {
+    let is_queued = std::mem::take(&mut *queue.lock().unwrap());
+    if is_queued {
+        world.fill(1);
+    }
+}
+
+/// A session makes the page leave and queues a read, which another thread finds there: it knows by the queue that the version is odd, and
+/// its own fence is what makes readers know.
+#[test]
+fn a_frame_that_another_thread_fills() {
+    check(2, || {
+        let (world, queue) = (World::new(), Arc::new(loom::sync::Mutex::new(false)));
+        let filler = {
+            let (world, queue) = (world.clone(), queue.clone());
+            thread::spawn(move || fill_queued(&world, &queue))
+        };
+        let reader = {
+            let world = world.clone();
+            thread::spawn(move || {
+                world.read_optimistically(0);
+                world.read_optimistically(1);
+            })
+        };
+        if world.take(1) {
+            *queue.lock().unwrap() = true;
+        }
+        filler.join().unwrap();
+        reader.join().unwrap();
+        fill_queued(&world, &queue);
+        assert!(world.read_optimistically(1));
+    });
+}

@@ -223,7 +223,7 @@ impl Transfer {
     }
 
     /// It fails, and the memory stays with the device.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn abandon(mut self, error: StoreError) {
         self.leave_memory();
         self.finish(Err(error));
