@@ -306,6 +306,10 @@ impl BufferSession {
         ring: Option<&Ring>,
         how: How<'_>,
     ) -> LoadedRun {
+        // Another pool's entries are not to be touched. Who then asks for the page is told.
+        if self.check_handle(&rel.0).is_err() {
+            return LoadedRun::Refused;
+        }
         let _context = self.in_context(ring);
         let Some((mut frames, room)) = self.frames_for_run(count, how.wait, ring) else {
             return LoadedRun::Refused;

@@ -163,6 +163,15 @@ impl BufferSession {
         Ok(PinnedPage::new(self, frame, rel.0.page(block)))
     }
 
+    /// Refuses another pool's fork, before anything of it is touched: its entries would lead to this pool's frames.
+    pub(crate) fn check_handle(&self, relation: &Relation) -> Result<(), BufferError> {
+        if relation.pool == self.pool.number() {
+            Ok(())
+        } else {
+            Err(BufferError::ForeignHandle { rel: relation.rel })
+        }
+    }
+
     fn pin_or_load(
         &self,
         rel: &RelHandle,
@@ -172,9 +181,7 @@ impl BufferSession {
         ring: Option<&Ring>,
     ) -> Result<u32, BufferError> {
         let relation = &*rel.0;
-        if relation.pool != self.pool.number() {
-            return Err(BufferError::ForeignHandle { rel: relation.rel });
-        }
+        self.check_handle(relation)?;
         let page = relation.page(block);
         let mut backoff = Backoff::new();
         loop {
@@ -287,9 +294,7 @@ impl BufferSession {
         ring: Option<&Ring>,
     ) -> Result<ExclusivePage<'_>, BufferError> {
         let relation = &*rel.0;
-        if relation.pool != self.pool.number() {
-            return Err(BufferError::ForeignHandle { rel: relation.rel });
-        }
+        self.check_handle(relation)?;
         let owned = self.take_frame(wait, ring)?;
         words::clear(self.pool.words(owned.number()));
         let mut growth = match wait {
@@ -360,6 +365,7 @@ impl BufferSession {
     /// Makes a fork exist and have `block`.
     fn grow_to(&self, rel: &RelHandle, block: BlockNumber) -> Result<(), BufferError> {
         let relation = &*rel.0;
+        self.check_handle(relation)?;
         if block.0 >= u32::MAX - 1 {
             return Err(BufferError::RelationFull { rel: relation.rel });
         }

@@ -3,6 +3,7 @@
 
 use super::support::*;
 use crate::*;
+use std::sync::atomic::Ordering;
 
 /// Two pools whose relations have the same names and the same numbers of blocks, but not the same frames.
 fn two_pools() -> (Bench, Bench) {
@@ -51,6 +52,47 @@ fn a_ring_serves_its_own_pool_only() {
     drop((ring, session, stranger));
     all_free_after_drop(&ours);
     all_free_after_drop(&theirs);
+}
+
+/// What a stream reads ahead goes to frames of the session's pool: another pool's entries must not lead there.
+#[test]
+fn a_stream_reads_nothing_ahead_for_another_pool() {
+    let (ours, theirs) = (bench(64, 200), bench(64, 200));
+    ours.store.cold.store(true, Ordering::Relaxed);
+    let session = ours.pool.session().unwrap();
+    let (rel, their_rel) = (ours.pool.relation(REL).unwrap(), theirs.pool.relation(REL).unwrap());
+    let mut stream = ReadStream::default();
+    let mut blocks = (0..60).map(BlockNumber);
+    let mut source = || blocks.next();
+    while stream.next_page(&session, &rel, Wait::Allowed, None, &mut source).unwrap().is_some() {}
+    assert!(stream.distance() > 1);
+    stream.reset();
+    let mut blocks = (100..200).map(BlockNumber);
+    let refused =
+        stream.next_page(&session, &their_rel, Wait::Allowed, None, &mut || blocks.next());
+    assert!(matches!(refused, Err(BufferError::ForeignHandle { .. })), "{refused:?}");
+    drop(refused);
+    drop(stream);
+    assert!((0..200).all(|block| session.is_absent(&their_rel, BlockNumber(block))));
+    let stranger = theirs.pool.session().unwrap();
+    for block in 0..200 {
+        assert_eq!(number(&stranger, &their_rel, block), u64::from(block));
+    }
+    drop((session, stranger));
+    all_free_after_drop(&ours);
+    all_free_after_drop(&theirs);
+}
+
+/// Nor does recovery make a fork of another pool longer.
+#[test]
+fn recovery_leaves_another_pool_alone() {
+    let (ours, theirs) = two_pools();
+    let session = ours.pool.session().unwrap();
+    let their_rel = theirs.pool.relation(REL).unwrap();
+    let refused = session.pin_or_zero(&their_rel, BlockNumber(300));
+    assert!(matches!(refused, Err(BufferError::ForeignHandle { .. })), "{refused:?}");
+    assert_eq!(their_rel.block_count(), 200);
+    assert_eq!(theirs.store.inner.block_count(REL).unwrap(), 200);
 }
 
 #[test]
