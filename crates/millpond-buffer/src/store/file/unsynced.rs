@@ -47,8 +47,9 @@ impl Unsynced {
     /// Stops the store for good: nobody knows what the device has of what was written.
     pub(super) fn stop(&self, operation: String, source: io::Error) -> StoreError {
         let why: Arc<str> = format!("could not {operation}: {source}").into();
+        // First of all: who writes the line to the log may panic, and nothing may be written after it all the same.
+        let _ = self.stopped.set(Arc::clone(&why));
         tracing::error!(%why, "no page is written any more");
-        let _ = self.stopped.set(why);
         StoreError::io(operation, source)
     }
 

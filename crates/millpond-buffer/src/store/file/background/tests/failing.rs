@@ -6,6 +6,7 @@ use super::ring::{Ring, refusals};
 use super::*;
 use crate::arena::Arena;
 use crate::store::Memory;
+use crate::store::file::unsynced::Unsynced;
 
 /// For a thread that comes to a ring the kernel has no memory at first: those whose jobs are there don't suffer.
 #[test]
@@ -74,6 +75,7 @@ fn memory_that_a_ring_has_is_left_whatever_panics() {
     // The end of a job panics, and then the log; or the log alone, as it is told that the store has stopped.
     for ends_panic in [true, false] {
         let (told, hear) = mpsc::channel();
+        let stops = Arc::<Unsynced>::default();
         let mut ring = Ring::for_all().unwrap();
         for first in 0..4 {
             let told = told.clone();
@@ -85,11 +87,13 @@ fn memory_that_a_ring_has_is_left_whatever_panics() {
             let PendingRead(transfer) =
                 PendingRead::into_frames(REL, BlockNumber(first * 5), lent, done);
             let pieces = store.pieces_of(&transfer, REL, BlockNumber(first * 5)).unwrap();
-            let unsynced = (!ends_panic).then(Arc::default);
+            let unsynced = (!ends_panic).then(|| Arc::clone(&stops));
             assert!(ring.add(Job { transfer, pieces, unsynced }).is_none());
         }
         refusals::set(Errno::IO, 1);
         tracing::subscriber::with_default(Panics, || drop(ring));
         assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(false, false); 4]);
+        // Of what a write has left in the file nobody knows, so no sync may succeed after it.
+        assert_eq!(stops.check_running().is_err(), !ends_panic);
     }
 }
