@@ -268,7 +268,9 @@ fn slots_grow_beside_a_scan() {
             &[
                 |w| {
                     // From the smallest table to the next, and the next.
-                    [10, 11, 12].map(|frame| w.slots[0].add(frame));
+                    for frame in [10, 11, 12] {
+                        w.slots[0].add(frame);
+                    }
                     w.look(0);
                     w.slots[0].remove(11);
                     w.slots[0].remove(0);
@@ -289,13 +291,17 @@ fn slots_move_beside_a_scan() {
     check(3, || {
         let world = World::new();
         // Whatever their homes are: some of these stand in each other's way.
-        [3, 5, 8].map(|frame| world.slots[0].add(frame));
+        for frame in [3, 5, 8] {
+            world.slots[0].add(frame);
+        }
         assert!(world.pin(0, 0));
         together(
             &world,
             &[
                 |w| {
-                    [3, 5, 8].map(|frame| w.slots[0].remove(frame));
+                    for frame in [3, 5, 8] {
+                        w.slots[0].remove(frame);
+                    }
                     w.look(0);
                     w.slots[0].remove(0);
                 },
@@ -314,12 +320,16 @@ fn slots_move_beside_a_scan() {
 fn slots_shrink_beside_a_scan() {
     check(2, || {
         let world = World::new();
-        [3, 5].map(|frame| world.slots[0].add(frame));
+        for frame in [3, 5] {
+            world.slots[0].add(frame);
+        }
         together(
             &world,
             &[
                 |w| {
-                    [3, 5].map(|frame| w.slots[0].remove(frame));
+                    for frame in [3, 5] {
+                        w.slots[0].remove(frame);
+                    }
                     if w.pin(0, 0) {
                         w.slots[0].add(3);
                         w.look(0);

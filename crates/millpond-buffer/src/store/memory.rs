@@ -153,7 +153,7 @@ impl PageStore for MemoryStore {
 }
 
 /// In an `impl PageStore` of a test's store: these methods are those of the memory store in the field `inner`.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 macro_rules! as_inner {
     ($($method:ident)+) => { $($crate::store::as_inner!(@$method);)+ };
     (@create) => {
@@ -197,7 +197,7 @@ macro_rules! as_inner {
         }
     };
 }
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(crate) use as_inner;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod pending;
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(crate) use memory::as_inner;
 pub(crate) use pending::Memory;
 pub use pending::{PageBuffer, PendingRead, PendingWrite};
