@@ -27,8 +27,24 @@ pub trait TableScanner: Send + Sync {
     /// Who runs the statement.
     fn session(&self) -> SessionInfo;
 
-    /// Bytes that a relation (a table or an index, by oid) occupies in its files; `None` if there is none.
-    fn relation_bytes(&self, oid: u32) -> Option<u64>;
+    /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none.
+    fn relation_size(&self, oid: u32) -> Option<RelationSize>;
+
+    /// Bytes of its data alone.
+    fn relation_bytes(&self, oid: u32) -> Option<u64> {
+        self.relation_size(oid).map(|size| size.main)
+    }
+}
+
+/// The bytes of a relation's forks, and of its indexes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RelationSize {
+    /// The data.
+    pub main: u64,
+    /// The free space map. Of an index nothing.
+    pub fsm: u64,
+    /// All indexes of a table. Of an index nothing.
+    pub indexes: u64,
 }
 
 /// The rows of a part of a table, a page at a time.

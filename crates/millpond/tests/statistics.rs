@@ -340,3 +340,55 @@ fn times_are_measured_for_those_who_want_it() {
         where object = 'relation' and backend_type = 'checkpointer'";
     assert_eq!(run(c, synced).lines().nth(1), Some("t"));
 }
+
+#[test]
+fn sizes_are_those_of_forks_and_indexes() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    fill(c, "t", 20);
+    c.batch("create index t_filler on t (filler)").unwrap();
+    // The map is written to when there is free space.
+    c.batch("delete from t where a % 2 = 0").unwrap();
+    c.batch("vacuum t").unwrap();
+    let mut size = |call: &str| number(c, &format!("select {call}"));
+    let (main, fsm) = (size("pg_relation_size('t')"), size("pg_relation_size('t', 'fsm')"));
+    assert!(main >= 10 * 8192 && fsm >= 8192 && fsm % 8192 == 0, "{main} {fsm}");
+    assert_eq!(size("pg_relation_size('t', 'main')"), main);
+    assert_eq!(size("pg_relation_size('t', 'vm')") + size("pg_relation_size('t', 'init')"), 0);
+    let indexes = size("pg_relation_size('t_pkey')") + size("pg_relation_size('t_filler')");
+    assert!(indexes >= 4 * 8192);
+    assert_eq!(size("pg_table_size('t')"), main + fsm);
+    assert_eq!(size("pg_indexes_size('t')"), indexes);
+    assert_eq!(size("pg_total_relation_size('t')"), main + fsm + indexes);
+    assert_eq!(size("pg_table_size('t_pkey')"), size("pg_relation_size('t_pkey')"));
+    assert_eq!(size("pg_indexes_size('t_pkey')"), 0);
+    let error = c.query("select pg_relation_size('t', 'fms')", &[]).unwrap_err();
+    assert_eq!((error.sqlstate.as_str(), error.message.as_str()), ("22023", "invalid fork name"));
+}
+
+#[test]
+fn views_have_their_columns_in_pg_attribute() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    // What psql asks of a relation it describes.
+    let described = c
+        .query(
+            "select a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
+            from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
+            where c.relname = 'pg_stat_io' and a.attnum > 0 and not a.attisdropped order by a.attnum",
+            &[],
+        )
+        .unwrap()
+        .rows;
+    let name = |row: &Vec<Value>| match (&row[0], &row[1]) {
+        (Value::Text(name), Value::Text(ty)) => format!("{name} {ty}"),
+        other => panic!("{other:?}"),
+    };
+    let described: Vec<String> = described.iter().map(name).collect();
+    assert_eq!(described[..3], ["backend_type text", "object text", "context text"]);
+    assert!(described.contains(&"reads bigint".to_owned()), "{described:?}");
+    // Every relation has as many as it says.
+    let without = "select count(*) from pg_class c where c.relnatts <>
+        (select count(*) from pg_attribute a where a.attrelid = c.oid)";
+    assert_eq!(number(c, without), 0);
+}

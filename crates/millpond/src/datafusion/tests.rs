@@ -32,7 +32,7 @@ impl TableScanner for Nothing {
         }
     }
 
-    fn relation_bytes(&self, _: u32) -> Option<u64> {
+    fn relation_size(&self, _: u32) -> Option<crate::query::RelationSize> {
         None
     }
 }

@@ -9,13 +9,13 @@ use millpond_engine::table::{ParallelScan, ScanWorker};
 
 use crate::conn::CancelHandle;
 use crate::error::{Result, SqlError};
-use crate::query::{RowSource, SessionInfo, TableScanner};
+use crate::query::{RelationSize, RowSource, SessionInfo, TableScanner};
 
 /// The tables of one statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner {
     scans: Vec<ParallelScan>,
-    sizes: Vec<(u32, u64)>,
+    sizes: Vec<(u32, RelationSize)>,
     cancel: CancelHandle,
     info: SessionInfo,
     /// The one row that the table to be changed has, when the query is asked again about it.
@@ -35,10 +35,18 @@ impl Scanner {
             .collect::<Result<Vec<_>, _>>()?;
         let mut sizes = Vec::new();
         for table in session.catalog().tables() {
-            sizes.push((table.oid, u64::from(session.block_count(table)?) * 8192));
+            let bytes = |blocks: u32| u64::from(blocks) * 8192;
+            let mut size = RelationSize {
+                main: bytes(session.block_count(table)?),
+                fsm: bytes(session.map_block_count(table)?),
+                indexes: 0,
+            };
             for index in &table.indexes {
-                sizes.push((index.oid, u64::from(session.index_block_count(index)?) * 8192));
+                let main = bytes(session.index_block_count(index)?);
+                size.indexes += main;
+                sizes.push((index.oid, RelationSize { main, ..RelationSize::default() }));
             }
+            sizes.push((table.oid, size));
         }
         Ok(Scanner { scans, sizes, cancel, info, only: None })
     }
@@ -80,8 +88,8 @@ impl TableScanner for Scanner {
         self.info.clone()
     }
 
-    fn relation_bytes(&self, oid: u32) -> Option<u64> {
-        self.sizes.iter().find(|(known, _)| *known == oid).map(|(_, bytes)| *bytes)
+    fn relation_size(&self, oid: u32) -> Option<RelationSize> {
+        self.sizes.iter().find(|(known, _)| *known == oid).map(|(_, size)| *size)
     }
 }
 

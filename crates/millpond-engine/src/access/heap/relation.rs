@@ -176,6 +176,11 @@ impl HeapRelation {
         self.main.block_count()
     }
 
+    /// Blocks of the free space map.
+    pub fn map_block_count(&self) -> u32 {
+        self.fsm.block_count()
+    }
+
     /// The share of a page, in percent, that insertions fill.
     pub fn fillfactor(&self) -> u8 {
         self.fillfactor

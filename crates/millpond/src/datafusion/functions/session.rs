@@ -16,7 +16,7 @@ use super::locks::{self, LockCalls};
 use super::scalar::{function, number, text, utf8, utf8_or_null};
 use crate::advisory;
 use crate::error::{SqlError, SqlState};
-use crate::query::{SessionInfo, TableScanner};
+use crate::query::{RelationSize, SessionInfo, TableScanner};
 
 type Bind = fn(&Arc<dyn TableScanner>, &Arc<SessionInfo>, &str) -> Arc<ScalarUDF>;
 
@@ -60,6 +60,7 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
     }),
     ("pg_relation_size", (1, 2), Arrow::Int64, size),
     ("pg_table_size", (1, 1), Arrow::Int64, size),
+    ("pg_indexes_size", (1, 1), Arrow::Int64, size),
     ("pg_total_relation_size", (1, 1), Arrow::Int64, size),
 ];
 
@@ -70,11 +71,40 @@ fn constant(name: &str, value: &str) -> Arc<ScalarUDF> {
 
 fn size(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Arc<ScalarUDF> {
     let scanner = Arc::clone(scanner);
+    let of: fn(RelationSize) -> u64 = match name {
+        "pg_table_size" => |size| size.main + size.fsm,
+        "pg_indexes_size" => |size| size.indexes,
+        "pg_total_relation_size" => |size| size.main + size.fsm + size.indexes,
+        _ => |size| size.main,
+    };
     function(name, (1, 2), Arrow::Int64, move |args| {
         let oid = number(args, 0).and_then(|oid| u32::try_from(oid).ok());
-        let bytes = oid.and_then(|oid| scanner.relation_bytes(oid));
+        let size = oid.and_then(|oid| scanner.relation_size(oid));
+        let bytes = match args.len() {
+            2 => match text(args, 1) {
+                Some(fork) => {
+                    let fork = fork_bytes(&fork)?;
+                    size.map(fork)
+                }
+                None => None,
+            },
+            _ => size.map(of),
+        };
         Ok(ScalarValue::Int64(bytes.map(|bytes| bytes as i64)))
     })
+}
+
+/// The bytes of the fork of that name. There are no visibility maps here, and no unlogged tables.
+fn fork_bytes(fork: &str) -> DfResult<fn(RelationSize) -> u64> {
+    match fork {
+        "main" => Ok(|size| size.main),
+        "fsm" => Ok(|size| size.fsm),
+        "vm" | "init" => Ok(|_| 0),
+        _ => Err(DataFusionError::External(Box::new(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "invalid fork name",
+        )))),
+    }
 }
 
 fn setting(info: &SessionInfo, args: &[ScalarValue]) -> DfResult<ScalarValue> {

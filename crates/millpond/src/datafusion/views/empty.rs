@@ -147,22 +147,22 @@ pub const VIEWS: &[View] = &[
     ),
     empty(
         "pg_views",
-        12030,
+        12050,
         &[("schemaname", Name), ("viewname", Name), ("viewowner", Name), ("definition", Text)],
     ),
     empty(
         "pg_matviews",
-        12031,
+        12051,
         &[("schemaname", Name), ("matviewname", Name), ("matviewowner", Name)],
     ),
     empty(
         "pg_sequences",
-        12032,
+        12052,
         &[("schemaname", Name), ("sequencename", Name), ("sequenceowner", Name)],
     ),
     empty(
         "pg_prepared_xacts",
-        12033,
+        12053,
         &[("transaction", Oid), ("gid", Text), ("owner", Name), ("database", Name)],
     ),
 ];

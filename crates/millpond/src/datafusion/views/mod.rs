@@ -203,5 +203,11 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+        // By their numbers pg_attribute tells whose columns are whose.
+        let mut oids: Vec<_> = all().map(|view| view.oid).filter(|&oid| oid != 0).collect();
+        let count = oids.len();
+        oids.sort_unstable();
+        oids.dedup();
+        assert_eq!(oids.len(), count);
     }
 }

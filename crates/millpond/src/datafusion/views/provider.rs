@@ -93,7 +93,7 @@ fn arrow(kind: Kind) -> Arrow {
 }
 
 /// The number of the type that clients are told. Arrays are told as text, which is what is sent.
-fn told_oid(kind: Kind) -> u32 {
+pub(super) fn told_oid(kind: Kind) -> u32 {
     match kind {
         Kind::Oid => 26,
         Kind::Xid => 28,

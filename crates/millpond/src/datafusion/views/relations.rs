@@ -5,6 +5,8 @@ use std::sync::Arc;
 use millpond_engine::catalog::{ColumnDef, IndexDef, TableDef};
 
 use super::Kind::{Array, Bool, Char, Float4, Int2, Int4, Name, Oid, Text};
+use super::provider::told_oid;
+use super::types::type_len;
 use super::{Cell, Kind, Source, View};
 
 const PG_CATALOG: u32 = 11;
@@ -249,49 +251,96 @@ const PG_ATTRIBUTE: &[(&str, Kind)] = &[
     ("attfdwoptions", Array),
 ];
 
-fn attribute(relation: u32, number: usize, column: &ColumnDef, of_index: bool) -> Vec<Cell> {
-    let collation = if column.ty.is_string() { DEFAULT_COLLATION } else { 0 };
-    let storage = if column.ty.typlen() > 0 { "p" } else { "x" };
-    let has_default = !of_index && column.default.is_some();
-    vec![
-        relation.into(),
-        column.name.as_str().into(),
-        column.ty.oid().into(),
-        (-1).into(),
-        Cell::Int(column.ty.typlen().into()),
-        number.into(),
-        0.into(),
-        (-1).into(),
-        column.ty.typmod().into(),
-        (column.ty.typlen() > 0).into(),
-        storage.into(),
-        "i".into(),
-        "".into(),
-        (!of_index && column.not_null).into(),
-        has_default.into(),
-        false.into(),
-        "".into(),
-        "".into(),
-        false.into(),
-        true.into(),
-        0.into(),
-        collation.into(),
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-    ]
+/// What differs between rows of `pg_attribute`.
+struct Attribute<'a> {
+    relation: u32,
+    number: usize,
+    name: &'a str,
+    ty: u32,
+    len: i64,
+    typmod: i32,
+    is_string: bool,
+    not_null: bool,
+    has_default: bool,
+}
+
+impl<'a> Attribute<'a> {
+    fn of_column(relation: u32, number: usize, column: &'a ColumnDef, of_index: bool) -> Self {
+        Self {
+            relation,
+            number,
+            name: &column.name,
+            ty: column.ty.oid(),
+            len: column.ty.typlen().into(),
+            typmod: column.ty.typmod(),
+            is_string: column.ty.is_string(),
+            not_null: !of_index && column.not_null,
+            has_default: !of_index && column.default.is_some(),
+        }
+    }
+
+    fn of_view(relation: u32, number: usize, &(name, kind): &(&'a str, Kind)) -> Self {
+        let ty = told_oid(kind);
+        Self {
+            relation,
+            number,
+            name,
+            ty,
+            len: type_len(ty),
+            typmod: -1,
+            is_string: matches!(kind, Name | Text | Array),
+            not_null: false,
+            has_default: false,
+        }
+    }
+
+    fn row(self) -> Vec<Cell> {
+        vec![
+            self.relation.into(),
+            self.name.into(),
+            self.ty.into(),
+            (-1).into(),
+            self.len.into(),
+            self.number.into(),
+            0.into(),
+            (-1).into(),
+            self.typmod.into(),
+            (self.len > 0 && self.len <= 8).into(),
+            if self.len > 0 { "p" } else { "x" }.into(),
+            "i".into(),
+            "".into(),
+            self.not_null.into(),
+            self.has_default.into(),
+            false.into(),
+            "".into(),
+            "".into(),
+            false.into(),
+            true.into(),
+            0.into(),
+            if self.is_string { DEFAULT_COLLATION } else { 0 }.into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+        ]
+    }
 }
 
 fn pg_attribute(source: &Source<'_>) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for table in sorted_tables(source) {
         for (position, column) in table.columns.iter().enumerate() {
-            rows.push(attribute(table.oid, position + 1, column, false));
+            rows.push(Attribute::of_column(table.oid, position + 1, column, false).row());
         }
     }
     for (table, index) in indexes(source) {
         for (position, key) in index.columns.iter().enumerate() {
-            rows.push(attribute(index.oid, position + 1, &table.columns[key.column], true));
+            let column = &table.columns[key.column];
+            rows.push(Attribute::of_column(index.oid, position + 1, column, true).row());
+        }
+    }
+    for view in super::all().filter(|view| view.schema == "pg_catalog") {
+        for (position, column) in view.columns.iter().enumerate() {
+            rows.push(Attribute::of_view(view.oid, position + 1, column).row());
         }
     }
     rows

@@ -85,6 +85,11 @@ pub fn type_name(oid: i64) -> Option<&'static str> {
     TYPES.iter().find(|ty| ty.0 == oid).map(|ty| ty.1).or(array.then_some("array"))
 }
 
+/// How many bytes values of the type of that number have; -1 if that differs.
+pub fn type_len(oid: u32) -> i64 {
+    TYPES.iter().find(|ty| ty.0 == i64::from(oid)).map_or(-1, |ty| ty.2)
+}
+
 fn pg_type(_: &Source<'_>) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for &(oid, name, length, category, array) in TYPES {
