@@ -121,7 +121,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         }
         let top = Node(&*self.page).level();
         let mut downlinks = vec![Downlink { key: Vec::new(), tid: 0, child: ROOT }];
-        self.report.levels = top + 1;
+        self.report.levels = top.saturating_add(1);
         for level in (0..=top).rev() {
             downlinks = self.check_level(level, &downlinks, entry);
             if downlinks.is_empty() && level > 0 {

@@ -129,7 +129,7 @@ pub(crate) fn damaged(rel: &RelHandle, block: u32, what: &str) -> EngineError {
     }
 }
 
-/// Goes down to the page of a level that the target belongs to, noting the blocks passed.
+/// Goes down to the page of a level that the target belongs to, noting the first block come to on each.
 pub(crate) fn find_page<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -153,12 +153,14 @@ pub(crate) fn find_page_on<E: Env + ?Sized>(
     let mut block = ROOT;
     let mut steps = Steps::new(rel);
     loop {
-        let (at, next) = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+        let (at, leaf, next) = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
             let node = Node(view);
-            (node.level(), step(node, target, side))
+            (node.level(), node.is_leaf(), step(node, target, side))
         })?;
         steps.take(rel, block)?;
-        if next == Step::Lost || (at < level && next != Step::Gone) {
+        // A leaf above level 0, or a page of level 0 that is none, would send writers here again and again.
+        let misplaced = at < level || leaf != (at == 0);
+        if next == Step::Lost || (misplaced && next != Step::Gone) {
             return Err(damaged(
                 rel,
                 block,

@@ -1,9 +1,9 @@
 //! How the tree grows: entries added to latched pages, splits, and splits finished after a crash.
 //!
 //! A split is one record over the page, its new right half and, above the leaves, the child whose downlink caused
-//! it. It leaves the page marked: its right half is reachable by the link only. The downlink is a second record,
-//! which takes the mark away. Between the two the tree is correct, only slower; whoever latches a marked page for a
-//! change finishes the split first (btree rule 6).
+//! it, if that is added by the same record. It leaves the page marked: its right half is reachable by the link only.
+//! The downlink is a second record, which takes the mark away. Between the two the tree is correct, only slower; whoever
+//! latches a marked page for an insertion finishes the split first (btree rule 6).
 //!
 //! The root keeps its block: it is split by moving its entries to two new pages, in one record (btree rule 4).
 //!
@@ -14,7 +14,7 @@
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, RelHandle, Wait};
 use smallvec::SmallVec;
 
-use super::descend::{Path, Side, damaged, find_page, right_of};
+use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
 use super::page::PageRead;
 use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
@@ -29,6 +29,7 @@ use crate::{EngineError, EngineResult};
 
 /// What became of an entry that was to be added.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[must_use]
 pub(crate) enum Added {
     Done,
     /// The inner page was cut without the entry, which now belongs to one of its halves (btree rule 16).
@@ -40,6 +41,8 @@ type New<'i> = (usize, Item<'i>);
 
 /// Adds an entry to a latched page, before the slot at `index`, splitting the page if it must be. `child` is the
 /// page whose split the entry completes. To a leaf the entry is added in any case.
+///
+/// An index beyond the entries, which only a damaged page leads to, is found out before anything is logged.
 pub(crate) fn add<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -49,6 +52,9 @@ pub(crate) fn add<'e, E: Env + ?Sized>(
     item: Item<'_>,
     child: Option<&mut ExclusivePage<'e>>,
 ) -> EngineResult<Added> {
+    if index > Node(page.bytes()).count() {
+        return Err(damaged(rel, page.block().get(), "has fewer entries than its links say"));
+    }
     if matches!(plan_insert(page.bytes(), index, item), Insertion::Full) {
         if env.wait() == Wait::Never {
             return Err(EngineError::WouldBlock);
@@ -176,7 +182,7 @@ fn cut_page<'i>(
         return Ok((cut, Some(new)));
     }
     items.retain(|index| index != new.0);
-    let without = (frame.level > 0).then(|| cut_near(&items, &frame, new.0, right)).flatten();
+    let without = (!frame.is_leaf()).then(|| cut_near(&items, &frame, new.0, right)).flatten();
     let cut =
         without.ok_or_else(|| damaged(rel, page.block().get(), "no way to split the page"))?;
     Ok((cut, None))
@@ -238,6 +244,7 @@ fn split_root<'e, E: Env + ?Sized>(
     new: New<'_>,
     child: Option<&mut ExclusivePage<'e>>,
 ) -> EngineResult<Added> {
+    let level = level_above(rel, &root)?;
     let (mut left, _) = new_page(env, rel)?;
     let (mut right, cycle) = new_page(env, rel)?;
     let (left_block, right_block) = (left.block().get(), right.block().get());
@@ -245,7 +252,6 @@ fn split_root<'e, E: Env + ?Sized>(
     // Both halves get their downlinks at once.
     let flags = cut.left.u16(super::page::layout::FLAGS) & !FLAG_INCOMPLETE_SPLIT;
     cut.left[super::page::layout::FLAGS..][..2].copy_from_slice(&flags.to_le_bytes());
-    let level = Node(root.bytes()).level() + 1;
     let (mut root_data, mut left_data, mut right_data) = (Vec::new(), Vec::new(), Vec::new());
     record::root_data(&mut root_data, level, left_block, right_block, (&cut.key, cut.tid));
     record::image(&mut left_data, &cut.left);
@@ -259,6 +265,11 @@ fn split_root<'e, E: Env + ?Sized>(
     Ok(added(new))
 }
 
+fn level_above(rel: &RelHandle, page: &ExclusivePage<'_>) -> EngineResult<u16> {
+    let above = Node(page.bytes()).level().checked_add(1);
+    above.ok_or_else(|| damaged(rel, page.block().get(), "there is no level above its own"))
+}
+
 /// Puts the downlink of `page`'s right half into its parent, which takes the mark off `page`.
 fn insert_downlink<'e, E: Env + ?Sized>(
     env: &'e E,
@@ -268,35 +279,36 @@ fn insert_downlink<'e, E: Env + ?Sized>(
     separator: (&[u8], u64),
     right: u32,
 ) -> EngineResult<()> {
-    let level = Node(page.bytes()).level() + 1;
+    let (level, block) = (level_above(rel, page)?, page.block().get());
     let target = Target { key: separator.0, tid: separator.1 };
     let item = Item { key: separator.0, tid: separator.1, child: right };
     loop {
-        let parent = latch_parent(env, rel, path, target, level)?;
+        let parent = latch_parent(env, rel, path, target, level, block)?;
         let node = Node(parent.bytes());
         let slot = node.child_slot(target);
-        if node.child(slot) != page.block().get() {
-            let what = format!(
-                "has no downlink to block {}, whose split is to be completed",
-                page.block()
-            );
+        if node.child(slot) != block {
+            let what = format!("has no downlink to block {block}, whose split is to be completed");
             return Err(damaged(rel, parent.block().get(), &what));
         }
-        // Each time around the parent has fewer entries, and to three there is always a way (btree rule 16).
+        // Each time around the parent has fewer entries, unless others add to it meanwhile, and for three there is always
+        // a place to cut (btree rule 16).
         if add(env, rel, path, parent, slot + 1, item, Some(&mut *page))? == Added::Done {
             return Ok(());
         }
     }
 }
 
-/// Latches the page of a level that a separator belongs to, starting from the one remembered.
+/// Latches the page of a level that a separator belongs to, starting from the one remembered. The caller holds the latch
+/// of the block `child`.
 fn latch_parent<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
     path: &Path,
     target: Target<'_>,
     level: u16,
+    child: u32,
 ) -> EngineResult<ExclusivePage<'e>> {
+    let mut steps = Steps::new(rel);
     let mut block = path.get(usize::from(level)).copied().unwrap_or(0);
     loop {
         if block == 0 {
@@ -304,6 +316,14 @@ fn latch_parent<'e, E: Env + ?Sized>(
             let mut path = Path::new();
             let found = find_page(env, rel, target, level, &mut path)?;
             block = path.get(usize::from(level)).copied().unwrap_or(found);
+        }
+        steps.take(rel, block)?;
+        if block == child {
+            return Err(damaged(
+                rel,
+                block,
+                "links lead to it as a page of the level above its own",
+            ));
         }
         let page = latch(env, rel, block)?;
         let node = Node(page.bytes());

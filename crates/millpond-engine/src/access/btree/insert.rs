@@ -4,11 +4,11 @@
 //! check happens under the latch of the first leaf that can hold the key: everybody who wants to insert the same key
 //! must come through that latch, so the check and the insertion are one step (btree rule 8).
 
-use millpond_buffer::{BlockNumber, ExclusivePage, PinnedPage, RelHandle, Wait};
+use millpond_buffer::{BlockNumber, ExclusivePage, PAGE_SIZE, PinnedPage, RelHandle, Wait};
 
-use super::descend::{Path, Side, damaged, find_page, right_of};
+use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
-use super::grow::{add, finish_split};
+use super::grow::{Added, add, finish_split};
 use super::page::items::Item;
 use super::page::layout::MAX_KEY_BYTES;
 use super::page::node::{Node, Target};
@@ -67,7 +67,7 @@ pub fn insert<E: Env + ?Sized>(
     if let Some(check) = unique {
         leaf = latch_leaf(env, rel, Target::first(key), &mut path)?;
         match check_unique(env, rel, &leaf, key, tid, check)? {
-            InsertOutcome::Done => leaf = move_right(env, rel, leaf, place, &mut path)?,
+            InsertOutcome::Done => leaf = move_right(env, rel, leaf, place, &path)?,
             conflict => return Ok(conflict),
         }
     } else {
@@ -78,8 +78,11 @@ pub fn insert<E: Env + ?Sized>(
     if index < node.count() && node.key_is(index, key) && node.row(index) == place.tid {
         return Ok(InsertOutcome::Done);
     }
-    add(env, rel, &path, leaf, index, Item { key, tid: place.tid, child: 0 }, None)?;
-    Ok(InsertOutcome::Done)
+    let block = leaf.block().get();
+    match add(env, rel, &path, leaf, index, Item { key, tid: place.tid, child: 0 }, None)? {
+        Added::Done => Ok(InsertOutcome::Done),
+        Added::MadeRoom => Err(damaged(rel, block, "a leaf was split without the new entry")),
+    }
 }
 
 /// Latches the leaf a target belongs to. Splits found incomplete on the way are finished.
@@ -106,8 +109,9 @@ fn move_right<'e, E: Env + ?Sized>(
     rel: &RelHandle,
     mut page: ExclusivePage<'e>,
     target: Target<'_>,
-    path: &mut Path,
+    path: &Path,
 ) -> EngineResult<ExclusivePage<'e>> {
+    let mut steps = Steps::new(rel);
     loop {
         let node = Node(page.bytes());
         if node.is_split_incomplete() {
@@ -115,19 +119,23 @@ fn move_right<'e, E: Env + ?Sized>(
             continue;
         }
         let Some(right) = right_of(node, target, Side::At) else { return Ok(page) };
+        steps.take(rel, right)?;
+        if right == page.block().get() {
+            return Err(damaged(rel, right, "a right link leads to its own page"));
+        }
         let next = latch(env, rel, right)?;
-        if !Node(next.bytes()).is_node() {
-            return Err(damaged(
-                rel,
-                right,
-                "a right link leads to a page that is not in the tree",
-            ));
-        }
-        if let Some(leaf) = path.first_mut() {
-            *leaf = right;
-        }
+        expect_leaf(rel, right, next.bytes())?;
         page = next;
     }
+}
+
+/// What the right link of a latched leaf leads to is a leaf: that latch keeps it in the tree.
+fn expect_leaf(rel: &RelHandle, block: u32, page: &[u8; PAGE_SIZE]) -> EngineResult<()> {
+    let node = Node(page);
+    if node.is_node() && node.is_leaf() {
+        return Ok(());
+    }
+    Err(damaged(rel, block, "a leaf's right link leads to a page that is not a leaf of the tree"))
 }
 
 /// Asks about every row that has the key, from the first leaf (latched exclusively) on to the right.
@@ -141,10 +149,18 @@ fn check_unique<E: Env + ?Sized>(
 ) -> EngineResult<InsertOutcome> {
     let (mut outcome, mut next) = check_leaf(leaf.bytes(), key, own, check)?;
     // A page is let go only when the next one is latched: so the link to it is true.
-    let mut latched = None;
+    let (mut latched, mut last) = (None, leaf.block().get());
+    let mut steps = Steps::new(rel);
     while outcome == InsertOutcome::Done {
         let Some(right) = next else { break };
+        steps.take(rel, right)?;
+        // Neither of the pages held may be latched again.
+        if right == last || right == leaf.block().get() {
+            return Err(damaged(rel, right, "the right links of leaves lead in a circle"));
+        }
         let page = pin(env, rel, right)?.into_shared()?;
+        expect_leaf(rel, right, page.bytes())?;
+        last = right;
         (outcome, next) = check_leaf(page.bytes(), key, own, check)?;
         drop(latched.replace(page));
     }
@@ -153,7 +169,7 @@ fn check_unique<E: Env + ?Sized>(
 
 /// The verdict about one leaf, and where to go on if the key may.
 fn check_leaf(
-    page: &[u8; millpond_buffer::PAGE_SIZE],
+    page: &[u8; PAGE_SIZE],
     key: &[u8],
     own: Tid,
     check: UniqueCheck<'_>,

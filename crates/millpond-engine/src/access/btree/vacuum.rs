@@ -9,6 +9,7 @@
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, RelHandle, Ring};
 
+use super::descend::Steps;
 use super::env::{Env, latch, pin_with};
 use super::grow::new_record;
 use super::page::node::Node;
@@ -90,8 +91,9 @@ fn visit_all<E: Env + ?Sized>(
     while let Some(BlockNumber(block)) =
         stream.peek(env.buffers(), rel, env.wait(), ring, &mut source)
     {
-        let mut next = Some(block);
+        let (mut next, mut steps) = (Some(block), Steps::new(rel));
         while let Some(visited) = next {
+            steps.take(rel, visited)?;
             next = visit(env, rel, visited, dead, cycle, stats, &mut scratch)?
                 .filter(|&right| right < block);
         }

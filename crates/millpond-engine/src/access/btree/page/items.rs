@@ -64,7 +64,7 @@ impl Frame {
         }
     }
 
-    fn is_leaf(&self) -> bool {
+    pub(crate) fn is_leaf(&self) -> bool {
         self.flags & FLAG_LEAF != 0
     }
 

@@ -100,8 +100,8 @@ pub(crate) const FLAG_DELETED: u16 = 8;
 /// A leaf whose slots are of the narrow form.
 pub(crate) const FLAG_NARROW: u16 = 16;
 
-/// Longest key. Two entries and a high key of this length fit one page whatever their prefix, so a split
-/// always finds a place to cut (btree rule 12).
+/// Longest key. Two entries and a high key of this length fit one page whatever their prefix, so a split of a leaf
+/// always finds a place to cut (btree rule 12); an inner page may have to make room first (btree rule 16).
 pub(crate) const MAX_KEY_BYTES: usize = 2660;
 
 /// A key's head: its first 8 bytes as a number, missing ones as zero.

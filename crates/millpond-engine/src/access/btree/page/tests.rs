@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), known: bool, leaf: bool, narrow: bool) {
+    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), stay in 0usize..600, known: bool, leaf: bool, narrow: bool) {
         use rand::{Rng, SeedableRng};
         let mut rng = rand::rngs::SmallRng::seed_from_u64(seed);
         let mut page: Page = Box::new([0; PAGE_SIZE]);
@@ -238,6 +238,12 @@ proptest! {
         let _ = (node.key_into(at, &mut out), node.high_into(&mut out));
         let _ = (node.row(at), node.child(at), node.body_range(at), page_problems(&page, 0));
         let empty: Page = Box::new([0; PAGE_SIZE]);
+        let mut cut = Vec::new();
+        SplitData { new: None, at: stay, right: 9, cycle: 1, separator: (&key, 5) }.encode(&mut cut);
+        for page in [&page, &empty] {
+            let mut page = page.clone();
+            let _ = BTreeRedo.redo(record::SPLIT, 1, &cut, &[], &mut PageEdit::new(page_id(), &mut *page));
+        }
         for info in 0..10 {
             for block in 0..4 {
                 for page in [&page, &empty] {

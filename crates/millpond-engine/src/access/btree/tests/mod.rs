@@ -1,6 +1,7 @@
 //! Whole trees: against `BTreeMap`, under threads with tiny pools, after crashes at every record.
 
 mod crash;
+mod damage;
 mod harness;
 mod outliers;
 mod scans;

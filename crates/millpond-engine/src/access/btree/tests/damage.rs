@@ -1,0 +1,132 @@
+//! Writers on damaged pages: an error that names a block, and neither an endless loop nor a latch waited for by its own
+//! holder (btree rule 13).
+
+use super::super::page::layout::{COUNT, CYCLE, FLAG_LEAF, FLAGS, HIGH_AT, LEVEL, RIGHT};
+use super::*;
+
+/// Always zero on a page: as a high key it is the empty key, and every target is beyond it.
+const ZERO_AT: u16 = 36;
+
+/// A tree of two levels with leaves 2, 3, 4 and so on from left to right.
+struct Damaged {
+    tree: Tree,
+    env: TestEnv,
+}
+
+impl Damaged {
+    fn new(entry: impl Fn(u32) -> (u32, u32)) -> Self {
+        let tree = Tree::new(100);
+        let env = tree.env();
+        create(&env, &tree.rel).unwrap();
+        for n in 0..5000 {
+            let (key, row) = entry(n);
+            insert(&env, &tree.rel, &int_key(key), tid(row), None).unwrap();
+        }
+        assert_eq!(tree.check(&env).levels, 2);
+        Self { tree, env }
+    }
+
+    fn ascending() -> Self {
+        Self::new(|n| (n, n))
+    }
+
+    fn put(&self, block: u32, at: usize, value: u16) {
+        self.tree.deface(&self.env, block, at, &value.to_le_bytes());
+    }
+
+    fn link(&self, block: u32, right: u32) {
+        self.tree.deface(&self.env, block, RIGHT, &right.to_le_bytes());
+    }
+
+    /// Inserts rows under the key until that fails, at the latest when the leaf was split.
+    fn fails(&self, key: u32) -> String {
+        let insert =
+            |n: u32| insert(&self.env, &self.tree.rel, &int_key(key), tid(n + 10_000), None);
+        (0..3000).find_map(|n| insert(n).err()).expect("damage is found").to_string()
+    }
+
+    fn fails_unique(&self, key: u32) -> String {
+        let free = |_| Ok(UniqueVerdict::Free);
+        insert(&self.env, &self.tree.rel, &int_key(key), tid(10_000), Some(&free))
+            .unwrap_err()
+            .to_string()
+    }
+}
+
+#[test]
+fn a_parent_is_not_looked_for_without_end() {
+    // The root's right link leads to itself, to the meta page, to the child that is latched, and to a leaf.
+    for (right, what) in [(1, "circle"), (0, "circle"), (2, "block 2"), (3, "circle")] {
+        let damaged = Damaged::ascending();
+        damaged.put(1, HIGH_AT, ZERO_AT);
+        damaged.link(1, right);
+        let error = damaged.fails(500);
+        assert!(error.contains(what), "{right}: {error}");
+    }
+}
+
+#[test]
+fn a_leaf_is_of_level_zero_and_no_other_page_is() {
+    let damaged = Damaged::ascending();
+    damaged.put(2, FLAGS, 0);
+    assert!(damaged.fails(500).contains("block 2 "));
+    damaged.put(2, FLAGS, FLAG_LEAF);
+    damaged.put(2, LEVEL, 1);
+    assert!(damaged.fails(500).contains("block 2 "));
+    damaged.put(1, FLAGS, FLAG_LEAF);
+    assert!(damaged.fails(500).contains("block 1 "));
+}
+
+#[test]
+fn links_between_leaves_lead_to_other_leaves() {
+    let damaged = Damaged::ascending();
+    damaged.put(2, HIGH_AT, ZERO_AT);
+    damaged.put(3, HIGH_AT, ZERO_AT);
+    for (right, what) in [(0, "block 0 "), (1, "block 1 "), (2, "block 2 "), (3, "circle")] {
+        damaged.link(2, right);
+        damaged.link(3, 2);
+        let error = damaged.fails(500);
+        assert!(error.contains(what), "{right}: {error}");
+    }
+}
+
+#[test]
+fn a_unique_check_follows_links_to_other_leaves_only() {
+    let damaged = Damaged::new(|n| (5, n));
+    // From the third leaf to the root, to itself, back to the first, which is latched, and to the second.
+    for (right, what) in [(1, "block 1 "), (4, "block 4 "), (2, "block 2 "), (3, "circle")] {
+        damaged.link(4, right);
+        let error = damaged.fails_unique(5);
+        assert!(error.contains(what), "{right}: {error}");
+    }
+    damaged.link(2, 2);
+    assert!(damaged.fails_unique(5).contains("block 2 "));
+}
+
+#[test]
+fn a_parent_without_entries_gets_none() {
+    let damaged = Damaged::ascending();
+    damaged.put(1, COUNT, 0);
+    assert!(damaged.fails(500).contains("block 1 "));
+}
+
+#[test]
+fn there_is_no_level_above_the_highest() {
+    let damaged = Damaged::ascending();
+    damaged.put(1, LEVEL, u16::MAX);
+    assert!(!damaged.tree.report(&damaged.env).problems.is_empty());
+    assert!(damaged.fails(500).contains("of another level"));
+}
+
+#[test]
+fn a_vacuum_does_not_follow_a_circle() {
+    let damaged = Damaged::ascending();
+    // Split during the first vacuum, they say, so that it goes back to them.
+    for block in 2..=4 {
+        damaged.put(block, CYCLE, 1);
+    }
+    damaged.link(3, 2);
+    damaged.link(4, 2);
+    let error = vacuum(&damaged.env, &damaged.tree.rel, None, &|_| false).unwrap_err();
+    assert!(error.to_string().contains("circle"), "{error}");
+}
