@@ -316,6 +316,7 @@ impl FileStore {
         Ok(())
     }
 
+    /// Removes a fork's files. The caller excludes other changes of it.
     fn remove_fork(&self, rel: RelFork) -> Result<(), StoreError> {
         if let Some(fork) = self.forks.remove(rel) {
             // Give the space back even while a reader still has the file open.
@@ -324,6 +325,15 @@ impl FileStore {
             }
             fork.set_removed();
         }
+        let unlinked = self.unlink_fork(rel);
+        // Who has looked at it meanwhile may have opened a file that has no name now; a new fork must not get that.
+        if let Some(late) = self.forks.remove(rel) {
+            late.set_removed();
+        }
+        unlinked
+    }
+
+    fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
         for index in 0..=MAX_SEGMENTS {
             let path = names::segment_path(&self.dir, rel, index);
             match fs::remove_file(&path) {

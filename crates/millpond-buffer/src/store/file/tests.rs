@@ -114,6 +114,35 @@ fn removal_takes_every_fork_and_may_be_repeated() {
     assert_eq!(store.block_count(REL).unwrap(), 0);
 }
 
+/// Whoever looks at a fork between its removal and that of its name must not leave the old file to a new fork.
+#[test]
+fn a_fork_that_was_looked_at_as_it_was_removed_is_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    let ended = AtomicBool::new(false);
+    let round = || {
+        store.create(REL)?;
+        store.extend(REL, BlockNumber(0), 2)?;
+        write(&store, 0, &[1, 2])?;
+        let found = fs::metadata(dir.path().join("16384")).map(|file| file.len());
+        store.remove(REL.relation)?;
+        Ok::<_, StoreError>(found.ok())
+    };
+    let sizes: Result<Vec<_>, _> = std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let _ = store.block_count(REL);
+                }
+            });
+        }
+        let sizes = (0..1000).map(|_| round()).collect();
+        ended.store(true, Ordering::Relaxed);
+        sizes
+    });
+    assert_eq!(sizes.unwrap(), [Some(2 * PAGE_SIZE as u64); 1000]);
+}
+
 #[test]
 fn names_are_read_as_they_are_written() {
     let dir = Path::new("");
