@@ -27,9 +27,9 @@ use io_uring::IoUring;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use super::Job;
 use super::ring::{Ended, Ring, enter, file_of};
 use super::tending::{LEISURE, Next, Spare, Tended, Tending, Waiter, tend};
+use super::{Job, contained};
 
 /// So many requests are handed over by one call where several begin. (Of three and more the kernel tells the device only after
 /// it has prepared all, which leaves the device idle meanwhile.)
@@ -124,7 +124,7 @@ impl Common {
         let jobs = self.ring.lock().abandon();
         self.tending.ended(jobs.len());
         jobs.into_iter().for_each(Job::abandon);
-        tracing::error!(%error, "io_uring failed");
+        contained("the failure of a ring", || tracing::error!(%error, "io_uring failed"));
         false
     }
 
@@ -241,34 +241,46 @@ impl Drop for Commons {
     }
 }
 
-/// The spare's thread.
+/// The spare's thread. A panic on its way ends a turn, not the thread: those who wait count on it.
 fn run(rings: &[Common], wake: &Wake) {
     let mut spare = Spare::default();
     loop {
-        // In this order: a call that finds another not answered yet does not write, but is seen here.
-        let _ = rustix::io::read(&wake.file, &mut [0u8; 8]);
-        wake.called.swap(false, Ordering::AcqRel);
-        let mut next = spare.look(rings);
-        let is_under_way = |ring: &Common| ring.tending.is_under_way();
-        if wake.stop.load(Ordering::Acquire) {
-            if !rings.iter().any(is_under_way) {
-                return;
-            }
-            next = Next::Sleep((0..rings.len()).collect(), Some(LEISURE));
+        let mut goes_on = None;
+        contained("a turn of the spare", || goes_on = Some(turn(&mut spare, rings, wake)));
+        match goes_on {
+            Some(true) => {}
+            Some(false) => return,
+            None => thread::sleep(LEISURE),
         }
-        let Next::Sleep(watched, limit) = next else { continue };
-        // What was prepared when the kernel had no memory for it is handed over again.
-        rings.iter().for_each(Common::hand_over);
-        let files = watched.iter().map(|&at| file_of(&rings[at].kernel));
-        let mut files: Vec<PollFd<'_>> = files
-            .chain([wake.file.as_fd()])
-            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
-            .collect();
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        });
-        // A signal, or no memory: then it just looks again.
-        let _ = poll(&mut files, limit.as_ref());
     }
+}
+
+/// Does what there is to do, then sleeps until there is more. `false` at the end.
+fn turn(spare: &mut Spare, rings: &[Common], wake: &Wake) -> bool {
+    // In this order: a call that finds another not answered yet does not write, but is seen here.
+    let _ = rustix::io::read(&wake.file, &mut [0u8; 8]);
+    wake.called.swap(false, Ordering::AcqRel);
+    let mut next = spare.look(rings);
+    let is_under_way = |ring: &Common| ring.tending.is_under_way();
+    if wake.stop.load(Ordering::Acquire) {
+        if !rings.iter().any(is_under_way) {
+            return false;
+        }
+        next = Next::Sleep((0..rings.len()).collect(), Some(LEISURE));
+    }
+    let Next::Sleep(watched, limit) = next else { return true };
+    // What was prepared when the kernel had no memory for it is handed over again.
+    rings.iter().for_each(Common::hand_over);
+    let files = watched.iter().map(|&at| file_of(&rings[at].kernel));
+    let mut files: Vec<PollFd<'_>> = files
+        .chain([wake.file.as_fd()])
+        .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
+        .collect();
+    let limit = limit.map(|limit| Timespec {
+        tv_sec: limit.as_secs() as i64,
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    });
+    // A signal, or no memory: then it just looks again.
+    let _ = poll(&mut files, limit.as_ref());
+    true
 }
