@@ -326,7 +326,8 @@ impl<'s> ExclusivePage<'s> {
         PinnedPage { ..this.pin }
     }
 
-    /// Keeps the page latched, but only shared; no writer gets in between.
+    /// Keeps the page latched, but only shared; no writer gets in between. If a change of it was forgotten (the page is damaged
+    /// then), its bytes are those of the change as far as that had come.
     #[must_use]
     pub fn downgrade(self) -> SharedPage<'s> {
         let this = ManuallyDrop::new(self);

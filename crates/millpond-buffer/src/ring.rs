@@ -46,6 +46,7 @@
 //! **Nor are they forgotten.** A page that a ring brings and lets go of leaves with the time at which it left before, if
 //! that was known: who wants it again soon after that finds it admitted ([`crate::policy`]), as if the job had not been there. (If the
 //! ring let that be forgotten, a scan that comes round sooner than pages come back would keep probation from knowing any of those.)
+//! One that the sweep or the reclaimer takes before its ring comes round leaves as any other page.
 //!
 //! **Free frames.** While the pool has more free frames than the reclaimer keeps in reserve, a job takes those and
 //! leaves them outside of its ring: nobody's page goes for them. It does so only until its ring has begun: later, what is

@@ -15,7 +15,7 @@
 //!
 //! Time is counted in frames taken from pages, by the pool's clock ([`crate::policy::Clock::taken`]). When
 //! a page leaves, its absent entry keeps the time; when it comes, its frame does. Both are words that are
-//! written anyway or that are nobody else's at the moment. A ring's page leaves with the time that its entry had when it
+//! written anyway or that are nobody else's at the moment. A page that its ring lets go of leaves with the time that its entry had when it
 //! came: that a job passed by changes nothing.
 
 use millpond_sync::counters::StripedCounters;
