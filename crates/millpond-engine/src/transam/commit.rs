@@ -207,10 +207,10 @@ impl Transactions {
     fn leave_in_doubt(&self, ctx: &Ctx, xid: Xid, error: WalError) -> EngineError {
         // A log that cannot confirm a commit must not go on as if nothing had happened.
         ctx.log().stop(&format!("the commit of transaction {xid} was not confirmed: {error}"));
-        tracing::error!(%xid, %error, "the outcome of a commit is unknown until the next start");
         self.in_doubt.store(true, Ordering::Release);
         *ctx.pending_commit().borrow_mut() = None;
         self.finish(ctx, Some(xid));
+        tracing::error!(%xid, %error, "the outcome of a commit is unknown until the next start");
         EngineError::InDoubt { xid }
     }
 

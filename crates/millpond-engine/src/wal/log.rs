@@ -316,13 +316,15 @@ impl Log {
 
     /// Stops the log for good: nothing more is written or confirmed. The first reason stays.
     pub fn stop(&self, why: &str) {
-        if self.why.set(Arc::from(why)).is_ok() {
-            tracing::error!("the log has stopped: {why}");
-        }
+        let is_first = self.why.set(Arc::from(why)).is_ok();
         self.insertion.wake_all();
         parking::unpark_all(self.flushing.pause_key());
         self.hand_over();
         self.flushing.kick();
+        // Last: who writes the line to the log of events may panic, and the others must not wait on.
+        if is_first {
+            tracing::error!("the log has stopped: {why}");
+        }
     }
 
     pub(super) fn is_stopping(&self) -> bool {
