@@ -47,7 +47,7 @@ pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
 /// How often to let others run before sleeping.
 const YIELDS: usize = if cfg!(any(miri, shuttle)) { 10 } else { 64 };
 /// How often to sleep while sessions have all frames pinned: one may be about to unpin.
-const NAPS_WHEN_PINNED: usize = if cfg!(test) { 1 } else { 5 };
+const NAPS_WHEN_PINNED: usize = if cfg!(all(test, not(tsan))) { 1 } else { 5 };
 /// How often to sleep in all: for as long as a thread on a crowded machine, or a device, may take.
 const NAPS: usize = if cfg!(shuttle) { 20 } else { 10_000 };
 #[cfg(not(any(loom, shuttle)))]
