@@ -28,13 +28,17 @@ fn a_row_that_leaves_its_page_asks_the_indexes_first() {
     session.set_wait(Wait::Never);
     for id in 1..=ROWS {
         assert!(session.lookup(&accounts, key, &[Datum::Int4(id)], &mut found).unwrap());
-        let blocks = session.index_block_count(key).unwrap();
+        let blocks = session.engine().index_block_count(key).unwrap();
         match session.update(&accounts, &mut found, &row(id, &long, 1)) {
             Ok(outcome) => assert!(matches!(outcome, RowOutcome::Done(_)), "{outcome:?}"),
             Err(EngineError::WouldBlock) => refused += 1,
             Err(error) => panic!("{error}"),
         }
-        assert_eq!(session.index_block_count(key).unwrap(), blocks, "a leaf was split for {id}");
+        assert_eq!(
+            session.engine().index_block_count(key).unwrap(),
+            blocks,
+            "a leaf was split for {id}"
+        );
     }
     assert!(refused > 0 && refused < ROWS, "{refused}");
     session.set_wait(Wait::Allowed);

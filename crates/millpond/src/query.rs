@@ -30,6 +30,9 @@ pub trait TableScanner: Send + Sync {
     /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none.
     fn relation_size(&self, oid: u32) -> Option<RelationSize>;
 
+    /// The number of a relation's file (of the main fork's), which changes when it is rewritten; `None` if there is none.
+    fn relation_filenode(&self, oid: u32) -> Option<u32>;
+
     /// Bytes of its data alone.
     fn relation_bytes(&self, oid: u32) -> Option<u64> {
         self.relation_size(oid).map(|size| size.main)

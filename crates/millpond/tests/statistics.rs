@@ -52,6 +52,13 @@ fn every_buffer_is_shown_once_and_the_sums_agree() {
     let held = "select count(*) from pg_buffercache b join pg_class c using (relfilenode)
         where c.relname = 't' and relforknumber = 0";
     assert_eq!(number(c, held), pages);
+    let held = "select buffers from (
+            select c.relname, count(*) as buffers from pg_buffercache b
+            join pg_class c on b.relfilenode = pg_relation_filenode(c.oid) and b.reldatabase in
+                (0, (select oid from pg_database where datname = current_database()))
+            where b.relforknumber = 0 group by c.relname) as held
+        where relname = 't'";
+    assert_eq!(number(c, held), pages);
     let unused = "select count(*) from pg_buffercache where relfilenode is null and (
         relblocknumber is not null or isdirty is not null or usagecount is not null)";
     assert_eq!(number(c, unused), 0);
@@ -362,6 +369,14 @@ fn sizes_are_those_of_forks_and_indexes() {
     assert_eq!(size("pg_total_relation_size('t')"), main + fsm + indexes);
     assert_eq!(size("pg_table_size('t_pkey')"), size("pg_relation_size('t_pkey')"));
     assert_eq!(size("pg_indexes_size('t_pkey')"), 0);
+    let file = size("pg_relation_filenode('t')");
+    assert_eq!(size("relfilenode from pg_class where relname = 't'"), file);
+    assert_ne!(size("pg_relation_filenode('t_pkey')"), file);
+    assert_eq!(
+        size("count(*) from pg_class where pg_relation_filenode(oid) is null and relkind <> 'v'"),
+        0
+    );
+    assert_eq!(size("count(pg_relation_filenode(1))"), 0);
     let error = c.query("select pg_relation_size('t', 'fms')", &[]).unwrap_err();
     assert_eq!((error.sqlstate.as_str(), error.message.as_str()), ("22023", "invalid fork name"));
 }

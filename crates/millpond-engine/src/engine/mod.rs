@@ -208,6 +208,21 @@ impl Engine {
         Ok(index.tree.get_or_init(|| tree))
     }
 
+    /// Blocks of a table.
+    pub fn block_count(&self, table: &TableDef) -> EngineResult<u32> {
+        Ok(self.open_heap(table)?.block_count())
+    }
+
+    /// Blocks of a table's free space map.
+    pub fn map_block_count(&self, table: &TableDef) -> EngineResult<u32> {
+        Ok(self.open_heap(table)?.map_block_count())
+    }
+
+    /// Blocks of an index.
+    pub fn index_block_count(&self, index: &IndexDef) -> EngineResult<u32> {
+        Ok(self.open_tree(index)?.block_count())
+    }
+
     /// Writes a checkpoint (`CHECKPOINT`).
     pub fn checkpoint(&self) -> EngineResult<()> {
         self.checkpoints.run(Cause::Requested)

@@ -103,17 +103,7 @@ impl Session {
 
     /// Blocks of a table.
     pub fn block_count(&self, table: &TableDef) -> EngineResult<u32> {
-        Ok(self.heap(table)?.block_count())
-    }
-
-    /// Blocks of a table's free space map.
-    pub fn map_block_count(&self, table: &TableDef) -> EngineResult<u32> {
-        Ok(self.heap(table)?.map_block_count())
-    }
-
-    /// Blocks of an index.
-    pub fn index_block_count(&self, index: &IndexDef) -> EngineResult<u32> {
-        Ok(self.tree(index)?.block_count())
+        self.engine.block_count(table)
     }
 
     /// An index built while old versions of rows were still visible to somebody does not have those: a

@@ -35,6 +35,10 @@ impl TableScanner for Nothing {
     fn relation_size(&self, _: u32) -> Option<crate::query::RelationSize> {
         None
     }
+
+    fn relation_filenode(&self, _: u32) -> Option<u32> {
+        None
+    }
 }
 
 fn run(planner: &Planner, sql: &str, params: &[Value]) -> Result<Vec<Vec<String>>> {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use millpond_buffer::{PAGE_SIZE, RelationId};
 use millpond_engine::access::Tid;
-use millpond_engine::catalog::TableDef;
+use millpond_engine::catalog::{CatalogState, TableDef};
 use millpond_engine::session::Session;
 use millpond_engine::table::{ParallelScan, ScanWorker};
+use millpond_engine::{Engine, EngineResult};
 
 use crate::conn::CancelHandle;
 use crate::error::{Result, SqlError};
@@ -15,7 +17,9 @@ use crate::query::{RelationSize, RowSource, SessionInfo, TableScanner};
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner {
     scans: Vec<ParallelScan>,
-    sizes: Vec<(u32, RelationSize)>,
+    engine: Arc<Engine>,
+    /// As the session sees it, its own DDL included.
+    catalog: Arc<CatalogState>,
     cancel: CancelHandle,
     info: SessionInfo,
     /// The one row that the table to be changed has, when the query is asked again about it.
@@ -33,22 +37,8 @@ impl Scanner {
             .iter()
             .map(|table| session.parallel_scan(table))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut sizes = Vec::new();
-        for table in session.catalog().tables() {
-            let bytes = |blocks: u32| u64::from(blocks) * 8192;
-            let mut size = RelationSize {
-                main: bytes(session.block_count(table)?),
-                fsm: bytes(session.map_block_count(table)?),
-                indexes: 0,
-            };
-            for index in &table.indexes {
-                let main = bytes(session.index_block_count(index)?);
-                size.indexes += main;
-                sizes.push((index.oid, RelationSize { main, ..RelationSize::default() }));
-            }
-            sizes.push((table.oid, size));
-        }
-        Ok(Scanner { scans, sizes, cancel, info, only: None })
+        let (engine, catalog) = (Arc::clone(session.engine()), session.catalog());
+        Ok(Scanner { scans, engine, catalog, cancel, info, only: None })
     }
 
     /// The same tables, but where the query asks for rows to be changed there is only this one.
@@ -89,7 +79,34 @@ impl TableScanner for Scanner {
     }
 
     fn relation_size(&self, oid: u32) -> Option<RelationSize> {
-        self.sizes.iter().find(|(known, _)| *known == oid).map(|(_, size)| *size)
+        // Somebody else may have dropped it meanwhile: then it has no size any more.
+        self.size(oid).unwrap_or_default()
+    }
+
+    fn relation_filenode(&self, oid: u32) -> Option<u32> {
+        let table = self.catalog.table(oid).map(|table| table.storage);
+        let storage = table.or_else(|| self.catalog.index(oid).map(|(_, index)| index.storage));
+        storage.map(RelationId::get)
+    }
+}
+
+impl Scanner {
+    fn size(&self, oid: u32) -> EngineResult<Option<RelationSize>> {
+        let bytes = |blocks: u32| u64::from(blocks) * PAGE_SIZE as u64;
+        if let Some((_, index)) = self.catalog.index(oid) {
+            let main = bytes(self.engine.index_block_count(index)?);
+            return Ok(Some(RelationSize { main, ..RelationSize::default() }));
+        }
+        let Some(table) = self.catalog.table(oid) else { return Ok(None) };
+        let mut size = RelationSize {
+            main: bytes(self.engine.block_count(table)?),
+            fsm: bytes(self.engine.map_block_count(table)?),
+            indexes: 0,
+        };
+        for index in &table.indexes {
+            size.indexes += bytes(self.engine.index_block_count(index)?);
+        }
+        Ok(Some(size))
     }
 }
 

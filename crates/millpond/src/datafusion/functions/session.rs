@@ -62,6 +62,7 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
     ("pg_table_size", (1, 1), Arrow::Int64, size),
     ("pg_indexes_size", (1, 1), Arrow::Int64, size),
     ("pg_total_relation_size", (1, 1), Arrow::Int64, size),
+    ("pg_relation_filenode", (1, 1), Arrow::Int64, filenode),
 ];
 
 fn constant(name: &str, value: &str) -> Arc<ScalarUDF> {
@@ -78,8 +79,7 @@ fn size(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Ar
         _ => |size| size.main,
     };
     function(name, (1, 2), Arrow::Int64, move |args| {
-        let oid = number(args, 0).and_then(|oid| u32::try_from(oid).ok());
-        let size = oid.and_then(|oid| scanner.relation_size(oid));
+        let size = oid(args).and_then(|oid| scanner.relation_size(oid));
         let bytes = match args.len() {
             2 => match text(args, 1) {
                 Some(fork) => {
@@ -91,6 +91,19 @@ fn size(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Ar
             _ => size.map(of),
         };
         Ok(ScalarValue::Int64(bytes.map(|bytes| bytes as i64)))
+    })
+}
+
+/// The relation that is the first argument.
+fn oid(args: &[ScalarValue]) -> Option<u32> {
+    number(args, 0).and_then(|oid| u32::try_from(oid).ok())
+}
+
+fn filenode(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Arc<ScalarUDF> {
+    let scanner = Arc::clone(scanner);
+    function(name, (1, 1), Arrow::Int64, move |args| {
+        let file = oid(args).and_then(|oid| scanner.relation_filenode(oid));
+        Ok(ScalarValue::Int64(file.map(i64::from)))
     })
 }
 

@@ -101,7 +101,13 @@ fn take(expr: &mut Expr) -> Expr {
 fn relation_of_its_name(function: &mut Function) {
     let takes_relation = matches!(
         last_part(&function.name).as_deref(),
-        Some("pg_relation_size" | "pg_table_size" | "pg_indexes_size" | "pg_total_relation_size")
+        Some(
+            "pg_relation_size"
+                | "pg_table_size"
+                | "pg_indexes_size"
+                | "pg_total_relation_size"
+                | "pg_relation_filenode"
+        )
     );
     if takes_relation
         && let FunctionArguments::List(list) = &mut function.args
