@@ -4,10 +4,11 @@
 //! own mostly don't meet. Whoever begins a read hands it to the kernel at once. Only those that are begun because others have
 //! ended are handed over a few together, before those others are looked at (checked, published: microseconds each).
 //!
-//! **The kernel** completes a request in the thread that submitted it, which it interrupts for that, in its own code or in a
-//! call that may be interrupted; if that thread has ended, in one of its own. So a thread that is suspended, or idle, keeps
-//! nobody waiting; one that waits for a device does, until that has answered, and one that could run but has lost the processor, until
-//! it runs again.
+//! **The kernel** completes a request in the thread that submitted it, on its way back from a call or an interrupt of whatever
+//! kind (`IORING_SETUP_COOP_TASKRUN`), and it wakes that thread for this from a call that may be interrupted; if the thread has ended, in
+//! one of its own. So a thread that is suspended, or idle, keeps nobody waiting. One that computes does, until the next tick of its
+//! processor's clock (1 to 10 ms; for as long as it computes where there are none, `nohz_full`); one that waits for a device, until that
+//! has answered; and one that could run but has lost the processor, until it runs again.
 //!
 //! **Locks.** A ring's queues and jobs are under a lock that is held for neither a call of the kernel, nor the end of a job. What has been
 //! reaped is the tender's own.

@@ -107,7 +107,11 @@ impl Ring {
 
     /// A ring for all, if the kernel lets us have it.
     pub(super) fn for_all() -> io::Result<Self> {
-        Self::new(IoUring::builder().dontfork().build(SLOTS as u32)?)
+        // Who computes is not interrupted for each completion, which costs more than it helps: he takes them when he waits.
+        let quiet = IoUring::builder().dontfork().setup_coop_taskrun().build(SLOTS as u32);
+        // Kernels before 5.19 don't know this.
+        let ring = quiet.or_else(|_| IoUring::builder().dontfork().build(SLOTS as u32))?;
+        Self::new(ring)
     }
 
     fn new(ring: IoUring) -> io::Result<Self> {

@@ -1,6 +1,7 @@
 //! Those who wait for reads, and what they leave to others.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::{PageRead, ReadStream, StreamOptions, Wait, set_checksum};
@@ -39,6 +40,41 @@ fn who_waits_finishes_reads() {
         // The spare may come first now and then, but not always.
         let by_waiter = by_waiter.load(Ordering::Relaxed);
         assert!(store.io_method() != IoMethod::IoUring || by_waiter > 0, "nobody tends");
+    });
+}
+
+/// The kernel completes a read in the thread that has begun it, though that computes and never calls it.
+#[test]
+fn who_computes_keeps_nobody_waiting_for_ever() {
+    every_method(|store| {
+        let (told, hear) = mpsc::channel();
+        let (has_begun, has_come) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                begin(&store, 0, 1, &told);
+                has_begun.store(true, Ordering::Release);
+                // Nothing here calls the kernel.
+                let until = Instant::now() + Duration::from_secs(60);
+                while !has_come.load(Ordering::Acquire) && Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+                assert!(has_come.load(Ordering::Acquire), "nobody else was given the page");
+            });
+            while !has_begun.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            let heard = std::cell::RefCell::new(None);
+            let is_done = || {
+                let mut heard = heard.borrow_mut();
+                *heard = heard.take().or_else(|| hear.try_recv().ok());
+                heard.is_some()
+            };
+            while !is_done() {
+                store.wait_for_read(&is_done, &mut || *heard.borrow_mut() = hear.recv().ok());
+            }
+            has_come.store(true, Ordering::Release);
+            assert_eq!(heard.take().unwrap().1.unwrap(), [0]);
+        });
     });
 }
 
