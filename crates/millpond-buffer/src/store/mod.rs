@@ -1,17 +1,19 @@
 //! Where pages live when they are not in memory.
 
+mod buffer;
 #[cfg(feature = "file-store")]
 mod file;
 mod memory;
 mod pending;
 
+pub use buffer::PageBuffer;
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
 #[cfg(all(test, not(loom)))]
 pub(crate) use memory::as_inner;
 pub(crate) use pending::Memory;
-pub use pending::{PageBuffer, PendingRead, PendingWrite};
+pub use pending::{PendingRead, PendingWrite};
 #[cfg(feature = "file-store")]
 pub(crate) use pending::{Transfer, Way};
 

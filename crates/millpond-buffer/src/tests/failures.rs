@@ -192,26 +192,6 @@ fn a_truncation_that_stops_half_way_leaves_no_block_that_is_not_there() {
     assert_eq!(store.block_count(REL).unwrap(), 3);
 }
 
-/// Counts what is said in the log.
-#[derive(Clone, Default)]
-struct Hearer(Arc<AtomicUsize>);
-
-impl tracing::Subscriber for Hearer {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 /// Without a barrier no page leaves; free frames can still be had, and the log is not flooded.
 #[test]
 fn a_refused_barrier_is_an_error_and_few_lines_in_the_log() {
@@ -220,13 +200,17 @@ fn a_refused_barrier_is_an_error_and_few_lines_in_the_log() {
     let rel = pool.relation(REL).unwrap();
     pool.pins.refuse.store(true, Ordering::Relaxed);
     (0..2).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
-    let hearer = Hearer::default();
-    tracing::subscriber::with_default(hearer.clone(), || {
+    let lines = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&lines);
+    let count = OnLine(move || {
+        counts.fetch_add(1, Ordering::Relaxed);
+    });
+    tracing::subscriber::with_default(count, || {
         for _ in 0..100 {
             assert!(session.pin(&rel, BlockNumber(2), Wait::Never).is_err());
         }
     });
-    let said = hearer.0.load(Ordering::Relaxed);
+    let said = lines.load(Ordering::Relaxed);
     assert!((1..=16).contains(&said), "{said} lines");
     assert_eq!((number(&session, &rel, 0), number(&session, &rel, 1)), (0, 1));
     pool.pins.refuse.store(false, Ordering::Relaxed);

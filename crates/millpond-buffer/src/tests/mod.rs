@@ -21,6 +21,6 @@ mod shared_writes;
 mod steps;
 mod streams;
 mod stress;
-mod support;
+pub(crate) mod support;
 mod turns;
 mod undone;

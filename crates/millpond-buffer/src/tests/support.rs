@@ -10,6 +10,25 @@ use std::time::{Duration, Instant};
 
 pub(super) const REL: RelFork = RelationId::constant(7).main();
 
+/// Does something whenever a line is written to the log.
+pub(crate) struct OnLine<F>(pub(crate) F);
+
+impl<F: Fn() + Send + Sync + 'static> tracing::Subscriber for OnLine<F> {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0();
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
 /// A memory store whose operations can be made to fail or panic, and that records writes.
 #[derive(Default)]
 pub(super) struct TestStore {

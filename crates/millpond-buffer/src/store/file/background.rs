@@ -6,7 +6,7 @@
 //! - Reads of few pages that somebody will wait for go to rings that belong to all (`common.rs`). Who waits for a page takes from
 //!   such a ring what the kernel has completed, and finishes it; a thread of the store's own does so when nobody else
 //!   does (`tending.rs`). So a stream of random pages runs on one thread, as long as it has to wait.
-//! - All else goes to rings with a thread each (`ring.rs`): it takes jobs from its queue, hands them to the kernel,
+//! - All else goes to rings with a thread each (`lane.rs`): it takes jobs from its queue, hands them to the kernel,
 //!   and finishes those that the kernel has done: writes, which nobody should have to look after; long reads, whose
 //!   many pages are checked and published while the session looks at those before them; and reads
 //!   by who must not wait. A read goes to the first whose queue is short, so that the others sleep unless one thread
@@ -34,6 +34,9 @@
 
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 mod common;
+mod job;
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
+mod lane;
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 mod ring;
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
@@ -44,20 +47,17 @@ mod worker;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
-use smallvec::SmallVec;
 
-use super::segment::Segment;
-use super::unsynced::Unsynced;
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
-use crate::PAGE_SIZE;
-use crate::store::{StoreError, Transfer, Way};
+use self::job::contained;
+pub(super) use self::job::{Job, Piece, Pieces};
+use crate::store::Way;
 
 /// How reads ahead of their use, and writes behind them, are done (`io_method`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,105 +92,6 @@ const SHORT_QUEUE: usize = 4;
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Reads of so many pages are worth a thread's waking up, which looks at them while who wants them looks at others.
 const MANY_PAGES: usize = 4;
-
-/// A part of a transfer: pages that follow each other in one file.
-pub(super) struct Piece {
-    pub(super) segment: Arc<Segment>,
-    /// The first page in the file.
-    pub(super) within: u32,
-    /// How many pages.
-    pub(super) length: usize,
-}
-
-/// Mostly one.
-pub(super) type Pieces = SmallVec<[Piece; 1]>;
-
-/// A transfer with the files it is from or goes to.
-pub(super) struct Job {
-    pub(super) transfer: Transfer,
-    pub(super) pieces: Pieces,
-    /// Where the files of a write are noted.
-    pub(super) unsynced: Option<Arc<Unsynced>>,
-}
-
-impl Job {
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    /// Where to go on after `done` bytes: the file, the offset in it, and how many bytes are left there.
-    fn rest(&self, done: usize) -> Option<(&Arc<Segment>, u64, usize)> {
-        let mut before = 0;
-        for piece in &self.pieces {
-            let bytes = piece.length * PAGE_SIZE;
-            if done < before + bytes {
-                let into = done - before;
-                let offset = u64::from(piece.within) * PAGE_SIZE as u64 + into as u64;
-                return Some((&piece.segment, offset, bytes - into));
-            }
-            before += bytes;
-        }
-        None
-    }
-
-    /// The kernel is done with it, and the next may begin. A panic on its way stays here.
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    fn end_turn(&mut self) {
-        contained("the beginning of a read in the background", || self.transfer.end_turn());
-    }
-
-    /// Finishes it. A panic of whoever is told stays here.
-    fn finish(self, result: std::io::Result<()>) {
-        contained("the end of a read or write in the background", || {
-            self.note_files();
-            let Self { transfer, .. } = self;
-            let result = result.map_err(|error| StoreError::io(transfer.what(), error));
-            transfer.finish(result);
-        });
-    }
-
-    fn note_files(&self) {
-        if let Some(unsynced) = &self.unsynced {
-            self.pieces.iter().for_each(|piece| unsynced.add(&piece.segment));
-        }
-    }
-
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    /// The kernel may never be done with it: its memory and files are never given back, however it ends.
-    fn leave_memory(&mut self) {
-        self.transfer.leave_memory();
-        self.pieces.iter().for_each(|piece| std::mem::forget(Arc::clone(&piece.segment)));
-    }
-
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    /// Finishes a job whose memory has been left with an error. A panic on its way stays here: the others are
-    /// to be told, too.
-    fn abandon(self) {
-        contained("the end of a read or write that was given up", || {
-            self.note_files();
-            let Self { transfer, unsynced, .. } = self;
-            let failed = || std::io::Error::other("io_uring failed");
-            let error = match unsynced {
-                Some(unsynced) => unsynced.stop(transfer.what(), failed()),
-                None => StoreError::io(transfer.what(), failed()),
-            };
-            transfer.finish(Err(error));
-        });
-    }
-
-    /// What becomes of it when no thread serves the queue.
-    fn without_thread(self) {
-        match self.transfer.way() {
-            Way::FromStore => self.finish(Err(std::io::Error::other("no thread reads"))),
-            Way::ToStore => worker::carry_out(self),
-        }
-    }
-}
-
-/// Does a part of a job. A panic on its way stays here, also one of whoever is told of the panic.
-fn contained(at: &str, work: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(work)).is_err() {
-        let tell = || tracing::error!("a panic at {at}");
-        let _ = catch_unwind(AssertUnwindSafe(tell));
-    }
-}
 
 #[derive(Default)]
 struct Queue {
@@ -413,7 +314,7 @@ fn start_ring() -> std::io::Result<Arc<Shared>> {
         match made {
             Ok(ring) => {
                 let _ = told.send(Ok(()));
-                ring::run(ring, shared);
+                lane::run(ring, shared);
             }
             Err(error) => drop(told.send(Err(error))),
         }

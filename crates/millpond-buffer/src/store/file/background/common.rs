@@ -92,7 +92,7 @@ impl Common {
     fn submit(&self, job: Job) -> Result<(), Job> {
         let (wakes, refused) = {
             let mut ring = self.ring.lock();
-            if !ring.has_room() {
+            if ring.room() == 0 {
                 return Err(job);
             }
             // Before the kernel, or a failure, can end it.

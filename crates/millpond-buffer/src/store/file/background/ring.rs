@@ -1,11 +1,8 @@
-//! An io_uring with its requests; and the thread that owns one, where one does.
+//! An io_uring with its requests.
 //!
 //! Each request has a slot, which owns the job, and so the memory and the file that the kernel copies between,
 //! until the kernel has said that it is done with both. A job that comes back short, or that goes on
 //! in another file, is submitted again for the rest.
-//!
-//! What the kernel has completed is looked at (checked, published: microseconds each) only after what comes next
-//! has been handed over, so that the device does not wait for that.
 //!
 //! Requests are prepared, and completions taken, by whoever has the ring to himself (`&mut`). The kernel is called through a
 //! reference beside that ([`Ring::kernel`], [`enter`]), so that nobody has to have the ring while he waits: it takes as
@@ -28,13 +25,13 @@ use millpond_sync::fill::{IoTarget, IoVectors};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::{Job, Shared};
+use super::Job;
 use crate::PAGE_SIZE;
 use crate::ahead::MAX_COMBINE;
 use crate::store::Way;
 
 /// Requests under way at a time, at most.
-const SLOTS: usize = 256;
+pub(super) const SLOTS: usize = 256;
 /// The request that reads the eventfd.
 const WAKE: u64 = u64::MAX;
 // A request for the pages of a read has a vector for each (`IOV_MAX`).
@@ -135,12 +132,13 @@ impl Ring {
         Arc::clone(&self.ring)
     }
 
-    /// Whether there is room for another job.
-    pub(super) fn has_room(&self) -> bool {
-        !self.free.is_empty()
+    /// For how many more jobs there is room.
+    pub(super) fn room(&self) -> usize {
+        self.free.len()
     }
 
-    fn is_idle(&self) -> bool {
+    /// Whether it has no job.
+    pub(super) fn is_idle(&self) -> bool {
         self.free.len() == SLOTS
     }
 
@@ -197,7 +195,7 @@ impl Ring {
     }
 
     /// Prepares the request that ends when somebody writes to the eventfd.
-    fn arm(&mut self) {
+    pub(super) fn arm(&mut self) {
         let Some(wake) = self.wake.as_mut().filter(|wake| !wake.armed) else { return };
         let file = types::Fd(wake.file.as_raw_fd());
         let request = opcode::Read::new(file, wake.buffer.as_mut_ptr(), 8).build().user_data(WAKE);
@@ -213,8 +211,13 @@ impl Ring {
     }
 
     /// Hands over what has been prepared.
-    fn submit(&mut self) -> io::Result<()> {
+    pub(super) fn submit(&mut self) -> io::Result<()> {
         if self.is_prepared() { enter(&self.ring, 0) } else { Ok(()) }
+    }
+
+    /// Hands it over and waits for a completion, or for less.
+    pub(super) fn wait(&mut self) -> io::Result<()> {
+        enter(&self.ring, 1)
     }
 
     /// Takes what the kernel has completed to `ended`; what isn't all done is prepared again.
@@ -335,71 +338,4 @@ impl Drop for Ring {
             ended.drain(..).for_each(|(job, result)| job.finish(result));
         }
     }
-}
-
-/// Serves the queue until told to stop.
-pub(super) fn run(mut ring: Ring, shared: &Shared) {
-    let (mut taken, mut ended) = (Vec::with_capacity(SLOTS), Vec::with_capacity(SLOTS));
-    while let Some(to_do) = look(&mut ring, shared, &mut taken, &mut ended) {
-        let handed_over = match to_do {
-            // What has come back is looked at while the device does what it has been given instead.
-            ToDo::Finish => ring.submit(),
-            ToDo::Wait => enter(&ring.ring, 1),
-        };
-        if let Err(error) = &handed_over {
-            tracing::error!(%error, "io_uring failed");
-        }
-        match to_do {
-            ToDo::Finish => ended.drain(..).for_each(|(job, result)| job.finish(result)),
-            ToDo::Wait => {
-                shared.queue.lock().asleep = false;
-                ring.reap(|job| ended.push(job));
-                // The next of their kind may begin, and are then in the queue.
-                ended.iter_mut().for_each(|(job, _)| job.end_turn());
-            }
-        }
-        if handed_over.is_err() {
-            return ended.drain(..).for_each(|(job, result)| job.finish(result));
-        }
-    }
-}
-
-/// What the ring's thread does next, besides handing over what has been prepared.
-#[derive(Clone, Copy)]
-enum ToDo {
-    /// Tell of what has ended.
-    Finish,
-    /// Wait for the kernel.
-    Wait,
-}
-
-/// Takes jobs from the queue, by way of `taken`, which is empty; `None` if that was the end.
-fn look(
-    ring: &mut Ring,
-    shared: &Shared,
-    taken: &mut Vec<Job>,
-    ended: &mut Vec<Ended>,
-) -> Option<ToDo> {
-    let mut queue = shared.queue.lock();
-    loop {
-        let count = queue.jobs.len().min(ring.free.len());
-        if count == 0 {
-            break;
-        }
-        taken.extend(queue.jobs.drain(..count));
-        drop(queue);
-        ended.extend(taken.drain(..).filter_map(|job| ring.add(job)));
-        queue = shared.queue.lock();
-    }
-    if !ended.is_empty() {
-        return Some(ToDo::Finish);
-    }
-    if queue.stop && queue.jobs.is_empty() && ring.is_idle() {
-        return None;
-    }
-    // With jobs left over there is no room: a completion wakes us, not whoever adds another job.
-    queue.asleep = queue.jobs.is_empty();
-    drop(queue);
-    ring.arm();
-    Some(ToDo::Wait)
 }

@@ -9,7 +9,9 @@ use std::sync::mpsc;
 
 use super::*;
 use crate::ids::{BlockNumber, RelFork, RelationId};
-use crate::store::{FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite};
+use crate::store::{
+    FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite, StoreError,
+};
 use crate::turns::UnderWay;
 use crate::{BufferPool, NoLog, PAGE_SIZE, PAGE_WORDS, PageWords, PoolConfig};
 
