@@ -161,12 +161,6 @@ impl ModeSet {
         ModeSet(self.0 & !(1 << mode as u8))
     }
 
-    /// All modes of either set.
-    #[must_use]
-    pub const fn union(self, other: ModeSet) -> ModeSet {
-        ModeSet(self.0 | other.0)
-    }
-
     /// The modes in the set, weakest first.
     pub fn iter(self) -> impl Iterator<Item = LockMode> {
         LockMode::ALL.into_iter().filter(move |m| self.contains(*m))

@@ -113,13 +113,26 @@ mod whole {
 
     const ITERATIONS: usize = 2_000;
 
+    fn setup(sessions: usize) -> (Arc<ProcArray>, Arc<LockManager>) {
+        let procs = ProcArray::new(sessions as u16);
+        let manager = LockManager::new(procs.clone());
+        (procs, manager)
+    }
+
+    /// Every thread comes to its end, and no lock is left.
+    fn all_end(threads: Vec<thread::JoinHandle<()>>, manager: &LockManager) {
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(manager.list().is_empty());
+    }
+
     /// Sessions take and release locks on one relation; counters check that conflicts exclude, and shuttle
     /// that every wait ends.
     fn sessions_exclude_each_other(modes: &'static [LockMode]) {
         shuttle::check_random(
             move || {
-                let procs = ProcArray::new(modes.len() as u16);
-                let manager = LockManager::new(procs.clone());
+                let (procs, manager) = setup(modes.len());
                 let held: Arc<[AtomicU64; 9]> =
                     Arc::new(std::array::from_fn(|_| AtomicU64::new(0)));
                 let threads: Vec<_> = modes
@@ -146,10 +159,7 @@ mod whole {
                         })
                     })
                     .collect();
-                for thread in threads {
-                    thread.join().unwrap();
-                }
-                assert!(manager.list().is_empty());
+                all_end(threads, &manager);
             },
             ITERATIONS,
         );
@@ -175,8 +185,7 @@ mod whole {
         let key = |low| LockTag::Advisory { high: 0, low, two_keys: true };
         shuttle::check_random(
             move || {
-                let procs = ProcArray::new(3);
-                let manager = LockManager::new(procs.clone());
+                let (procs, manager) = setup(3);
                 let left = Arc::new(AtomicU64::new(3));
                 let parties = [
                     (Some((1, Share)), (2, Share)),
@@ -208,10 +217,7 @@ mod whole {
                     }
                     thread::yield_now();
                 }
-                for thread in threads {
-                    thread.join().unwrap();
-                }
-                assert!(manager.list().is_empty());
+                all_end(threads, &manager);
             },
             ITERATIONS,
         );
@@ -222,8 +228,7 @@ mod whole {
     fn shuttle_waiters_of_a_transaction_wake() {
         shuttle::check_random(
             || {
-                let procs = ProcArray::new(3);
-                let manager = LockManager::new(procs.clone());
+                let (procs, manager) = setup(3);
                 let runner = procs.register("model").unwrap();
                 let xid = Xid(9);
                 runner.publish_xid(Some(xid));
@@ -246,10 +251,7 @@ mod whole {
                 if runner.take_xid_awaited() {
                     manager.transaction_ended(runner.no(), xid);
                 }
-                for waiter in waiters {
-                    waiter.join().unwrap();
-                }
-                assert!(manager.list().is_empty());
+                all_end(waiters, &manager);
             },
             ITERATIONS,
         );

@@ -157,7 +157,8 @@ impl ProcHandle {
     }
 
     /// Whether a commit of this session is between its record and its status.
-    pub fn is_in_commit(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_in_commit(&self) -> bool {
         self.line().in_commit.load(Ordering::Relaxed) & IN_COMMIT != 0
     }
 

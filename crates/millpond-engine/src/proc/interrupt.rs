@@ -42,22 +42,6 @@ impl Interrupt {
 }
 
 impl ProcArray {
-    /// Interrupts every session of that process id; returns whether there was one.
-    pub fn interrupt_process(&self, process_id: u32, interrupt: Interrupt) -> bool {
-        // Under this mutex no line changes its owner.
-        let free = self.free.lock();
-        let mut found = false;
-        for (index, desk) in self.desks.iter().enumerate() {
-            if desk.process_id.load(Ordering::Relaxed) == process_id
-                && !free.numbers.contains(&(index as u16))
-            {
-                self.interrupt_line(index, interrupt);
-                found = true;
-            }
-        }
-        found
-    }
-
     /// Interrupts every session, as for a shutdown.
     pub fn interrupt_all(&self, interrupt: Interrupt) {
         for index in 0..self.lines.len() {

@@ -32,8 +32,7 @@ fn an_interrupt_reaches_its_session_only() {
     assert!(second.check_interrupts().is_ok());
     handle.interrupt(Interrupt::Cancel);
     assert!(second.check_interrupts().is_ok());
-    assert!(!array.interrupt_process(second.process_id() + 1, Interrupt::Cancel));
-    assert!(array.interrupt_process(second.process_id(), Interrupt::Cancel));
+    second.interrupt_handle().interrupt(Interrupt::Cancel);
     assert!(second.check_interrupts().is_err());
 }
 

@@ -44,12 +44,6 @@ pub enum XidStatus {
 }
 
 impl XidStatus {
-    /// Whether the transaction is neither committed nor aborted yet.
-    #[inline]
-    pub fn is_in_progress(self) -> bool {
-        matches!(self, XidStatus::InProgress)
-    }
-
     /// Whether the transaction has committed, whatever its number.
     #[inline]
     pub fn is_committed(self) -> bool {

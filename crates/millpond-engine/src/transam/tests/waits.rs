@@ -13,7 +13,7 @@ fn waiters_wake_when_the_transaction_ends() {
                 let ctx = fixture.ctx();
                 scope.spawn(move || {
                     ctx.wait_for_xid(xid).unwrap();
-                    assert!(!status(&ctx, xid).is_in_progress());
+                    assert_ne!(status(&ctx, xid), XidStatus::InProgress);
                 });
             }
             if round % 2 == 0 {

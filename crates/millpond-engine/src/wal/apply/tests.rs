@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_buffer::{BlockNumber, BufferPool, MemoryStore, PoolConfig, RelationId};
+use millpond_buffer::{
+    BlockNumber, BufferPool, ExclusivePage, MemoryStore, PoolConfig, RelFork, RelationId,
+};
 
 use super::*;
 use crate::transam::Xid;
@@ -23,13 +25,10 @@ impl Logging for One {
     }
 }
 
-struct Place {
-    _directory: tempfile::TempDir,
-    session: One,
-    pool: Arc<BufferPool>,
-}
+const REL: RelFork = RelationId::constant(7).main();
 
-fn place() -> Place {
+/// Runs the test on a log of its own and a new page.
+fn on_a_new_page(test: impl FnOnce(&One, &mut ExclusivePage<'_>)) {
     const SEGMENT: u64 = 1 << 16;
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(FileLogStore::open(directory.path(), SEGMENT).unwrap());
@@ -43,7 +42,11 @@ fn place() -> Place {
     let log = Log::open(store, config, start).unwrap();
     let pool =
         BufferPool::new(PoolConfig::new(16, 2), Arc::new(MemoryStore::new()), log.clone()).unwrap();
-    Place { _directory: directory, session: One(log), pool }
+    pool.create(REL).unwrap();
+    let relation = pool.relation(REL).unwrap();
+    let buffers = pool.session().unwrap();
+    let mut page = buffers.extend(&relation, Wait::Allowed).unwrap();
+    test(&One(log), &mut page);
 }
 
 /// A record whose redo cannot work: the heap refuses this kind.
@@ -53,43 +56,31 @@ fn nonsense(page: PageId) -> Record<'static> {
 
 #[test]
 fn a_record_that_does_not_apply_stops_the_log() {
-    let place = place();
-    let buffers = place.pool.session().unwrap();
-    let rel = RelationId::constant(7).main();
-    place.pool.create(rel).unwrap();
-    let handle = place.pool.relation(rel).unwrap();
-    let mut page = buffers.extend(&handle, Wait::Allowed).unwrap();
-    let record = nonsense(page.page_id());
-    assert!(log_and_apply(&place.session, &mut [&mut page], record).is_err());
-    assert!(place.session.0.is_stopped().unwrap().contains("does not apply"));
+    on_a_new_page(|session, page| {
+        let record = nonsense(page.page_id());
+        assert!(log_and_apply(session, &mut [page], record).is_err());
+        assert!(session.0.is_stopped().unwrap().contains("does not apply"));
+    });
 }
 
 #[test]
 fn a_stopped_log_leaves_the_page_alone() {
-    let place = place();
-    let buffers = place.pool.session().unwrap();
-    let rel = RelationId::constant(7).main();
-    place.pool.create(rel).unwrap();
-    let handle = place.pool.relation(rel).unwrap();
-    let mut page = buffers.extend(&handle, Wait::Allowed).unwrap();
-    place.session.0.stop("test");
-    let before = *page.bytes();
-    let record = nonsense(page.page_id());
-    let error = log_and_apply(&place.session, &mut [&mut page], record).unwrap_err();
-    assert!(error.to_string().contains("test"), "{error}");
-    assert!(*page.bytes() == before);
+    on_a_new_page(|session, page| {
+        session.0.stop("test");
+        let before = *page.bytes();
+        let record = nonsense(page.page_id());
+        let error = log_and_apply(session, &mut [page], record).unwrap_err();
+        assert!(error.to_string().contains("test"), "{error}");
+        assert!(*page.bytes() == before);
+    });
 }
 
 #[test]
 fn pages_must_be_those_of_the_record() {
-    let place = place();
-    let buffers = place.pool.session().unwrap();
-    let rel = RelationId::constant(7).main();
-    place.pool.create(rel).unwrap();
-    let handle = place.pool.relation(rel).unwrap();
-    let mut page = buffers.extend(&handle, Wait::Allowed).unwrap();
-    let record = nonsense(rel.page(BlockNumber(77)));
-    let error = log_and_apply(&place.session, &mut [&mut page], record).unwrap_err();
-    assert!(matches!(error, EngineError::Internal { .. }), "{error}");
-    assert!(place.session.0.is_stopped().is_none());
+    on_a_new_page(|session, page| {
+        let record = nonsense(REL.page(BlockNumber(77)));
+        let error = log_and_apply(session, &mut [page], record).unwrap_err();
+        assert!(matches!(error, EngineError::Internal { .. }), "{error}");
+        assert!(session.0.is_stopped().is_none());
+    });
 }
