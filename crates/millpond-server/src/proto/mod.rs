@@ -34,8 +34,6 @@ pub use startup::StartContext;
 pub enum Step {
     /// On to the next message.
     Next,
-    /// Send what there is, then on to the next message.
-    Flush,
     /// Resume where waiting is allowed.
     Block,
     /// Wait for the log, then [`Protocol::committed`].
@@ -184,7 +182,9 @@ impl<B: Backend> Protocol<B> {
                 self.execute(portal, u64::try_from(max_rows).unwrap_or(0), out, stream)
             }
             (_, Message::Sync) => self.sync(out, stream),
-            (_, Message::Flush) => Step::Flush,
+            // What is waiting leaves at the latest when the input has been handled, which is at once: nothing waits
+            // for more of it.
+            (_, Message::Flush) => Step::Next,
             // A client that had not heard of its COPY's error yet.
             (_, Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => Step::Next,
             (_, Message::FunctionCall) => {
@@ -277,7 +277,7 @@ impl<B: Backend> Protocol<B> {
             Ok(Executed::CopyIn(format)) => {
                 reply::copy_in(&mut out.bytes, format.columns);
                 self.phase = Phase::CopyIn(call);
-                return Step::Flush;
+                return Step::Next;
             }
             Err(error) => {
                 reply::report(&mut out.bytes, &error);

@@ -43,10 +43,7 @@ impl Stream<'_> {
                 return Err(going_down());
             }
             if self.cancelled.swap(false, Ordering::Relaxed) {
-                return Err(SqlError::new(
-                    SqlState::QUERY_CANCELED,
-                    "canceling statement due to user request",
-                ));
+                return Err(cancelled());
             }
         }
     }
@@ -55,6 +52,11 @@ impl Stream<'_> {
 /// The error with which a vanished client's statement ends; nobody will read it.
 pub fn lost(error: &io::Error) -> SqlError {
     SqlError::fatal(SqlState::CONNECTION_FAILURE, format!("connection to client lost: {error}"))
+}
+
+/// What a statement ends with that its client has cancelled.
+pub fn cancelled() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 
 /// What sessions are told at a shutdown.

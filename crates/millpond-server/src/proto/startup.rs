@@ -40,7 +40,7 @@ impl<B: Backend> Protocol<B> {
                     return self.fatal(&violation("too many requests for encryption"), out);
                 }
                 out.bytes.push(b'N');
-                Step::Flush
+                Step::Next
             }
             Packet::Cancel { pid, secret } => {
                 context.keys.cancel(pid, &secret);
