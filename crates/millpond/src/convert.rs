@@ -11,16 +11,29 @@ use crate::Value;
 use crate::error::{SqlError, SqlState};
 use crate::expr::cast;
 
-/// An error of decimal numbers.
-#[cold]
-pub(crate) fn numeric_error(error: NumericError) -> SqlError {
-    let state = match &error {
-        NumericError::Syntax(_) => SqlState::INVALID_TEXT_REPRESENTATION,
-        NumericError::DivisionByZero => SqlState::DIVISION_BY_ZERO,
-        NumericError::NotConvertible(..) => SqlState::FEATURE_NOT_SUPPORTED,
-        _ => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-    };
-    SqlError::new(state, error.to_string())
+impl From<NumericError> for SqlError {
+    #[cold]
+    fn from(error: NumericError) -> Self {
+        let state = match &error {
+            NumericError::Syntax(_) => SqlState::INVALID_TEXT_REPRESENTATION,
+            NumericError::DivisionByZero => SqlState::DIVISION_BY_ZERO,
+            NumericError::NotConvertible(..) => SqlState::FEATURE_NOT_SUPPORTED,
+            NumericError::Overflow
+            | NumericError::OutOfRange(_)
+            | NumericError::FieldOverflow { .. } => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        };
+        let sql = SqlError::new(state, error.to_string());
+        match error {
+            NumericError::FieldOverflow { precision, scale } => {
+                let power = i32::from(precision) - i32::from(scale);
+                let bound = if power == 0 { "1".to_owned() } else { format!("10^{power}") };
+                sql.detail(format!(
+                    "A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
+                ))
+            }
+            _ => sql,
+        }
+    }
 }
 
 /// Whether this asks for another lane rather than reporting a failure.

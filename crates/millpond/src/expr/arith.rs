@@ -1,7 +1,6 @@
 //! Arithmetic on two values of one type, with PostgreSQL's overflow rules.
 
 use super::Arith;
-use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
 use crate::{Datum, Value};
 
@@ -86,17 +85,14 @@ pub(super) fn apply(op: Arith, a: Datum<'_>, b: Datum<'_>) -> Result<Value> {
             check_float(op, result.into(), a.into(), b.into())?;
             Value::Float4(result)
         }
-        (Datum::Numeric(a), Datum::Numeric(b)) => Value::Numeric(
-            match op {
-                Arith::Add => a.add(b),
-                Arith::Sub => a.sub(b),
-                Arith::Mul => a.mul(b),
-                Arith::Div => a.div(b),
-                Arith::Rem => a.rem(b),
-                _ => return Err(no_operator(op)),
-            }
-            .map_err(numeric_error)?,
-        ),
+        (Datum::Numeric(a), Datum::Numeric(b)) => Value::Numeric(match op {
+            Arith::Add => a.add(b),
+            Arith::Sub => a.sub(b),
+            Arith::Mul => a.mul(b),
+            Arith::Div => a.div(b),
+            Arith::Rem => a.rem(b),
+            _ => return Err(no_operator(op)),
+        }?),
         // Dates count days; what the binder lets through is date + integer, date - integer, date - date.
         (Datum::Date(a), Datum::Int4(b)) => date(op, a, b)?,
         (Datum::Int4(a), Datum::Date(b)) if op == Arith::Add => date(op, b, a)?,

@@ -2,7 +2,6 @@
 
 use super::Val;
 use super::types::NUMERIC;
-use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::USECS_PER_DAY;
 use crate::types::{FormatOptions, coerce_numeric, coerce_text, in_timestamp_range, text};
@@ -183,7 +182,7 @@ fn to_int(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
                 DataType::Int4 => "integer",
                 _ => "bigint",
             };
-            number.to_i64(name).map_err(numeric_error)
+            number.to_i64(name).map_err(SqlError::from)
         }
         _ => datum.as_i64().ok_or_else(|| impossible(datum, ty)),
     }

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use millpond_engine::types::numeric::NumericError;
-
 use crate::error::{Result, SqlError, SqlState};
 use crate::{DataType, Numeric, NumericRef};
 
@@ -62,38 +60,8 @@ pub(super) fn missing_spaces(ty: DataType, text: &str) -> usize {
 pub fn coerce_numeric(ty: DataType, value: NumericRef<'_>) -> Result<Numeric> {
     match ty {
         DataType::Numeric { precision_scale: Some((precision, scale)) } => {
-            value.with_precision(precision, scale).map_err(numeric_error)
+            value.with_precision(precision, scale).map_err(SqlError::from)
         }
         _ => Ok(value.to_owned()),
-    }
-}
-
-/// An error of decimal arithmetic, with its SQLSTATE.
-#[cold]
-pub(crate) fn numeric_error(error: NumericError) -> SqlError {
-    let state = match &error {
-        NumericError::Syntax(_) => SqlState::INVALID_TEXT_REPRESENTATION,
-        NumericError::DivisionByZero => SqlState::DIVISION_BY_ZERO,
-        NumericError::NotConvertible(..) => SqlState::FEATURE_NOT_SUPPORTED,
-        NumericError::Overflow
-        | NumericError::OutOfRange(_)
-        | NumericError::FieldOverflow { .. } => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-    };
-    let sql = SqlError::new(state, error.to_string());
-    match error {
-        NumericError::FieldOverflow { precision, scale } => {
-            let power = i32::from(precision) - i32::from(scale);
-            let bound = if power == 0 { "1".to_owned() } else { format!("10^{power}") };
-            sql.detail(format!(
-                "A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
-            ))
-        }
-        _ => sql,
-    }
-}
-
-impl From<NumericError> for SqlError {
-    fn from(error: NumericError) -> Self {
-        numeric_error(error)
     }
 }

@@ -8,7 +8,6 @@ use millpond_engine::types::current_timestamp;
 
 use super::{Env, Expr, Val, cast};
 use crate::advisory::{self, Advisory, Key};
-use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::SettingId;
 use crate::types::USECS_PER_DAY;
@@ -178,7 +177,7 @@ fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         ) => number::rounding(func, *number)?,
         (Func::RoundTo, [Datum::Numeric(number), Datum::Int4(scale)]) => {
             let scale = (*scale).clamp(-2000, 2000) as i16;
-            Value::Numeric(number.round(scale).map_err(numeric_error)?)
+            Value::Numeric(number.round(scale)?)
         }
         (Func::Sqrt, [Datum::Float8(x)]) if *x < 0.0 => {
             return Err(SqlError::new(

@@ -1,7 +1,6 @@
 //! Functions of one number.
 
 use super::Func;
-use crate::convert::numeric_error;
 use crate::error::{Result, SqlError, SqlState};
 use crate::{Datum, Numeric, Value};
 
@@ -17,10 +16,10 @@ pub(super) fn rounding(func: Func, number: Datum<'_>) -> Result<Value> {
         (Func::Abs, Datum::Float4(f)) => Value::Float4(f.abs()),
         (Func::Abs, Datum::Float8(f)) => Value::Float8(f.abs()),
         (Func::Abs, Datum::Numeric(n)) => Value::Numeric(n.abs()),
-        (Func::Round, Datum::Numeric(n)) => Value::Numeric(n.round(0).map_err(numeric_error)?),
+        (Func::Round, Datum::Numeric(n)) => Value::Numeric(n.round(0)?),
         (Func::Sign, Datum::Numeric(n)) => Value::Numeric(Numeric::from(i64::from(n.signum()))),
         (Func::Ceil | Func::Floor | Func::Trunc, Datum::Numeric(n)) => {
-            let rounded = n.round(0).map_err(numeric_error)?;
+            let rounded = n.round(0)?;
             let one = Numeric::from(1i64);
             let order = rounded.as_ref().cmp(&n);
             let up = match func {
@@ -34,9 +33,9 @@ pub(super) fn rounding(func: Func, number: Datum<'_>) -> Result<Value> {
                 _ => false,
             };
             Value::Numeric(if up {
-                rounded.as_ref().add(one.as_ref()).map_err(numeric_error)?
+                rounded.as_ref().add(one.as_ref())?
             } else if down {
-                rounded.as_ref().sub(one.as_ref()).map_err(numeric_error)?
+                rounded.as_ref().sub(one.as_ref())?
             } else {
                 rounded
             })
