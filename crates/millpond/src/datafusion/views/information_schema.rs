@@ -1,7 +1,11 @@
 //! The standard's views of tables, columns and constraints.
 
+use std::sync::Arc;
+
+use millpond_engine::catalog::{IndexDef, TableDef};
+
 use super::Kind::{Int4, Name, Text};
-use super::relations::sorted_tables;
+use super::relations::{indexes, sorted_tables};
 use super::{Cell, Kind, Source, View};
 use crate::DataType;
 
@@ -167,25 +171,31 @@ const TABLE_CONSTRAINTS: &[(&str, Kind)] = &[
 ];
 
 fn table_constraints(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let row = |(table, index): (Arc<TableDef>, Arc<IndexDef>)| {
+        let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
+        let mut row = constraint(source, &table, &index);
+        row.extend([kind.into(), "NO".into(), "NO".into()]);
+        row
+    };
+    constraints(source).map(row).collect()
+}
+
+/// The indexes that are constraints, with their tables.
+fn constraints(source: &Source<'_>) -> impl Iterator<Item = (Arc<TableDef>, Arc<IndexDef>)> {
+    indexes(source).into_iter().filter(|(_, index)| index.constraint)
+}
+
+/// What a constraint and its table are called, as a row begins.
+fn constraint(source: &Source<'_>, table: &TableDef, index: &IndexDef) -> Vec<Cell> {
     let database = source.session.database.as_str();
-    let mut rows = Vec::new();
-    for table in sorted_tables(source) {
-        for index in table.indexes.iter().filter(|index| index.constraint) {
-            let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-            rows.push(vec![
-                database.into(),
-                "public".into(),
-                index.name.as_str().into(),
-                database.into(),
-                "public".into(),
-                table.name.as_str().into(),
-                kind.into(),
-                "NO".into(),
-                "NO".into(),
-            ]);
-        }
-    }
-    rows
+    vec![
+        database.into(),
+        "public".into(),
+        index.name.as_str().into(),
+        database.into(),
+        "public".into(),
+        table.name.as_str().into(),
+    ]
 }
 
 const KEY_COLUMN_USAGE: &[(&str, Kind)] = &[
@@ -200,22 +210,12 @@ const KEY_COLUMN_USAGE: &[(&str, Kind)] = &[
 ];
 
 fn key_column_usage(source: &Source<'_>) -> Vec<Vec<Cell>> {
-    let database = source.session.database.as_str();
     let mut rows = Vec::new();
-    for table in sorted_tables(source) {
-        for index in table.indexes.iter().filter(|index| index.constraint) {
-            for (position, key) in index.columns.iter().enumerate() {
-                rows.push(vec![
-                    database.into(),
-                    "public".into(),
-                    index.name.as_str().into(),
-                    database.into(),
-                    "public".into(),
-                    table.name.as_str().into(),
-                    table.columns[key.column].name.as_str().into(),
-                    (position + 1).into(),
-                ]);
-            }
+    for (table, index) in constraints(source) {
+        for (position, key) in index.columns.iter().enumerate() {
+            let mut row = constraint(source, &table, &index);
+            row.extend([table.columns[key.column].name.as_str().into(), (position + 1).into()]);
+            rows.push(row);
         }
     }
     rows
