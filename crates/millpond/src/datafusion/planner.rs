@@ -112,6 +112,7 @@ impl Planner {
             places: request.places,
             catalog_functions: functions::of_catalog(request.catalog),
             used: Mutex::new(Vec::new()),
+            misplaced: Mutex::new(None),
         };
         let options = ParserOptions::new()
             .with_parse_float_as_decimal(true)
@@ -125,7 +126,7 @@ impl Planner {
         let mut context = PlannerContext::new().with_prepare_param_data_types(given.collect());
         let logical = planner
             .sql_statement_to_plan_with_context(Statement::Query(query), &mut context)
-            .map_err(from_datafusion)?;
+            .map_err(|error| names.misplaced().unwrap_or_else(|| from_datafusion(error)))?;
         let logical = dialect::apply(logical).map_err(from_datafusion)?;
         let tables = names.used.into_inner();
         QueryPlan::new(
@@ -170,9 +171,17 @@ struct Names<'a> {
     places: Places<'a>,
     catalog_functions: HashMap<String, Arc<ScalarUDF>>,
     used: Mutex<Vec<Arc<TableDef>>>,
+    /// A function that returns rows, where a value was wanted.
+    misplaced: Mutex<Option<String>>,
 }
 
 impl Names<'_> {
+    /// What to say of a query with such a function.
+    fn misplaced(&self) -> Option<SqlError> {
+        let name = self.misplaced.lock();
+        name.as_ref().map(|name| SqlError::unsupported(format!("function {name} outside of FROM")))
+    }
+
     fn user_table(&self, name: &str) -> Option<Arc<dyn TableSource>> {
         let def = self.catalog.table_by_name(name)?;
         let mut used = self.used.lock();
@@ -240,7 +249,13 @@ impl ContextProvider for Names<'_> {
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let of_catalog = self.catalog_functions.get(name);
-        of_catalog.or_else(|| self.state.scalar_functions().get(name)).cloned()
+        let found = of_catalog.or_else(|| self.state.scalar_functions().get(name)).cloned();
+        let returns_rows =
+            || rewrite::returns_rows(name) || self.state.table_functions().contains_key(name);
+        if found.is_none() && returns_rows() {
+            *self.misplaced.lock() = Some(name.to_owned());
+        }
+        found
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

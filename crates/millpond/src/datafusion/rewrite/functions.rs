@@ -12,8 +12,15 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::{last_part, strip_schema};
 use crate::datafusion::views::{Kind, PG_STAT_IO, function_columns};
 
+const BACKEND_IO: &str = "pg_stat_get_backend_io";
+
 /// What the process id is called that a row is of: as nothing is that an argument may name.
 const OF_PID: &str = "of pid";
+
+/// Whether it is one of these, that are known in `FROM` only.
+pub fn returns_rows(function: &str) -> bool {
+    function == BACKEND_IO || function_columns(function).is_some()
+}
 
 /// Drops `pg_catalog.` from a function's name. `pg_stat_get_backend_io(pid)` becomes a selection from
 /// `millpond_stat_backend_io`. With an alias that names only some columns, the others keep their names.
@@ -36,12 +43,12 @@ pub fn table(factor: &mut TableFactor) {
         return name_the_others(alias.as_mut(), columns);
     }
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(pid))] = args else { return };
-    if function != "pg_stat_get_backend_io" {
+    if function != BACKEND_IO {
         return;
     }
     let Some(subquery) = backend_io(pid) else { return };
     name_the_others(alias.as_mut(), PG_STAT_IO);
-    let name = Ident::new("pg_stat_get_backend_io");
+    let name = Ident::new(BACKEND_IO);
     let plain = || TableAlias { explicit: true, name, columns: Vec::new(), at: None };
     let alias = Some(alias.take().unwrap_or_else(plain));
     let lateral = names_columns(pid);

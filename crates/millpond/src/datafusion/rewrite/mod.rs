@@ -24,6 +24,8 @@ mod subqueries;
 #[cfg(test)]
 mod tests;
 
+pub use functions::returns_rows;
+
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
