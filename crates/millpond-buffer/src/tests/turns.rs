@@ -202,6 +202,8 @@ fn the_memory_of_an_abandoned_read_outlives_the_pool() {
 fn a_turn_is_given_up_before_the_end_is_told() {
     let ends: [fn(PendingRead); 3] =
         [|read| read.finish(Ok(())), drop, |read| read.0.abandon(StoreError::Missing { rel: REL })];
+    // What an abandoned read fills is left to the device for good, which is a leak to Miri.
+    let ends = &ends[..if cfg!(miri) { 2 } else { 3 }];
     for end in ends {
         let Bench { pool, store, .. } = slow_bench(4);
         let under_way = UnderWay::default();
