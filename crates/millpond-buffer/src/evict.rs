@@ -15,6 +15,10 @@
 //! miss. A dirty page is written only if a piece has offered nothing else: it is the reclaimer's to write
 //! them before anybody needs the frame.
 //!
+//! **Pages in constant use.** Optimistic readers raise usage counts and pin nothing. A few of them, in a small pool, may raise
+//! all counts more quickly than one session lowers them, and for as long as they like. So who has gone round often
+//! enough to have spent any count takes what nobody has pinned, whatever its count.
+//!
 //! **Patience.** When rounds with hope have brought nothing, a session looks why. If sessions have all frames pinned it
 //! gives up after some milliseconds: "no unpinned buffers available". If some are only held for a moment, by who loads,
 //! writes or takes them, it waits until they are done, asleep, since that may be a thread that has lost the processor.
@@ -41,23 +45,30 @@ use std::collections::HashSet;
 /// Of so many frames, one is claimed at a time: a small pool is not emptied by one miss.
 const FRAMES_PER_CLAIM: usize = if cfg!(shuttle) { 2 } else { 64 };
 
-/// Rounds of a sweep with hope before it gives up: each round lowers every count once.
+/// Rounds of a sweep with hope before it gives up, or takes what is in use and not pinned: each round lowers every count once.
 pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
 
 /// How often to let others run before sleeping.
 const YIELDS: usize = if cfg!(any(miri, shuttle)) { 10 } else { 64 };
 /// How often to sleep while sessions have all frames pinned: one may be about to unpin.
-const NAPS_WHEN_PINNED: usize = if cfg!(all(test, not(tsan))) { 1 } else { 5 };
+const NAPS_WHEN_PINNED: usize = if cfg!(test) { 1 } else { 5 };
 /// How often to sleep in all: for as long as a thread on a crowded machine, or a device, may take.
 const NAPS: usize = if cfg!(shuttle) { 20 } else { 10_000 };
 #[cfg(not(any(loom, shuttle)))]
 const NAP: std::time::Duration = std::time::Duration::from_millis(1);
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+thread_local! {
+    /// Whether, where this thread's sweep lowers a count, somebody uses the page at once.
+    pub(crate) static USED_BEHIND_THE_HAND: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
 
 /// How long a session has waited for frames that others hold.
 #[derive(Default)]
 struct Patience {
     yields: usize,
     naps: usize,
+    /// In a row: what was seen frame by frame, while others went on, need not have been so at any one time.
     naps_when_pinned: usize,
 }
 
@@ -74,7 +85,7 @@ impl Patience {
             return true;
         }
         self.naps += 1;
-        self.naps_when_pinned += usize::from(all_pinned);
+        self.naps_when_pinned = if all_pinned { self.naps_when_pinned + 1 } else { 0 };
         if self.naps > NAPS || self.naps_when_pinned > NAPS_WHEN_PINNED {
             return false;
         }
@@ -159,6 +170,8 @@ impl Drop for Owned<'_> {
 /// The pool's frames as one session's sweep sees them.
 struct Victims<'a> {
     pool: &'a BufferPool,
+    /// Whether a frame is taken whatever its usage.
+    any: bool,
     claims: RefCell<Claims<'a>>,
     dirty: RefCell<Dirty>,
 }
@@ -196,12 +209,16 @@ impl SweepFrames for Victims<'_> {
 
     #[inline]
     fn usage(&self, frame: usize) -> u8 {
-        self.pool.frames[frame].usage()
+        if self.any { policy::SPENT } else { self.pool.frames[frame].usage() }
     }
 
     #[inline]
     fn set_usage(&self, frame: usize, usage: u8) {
         self.pool.frames[frame].set_usage(usage);
+        #[cfg(all(test, not(any(loom, shuttle))))]
+        if USED_BEHIND_THE_HAND.get() {
+            self.pool.frames[frame].used(false);
+        }
     }
 
     fn take(&self, number: usize) -> Take {
@@ -299,8 +316,12 @@ impl BufferSession {
         loop {
             let (end, mut hope) = (examined + frames, false);
             while examined < end {
-                // Whoever has a page pinned may let go of it during the first rounds.
+                // Whoever has a page pinned may let go of it during the first rounds. After them counts are no longer asked:
+                // readers may raise them as quickly as they are lowered here.
                 let grace = round < MAX_ROUNDS;
+                if !grace {
+                    newcomers = 0;
+                }
                 let (claims, swept, lost) =
                     self.sweep(wanted, &mut newcomers, wait, grace, &mut failure);
                 examined += swept.examined;
@@ -314,7 +335,7 @@ impl BufferSession {
                 return Ok(self.no_claims());
             }
             round += 1;
-            if hope && round < MAX_ROUNDS {
+            if hope && round <= MAX_ROUNDS {
                 continue;
             }
             // A dirty page that can't be written does not get better by waiting, and whoever holds the other frames
@@ -374,7 +395,7 @@ impl BufferSession {
         grace: bool,
         failure: &mut Option<BufferError>,
     ) -> (Claims<'_>, policy::Swept, Lost) {
-        let (mut claims, dirty, mut swept) = self.sweep_clean(wanted, newcomers);
+        let (mut claims, dirty, mut swept) = self.sweep_for(wanted, newcomers, !grace);
         let mut lost = self.settle(&mut claims, grace);
         // Also when what was claimed has been lost to pins.
         let may_write = claims.frames().is_empty() && wait == Wait::Allowed;
@@ -436,8 +457,19 @@ impl BufferSession {
         wanted: usize,
         limit: &mut usize,
     ) -> (Claims<'_>, Dirty, policy::Swept) {
+        self.sweep_for(wanted, limit, false)
+    }
+
+    /// The same; `any`: whatever the usage of what is not pinned.
+    fn sweep_for(
+        &self,
+        wanted: usize,
+        limit: &mut usize,
+        any: bool,
+    ) -> (Claims<'_>, Dirty, policy::Swept) {
         let victims = Victims {
             pool: &self.pool,
+            any,
             claims: RefCell::new(self.no_claims()),
             dirty: RefCell::default(),
         };

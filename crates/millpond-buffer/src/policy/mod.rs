@@ -19,6 +19,9 @@ pub use probation::{
 /// The usage of a page that has just been loaded under [`ReplacementPolicy::ClockSweep`], or in a ring.
 pub(crate) const FIRST_USAGE: u8 = 1;
 
+/// The usage of a page that the hand takes.
+pub(crate) const SPENT: u8 = 0;
+
 /// The policies that a pool can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]

@@ -1,6 +1,7 @@
 //! Who finds no frame waits for those who hold some for a moment, and for nobody else.
 
 use super::support::*;
+use crate::evict::USED_BEHIND_THE_HAND;
 use crate::store::as_inner;
 use crate::*;
 use parking_lot::{Condvar, Mutex};
@@ -106,6 +107,28 @@ fn pinned_frames_are_not_waited_for_long() {
     });
     drop(pinned);
     assert_eq!(look(4).unwrap(), 4);
+}
+
+/// Readers who raise all usage counts as quickly as they are lowered, and pin nothing, keep nobody from having a frame,
+/// of a clean page or of a dirty one.
+#[test]
+fn pages_in_constant_use_leave_if_nobody_has_pinned_them() {
+    for bench in [bench(4, 8), clock_sweep_bench(4, 8)] {
+        let session = bench.pool.session().unwrap();
+        let rel = bench.pool.relation(REL).unwrap();
+        (0..4).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
+        USED_BEHIND_THE_HAND.set(true);
+        // Who may not wait hears of it at once if there is none.
+        for block in [4, 0, 5, 1] {
+            let read = session.read(&rel, BlockNumber(block), Wait::Never, |page| page.u64(16));
+            assert_eq!(read.unwrap(), u64::from(block));
+        }
+        for block in 0..8 {
+            set_number(&session, &rel, block, 100 + u64::from(block), 1);
+        }
+        (0..8).for_each(|block| assert_eq!(number(&session, &rel, block), 100 + u64::from(block)));
+        USED_BEHIND_THE_HAND.set(false);
+    }
 }
 
 /// A reserve that an idle job keeps is better than none.
