@@ -237,11 +237,11 @@ impl SweepFrames for Victims<'_> {
 impl BufferSession {
     /// The freelist that this session uses first: its processor's.
     pub(crate) fn near(&self) -> usize {
-        #[cfg(all(target_os = "linux", not(any(miri, loom, shuttle))))]
-        let near = rustix::thread::sched_getcpu();
-        #[cfg(not(all(target_os = "linux", not(any(miri, loom, shuttle)))))]
-        let near = self.number;
-        near
+        if cfg!(all(target_os = "linux", not(any(miri, loom, shuttle)))) {
+            crate::processors::place()
+        } else {
+            self.number
+        }
     }
 
     /// A frame of this session's own: for a job with a ring as that says, else as for everybody.

@@ -22,6 +22,7 @@ mod page_read;
 mod pins;
 pub mod policy;
 mod pool;
+mod processors;
 mod reclaim;
 mod relation;
 mod resize;

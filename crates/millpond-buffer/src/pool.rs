@@ -89,7 +89,7 @@ impl BufferPool {
     ) -> Result<Arc<Self>, BufferError> {
         config.check()?;
         let lists = match config.freelists {
-            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            0 => crate::processors::count(),
             lists => lists,
         };
         let barriers = match config.membarrier {

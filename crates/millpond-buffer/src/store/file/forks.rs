@@ -21,8 +21,8 @@ use crossbeam_utils::CachePadded;
 use parking_lot::RwLock;
 
 use super::fork::Fork;
-use super::near::processor;
 use crate::ids::RelFork;
+use crate::processors;
 
 /// More processors than that share tables.
 const MOST_TABLES: usize = 16;
@@ -39,8 +39,7 @@ pub(super) struct Forks {
 
 impl Forks {
     pub(super) fn new() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self::with_tables(processors.min(MOST_TABLES))
+        Self::with_tables(processors::count().min(MOST_TABLES))
     }
 
     fn with_tables(count: usize) -> Self {
@@ -49,7 +48,7 @@ impl Forks {
 
     /// A fork, which `new` makes if it isn't there.
     pub(super) fn get(&self, rel: RelFork, new: impl FnOnce() -> Fork) -> Arc<ForkShare> {
-        self.get_in(processor() % self.tables.len(), rel, new)
+        self.get_in(processors::place() % self.tables.len(), rel, new)
     }
 
     fn get_in(&self, table: usize, rel: RelFork, new: impl FnOnce() -> Fork) -> Arc<ForkShare> {

@@ -11,7 +11,8 @@
 //! only shares it.
 //!
 //! **Limits.** All files of a store have an eighth of the process's limit of descriptors for this ([`Spare`]). Who finds
-//! that used up, or can't open the file again, reads by the common descriptor.
+//! that used up, or can't open the file again, reads by the common descriptor; a file has no places before there is a
+//! descriptor to be had for one.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -19,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 use rustix::fs::{Mode, OFlags};
+
+use crate::processors;
 
 /// A file that was read so often is opened for each processor.
 const OFTEN: u32 = 128;
@@ -33,7 +36,7 @@ const MOST_PLACES: usize = 64;
 #[derive(Debug)]
 pub(super) struct Spare {
     left: AtomicUsize,
-    /// Places in a file: as many as the system has processors.
+    /// Places in a file: as many as the process may use processors.
     places: usize,
 }
 
@@ -42,12 +45,16 @@ impl Spare {
     pub(super) fn by_limit() -> Self {
         use rustix::process::{Resource, getrlimit};
         let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / PART;
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self::new(usize::try_from(most).unwrap_or(usize::MAX), processors)
+        Self::new(usize::try_from(most).unwrap_or(usize::MAX), processors::count())
     }
 
     pub(super) fn new(left: usize, processors: usize) -> Self {
         Self { left: AtomicUsize::new(left), places: processors.min(MOST_PLACES) }
+    }
+
+    /// Whether a file may have places: with one processor they would be of no use.
+    fn is_some(&self) -> bool {
+        self.places > 1 && self.left.load(Ordering::Relaxed) > 0
     }
 
     fn take(&self) -> bool {
@@ -85,22 +92,21 @@ impl Near {
     pub(super) fn choose<'f>(&'f self, file: &'f OwnedFd) -> BorrowedFd<'f> {
         let places = match self.places.get() {
             Some(places) => places,
-            None if self.is_read_often() => {
-                let places = if self.spare.places > 1 { self.spare.places } else { 0 };
-                self.places.get_or_init(|| (0..places).map(|_| Place::default()).collect())
-            }
+            None if self.is_read_often() && self.spare.is_some() => self
+                .places
+                .get_or_init(|| (0..self.spare.places).map(|_| Place::default()).collect()),
             None => return file.as_fd(),
         };
-        if places.is_empty() {
-            return file.as_fd();
-        }
-        let place = &places[processor() % places.len()];
+        let place = &places[processors::place() % places.len()];
         place.get_or_init(|| self.open(file)).as_ref().map_or(file.as_fd(), AsFd::as_fd)
     }
 
     fn is_read_often(&self) -> bool {
         let reads = self.reads.load(Ordering::Relaxed);
-        self.reads.store(reads.saturating_add(1), Ordering::Relaxed);
+        // Who has no places goes on asking, and need not write for it.
+        if reads < OFTEN {
+            self.reads.store(reads + 1, Ordering::Relaxed);
+        }
         reads >= OFTEN
     }
 
@@ -124,15 +130,6 @@ impl Drop for Near {
         let places = self.places.get().into_iter().flat_map(|places| places.iter());
         self.spare.give_back(places.filter(|place| matches!(place.get(), Some(Some(_)))).count());
     }
-}
-
-/// The processor that this thread runs on, or another if it has just moved.
-pub(super) fn processor() -> usize {
-    #[cfg(target_os = "linux")]
-    let processor = rustix::thread::sched_getcpu();
-    #[cfg(not(target_os = "linux"))]
-    let processor = 0;
-    processor
 }
 
 // Miri opens no files.
@@ -174,6 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn a_descriptor_that_becomes_free_is_used() {
+        let file = OwnedFd::from(File::open("/proc/self/exe").expect("a file"));
+        let spare = Arc::new(Spare::new(1, 4));
+        assert!(spare.take());
+        let near = Near::new(Arc::clone(&spare));
+        read_often(&near, &file);
+        spare.give_back(1);
+        assert_ne!(near.choose(&file).as_raw_fd(), file.as_raw_fd());
+    }
+
+    #[test]
     fn without_descriptors_all_read_by_the_common_one() {
         let file = OwnedFd::from(File::open("/proc/self/exe").expect("a file"));
         for spare in [Spare::new(0, 4), Spare::new(100, 1)] {
@@ -182,6 +190,7 @@ mod tests {
             let left = spare.left();
             read_often(&near, &file);
             assert_eq!(near.choose(&file).as_raw_fd(), file.as_raw_fd());
+            assert!(near.places.get().is_none(), "no memory for what can't be had");
             drop(near);
             assert_eq!(spare.left(), left);
         }
