@@ -133,6 +133,9 @@ impl BufferPool {
     fn set_size(&self, frames: usize) {
         self.size.frames.store(frames, Ordering::SeqCst);
         self.clock.resize(frames);
+        if let Some(probation) = &self.probation {
+            probation.resized();
+        }
     }
 
     /// Frees owned frames: those beyond the pool's size retire.
@@ -183,14 +186,19 @@ impl BufferPool {
         Err(failure.unwrap_or(BufferError::Shrinking { frames: size, page, is_lost }))
     }
 
-    /// Retires the free frames beyond the pool's size, and those that rings have in reserve.
+    /// Retires the free frames beyond the pool's size, and those that rings have in reserve. The others are shared out again.
     fn retire_free(&self) {
         let mut free = self.spares.beyond(self.frames());
         while let Some(popped) = self.free.pop(0, &self.frames) {
             free.push(popped.frame);
         }
-        for (near, some) in free.chunks(MAX_CLAIMS).enumerate() {
-            self.give_back(near, some);
+        let size = self.frames();
+        let (stay, beyond): (Vec<_>, Vec<_>) =
+            free.into_iter().partition(|number| (*number as usize) < size);
+        self.give_back(0, &beyond);
+        let lists = self.free.lists();
+        for (list, some) in stay.chunks(stay.len().div_ceil(lists).max(1)).enumerate() {
+            self.give_back(list, some);
         }
     }
 }

@@ -13,7 +13,7 @@
 //! few frames pass through the processor's caches instead of through memory. So of the pages that are used on probation, or
 //! come back within as many evictions as the pool has frames, those are counted that did so within a tenth of that; of pages
 //! that are wanted at random these are a tenth. Up to twice as many, and the share shrinks, by a quarter at a time, down to 2 MB; more,
-//! and it is a tenth of the pool again.
+//! and it is a tenth of the pool again. So it is when the pool gets another size: what was counted then tells about another pool.
 //!
 //! This is S3-FIFO (J. Yang and others, FIFO Queues are All You Need for Cache Eviction, SOSP 2023) on an array of
 //! frames: the small queue is [`Probation`], the main queue is the clock, and the ghost queue costs no memory:
@@ -122,11 +122,22 @@ impl Share {
         Some(counted / SOON * WANTED_PER_SOON > counted % SOON)
     }
 
+    /// The least and the most frames that it is of a pool.
+    fn bounds(pool: usize) -> (usize, usize) {
+        let most = (pool / FRAMES_PER_NEWCOMER).max(1);
+        (LEAST_SHARE.min(most), most)
+    }
+
+    /// By how many frames it is less than it may be. Whoever thought it over last may have had a larger pool.
+    fn shrunk(&self, pool: usize) -> usize {
+        let (least, most) = Self::bounds(pool);
+        self.shrunk.load(Ordering::Relaxed).min(most - least)
+    }
+
     /// How many frames of the pool. The caller has the queue.
     fn of(&self, pool: usize) -> usize {
-        let most = (pool / FRAMES_PER_NEWCOMER).max(1);
-        let least = LEAST_SHARE.min(most);
-        let share = most.saturating_sub(self.shrunk.load(Ordering::Relaxed)).max(least);
+        let (least, most) = Self::bounds(pool);
+        let share = most - self.shrunk(pool);
         let Some(many) = self.are_many_soon() else { return share };
         let share = if many { most } else { (share - share / 4).max(least) };
         self.shrunk.store(most - share, Ordering::Relaxed);
@@ -194,8 +205,15 @@ impl Probation {
     pub fn note_return(&self, away: u64, pool: usize) {
         if away <= pool as u64 {
             // On probation it was for as many evictions as the share has frames.
-            self.share.note(1, away < self.share.shrunk.load(Ordering::Relaxed) as u64);
+            self.share.note(1, away < self.share.shrunk(pool) as u64);
         }
+    }
+
+    /// The pool has another size: its share begins anew.
+    pub fn resized(&self) {
+        let _queue = self.queue.lock();
+        self.share.shrunk.store(0, Ordering::Relaxed);
+        self.share.wanted_again.store(0, Ordering::Relaxed);
     }
 
     /// Notes which of the newcomers, which are about to be judged, were used on probation.
@@ -309,6 +327,22 @@ mod tests {
         (0..ENOUGH / 8).for_each(|_| probation.note_used(&newcomers, &toy));
         assert_eq!(share_after(0, 0), 1000);
         assert_eq!(probation.share.of(100), 10, "a small pool has a tenth whatever happens");
+    }
+
+    #[test]
+    fn a_pool_of_another_size_begins_with_the_whole_share() {
+        let probation = Probation::new();
+        let shrink = |pool: usize| {
+            (0..ENOUGH).for_each(|_| probation.note_return(pool as u64, pool));
+            probation.share.of(pool)
+        };
+        while shrink(100_000) > LEAST_SHARE {}
+        // Before anybody has been told, pages of a smaller pool are judged by its own share.
+        (0..ENOUGH).for_each(|_| probation.note_return(1000, 5000));
+        assert_eq!(probation.share.wanted_again.load(Ordering::Relaxed), ENOUGH, "none was soon");
+        probation.resized();
+        assert_eq!([5000, 100_000].map(|pool| probation.share.of(pool)), [500, 10_000]);
+        assert_eq!(shrink(5000), 375, "and is thought over from there");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The pool grows and shrinks while it is in use.
 use super::support::*;
 use crate::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
@@ -125,4 +126,16 @@ fn resizing_under_load() {
     pool.resize(&session, 4).unwrap();
     pool.drop_relation(REL.relation).unwrap();
     assert_eq!(pool.free_frames(), 4);
+}
+
+#[test]
+fn what_stays_free_is_shared_out_again() {
+    let mut config = PoolConfig::new(400, SESSIONS);
+    config.freelists = 4;
+    let store = Arc::new(TestStore::default());
+    let pool = BufferPool::new(config, store, Arc::new(TestLog::default())).unwrap();
+    let session = pool.session().unwrap();
+    pool.resize(&session, 200).unwrap();
+    let lists: Vec<_> = (0..4).map(|list| pool.free.len_of(list, &pool.frames)).collect();
+    assert_eq!(lists, [50; 4]);
 }
