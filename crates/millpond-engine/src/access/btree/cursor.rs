@@ -187,8 +187,15 @@ impl Cursor {
             (Direction::Forward, _) => self.copy_leaf(env, rel, range.0, Side::At, range),
             (Direction::Backward, Next::BeforeFence) => {
                 let (key, tid) = std::mem::take(&mut self.fence);
-                let copied =
-                    self.copy_leaf(env, rel, Target { key: &key, tid }, Side::Before, range);
+                let before = Target { key: &key, tid };
+                let copied = self.copy_leaf(env, rel, before, Side::Before, range);
+                if copied.is_ok() && (Target { key: &self.fence.0, tid: self.fence.1 }) >= before {
+                    let what = "a leaf's place is not before that of the one after it";
+                    let error = damaged(rel, ROOT, what);
+                    self.fence = (key, tid);
+                    (self.lower, self.upper) = (lower, upper);
+                    return Err(error);
+                }
                 if copied.is_err() {
                     self.fence = (key, tid);
                 }
@@ -256,12 +263,27 @@ impl Cursor {
         })?;
         match next {
             Step::Arrived(slots) => {
+                if !self.is_spare_further() {
+                    return Err(damaged(
+                        rel,
+                        block.0,
+                        "the right links of leaves lead in a circle",
+                    ));
+                }
                 std::mem::swap(&mut self.page, &mut self.spare);
                 Ok(Some(slots))
             }
             Step::Gone => Ok(None),
             _ => Err(damaged(rel, block.0, "a leaf's right link leads to a page that is no leaf")),
         }
+    }
+
+    /// Whether the leaf in the other page ends after the copied one, or the scan would go on for ever (btree rule 13).
+    fn is_spare_further(&mut self) -> bool {
+        self.key.clear();
+        let Some(tid) = Node(&*self.page).high_into(&mut self.key) else { return false };
+        let end = Node(&*self.spare).compare_high(Target { key: &self.key, tid });
+        end.is_none_or(Ordering::is_gt)
     }
 
     /// Goes down and copies the leaf, noting its fence when the scan goes backward.

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
+use super::order::latch_above;
 use super::page::PageRead;
 use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
 use super::page::layout::{FLAG_INCOMPLETE_SPLIT, NEXT_FREE};
@@ -298,6 +299,10 @@ fn insert_downlink<'e, E: Env + ?Sized>(
     }
 }
 
+fn is_of_level<P: PageRead + ?Sized>(node: Node<'_, P>, level: u16) -> bool {
+    node.is_node() && node.level() == level
+}
+
 /// Latches the page of a level that a separator belongs to, starting from the one remembered. The caller holds the latch
 /// of the block `child`.
 fn latch_parent<'e, E: Env + ?Sized>(
@@ -325,13 +330,13 @@ fn latch_parent<'e, E: Env + ?Sized>(
                 "links lead to it as a page of the level above its own",
             ));
         }
-        let page = latch(env, rel, block)?;
-        let node = Node(page.bytes());
-        if !node.is_node() || node.level() != level {
+        let page = latch_above(env, rel, block, level)?;
+        let Some(page) = page.filter(|page| is_of_level(Node(page.bytes()), level)) else {
             // The root has grown since, or the page has left the tree.
             block = 0;
             continue;
-        }
+        };
+        let node = Node(page.bytes());
         if node.is_split_incomplete() {
             drop(finish_split(env, rel, path, page)?);
             continue;

@@ -4,11 +4,14 @@
 //! check happens under the latch of the first leaf that can hold the key: everybody who wants to insert the same key
 //! must come through that latch, so the check and the insertion are one step (btree rule 8).
 
-use millpond_buffer::{BlockNumber, ExclusivePage, PAGE_SIZE, PinnedPage, RelHandle, Wait};
+use millpond_buffer::{
+    BlockNumber, ExclusivePage, PAGE_SIZE, PinnedPage, RelHandle, SharedPage, Wait,
+};
 
 use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
 use super::grow::{Added, add, finish_split};
+use super::order::{latch_right, latch_right_shared};
 use super::page::items::Item;
 use super::page::layout::MAX_KEY_BYTES;
 use super::page::node::{Node, Target};
@@ -123,7 +126,7 @@ fn move_right<'e, E: Env + ?Sized>(
         if right == page.block().get() {
             return Err(damaged(rel, right, "a right link leads to its own page"));
         }
-        let next = latch(env, rel, right)?;
+        let next = latch_right(env, rel, page.bytes(), right)?;
         expect_leaf(rel, right, next.bytes())?;
         page = next;
     }
@@ -149,7 +152,7 @@ fn check_unique<E: Env + ?Sized>(
 ) -> EngineResult<InsertOutcome> {
     let (mut outcome, mut next) = check_leaf(leaf.bytes(), key, own, check)?;
     // A page is let go only when the next one is latched: so the link to it is true.
-    let (mut latched, mut last) = (None, leaf.block().get());
+    let (mut latched, mut last) = (None::<SharedPage<'_>>, leaf.block().get());
     let mut steps = Steps::new(rel);
     while outcome == InsertOutcome::Done {
         let Some(right) = next else { break };
@@ -158,7 +161,8 @@ fn check_unique<E: Env + ?Sized>(
         if right == last || right == leaf.block().get() {
             return Err(damaged(rel, right, "the right links of leaves lead in a circle"));
         }
-        let page = pin(env, rel, right)?.into_shared()?;
+        let held = latched.as_ref().map_or_else(|| leaf.bytes(), SharedPage::bytes);
+        let page = latch_right_shared(env, rel, held, right)?;
         expect_leaf(rel, right, page.bytes())?;
         last = right;
         (outcome, next) = check_leaf(page.bytes(), key, own, check)?;

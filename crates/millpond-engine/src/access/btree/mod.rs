@@ -25,6 +25,7 @@ mod env;
 mod grow;
 mod insert;
 mod lookup;
+mod order;
 pub mod record;
 mod unlink;
 mod vacuum;

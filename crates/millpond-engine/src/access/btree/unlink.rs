@@ -14,6 +14,7 @@ use super::META;
 use super::descend::{Path, Side, find_page_on, right_of};
 use super::env::{Env, latch};
 use super::grow::new_record;
+use super::order::{latch_above, latch_right};
 use super::page::PageRead;
 use super::page::node::{Node, Target};
 use super::record::{self, FREE, Meta, UNLINK};
@@ -57,12 +58,12 @@ pub(crate) fn unlink<E: Env + ?Sized>(
     {
         return Ok(false);
     }
-    let mut page = latch(env, rel, block)?;
+    let mut page = latch_right(env, rel, left.bytes(), block)?;
     let node = Node(page.bytes());
     if !may_leave(node) || node.compare_high(target) != Some(std::cmp::Ordering::Equal) {
         return Ok(false);
     }
-    let mut parent = latch(env, rel, parent)?;
+    let Some(mut parent) = latch_above(env, rel, parent, 1)? else { return Ok(false) };
     let node = Node(parent.bytes());
     if !node.is_node() || node.level() != 1 || right_of(node, target, Side::Before).is_some() {
         return Ok(false);

@@ -1,8 +1,12 @@
 //! Writers on damaged pages: an error that names a block, and neither an endless loop nor a latch waited for by its own
 //! holder (btree rule 13).
 
-use super::super::page::layout::{COUNT, CYCLE, FLAG_LEAF, FLAGS, HIGH_AT, LEVEL, RIGHT};
+use super::super::page::layout::{
+    COUNT, CYCLE, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, HIGH_AT, LEVEL, RIGHT,
+};
+use super::super::page::node::Node;
 use super::*;
+use millpond_buffer::PageView;
 
 /// Always zero on a page: as a high key it is the empty key, and every target is beyond it.
 const ZERO_AT: u16 = 36;
@@ -129,4 +133,73 @@ fn a_vacuum_does_not_follow_a_circle() {
     damaged.link(4, 2);
     let error = vacuum(&damaged.env, &damaged.tree.rel, None, &|_| false).unwrap_err();
     assert!(error.to_string().contains("circle"), "{error}");
+}
+
+/// A tree of three levels, and the block of its first page of level 1.
+fn three_levels() -> (Damaged, u32) {
+    let tree = Tree::new(1000);
+    let env = tree.env();
+    let entries = (0..100_000u32).map(|n| Ok((int_key(n), tid(n))));
+    bulk_build(&env, &tree.rel, entries, 10).unwrap();
+    assert_eq!(tree.check(&env).levels, 3);
+    let first =
+        env.buffers().read(&tree.rel, BlockNumber(1), Wait::Allowed, |view| Node(view).child(0));
+    (Damaged { tree, env }, first.unwrap())
+}
+
+#[test]
+fn a_grandparent_is_not_among_the_pages_that_are_held() {
+    let (damaged, parent) = three_levels();
+    let node = |of: fn(Node<'_, PageView<'_>>) -> u32| {
+        let block = BlockNumber(parent);
+        damaged.env.buffers().read(&damaged.tree.rel, block, Wait::Allowed, |view| of(Node(view)))
+    };
+    let leaf = node(|node| node.child(0)).unwrap();
+    // The leaf's split finds its parent's unfinished, for which a page of level 2 is looked for: to the right of the root.
+    damaged.put(parent, FLAGS, FLAG_INCOMPLETE_SPLIT);
+    damaged.put(1, HIGH_AT, ZERO_AT);
+    damaged.link(1, leaf);
+    let error = damaged.fails(0);
+    assert!(error.contains("circle"), "{error}");
+}
+
+#[test]
+fn nobody_waits_for_a_leaf_to_the_right_that_is_before_his_own() {
+    let damaged = Damaged::ascending();
+    damaged.put(2, HIGH_AT, ZERO_AT);
+    damaged.put(3, HIGH_AT, ZERO_AT);
+    damaged.link(3, 2);
+    // Another session holds the third leaf, as if it waited for the second.
+    let other = damaged.tree.env();
+    let held = env::latch(&other, &damaged.tree.rel, 3).unwrap();
+    let error = damaged.fails(500);
+    assert!(error.contains("circle"), "{error}");
+    drop(held);
+}
+
+#[test]
+fn nor_does_a_unique_check() {
+    let damaged = Damaged::new(|n| (5, n));
+    damaged.link(3, 2);
+    damaged.put(3, HIGH_AT, ZERO_AT);
+    let other = damaged.tree.env();
+    let held = env::latch(&other, &damaged.tree.rel, 3).unwrap();
+    let error = damaged.fails_unique(5);
+    assert!(error.contains("circle"), "{error}");
+    drop(held);
+}
+
+#[test]
+fn a_scan_does_not_go_round_for_ever() {
+    let scan = |damaged: &Damaged, direction| {
+        let mut cursor = Cursor::new(&[], None, direction);
+        (0..100_000).find_map(|_| cursor.next(&damaged.env, &damaged.tree.rel).err())
+    };
+    let damaged = Damaged::ascending();
+    damaged.link(4, 3);
+    let error = scan(&damaged, Direction::Forward).expect("damage is found").to_string();
+    assert!(error.contains("circle"), "{error}");
+    // Nothing bounds it, and it has a right sibling.
+    damaged.put(3, HIGH_AT, 0);
+    assert!(scan(&damaged, Direction::Forward).is_some());
 }
