@@ -86,6 +86,7 @@ impl Default for Hearer {
 }
 
 impl Hearer {
+    #[cfg(not(any(loom, shuttle)))]
     pub(crate) fn of_debug() -> Self {
         Self(Arc::default(), tracing::Level::DEBUG)
     }

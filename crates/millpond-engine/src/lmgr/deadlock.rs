@@ -65,7 +65,7 @@ impl LockManager {
     }
 
     /// What a search would find now.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn verdict(&self, session: SessionNo) -> Verdict {
         self.picture(&mut self.all_partitions(), session).resolve(session)
     }
