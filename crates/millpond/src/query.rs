@@ -27,15 +27,15 @@ pub trait TableScanner: Send + Sync {
     /// Who runs the statement.
     fn session(&self) -> SessionInfo;
 
-    /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none.
-    fn relation_size(&self, oid: u32) -> Option<RelationSize>;
+    /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none (any more).
+    fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>>;
 
     /// The number of a relation's file (of the main fork's), which changes when it is rewritten; `None` if there is none.
     fn relation_filenode(&self, oid: u32) -> Option<u32>;
 
-    /// Bytes of its data alone.
-    fn relation_bytes(&self, oid: u32) -> Option<u64> {
-        self.relation_size(oid).map(|size| size.main)
+    /// Bytes of its data alone, to decide by or as an estimate: 0 if nobody can tell. (Who reads them learns why.)
+    fn relation_bytes(&self, oid: u32) -> u64 {
+        self.relation_size(oid).ok().flatten().map_or(0, |size| size.main)
     }
 }
 

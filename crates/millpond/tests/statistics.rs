@@ -5,7 +5,7 @@
 mod common;
 
 use common::{fresh_with, run};
-use millpond::{Connection, Settings, Value};
+use millpond::{Connection, Database, Settings, Value};
 
 /// A pool of this many pages.
 const FRAMES: i64 = 256;
@@ -406,4 +406,29 @@ fn views_have_their_columns_in_pg_attribute() {
     let without = "select count(*) from pg_class c where c.relnatts <>
         (select count(*) from pg_attribute a where a.attrelid = c.oid)";
     assert_eq!(number(c, without), 0);
+}
+
+/// Queries have nothing to do with the files of other relations; whoever asks for the size of one that can't be opened is told why.
+#[test]
+fn a_file_that_cannot_be_opened_concerns_who_asks_about_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = || Settings::default().with("autovacuum", "off").unwrap();
+    let file = {
+        let database = Database::open(dir.path(), settings()).unwrap();
+        let c = &mut database.connect().unwrap();
+        fill(c, "t", 20);
+        fill(c, "u", 20);
+        let file = number(c, "select pg_relation_filenode('u')");
+        database.shutdown().unwrap();
+        file
+    };
+    let file = dir.path().join("base").join(file.to_string());
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let database = Database::open(dir.path(), settings()).unwrap();
+    let c = &mut database.connect().unwrap();
+    assert_eq!(number(c, "select count(distinct filler) from t"), 1);
+    assert!(number(c, "select pg_relation_size('t')") > 0);
+    let error = c.query("select pg_relation_size('u')", &[]).unwrap_err();
+    assert!(error.sqlstate.as_str().starts_with("58"), "{error}");
 }

@@ -113,7 +113,7 @@ impl TableProvider for Table {
         let schema = Arc::new(self.schema.project(&columns)?);
         let is_target = self.tid_column.is_some_and(|column| columns.contains(&column));
         let run = session.config().get_extension::<Run>();
-        let bytes = run.and_then(|run| run.scanner.relation_bytes(self.def.oid)).unwrap_or(0);
+        let bytes = run.map_or(0, |run| run.scanner.relation_bytes(self.def.oid));
         let parts = match limit {
             None if bytes >= PARALLEL_BYTES => session.config().target_partitions().max(1),
             _ => 1,

@@ -32,8 +32,8 @@ impl TableScanner for Nothing {
         }
     }
 
-    fn relation_size(&self, _: u32) -> Option<crate::query::RelationSize> {
-        None
+    fn relation_size(&self, _: u32) -> Result<Option<crate::query::RelationSize>> {
+        Ok(None)
     }
 
     fn relation_filenode(&self, _: u32) -> Option<u32> {

@@ -78,16 +78,25 @@ impl TableScanner for Scanner {
         self.info.clone()
     }
 
-    fn relation_size(&self, oid: u32) -> Option<RelationSize> {
-        // Somebody else may have dropped it meanwhile: then it has no size any more.
-        self.size(oid).unwrap_or_default()
+    fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>> {
+        match self.size(oid) {
+            // Somebody else has dropped or rewritten it meanwhile: then it has no size any more.
+            Err(_) if storage(&self.catalog, oid) != storage(&self.engine.catalog(), oid) => {
+                Ok(None)
+            }
+            size => Ok(size?),
+        }
     }
 
     fn relation_filenode(&self, oid: u32) -> Option<u32> {
-        let table = self.catalog.table(oid).map(|table| table.storage);
-        let storage = table.or_else(|| self.catalog.index(oid).map(|(_, index)| index.storage));
-        storage.map(RelationId::get)
+        storage(&self.catalog, oid).map(RelationId::get)
     }
+}
+
+/// The file of a table or an index.
+fn storage(catalog: &CatalogState, oid: u32) -> Option<RelationId> {
+    let table = catalog.table(oid).map(|table| table.storage);
+    table.or_else(|| catalog.index(oid).map(|(_, index)| index.storage))
 }
 
 impl Scanner {

@@ -79,7 +79,8 @@ fn size(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Ar
         _ => |size| size.main,
     };
     function(name, (1, 2), Arrow::Int64, move |args| {
-        let size = oid(args).and_then(|oid| scanner.relation_size(oid));
+        let size = oid(args).map_or(Ok(None), |oid| scanner.relation_size(oid));
+        let size = size.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let bytes = match args.len() {
             2 => match text(args, 1) {
                 Some(fork) => {

@@ -143,7 +143,7 @@ impl Class<'_> {
 }
 
 fn pages(source: &Source<'_>, oid: u32) -> u64 {
-    source.scanner.relation_bytes(oid).unwrap_or(0) / 8192
+    source.scanner.relation_bytes(oid) / 8192
 }
 
 fn pg_class(source: &Source<'_>) -> Vec<Vec<Cell>> {
