@@ -124,6 +124,7 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
     config.max_parallel_workers = count("max_parallel_workers");
     config.checkpoint_completion_target = settings.real("checkpoint_completion_target");
     config.wal_writer_delay = settings.duration("wal_writer_delay");
+    config.wal_writer_flush_after_bytes = settings.bytes("wal_writer_flush_after");
     config.checkpoint_timeout = settings.duration("checkpoint_timeout");
     config.max_wal_bytes = settings.bytes("max_wal_size");
     let wal_buffers = usize::try_from(settings.bytes("wal_buffers")).unwrap_or(16 << 20);

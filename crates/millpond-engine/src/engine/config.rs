@@ -47,6 +47,8 @@ pub struct EngineConfig {
     pub wal_buffer_bytes: usize,
     /// How soon the log of commits that don't wait is written (`wal_writer_delay`).
     pub wal_writer_delay: Duration,
+    /// After how many bytes of log since the last sync the next comes, though nobody waits for it (`wal_writer_flush_after`).
+    pub wal_writer_flush_after_bytes: u64,
     /// How long a lock wait lasts before looking for a deadlock (`deadlock_timeout`).
     pub deadlock_timeout: Duration,
     /// Whether tables are vacuumed in the background (`autovacuum`).
@@ -80,6 +82,7 @@ impl EngineConfig {
             checkpoint_completion_target: 0.9,
             wal_buffer_bytes: 16 << 20,
             wal_writer_delay: Duration::from_millis(200),
+            wal_writer_flush_after_bytes: 1 << 20,
             deadlock_timeout: Duration::from_secs(1),
             autovacuum: true,
             autovacuum_naptime: Duration::from_secs(60),

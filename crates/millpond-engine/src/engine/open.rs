@@ -185,6 +185,7 @@ fn find_log_end(
         buffer_bytes: config.wal_buffer_bytes,
         max_sessions: usize::from(sessions),
         writer_delay: config.wal_writer_delay,
+        flush_after_bytes: config.wal_writer_flush_after_bytes,
         ..LogConfig::default()
     };
     let files = FileLogStore::open(&config.path, log_config.segment_bytes)

@@ -118,6 +118,9 @@ impl Transactions {
                     Durability::Background if files.is_empty() => Lsn::ZERO,
                     _ => inserted.end,
                 };
+                if lsn == Lsn::ZERO {
+                    ctx.log().commit_in_background();
+                }
                 let pending = PendingCommit { end: inserted.end, files: files.to_vec() };
                 *ctx.pending_commit().borrow_mut() = Some(pending);
                 Ok(CommitTicket { lsn, xid: Some(xid) })

@@ -16,6 +16,9 @@ pub struct LogConfig {
     /// How long a commit that does not wait may stay volatile, and how soon after the last record
     /// the log says that it is durable.
     pub writer_delay: Duration,
+    /// After how many bytes since the last sync the log's thread syncs, whoever has inserted them. Zero: whenever it
+    /// writes, and after every commit that does not wait.
+    pub flush_after_bytes: u64,
 }
 
 impl Default for LogConfig {
@@ -25,6 +28,7 @@ impl Default for LogConfig {
             buffer_bytes: 16 << 20,
             max_sessions: 512,
             writer_delay: Duration::from_millis(200),
+            flush_after_bytes: 1 << 20,
         }
     }
 }

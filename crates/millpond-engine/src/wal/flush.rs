@@ -83,6 +83,15 @@ impl Flushing {
         Lsn(self.flushed.load(Ordering::Acquire))
     }
 
+    /// Gives the log's thread something to do, unless it has: for those who ask so often that the flag must not move from
+    /// one processor to the next each time. It may have just been taken down without what is asked for now having been seen, so this
+    /// is for what is asked for again (wal rule 15).
+    pub fn nudge(&self) {
+        if !self.work.load(Ordering::Relaxed) {
+            self.kick();
+        }
+    }
+
     /// Gives the log's thread something to do.
     pub fn kick(&self) {
         if !self.work.swap(true, Ordering::AcqRel) {
@@ -310,10 +319,27 @@ impl Log {
         self.flushing.kick();
     }
 
-    /// Has the log's thread start writing each time another eighth of the ring is full.
+    /// Has the log's thread start writing each time another eighth of the ring is full, and sync what has gathered
+    /// (wal rule 15).
     pub(super) fn write_early(&self, start: Lsn, end: Lsn) {
         let part = self.insertion.ring_bytes() / 8;
         if start.get() / part != end.get() / part {
+            self.flushing.kick();
+        } else if self.has_gathered(end, self.flushed()) {
+            self.flushing.nudge();
+        }
+    }
+
+    /// Whether what lies between is to be synced though nobody waits for it (`wal_writer_flush_after`).
+    pub(super) fn has_gathered(&self, end: Lsn, flushed: Lsn) -> bool {
+        let after = self.config.flush_after_bytes;
+        after > 0 && end.get().saturating_sub(flushed.get()) >= after
+    }
+
+    /// A commit that nobody waits for is in the log. It is flushed soon: with what gathers, or after the delay; at once where
+    /// nothing is to gather.
+    pub fn commit_in_background(&self) {
+        if self.config.flush_after_bytes == 0 {
             self.flushing.kick();
         }
     }

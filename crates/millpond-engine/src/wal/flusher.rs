@@ -1,7 +1,7 @@
 //! The log's own thread.
 //!
 //! It leads for those who must not block ([`Log::on_flushed`]), writes early when the ring fills, makes
-//! segments ahead of time, flushes what nobody waits for after a delay, and marks the end when all is
+//! segments ahead of time, flushes what nobody waits for after a delay or when enough has gathered, and marks the end when all is
 //! quiet. It sleeps on `work`, a flag that is set before the thread is woken and cleared before it looks around, so
 //! no request is lost.
 
@@ -58,8 +58,15 @@ impl Log {
         }
     }
 
-    /// What the log's thread does when it is kicked, or `idle` for a while. If a sync is `due`, what nobody
-    /// waits for is synced, too. Returns whether the thread ends.
+    /// The log's thread sleeps until it is kicked, or until a time. Returns whether it was kicked.
+    pub(super) fn sleep(&self, until: Option<Instant>) -> bool {
+        let nothing = || !self.flushing.work.load(Ordering::Acquire);
+        parking::park(self.flushing.work_key(), nothing, until);
+        self.flushing.work.swap(false, Ordering::AcqRel)
+    }
+
+    /// What the log's thread does when it is kicked, or `idle` for a while. If a sync is `due`, or enough has gathered, what
+    /// nobody waits for is synced, too. Returns whether the thread ends.
     pub(super) fn flusher_turn(&self, idle: bool, due: bool) -> bool {
         if self.flushing.ending.load(Ordering::Acquire) {
             return true;
@@ -69,9 +76,11 @@ impl Log {
             return false;
         }
         let awaited = self.flushing.group.awaited_by_tasks();
-        if awaited.is_some() || due {
+        if awaited.is_some() || due || self.config.flush_after_bytes == 0 {
             let (upto, pause) = awaited.unwrap_or_default();
             self.lead_in_background(upto, true, pause);
+        } else if self.has_gathered(self.insert_position(), self.flushed()) {
+            self.sync_gathered();
         }
         let wanted = Lsn(self.flushing.wanted.load(Ordering::Acquire));
         if wanted > self.insertion.written() || !self.is_caught_up() {
@@ -95,6 +104,17 @@ impl Log {
         if upto > self.flushed() || synced.0 < self.insert_position() {
             self.let_others_join(pause);
             let _ = self.lead(&mut synced, upto, sync, Leader::LogThread);
+        }
+        drop(synced);
+        self.hand_over();
+    }
+
+    /// Syncs what is complete, for nobody in particular (wal rule 15).
+    fn sync_gathered(&self) {
+        let mut synced = self.flushing.group.lead();
+        // Who led meanwhile has synced some of it, or all.
+        if self.has_gathered(self.insert_position(), synced.0) {
+            let _ = self.lead(&mut synced, Lsn::ZERO, true, Leader::LogThread);
         }
         drop(synced);
         self.hand_over();
@@ -144,9 +164,7 @@ fn flusher(log: &Weak<Log>) {
     loop {
         let Some(this) = log.upgrade() else { return };
         let delay = this.config.writer_delay;
-        let nothing = || !this.flushing.work.load(Ordering::Acquire);
-        parking::park(this.flushing.work_key(), nothing, Some(Instant::now() + delay));
-        let idle = !this.flushing.work.swap(false, Ordering::AcqRel);
+        let idle = !this.sleep(Some(Instant::now() + delay));
         let due = idle || Instant::now() >= next_sync;
         if this.flusher_turn(idle, due) {
             return;

@@ -11,6 +11,7 @@ use super::reader::{LogReader, Step};
 use super::*;
 use crate::transam::{SessionNo, Xid};
 
+mod gathering;
 mod group_commit;
 
 const SEGMENT: u64 = 1 << 16;
@@ -21,6 +22,7 @@ fn config(sessions: usize) -> LogConfig {
         buffer_bytes: 1 << 16,
         max_sessions: sessions,
         writer_delay: Duration::from_secs(3600),
+        flush_after_bytes: u64::MAX,
     }
 }
 

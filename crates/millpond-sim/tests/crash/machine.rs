@@ -77,6 +77,7 @@ pub fn log_config(segment_bytes: u64) -> LogConfig {
         buffer_bytes: segment_bytes as usize,
         max_sessions: 4,
         writer_delay: Duration::from_millis(1),
+        flush_after_bytes: segment_bytes / 4,
     }
 }
 

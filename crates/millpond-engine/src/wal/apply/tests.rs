@@ -37,6 +37,7 @@ fn on_a_new_page(test: impl FnOnce(&One, &mut ExclusivePage<'_>)) {
         buffer_bytes: 1 << 16,
         max_sessions: 1,
         writer_delay: Duration::from_secs(3600),
+        flush_after_bytes: u64::MAX,
     };
     let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
     let log = Log::open(store, config, start).unwrap();

@@ -71,6 +71,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "How soon a commit that does not wait is written; three times this is the most that a crash can cost.",
     ),
     def(
+        "wal_writer_flush_after",
+        Int(0, I32, Pages),
+        Sighup,
+        "128",
+        "After so much log since the last sync the log's thread syncs again; 0: whenever it writes.",
+    ),
+    def(
         "commit_delay",
         Int(0, 100_000, No),
         User,
