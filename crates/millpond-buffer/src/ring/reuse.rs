@@ -1,6 +1,6 @@
 //! What becomes of the oldest pages when a ring needs a frame.
 
-use super::{AccessStrategy, Ring, Slot};
+use super::{AccessStrategy, GIVEN_TIME_OF_POOL, LEAST_GIVEN_TIME, Ring, Slot};
 use crate::claims::MAX_CLAIMS_ON_THE_WAY;
 use crate::config::Wait;
 use crate::evict::Owned;
@@ -71,8 +71,15 @@ impl Ring {
         }
         let is_late = self.front_waits_for_log();
         let size = self.size();
-        self.grown.set(if is_late { (size + self.batch()).min(self.capacity) } else { 0 });
-        is_late && size < self.capacity
+        let most = self.most_given_time();
+        self.grown.set(if is_late { (size + self.batch()).min(most) } else { 0 });
+        is_late && size < most
+    }
+
+    /// How long a load's ring may become while its oldest page waits for the log.
+    fn most_given_time(&self) -> usize {
+        let part = self.pool.frames() / GIVEN_TIME_OF_POOL;
+        part.max(LEAST_GIVEN_TIME).min(self.capacity)
     }
 
     fn front_waits_for_log(&self) -> bool {
@@ -86,7 +93,7 @@ impl Ring {
         let excess = frames.saturating_sub(size);
         let mut state = self.state.borrow_mut();
         let mut looks = (self.batch() + excess).min(MAX_CLAIMS_ON_THE_WAY).min(state.slots.len());
-        if self.strategy == AccessStrategy::BulkWrite && frames < self.capacity {
+        if self.strategy == AccessStrategy::BulkWrite && frames < self.most_given_time() {
             // Those after them may have time.
             let flushed = |slot: &&Slot| !self.waits_for_log(slot.frame);
             looks = state.slots.iter().take(looks).take_while(flushed).count();

@@ -45,10 +45,9 @@ pub struct RingSizes {
 }
 
 impl Default for RingSizes {
-    /// PostgreSQL's, 256 kB and 2 MB; but 4 MB for a bulk write instead of 16: while a load's log is synced now and then only,
-    /// its ring is as long as it may be, and who reads points beside it pays for that.
+    /// PostgreSQL's: 256 kB, 16 MB and 2 MB.
     fn default() -> Self {
-        Self { bulk_read: 32, bulk_write: 512, vacuum: 256 }
+        Self { bulk_read: 32, bulk_write: 2048, vacuum: 256 }
     }
 }
 

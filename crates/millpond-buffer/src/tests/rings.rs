@@ -72,12 +72,12 @@ impl World {
 }
 
 #[test]
-fn sizes_are_as_said_and_at_most_an_eighth_of_the_pool() {
+fn sizes_are_postgresqls_and_at_most_an_eighth_of_the_pool() {
     let sizes = RingSizes::default();
     // PostgreSQL's pages; Miri's are smaller.
     let bytes = |strategy| sizes.pages(strategy) * 8192;
     assert_eq!(bytes(AccessStrategy::BulkRead), 256 << 10);
-    assert_eq!(bytes(AccessStrategy::BulkWrite), 4 << 20);
+    assert_eq!(bytes(AccessStrategy::BulkWrite), 16 << 20);
     assert_eq!(bytes(AccessStrategy::Vacuum), 2 << 20);
     let pool = bench(FRAMES as usize, 1).pool;
     assert_eq!(Ring::new(&pool, AccessStrategy::BulkRead).unwrap().capacity(), 16);
@@ -187,23 +187,24 @@ fn scans_do_not_make_absent_pages_forgotten() {
     assert_eq!(world.bench.pool.stats().regret, after.regret + 1);
 }
 
-/// A load's ring has 1 MB and, while its log is not flushed, up to what was asked for: then the log is waited for.
+/// A load's ring has 1 MB and, while its log is not flushed, up to 4 MB or a 64th of the pool, if so much was asked for: then
+/// the log is waited for.
 #[test]
 #[cfg_attr(
     miri,
     ignore = "a ring longer than a load's 128 pages needs a pool of thousands of frames"
 )]
 fn a_load_leaves_its_log_the_time_that_it_has() {
-    let bench = bench(4096, 0);
+    let bench = bench(8192, 0);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
     // No frame is free, so that none comes from outside of the ring.
     let filled = RelationId::constant(8).main();
     bench.pool.create(filled).unwrap();
     let other = bench.pool.relation(filled).unwrap();
-    (0..4096).for_each(|_| drop(session.extend(&other, Wait::Allowed).unwrap()));
+    (0..8192).for_each(|_| drop(session.extend(&other, Wait::Allowed).unwrap()));
     let ring = Ring::new(&bench.pool, AccessStrategy::BulkWrite).unwrap();
-    assert_eq!(ring.capacity(), 512);
+    assert_eq!(ring.capacity(), 1024);
     let load = |pages: u64, flushes: bool| {
         let mut most = 0;
         for lsn in 1..=pages {

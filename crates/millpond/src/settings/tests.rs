@@ -11,6 +11,9 @@ fn defaults_parse_and_show_as_postgresql_does() {
     assert_eq!(settings.show("shared_buffers").unwrap(), "128MB");
     assert_eq!(settings.show("checkpoint_timeout").unwrap(), "5min");
     assert_eq!(settings.show("max_wal_size").unwrap(), "1GB");
+    assert_eq!(settings.show("wal_writer_flush_after").unwrap(), "1MB");
+    assert_eq!(settings.bytes("wal_writer_flush_after"), 1 << 20);
+    assert_eq!(settings.show("bulk_write_buffer_limit").unwrap(), "16MB");
     assert_eq!(settings.show("datestyle").unwrap(), "ISO, MDY");
     assert_eq!(settings.show("statement_timeout").unwrap(), "0");
     assert_eq!(settings.show("server_version_num").unwrap(), "150000");
@@ -118,6 +121,6 @@ fn limits_of_vacuums_buffers() {
     settings.set("bulk_read_buffer_limit", "64kB").unwrap();
     let session = SessionSettings::new(Arc::new(settings));
     let bulk = session.bulk_access();
-    assert_eq!((bulk.rings.vacuum, bulk.rings.bulk_read, bulk.rings.bulk_write), (0, 8, 512));
+    assert_eq!((bulk.rings.vacuum, bulk.rings.bulk_read, bulk.rings.bulk_write), (0, 8, 2048));
     assert!(bulk.synchronize_scans);
 }

@@ -77,7 +77,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         "bulk_write_buffer_limit",
         Int(0, MAX_USAGE_LIMIT_KB, Kilobytes),
         User,
-        "4096",
+        "16384",
         "How much of the buffer pool COPY, INSERT ... SELECT and index builds use, at most an eighth; 0 for no limit.",
     ),
     def(
