@@ -25,7 +25,10 @@ mod fork;
 mod forks;
 mod names;
 mod near;
+mod options;
+mod reads;
 mod segment;
+mod structure;
 // Miri opens no directory.
 #[cfg(all(test, not(miri)))]
 mod tests;
@@ -37,56 +40,28 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use millpond_sync::fill::IoTarget;
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use smallvec::SmallVec;
 
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
 use self::fork::{FileError, Fork, MAX_SEGMENTS};
 use self::forks::{ForkShare, Forks};
 use self::near::Spare;
-use self::segment::{Attempt, Segment};
+pub use self::options::FileStoreOptions;
+use self::reads::Pages;
 use self::unsynced::Unsynced;
-use super::{PageBuffer, PageStore, PendingRead, PendingWrite, StoreError, Transfer};
+use super::{PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;
-use crate::ids::{self, BlockNumber, RelFork, RelationId};
 #[cfg(not(any(miri, copying)))]
-use crate::{PageWords, words};
+use crate::PageWords;
+use crate::ids::{BlockNumber, RelFork, RelationId};
 
+/// Locks for changes of relations' files.
 const STRIPES: usize = 32;
-const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
-const DEFAULT_IO_WORKERS: usize = 3;
-
-/// How a [`FileStore`] lays out its files. Start from the default and change what you need.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct FileStoreOptions {
-    /// Blocks per segment file. Fixed for the life of the directory; 131072 (1 GiB) unless told otherwise.
-    pub segment_blocks: u32,
-    /// How reads ahead of their use, and writes behind them, are done (`io_method`).
-    pub io_method: IoMethod,
-    /// How many threads read and write, if threads do (`io_workers`).
-    pub io_workers: usize,
-    /// Whether files pass the operating system's cache by (`debug_io_direct = data`). Every miss then waits for
-    /// the device, so a pool should be most of the memory.
-    pub direct_io: bool,
-}
-
-impl Default for FileStoreOptions {
-    fn default() -> Self {
-        Self {
-            segment_blocks: DEFAULT_SEGMENT_BLOCKS,
-            io_method: IoMethod::default(),
-            io_workers: DEFAULT_IO_WORKERS,
-            direct_io: false,
-        }
-    }
-}
 
 /// Pages in the files of a directory.
 pub struct FileStore {
@@ -192,61 +167,6 @@ impl FileStore {
         found.ok_or_else(|| self.beyond_end(rel, first, transfer.count()))
     }
 
-    /// Reads blocks from `first`.
-    fn read_into(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        mut pages: Pages<'_, '_>,
-    ) -> Result<(), StoreError> {
-        let what = || format!("read block {first} of {rel}");
-        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), true))? {
-            Attempt::Done => Ok(()),
-            _ => Err(self.beyond_end(rel, first, pages.count())),
-        }
-    }
-
-    /// The same if that needs no waiting for a device.
-    fn try_read_into(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        mut pages: Pages<'_, '_>,
-    ) -> Result<bool, StoreError> {
-        if !self.nowait.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        let what = || format!("read block {first} of {rel}");
-        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), false))? {
-            Attempt::Done => Ok(true),
-            Attempt::WouldWait => Ok(false),
-            Attempt::Unsupported => {
-                self.nowait.store(false, Ordering::Relaxed);
-                Ok(false)
-            }
-            Attempt::End => Err(self.beyond_end(rel, first, pages.count())),
-        }
-    }
-
-    /// Reads by way of memory that is aligned for direct I/O.
-    fn read_aligned(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: &mut [&mut [u8; PAGE_SIZE]],
-    ) -> Result<(), StoreError> {
-        let mut buffer = PageBuffer::new(pages.len());
-        self.read(rel, first, &mut buffer.pages_mut())?;
-        for (page, read) in pages.iter_mut().zip(buffer.pages()) {
-            page.copy_from_slice(read);
-        }
-        Ok(())
-    }
-
-    fn structure(&self, relation: RelationId) -> &Mutex<()> {
-        &self.structure[relation.get() as usize % STRIPES]
-    }
-
     fn fork(&self, rel: RelFork) -> Arc<ForkShare> {
         self.forks.get(rel, || {
             let (dir, spare) = (Arc::clone(&self.dir), Arc::clone(&self.spare));
@@ -267,94 +187,12 @@ impl FileStore {
         };
         match run(&self.fork(rel)) {
             Err(error) if is_out_of_descriptors(&error.source) => {
-                self.close_idle();
+                // Files still to be synced stay open by the list.
+                self.forks.remove_idle();
                 run(&self.fork(rel)).map_err(failed)
             }
             other => other.map_err(failed),
         }
-    }
-
-    /// Closes the files of all forks that no operation is using. Files still to be synced stay open by the list.
-    fn close_idle(&self) {
-        self.forks.remove_idle();
-    }
-
-    /// Opens a segment for growth, creating its file if need be.
-    fn segment_to_grow<'f>(
-        &self,
-        fork: &'f Fork,
-        index: u32,
-    ) -> Result<Option<&'f Arc<Segment>>, FileError> {
-        let Some((segment, created)) = fork.segment(index, true)? else { return Ok(None) };
-        if created {
-            self.dir_dirty.store(true, Ordering::Release);
-        }
-        Ok(Some(segment))
-    }
-
-    fn extend_fork(&self, fork: &Fork, from: u32, to: u32) -> Result<bool, FileError> {
-        for (index, within, _, length) in fork.pieces(from, (to - from) as usize) {
-            let Some(segment) = self.segment_to_grow(fork, index)? else { return Ok(false) };
-            // The fork ended before this segment: whatever it holds is left over from before a crash.
-            let cleared = if within == 0 { segment.shrink(0) } else { Ok(()) };
-            let grown = cleared.and_then(|()| segment.grow(within + length as u32));
-            self.unsynced.add(segment);
-            grown.map_err(|source| FileError::new("extend", segment.path(), source))?;
-        }
-        Ok(true)
-    }
-
-    fn truncate_fork(&self, fork: &Fork, blocks: u32, old: u32) -> Result<(), FileError> {
-        // From the end, so that a crash in between leaves a fork without a hole.
-        let pieces: Vec<_> = fork.pieces(blocks, (old - blocks) as usize).collect();
-        for (index, within, ..) in pieces.into_iter().rev() {
-            let Some((segment, _)) = fork.segment(index, false)? else { continue };
-            let shrunk = segment.shrink(within);
-            self.unsynced.add(segment);
-            shrunk.map_err(|source| FileError::new("truncate", segment.path(), source))?;
-        }
-        Ok(())
-    }
-
-    /// Removes a fork's files. The caller excludes other changes of it.
-    fn remove_fork(&self, rel: RelFork) -> Result<(), StoreError> {
-        if let Some(fork) = self.forks.remove(rel) {
-            // Give the space back even while a reader still has the file open.
-            if let Ok(Some((segment, _))) = fork.segment(0, false) {
-                let _ = segment.shrink(0);
-            }
-            fork.set_removed();
-        }
-        let unlinked = self.unlink_fork(rel);
-        // Who has looked at it meanwhile may have opened a file that has no name now; a new fork must not get that.
-        if let Some(late) = self.forks.remove(rel) {
-            late.set_removed();
-        }
-        unlinked
-    }
-
-    fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
-        for index in 0..=MAX_SEGMENTS {
-            let path = names::segment_path(&self.dir, rel, index);
-            match fs::remove_file(&path) {
-                Ok(()) => self.dir_dirty.store(true, Ordering::Release),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                Err(error) => {
-                    return Err(StoreError::io(format!("remove {}", path.display()), error));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn sync_directory(&self) -> Result<(), StoreError> {
-        if self.dir_dirty.swap(false, Ordering::AcqRel) {
-            rustix::fs::fsync(&self.dir_handle).map_err(|errno| {
-                self.unsynced
-                    .stop(format!("sync the directory {}", self.dir.display()), errno.into())
-            })?;
-        }
-        Ok(())
     }
 
     /// The error for a transfer that found its file missing or too short.
@@ -378,23 +216,11 @@ impl FileStore {
 
 impl PageStore for FileStore {
     fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-        self.unsynced.check_running()?;
-        let _alone = self.structure(rel.relation).lock();
-        self.with_fork(
-            rel,
-            || format!("create {rel}"),
-            |fork| self.segment_to_grow(fork, 0).map(|_| ()),
-        )
+        self.create_fork(rel)
     }
 
     fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-        self.unsynced.check_running()?;
-        let _alone = self.structure(relation).lock();
-        // The main fork last: while it is there, a removal that was cut short is found again.
-        for fork in ids::Fork::ALL.into_iter().rev() {
-            self.remove_fork(RelFork { relation, fork })?;
-        }
-        Ok(())
+        self.remove_forks(relation)
     }
 
     fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
@@ -406,38 +232,11 @@ impl PageStore for FileStore {
     }
 
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-        self.unsynced.check_running()?;
-        let _alone = self.structure(rel.relation).lock();
-        let end = first.0.saturating_add(count);
-        let what = || format!("extend {rel} to {end} blocks");
-        let done = self.with_fork(rel, what, |fork| {
-            if !fork.exists()? {
-                return Ok(false);
-            }
-            let old = fork.block_count()?;
-            if old < end { self.extend_fork(fork, old, end) } else { Ok(true) }
-        })?;
-        if done { Ok(()) } else { Err(StoreError::Missing { rel }) }
+        self.extend_fork(rel, first.0.saturating_add(count))
     }
 
     fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
-        self.unsynced.check_running()?;
-        let _alone = self.structure(rel.relation).lock();
-        let done = self.with_fork(
-            rel,
-            || format!("truncate {rel} to {block_count} blocks"),
-            |fork| {
-                if !fork.exists()? {
-                    return Ok(false);
-                }
-                let old = fork.block_count()?;
-                if old > block_count {
-                    self.truncate_fork(fork, block_count, old)?;
-                }
-                Ok(true)
-            },
-        )?;
-        if done { Ok(()) } else { Err(StoreError::Missing { rel }) }
+        self.truncate_fork(rel, block_count)
     }
 
     fn read(
@@ -446,9 +245,6 @@ impl PageStore for FileStore {
         first: BlockNumber,
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<(), StoreError> {
-        if self.direct && !pages.iter().all(|page| segment::is_aligned(page.as_ptr())) {
-            return self.read_aligned(rel, first, pages);
-        }
         self.read_into(rel, first, Pages::Exclusive(pages))
     }
 
@@ -468,13 +264,6 @@ impl PageStore for FileStore {
         first: BlockNumber,
         pages: &[&PageWords],
     ) -> Result<(), StoreError> {
-        if self.direct && !pages.iter().all(|words| segment::is_aligned(words.as_ptr().cast())) {
-            // Not those of a pool.
-            let mut buffer = PageBuffer::new(pages.len());
-            self.read(rel, first, &mut buffer.pages_mut())?;
-            pages.iter().zip(buffer.pages()).for_each(|(words, page)| words::copy_in(words, page));
-            return Ok(());
-        }
         self.read_into(rel, first, Pages::Shared(pages))
     }
 
@@ -565,35 +354,6 @@ impl PageStore for FileStore {
         found.sort_unstable();
         found.dedup();
         Ok(found)
-    }
-}
-
-/// Where pages go that are read.
-enum Pages<'p, 'a> {
-    Exclusive(&'p mut [&'a mut [u8; PAGE_SIZE]]),
-    /// Others may look at them meanwhile.
-    #[cfg(not(any(miri, copying)))]
-    Shared(&'p [&'a PageWords]),
-}
-
-impl Pages<'_, '_> {
-    fn count(&self) -> usize {
-        match self {
-            Self::Exclusive(pages) => pages.len(),
-            #[cfg(not(any(miri, copying)))]
-            Self::Shared(pages) => pages.len(),
-        }
-    }
-
-    /// All of them, to be filled.
-    fn targets(&mut self) -> SmallVec<[IoTarget<'_>; 2]> {
-        match self {
-            Self::Exclusive(pages) => {
-                pages.iter_mut().map(|page| IoTarget::exclusive(&mut page[..])).collect()
-            }
-            #[cfg(not(any(miri, copying)))]
-            Self::Shared(pages) => pages.iter().map(|words| IoTarget::shared(&words[..])).collect(),
-        }
     }
 }
 

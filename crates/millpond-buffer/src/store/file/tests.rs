@@ -1,6 +1,7 @@
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
+use crate::ids;
 use proptest::prelude::*;
 
 const REL: RelFork = RelationId::constant(16384).main();
@@ -208,10 +209,10 @@ fn idle_forks_are_closed_when_descriptors_run_out() {
     store.extend(REL, BlockNumber(0), 4).unwrap();
     write(&store, 0, &[1, 2, 3, 4]).unwrap();
     let used = store.fork(REL);
-    store.close_idle();
+    store.forks.remove_idle();
     assert!(Arc::<Fork>::ptr_eq(&used, &store.fork(REL)));
     drop(used);
-    store.close_idle();
+    store.forks.remove_idle();
     assert!(store.forks.is_empty());
     assert_eq!(store.unsynced.len(), 2);
     store.sync().unwrap();

@@ -1,0 +1,32 @@
+//! How a file store lays out its files, and reads and writes them.
+
+use super::IoMethod;
+
+const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
+const DEFAULT_IO_WORKERS: usize = 3;
+
+/// How a [`FileStore`](super::FileStore) lays out its files. Start from the default and change what you need.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct FileStoreOptions {
+    /// Blocks per segment file. Fixed for the life of the directory; 131072 (1 GiB) unless told otherwise.
+    pub segment_blocks: u32,
+    /// How reads ahead of their use, and writes behind them, are done (`io_method`).
+    pub io_method: IoMethod,
+    /// How many threads read and write, if threads do (`io_workers`).
+    pub io_workers: usize,
+    /// Whether files pass the operating system's cache by (`debug_io_direct = data`). Every miss then waits for
+    /// the device, so a pool should be most of the memory.
+    pub direct_io: bool,
+}
+
+impl Default for FileStoreOptions {
+    fn default() -> Self {
+        Self {
+            segment_blocks: DEFAULT_SEGMENT_BLOCKS,
+            io_method: IoMethod::default(),
+            io_workers: DEFAULT_IO_WORKERS,
+            direct_io: false,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Reads on the calling thread, into pages of its own or straight into frames.
+
+use std::sync::atomic::Ordering;
+
+use millpond_sync::fill::IoTarget;
+use smallvec::SmallVec;
+
+use super::FileStore;
+use super::segment::{Attempt, is_aligned};
+use crate::PAGE_SIZE;
+use crate::ids::{BlockNumber, RelFork};
+use crate::store::{PageBuffer, StoreError};
+#[cfg(not(any(miri, copying)))]
+use crate::{PageWords, words};
+
+/// Where pages go that are read.
+pub(super) enum Pages<'p, 'a> {
+    Exclusive(&'p mut [&'a mut [u8; PAGE_SIZE]]),
+    /// Others may look at them meanwhile.
+    #[cfg(not(any(miri, copying)))]
+    Shared(&'p [&'a PageWords]),
+}
+
+impl Pages<'_, '_> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Exclusive(pages) => pages.len(),
+            #[cfg(not(any(miri, copying)))]
+            Self::Shared(pages) => pages.len(),
+        }
+    }
+
+    /// All of them, to be filled.
+    fn targets(&mut self) -> SmallVec<[IoTarget<'_>; 2]> {
+        match self {
+            Self::Exclusive(pages) => {
+                pages.iter_mut().map(|page| IoTarget::exclusive(&mut page[..])).collect()
+            }
+            #[cfg(not(any(miri, copying)))]
+            Self::Shared(pages) => pages.iter().map(|words| IoTarget::shared(&words[..])).collect(),
+        }
+    }
+
+    /// Whether all will do for direct I/O, as those of a pool do.
+    fn are_aligned(&mut self) -> bool {
+        self.targets().iter().all(|target| is_aligned(target.start()))
+    }
+
+    fn copy_from(self, buffer: &PageBuffer) {
+        match self {
+            Self::Exclusive(pages) => {
+                pages
+                    .iter_mut()
+                    .zip(buffer.pages())
+                    .for_each(|(to, page)| to.copy_from_slice(page));
+            }
+            #[cfg(not(any(miri, copying)))]
+            Self::Shared(pages) => {
+                pages.iter().zip(buffer.pages()).for_each(|(to, page)| words::copy_in(to, page));
+            }
+        }
+    }
+}
+
+impl FileStore {
+    /// Reads blocks from `first`.
+    pub(super) fn read_into(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        mut pages: Pages<'_, '_>,
+    ) -> Result<(), StoreError> {
+        if self.direct && !pages.are_aligned() {
+            let mut buffer = PageBuffer::new(pages.count());
+            self.read_into(rel, first, Pages::Exclusive(&mut buffer.pages_mut()))?;
+            pages.copy_from(&buffer);
+            return Ok(());
+        }
+        let what = || format!("read block {first} of {rel}");
+        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), true))? {
+            Attempt::Done => Ok(()),
+            _ => Err(self.beyond_end(rel, first, pages.count())),
+        }
+    }
+
+    /// The same if that needs no waiting for a device.
+    pub(super) fn try_read_into(
+        &self,
+        rel: RelFork,
+        first: BlockNumber,
+        mut pages: Pages<'_, '_>,
+    ) -> Result<bool, StoreError> {
+        if !self.nowait.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let what = || format!("read block {first} of {rel}");
+        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), false))? {
+            Attempt::Done => Ok(true),
+            Attempt::WouldWait => Ok(false),
+            Attempt::Unsupported => {
+                self.nowait.store(false, Ordering::Relaxed);
+                Ok(false)
+            }
+            Attempt::End => Err(self.beyond_end(rel, first, pages.count())),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What changes which files a fork has and how long they are: it is made, grows, is cut, is removed. Changes of the same
+//! relation exclude each other; those of different ones may share a lock.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::MutexGuard;
+
+use super::fork::{FileError, Fork, MAX_SEGMENTS};
+use super::segment::Segment;
+use super::{FileStore, names};
+use crate::ids::{self, RelFork, RelationId};
+use crate::store::StoreError;
+
+impl FileStore {
+    /// Begins a change, unless the store has stopped.
+    fn begin_change(&self, relation: RelationId) -> Result<MutexGuard<'_, ()>, StoreError> {
+        self.unsynced.check_running()?;
+        Ok(self.structure[relation.get() as usize % self.structure.len()].lock())
+    }
+
+    pub(super) fn create_fork(&self, rel: RelFork) -> Result<(), StoreError> {
+        let _alone = self.begin_change(rel.relation)?;
+        let create = |fork: &Fork| self.segment_to_grow(fork, 0).map(|_| ());
+        self.with_fork(rel, || format!("create {rel}"), create)
+    }
+
+    pub(super) fn remove_forks(&self, relation: RelationId) -> Result<(), StoreError> {
+        let _alone = self.begin_change(relation)?;
+        // The main fork last: while it is there, a removal that was cut short is found again.
+        for fork in ids::Fork::ALL.into_iter().rev() {
+            self.remove_fork(RelFork { relation, fork })?;
+        }
+        Ok(())
+    }
+
+    /// Makes a fork at least that many blocks long.
+    pub(super) fn extend_fork(&self, rel: RelFork, end: u32) -> Result<(), StoreError> {
+        let what = || format!("extend {rel} to {end} blocks");
+        self.resize(
+            rel,
+            what,
+            |fork, old| if old < end { self.grow(fork, old, end) } else { Ok(true) },
+        )
+    }
+
+    /// Makes a fork at most that many blocks long.
+    pub(super) fn truncate_fork(&self, rel: RelFork, end: u32) -> Result<(), StoreError> {
+        let what = || format!("truncate {rel} to {end} blocks");
+        self.resize(rel, what, |fork, old| {
+            if old > end {
+                self.shrink(fork, end, old)?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Changes a fork whose length it tells; `false` is that the fork isn't there.
+    fn resize(
+        &self,
+        rel: RelFork,
+        what: impl Fn() -> String,
+        change: impl Fn(&Fork, u32) -> Result<bool, FileError>,
+    ) -> Result<(), StoreError> {
+        let _alone = self.begin_change(rel.relation)?;
+        let run = |fork: &Fork| Ok(fork.exists()? && change(fork, fork.block_count()?)?);
+        if self.with_fork(rel, what, run)? { Ok(()) } else { Err(StoreError::Missing { rel }) }
+    }
+
+    /// Opens a segment for growth, creating its file if need be.
+    fn segment_to_grow<'f>(
+        &self,
+        fork: &'f Fork,
+        index: u32,
+    ) -> Result<Option<&'f Arc<Segment>>, FileError> {
+        let Some((segment, created)) = fork.segment(index, true)? else { return Ok(None) };
+        if created {
+            self.dir_dirty.store(true, Ordering::Release);
+        }
+        Ok(Some(segment))
+    }
+
+    fn grow(&self, fork: &Fork, from: u32, to: u32) -> Result<bool, FileError> {
+        for (index, within, _, length) in fork.pieces(from, (to - from) as usize) {
+            let Some(segment) = self.segment_to_grow(fork, index)? else { return Ok(false) };
+            // The fork ended before this segment: whatever it holds is left over from before a crash.
+            let cleared = if within == 0 { segment.shrink(0) } else { Ok(()) };
+            let grown = cleared.and_then(|()| segment.grow(within + length as u32));
+            self.unsynced.add(segment);
+            grown.map_err(|source| FileError::new("extend", segment.path(), source))?;
+        }
+        Ok(true)
+    }
+
+    fn shrink(&self, fork: &Fork, blocks: u32, old: u32) -> Result<(), FileError> {
+        // From the end, so that a crash in between leaves a fork without a hole.
+        let pieces: Vec<_> = fork.pieces(blocks, (old - blocks) as usize).collect();
+        for (index, within, ..) in pieces.into_iter().rev() {
+            let Some((segment, _)) = fork.segment(index, false)? else { continue };
+            let shrunk = segment.shrink(within);
+            self.unsynced.add(segment);
+            shrunk.map_err(|source| FileError::new("truncate", segment.path(), source))?;
+        }
+        Ok(())
+    }
+
+    fn remove_fork(&self, rel: RelFork) -> Result<(), StoreError> {
+        if let Some(fork) = self.forks.remove(rel) {
+            // Give the space back even while a reader still has the file open.
+            if let Ok(Some((segment, _))) = fork.segment(0, false) {
+                let _ = segment.shrink(0);
+            }
+            fork.set_removed();
+        }
+        let unlinked = self.unlink_fork(rel);
+        // Who has looked at it meanwhile may have opened a file that has no name now; a new fork must not get that.
+        if let Some(late) = self.forks.remove(rel) {
+            late.set_removed();
+        }
+        unlinked
+    }
+
+    fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
+        for index in 0..=MAX_SEGMENTS {
+            let path = names::segment_path(&self.dir, rel, index);
+            match fs::remove_file(&path) {
+                Ok(()) => self.dir_dirty.store(true, Ordering::Release),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => {
+                    return Err(StoreError::io(format!("remove {}", path.display()), error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the names of files durable, if any came or went.
+    pub(super) fn sync_directory(&self) -> Result<(), StoreError> {
+        if self.dir_dirty.swap(false, Ordering::AcqRel) {
+            rustix::fs::fsync(&self.dir_handle).map_err(|errno| {
+                self.unsynced
+                    .stop(format!("sync the directory {}", self.dir.display()), errno.into())
+            })?;
+        }
+        Ok(())
+    }
+}
