@@ -19,6 +19,9 @@
 //! without one.)
 #![allow(unsafe_code)]
 
+mod change;
+
+pub use self::change::PageChange;
 use crate::error::BufferError;
 use crate::frame::{DAMAGED, Frame};
 use crate::ids::{BlockNumber, Lsn, PageId};
@@ -27,7 +30,7 @@ use crate::page::{PageBytes, page_lsn};
 use crate::page_read::PageRead;
 use crate::pins::Added;
 use crate::session::BufferSession;
-use crate::words::{self, PageView};
+use crate::words::PageView;
 use std::cmp::Ordering;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -84,7 +87,9 @@ impl<'s> PinnedPage<'s> {
     pub fn into_shared(self) -> Result<SharedPage<'s>, BufferError> {
         self.session.is_about_to_latch(self.page, How::Shared);
         self.descriptor().latch().shared();
-        SharedPage::of_pinned(self).if_sound()
+        let latched = SharedPage::of_pinned(self);
+        latched.pin.check_sound()?;
+        Ok(latched)
     }
 
     /// Takes the latch shared if that needs no waiting, and the page has not been damaged.
@@ -103,7 +108,9 @@ impl<'s> PinnedPage<'s> {
     pub fn into_exclusive(self) -> Result<ExclusivePage<'s>, BufferError> {
         self.session.is_about_to_latch(self.page, How::Exclusively);
         self.descriptor().latch().exclusive();
-        ExclusivePage::latched(self).if_sound()
+        let latched = ExclusivePage::latched(self);
+        latched.pin.check_sound()?;
+        Ok(latched)
     }
 
     /// Takes the latch exclusively if that needs no waiting, and the page has not been damaged.
@@ -123,9 +130,16 @@ impl<'s> PinnedPage<'s> {
         self.descriptor().state() & DAMAGED != 0
     }
 
+    /// A change of it was interrupted. Its version stays odd: optimistic readers find out from the state word.
     #[cold]
-    fn damaged(&self) -> BufferError {
-        BufferError::Damaged { page: self.page }
+    fn damage(&self) {
+        self.descriptor().mark_damaged();
+        tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
+    }
+
+    #[inline]
+    fn check_sound(&self) -> Result<(), BufferError> {
+        if self.is_damaged() { Err(BufferError::Damaged { page: self.page }) } else { Ok(()) }
     }
 }
 
@@ -175,12 +189,6 @@ impl<'s> SharedPage<'s> {
     fn of_pinned(pin: PinnedPage<'s>) -> Self {
         pin.session.note_latched(pin.page, How::Shared);
         Self { pin: ManuallyDrop::new(pin), pinned: true }
-    }
-
-    /// The guard, unless the page was damaged before it was latched.
-    #[inline]
-    fn if_sound(self) -> Result<Self, BufferError> {
-        if self.pin.is_damaged() { Err(self.pin.damaged()) } else { Ok(self) }
     }
 
     /// Its bytes.
@@ -257,17 +265,10 @@ impl<'s> ExclusivePage<'s> {
     /// The latch is about to be given back, or shared. A change that was forgotten was interrupted.
     #[inline]
     fn ends(&self) {
-        let frame = self.pin.descriptor();
-        if frame.version().is_changing() && frame.state() & DAMAGED == 0 {
-            damage(frame, self.pin.page);
+        if self.pin.descriptor().version().is_changing() && !self.pin.is_damaged() {
+            self.pin.damage();
         }
         self.pin.session.note_unlatched(self.pin.page, How::Exclusively);
-    }
-
-    /// The guard, unless the page was damaged before it was latched.
-    #[inline]
-    fn if_sound(self) -> Result<Self, BufferError> {
-        if self.pin.is_damaged() { Err(self.pin.damaged()) } else { Ok(self) }
     }
 
     /// Its bytes.
@@ -275,7 +276,7 @@ impl<'s> ExclusivePage<'s> {
     #[must_use]
     pub fn bytes(&self) -> &PageBytes {
         // SAFETY: the exclusive latch is held for as long as `self`, and this session stores only
-        // through a `PageChange`, which borrows `self` mutably.
+        // through a `PageChange`, by `&mut`: nobody else has `self` while there is one, and it lends these bytes only by `&`.
         unsafe { self.pin.session.pool.arena.bytes(self.pin.frame) }
     }
 
@@ -304,16 +305,7 @@ impl<'s> ExclusivePage<'s> {
     /// starts later finds it.
     #[inline]
     pub fn change(&mut self) -> PageChange<'_> {
-        let frame = self.pin.descriptor();
-        let was_clean = frame.mark_dirty();
-        PageChange {
-            session: self.pin.session,
-            frame: self.pin.frame,
-            page: self.pin.page,
-            was_clean,
-            wrote: false,
-            done: false,
-        }
+        PageChange::begin(self)
     }
 
     /// Gives back the latch and keeps the pin.
@@ -342,124 +334,6 @@ impl Drop for ExclusivePage<'_> {
     fn drop(&mut self) {
         self.ends();
         self.pin.descriptor().latch().unlock_exclusive();
-    }
-}
-
-/// The version stays odd: optimistic readers find out from the state word.
-#[cold]
-fn damage(frame: &Frame, page: PageId) {
-    frame.mark_damaged();
-    tracing::error!(%page, "a change was interrupted: the page is damaged");
-}
-
-/// A change of a page. Optimistic readers are kept out from the first write to the end.
-pub struct PageChange<'p> {
-    session: &'p BufferSession,
-    frame: u32,
-    page: PageId,
-    was_clean: bool,
-    wrote: bool,
-    done: bool,
-}
-
-impl PageChange<'_> {
-    #[inline]
-    fn descriptor(&self) -> &Frame {
-        &self.session.pool.frames[self.frame as usize]
-    }
-
-    /// The page's bytes, with what has been written so far.
-    #[inline]
-    #[must_use]
-    pub fn bytes(&self) -> &PageBytes {
-        // SAFETY: the change borrows the exclusive guard mutably, so the latch is held, and it stores
-        // only by `&mut self`.
-        unsafe { self.session.pool.arena.bytes(self.frame) }
-    }
-
-    /// Which page it is.
-    #[inline]
-    #[must_use]
-    pub fn page_id(&self) -> PageId {
-        self.page
-    }
-
-    #[inline]
-    fn begin(&mut self) {
-        if !self.wrote {
-            self.wrote = true;
-            let version = self.descriptor().version();
-            if version.is_changing() {
-                // An earlier change under this latch was interrupted, or forgotten, which comes to the same.
-                if self.descriptor().state() & DAMAGED == 0 {
-                    damage(self.descriptor(), self.page);
-                }
-            } else {
-                version.write_begin();
-            }
-        }
-    }
-
-    /// Writes bytes at an offset. Whatever would lie beyond the end of the page is left out; in debug builds that is a panic, and
-    /// the page damaged. Bytes 0 to 11 are the pool's: the LSN that [`PageChange::publish`] sets, and the checksum of what is
-    /// written to the store.
-    #[inline]
-    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
-        self.begin();
-        words::store(self.session.pool.words(self.frame), offset, bytes);
-    }
-
-    /// Writes the whole page.
-    pub fn write_page(&mut self, bytes: &PageBytes) {
-        self.begin();
-        words::copy_in(self.session.pool.words(self.frame), bytes);
-    }
-
-    /// Ends the change and sets the page's LSN: the end of its log record. Before the page is written to the store the log is
-    /// flushed that far ([`LogFlush::flush_to`](crate::LogFlush::flush_to)).
-    #[inline]
-    pub fn publish(mut self, lsn: Lsn) {
-        self.write(0, &lsn.0.to_le_bytes());
-        self.finish();
-    }
-
-    /// Ends a change that no log record describes, such as a hint. The LSN stays, and a crash may lose the change.
-    #[inline]
-    pub fn publish_unlogged(mut self) {
-        self.finish();
-    }
-
-    /// Ends a change that has written nothing: a page that was clean is clean again. (If something
-    /// was written, the page is damaged, as when the change is dropped.)
-    #[inline]
-    pub fn cancel(self) {}
-
-    fn finish(&mut self) {
-        // A page that this guard has damaged before stays so.
-        if self.wrote && self.descriptor().state() & DAMAGED == 0 {
-            self.descriptor().version().write_end();
-        }
-        self.done = true;
-    }
-}
-
-impl Drop for PageChange<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.done {
-            return;
-        }
-        if self.wrote {
-            damage(self.descriptor(), self.page);
-        } else if self.was_clean {
-            self.descriptor().unmark_dirty();
-        }
-    }
-}
-
-impl fmt::Debug for PageChange<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PageChange({})", self.page)
     }
 }
 
