@@ -12,6 +12,7 @@
 //! could go wrong with `membarrier` goes wrong here (see `millpond_sync::asymmetric`).
 
 mod beside;
+mod slots;
 
 use crate::frame::{Claimer, Frame, Leaves};
 use crate::ids::{BlockNumber, PageId, RelationId};
@@ -253,96 +254,6 @@ fn one_of_two_evictors() {
         together(
             &world,
             &[|w| w.replace_by(1, 1), |w| w.replace_by(2, 1), |w| w.pin_and_look(0, 0)],
-        );
-    });
-}
-
-/// The slots grow while an evictor looks at them: pins held all the while are not missed.
-#[test]
-fn slots_grow_beside_a_scan() {
-    check(3, || {
-        let world = World::new();
-        assert!(world.pin(0, 0));
-        together(
-            &world,
-            &[
-                |w| {
-                    // From the smallest table to the next, and the next.
-                    for frame in [10, 11, 12] {
-                        w.slots[0].add(frame);
-                    }
-                    w.look(0);
-                    w.slots[0].remove(11);
-                    w.slots[0].remove(0);
-                },
-                |w| {
-                    if w.take(1) {
-                        w.fill(1);
-                    }
-                },
-            ],
-        );
-    });
-}
-
-/// Removal moves slots while an evictor looks at them.
-#[test]
-fn slots_move_beside_a_scan() {
-    check(3, || {
-        let world = World::new();
-        // Whatever their homes are: some of these stand in each other's way.
-        for frame in [3, 5, 8] {
-            world.slots[0].add(frame);
-        }
-        assert!(world.pin(0, 0));
-        together(
-            &world,
-            &[
-                |w| {
-                    for frame in [3, 5, 8] {
-                        w.slots[0].remove(frame);
-                    }
-                    w.look(0);
-                    w.slots[0].remove(0);
-                },
-                |w| {
-                    if w.take(1) {
-                        w.fill(1);
-                    }
-                },
-            ],
-        );
-    });
-}
-
-/// A session lets go of everything, goes back to its smallest table and pins again.
-#[test]
-fn slots_shrink_beside_a_scan() {
-    check(2, || {
-        let world = World::new();
-        for frame in [3, 5] {
-            world.slots[0].add(frame);
-        }
-        together(
-            &world,
-            &[
-                |w| {
-                    for frame in [3, 5] {
-                        w.slots[0].remove(frame);
-                    }
-                    if w.pin(0, 0) {
-                        w.slots[0].add(3);
-                        w.look(0);
-                        w.slots[0].remove(3);
-                        w.slots[0].remove(0);
-                    }
-                },
-                |w| {
-                    if w.take(1) {
-                        w.fill(1);
-                    }
-                },
-            ],
         );
     });
 }

@@ -261,6 +261,12 @@ fn count(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<u64, Bu
     Ok(first)
 }
 
+/// How often the first blocks have been incremented, together.
+fn count_all(bench: &Bench, blocks: u32) -> u64 {
+    let (session, rel) = bench.open();
+    (0..blocks).map(|block| count(&session, &rel, block).unwrap()).sum()
+}
+
 fn all_is_given_back(bench: &Bench) {
     let (session, rel) = bench.open();
     bench.pool.write_dirty(&session, |_| ()).unwrap();

@@ -2,6 +2,14 @@
 
 use super::*;
 
+/// What a page in the store has counted.
+fn stored(bench: &Bench, block: u32) -> u64 {
+    let mut page = [0; PAGE_SIZE];
+    bench.store.inner.read(REL, BlockNumber(block), &mut [&mut page]).unwrap();
+    verify_checksum(REL.page(BlockNumber(block)), &page).unwrap();
+    page.u64(16)
+}
+
 /// A checkpoint beside writers: what was dirty when it began is in the store when it ends.
 #[test]
 fn a_checkpoint_misses_nothing() {
@@ -10,10 +18,7 @@ fn a_checkpoint_misses_nothing() {
         if thread == 2 {
             increment(&session, &rel, 0).unwrap();
             bench.pool.write_dirty(&session, |_| ()).unwrap();
-            let mut page = [0; PAGE_SIZE];
-            bench.store.inner.read(REL, BlockNumber(0), &mut [&mut page]).unwrap();
-            assert!(page.u64(16) >= 1, "missed");
-            verify_checksum(REL.page(BlockNumber(0)), &page).unwrap();
+            assert!(stored(bench, 0) >= 1, "missed");
         } else {
             increment(&session, &rel, thread as u32).unwrap();
         }
@@ -47,10 +52,7 @@ fn a_checkpoint_with_writes_behind_misses_nothing() {
             insist_on(|| increment(&session, &rel, 0));
             bench.store.failing.store(1, Ordering::SeqCst);
             while bench.pool.write_dirty(&session, |_| ()).is_err() {}
-            let mut page = [0; PAGE_SIZE];
-            bench.store.inner.read(REL, BlockNumber(0), &mut [&mut page]).unwrap();
-            assert!(page.u64(16) >= 1, "missed");
-            verify_checksum(REL.page(BlockNumber(0)), &page).unwrap();
+            assert!(stored(bench, 0) >= 1, "missed");
         } else {
             insist_on(|| increment(&session, &rel, 2 * thread as u32));
             insist_on(|| count(&session, &rel, 4));
@@ -79,8 +81,7 @@ fn reclaiming_beside_increments() {
         }
     };
     explore(3, 2, 3, work, |bench| {
-        let (session, rel) = bench.open();
-        assert_eq!(count(&session, &rel, 0).unwrap() + count(&session, &rel, 1).unwrap(), 4);
+        assert_eq!(count_all(bench, 2), 4);
         all_is_given_back(bench);
     });
 }
@@ -128,12 +129,11 @@ fn resizing_beside_increments() {
         }
     };
     explore(4, 3, 3, work, |bench| {
-        let (session, rel) = bench.open();
-        let sum: u64 = (0..3).map(|block| count(&session, &rel, block).unwrap()).sum();
-        assert_eq!(sum, 4);
+        assert_eq!(count_all(bench, 3), 4);
+        let session = bench.pool.session().unwrap();
         bench.pool.resize(&session, 1).unwrap();
         bench.pool.resize(&session, 3).unwrap();
-        assert_eq!((0..3).map(|block| count(&session, &rel, block).unwrap()).sum::<u64>(), 4);
+        assert_eq!(count_all(bench, 3), 4);
         all_is_given_back(bench);
     });
 }
@@ -152,9 +152,7 @@ fn a_checkpoint_beside_shrinking() {
         }
         bench.pool.write_dirty(&session, |_| ()).unwrap();
         for block in [0, 1] {
-            let mut page = [0; PAGE_SIZE];
-            bench.store.inner.read(REL, BlockNumber(block), &mut [&mut page]).unwrap();
-            assert_eq!(page.u64(16), 1, "missed");
+            assert_eq!(stored(bench, block), 1, "missed");
         }
     };
     explore(3, 2, 2, work, all_is_given_back);

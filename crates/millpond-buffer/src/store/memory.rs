@@ -152,7 +152,8 @@ impl PageStore for MemoryStore {
     }
 }
 
-/// In an `impl PageStore` of a test's store: these methods are those of the memory store in the field `inner`.
+/// In an `impl PageStore` of a test's store: these methods are those of the store in the field `inner`. `nothing_at_hand` is
+/// `try_read` of a store that would always have to wait.
 #[cfg(all(test, not(loom)))]
 macro_rules! as_inner {
     ($($method:ident)+) => { $($crate::store::as_inner!(@$method);)+ };
@@ -184,6 +185,56 @@ macro_rules! as_inner {
     (@truncate) => {
         fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
             self.inner.truncate(rel, block_count)
+        }
+    };
+    (@read) => {
+        fn read(
+            &self,
+            rel: RelFork,
+            first: BlockNumber,
+            pages: &mut [&mut [u8; PAGE_SIZE]],
+        ) -> Result<(), StoreError> {
+            self.inner.read(rel, first, pages)
+        }
+    };
+    (@nothing_at_hand) => {
+        fn try_read(
+            &self,
+            _: RelFork,
+            _: BlockNumber,
+            _: &mut [&mut [u8; PAGE_SIZE]],
+        ) -> Result<bool, StoreError> {
+            Ok(false)
+        }
+    };
+    (@read_words) => {
+        fn read_words(
+            &self,
+            rel: RelFork,
+            first: BlockNumber,
+            pages: &[&PageWords],
+        ) -> Result<(), StoreError> {
+            self.inner.read_words(rel, first, pages)
+        }
+    };
+    (@reads_in_background) => {
+        fn reads_in_background(&self) -> bool {
+            self.inner.reads_in_background()
+        }
+    };
+    (@wait_for_read) => {
+        fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
+            self.inner.wait_for_read(is_done, sleep);
+        }
+    };
+    (@write) => {
+        fn write(
+            &self,
+            rel: RelFork,
+            first: BlockNumber,
+            pages: &[&[u8; PAGE_SIZE]],
+        ) -> Result<(), StoreError> {
+            self.inner.write(rel, first, pages)
         }
     };
     (@sync) => {

@@ -19,7 +19,7 @@ struct Gate {
 }
 
 impl PageStore for Gate {
-    as_inner! { create remove exists block_count extend truncate sync relations }
+    as_inner! { create remove exists block_count extend truncate nothing_at_hand write sync relations }
     fn read(
         &self,
         rel: RelFork,
@@ -30,22 +30,6 @@ impl PageStore for Gate {
         let mut closed = self.closed.lock();
         self.opened.wait_while(&mut closed, |closed| *closed);
         self.inner.read(rel, first, pages)
-    }
-    fn try_read(
-        &self,
-        _: RelFork,
-        _: BlockNumber,
-        _: &mut [&mut PageBytes],
-    ) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-    fn write(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: &[&PageBytes],
-    ) -> Result<(), StoreError> {
-        self.inner.write(rel, first, pages)
     }
 }
 

@@ -169,56 +169,11 @@ struct Cold {
 }
 
 impl PageStore for Cold {
-    as_inner! { create remove exists block_count extend truncate sync relations }
-    fn read(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: &mut [&mut PageBytes],
-    ) -> Result<(), StoreError> {
-        self.inner.read(rel, first, pages)
-    }
-    fn try_read(
-        &self,
-        _: RelFork,
-        _: BlockNumber,
-        _: &mut [&mut PageBytes],
-    ) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-    fn read_words(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: &[&PageWords],
-    ) -> Result<(), StoreError> {
-        self.inner.read_words(rel, first, pages)
-    }
-    fn try_read_words(
-        &self,
-        _: RelFork,
-        _: BlockNumber,
-        _: &[&PageWords],
-    ) -> Result<bool, StoreError> {
-        Ok(false)
-    }
+    as_inner! { create remove exists block_count extend truncate write sync relations }
+    as_inner! { read nothing_at_hand read_words reads_in_background wait_for_read }
     fn start_read(&self, read: PendingRead) {
         self.joined.fetch_add(usize::from(read.count() > 1), Ordering::Relaxed);
         self.inner.start_read(read);
-    }
-    fn reads_in_background(&self) -> bool {
-        self.inner.reads_in_background()
-    }
-    fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
-        self.inner.wait_for_read(is_done, sleep);
-    }
-    fn write(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: &[&PageBytes],
-    ) -> Result<(), StoreError> {
-        self.inner.write(rel, first, pages)
     }
 }
 
