@@ -235,13 +235,6 @@ impl Latch {
         self.claim_for_upgrade() && self.drain(1, Some(deadline))
     }
 
-    /// Whether somebody holds or claims it exclusively. Only a hint unless that is the caller.
-    #[inline]
-    #[must_use]
-    pub fn is_exclusive(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & WRITER != 0
-    }
-
     /// Whether anybody holds it. Only a hint, unless the caller has made sure of the order; but if not, the caller sees
     /// all that those did who held it before.
     #[inline]
