@@ -137,6 +137,33 @@ impl Ahead {
     }
 }
 
+/// Room for frames that are still looked for: given back, unless somebody goes on with it.
+struct Room<'a> {
+    ahead: &'a Ahead,
+    frames: usize,
+}
+
+impl<'a> Room<'a> {
+    /// For up to `wanted` frames in a pool of `pool`; `None` if there is none.
+    fn reserve(ahead: &'a Ahead, wanted: usize, pool: usize) -> Option<Self> {
+        let frames = ahead.reserve(wanted, pool);
+        (frames > 0).then_some(Self { ahead, frames })
+    }
+
+    /// Leaves the room taken, for whoever goes on with the load.
+    fn hand_over(self) -> usize {
+        let frames = self.frames;
+        std::mem::forget(self);
+        frames
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.ahead.release(self.frames, 0);
+    }
+}
+
 /// A load of neighbouring pages: the entries are LOADING, the frames owned. Dropped, what has not been dealt
 /// with is undone.
 struct Run {
@@ -320,7 +347,7 @@ impl BufferSession {
             first,
             frames: SmallVec::with_capacity(frames.len()),
             done: 0,
-            room,
+            room: room.hand_over(),
             lost: 0,
             near: self.near(),
             in_ring: ring.is_some(),
@@ -344,15 +371,12 @@ impl BufferSession {
         count: usize,
         wait: Wait,
         ring: Option<&'a Ring>,
-    ) -> Option<(SmallVec<[Owned<'a>; 4]>, usize)> {
+    ) -> Option<(SmallVec<[Owned<'a>; 4]>, Room<'a>)> {
         let first = self.take_frame(wait, ring).ok()?;
-        let room = self.pool.ahead.reserve(count, self.pool.frames());
-        if room == 0 {
-            return None;
-        }
-        let mut frames = SmallVec::with_capacity(room);
+        let room = Room::reserve(&self.pool.ahead, count, self.pool.frames())?;
+        let mut frames = SmallVec::with_capacity(room.frames);
         frames.push(first);
-        while frames.len() < room
+        while frames.len() < room.frames
             && let Ok(next) = self.take_frame(Wait::Never, ring)
         {
             frames.push(next);

@@ -91,6 +91,8 @@ const NO_PAGE: u64 = u64::MAX;
 thread_local! {
     /// How often this thread has looked at a frame to change its state.
     pub(crate) static TOUCHED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    /// How often it has made the fence that comes before filling.
+    pub(crate) static FENCED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// What optimistic readers and pinners load.

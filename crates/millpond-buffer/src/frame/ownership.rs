@@ -62,6 +62,8 @@ pub(crate) enum Leaves {
 /// of `Version::validate`. Whoever has seen any of the bytes sees what this thread knows, and so that the version is odd.
 #[inline]
 pub(crate) fn fence_before_filling() {
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    super::FENCED.with(|fenced| fenced.set(fenced.get() + 1));
     fence(Ordering::Release);
 }
 

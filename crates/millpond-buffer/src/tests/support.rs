@@ -175,6 +175,8 @@ pub(super) struct TestLog {
     pub(super) flushed: AtomicU64,
     pub(super) stopped: AtomicBool,
     pub(super) panics: AtomicBool,
+    /// The how manieth question how far it was flushed panics; 0: none.
+    pub(super) panics_when_asked: AtomicU64,
 }
 
 impl LogFlush for TestLog {
@@ -187,6 +189,9 @@ impl LogFlush for TestLog {
         Ok(())
     }
     fn flushed(&self) -> Lsn {
+        let less = |left: u64| left.checked_sub(1);
+        let left = self.panics_when_asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        assert_ne!(left, Ok(1), "made to panic");
         Lsn(self.flushed.load(Ordering::Relaxed))
     }
 }

@@ -94,6 +94,37 @@ fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
     all_free_after_drop(&bench);
 }
 
+/// Whoever fills lent frames, or tells a kernel where they are, has made the fence himself: that of who made the versions odd says
+/// nothing of his stores.
+#[test]
+#[cfg(not(any(loom, shuttle)))]
+fn who_fills_lent_frames_makes_the_fence() {
+    use crate::frame::FENCED;
+    let bench = slow_bench(BLOCKS);
+    let session = bench.pool.session().unwrap();
+    let rel = bench.pool.relation(REL).unwrap();
+    let mut stream = ReadStream::new(options());
+    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
+    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let mut read = bench.store.begun.lock().pop().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(FENCED.get(), 0);
+            read.read_from(&*bench.store).unwrap();
+            assert_eq!(FENCED.get(), 1);
+            #[cfg(feature = "file-store")]
+            assert_eq!((read.0.targets().len(), FENCED.get()), (1, 2));
+            #[cfg(feature = "io-uring")]
+            assert!(read.0.start().is_some() && FENCED.get() == 3);
+        });
+    });
+    read.finish(Ok(()));
+    stream.reset();
+    while bench.store.finish_begun() > 0 {}
+    drop(session);
+    all_free_after_drop(&bench);
+}
+
 /// A read that is given up leaves its frames to the device; the pages go elsewhere.
 #[test]
 #[cfg_attr(miri, ignore = "what is left to the device is a leak to Miri")]

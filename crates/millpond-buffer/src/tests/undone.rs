@@ -78,6 +78,41 @@ fn a_log_that_panics() {
     }
 }
 
+/// Room to read ahead is given back, too: else nobody would read ahead any more, and who finds all frames in use would wait for ever
+/// for a load that nobody has begun.
+#[test]
+fn a_log_that_panics_while_frames_to_read_ahead_are_looked_for() {
+    use crate::ahead::{How, LoadedRun, Urgency};
+    let (frames, wait, ahead) = (64, Wait::Allowed, 70..72);
+    let bench = bench(frames, 80);
+    let (pool, session) = (&bench.pool, bench.pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let under_way = Default::default();
+    let load = |ring: Option<&Ring>| {
+        let how = How { wait, urgency: Urgency::Later, under_way: &under_way, at_most: 1 };
+        session.load_run(&rel, BlockNumber(ahead.start), 2, ring, how)
+    };
+    let mut others = (0..80).filter(|block| !ahead.contains(block)).map(BlockNumber).cycle();
+    for _ in 0..frames {
+        let ring = Ring::with_pages(pool, AccessStrategy::BulkWrite, 2).unwrap();
+        while ring.len() < 2 {
+            drop(session.pin_with(&rel, others.next().unwrap(), wait, Some(&ring)).unwrap());
+        }
+        // For the first frame it is asked once.
+        bench.log.panics_when_asked.store(2, Ordering::Relaxed);
+        panics(|| _ = load(Some(&ring)));
+        assert_eq!(bench.log.panics_when_asked.load(Ordering::Relaxed), 0, "another panic");
+    }
+    assert_eq!(load(None), LoadedRun::AtHand(2));
+    let pin = |block| session.pin(&rel, BlockNumber(block), wait);
+    let pins: Vec<_> = (0..64).map(|block| pin(block).unwrap()).collect();
+    let full = pin(64).map(drop);
+    assert!(matches!(full, Err(BufferError::NoUnpinnedBuffers { .. })), "{full:?}");
+    drop(pins);
+    drop(session);
+    all_free_after_drop(&bench);
+}
+
 #[test]
 fn a_read_that_panics() {
     interrupted(

@@ -193,6 +193,29 @@ fn a_failed_sync_is_final() {
     assert_eq!(read(&store, 0, 1).unwrap(), [0]);
 }
 
+/// After each change of a file's size or of a name, there is something to sync, and nothing after a sync.
+#[test]
+fn whatever_changes_is_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    let is_left = || (store.dir_dirty.load(Ordering::Relaxed), store.unsynced.len());
+    let after = |change: &dyn Fn() -> Result<(), StoreError>| {
+        change().unwrap();
+        let left = is_left();
+        store.sync().unwrap();
+        assert_eq!(is_left(), (false, 0));
+        left
+    };
+    assert_eq!(after(&|| Ok(())), (true, 0), "who knows what was before");
+    assert_eq!(after(&|| store.create(REL)), (true, 0));
+    assert_eq!(after(&|| store.extend(REL, BlockNumber(0), 2)), (false, 1));
+    assert_eq!(after(&|| store.extend(REL, BlockNumber(2), 2)), (true, 2), "another file");
+    assert_eq!(after(&|| write(&store, 0, &[1])), (false, 1));
+    assert_eq!(after(&|| store.truncate(REL, 1)), (false, 2));
+    assert!(after(&|| store.remove(REL.relation)).0);
+    assert_eq!(after(&|| store.remove(REL.relation)), (false, 0), "it was not there");
+}
+
 #[test]
 fn a_full_device_is_said_and_leaves_the_size() {
     let error = StoreError::io("extend", io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()));

@@ -31,14 +31,18 @@ impl Unsynced {
 
     /// Syncs them all. On a failure nothing is put back, because the store has stopped.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
+        self.sync_by(Segment::sync_data)
+    }
+
+    /// The same, each by `sync_data`.
+    fn sync_by(&self, sync_data: impl Fn(&Segment) -> io::Result<()>) -> Result<(), StoreError> {
         let files = std::mem::take(&mut *self.files.lock());
         for segment in files {
             segment.clear_dirty();
             if segment.is_removed() {
                 continue;
             }
-            segment
-                .sync_data()
+            sync_data(&segment)
                 .map_err(|error| self.stop(format!("sync {}", segment.path().display()), error))?;
         }
         Ok(())
@@ -58,5 +62,48 @@ impl Unsynced {
             None => Ok(()),
             Some(why) => Err(StoreError::Stopped { why: Arc::clone(why) }),
         }
+    }
+}
+
+// Miri opens no files.
+#[cfg(all(test, not(miri)))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::file::near::Spare;
+
+    fn written(unsynced: &Unsynced, path: std::path::PathBuf) -> Arc<Segment> {
+        let spare = Arc::new(Spare::new(0, 1));
+        let segment = Arc::new(Segment::open(path, true, false, &spare).unwrap().unwrap());
+        segment.grow(1).unwrap();
+        unsynced.add(&segment);
+        segment
+    }
+
+    /// What the device was told before the write ended need not be all of it.
+    #[test]
+    fn a_write_that_ends_while_its_file_is_synced_is_synced_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let unsynced = Unsynced::default();
+        let segment = written(&unsynced, dir.path().join("1"));
+        let sync = |synced: &Segment| {
+            synced.sync_data()?;
+            unsynced.add(&segment);
+            Ok(())
+        };
+        unsynced.sync_by(sync).unwrap();
+        assert_eq!(unsynced.len(), 1);
+        unsynced.sync().unwrap();
+        assert_eq!(unsynced.len(), 0);
+    }
+
+    #[test]
+    fn the_first_sync_that_fails_stops_the_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let unsynced = Unsynced::default();
+        let _files = ["1", "2"].map(|name| written(&unsynced, dir.path().join(name)));
+        let failed = unsynced.sync_by(|_| Err(io::Error::other("made to fail")));
+        assert!(failed.unwrap_err().to_string().contains("made to fail"));
+        assert!(matches!(unsynced.check_running(), Err(StoreError::Stopped { .. })));
     }
 }

@@ -211,6 +211,11 @@ impl Commons {
         Ok(commons)
     }
 
+    #[cfg(all(test, not(any(loom, shuttle, miri))))]
+    pub(super) fn are_idle(&self) -> bool {
+        !self.rings.iter().any(|ring| ring.tending.is_under_way())
+    }
+
     fn own(&self) -> &Common {
         let collects_for = COLLECTS_FOR.get();
         let collects = self.rings.iter().find(|ring| ring.address() == collects_for);

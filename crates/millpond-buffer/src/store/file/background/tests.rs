@@ -175,6 +175,21 @@ fn many_writes_across_segments() {
     });
 }
 
+/// Who hears that a write has ended may sync at once: its file is noted by then.
+#[test]
+fn a_write_is_noted_before_its_end_is_told() {
+    every_method(|store| {
+        store.sync().unwrap();
+        let (told, hear) = mpsc::channel();
+        let unsynced = Arc::clone(&store.unsynced);
+        let done = move |_: PageBuffer, result: Result<(), StoreError>| {
+            told.send((unsynced.len(), result.is_ok())).unwrap();
+        };
+        store.start_write(PendingWrite::new(REL, BlockNumber(6), PageBuffer::new(2), done));
+        assert_eq!(hear.recv().unwrap(), (2, true));
+    });
+}
+
 /// Of several writes those fail that must, and each says so to its own.
 #[test]
 fn a_write_that_fails_is_an_error_of_its_own() {

@@ -52,6 +52,9 @@ fn others_read_when_a_ring_has_failed() {
     begin(&store, 0, 2, &told);
     let (_, failed) = hear.recv().unwrap();
     assert!(failed.unwrap_err().to_string().contains("io_uring failed"));
+    // Or the spare would look after it for ever.
+    let commons = store.background.running().commons.as_ref();
+    assert!(commons.is_none_or(common::Commons::are_idle));
     for first in (0..BLOCKS).step_by(2) {
         begin(&store, first, 2, &told);
         assert_eq!(hear.recv().unwrap().1.unwrap(), [first, first + 1]);
