@@ -340,10 +340,14 @@ mod tests {
         };
         begin().finish(Ok(()));
         drop(begin());
-        let mut left = begin().0;
-        left.leave_memory();
-        assert_eq!((left.count(), left.pages_mut().len()), (2, 0));
-        left.finish(Err(StoreError::Missing { rel }));
-        assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false), (2, false)]);
+        assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false)]);
+        // What is left is left for good, which is a leak to Miri.
+        if !cfg!(miri) {
+            let mut left = begin().0;
+            left.leave_memory();
+            assert_eq!((left.count(), left.pages_mut().len()), (2, 0));
+            left.finish(Err(StoreError::Missing { rel }));
+            assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, false)]);
+        }
     }
 }
