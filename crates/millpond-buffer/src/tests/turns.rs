@@ -190,6 +190,7 @@ fn lost_frames_are_part_of_what_reading_ahead_may_have() {
         }
     }
     assert_eq!((lost, pool.stats().lost_frames), (64 / 4, 64 / 4));
+    assert!(!pool.ahead.wait_for_one(&*pool.store), "waited for what is lost");
     (0..400).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
     let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Allowed);
     let pins: Vec<_> = (0..48).map(|block| pin(block).unwrap()).collect();
