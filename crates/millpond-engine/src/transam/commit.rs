@@ -115,12 +115,12 @@ impl Transactions {
             Ok(inserted) => {
                 // Files must not go before it is certain that they may.
                 let lsn = match durability {
-                    Durability::Background if files.is_empty() => Lsn::ZERO,
+                    Durability::Background if files.is_empty() => {
+                        ctx.log().commit_in_background();
+                        Lsn::ZERO
+                    }
                     _ => inserted.end,
                 };
-                if lsn == Lsn::ZERO {
-                    ctx.log().commit_in_background();
-                }
                 let pending = PendingCommit { end: inserted.end, files: files.to_vec() };
                 *ctx.pending_commit().borrow_mut() = Some(pending);
                 Ok(CommitTicket { lsn, xid: Some(xid) })

@@ -188,14 +188,13 @@ impl Cursor {
             (Direction::Backward, Next::BeforeFence) => {
                 let (key, tid) = std::mem::take(&mut self.fence);
                 let before = Target { key: &key, tid };
-                let copied = self.copy_leaf(env, rel, before, Side::Before, range);
-                if copied.is_ok() && (Target { key: &self.fence.0, tid: self.fence.1 }) >= before {
-                    let what = "a leaf's place is not before that of the one after it";
-                    let error = damaged(rel, ROOT, what);
-                    self.fence = (key, tid);
-                    (self.lower, self.upper) = (lower, upper);
-                    return Err(error);
-                }
+                let copied = match self.copy_leaf(env, rel, before, Side::Before, range) {
+                    Ok(_) if (Target { key: &self.fence.0, tid: self.fence.1 }) >= before => {
+                        let what = "a leaf's place is not before that of the one after it";
+                        Err(damaged(rel, ROOT, what))
+                    }
+                    copied => copied,
+                };
                 if copied.is_err() {
                     self.fence = (key, tid);
                 }

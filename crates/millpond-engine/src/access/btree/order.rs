@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use millpond_buffer::{BlockNumber, ExclusivePage, PAGE_SIZE, PageView, RelHandle, SharedPage};
+use millpond_buffer::{ExclusivePage, PAGE_SIZE, PinnedPage, RelHandle, SharedPage};
 
 use super::descend::damaged;
 use super::env::{Env, pin};
@@ -25,7 +25,7 @@ pub(crate) fn latch_right<'e, E: Env + ?Sized>(
     match pin(env, rel, right)?.try_into_exclusive() {
         Ok(page) => Ok(page),
         Err(pinned) => {
-            expect_further(env, rel, held, right)?;
+            expect_further(rel, held, &pinned)?;
             Ok(pinned.into_exclusive()?)
         }
     }
@@ -41,7 +41,7 @@ pub(crate) fn latch_right_shared<'e, E: Env + ?Sized>(
     match pin(env, rel, right)?.try_into_shared() {
         Ok(page) => Ok(page),
         Err(pinned) => {
-            expect_further(env, rel, held, right)?;
+            expect_further(rel, held, &pinned)?;
             Ok(pinned.into_shared()?)
         }
     }
@@ -58,30 +58,19 @@ pub(crate) fn latch_above<'e, E: Env + ?Sized>(
         Ok(page) => return Ok(Some(page)),
         Err(pinned) => pinned,
     };
-    if !look(env, rel, block, |node| node.is_node() && node.level() == level)? {
-        return Ok(None);
-    }
-    Ok(Some(pinned.into_exclusive()?))
+    let is_above = pinned.read(|view| Node(view).is_node() && Node(view).level() == level)?;
+    if is_above { Ok(Some(pinned.into_exclusive()?)) } else { Ok(None) }
 }
 
-fn look<E: Env + ?Sized, R>(
-    env: &E,
-    rel: &RelHandle,
-    block: u32,
-    mut at: impl FnMut(Node<'_, PageView<'_>>) -> R,
-) -> EngineResult<R> {
-    Ok(env.buffers().read(rel, BlockNumber(block), env.wait(), |view| at(Node(view)))?)
-}
-
-fn expect_further<E: Env + ?Sized>(
-    env: &E,
+fn expect_further(
     rel: &RelHandle,
     held: &[u8; PAGE_SIZE],
-    right: u32,
+    right: &PinnedPage<'_>,
 ) -> EngineResult<()> {
     let (held, mut high) = (Node(held), Vec::new());
     let tid = held.high_into(&mut high);
-    let is_further = look(env, rel, right, |node| {
+    let is_further = right.read(|view| {
+        let node = Node(view);
         let is_beyond = |tid| {
             let order = node.compare_high(Target { key: &high, tid });
             order.is_none_or(Ordering::is_gt)
@@ -91,5 +80,5 @@ fn expect_further<E: Env + ?Sized>(
     if is_further {
         return Ok(());
     }
-    Err(damaged(rel, right, "the right links of pages lead in a circle"))
+    Err(damaged(rel, right.block().get(), "the right links of pages lead in a circle"))
 }
