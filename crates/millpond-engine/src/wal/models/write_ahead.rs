@@ -4,6 +4,8 @@
 //! cover, not for a moment; whoever is told that his commit is durable finds it on the disk; who is told that it
 //! failed is told so because the log has stopped; and after a sync that failed nothing more is confirmed, though the next
 //! would succeed, as a system's does that has forgotten the pages it could not write.
+//!
+//! And sessions that wait for nothing: what gathers is synced by the log's thread, which sleeps until it is told.
 
 use std::io;
 use std::sync::Arc;
@@ -135,19 +137,27 @@ fn commit(log: &Log, disk: &Disk, session: u16) {
     }
 }
 
+/// After so many bytes the log's thread syncs what nobody waits for: two records.
+const AFTER: u64 = 80;
+
+fn open(disk: &Arc<Disk>, sessions: u16, buffer_bytes: usize) -> Arc<Log> {
+    let config = LogConfig {
+        segment_bytes: SEGMENT,
+        buffer_bytes,
+        max_sessions: sessions.into(),
+        flush_after_bytes: AFTER,
+        ..LogConfig::default()
+    };
+    let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
+    let store = Arc::clone(disk) as Arc<dyn LogStore>;
+    Log::without_thread(store, config, start).expect("the log opens")
+}
+
 /// Sessions commit, so often each, and the log's thread has as many turns. The first sync that is counted is the log's
 /// own when it is opened.
 fn sessions(sessions: u16, each: usize, fails: usize) {
     let disk = Arc::new(Disk::new(fails));
-    let config = LogConfig {
-        segment_bytes: SEGMENT,
-        buffer_bytes: 0,
-        max_sessions: sessions.into(),
-        ..LogConfig::default()
-    };
-    let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
-    let store = Arc::clone(&disk) as Arc<dyn LogStore>;
-    let log = Log::without_thread(store, config, start).expect("the log opens");
+    let log = open(&disk, sessions, 0);
     let mut threads = Vec::new();
     for session in 0..sessions {
         let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
@@ -180,4 +190,52 @@ fn nothing_is_confirmed_after_a_sync_that_failed() {
         shuttle::check_random(move || sessions(3, 3, fails), 400);
         shuttle::check_pct(move || sessions(3, 3, fails), 400, 4);
     }
+}
+
+fn insert(log: &Log, session: u16) {
+    let record = Record::new(Xid(1), RmgrId::Heap, 0, b"bulk");
+    log.insert(SessionNo(session), &record).expect("an insertion");
+}
+
+/// Sessions insert and commit nothing; the log's thread sleeps until it is told, and no delay wakes it. What it is told of
+/// while a record before it is incomplete, the next insertion tells it again: so after the last one, made when all others are
+/// complete, less is left than is to gather (wal rule 15).
+fn gathering(sessions: u16, each: usize) {
+    let disk = Arc::new(Disk::new(NEVER));
+    // Of the ring not an eighth is filled, which would tell the log's thread as well.
+    let log = open(&disk, sessions, 1 << 13);
+    let writer = {
+        let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
+        thread::spawn(move || {
+            while !log.flusher_turn(false, false) {
+                check(&log, &disk);
+                log.sleep(None);
+            }
+        })
+    };
+    let threads: Vec<_> = (0..sessions)
+        .map(|session| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                (0..each).for_each(|_| insert(&log, session));
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("a session"));
+    insert(&log, 0);
+    let is_synced = |_| {
+        thread::yield_now();
+        log.insert_position().get() - log.flushed().get() < AFTER
+    };
+    assert!((0..10_000).any(is_synced), "nobody has told the log's thread");
+    log.flushing.ending.store(true, Ordering::Release);
+    log.flushing.kick();
+    writer.join().expect("the log's thread");
+    check(&log, &disk);
+}
+
+#[test]
+fn what_gathers_is_synced_though_nobody_waits_for_it() {
+    shuttle::check_random(|| gathering(2, 4), 1500);
+    shuttle::check_pct(|| gathering(3, 3), 500, 3);
 }
