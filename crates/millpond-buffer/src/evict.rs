@@ -79,13 +79,13 @@ impl Patience {
 
     /// Waits a little; `false`, at once, if that is of no more use.
     fn wait(&mut self, all_pinned: bool) -> bool {
+        self.naps_when_pinned = if all_pinned { self.naps_when_pinned + 1 } else { 0 };
         if !all_pinned && !self.has_yielded() {
             self.yields += 1;
             thread::yield_now();
             return true;
         }
         self.naps += 1;
-        self.naps_when_pinned = if all_pinned { self.naps_when_pinned + 1 } else { 0 };
         if self.naps > NAPS || self.naps_when_pinned > NAPS_WHEN_PINNED {
             return false;
         }
@@ -315,13 +315,13 @@ impl BufferSession {
         let mut newcomers = policy::MAX_NEWCOMERS;
         loop {
             let (end, mut hope) = (examined + frames, false);
+            // Whoever has a page pinned may let go of it during the first rounds. After them counts are no longer asked:
+            // readers may raise them as quickly as they are lowered here.
+            let grace = round < MAX_ROUNDS;
+            if !grace {
+                newcomers = 0;
+            }
             while examined < end {
-                // Whoever has a page pinned may let go of it during the first rounds. After them counts are no longer asked:
-                // readers may raise them as quickly as they are lowered here.
-                let grace = round < MAX_ROUNDS;
-                if !grace {
-                    newcomers = 0;
-                }
                 let (claims, swept, lost) =
                     self.sweep(wanted, &mut newcomers, wait, grace, &mut failure);
                 examined += swept.examined;
@@ -479,5 +479,22 @@ impl BufferSession {
         self.piece.set(piece);
         self.count(Event::Examined, swept.examined as u64);
         (victims.claims.into_inner(), victims.dirty.into_inner(), swept)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// A look that finds a frame which nobody has pinned begins the count anew, whether a nap or a yield follows it.
+    #[test]
+    fn looks_that_find_all_pinned_count_in_a_row() {
+        let mut patience = Patience::default();
+        for _ in 0..2 * YIELDS {
+            assert!(patience.wait(true), "the first of a row");
+            assert!(patience.wait(false), "not all are pinned");
+        }
+        (0..NAPS_WHEN_PINNED).for_each(|_| assert!(patience.wait(true)));
+        assert!(!patience.wait(true), "the row is long enough");
     }
 }
