@@ -29,7 +29,7 @@
 //! **How long.** A ring's size is a promise of how many pages a job occupies at most, not of how many it needs; who reads
 //! points beside it pays for each. So a ring is as short as it can be. One with room for what is read ahead uses of it twice
 //! what its stream is ahead. A load's has 1 MB, and becomes longer while its oldest page waits for the log, up to what
-//! the configuration says or a 64th of the pool (4 MB, if that is more): only then is the log waited for. One for
+//! the configuration says or a 128th of the pool (2 MB, if that is more): only then is the log waited for. One for
 //! pages in no order becomes longer by some for each page that comes back soon after it was let go of.
 //!
 //! **No leak.** Pages that stay for later make the ring longer, and a longer ring frees two frames for each that it
@@ -85,10 +85,10 @@ const MOST_OF_POOL: usize = if cfg!(shuttle) { 2 } else { 8 };
 const RING_PER_BATCH: usize = 4;
 /// What a load's ring has while its log is flushed in time: 1 MB.
 const LEAST_TO_WRITE: usize = 128;
-/// How long it becomes rather than wait for the log: this part of the pool, or 4 MB if that is more. Beyond, who reads
-/// points beside it would lose more than it wins.
-const GIVEN_TIME_OF_POOL: usize = 64;
-const LEAST_GIVEN_TIME: usize = 512;
+/// How long it becomes rather than wait for the log: this part of the pool, or 2 MB if that is more: room for what
+/// is being synced and for as much that gathers meanwhile. Beyond, who reads points beside it would lose more than it wins.
+const GIVEN_TIME_OF_POOL: usize = 128;
+const LEAST_GIVEN_TIME: usize = 256;
 /// How many pages a ring gets more for each that it let go too early.
 const WIDEN: usize = 4;
 
