@@ -71,7 +71,19 @@ impl<'a> Claims<'a> {
         Ok(())
     }
 
-    /// Claims a frame, if it holds that page and is unpinned.
+    /// The same, if it holds that page.
+    pub(crate) fn claim_clean_from(&mut self, number: u32, page: PageId) -> Result<(), NoTake> {
+        let frame = &self.pool.frames[number as usize];
+        frame.claim(self.by)?;
+        if !frame.holds(page) {
+            frame.unclaim(self.by);
+            return Err(NoTake::Busy);
+        }
+        self.push(number);
+        Ok(())
+    }
+
+    /// Claims a frame, if it holds that page and is unpinned, written or not.
     pub(crate) fn claim_from(&mut self, number: u32, page: PageId) -> Result<(), NoTake> {
         self.pool.frames[number as usize].claim_from(page, self.by)?;
         self.push(number);

@@ -9,7 +9,7 @@
 
 use crate::frame::Frame;
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::atomic::{AtomicU64, Ordering, fence};
 
 pub(crate) struct Freelists {
     stacks: Box<[CachePadded<AtomicU64>]>,
@@ -55,7 +55,7 @@ impl Freelists {
     pub(crate) fn push(&self, near: usize, frames: &[Frame], free: &[u32]) {
         let Some(stack) = self.stacks.get(near % self.stacks.len()) else { return };
         let Some(&first) = free.first() else { return };
-        let mut head = stack.load(Ordering::Relaxed);
+        let mut head = stack.load(Ordering::Acquire);
         loop {
             let below = Self::depth_at(head, frames);
             for (at, &frame) in free.iter().enumerate() {
@@ -120,6 +120,8 @@ impl Freelists {
         let mut head = stack.load(Ordering::Acquire);
         loop {
             let depth = Self::depth_at(head, frames);
+            // Not before the link was looked at.
+            fence(Ordering::Acquire);
             let again = stack.load(Ordering::Acquire);
             if head == again {
                 return depth as usize;

@@ -34,6 +34,7 @@ use crate::words::PageView;
 use std::cmp::Ordering;
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A pinned page: it stays in memory.
 pub struct PinnedPage<'s> {
@@ -134,7 +135,10 @@ impl<'s> PinnedPage<'s> {
     #[cold]
     fn damage(&self) {
         self.descriptor().mark_damaged();
-        tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
+        // Whoever hears of it may panic: the latch is given back after this all the same.
+        let tell =
+            || tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
+        let _ = catch_unwind(AssertUnwindSafe(tell));
     }
 
     #[inline]

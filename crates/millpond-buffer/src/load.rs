@@ -319,6 +319,8 @@ impl BufferSession {
         let loading = loop {
             match Loading::begin(entry) {
                 Some(loading) => break loading,
+                // Both of these may wait.
+                None if wait == Wait::Never => return Err(BufferError::WouldBlock),
                 None if frame_of(entry.load(Ordering::Acquire)).is_some() => {
                     self.pool.discard_one(relation, BlockNumber(block), entry)?;
                 }

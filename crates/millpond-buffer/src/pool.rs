@@ -51,10 +51,11 @@ pub struct BufferPool {
     pub(crate) size: Size,
     pub(crate) arena: Arena,
     pub(crate) free: Freelists,
-    pub(crate) ahead: Ahead,
+    /// Away from what every hit reads, as what else is written on the way is.
+    pub(crate) ahead: CachePadded<Ahead>,
     pub(crate) buffers: Buffers,
     pub(crate) demand: CachePadded<Demand>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: CachePadded<Clock>,
     /// `None` if the policy has none.
     pub(crate) probation: Option<Probation>,
     pub(crate) counters: Counters,
@@ -100,7 +101,7 @@ impl BufferPool {
         let arena = Arena::new(max_frames, config.huge_pages)?;
         let frames = Descriptors::new(max_frames, config.huge_pages)?;
         let pool = Self {
-            clock: Clock::new(config.frames, config.sweep_batch),
+            clock: CachePadded::new(Clock::new(config.frames, config.sweep_batch)),
             demand: CachePadded::default(),
             probation: config.policy.probation(),
             // The last is for sessions that have ended.
@@ -120,7 +121,7 @@ impl BufferPool {
             frames,
             arena,
             free: Freelists::new(lists),
-            ahead: Ahead::new(),
+            ahead: CachePadded::new(Ahead::new()),
             buffers: Buffers::default(),
             size: Size::new(),
         };
@@ -208,15 +209,15 @@ impl BufferPool {
             relation.set_blocks(blocks);
         }
         // Also when the count was right already: an earlier attempt may have stopped half-way.
-        self.discard(relation, BlockNumber(blocks.max(relation.blocks())))?;
         self.cut(relation, &mut growth)
     }
 
-    /// Cuts the store down to a fork's size.
+    /// Cuts the store down to a fork's size, after what is in memory of the rest, which nobody may write any more.
     fn cut(&self, relation: &Relation, growth: &mut Growth) -> Result<(), BufferError> {
         let blocks = relation.blocks();
         let held = growth.allocated.max(growth.stale);
         if blocks < held {
+            self.discard(relation, BlockNumber(blocks))?;
             // Should it fail, nobody knows how many are left. None counts as had, so that the next to need one asks the
             // store for it; and each may be an old one.
             (growth.allocated, growth.stale) = (blocks, held);

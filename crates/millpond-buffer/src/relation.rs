@@ -2,8 +2,8 @@
 //!
 //! **Dropping** races with loads that began before it. A loader first turns an entry to LOADING and then
 //! asks whether the fork has been dropped; who drops first says so and then walks the entries. All four
-//! steps, and the installation of new chunks, are sequentially consistent, so either the loader sees the
-//! drop and steps back, or the walk sees the loader and waits for it. After the walk every entry is absent
+//! steps, the installation of new chunks and the walk's look at them are sequentially consistent, so either the loader
+//! sees the drop and steps back, or the walk sees the loader and waits for it. After the walk every entry is absent
 //! for good, and the fork may be forgotten (rule 4).
 
 use crate::error::BufferError;

@@ -161,10 +161,12 @@ impl BufferPool {
         let mut left: Vec<u32> = (frames as u32..before as u32).collect();
         let mut failure = None;
         for _ in 0..PATIENCE {
+            // What failed before may have been written since.
+            failure = None;
             self.retire_free();
             session.vacate(&left, &mut failure);
             left.retain(|number| !self.frames[*number as usize].is_retired());
-            // A damaged page stays until a restart, and so does a lost frame.
+            // A damaged page stays until its relation is dropped, a lost frame until a restart.
             if left.iter().all(|number| self.frames[*number as usize].state() & DAMAGED != 0) {
                 break;
             }

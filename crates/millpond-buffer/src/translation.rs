@@ -100,21 +100,22 @@ impl Translation {
     #[inline]
     pub(crate) fn get(&self, block: BlockNumber) -> Option<&AtomicU64> {
         let block = block.0 as usize;
-        let chunk = self.chunk(block / CHUNK)?;
+        let chunk = self.chunk(block / CHUNK, Ordering::Acquire)?;
         Some(&chunk.0[block % CHUNK])
     }
 
+    /// Looked for with that ordering: `Acquire`, so that its entries are seen as they were made, or more.
     #[inline]
-    fn chunk(&self, number: usize) -> Option<&Chunk> {
+    fn chunk(&self, number: usize, order: Ordering) -> Option<&Chunk> {
         let (table, at) = locate(number);
-        let first = self.tables[table].load(Ordering::Acquire);
+        let first = self.tables[table].load(order);
         if first.is_null() {
             return None;
         }
         // SAFETY: a table that is not null has `table_len(table)` pointers, `at` is less than that by
         // `locate`, and tables live as long as `self`.
         let slot = unsafe { &*first.add(at) };
-        let chunk = slot.load(Ordering::Acquire);
+        let chunk = slot.load(order);
         // SAFETY: a chunk pointer is null or points to a chunk that lives as long as `self`.
         unsafe { chunk.as_ref() }
     }
@@ -122,7 +123,7 @@ impl Translation {
     /// The entry of a block.
     pub(crate) fn entry(&self, block: BlockNumber) -> &AtomicU64 {
         let (number, at) = (block.0 as usize / CHUNK, block.0 as usize % CHUNK);
-        if let Some(chunk) = self.chunk(number) {
+        if let Some(chunk) = self.chunk(number, Ordering::Acquire) {
             return &chunk.0[at];
         }
         let slot = self.slot(number);
@@ -182,14 +183,15 @@ impl Translation {
             let range = if some { start..start + len } else { 0..0 };
             range.filter(move |number| (number + 1) * CHUNK > first)
         });
-        chunks.filter_map(|number| Some((number, self.chunk(number)?))).flat_map(
-            move |(number, chunk)| {
-                let blocks = (0..CHUNK).map(move |at| (number * CHUNK + at, &chunk.0[at]));
-                blocks
-                    .filter(move |(block, _)| *block >= first)
-                    .map(|(block, entry)| (BlockNumber(block as u32), entry))
-            },
-        )
+        // Sequentially consistent: see `Relation::is_dropped`.
+        let chunks =
+            chunks.filter_map(|number| Some((number, self.chunk(number, Ordering::SeqCst)?)));
+        chunks.flat_map(move |(number, chunk)| {
+            let blocks = (0..CHUNK).map(move |at| (number * CHUNK + at, &chunk.0[at]));
+            blocks
+                .filter(move |(block, _)| *block >= first)
+                .map(|(block, entry)| (BlockNumber(block as u32), entry))
+        })
     }
 }
 

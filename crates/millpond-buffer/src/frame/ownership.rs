@@ -150,8 +150,9 @@ impl Frame {
 
     /// Makes a retired frame the caller's; whether it was retired, and not another's to bring back.
     pub(crate) fn come_back(&self) -> bool {
-        let back = (Ordering::SeqCst, Ordering::Relaxed);
-        self.read.state.compare_exchange(OWNED | RETIRED, OWNED, back.0, back.1).is_ok()
+        // Also one that fails: it is a look, which sees a retirement before it (`resize.rs`).
+        let order = Ordering::SeqCst;
+        self.read.state.compare_exchange(OWNED | RETIRED, OWNED, order, order).is_ok()
     }
 
     /// The owner is about to store to the frame's bytes.

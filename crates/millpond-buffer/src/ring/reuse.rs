@@ -40,7 +40,9 @@ impl Ring {
         let mut claimed = Vec::with_capacity(oldest.len());
         for slot in oldest {
             match self.verdict(session, slot) {
-                Verdict::Goes if claims.claim(slot.frame).is_ok() => claimed.push(slot),
+                Verdict::Goes if claims.claim_clean_from(slot.frame, slot.page).is_ok() => {
+                    claimed.push(slot);
+                }
                 Verdict::Goes | Verdict::Dirty | Verdict::Later => self.keep(slot),
                 Verdict::Left => {}
             }

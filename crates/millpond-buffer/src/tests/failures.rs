@@ -300,6 +300,61 @@ fn what_a_failed_truncation_left_in_memory_does_not_stop_growth() {
     assert_eq!((pool.free_frames(), number(&session, &rel, 1)), (8, 0));
 }
 
+/// Nobody who must not wait waits for what is to be made to leave there.
+#[test]
+fn who_must_not_wait_does_not_wait_for_what_a_failed_truncation_left() {
+    let Bench { pool, .. } = bench(8, 4);
+    let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
+    let extended = other.extend(&rel, Wait::Never).map(|_| ());
+    assert!(matches!(extended, Err(BufferError::WouldBlock)), "{extended:?}");
+    drop(pinned);
+    assert_eq!(other.extend(&rel, Wait::Allowed).unwrap().block(), BlockNumber(1));
+}
+
+/// What it left in memory goes before the store is cut, whoever cuts it: else it would be written beyond the end.
+#[test]
+fn what_a_failed_truncation_left_in_memory_is_never_written() {
+    let larger = |pool: &BufferPool| pool.truncate(REL, 3);
+    for cut in [BufferPool::trim as fn(&BufferPool) -> _, larger] {
+        let Bench { store, pool, .. } = bench(8, 4);
+        let session = pool.session().unwrap();
+        let rel = pool.relation(REL).unwrap();
+        let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+        assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
+        let refused = cut(&pool);
+        assert!(matches!(refused, Err(BufferError::InUse { .. })), "{refused:?}");
+        let mut page = pinned.into_exclusive().unwrap();
+        page.change().publish(Lsn(0));
+        drop(page);
+        cut(&pool).unwrap();
+        pool.write_dirty(&session, |_| ()).unwrap();
+        assert_eq!((pool.free_frames(), store.block_count(REL).unwrap()), (8, 1));
+    }
+}
+
+/// Nor does a log line about it that panics keep the page latched.
+#[test]
+fn a_log_line_that_panics_leaves_an_interrupted_change_unlatched() {
+    let Bench { pool, .. } = bench(3, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed);
+    let subscriber = OnLine(|| panic!("the subscriber"));
+    tracing::subscriber::with_default(subscriber, || {
+        let mut page = pin().unwrap().into_exclusive().unwrap();
+        let mut change = page.change();
+        change.write(16, &[1]);
+        std::mem::forget(change);
+        drop(page.unlatch());
+    });
+    assert!(matches!(pin(), Err(BufferError::Damaged { .. })));
+    pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(pool.free_frames(), 3);
+}
+
 #[test]
 fn a_damaged_page_is_not_mended_by_the_next_change() {
     let Bench { pool, .. } = bench(3, 3);

@@ -30,6 +30,7 @@ mod tests;
 use crate::ids::{BlockNumber, PageId, RelationId};
 use std::cell::RefCell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 #[cfg(feature = "trace-file")]
@@ -219,9 +220,14 @@ impl SessionTrace {
     #[cold]
     #[inline(never)]
     fn hand_over(&self, chunk: &mut Box<TraceChunk>) {
-        let now = self.sink.now_nanos();
-        chunk.ended_nanos = now;
-        if self.sink.hand_over(chunk) {
+        let mut now = chunk.ended_nanos;
+        // A panic of the sink's goes no further: the session may have a pin or a latch that no guard knows of yet.
+        let taken = catch_unwind(AssertUnwindSafe(|| {
+            now = self.sink.now_nanos();
+            chunk.ended_nanos = now;
+            self.sink.hand_over(chunk)
+        }));
+        if taken.unwrap_or(false) {
             chunk.restart(self.session, now);
         } else {
             chunk.drop_records();
@@ -235,7 +241,8 @@ impl Drop for SessionTrace {
         let mut chunk = self.chunk.borrow_mut();
         if !chunk.is_idle() {
             self.hand_over(&mut chunk);
-            self.sink.lost(u64::from(chunk.dropped));
+            let lost = u64::from(chunk.dropped);
+            let _ = catch_unwind(AssertUnwindSafe(|| self.sink.lost(lost)));
         }
     }
 }

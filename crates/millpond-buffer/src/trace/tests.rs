@@ -16,6 +16,7 @@ use std::sync::Mutex;
 struct Kept {
     bytes: Mutex<Vec<u8>>,
     refuse: std::sync::atomic::AtomicBool,
+    panic: std::sync::atomic::AtomicBool,
     lost: std::sync::atomic::AtomicU64,
 }
 
@@ -25,6 +26,7 @@ impl PageTrace for Kept {
     }
 
     fn hand_over(&self, chunk: &mut Box<TraceChunk>) -> bool {
+        assert!(!self.panic.load(std::sync::atomic::Ordering::Relaxed), "the sink");
         if self.refuse.load(std::sync::atomic::Ordering::Relaxed) {
             return false;
         }
@@ -33,6 +35,7 @@ impl PageTrace for Kept {
     }
 
     fn lost(&self, records: u64) {
+        assert!(!self.panic.load(std::sync::atomic::Ordering::Relaxed), "the sink");
         self.lost.fetch_add(records, std::sync::atomic::Ordering::Relaxed);
     }
 }
@@ -160,6 +163,37 @@ fn a_pool_records_hits_misses_and_new_pages() {
         [TraceFlags::EXTEND, TraceFlags::HIT.with(TraceFlags::VACUUM), TraceFlags::HIT]
     );
     assert!(chunks[0].records.iter().all(|record| record.page == rel.page(BlockNumber(0))));
+}
+
+/// A sink that panics costs its records, and nobody a pin or a latch (rule 6).
+#[test]
+fn a_sink_that_panics_makes_no_access_fail() {
+    let kept = Arc::new(Kept::default());
+    kept.panic.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut config = PoolConfig::new(16, 4);
+    config.trace = Some(kept.clone());
+    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).unwrap();
+    let rel = RelationId::constant(1).main();
+    pool.create(rel).unwrap();
+    let handle = pool.relation(rel).unwrap();
+    let session = pool.session().unwrap();
+    // Each kind of access as the one at which a chunk is full.
+    let (block, wait) = (BlockNumber(0), Wait::Allowed);
+    let extend = || drop(session.extend(&handle, wait).unwrap());
+    let pin = || drop(session.pin(&handle, block, wait).unwrap());
+    let latch = || drop(session.pin_shared(&handle, block, wait).unwrap());
+    extend();
+    let mut before = 1;
+    for access in [&extend as &dyn Fn(), &pin, &latch] {
+        (before..CHUNK_RECORDS - 1).for_each(|_| pin());
+        access();
+        before = 0;
+    }
+    drop(session);
+    pool.truncate(rel, 0).unwrap();
+    pool.drop_relation(rel.relation).unwrap();
+    assert_eq!(pool.free_frames(), 16);
+    assert!(kept.bytes.lock().unwrap().is_empty());
 }
 
 #[test]
