@@ -12,7 +12,7 @@
 //! ```text
 //! session   take frames -> entries to LOADING -> start_read .......... goes on
 //! store                                   fill the frames, finish
-//! any thread                                          verify, publish, unpin, entry to RESIDENT, wake
+//! any thread                                          verify, publish, entry to RESIDENT, wake, unpin
 //! ```
 //!
 //! Invariants:

@@ -20,7 +20,7 @@
 //!   of one run): they are pinned.
 //! - When [`Window::finish`] returns, or the window is dropped, all its writes have ended; a sync that begins then
 //!   covers them.
-//! - A writer that waits for its writes holds no latch, and they end by themselves.
+//! - A writer that waits for its writes needs no latch for that, and they end without one, by themselves.
 //!
 //! **Failure.** A write that fails makes its pages as dirty as before; the others are not touched by that. The first
 //! failure is kept for the writer, who begins no other if all must be written ([`Window::write`], [`Window::finish`]). One whose store panics on its way is a

@@ -5,7 +5,7 @@
 //!
 //! 1. **Sweep**: a session examines newcomers and pieces of the circle ([`crate::policy::search`]) and *claims* the frames
 //!    that are unpinned, clean and whose usage count is spent, up to [`MAX_CLAIMS_ON_THE_WAY`]. Once there is one, it goes on until
-//!    the batch is full or the search becomes long.
+//!    the batch is full, a piece brings none, or the search becomes long.
 //! 2. **Settle**: the claims of a batch are held against the pins that sessions have published, with one
 //!    barrier for them all ([`Claims::settle`]). A claim that turns out to be in use after all is given back
 //!    unchanged. The others are owned: their pages have been unlinked.
@@ -21,7 +21,8 @@
 //!
 //! **Patience.** When rounds with hope have brought nothing, a session looks why. If sessions have all frames pinned it
 //! gives up after some milliseconds: "no unpinned buffers available". If some are only held for a moment, by who loads,
-//! writes or takes them, it waits until they are done, asleep, since that may be a thread that has lost the processor.
+//! writes or takes them, it waits until they are done, asleep, since that may be a thread that has lost the processor: ten seconds at
+//! most, but for reads ahead as long as they take.
 //!
 //! **Failure.** [`Claims`] and [`Owned`] give back what they hold when dropped, on errors and panics alike
 //! (rule 6): a frame whose page has been unlinked goes to a freelist.

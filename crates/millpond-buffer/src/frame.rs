@@ -13,13 +13,13 @@
 //!
 //! | flag | meaning | set by | cleared by |
 //! |---|---|---|---|
-//! | DIRTY | the page differs from the store's | who begins a change, under the exclusive latch | who copies it out to write it, under the shared latch; set again if the write fails |
-//! | CHECKPOINT | it was dirty when a checkpoint began | the checkpoint | whoever copies it out |
+//! | DIRTY | the page differs from the store's | who begins a change, under the exclusive latch | who copies it out to write it, under the shared latch (set again if the write fails); who takes back a change that wrote nothing, or discards the page |
+//! | CHECKPOINT | it was dirty when a checkpoint began | the checkpoint | with DIRTY, or with WRITING |
 //! | WRITING | a copy of it is on its way to the store | the writer, who keeps it pinned | the writer |
 //! | WAITED | somebody is parked until WRITING ends | the waiter | the writer |
 //! | OWNED | it holds nobody's page: free, or being emptied or filled by one owner | its claimer, having found no pin | the owner when it publishes a page |
-//! | DAMAGED | a change of it was interrupted half-way; it is never written. Besides OWNED: a device may still fill it; it is never used | the guard of the change; who gives up a read | never |
-//! | RETIRED | besides OWNED: the pool has become smaller, and the frame is beyond its size | who makes it smaller | who makes it larger again |
+//! | DAMAGED | a change of it was interrupted half-way; it is never written. Besides OWNED: a device may still fill it; it is never used | the guard of the change; who gives up a read | who discards the page; of a lost frame nobody |
+//! | RETIRED | besides OWNED: the pool has become smaller, and the frame is beyond its size | who makes it smaller, or frees a frame beyond its size | who makes it larger again, or gives up making it smaller; who finds that it is |
 //! | CLAIMED | *claimer* will take it, unless somebody turns out to have it pinned | the claimer, from an unpinned state | the claimer; or a session that pins it |
 //!
 //! Raw pins are those of write-backs and of loads that belong to no session.
@@ -29,7 +29,7 @@
 //! - While OWNED, only the owner changes the word, tag, version and entry, and the version is odd until the page that comes is whole.
 //! - While not OWNED, the version is odd only during a change, under the exclusive latch, or if DAMAGED: so who publishes makes
 //!   it even first, since whoever has believed all along that the page is here may pin, latch and change it as soon as OWNED is gone.
-//! - An unowned frame has a tag, and the entry of that page says "resident in this frame". Only who turns
+//! - An unowned frame has a tag, and the entry of that page says "resident in this frame" (or LOADING still, as long as who publishes has it pinned). Only who turns
 //!   the frame from unowned to owned may change that entry (rule 3).
 //! - A frame goes from unowned to owned only through CLAIMED, by its claimer, who after claiming has made a
 //!   heavy barrier and then seen its latch free and no session's slot with it (rules 12 and 13). Until then a claim changes nothing:

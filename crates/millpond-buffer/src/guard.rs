@@ -16,7 +16,7 @@
 //! **What was true before a wait is looked at again after it.** Whoever waits for a latch may have waited for somebody
 //! who left the page damaged; so every way to the bytes looks after the latch has been taken, and not only
 //! when the page is pinned. (That the frame still has the page needs no second look: the pin sees to it, and nobody waits
-//! without one.)
+//! for a page's latch without one.)
 #![allow(unsafe_code)]
 
 mod change;

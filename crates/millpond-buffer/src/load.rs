@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Exactly one session turns an entry to LOADING; the others park on it. A session that would load holds
-//! no frame yet, so that nobody ever loses one in a race; and when it takes a frame, the page that leaves
+//! no frame yet, so that nobody loses one in a race (a run of several takes its frames first, and may: [`crate::ahead`]); and when it takes a frame, the page that leaves
 //! is unlinked completely before the new one is linked (rule 3).
 //!
 //! The store puts the page into the frame itself, under the eyes of optimistic readers that come too late: the frame is

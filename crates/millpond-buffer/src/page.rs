@@ -7,7 +7,7 @@
 //! | 12.. | the access method's |
 //!
 //! A page of zeros is valid and means "new". The checksum is set in the copy that is written and checked
-//! in the copy that is read; in memory the field means nothing.
+//! where the page was read to; after that, in memory, the field means nothing.
 
 use crate::PAGE_SIZE;
 use crate::error::BufferError;

@@ -14,7 +14,7 @@
 //! **State.** A ring belongs to one job, on one thread at a time; nobody else sees it. It holds numbers of
 //! frames with the pages that it put there, and now and then a frame that it owns already. Frames don't know
 //! that they are in a ring: everybody else treats them as any other. The frames that it owns are under a lock,
-//! for one other reader: a pool that becomes smaller takes back those beyond its size (rule 10).
+//! for others who take them back: a pool that becomes smaller those beyond its size, and who finds no other frame all of them (rule 10).
 //!
 //! **What becomes of the oldest page**
 //!
@@ -22,8 +22,8 @@
 //! |---|---|
 //! | is clean, used by nobody else | its frame is taken |
 //! | is dirty | it is written first; but by a bulk read only if its log is flushed: else it stays for later |
-//! | is being written, or latched | it stays for later |
-//! | is in use: usage above 1, or pinned by others | it leaves the ring, which gets another frame by the sweep |
+//! | is being written, is dirty and can't be written just now, or is pinned by the job itself | it stays for later |
+//! | is in use: usage above 1, or pinned or latched by others | it leaves the ring, which gets another frame by the sweep |
 //! | is gone: the sweep has taken its frame | the same |
 //!
 //! **How long.** A ring's size is a promise of how many pages a job occupies at most, not of how many it needs; who reads
@@ -32,11 +32,11 @@
 //! the configuration says or a 128th of the pool (2 MB, if that is more): only then is the log waited for. One for
 //! pages in no order becomes longer by some for each page that comes back soon after it was let go of.
 //!
-//! **No leak.** Pages that stay for later make the ring longer, and a longer ring frees two frames for each that it
-//! takes, until it is as long as it should be. So the pages that a job has brought in and that
+//! **No leak.** Pages that stay for later make the ring longer, and a longer ring lets go of all that it has too many with its
+//! next batches, of up to 32, until it is as long as it should be. So the pages that a job has brought in and that
 //! nobody else uses are those in its ring. A bulk read in which everything waits for the log (it prunes, say) gives
-//! pages up once the ring is `STRETCH` times its size. What leaves the ring unused has
-//! usage 0 and is the first that the next to need room finds; so is everything in the ring when the job ends.
+//! pages up once the ring is `STRETCH` times its capacity. What is given up unused counts as never used: clean, it is the first
+//! that the next to need room finds, dirty, the hand's next; so is everything in the ring when the job ends.
 //!
 //! **Usage.** Strategy pins and reads raise none, so however many scans share a page, and however often they come round,
 //! they don't make it look wanted: see [`Frame::used`](crate::frame::Frame::used). (If they raised it from 0 to
@@ -48,7 +48,7 @@
 //! ring let that be forgotten, a scan that comes round sooner than pages come back would keep probation from knowing any of those.)
 //! One that the sweep or the reclaimer takes before its ring comes round leaves as any other page.
 //!
-//! **Free frames.** While the pool has more free frames than the reclaimer keeps in reserve, a job takes those and
+//! **Free frames.** While the pool has more free frames than twice what the reclaimer keeps in reserve at most, a job takes those and
 //! leaves them outside of its ring: nobody's page goes for them. It does so only until its ring has begun: later, what is
 //! free may be what the ring has just given back.
 //!
@@ -57,7 +57,7 @@
 //! writes those of them that are dirty in file order, neighbours joined.
 //!
 //! **Failure.** A page that can't be written stays in the ring; the sweep reports the error if it finds nothing else.
-//! A panic on the way loses a page from the ring, not from the pool.
+//! A panic on the way loses the pages that were looked at, up to 32, from the ring, not from the pool.
 
 mod reuse;
 mod strategy;

@@ -1,4 +1,4 @@
-//! Shuttle's exploration of the pool's protocols, on pools of two or three frames: every atomic
+//! Shuttle's exploration of the pool's protocols, on small pools, most of one to four frames: every atomic
 //! operation of entries, frames, latches and parking is a point where another session may go on.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p millpond-buffer --release shuttle`

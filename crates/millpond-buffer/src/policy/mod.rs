@@ -69,7 +69,7 @@ const EXAMINED_PER_FRAME: usize = 4;
 ///
 /// It comes back at once if nothing was taken. But once something was, taking more is cheap and settling what was taken is
 /// not (a barrier, which interrupts every processor that the process runs on), and newcomers come in handfuls:
-/// so it goes on until there are as many as are wanted, or the search becomes long.
+/// so it goes on until there are as many as are wanted, a part brings none, or the search becomes long.
 pub fn search<F: SweepFrames>(
     clock: &Clock,
     piece: &mut Piece,

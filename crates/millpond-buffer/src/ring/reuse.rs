@@ -9,7 +9,7 @@ use crate::ids::PageId;
 use crate::policy;
 use crate::session::BufferSession;
 
-/// How many times its size a bulk read's ring may grow while pages wait for the log.
+/// How many times its capacity a bulk read's ring may grow while pages wait for the log.
 const STRETCH: usize = 4;
 
 /// What is to become of the oldest page.

@@ -32,8 +32,8 @@ impl AccessStrategy {
     }
 }
 
-/// How many pages rings have, by strategy; 0: no ring. Whatever is asked for, a ring never has more than an
-/// eighth of the pool.
+/// How many pages rings have, by strategy; 0: no ring. Whatever is asked for, a ring has at most an eighth of the
+/// pool, but for a bulk read whose pages wait for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingSizes {
     /// Bulk reads.

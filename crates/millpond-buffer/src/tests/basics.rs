@@ -324,7 +324,6 @@ fn a_handle_of_another_pool_is_refused() {
 }
 
 /// Rule 9: dropping or truncating a fork looks at the frames that have its pages, and at no other.
-/// Rule 9.
 #[test]
 fn dropping_costs_what_the_fork_holds() {
     const OTHERS: u32 = if cfg!(miri) { 24 } else { 4000 };
