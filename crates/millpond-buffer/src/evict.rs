@@ -27,19 +27,22 @@
 //! **Failure.** [`Claims`] and [`Owned`] give back what they hold when dropped, on errors and panics alike
 //! (rule 6): a frame whose page has been unlinked goes to a freelist.
 
+mod owned;
+mod patience;
+
+pub(crate) use owned::Owned;
+use patience::Patience;
+
 use crate::claims::{Claims, Lost, MAX_CLAIMS, MAX_CLAIMS_ON_THE_WAY};
 use crate::config::Wait;
 use crate::error::BufferError;
 use crate::frame::{Claimer, DAMAGED, Leaves, NoTake, PINS};
-use crate::ids::PageId;
-use crate::load::Loading;
 use crate::policy::{self, SweepFrames, Take};
 use crate::pool::BufferPool;
 use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use crate::write::Attempt;
-use millpond_sync::thread;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -49,123 +52,10 @@ const FRAMES_PER_CLAIM: usize = if cfg!(shuttle) { 2 } else { 64 };
 /// Rounds of a sweep with hope before it gives up, or takes what is in use and not pinned: each round lowers every count once.
 pub(crate) const MAX_ROUNDS: usize = policy::MAX_USAGE as usize + 2;
 
-/// How often to let others run before sleeping.
-const YIELDS: usize = if cfg!(any(miri, shuttle)) { 10 } else { 64 };
-/// How often to sleep while sessions have all frames pinned: one may be about to unpin.
-const NAPS_WHEN_PINNED: usize = if cfg!(test) { 1 } else { 5 };
-/// How often to sleep in all: for as long as a thread on a crowded machine, or a device, may take.
-const NAPS: usize = if cfg!(shuttle) { 20 } else { 10_000 };
-#[cfg(not(any(loom, shuttle)))]
-const NAP: std::time::Duration = std::time::Duration::from_millis(1);
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 thread_local! {
     /// Whether, where this thread's sweep lowers a count, somebody uses the page at once.
     pub(crate) static USED_BEHIND_THE_HAND: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// How long a session has waited for frames that others hold.
-#[derive(Default)]
-struct Patience {
-    yields: usize,
-    naps: usize,
-    /// In a row: what was seen frame by frame, while others went on, need not have been so at any one time.
-    naps_when_pinned: usize,
-}
-
-impl Patience {
-    fn has_yielded(&self) -> bool {
-        self.yields >= YIELDS
-    }
-
-    /// Waits a little; `false`, at once, if that is of no more use.
-    fn wait(&mut self, all_pinned: bool) -> bool {
-        self.naps_when_pinned = if all_pinned { self.naps_when_pinned + 1 } else { 0 };
-        if !all_pinned && !self.has_yielded() {
-            self.yields += 1;
-            thread::yield_now();
-            return true;
-        }
-        self.naps += 1;
-        if self.naps > NAPS || self.naps_when_pinned > NAPS_WHEN_PINNED {
-            return false;
-        }
-        #[cfg(not(any(loom, shuttle)))]
-        std::thread::sleep(NAP);
-        #[cfg(any(loom, shuttle))]
-        thread::yield_now();
-        true
-    }
-}
-
-/// A frame that belongs to this session. Dropped, it is free.
-pub(crate) struct Owned<'a> {
-    pool: &'a BufferPool,
-    near: usize,
-    number: u32,
-    /// Of the job that took it: it learns which page comes.
-    ring: Option<&'a Ring>,
-}
-
-impl<'a> Owned<'a> {
-    /// Leaves the frame owned, for whoever goes on with it to load `page`.
-    pub(crate) fn hand_over(self, page: PageId) -> u32 {
-        let number = self.number;
-        if let Some(ring) = self.ring {
-            ring.note(number, page);
-        }
-        std::mem::forget(self);
-        number
-    }
-
-    /// Goes on with a frame that was handed over.
-    pub(crate) fn resume(pool: &'a BufferPool, near: usize, number: u32) -> Self {
-        pool.frames[number as usize].before_filling();
-        Self { pool, near, number, ring: None }
-    }
-
-    /// For a job with a ring.
-    pub(crate) fn in_ring(mut self, ring: &'a Ring) -> Self {
-        ring.hand_out();
-        self.ring = Some(ring);
-        self
-    }
-
-    /// Which frame.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Gives the frame to a page, which the session has announced as pinned by it.
-    pub(crate) fn publish(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
-        self.publish_with(page, loading, usage, 0)
-    }
-
-    /// Gives the frame to a page, with a raw pin that keeps it until the entry is resident.
-    pub(crate) fn publish_raw(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
-        self.publish_with(page, loading, usage, 1)
-    }
-
-    fn publish_with(self, page: PageId, loading: &Loading<'_>, usage: u8, raw_pins: u64) -> u32 {
-        let number = self.number;
-        let frame = &self.pool.frames[number as usize];
-        frame.set_loaded_at(self.pool.clock.taken());
-        frame.publish(page, (loading.entry(), loading.before()), usage, raw_pins);
-        if let Some(ring) = self.ring {
-            ring.note(number, page);
-        }
-        std::mem::forget(self);
-        number
-    }
-}
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        if let Some(ring) = self.ring {
-            ring.not_used();
-        }
-        self.pool.give_back(self.near, &[self.number]);
-    }
 }
 
 /// The pool's frames as one session's sweep sees them.
@@ -287,8 +177,7 @@ impl BufferSession {
 
     /// An owned frame, which is now this session's, to be filled on this thread or given back.
     pub(crate) fn owned(&self, number: u32) -> Owned<'_> {
-        self.pool.frames[number as usize].before_filling();
-        Owned { pool: &self.pool, near: self.near(), number, ring: None }
+        Owned::resume(&self.pool, self.near(), number)
     }
 
     /// Counts frames that have just been taken from their pages.
@@ -480,22 +369,5 @@ impl BufferSession {
         self.piece.set(piece);
         self.count(Event::Examined, swept.examined as u64);
         (victims.claims.into_inner(), victims.dirty.into_inner(), swept)
-    }
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-
-    /// A look that finds a frame which nobody has pinned begins the count anew, whether a nap or a yield follows it.
-    #[test]
-    fn looks_that_find_all_pinned_count_in_a_row() {
-        let mut patience = Patience::default();
-        for _ in 0..2 * YIELDS {
-            assert!(patience.wait(true), "the first of a row");
-            assert!(patience.wait(false), "not all are pinned");
-        }
-        (0..NAPS_WHEN_PINNED).for_each(|_| assert!(patience.wait(true)));
-        assert!(!patience.wait(true), "the row is long enough");
     }
 }

@@ -84,13 +84,13 @@ impl IoMethod {
     }
 }
 
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Threads with a ring each, at most.
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 const MAX_RINGS: usize = 4;
 /// While fewer reads than this wait in a ring's queue, the next rings sleep.
 const SHORT_QUEUE: usize = 4;
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Reads of so many pages are worth a thread's waking up, which looks at them while who wants them looks at others.
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 const MANY_PAGES: usize = 4;
 
 #[derive(Default)]
@@ -286,8 +286,8 @@ fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Starts as many rings as there are processors to serve them, at least one.
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
     let wanted = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_RINGS);
     let mut lanes = vec![start_ring()?];
@@ -296,8 +296,8 @@ fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
     Ok(lanes)
 }
 
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
 /// Starts a ring's thread, which makes the ring: only who makes it may submit to it.
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 fn start_ring() -> std::io::Result<Arc<Shared>> {
     use rustix::event::{EventfdFlags, eventfd};
     let wake = eventfd(0, EventfdFlags::CLOEXEC)?;

@@ -33,8 +33,8 @@ pub(in crate::store::file) struct Job {
 }
 
 impl Job {
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     /// Where to go on after `done` bytes: the file, the offset in it, and how many bytes are left there.
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     pub(super) fn rest(&self, done: usize) -> Option<(&Arc<Segment>, u64, usize)> {
         let mut before = 0;
         for piece in &self.pieces {
@@ -71,16 +71,16 @@ impl Job {
         }
     }
 
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     /// The kernel may never be done with it: its memory and files are never given back, however it ends.
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     pub(super) fn leave_memory(&mut self) {
         self.transfer.leave_memory();
         self.pieces.iter().for_each(|piece| std::mem::forget(Arc::clone(&piece.segment)));
     }
 
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     /// Finishes a job whose memory has been left with an error. A panic on its way stays here: the others are
     /// to be told, too.
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
     pub(super) fn abandon(self) {
         contained("the end of a read or write that was given up", || {
             self.note_files();

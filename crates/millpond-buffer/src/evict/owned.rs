@@ -1,0 +1,76 @@
+//! A frame between two pages: nobody's but the session's that has it.
+
+use crate::ids::PageId;
+use crate::load::Loading;
+use crate::pool::BufferPool;
+use crate::ring::Ring;
+
+/// A frame that belongs to this session. Dropped, it is free.
+pub(crate) struct Owned<'a> {
+    pool: &'a BufferPool,
+    near: usize,
+    number: u32,
+    /// Of the job that took it: it learns which page comes.
+    ring: Option<&'a Ring>,
+}
+
+impl<'a> Owned<'a> {
+    /// Leaves the frame owned, for whoever goes on with it to load `page`.
+    pub(crate) fn hand_over(self, page: PageId) -> u32 {
+        let number = self.number;
+        if let Some(ring) = self.ring {
+            ring.note(number, page);
+        }
+        std::mem::forget(self);
+        number
+    }
+
+    /// Goes on with a frame that was handed over, or taken just now.
+    pub(crate) fn resume(pool: &'a BufferPool, near: usize, number: u32) -> Self {
+        pool.frames[number as usize].before_filling();
+        Self { pool, near, number, ring: None }
+    }
+
+    /// For a job with a ring.
+    pub(crate) fn in_ring(mut self, ring: &'a Ring) -> Self {
+        ring.hand_out();
+        self.ring = Some(ring);
+        self
+    }
+
+    /// Which frame.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Gives the frame to a page, which the session has announced as pinned by it.
+    pub(crate) fn publish(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
+        self.publish_with(page, loading, usage, 0)
+    }
+
+    /// Gives the frame to a page, with a raw pin that keeps it until the entry is resident.
+    pub(crate) fn publish_raw(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
+        self.publish_with(page, loading, usage, 1)
+    }
+
+    fn publish_with(self, page: PageId, loading: &Loading<'_>, usage: u8, raw_pins: u64) -> u32 {
+        let number = self.number;
+        let frame = &self.pool.frames[number as usize];
+        frame.set_loaded_at(self.pool.clock.taken());
+        frame.publish(page, (loading.entry(), loading.before()), usage, raw_pins);
+        if let Some(ring) = self.ring {
+            ring.note(number, page);
+        }
+        std::mem::forget(self);
+        number
+    }
+}
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        if let Some(ring) = self.ring {
+            ring.not_used();
+        }
+        self.pool.give_back(self.near, &[self.number]);
+    }
+}
