@@ -97,7 +97,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Makes claims into owned frames; the others are gone from here. With `grace`, a page that is found
-    /// pinned does not leave at the hand's next visit.
+    /// pinned has again the count that it had when the hand first met it.
     pub(crate) fn settle(&mut self, leaves: Leaves, grace: bool) -> Lost {
         let mut lost = Lost::default();
         if self.len == 0 {
@@ -114,7 +114,7 @@ impl<'a> Claims<'a> {
                 if frame.unclaim(by) {
                     lost.pinned += 1;
                     if grace && policy::is_spent(frame.usage()) {
-                        frame.set_usage(1);
+                        frame.passed_over();
                     }
                 }
             }

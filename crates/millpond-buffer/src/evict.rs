@@ -152,6 +152,7 @@ impl BufferSession {
         let wanted = (self.pool.frames() / FRAMES_PER_CLAIM).clamp(1, MAX_CLAIMS_ON_THE_WAY);
         loop {
             if let Some(owned) = self.free_frame() {
+                self.count_log2(Histogram::Examined, 0);
                 return Ok(owned);
             }
             // One may have been freed meanwhile: then none is claimed.

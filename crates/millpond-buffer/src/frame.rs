@@ -214,6 +214,12 @@ impl Frame {
         policy::usage_count((now >> FIRST_SIGHT).checked_sub(1).unwrap_or(now & USAGE))
     }
 
+    /// Who would have taken the frame has found that somebody uses it: its count is again what it was when the hand first met the
+    /// page, but not zero, as if the hand had passed it over.
+    pub(crate) fn passed_over(&self) {
+        self.read.usage.store(self.usage_at_first_sight().max(1), Ordering::Relaxed);
+    }
+
     /// Counts a use. Writes only if the count changes (rule 1). A use in passing, by a job with a ring,
     /// doesn't count: however often it happens, the page does not look wanted (rule 11).
     #[inline]

@@ -204,7 +204,7 @@ impl BufferSession {
                     return Err(BufferError::WouldBlock);
                 }
                 self.count(Event::LoadWait, 1);
-                wait_for_load(&*self.pool.store, entry);
+                self.timed(Event::ReadTime, || wait_for_load(&*self.pool.store, entry));
             } else if let Some(loading) = Loading::begin(entry) {
                 return self.load(relation, block, loading, wait, missing, ring);
             }

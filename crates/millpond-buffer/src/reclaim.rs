@@ -294,7 +294,7 @@ impl BufferSession {
     /// Frames have been found, perhaps: a search is counted with what it took, like a foreground sweep.
     fn found(&self, search: &mut Search, frames: usize) {
         if frames > 0 && search.examined > 0 {
-            self.count_log2(Histogram::Examined, search.examined as u64);
+            self.count_log2(Histogram::ExaminedAhead, search.examined as u64);
             search.examined = 0;
         }
     }

@@ -114,6 +114,7 @@ const ROWS: usize = KINDS * CONTEXTS;
 #[repr(usize)]
 pub(crate) enum Histogram {
     Examined,
+    ExaminedAhead,
     VictimUsage,
     VictimAge,
     RegretAge,
@@ -187,8 +188,8 @@ pub struct IoCounts {
     pub reuses: u64,
     /// Calls that made everything written durable.
     pub fsyncs: u64,
-    /// Microseconds in calls that read, of sessions that measure them ([`BufferSession::set_io_timing`]). Reads ahead
-    /// that nobody waits for have none.
+    /// Microseconds in calls that read, and of waiting for pages that are being read, of sessions that measure them
+    /// ([`BufferSession::set_io_timing`]). Reads ahead that nobody waits for have none.
     ///
     /// [`BufferSession::set_io_timing`]: crate::BufferSession::set_io_timing
     pub read_us: u64,
@@ -206,7 +207,7 @@ pub type IoByContext = [IoCounts; CONTEXTS];
 /// What has happened in a pool since it was made (sums of all sessions; approximate while they run).
 ///
 /// How well pages are replaced: [`PoolStats::regret`] counts those that left too early, [`PoolStats::victim_usage`] says how much
-/// those that left had been used (best all at 0), and [`PoolStats::examined_per_sweep`] what it cost to find them.
+/// those that left had been used (best all at 0), and [`PoolStats::examined_per_allocation`] what it cost to find them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
@@ -246,8 +247,11 @@ pub struct PoolStats {
     pub clock: u64,
     /// By kind of backend and context, in the order of [`BackendKind::ALL`] and [`IoContext::ALL`].
     pub io: [IoByContext; KINDS],
-    /// How many frames a sweep examined to have some; bucket 0: none, n: at least 2^(n-1).
-    pub examined_per_sweep: [u64; BUCKETS],
+    /// How many frames a session examined to have one, of those that were not its ring's already; bucket 0: none, since one was free;
+    /// n: at least 2^(n-1).
+    pub examined_per_allocation: [u64; BUCKETS],
+    /// The same for sweeps ahead of demand, of which each brings several.
+    pub examined_ahead: [u64; BUCKETS],
     /// The usage count that pages that left had when the hand first met them, 0 to 5.
     pub victim_usage: [u64; crate::policy::MAX_USAGE as usize + 1],
     /// How long pages that left had been there, in frames taken from pages; bucket 0: 0, n: at least
@@ -295,12 +299,19 @@ impl PoolStats {
             lost_frames: lost_frames as u64,
             clock,
             io,
-            examined_per_sweep: histogram(counters, Histogram::Examined),
+            examined_per_allocation: histogram(counters, Histogram::Examined),
+            examined_ahead: histogram(counters, Histogram::ExaminedAhead),
             victim_usage: histogram(counters, Histogram::VictimUsage),
             victim_age: histogram(counters, Histogram::VictimAge),
             regret: other(Event::Regret),
             regret_age: histogram(counters, Histogram::RegretAge),
         }
+    }
+
+    /// How many frames sessions have been given, those apart that were their rings' already (`buffers_alloc`).
+    #[must_use]
+    pub fn allocations(&self) -> u64 {
+        self.examined_per_allocation.iter().sum()
     }
 
     /// What a kind of backend has done in a context.

@@ -81,6 +81,7 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     let bulk = "select sum(read_bytes)::int8 from pg_stat_io where context = 'bulkread'";
     let (reads_before, bytes_before) = (number(c, reads), number(c, bytes));
     let bulk_before = number(c, bulk);
+    let given_before = number(c, "select buffers_alloc from pg_stat_bgwriter");
     let (pages, count) = (
         number(c, "select pg_relation_size('t'::regclass) / 8192"),
         number(c, "select count(*) from t"),
@@ -91,8 +92,10 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     let bytes_gained = number(c, bytes) - bytes_before;
     assert!(bytes_gained >= (pages - FRAMES) * 8192, "{bytes_gained} bytes of {pages} pages");
     assert!(number(c, reads) - reads_before >= 1);
-    // A large scan's reads are those of its ring.
+    // A large scan's reads are those of its ring, whose frames are given out once.
     assert!(number(c, bulk) - bulk_before >= (pages - FRAMES) * 8192);
+    let given = number(c, "select buffers_alloc from pg_stat_bgwriter") - given_before;
+    assert!(given < pages / 2, "{given} buffers for {pages} pages");
     let before = number(c, hits);
     for _ in 0..1000 {
         c.query("select a from t where a = 7", &[]).unwrap();
@@ -118,6 +121,24 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
         ),
         "context|hits|reuses|synced\nnormal|NULL|NULL|t\nSELECT 1\n"
     );
+}
+
+/// As PostgreSQL counts them: it is much log that asks for it, not the time.
+#[test]
+fn checkpoints_for_much_log_are_requested() {
+    let settings = Settings::default().with("max_wal_size", "2MB").unwrap();
+    let fresh = fresh_with(settings);
+    let c = &mut fresh.database.connect().unwrap();
+    c.batch("create table t (a int, filler char(1000))").unwrap();
+    let requested = "select num_requested from pg_stat_checkpointer";
+    let before = number(c, requested);
+    let more = "insert into t select n, repeat('x', 1000) from generate_series(1, 300) n";
+    let enough = (0..3000).find(|_| {
+        c.batch(more).unwrap();
+        number(c, requested) > before
+    });
+    assert!(enough.is_some());
+    assert_eq!(number(c, "select num_timed from pg_stat_checkpointer"), 0);
 }
 
 #[test]

@@ -21,7 +21,29 @@ fn regret_is_counted() {
     assert_eq!(stats.victim_age.iter().sum::<u64>(), stats.evictions);
     // A page was used twice at most: loaded, and read.
     assert_eq!(stats.victim_usage[1] + stats.victim_usage[2], stats.evictions, "{stats:?}");
-    assert_eq!(stats.examined_per_sweep.iter().sum::<u64>(), stats.evictions);
+    assert_eq!((stats.examined_per_allocation[0], stats.allocations()), (32, 80), "{stats:?}");
+}
+
+/// What a session has pinned comes out of it as much in use as it was before, however often the hand has passed.
+#[test]
+fn the_hand_passes_over_what_a_session_has_pinned() {
+    let Bench { pool, .. } = clock_sweep_bench(4, 40);
+    let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    (0..20).for_each(|_| assert_eq!(number(&session, &rel, 0), 0));
+    let pinned = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let page = Some(REL.page(BlockNumber(0)));
+    let usage = || pool.frame_infos().find(|frame| frame.page == page).unwrap().usage;
+    let most = policy::MAX_USAGE;
+    assert_eq!(usage(), most);
+    let (mut low, mut times_back) = (false, 0);
+    for block in (1..40).cycle().take(400) {
+        assert_eq!(number(&other, &rel, block), u64::from(block));
+        times_back += usize::from(low && usage() == most);
+        low = usage() <= 1 || low && usage() < most;
+    }
+    assert!(times_back > 3, "{times_back} times");
+    drop(pinned);
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Default for CheckpointConfig {
 /// Why a checkpoint is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is time, or there is much log: spread over a while, skipped if nothing happened.
+    /// It is time: spread over a while, skipped if nothing happened.
     Scheduled,
     /// Somebody asks for one: at once.
     Requested,
@@ -81,14 +81,23 @@ pub enum Cause {
     EndOfRecovery,
     /// Nobody changes anything any more, and this is the last.
     Shutdown,
+    /// There is much log: spread over a while, too.
+    LogGrowth,
+}
+
+impl Cause {
+    /// Whether nobody waits for it, so that it takes its time.
+    fn is_spread(self) -> bool {
+        matches!(self, Self::Scheduled | Self::LogGrowth)
+    }
 }
 
 /// Figures since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointStats {
-    /// Scheduled checkpoints.
+    /// Those for which it was time.
     pub scheduled: u64,
-    /// Others.
+    /// Others, those for much log among them.
     pub requested: u64,
     /// Pages written by checkpoints.
     pub pages_written: u64,
@@ -185,10 +194,10 @@ impl Checkpoints {
         }
     }
 
-    /// Makes a checkpoint and returns when it is complete. A scheduled one that is under way is hurried
+    /// Makes a checkpoint and returns when it is complete. One that is spread over a while is hurried
     /// along and waited for first.
     pub fn run(&self, cause: Cause) -> EngineResult<()> {
-        let mut work = if cause == Cause::Scheduled {
+        let mut work = if cause.is_spread() {
             self.work.lock()
         } else {
             self.hurry.fetch_add(1, Ordering::Relaxed);
@@ -197,7 +206,7 @@ impl Checkpoints {
             self.hurry.fetch_sub(1, Ordering::Relaxed);
             work
         };
-        if cause == Cause::Scheduled && self.log.is_idle_since(work.last_end) {
+        if cause.is_spread() && self.log.is_idle_since(work.last_end) {
             return Ok(());
         }
         let begun = Instant::now();
@@ -254,7 +263,7 @@ impl Checkpoints {
         redo: Lsn,
     ) -> EngineResult<usize> {
         let written = self.pool.write_dirty(session, |progress| {
-            if cause == Cause::Scheduled {
+            if cause.is_spread() {
                 self.pace(progress, begun, redo);
             }
         });
@@ -336,7 +345,7 @@ impl Checkpoints {
         let mut next = Instant::now() + self.config.timeout;
         let mut not_before = Instant::now();
         loop {
-            {
+            let cause = {
                 let mut signals = self.signals.lock();
                 while !signals.ending && !signals.wanted && Instant::now() < next {
                     self.signalled.wait_until(&mut signals, next);
@@ -347,9 +356,12 @@ impl Checkpoints {
                 if signals.ending {
                     return;
                 }
-                signals.wanted = false;
-            }
-            match self.run(Cause::Scheduled) {
+                match std::mem::take(&mut signals.wanted) {
+                    true => Cause::LogGrowth,
+                    false => Cause::Scheduled,
+                }
+            };
+            match self.run(cause) {
                 Ok(()) => next = Instant::now() + self.config.timeout,
                 Err(_) => {
                     not_before = Instant::now() + RETRY;

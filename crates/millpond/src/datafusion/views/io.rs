@@ -189,7 +189,7 @@ fn pg_stat_bgwriter(source: &Source<'_>) -> Vec<Vec<Cell>> {
         (bytes / millpond_buffer::PAGE_SIZE as u64).into(),
         // It has no quota that would make it stop.
         0.into(),
-        stats.gain(|stats| stats.misses + stats.extended).into(),
+        stats.gain(|stats| stats.allocations()).into(),
         stats.reset_us.into(),
     ]]
 }
@@ -231,7 +231,8 @@ fn pg_stat_checkpointer(source: &Source<'_>) -> Vec<Vec<Cell>> {
 ///
 /// | histogram | counts | by |
 /// |---|---|---|
-/// | `examined` | sweeps | frames examined |
+/// | `examined` | frames given to sessions | frames examined |
+/// | `examined_ahead` | sweeps ahead of demand | frames examined |
 /// | `victim_usage` | pages that left | usage count when the hand first met them |
 /// | `victim_age` | pages that left | frames taken from pages while they were there |
 /// | `absence` | pages that came back | frames taken from pages while they were away |
@@ -264,7 +265,8 @@ fn millpond_stat_replacement(source: &Source<'_>) -> Vec<Vec<Cell>> {
     };
     type Buckets = fn(&PoolStats) -> &[u64];
     let by_powers: [(&str, Buckets); 3] = [
-        ("examined", |stats| &stats.examined_per_sweep),
+        ("examined", |stats| &stats.examined_per_allocation),
+        ("examined_ahead", |stats| &stats.examined_ahead),
         ("victim_age", |stats| &stats.victim_age),
         ("absence", |stats| &stats.regret_age),
     ];
