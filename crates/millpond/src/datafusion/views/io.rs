@@ -264,7 +264,7 @@ fn millpond_stat_replacement(source: &Source<'_>) -> Vec<Vec<Cell>> {
         ]);
     };
     type Buckets = fn(&PoolStats) -> &[u64];
-    let by_powers: [(&str, Buckets); 3] = [
+    let by_powers: [(&str, Buckets); 4] = [
         ("examined", |stats| &stats.examined_per_allocation),
         ("examined_ahead", |stats| &stats.examined_ahead),
         ("victim_age", |stats| &stats.victim_age),
