@@ -10,8 +10,13 @@
 //! all of which the evictor sees afterwards, and a part after it, which sees all that the evictor did
 //! before. Two fences, one of which comes first, have the same two outcomes and no fewer, so whatever
 //! could go wrong with `membarrier` goes wrong here (see `millpond_sync::asymmetric`).
+//!
+//! Nor does it know sequentially consistent loads and stores, only such fences: it takes them for acquires and releases. What rests on
+//! them (a drop against a load, retiring a frame against growing again) is explored by shuttle, which has no other
+//! atomics: that finds a step too many or in the wrong order, not an ordering that is too weak.
 
 mod beside;
+mod demand;
 mod slots;
 
 use crate::frame::{Claimer, Frame, Leaves};

@@ -62,6 +62,11 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
+    #[cfg(all(test, loom))]
+    pub(crate) fn with_low_water(low_water: usize) -> Self {
+        Self { low_water: AtomicUsize::new(low_water), ..Self::default() }
+    }
+
     /// A frame was taken from a list that has so many left; or none was to be had.
     #[inline]
     pub(crate) fn taken(&self, left: usize) {
@@ -85,7 +90,7 @@ impl Demand {
     }
 
     /// Waits until somebody wakes. `stay_awake` is asked once sessions can see that this one sleeps.
-    fn sleep(&self, stay_awake: impl FnOnce() -> bool) {
+    pub(crate) fn sleep(&self, stay_awake: impl FnOnce() -> bool) {
         self.state.store(ASLEEP, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if !stay_awake() {

@@ -29,7 +29,7 @@
 //! **How long.** A ring's size is a promise of how many pages a job occupies at most, not of how many it needs; who reads
 //! points beside it pays for each. So a ring is as short as it can be. One with room for what is read ahead uses of it twice
 //! what its stream is ahead. A load's has 1 MB, and becomes longer while its oldest page waits for the log, up to what
-//! the configuration says or a 128th of the pool (2 MB, if that is more): only then is the log waited for. One for
+//! the configuration says or a 128th of the pool (2 MB, if that is more): only then is the log waited for (ADR 16). One for
 //! pages in no order becomes longer by some for each page that comes back soon after it was let go of.
 //!
 //! **No leak.** Pages that stay for later make the ring longer, and a longer ring lets go of all that it has too many with its
