@@ -84,7 +84,8 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 /// Data races, with the standard library built so that its synchronization is seen, too. Pages are copied into frames, since it
-/// does not see what the kernel stores.
+/// does not see what the kernel stores. Memory is mapped by way of libc, where it sees that: else what one pool's threads did at an
+/// address would race with those of another that is mapped there later.
 pub fn tsan(args: &[String]) -> Result<(), Failed> {
     let version = command("rustc", &["-vV"]).output()?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
@@ -92,7 +93,7 @@ pub fn tsan(args: &[String]) -> Result<(), Failed> {
     for package in PACKAGES {
         cargo(&[&format!("+{NIGHTLY}"), "test", "--lib", "-p", package])
             .args(&["-Zbuild-std".to_owned(), "--target".to_owned(), host.to_owned()])
-            .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying --cfg tsan")
+            .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying --cfg tsan --cfg rustix_use_libc")
             .env("CARGO_TARGET_DIR", "target/tsan")
             .args(args)
             .run()?;
