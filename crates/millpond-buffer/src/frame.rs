@@ -215,7 +215,7 @@ impl Frame {
     }
 
     /// Who would have taken the frame has found that somebody uses it: its count is again what it was when the hand first met the
-    /// page, but not zero, as if the hand had passed it over.
+    /// page since it was loaded, but not zero.
     pub(crate) fn passed_over(&self) {
         self.read.usage.store(self.usage_at_first_sight().max(1), Ordering::Relaxed);
     }

@@ -24,7 +24,8 @@ fn regret_is_counted() {
     assert_eq!((stats.examined_per_allocation[0], stats.allocations()), (32, 80), "{stats:?}");
 }
 
-/// What a session has pinned comes out of it as much in use as it was before, however often the hand has passed.
+/// Under the clock sweep, what was in use before the hand first came is so again when it is found pinned. (On probation the hand has met
+/// every page early.)
 #[test]
 fn the_hand_passes_over_what_a_session_has_pinned() {
     let Bench { pool, .. } = clock_sweep_bench(4, 40);
