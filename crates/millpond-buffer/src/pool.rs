@@ -227,16 +227,18 @@ impl BufferPool {
         Ok(())
     }
 
-    /// Gives back the room that the store holds beyond the ends of the forks. For a clean shutdown.
+    /// Gives back the room that the store holds beyond the ends of the forks. For a clean shutdown. One that can't be cut does not keep the
+    /// others from it; the first error is told.
     pub fn trim(&self) -> Result<(), BufferError> {
         let all: Vec<_> = self.relations.lock().values().cloned().collect();
+        let mut trimmed = Ok(());
         for relation in all {
             let mut growth = relation.growth();
             if !relation.is_dropped() {
-                self.cut(&relation, &mut growth)?;
+                trimmed = trimmed.and(self.cut(&relation, &mut growth));
             }
         }
-        Ok(())
+        trimmed
     }
 
     /// Makes every page from `first` on leave memory, written or not. Loads can't begin any more.

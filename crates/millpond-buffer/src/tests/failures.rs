@@ -335,6 +335,27 @@ fn what_a_failed_truncation_left_in_memory_is_never_written() {
     }
 }
 
+/// One that is still in use keeps only its own fork's room from being given back.
+#[test]
+fn room_is_given_back_also_beside_what_is_in_use() {
+    let Bench { store, pool, .. } = bench(8, 4);
+    let session = pool.session().unwrap();
+    let others = [100, 101, 102, 103, 104].map(|number| RelationId::constant(number).main());
+    let held = |other| store.block_count(other).unwrap();
+    for other in others {
+        store.create(other).unwrap();
+        let rel = pool.relation(other).unwrap();
+        (0..17).for_each(|_| drop(session.extend(&rel, Wait::Allowed).unwrap()));
+        assert!(held(other) > 17);
+    }
+    let rel = pool.relation(REL).unwrap();
+    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
+    assert!(matches!(pool.trim(), Err(BufferError::InUse { .. })));
+    assert_eq!(others.map(held), [17; 5]);
+    drop(pinned);
+}
+
 /// Nor does a log line about it that panics keep the page latched.
 #[test]
 fn a_log_line_that_panics_leaves_an_interrupted_change_unlatched() {
