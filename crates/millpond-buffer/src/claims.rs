@@ -97,7 +97,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Makes claims into owned frames; the others are gone from here. With `grace`, a page that is found
-    /// pinned has again the count that it had when the hand first met it.
+    /// pinned has again the count that it had when the hand first met it since its last use.
     pub(crate) fn settle(&mut self, leaves: Leaves, grace: bool) -> Lost {
         let mut lost = Lost::default();
         if self.len == 0 {

@@ -152,12 +152,12 @@ impl BufferSession {
         let wanted = (self.pool.frames() / FRAMES_PER_CLAIM).clamp(1, MAX_CLAIMS_ON_THE_WAY);
         loop {
             if let Some(owned) = self.free_frame() {
-                self.count_log2(Histogram::Examined, 0);
                 return Ok(owned);
             }
             // One may have been freed meanwhile: then none is claimed.
-            if let Some(number) = self.evict(wanted, wait)?.take_out() {
-                return Ok(self.owned(number));
+            let (mut claims, examined) = self.evict(wanted, wait)?;
+            if let Some(number) = claims.take_out() {
+                return Ok(self.owned(number).allocated(self, examined));
             }
         }
     }
@@ -169,7 +169,7 @@ impl BufferSession {
             self.pool.demand.taken(popped.map_or(0, |popped| popped.left));
             let frame = popped?.frame;
             if (frame as usize) < self.pool.frames() {
-                return Some(self.owned(frame));
+                return Some(self.owned(frame).allocated(self, 0));
             }
             // The pool has become smaller.
             self.pool.give_back(self.near(), &[frame]);
@@ -193,9 +193,13 @@ impl BufferSession {
         }
     }
 
-    /// Makes pages leave until there is a frame, at most `wanted` at a time. It may come back with none
-    /// if somebody else has freed one.
-    pub(crate) fn evict(&self, wanted: usize, wait: Wait) -> Result<Claims<'_>, BufferError> {
+    /// Makes pages leave until there is a frame, at most `wanted` at a time, and says how many it has examined. It may come back
+    /// with none if somebody else has freed one.
+    pub(crate) fn evict(
+        &self,
+        wanted: usize,
+        wait: Wait,
+    ) -> Result<(Claims<'_>, usize), BufferError> {
         let frames = self.pool.frames();
         let mut patience = Patience::default();
         // Why the last dirty page could not be written. The sweep goes on: a clean page may be found.
@@ -218,12 +222,11 @@ impl BufferSession {
                 examined += swept.examined;
                 hope |= swept.hope || lost.otherwise > 0 || grace && lost.pinned > 0;
                 if !claims.frames().is_empty() {
-                    self.count_log2(Histogram::Examined, examined as u64);
-                    return Ok(claims);
+                    return Ok((claims, examined));
                 }
             }
             if !self.pool.free.is_empty() {
-                return Ok(self.no_claims());
+                return Ok((self.no_claims(), examined));
             }
             round += 1;
             if hope && round <= MAX_ROUNDS {

@@ -38,7 +38,7 @@
 //! - Anybody may hold the latch of an owned frame shared, for a moment: who believed that it had a page that has left.
 //!
 //! The **usage** byte has the count in its low half and, plus one, what the count was when the sweep's hand
-//! first met the page in its high half (0: not yet), which is written only along with the count. The **link**
+//! first met the page since its last use in its high half (0: not yet), which is written only along with the count. The **link**
 //! of a free frame is the freelist's; while the frame holds a page it is the time when that came. What the page's entry was
 //! before is kept with the reference to that.
 //!
@@ -208,14 +208,14 @@ impl Frame {
         self.read.usage.store(first_sight | usage, Ordering::Relaxed);
     }
 
-    /// The count when the hand first met the page that the frame holds, or has just lost.
+    /// The count when the hand first met the page that the frame holds, or has just lost, since a use raised it.
     pub(crate) fn usage_at_first_sight(&self) -> u8 {
         let now = self.read.usage.load(Ordering::Relaxed);
         policy::usage_count((now >> FIRST_SIGHT).checked_sub(1).unwrap_or(now & USAGE))
     }
 
-    /// Who would have taken the frame has found that somebody uses it: its count is again what it was when the hand first met the
-    /// page since it was loaded, but not zero.
+    /// Who would have taken the frame has found that somebody has it pinned: its count is again what it was before the hand came round to
+    /// lower it, but not zero. Also if the pin is one in passing, which is as good a reason to pass over the page as any.
     pub(crate) fn passed_over(&self) {
         self.read.usage.store(self.usage_at_first_sight().max(1), Ordering::Relaxed);
     }
@@ -230,7 +230,8 @@ impl Frame {
         let before = self.read.usage.load(Ordering::Relaxed);
         let usage = before & USAGE;
         if let Some(raised) = policy::raised(usage) {
-            self.read.usage.store(before & !USAGE | raised, Ordering::Relaxed);
+            // Without what the hand has met: it lowers the count from here, when it comes again.
+            self.read.usage.store(raised, Ordering::Relaxed);
         }
     }
 

@@ -71,7 +71,7 @@ use crate::evict::Owned;
 use crate::ids::PageId;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
-use crate::stats::{Histogram, IoContext};
+use crate::stats::IoContext;
 use millpond_sync::sync::Mutex;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -295,7 +295,6 @@ impl Ring {
             && self.pool.has_surplus()
             && let Some(free) = session.free_frame()
         {
-            session.count_log2(Histogram::Examined, 0);
             return Ok(free);
         }
         let owned = match self.reuse(session, wait) {

@@ -9,7 +9,7 @@
 //! | histogram | of each | buckets |
 //! |---|---|---|
 //! | frames examined | frame had by a sweep | powers of two |
-//! | victims' usage | page that left | its usage count when the hand first met it |
+//! | victims' usage | page that left | its usage count when the hand first met it after its last use |
 //! | victims' age | page that left | powers of two: frames taken from pages while it was there |
 //! | regret | page that came back | powers of two: frames taken from pages while it was away |
 //!
@@ -247,12 +247,12 @@ pub struct PoolStats {
     pub clock: u64,
     /// By kind of backend and context, in the order of [`BackendKind::ALL`] and [`IoContext::ALL`].
     pub io: [IoByContext; KINDS],
-    /// How many frames a session examined to have one, of those that were not its ring's already; bucket 0: none, since one was free;
-    /// n: at least 2^(n-1).
+    /// How many frames a session examined to have one for a page, of those that were not its ring's already; bucket 0: none, since one
+    /// was free; n: at least 2^(n-1).
     pub examined_per_allocation: [u64; BUCKETS],
     /// The same for sweeps ahead of demand, of which each brings several.
     pub examined_ahead: [u64; BUCKETS],
-    /// The usage count that pages that left had when the hand first met them, 0 to 5.
+    /// The usage count that pages that left had when the hand first met them after their last use, 0 to 5.
     pub victim_usage: [u64; crate::policy::MAX_USAGE as usize + 1],
     /// How long pages that left had been there, in frames taken from pages; bucket 0: 0, n: at least
     /// 2^(n-1).
@@ -308,7 +308,7 @@ impl PoolStats {
         }
     }
 
-    /// How many frames sessions have been given, those apart that were their rings' already (`buffers_alloc`).
+    /// To how many frames sessions have begun to bring pages, those apart that were their rings' already (`buffers_alloc`).
     #[must_use]
     pub fn allocations(&self) -> u64 {
         self.examined_per_allocation.iter().sum()

@@ -4,6 +4,8 @@ use crate::ids::PageId;
 use crate::load::Loading;
 use crate::pool::BufferPool;
 use crate::ring::Ring;
+use crate::session::BufferSession;
+use crate::stats::Histogram;
 
 /// A frame that belongs to this session. Dropped, it is free.
 pub(crate) struct Owned<'a> {
@@ -12,23 +14,26 @@ pub(crate) struct Owned<'a> {
     number: u32,
     /// Of the job that took it: it learns which page comes.
     ring: Option<&'a Ring>,
+    /// Who counts it when a page comes, as one for which so many frames have been examined.
+    allocated: Option<(&'a BufferSession, usize)>,
 }
 
 impl<'a> Owned<'a> {
     /// Leaves the frame owned, for whoever goes on with it to load `page`.
     pub(crate) fn hand_over(self, page: PageId) -> u32 {
-        let number = self.number;
-        if let Some(ring) = self.ring {
-            ring.note(number, page);
-        }
-        std::mem::forget(self);
-        number
+        self.go_to(page)
     }
 
     /// Goes on with a frame that was handed over, or taken just now.
     pub(crate) fn resume(pool: &'a BufferPool, near: usize, number: u32) -> Self {
         pool.frames[number as usize].before_filling();
-        Self { pool, near, number, ring: None }
+        Self { pool, near, number, ring: None, allocated: None }
+    }
+
+    /// For `session`, which has examined so many frames to have it.
+    pub(crate) fn allocated(mut self, session: &'a BufferSession, examined: usize) -> Self {
+        self.allocated = Some((session, examined));
+        self
     }
 
     /// For a job with a ring.
@@ -58,6 +63,15 @@ impl<'a> Owned<'a> {
         let frame = &self.pool.frames[number as usize];
         frame.set_loaded_at(self.pool.clock.taken());
         frame.publish(page, (loading.entry(), loading.before()), usage, raw_pins);
+        self.go_to(page)
+    }
+
+    /// The page comes, or is on its way.
+    fn go_to(self, page: PageId) -> u32 {
+        let number = self.number;
+        if let Some((session, examined)) = self.allocated {
+            session.count_log2(Histogram::Examined, examined as u64);
+        }
         if let Some(ring) = self.ring {
             ring.note(number, page);
         }

@@ -3,7 +3,7 @@
 //! A page's usage count rises by one when the page is used, up to [`MAX_USAGE`]. A hand goes round the
 //! frames; it lowers the count of every unpinned frame that it passes and takes the first whose count is
 //! already zero. Pinned frames are passed over: who finds one pinned only where it takes it, as the pool does
-//! sessions' pins, gives it back the count that it had when the hand first met it.
+//! sessions' pins, gives it back the count that it had when the hand first met it since its last use.
 //!
 //! The hand is shared. A session advances it by a batch of frames at a time and examines that piece on
 //! its own, so that the hand is written once per batch (rule 8), and takes whatever the piece offers up to

@@ -289,6 +289,7 @@ fn never_waiting() {
     assert_eq!(pool.free_frames(), 2);
     store.cold.store(false, Ordering::Relaxed);
     pin(0).unwrap();
+    assert_eq!(pool.stats().allocations(), 1);
     store.cold.store(true, Ordering::Relaxed);
     pin(0).unwrap();
     store.cold.store(false, Ordering::Relaxed);

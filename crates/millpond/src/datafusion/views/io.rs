@@ -231,9 +231,9 @@ fn pg_stat_checkpointer(source: &Source<'_>) -> Vec<Vec<Cell>> {
 ///
 /// | histogram | counts | by |
 /// |---|---|---|
-/// | `examined` | frames given to sessions | frames examined |
+/// | `examined` | frames that sessions took for pages | frames examined |
 /// | `examined_ahead` | sweeps ahead of demand | frames examined |
-/// | `victim_usage` | pages that left | usage count when the hand first met them |
+/// | `victim_usage` | pages that left | usage count when the hand first met them after their last use |
 /// | `victim_age` | pages that left | frames taken from pages while they were there |
 /// | `absence` | pages that came back | frames taken from pages while they were away |
 /// | `regret` | pages that came back | the same, in one row: away for less than one pool's worth |
