@@ -73,12 +73,7 @@ impl<'a> Claims<'a> {
 
     /// The same, if it holds that page.
     pub(crate) fn claim_clean_from(&mut self, number: u32, page: PageId) -> Result<(), NoTake> {
-        let frame = &self.pool.frames[number as usize];
-        frame.claim(self.by)?;
-        if !frame.holds(page) {
-            frame.unclaim(self.by);
-            return Err(NoTake::Busy);
-        }
+        self.pool.frames[number as usize].claim_clean_from(page, self.by)?;
         self.push(number);
         Ok(())
     }

@@ -22,6 +22,7 @@
 mod change;
 
 pub use self::change::PageChange;
+use crate::contained::contained;
 use crate::error::BufferError;
 use crate::frame::{DAMAGED, Frame};
 use crate::ids::{BlockNumber, Lsn, PageId};
@@ -34,7 +35,6 @@ use crate::words::PageView;
 use std::cmp::Ordering;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A pinned page: it stays in memory.
 pub struct PinnedPage<'s> {
@@ -136,9 +136,9 @@ impl<'s> PinnedPage<'s> {
     fn damage(&self) {
         self.descriptor().mark_damaged();
         // Whoever hears of it may panic: the latch is given back after this all the same.
-        let tell =
-            || tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
-        let _ = catch_unwind(AssertUnwindSafe(tell));
+        contained("the report of a damaged page", || {
+            tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
+        });
     }
 
     #[inline]

@@ -7,6 +7,7 @@ mod behind;
 mod buffers;
 mod claims;
 mod config;
+mod contained;
 mod error;
 mod evict;
 mod frame;

@@ -362,7 +362,7 @@ impl BufferPool {
         left_at.map(|then| self.clock.taken().saturating_sub(then))
     }
 
-    /// Whether more frames are free than the reclaimer keeps in reserve: then bulk work may take some.
+    /// Whether so many frames are free, twice what the reclaimer keeps in reserve, that bulk work may take some.
     pub(crate) fn has_surplus(&self) -> bool {
         let reserve = (self.frames() / SURPLUS_PART).max(MIN_SURPLUS).min(self.frames() / 2);
         self.free_frames() > reserve

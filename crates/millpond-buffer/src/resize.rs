@@ -13,7 +13,8 @@
 //! - who frees a frame beyond it ([`BufferPool::give_back`]), or takes one from a freelist, retires it.
 //!
 //! Then the pages beyond it are written where that is needed, and taken like any other victims, until all those
-//! frames are retired. What stays pinned is waited for a while; a damaged page, which stays until its relation is dropped, and a lost frame are not; after that the pool keeps the
+//! frames are retired. What stays pinned is waited for a while; a damaged page, which stays until it is dropped or cut
+//! off with its relation, and a lost frame are not; after that the pool keeps the
 //! size that it must have to hold them, and says so.
 //!
 //! **Retiring against growing again.** A size is read, and then a frame retired by it, maybe much later. So who has
@@ -166,7 +167,7 @@ impl BufferPool {
             self.retire_free();
             session.vacate(&left, &mut failure);
             left.retain(|number| !self.frames[*number as usize].is_retired());
-            // A damaged page stays until its relation is dropped, a lost frame until a restart.
+            // A damaged page stays until it is dropped or cut off, a lost frame until a restart.
             if left.iter().all(|number| self.frames[*number as usize].state() & DAMAGED != 0) {
                 break;
             }

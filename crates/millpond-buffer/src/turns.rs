@@ -18,13 +18,13 @@
 //! If the store panics there it is the panic of whoever asked, who is there, or it goes no further: then it is whoever ends
 //! the read before that runs into it, maybe in the middle of a panic of its own.
 
+use crate::contained::contained;
 use crate::pool::BufferPool;
 use crate::store::PendingRead;
 use millpond_sync::atomic::{AtomicU32, Ordering};
 use millpond_sync::sync::Mutex;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The reads of one stream: those that the store has, and those that wait for their turn.
@@ -96,10 +96,7 @@ impl Drop for Turn {
         };
         if let Some(Waiting(pool, read)) = next {
             // Who asked for it hears of a panic, since the store drops the read; the others have nothing to do with it.
-            let begin = AssertUnwindSafe(|| self.0.hand_over(&pool, read));
-            if catch_unwind(begin).is_err() {
-                tracing::error!("the store panicked where a read begins");
-            }
+            contained("the beginning of a read", || self.0.hand_over(&pool, read));
         }
     }
 }

@@ -87,21 +87,32 @@ impl Frame {
         claimed.map(|_| ()).map_err(|state| refuse(state).unwrap_or(NoTake::Busy))
     }
 
+    /// The same, if it holds `page`.
+    pub(crate) fn claim_clean_from(&self, page: PageId, by: Claimer) -> Result<(), NoTake> {
+        self.claim(by)?;
+        self.keep_claim_if(page, by)
+    }
+
     /// Claims the frame if it holds `page`, clean or not, damaged or not.
     pub(crate) fn claim_from(&self, page: PageId, by: Claimer) -> Result<(), NoTake> {
         let claimed = self.update(|state| {
             (state & (OWNED | CLAIMED | WRITING | PINS) == 0).then_some(state | by.mark())
         });
         match claimed {
-            // Whoever takes the claim away and gives the frame to another page, makes owning it fail.
-            Ok(_) if self.holds(page) => Ok(()),
-            Ok(_) => {
-                self.unclaim(by);
-                Err(NoTake::Busy)
-            }
+            Ok(_) => self.keep_claim_if(page, by),
             Err(state) if state & (OWNED | CLAIMED | WRITING) == 0 => Err(NoTake::Pinned),
             Err(_) => Err(NoTake::Busy),
         }
+    }
+
+    /// Gives back a claim just made unless the frame holds `page`.
+    fn keep_claim_if(&self, page: PageId, by: Claimer) -> Result<(), NoTake> {
+        // Whoever takes the claim away and gives the frame to another page, makes owning it fail.
+        if self.holds(page) {
+            return Ok(());
+        }
+        self.unclaim(by);
+        Err(NoTake::Busy)
     }
 
     /// Gives a claim back, unless it has been taken away; whether it was still there.

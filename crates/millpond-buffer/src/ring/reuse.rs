@@ -51,7 +51,9 @@ impl Ring {
         for slot in claimed {
             if claims.frames().contains(&slot.frame) {
                 self.note_let_go(slot.page);
-            } else if session.pins.has(slot.frame) {
+            } else if session.pins.has(slot.frame)
+                && self.pool.frames[slot.frame as usize].holds(slot.page)
+            {
                 // A claim that came to nothing, and not because somebody else has pinned the page.
                 self.keep(slot);
             }

@@ -46,7 +46,7 @@ impl BufferSession {
         self.io_timing.set(timed);
     }
 
-    /// Calls the store, and counts the microseconds that takes if the session wants that.
+    /// Calls the store, or waits for it, and counts the microseconds that takes if the session wants that.
     #[inline]
     pub(crate) fn timed<R>(&self, time: Event, call: impl FnOnce() -> R) -> R {
         if !self.io_timing.get() {

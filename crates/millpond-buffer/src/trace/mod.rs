@@ -27,10 +27,10 @@ mod reader;
 #[cfg(all(test, feature = "trace-file", not(any(loom, shuttle))))]
 mod tests;
 
+use crate::contained::contained;
 use crate::ids::{BlockNumber, PageId, RelationId};
 use std::cell::RefCell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 #[cfg(feature = "trace-file")]
@@ -160,12 +160,6 @@ impl TraceChunk {
         (self.session, self.started_nanos) = (session, now_nanos);
         (self.len, self.dropped) = (0, 0);
     }
-
-    /// Gives up its records, and counts them.
-    fn drop_records(&mut self) {
-        self.dropped = self.dropped.saturating_add(self.len as u32);
-        self.len = 0;
-    }
 }
 
 impl fmt::Debug for TraceChunk {
@@ -202,7 +196,7 @@ impl SessionTrace {
     pub(crate) fn new(sink: &Arc<dyn PageTrace>, session: usize) -> Self {
         let session = session as u32;
         let mut chunk = TraceChunk::new();
-        chunk.restart(session, sink.now_nanos());
+        chunk.restart(session, contained("a trace's clock", || sink.now_nanos()).unwrap_or(0));
         Self { sink: Arc::clone(sink), session, chunk: RefCell::new(chunk) }
     }
 
@@ -220,18 +214,18 @@ impl SessionTrace {
     #[cold]
     #[inline(never)]
     fn hand_over(&self, chunk: &mut Box<TraceChunk>) {
+        let lost = chunk.dropped.saturating_add(chunk.len as u32);
         let mut now = chunk.ended_nanos;
-        // A panic of the sink's goes no further: the session may have a pin or a latch that no guard knows of yet.
-        let taken = catch_unwind(AssertUnwindSafe(|| {
+        // A panic of the sink's goes no further: the session may have a pin or a latch that no guard knows of yet. Whose chunk this is
+        // then, nobody knows.
+        let taken = contained("the end of a trace's chunk", || {
             now = self.sink.now_nanos();
             chunk.ended_nanos = now;
             self.sink.hand_over(chunk)
-        }));
-        if taken.unwrap_or(false) {
-            chunk.restart(self.session, now);
-        } else {
-            chunk.drop_records();
-            chunk.started_nanos = now;
+        });
+        chunk.restart(self.session, now);
+        if taken != Some(true) {
+            chunk.dropped = lost;
         }
     }
 }
@@ -242,7 +236,7 @@ impl Drop for SessionTrace {
         if !chunk.is_idle() {
             self.hand_over(&mut chunk);
             let lost = u64::from(chunk.dropped);
-            let _ = catch_unwind(AssertUnwindSafe(|| self.sink.lost(lost)));
+            contained("a trace that hears of losses", || self.sink.lost(lost));
         }
     }
 }

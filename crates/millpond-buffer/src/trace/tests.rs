@@ -196,6 +196,77 @@ fn a_sink_that_panics_makes_no_access_fail() {
     assert!(kept.bytes.lock().unwrap().is_empty());
 }
 
+/// One that panics when it has the records already, the first time.
+#[derive(Debug, Default)]
+struct Swaps {
+    /// The session and the losses of each chunk.
+    chunks: Mutex<Vec<(u32, u32)>>,
+}
+
+impl PageTrace for Swaps {
+    fn now_nanos(&self) -> u64 {
+        7
+    }
+
+    fn hand_over(&self, chunk: &mut Box<TraceChunk>) -> bool {
+        let taken = std::mem::replace(chunk, TraceChunk::new());
+        let mut chunks = self.chunks.lock().unwrap_or_else(|error| error.into_inner());
+        chunks.push((taken.session, taken.dropped));
+        assert!(chunks.len() > 1, "the first time");
+        true
+    }
+
+    fn lost(&self, _: u64) {}
+}
+
+/// One without a clock.
+#[derive(Debug, Default)]
+struct Clockless {
+    lost: std::sync::atomic::AtomicU64,
+}
+
+impl PageTrace for Clockless {
+    fn now_nanos(&self) -> u64 {
+        panic!("the clock")
+    }
+
+    fn hand_over(&self, _: &mut Box<TraceChunk>) -> bool {
+        unreachable!("without the time")
+    }
+
+    fn lost(&self, records: u64) {
+        self.lost.fetch_add(records, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_sink_that_panics_with_a_chunk_has_lost_its_records() {
+    let sink = Arc::new(Swaps::default());
+    let session = SessionTrace::new(&(sink.clone() as Arc<dyn PageTrace>), 3);
+    let page = RelationId::constant(1).main().page(BlockNumber(0));
+    (0..2 * CHUNK_RECORDS).for_each(|_| session.note(page, TraceFlags::NORMAL));
+    assert_eq!(
+        *sink.chunks.lock().unwrap_or_else(|error| error.into_inner()),
+        [(3, 0), (3, CHUNK_RECORDS as u32)]
+    );
+}
+
+#[test]
+fn a_sink_whose_clock_panics_loses_records_and_no_session() {
+    let sink = Arc::new(Clockless::default());
+    let mut config = PoolConfig::new(4, 1);
+    config.trace = Some(sink.clone());
+    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).unwrap();
+    let rel = RelationId::constant(1).main();
+    pool.create(rel).unwrap();
+    let handle = pool.relation(rel).unwrap();
+    // One at a time, three times.
+    (0..3).for_each(|_| {
+        drop(pool.session().unwrap().extend(&handle, Wait::Allowed).unwrap());
+    });
+    assert_eq!(sink.lost.load(std::sync::atomic::Ordering::Relaxed), 3);
+}
+
 #[test]
 fn what_is_dropped_is_counted() {
     let kept = Arc::new(Kept::default());

@@ -141,7 +141,8 @@ struct Work {
 
 #[derive(Default)]
 struct Signals {
-    wanted: bool,
+    /// Where the log ended when it asked for a checkpoint; [`Lsn::MAX`]: that it can't grow any more.
+    wanted: Option<Lsn>,
     ending: bool,
 }
 
@@ -314,20 +315,26 @@ impl Checkpoints {
         (self.config.max_wal_bytes / 2).max(1)
     }
 
-    /// Asks the thread for a checkpoint and returns at once.
-    pub fn request(&self) {
-        self.signals.lock().wanted = true;
-        self.signalled.notify_all();
+    /// Whether there is so much log before `position` that a checkpoint is wanted.
+    fn is_much_log(&self, position: Lsn) -> bool {
+        position.get().saturating_sub(self.redo_point().get()) >= self.trigger_bytes()
     }
 
-    /// Starts the thread that makes scheduled checkpoints.
+    /// The log ends there now. May ask the thread for a checkpoint, and returns at once.
+    fn hear_of_growth(&self, position: Lsn) {
+        if self.is_much_log(position) {
+            let mut signals = self.signals.lock();
+            signals.wanted = signals.wanted.max(Some(position));
+            self.signalled.notify_all();
+        }
+    }
+
+    /// Starts the thread that makes those that are spread.
     pub fn start(self: &Arc<Self>) -> EngineResult<()> {
         let for_growth = Arc::downgrade(self);
         self.log.on_growth(move |position| {
-            if let Some(this) = for_growth.upgrade()
-                && position.get().saturating_sub(this.redo_point().get()) >= this.trigger_bytes()
-            {
-                this.request();
+            if let Some(this) = for_growth.upgrade() {
+                this.hear_of_growth(position);
             }
         });
         let this = Arc::clone(self);
@@ -344,10 +351,11 @@ impl Checkpoints {
         const RETRY: Duration = Duration::from_secs(5);
         let mut next = Instant::now() + self.config.timeout;
         let mut not_before = Instant::now();
+        let mut wanted;
         loop {
             let cause = {
                 let mut signals = self.signals.lock();
-                while !signals.ending && !signals.wanted && Instant::now() < next {
+                while !signals.ending && signals.wanted.is_none() && Instant::now() < next {
                     self.signalled.wait_until(&mut signals, next);
                 }
                 while !signals.ending && Instant::now() < not_before {
@@ -356,9 +364,12 @@ impl Checkpoints {
                 if signals.ending {
                     return;
                 }
-                match std::mem::take(&mut signals.wanted) {
-                    true => Cause::LogGrowth,
-                    false => Cause::Scheduled,
+                wanted = signals.wanted.take();
+                match wanted {
+                    Some(position) if self.is_much_log(position) => Cause::LogGrowth,
+                    // A checkpoint that was under way has done away with it.
+                    Some(_) if Instant::now() < next => continue,
+                    _ => Cause::Scheduled,
                 }
             };
             match self.run(cause) {
@@ -366,6 +377,8 @@ impl Checkpoints {
                 Err(_) => {
                     not_before = Instant::now() + RETRY;
                     next = not_before.max(Instant::now() + self.config.timeout.min(RETRY));
+                    let mut signals = self.signals.lock();
+                    signals.wanted = signals.wanted.max(wanted);
                 }
             }
             if self.log.is_stopped().is_some() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The pace of scheduled checkpoints.
+/// The pace of a checkpoint that is spread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
     /// From one checkpoint to the next.

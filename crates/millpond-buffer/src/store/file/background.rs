@@ -55,7 +55,6 @@ use std::thread;
 use parking_lot::{Condvar, Mutex};
 
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
-use self::job::contained;
 pub(super) use self::job::{Job, Piece, Pieces};
 use crate::store::Way;
 

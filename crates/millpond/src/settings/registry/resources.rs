@@ -78,7 +78,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(0, MAX_USAGE_LIMIT_KB, Kilobytes),
         User,
         "16384",
-        "How much of the buffer pool COPY, INSERT ... SELECT and index builds use, at most 2MB or a 128th, whichever is more; 0 for no limit.",
+        "How much of the buffer pool COPY, INSERT ... SELECT and index builds use, at most 2MB or a 128th, whichever is more, and at most an eighth; 0 for no limit.",
     ),
     def(
         "max_prepared_transactions",

@@ -28,9 +28,10 @@ use io_uring::IoUring;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use super::Job;
 use super::ring::{Ended, Ring, enter, file_of};
 use super::tending::{LEISURE, Next, Spare, Tended, Tending, Waiter, tend};
-use super::{Job, contained};
+use crate::contained::contained;
 
 /// So many requests are handed over by one call where several begin. (Of three and more the kernel tells the device only after
 /// it has prepared all, which leaves the device idle meanwhile.)

@@ -1,6 +1,5 @@
 //! A read or write with its files: what whoever carries it out needs of it, and how it ends.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,6 +9,7 @@ use super::super::unsynced::Unsynced;
 use super::worker;
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 use crate::PAGE_SIZE;
+use crate::contained::contained;
 use crate::store::{StoreError, Transfer, Way};
 
 /// A part of a transfer: pages that follow each other in one file.
@@ -100,13 +100,5 @@ impl Job {
             Way::FromStore => self.finish(Err(std::io::Error::other("no thread reads"))),
             Way::ToStore => worker::carry_out(self),
         }
-    }
-}
-
-/// Does a part of a job. A panic on its way stays here, also one of whoever is told of the panic.
-pub(super) fn contained(at: &str, work: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(work)).is_err() {
-        let tell = || tracing::error!("a panic at {at}");
-        let _ = catch_unwind(AssertUnwindSafe(tell));
     }
 }
