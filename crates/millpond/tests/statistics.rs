@@ -130,6 +130,28 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     );
 }
 
+#[test]
+fn rows_of_a_query_go_through_a_ring_also_if_they_are_returned() {
+    let fresh = small();
+    let c = &mut fresh.database.connect().unwrap();
+    c.batch("create table t (a int primary key, filler text)").unwrap();
+    let bulk = "select sum(extend_bytes)::int8 / 8192 from pg_stat_io where context = 'bulkwrite'";
+    let before = number(c, bulk);
+    let insert = "insert into t select n, repeat('x', 100) from generate_series(1, 20000) n
+        returning a + 1, filler = repeat('x', 100)";
+    let returned = c.query(insert, &[]).unwrap().rows;
+    let wanted = (2..=20_001).map(|a| vec![Value::Int4(a), Value::Bool(true)]);
+    assert!(returned.iter().map(|row| row.to_vec()).eq(wanted));
+    let pages = number(c, "select pg_relation_size('t') / 8192");
+    let added = number(c, bulk) - before;
+    assert!(pages > FRAMES && added >= pages * 9 / 10, "{added} of {pages} pages");
+    // One that fails stores none.
+    let twice = "insert into t select n % 30000 + 20001, '' from generate_series(0, 40000) n
+        returning a";
+    assert!(c.query(twice, &[]).is_err());
+    assert_eq!(number(c, "select count(*) from t"), 20_000);
+}
+
 /// As PostgreSQL counts them: it is much log that asks for it, not the time.
 #[test]
 fn checkpoints_for_much_log_are_requested() {

@@ -8,10 +8,13 @@ use crate::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rustix::mm::{MprotectFlags, mprotect};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 const MEMORY_PAGE: usize = 4096;
 const THREADS: u64 = 3;
 const READS: usize = 1_000_000;
+const SIGSEGV: i32 = 11;
 
 /// The whole pages of memory inside a value.
 struct Region {
@@ -44,42 +47,63 @@ fn chunk_of(translation: &Translation, block: u32) -> Region {
     Region { start: entry / MEMORY_PAGE * MEMORY_PAGE, len: MEMORY_PAGE }
 }
 
+/// A pool whose pages are all in memory, and so often used that one more use changes no count.
+struct Warm {
+    bench: Bench,
+    rel: RelHandle,
+    sessions: Vec<BufferSession>,
+    /// Blocks whose pages, descriptors and entries can be made read-only.
+    readable: Vec<u32>,
+    regions: Vec<Region>,
+}
+
+impl Warm {
+    fn new() -> Self {
+        const BLOCKS: u32 = 1500;
+        let bench = bench(2000, BLOCKS);
+        let pool = &bench.pool;
+        let rel = pool.relation(REL).unwrap();
+        let sessions: Vec<_> = (0..THREADS).map(|_| pool.session().unwrap()).collect();
+        for _ in 0..=policy::MAX_USAGE {
+            for block in 0..BLOCKS {
+                assert_eq!(number(&sessions[0], &rel, block), u64::from(block));
+            }
+        }
+        let descriptors = Region::inside(&pool.frames);
+        let mut regions: Vec<Region> =
+            (0..BLOCKS).step_by(512).map(|block| chunk_of(&rel.0.translation, block)).collect();
+        let arena = (0..pool.frames() as u32).map(|frame| Region::inside(pool.words(frame)));
+        regions.extend(arena.filter(|page| page.len == PAGE_SIZE));
+        // Pages whose descriptors share memory with something else are left out.
+        let readable: Vec<u32> = (0..BLOCKS)
+            .filter(|block| descriptors.holds(&pool.frames[frame_of_block(&rel, *block)]))
+            .collect();
+        assert!(readable.len() > 1400, "only {} pages can be protected", readable.len());
+        regions.push(descriptors);
+        regions.retain(|region| region.len > 0);
+        Self { bench, rel, sessions, readable, regions }
+    }
+
+    fn allow(&self, flags: MprotectFlags) {
+        self.regions.iter().for_each(|region| region.allow(flags));
+    }
+}
+
+fn frame_of_block(rel: &RelHandle, block: u32) -> usize {
+    let entry = rel.0.translation.get(BlockNumber(block)).unwrap();
+    let entry = entry.load(millpond_sync::atomic::Ordering::Relaxed);
+    crate::translation::frame_of(entry).unwrap() as usize
+}
+
 #[test]
 fn warm_reads_write_nothing_shared() {
-    const BLOCKS: u32 = 1500;
-    let Bench { pool, .. } = bench(2000, BLOCKS);
-    let rel = pool.relation(REL).unwrap();
-    let sessions: Vec<_> = (0..THREADS).map(|_| pool.session().unwrap()).collect();
-    // Warm: in memory, and used so often that one more use changes no count.
-    for _ in 0..=policy::MAX_USAGE {
-        for block in 0..BLOCKS {
-            assert_eq!(number(&sessions[0], &rel, block), u64::from(block));
-        }
-    }
-    let before = pool.stats();
-
-    let descriptors = Region::inside(&pool.frames);
-    let mut regions: Vec<Region> =
-        (0..BLOCKS).step_by(512).map(|block| chunk_of(&rel.0.translation, block)).collect();
-    let arena = (0..pool.frames() as u32).map(|frame| Region::inside(pool.words(frame)));
-    regions.extend(arena.filter(|page| page.len == PAGE_SIZE));
-    // Pages whose descriptors share memory with something else are left out.
-    let readable: Vec<u32> = (0..BLOCKS)
-        .filter(|block| {
-            let entry = rel.0.translation.get(BlockNumber(*block)).unwrap();
-            let entry = entry.load(millpond_sync::atomic::Ordering::Relaxed);
-            let frame = crate::translation::frame_of(entry).unwrap();
-            descriptors.holds(&pool.frames[frame as usize])
-        })
-        .collect();
-    assert!(readable.len() > 1400, "only {} pages can be protected", readable.len());
-    regions.push(descriptors);
-    regions.retain(|region| region.len > 0);
-
-    regions.iter().for_each(|region| region.allow(MprotectFlags::READ));
+    let mut warm = Warm::new();
+    let before = warm.bench.pool.stats();
+    let sessions = std::mem::take(&mut warm.sessions);
+    warm.allow(MprotectFlags::READ);
     std::thread::scope(|scope| {
         for (seed, session) in (0..).zip(sessions) {
-            let (rel, readable) = (rel.clone(), &readable);
+            let (rel, readable) = (warm.rel.clone(), &warm.readable);
             scope.spawn(move || {
                 let mut random = SmallRng::seed_from_u64(seed);
                 for _ in 0..READS {
@@ -89,9 +113,38 @@ fn warm_reads_write_nothing_shared() {
             });
         }
     });
-    regions.iter().for_each(|region| region.allow(MprotectFlags::READ | MprotectFlags::WRITE));
+    warm.allow(MprotectFlags::READ | MprotectFlags::WRITE);
 
-    let after = pool.stats();
+    let after = warm.bench.pool.stats();
     assert_eq!(after.hits - before.hits, THREADS * READS as u64);
     assert_eq!((after.misses, after.latched_reads), (before.misses, before.latched_reads));
+}
+
+/// The control: each of the three is read-only indeed, so one write to it ends the process.
+#[test]
+fn a_shared_write_would_be_a_crash() {
+    const WRITE: &str = "MILLPOND_TEST_WRITE_TO";
+    let name = "tests::read_only::a_shared_write_would_be_a_crash";
+    let Ok(to) = std::env::var(WRITE) else {
+        for to in ["nothing", "arena", "descriptor", "entry"] {
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            // ThreadSanitizer would make an exit of it.
+            child.env(WRITE, to).env("TSAN_OPTIONS", "handle_segv=0");
+            child.args([name, "--exact", "--test-threads=1"]);
+            let signal = child.output().unwrap().status.signal();
+            assert_eq!(signal, (to != "nothing").then_some(SIGSEGV), "a write to the {to}");
+        }
+        return;
+    };
+    let warm = Warm::new();
+    let (block, relaxed) = (warm.readable[700], millpond_sync::atomic::Ordering::Relaxed);
+    let frame = frame_of_block(&warm.rel, block);
+    warm.allow(MprotectFlags::READ);
+    match &*to {
+        "arena" => warm.bench.pool.words(frame as u32)[3].store(0, relaxed),
+        "descriptor" => warm.bench.pool.frames[frame].set_usage(0),
+        "entry" => warm.rel.0.translation.entry(BlockNumber(block)).store(0, relaxed),
+        _ => {}
+    }
+    warm.allow(MprotectFlags::READ | MprotectFlags::WRITE);
 }

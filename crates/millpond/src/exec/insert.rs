@@ -36,6 +36,21 @@ pub(crate) fn with_row_detail(error: EngineError, row: &[Datum<'_>]) -> SqlError
     error.detail(format!("Failing row contains ({}).", shown.join(", ")))
 }
 
+/// What RETURNING says of rows that have been stored now.
+fn emit_all(
+    plan: &InsertPlan,
+    rows: &mut Vec<Vec<Value>>,
+    env: &Env<'_>,
+    each: Each<'_>,
+) -> Result<()> {
+    let Some(returning) = &plan.returning else { return Ok(()) };
+    for row in rows.drain(..) {
+        let row: Vec<Datum<'_>> = row.iter().map(Value::as_datum).collect();
+        emit(returning, &env.with_row(Row::Datums(&row)), each)?;
+    }
+    Ok(())
+}
+
 impl Exec<'_> {
     pub(super) fn insert(
         &mut self,
@@ -88,22 +103,12 @@ impl Exec<'_> {
     fn insert_rows(&mut self, plan: &InsertPlan, rows: &[Vec<Expr>], env: &Env<'_>) -> Result<()> {
         let mut batch = RowBatch::new();
         for exprs in rows {
-            self.compute_into_batch(&plan.table, exprs, env, &mut batch)?;
+            let values = exprs.iter().map(|e| e.eval(env)).collect::<Result<Vals<'_>>>()?;
+            let row: Datums<'_> = values.iter().map(Val::datum).collect();
+            self.add_to_batch(&plan.table, &row, &mut batch)?;
         }
         self.session.insert_batch(&plan.table, &mut batch)?;
         Ok(())
-    }
-
-    fn compute_into_batch(
-        &mut self,
-        table: &TableDef,
-        exprs: &[Expr],
-        env: &Env<'_>,
-        batch: &mut RowBatch,
-    ) -> Result<()> {
-        let values = exprs.iter().map(|e| e.eval(env)).collect::<Result<Vals<'_>>>()?;
-        let row: Datums<'_> = values.iter().map(Val::datum).collect();
-        self.add_to_batch(table, &row, batch)
     }
 
     /// Adds a row to a batch, and stores the batch when it is large enough.
@@ -138,17 +143,25 @@ impl Exec<'_> {
         })?;
         let env = Env { row: Row::None, params, facts: self.facts };
         let mut batch = RowBatch::new();
+        // What RETURNING is about and has not been stored yet.
+        let mut unreturned: Vec<Vec<Value>> = Vec::new();
         for source in &found {
             let source: Vec<Datum<'_>> = source.iter().map(Value::as_datum).collect();
             let env = env.with_row(Row::Datums(&source));
-            match &plan.returning {
-                None => self.compute_into_batch(&plan.table, exprs, &env, &mut batch)?,
-                Some(_) => self.insert_row(plan, exprs, &env, each)?,
+            let values = exprs.iter().map(|e| e.eval(&env)).collect::<Result<Vals<'_>>>()?;
+            let row: Datums<'_> = values.iter().map(Val::datum).collect();
+            if plan.returning.is_some() {
+                unreturned.push(row.iter().map(Datum::to_value).collect());
+            }
+            self.add_to_batch(&plan.table, &row, &mut batch)?;
+            if batch.is_empty() {
+                emit_all(plan, &mut unreturned, &env, each)?;
             }
         }
         if !batch.is_empty() {
             self.session.insert_batch(&plan.table, &mut batch)?;
         }
+        emit_all(plan, &mut unreturned, &env, each)?;
         Ok(found.len() as u64)
     }
 
