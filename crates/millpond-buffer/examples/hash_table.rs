@@ -129,6 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for word in ["the", "page", "pool"] {
         println!("{word}: {}", table.get(hash(word))?.unwrap_or(0));
     }
-    println!("{:#?}", pool.stats());
+    let stats = pool.stats();
+    println!("{} hits, {} misses, {} pages written", stats.hits, stats.misses, stats.writes);
     Ok(())
 }

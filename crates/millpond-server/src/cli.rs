@@ -54,7 +54,7 @@ pub struct BenchWrites {
 /// core of this machine (measured first), and pass cache lines to one another, as many as `bench writes` counts.
 ///
 /// It is a model. docs/scaling.md says what is in it and what is not. By default a line takes what was measured on two sockets
-/// of Intel's Xeon Platinum 8375C (https://github.com/nviennot/core-to-core-latency).
+/// of Intel's Xeon Platinum 8375C (<https://github.com/nviennot/core-to-core-latency>).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -16,7 +16,7 @@
 //! * [`cli`][]: the command line
 //! * [`replay`][]: page traces against replacement policies
 //! * [`chart`][]: pictures of lines, for both
-//! * [`bench`][]: what statements write to shared memory, and how that scales
+//! * [`mod@bench`][]: what statements write to shared memory, and how that scales
 #![forbid(unsafe_code)]
 
 pub mod backend;

@@ -13,8 +13,8 @@
 //! it runs ours.
 //!
 //! **Memory ordering.** The call is to be taken for relaxed stores. What is stored before it by a release fence, as
-//! [`crate::Version::write_begin`] does, is seen by whoever has seen any byte of what the call stores and then makes an
-//! acquire fence ([`crate::Version::validate`]); and what the call has stored is seen by whoever acquires what is stored,
+//! [`crate::latch::Version::write_begin`] does, is seen by whoever has seen any byte of what the call stores and then makes an
+//! acquire fence ([`crate::latch::Version::validate`]); and what the call has stored is seen by whoever acquires what is stored,
 //! with release, after it has returned. (On the processors that we know fences order the kernel's stores like all others
 //! of that thread. A device that writes by itself does so after it was told, and has ended when the call returns.)
 //!

@@ -6,7 +6,7 @@
 //!                                          table on stdout, SVG  ◀── hit ratios
 //! ```
 //!
-//! * [`format`][]: reading traces, plain or compressed, in several formats
+//! * [`mod@format`][]: reading traces, plain or compressed, in several formats
 //! * [`trace`][]: a trace in memory
 //! * [`policies`][]: the pool's own policy code, those of the literature, and the optimum
 //! * [`run`][]: simulating, in parallel

@@ -3,7 +3,7 @@
 //! Who follows an index whose order is that of the table comes to a page as often as it has rows. Looked up one by one,
 //! each of them costs the way to the page (entry, version, tag) and the fate of its maker. Here the page is read
 //! once: whole, if most of it may be wanted, and else only the columns of the rows that are seen. What the read made of
-//! torn bytes is thrown away with them, as in [`super::fetch`]: the rows count only once the pool has answered that the page
+//! torn bytes is thrown away with them, as in [`super::fetch()`]: the rows count only once the pool has answered that the page
 //! did not change meanwhile. If it answers anything else (the page has left memory and may not be waited for, or has been cut
 //! off), there are none.
 
