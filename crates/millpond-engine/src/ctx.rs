@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use millpond_buffer::trace::TraceFile;
 use millpond_buffer::{BackendKind, BufferPool, BufferSession, Wait};
 
 use crate::access::Tid;
@@ -40,6 +41,8 @@ pub struct Shared {
     pub bulk_access: BulkAccess,
     /// Temporary files.
     pub temp_files: Arc<TempFiles>,
+    /// Where accesses to pages are recorded, if they are.
+    pub trace: Option<Arc<TraceFile>>,
 }
 
 impl Shared {
@@ -52,7 +55,7 @@ impl Shared {
     ) -> Self {
         let locks = LockManager::new(Arc::clone(&procs));
         let (bulk_access, temp_files) = (BulkAccess::default(), Arc::default());
-        Self { pool, log, txns, locks, procs, bulk_access, temp_files }
+        Self { pool, log, txns, locks, procs, bulk_access, temp_files, trace: None }
     }
 }
 

@@ -108,6 +108,10 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
     };
     let trace_pages = settings.text("trace_pages");
     config.trace_pages = (!trace_pages.is_empty()).then(|| trace_pages.into());
+    config.trace_pages_max_bytes = match settings.bytes("trace_pages_max_size") {
+        0 => u64::MAX,
+        bytes => bytes,
+    };
     config.bulk_access = bulk_access_of(|name| settings.int(name), |name| settings.bool(name));
     config.io_method = match settings.text("io_method") {
         "sync" => IoMethod::Sync,

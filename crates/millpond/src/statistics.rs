@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use millpond_buffer::trace::TraceStats;
 use millpond_buffer::{FrameInfo, IoByContext, PoolStats};
 use millpond_engine::engine::{BackendIo, Engine};
 use millpond_engine::lmgr::{LockInfo, LockStats};
@@ -149,6 +150,11 @@ impl Statistics {
     pub fn blocking_pids(&self, pid: i64) -> Vec<u32> {
         let pid = u32::try_from(pid).unwrap_or(0);
         self.engine.locks().blocking_processes(pid)
+    }
+
+    /// What has been recorded of accesses to pages, if that is done.
+    pub fn trace(&self) -> Option<TraceStats> {
+        self.engine.trace_stats()
     }
 
     /// The log, for `pg_stat_wal`.

@@ -482,3 +482,27 @@ fn a_file_that_cannot_be_opened_concerns_who_asks_about_it() {
     let error = c.query("select pg_relation_size('u')", &[]).unwrap_err();
     assert!(error.sqlstate.as_str().starts_with("58"), "{error}");
 }
+
+#[test]
+fn a_recording_of_accesses_is_bounded_and_counted() {
+    let none = &mut small();
+    let view = "select * from millpond_stat_trace";
+    assert!(none.database.connect().unwrap().query(view, &[]).unwrap().rows.is_empty());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pages.trace");
+    let settings = Settings::default().with("trace_pages", file.to_str().unwrap()).unwrap();
+    let fresh = fresh_with(settings.with("trace_pages_max_size", "32kB").unwrap());
+    let c = &mut fresh.database.connect().unwrap();
+    fill(c, "t", 20);
+    for _ in 0..30 {
+        run(c, "select count(*) from t where a % 7 = 1 or filler is null");
+        (1..1000).for_each(|a| drop(run(c, &format!("select a from t where a = {a}"))));
+    }
+    // The thread that writes may be a moment behind.
+    let outdated = (0..10_000).any(|_| number(c, "select outdated from millpond_stat_trace") > 0);
+    assert!(outdated, "{}", run(c, view));
+    assert_eq!(run(c, "select failed from millpond_stat_trace"), "failed\nf\nSELECT 1\n");
+    drop(fresh);
+    let bytes = |path: &std::path::Path| std::fs::metadata(path).unwrap().len();
+    assert!(bytes(&file) + bytes(&dir.path().join("pages.trace.1")) <= 32 << 10);
+}

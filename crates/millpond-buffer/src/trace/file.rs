@@ -1,9 +1,12 @@
 //! A trace in a file, written by a thread of its own.
+//!
+//! With a limit, a file that has half of it becomes the *older* one, in place of the one before, and another is begun: so at least the newer
+//! half of what the limit allows is kept, however long one records.
 
 use super::codec::{self, NO_SESSION};
 use super::{PageTrace, TraceChunk};
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,8 +22,10 @@ const QUEUE_CHUNKS: usize = 256;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceStats {
-    /// Records in the file.
+    /// Records that were written.
     pub records: u64,
+    /// Of these, those that are not in the files any more, for the limit on their size.
+    pub outdated: u64,
     /// Records that could not be kept.
     pub dropped: u64,
     /// Whether writing has failed; then everything later is dropped.
@@ -28,12 +33,24 @@ pub struct TraceStats {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+pub(super) struct Counts {
     records: AtomicU64,
+    outdated: AtomicU64,
     dropped: AtomicU64,
     /// Of the dropped ones, those that no chunk tells of.
     lost: AtomicU64,
     failed: AtomicBool,
+}
+
+impl Counts {
+    pub(super) fn stats(&self) -> TraceStats {
+        TraceStats {
+            records: self.records.load(Ordering::Relaxed),
+            outdated: self.outdated.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// A recording of a pool's accesses to a file. Ends when the last session that records, and whoever else holds
@@ -52,22 +69,30 @@ impl TraceFile {
     /// Begins a recording. An earlier recording in the file is replaced; any other file is left alone, which
     /// is an error.
     pub fn create(path: &Path) -> io::Result<Arc<Self>> {
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        let mut start = Vec::new();
-        Read::by_ref(&mut file).take(codec::MAGIC.len() as u64).read_to_end(&mut start)?;
-        if !start.is_empty() && start != codec::MAGIC {
-            let what = "the file exists and is not a page trace";
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        Self::create_with_limit(path, u64::MAX)
+    }
+
+    /// The same in a file and an older one (the path with `.1` added), together of at most so many bytes, or as many as two chunks
+    /// need. An earlier recording in the older one is removed.
+    pub fn create_with_limit(path: &Path, max_bytes: u64) -> io::Result<Arc<Self>> {
+        let older = older(path);
+        check_replaceable(path)?;
+        // A pipe or a device can't be put aside, and needs no limit.
+        let max_bytes = if fs::metadata(path)?.is_file() { max_bytes } else { u64::MAX };
+        if max_bytes < u64::MAX && older.try_exists()? {
+            check_replaceable(&older)?;
+            fs::remove_file(&older)?;
         }
-        let mut file = File::create(path)?;
-        file.write_all(&codec::header())?;
         let (full, chunks) = sync_channel(QUEUE_CHUNKS);
         let (used, empty) = sync_channel(QUEUE_CHUNKS);
         let counts = Arc::new(Counts::default());
         let writer = Writer {
             path: path.to_owned(),
-            file: BufWriter::with_capacity(1 << 18, file),
+            file: begin(path)?,
+            max_file_bytes: max_bytes / 2,
+            file_bytes: codec::HEADER_BYTES as u64,
+            records: 0,
+            older_records: 0,
             counts: Arc::clone(&counts),
             bytes: Vec::new(),
         };
@@ -86,11 +111,12 @@ impl TraceFile {
     /// What has been recorded so far.
     #[must_use]
     pub fn stats(&self) -> TraceStats {
-        TraceStats {
-            records: self.counts.records.load(Ordering::Relaxed),
-            dropped: self.counts.dropped.load(Ordering::Relaxed),
-            failed: self.counts.failed.load(Ordering::Relaxed),
-        }
+        self.counts.stats()
+    }
+
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> &Arc<Counts> {
+        &self.counts
     }
 }
 
@@ -138,10 +164,43 @@ impl fmt::Debug for TraceFile {
     }
 }
 
+/// Where what no longer fits is kept for a while.
+fn older(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    name.into()
+}
+
+/// Whether there is nothing at a path, or an earlier recording.
+fn check_replaceable(path: &Path) -> io::Result<()> {
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let mut start = Vec::new();
+    Read::by_ref(&mut file).take(codec::MAGIC.len() as u64).read_to_end(&mut start)?;
+    if start.is_empty() || start == codec::MAGIC {
+        return Ok(());
+    }
+    let what = format!("{} exists and is not a page trace", path.display());
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
+}
+
+/// Begins a file.
+fn begin(path: &Path) -> io::Result<BufWriter<File>> {
+    let mut file = File::create(path)?;
+    file.write_all(&codec::header())?;
+    Ok(BufWriter::with_capacity(1 << 18, file))
+}
+
 /// The thread that writes.
 struct Writer {
     path: PathBuf,
     file: BufWriter<File>,
+    /// So large a file may become.
+    max_file_bytes: u64,
+    file_bytes: u64,
+    /// Records in the file, and in the older one.
+    records: u64,
+    older_records: u64,
     counts: Arc<Counts>,
     bytes: Vec<u8>,
 }
@@ -184,8 +243,10 @@ impl Writer {
         }
         self.bytes.clear();
         codec::encode(chunk, &mut self.bytes);
-        match self.file.write_all(&self.bytes) {
+        match self.make_room().and_then(|()| self.file.write_all(&self.bytes)) {
             Ok(()) => {
+                self.file_bytes += self.bytes.len() as u64;
+                self.records += records;
                 self.counts.records.fetch_add(records, Ordering::Relaxed);
             }
             Err(error) => {
@@ -193,6 +254,21 @@ impl Writer {
                 self.fail(&error);
             }
         }
+    }
+
+    /// Begins another file if the chunk would make this one too large, unless that has none yet.
+    fn make_room(&mut self) -> io::Result<()> {
+        let is_empty = self.file_bytes == codec::HEADER_BYTES as u64;
+        if is_empty || self.file_bytes + self.bytes.len() as u64 <= self.max_file_bytes {
+            return Ok(());
+        }
+        self.file.flush()?;
+        fs::rename(&self.path, older(&self.path))?;
+        self.counts.outdated.fetch_add(self.older_records, Ordering::Relaxed);
+        self.older_records = std::mem::take(&mut self.records);
+        self.file = begin(&self.path)?;
+        self.file_bytes = codec::HEADER_BYTES as u64;
+        Ok(())
     }
 
     fn flush(&mut self) {

@@ -328,12 +328,49 @@ mod files {
     }
 
     #[test]
+    fn a_limit_keeps_the_newest() {
+        const LIMIT: u64 = 100_000;
+        let dir = tempfile::tempdir().unwrap();
+        let (path, older) = (dir.path().join("trace"), dir.path().join("trace.1"));
+        std::fs::write(&older, codec::header()).unwrap();
+        let file = TraceFile::create_with_limit(&path, LIMIT).unwrap();
+        assert!(!older.exists());
+        let session = SessionTrace::new(&(file.clone() as Arc<dyn PageTrace>), 0);
+        let rel = RelationId::constant(1).main();
+        for block in 0..200_000 {
+            session.note(rel.page(BlockNumber(block)), TraceFlags::HIT);
+            // The writer keeps up.
+            while block % 1024 == 0 && file.stats().records + 10_000 < u64::from(block) {
+                std::thread::yield_now();
+            }
+        }
+        drop(session);
+        let counts = Arc::clone(file.counts());
+        drop(file);
+        let stats = counts.stats();
+        assert_eq!((stats.records, stats.dropped), (200_000, 0), "{stats:?}");
+        let bytes = [older, path].map(|path| std::fs::read(path).unwrap());
+        let total: usize = bytes.iter().map(Vec::len).sum();
+        assert!((LIMIT / 2..=LIMIT).contains(&(total as u64)), "{total} bytes");
+        let chunks = bytes.iter().flat_map(|bytes| records_of(&bytes[codec::HEADER_BYTES..]));
+        let records: Vec<_> = chunks.flat_map(|chunk| chunk.records).collect();
+        assert_eq!(records.len() as u64, stats.records - stats.outdated);
+        let blocks = records.iter().map(|record| record.page.block().get());
+        assert!(blocks.eq(stats.outdated as u32..200_000));
+    }
+
+    #[test]
     fn other_files_are_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("precious");
         std::fs::write(&path, "my diary").unwrap();
         assert_eq!(TraceFile::create(&path).unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"my diary");
+        let before = dir.path().join("diary");
+        std::fs::write(dir.path().join("diary.1"), "of last year").unwrap();
+        let refused = TraceFile::create_with_limit(&before, 1 << 20).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
+        drop(TraceFile::create(&before).unwrap());
         let path = dir.path().join("trace");
         drop(TraceFile::create(&path).unwrap());
         drop(TraceFile::create(&path).unwrap());

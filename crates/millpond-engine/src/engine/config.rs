@@ -22,6 +22,8 @@ pub struct EngineConfig {
     pub replacement_policy: ReplacementPolicy,
     /// A file in which accesses to pages are recorded (`trace_pages`).
     pub trace_pages: Option<PathBuf>,
+    /// How large it may become, with the older one beside it (`trace_pages_max_size`).
+    pub trace_pages_max_bytes: u64,
     /// How bulk work uses the buffer pool, unless a session says otherwise.
     pub bulk_access: BulkAccess,
     /// How pages are read ahead and written behind (`io_method`).
@@ -70,6 +72,7 @@ impl EngineConfig {
             max_buffers: 0,
             replacement_policy: ReplacementPolicy::default(),
             trace_pages: None,
+            trace_pages_max_bytes: 1 << 30,
             bulk_access: BulkAccess::default(),
             io_method: IoMethod::default(),
             io_workers: 3,

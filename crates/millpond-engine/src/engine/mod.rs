@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use millpond_buffer::trace::TraceStats;
 use millpond_buffer::{BackendKind, BufferError, BufferPool, IoByContext, RelHandle};
 
 use crate::access::heap::HeapRelation;
@@ -177,6 +178,11 @@ impl Engine {
     /// Figures of checkpoints.
     pub fn checkpoint_stats(&self) -> CheckpointStats {
         self.checkpoints.stats()
+    }
+
+    /// What has been recorded of accesses to pages, if that is done.
+    pub fn trace_stats(&self) -> Option<TraceStats> {
+        self.shared.trace.as_ref().map(|trace| trace.stats())
     }
 
     /// What the log has counted.

@@ -205,7 +205,8 @@ fn assemble(
     pool_config.max_frames = config.max_buffers;
     pool_config.io_max_concurrency = config.io_max_concurrency;
     pool_config.policy = config.replacement_policy;
-    pool_config.trace = trace(config)?;
+    let trace = trace(config)?;
+    pool_config.trace = trace.clone().map(|trace| trace as Arc<dyn PageTrace>);
     let log = Arc::clone(log);
     let pool = BufferPool::new(pool_config, store, log.clone())?;
     let procs = ProcArray::new(sessions);
@@ -213,7 +214,7 @@ fn assemble(
     let shared = Shared::new(pool, log, procs, txns);
     shared.locks.set_deadlock_timeout(config.deadlock_timeout);
     let temp_files = Arc::new(TempFiles::open(&config.path)?);
-    Ok(Shared { bulk_access: config.bulk_access, temp_files, ..shared })
+    Ok(Shared { bulk_access: config.bulk_access, temp_files, trace, ..shared })
 }
 
 /// Makes the checkpoint after which the next recovery begins, and has others follow.
@@ -241,9 +242,9 @@ fn start_checkpoints(
 }
 
 /// Begins the recording of accesses that the configuration asks for.
-fn trace(config: &EngineConfig) -> EngineResult<Option<Arc<dyn PageTrace>>> {
+fn trace(config: &EngineConfig) -> EngineResult<Option<Arc<TraceFile>>> {
     let Some(path) = &config.trace_pages else { return Ok(None) };
-    match TraceFile::create(path) {
+    match TraceFile::create_with_limit(path, config.trace_pages_max_bytes) {
         Ok(trace) => Ok(Some(trace)),
         Err(source) => Err(EngineError::Trace { path: path.clone(), source }),
     }

@@ -1,9 +1,10 @@
 //! What the pool and its helpers have done: `pg_stat_io`, `pg_stat_bgwriter`, `pg_stat_checkpointer`,
 //! `millpond_stat_replacement`.
 
+use millpond_buffer::trace::TraceStats;
 use millpond_buffer::{BackendKind, IoContext, IoCounts, PoolStats};
 
-use super::Kind::{Float8, Int4, Int8, Numeric, Text, TimestampTz};
+use super::Kind::{Bool, Float8, Int4, Int8, Numeric, Text, TimestampTz};
 use super::{Cell, Kind, Source, View};
 
 /// The views of this file.
@@ -42,6 +43,13 @@ pub const VIEWS: &[View] = &[
         oid: 12034,
         columns: MILLPOND_STAT_REPLACEMENT,
         rows: millpond_stat_replacement,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "millpond_stat_trace",
+        oid: 12042,
+        columns: MILLPOND_STAT_TRACE,
+        rows: millpond_stat_trace,
     },
 ];
 
@@ -289,6 +297,18 @@ fn millpond_stat_replacement(source: &Source<'_>) -> Vec<Vec<Cell>> {
 fn power_bounds(bucket: usize, last: bool) -> (u64, Option<u64>) {
     let lower = if bucket == 0 { 0 } else { 1 << (bucket - 1) };
     (lower, (!last).then(|| (1u64 << bucket) - 1))
+}
+
+/// The recording of accesses to pages (`trace_pages`): a row, or none if there is no recording.
+const MILLPOND_STAT_TRACE: &[(&str, Kind)] =
+    &[("records", Int8), ("outdated", Int8), ("dropped", Int8), ("failed", Bool)];
+
+fn millpond_stat_trace(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let Some(statistics) = &source.session.statistics else { return Vec::new() };
+    let row = |stats: TraceStats| {
+        vec![stats.records.into(), stats.outdated.into(), stats.dropped.into(), stats.failed.into()]
+    };
+    statistics.trace().map(row).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -37,6 +37,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "A file in which accesses to pages are recorded, for millpond replay.",
     ),
     def(
+        "trace_pages_max_size",
+        Int(0, I32, Kilobytes),
+        Postmaster,
+        "1048576",
+        "How large it may become, with an older one beside it (.1); 0 for no limit.",
+    ),
+    def(
         "huge_pages",
         Enum(&[("off", "off"), ("on", "on"), ("try", "try"), ("true", "on"), ("false", "off")]),
         Postmaster,
