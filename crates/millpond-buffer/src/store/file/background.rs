@@ -54,7 +54,6 @@ use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
 pub(super) use self::job::{Job, Piece, Pieces};
 use crate::store::Way;
 
