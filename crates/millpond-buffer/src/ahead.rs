@@ -54,7 +54,7 @@ use crate::pool::BufferPool;
 use crate::relation::RelHandle;
 use crate::ring::Ring;
 use crate::session::BufferSession;
-use crate::stats::Event;
+use crate::stats::{Event, Histogram};
 use crate::store::{Memory, PendingRead, StoreError};
 use crate::translation::left_at;
 use crate::turns::UnderWay;
@@ -254,16 +254,24 @@ impl BufferSession {
             in_ring: ring.is_some(),
             is_lent: false,
         };
+        let mut allocated: SmallVec<[usize; 4]> = SmallVec::new();
         for (block, owned) in (first.0..).zip(frames.drain(..)) {
             let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };
-            let frame = owned.hand_over(rel.0.page(BlockNumber(block)));
+            let (frame, examined) = owned.hand_over(rel.0.page(BlockNumber(block)));
             run.frames.push((frame, loading.hand_over()));
+            allocated.extend(examined);
         }
         drop(frames);
-        match run.frames.len() {
+        let loaded = match run.frames.len() {
             0 => LoadedRun::Taken,
             pages => self.read_run(run, pages, how),
+        };
+        if loaded != LoadedRun::Refused {
+            for examined in allocated {
+                self.count_log2(Histogram::Examined, examined as u64);
+            }
         }
+        loaded
     }
 
     /// Frames for a run, at least one, and room for them.

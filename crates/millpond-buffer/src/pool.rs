@@ -228,14 +228,17 @@ impl BufferPool {
     }
 
     /// Gives back the room that the store holds beyond the ends of the forks. For a clean shutdown. One that can't be cut does not keep the
-    /// others from it; the first error is told.
+    /// others from it; the first error is told, one of the store's rather than [`BufferError::InUse`].
     pub fn trim(&self) -> Result<(), BufferError> {
         let all: Vec<_> = self.relations.lock().values().cloned().collect();
         let mut trimmed = Ok(());
         for relation in all {
             let mut growth = relation.growth();
             if !relation.is_dropped() {
-                trimmed = trimmed.and(self.cut(&relation, &mut growth));
+                let cut = self.cut(&relation, &mut growth);
+                if cut.is_err() && matches!(trimmed, Ok(()) | Err(BufferError::InUse { .. })) {
+                    trimmed = cut;
+                }
             }
         }
         trimmed

@@ -102,7 +102,12 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     let taken = number(c, allocated) - allocated_before;
     let reused = number(c, reused) - reused_before;
     assert!(taken + reused >= read, "{taken} taken and {reused} reused for {read} pages");
-    assert!((1..2 * pages).contains(&taken), "{taken} taken for {pages} pages");
+    // But for what a ring that has grown too long gives to everybody.
+    assert!(
+        taken + reused <= read + pages / 4,
+        "{taken} taken and {reused} reused for {read} pages"
+    );
+    assert!(taken >= 1);
     let before = number(c, hits);
     for _ in 0..1000 {
         c.query("select a from t where a = 7", &[]).unwrap();
@@ -492,7 +497,8 @@ fn a_recording_of_accesses_is_bounded_and_counted() {
     let file = dir.path().join("pages.trace");
     let settings = Settings::default().with("trace_pages", file.to_str().unwrap()).unwrap();
     let fresh = fresh_with(settings.with("trace_pages_max_size", "32kB").unwrap());
-    let c = &mut fresh.database.connect().unwrap();
+    let mut connection = fresh.database.connect().unwrap();
+    let c = &mut connection;
     fill(c, "t", 20);
     for _ in 0..30 {
         run(c, "select count(*) from t where a % 7 = 1 or filler is null");
@@ -502,6 +508,8 @@ fn a_recording_of_accesses_is_bounded_and_counted() {
     let outdated = (0..10_000).any(|_| number(c, "select outdated from millpond_stat_trace") > 0);
     assert!(outdated, "{}", run(c, view));
     assert_eq!(run(c, "select failed from millpond_stat_trace"), "failed\nf\nSELECT 1\n");
+    // With the last of what holds it the recording ends.
+    drop(connection);
     drop(fresh);
     let bytes = |path: &std::path::Path| std::fs::metadata(path).unwrap().len();
     assert!(bytes(&file) + bytes(&dir.path().join("pages.trace.1")) <= 32 << 10);

@@ -19,9 +19,11 @@ pub(crate) struct Owned<'a> {
 }
 
 impl<'a> Owned<'a> {
-    /// Leaves the frame owned, for whoever goes on with it to load `page`.
-    pub(crate) fn hand_over(self, page: PageId) -> u32 {
-        self.go_to(page)
+    /// Leaves the frame owned, for whoever goes on with it to load `page`; and to count it, if it is to be counted, as one for which so
+    /// many frames have been examined.
+    pub(crate) fn hand_over(mut self, page: PageId) -> (u32, Option<usize>) {
+        let examined = self.allocated.take().map(|(_, examined)| examined);
+        (self.go_to(page), examined)
     }
 
     /// Goes on with a frame that was handed over, or taken just now.

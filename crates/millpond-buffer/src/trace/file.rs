@@ -75,12 +75,16 @@ impl TraceFile {
     /// The same in a file and an older one (the path with `.1` added), together of at most so many bytes, or as many as two chunks
     /// need. An earlier recording in the older one is removed.
     pub fn create_with_limit(path: &Path, max_bytes: u64) -> io::Result<Arc<Self>> {
+        // Where it is itself, not a link to it, which may be elsewhere.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        // A device can't be put aside, and needs no limit.
+        let is_limited = max_bytes < u64::MAX && (path.is_file() || !path.try_exists()?);
         let older = older(path);
-        check_replaceable(path)?;
-        // A pipe or a device can't be put aside, and needs no limit.
-        let max_bytes = if fs::metadata(path)?.is_file() { max_bytes } else { u64::MAX };
-        if max_bytes < u64::MAX && older.try_exists()? {
+        if is_limited && older.try_exists()? {
             check_replaceable(&older)?;
+        }
+        check_replaceable(path)?;
+        if is_limited && older.try_exists()? {
             fs::remove_file(&older)?;
         }
         let (full, chunks) = sync_channel(QUEUE_CHUNKS);
@@ -89,7 +93,7 @@ impl TraceFile {
         let writer = Writer {
             path: path.to_owned(),
             file: begin(path)?,
-            max_file_bytes: max_bytes / 2,
+            max_file_bytes: if is_limited { max_bytes / 2 } else { u64::MAX },
             file_bytes: codec::HEADER_BYTES as u64,
             records: 0,
             older_records: 0,
@@ -263,7 +267,13 @@ impl Writer {
             return Ok(());
         }
         self.file.flush()?;
-        fs::rename(&self.path, older(&self.path))?;
+        if let Err(error) = fs::rename(&self.path, older(&self.path)) {
+            // Rather too long a recording than none.
+            let path = self.path.display();
+            tracing::warn!(%path, %error, "the page trace can't be put aside: it grows without a limit");
+            self.max_file_bytes = u64::MAX;
+            return Ok(());
+        }
         self.counts.outdated.fetch_add(self.older_records, Ordering::Relaxed);
         self.older_records = std::mem::take(&mut self.records);
         self.file = begin(&self.path)?;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use millpond_buffer::trace::TraceStats;
-use millpond_buffer::{BackendKind, BufferError, BufferPool, IoByContext, RelHandle};
+use millpond_buffer::{BackendKind, BufferPool, IoByContext, RelHandle};
 
 use crate::access::heap::HeapRelation;
 use crate::catalog::published::Published;
@@ -255,15 +255,9 @@ impl Engine {
             return Ok(());
         }
         self.checkpoints.run(Cause::Shutdown)?;
-        match self.shared.pool.trim() {
-            // Somebody still reads what a truncation could not take away. It is only room.
-            Err(error @ BufferError::InUse { .. }) => {
-                tracing::warn!(%error, "room is not given back")
-            }
-            trimmed => trimmed?,
-        }
+        let trimmed = self.shared.pool.trim();
         self.shared.log.close()?;
-        Ok(())
+        Ok(trimmed?)
     }
 
     /// Ends all background threads, so that only sessions write to memory. For audits.
