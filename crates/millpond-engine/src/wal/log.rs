@@ -23,6 +23,7 @@ use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::audit;
 use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
+use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use super::config::{LogConfig, LogStart};
@@ -64,6 +65,8 @@ pub struct Log {
     scratch: Box<[CachePadded<Mutex<Vec<u8>>>]>,
     counts: InsertCounts,
     why: OnceLock<Arc<str>>,
+    /// Shared by who cuts a file, as long as it has not what the log says ([`super::storage`]).
+    pub(super) cuts: RwLock<()>,
     start_no: u32,
 }
 
@@ -110,6 +113,7 @@ impl Log {
             }),
             counts: InsertCounts::new(slots),
             why: OnceLock::new(),
+            cuts: RwLock::default(),
             start_no: start.start_no,
             config,
         }))

@@ -2,13 +2,18 @@
 //!
 //! Files that go are listed in the record that ends their transaction, so that they go exactly when it commits
 //! (or, if it had made them, when it does not).
+//!
+//! A truncation is done once the file has been cut. Until then no checkpoint may make its record too old to be redone: one waits for
+//! those under way whose records may be older than its redo point, and logs anew what is still owed of those that failed
+//! (wal rule 16).
 
 use millpond_buffer::{BufferPool, Fork, RelFork, RelationId};
 
 use super::apply::{Logging, RedoError};
+use super::log::Log;
 use super::record::{Reader, Record, RmgrId};
 use crate::error::EngineResult;
-use crate::transam::Xid;
+use crate::transam::{SessionNo, Xid};
 
 /// The payload of a [`RmgrId::Storage`] record: relation (4 bytes), fork (1), kind (1), and for a
 /// truncation the number of blocks that stay (4).
@@ -79,9 +84,21 @@ pub fn truncate_fork(
 ) -> EngineResult<()> {
     let (info, payload) = StorageRecord::Truncate(rel, blocks).encode();
     let record = Record::new(Xid::INVALID, RmgrId::Storage, info, &payload);
+    let _not_done = session.log().cuts.read();
     let inserted = session.log().insert(session.stripe(), &record)?;
     session.log().flush(inserted.end)?;
     Ok(pool.truncate(rel, blocks)?)
+}
+
+/// For a checkpoint that has its redo point: returns once no truncation whose record may be older is under way, having logged anew those
+/// that failed and have left more in a file than belongs there.
+pub fn settle_truncations(log: &Log, stripe: SessionNo, pool: &BufferPool) -> EngineResult<()> {
+    drop(log.cuts.write());
+    pool.for_each_owed_cut(|rel, blocks| {
+        let (info, payload) = StorageRecord::Truncate(rel, blocks).encode();
+        log.insert(stripe, &Record::new(Xid::INVALID, RmgrId::Storage, info, &payload))?;
+        Ok(())
+    })
 }
 
 #[cfg(test)]

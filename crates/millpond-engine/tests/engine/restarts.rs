@@ -77,6 +77,53 @@ fn committed_work_survives_without_a_shutdown_and_other_work_does_not() {
     create(&mut session, NewTable { name: "lost".into(), ..common::accounts() });
 }
 
+/// A truncation that failed is not forgotten by the checkpoint after it (wal rule 16).
+#[test]
+fn what_was_cut_off_does_not_come_back_after_a_checkpoint_and_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let accounts = create(&mut session, accounts());
+    fill(&mut session, &accounts, 5000);
+    engine.checkpoint().unwrap();
+    let main = accounts.storage.main();
+    let blocks = |engine: &Engine| engine.pool().relation(main).unwrap().block_count();
+    let before = blocks(&engine);
+    run(&mut session, |s| {
+        (11..=5000).try_for_each(|id| {
+            let mut found = RowBuf::new();
+            let key = accounts.primary_key().unwrap();
+            assert!(s.lookup(&accounts, key, &[Datum::Int4(id)], &mut found)?);
+            s.delete(&accounts, &mut found).map(|_| ())
+        })
+    })
+    .unwrap();
+    // The first leaves the pages empty, the second would cut them off.
+    session.vacuum(accounts.oid).unwrap();
+    {
+        let reader = engine.pool().session().unwrap();
+        let rel = engine.pool().relation(main).unwrap();
+        let _pinned = reader.pin(&rel, BlockNumber(before - 1), Wait::Allowed).unwrap();
+        let refused = session.vacuum(accounts.oid);
+        assert!(matches!(refused, Err(EngineError::Buffer(_))), "{refused:?}");
+        engine.checkpoint().unwrap();
+    }
+    let after = blocks(&engine);
+    assert!(after < before / 10, "{after} of {before}");
+    // As after a crash.
+    let copy = tempfile::tempdir().unwrap();
+    copy_directory(dir.path(), copy.path());
+    let engine = open(copy.path());
+    assert_eq!(blocks(&engine), after);
+    let mut session = engine.session().unwrap();
+    run(&mut session, |s| {
+        assert_eq!(ids(s, &table(s, "accounts"), Direction::Forward)?, Vec::from_iter(1..=10));
+        Ok(())
+    })
+    .unwrap();
+    assert_whole(&engine);
+}
+
 fn copy_directory(from: &std::path::Path, to: &std::path::Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
