@@ -98,8 +98,6 @@ fn what_was_cut_off_does_not_come_back_after_a_checkpoint_and_a_crash() {
         })
     })
     .unwrap();
-    // The first leaves the pages empty, the second would cut them off.
-    session.vacuum(accounts.oid).unwrap();
     {
         let reader = engine.pool().session().unwrap();
         let rel = engine.pool().relation(main).unwrap();

@@ -50,7 +50,7 @@ pub struct VacuumStats {
     pub all_visible_pages: u64,
     /// No transaction older than this is named by the heap any more, apart from frozen ones.
     pub oldest_xid: Xid,
-    /// No block from this one on holds anything: the heap could be cut off here.
+    /// No block from this one on holds anything, now that dead line pointers are free: the heap could be cut off here.
     pub used_blocks: u32,
 }
 
@@ -253,8 +253,10 @@ fn survey(
     let count = item::line_count(copy);
     for offset in 1..=count {
         match item::line(copy, offset).state() {
+            // Free when vacuum ends: a page that has no others counts as empty already.
             LineState::Dead => lines.insert(offset),
             LineState::Normal => {
+                stats.used_blocks = block.0 + 1;
                 let Some(header) = page::header(copy, offset) else { continue };
                 let dead = !is_all_visible(copy)
                     && matches!(
@@ -273,11 +275,9 @@ fn survey(
                     stats.oldest_xid = stats.oldest_xid.min(header.xmax);
                 }
             }
-            LineState::Redirect | LineState::Unused => {}
+            LineState::Redirect => stats.used_blocks = block.0 + 1,
+            LineState::Unused => {}
         }
-    }
-    if count > 0 {
-        stats.used_blocks = block.0 + 1;
     }
     if !lines.is_empty() {
         dead.pages.push((block, lines));
