@@ -111,8 +111,8 @@ pub struct PinnedReader<'a>(PoolReader<'a>);
 
 impl PinnedReader<'_> {
     fn with<R>(&self, block: u32, f: impl FnOnce(&Page) -> R) -> R {
-        let pinned = self.0.1.pin(self.0.0, BlockNumber(block), Wait::Allowed).expect("a page");
-        f(pinned.into_shared().expect("a whole page").bytes())
+        let page = self.0.1.pin_shared(self.0.0, BlockNumber(block), Wait::Allowed);
+        f(page.expect("a page").bytes())
     }
 }
 
