@@ -353,12 +353,13 @@ impl Log {
     }
 }
 
-/// Whether a record must leave the reserve alone: all but those that end transactions or belong to
-/// a checkpoint.
+/// Whether a record must leave the reserve alone: all but those that end transactions, and those that a checkpoint writes, a truncation
+/// that is owed among them.
 fn is_ordinary(record: &Record<'_>) -> bool {
     match record.rmgr {
         RmgrId::Transaction | RmgrId::Clog => false,
         RmgrId::Log => record.info == super::info::WRITE,
+        RmgrId::Storage => record.info != super::storage::INFO_TRUNCATE,
         _ => true,
     }
 }

@@ -327,6 +327,15 @@ fn a_full_disk_is_an_error_and_goes_away() {
     let mut rng = StdRng::seed_from_u64(1);
     let mut ledger = Ledger { next: 1, ..Ledger::default() };
     let machine = created(&disk, &mut ledger);
+    let one = One(&machine.log, SessionNo(0));
+    // A truncation is owed: the checkpoint below has to log it anew (wal rule 16).
+    {
+        let (session, handle) = machine.session().unwrap();
+        drop(session.extend(&handle, Wait::Allowed).unwrap());
+        let _pinned = session.pin(&handle, BlockNumber(BLOCKS), Wait::Allowed).unwrap();
+        let refused = truncate_fork(&one, &machine.pool, handle.rel(), BLOCKS);
+        assert!(refused.is_err());
+    }
     disk.fail_after(0, Fault::DiskFull);
     let error = loop {
         let (session, handle) = machine.session().unwrap();
@@ -336,6 +345,9 @@ fn a_full_disk_is_an_error_and_goes_away() {
     };
     assert!(error.contains("no space left"), "{error}");
     assert_eq!(machine.log.is_stopped(), None);
+    // Until the shortest record is refused, too: what was there already is made again.
+    let rel = RelationId::constant(5).main();
+    while create_fork(&one, &machine.pool, Xid(1), rel).is_ok() {}
     // The transaction that met it can still be ended.
     let abort = Record::new(Xid(1), RmgrId::Transaction, 1, &[0; 12]);
     let end = machine.log.insert(SessionNo(0), &abort).unwrap().end;
