@@ -1,10 +1,14 @@
-//! The one direction of dependency: `sync <- buffer <- engine <- millpond <- server`.
+//! The one direction of dependency: `sync, vfs <- buffer <- engine <- millpond <- server`.
 
 use crate::run::{Failed, cargo};
 
 /// Crates that a layer must never reach, directly or through others.
 const FORBIDDEN: &[(&str, &[&str])] = &[
-    ("millpond-sync", &["millpond-buffer", "millpond-engine", "millpond", "millpond-server"]),
+    ("millpond-vfs", &["millpond-sync", "millpond-buffer", "millpond-engine", "millpond"]),
+    (
+        "millpond-sync",
+        &["millpond-vfs", "millpond-buffer", "millpond-engine", "millpond", "millpond-server"],
+    ),
     ("millpond-buffer", &["millpond-engine", "millpond", "millpond-server", "tokio", "sqlparser"]),
     (
         "millpond-engine",

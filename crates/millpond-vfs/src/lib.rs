@@ -1,0 +1,167 @@
+//! Files and directories at the level of system calls.
+//!
+//! Every file that Millpond reads or writes goes through [`Vfs`]: relations, log segments, the
+//! control file, temporary files, traces. [`OsVfs`] passes each call to the kernel. A test passes
+//! its own `Vfs`, which can fail any call, lose what was not synced, or lie.
+//!
+//! # What a call promises
+//! The promises are those of POSIX and no more, because the stores must be correct on them:
+//!
+//! - A write may store less than it was given, and a read may return less than it was asked for.
+//!   [`read_exact_at`] and [`write_all_at`] repeat such calls.
+//! - A write is durable after [`VfsFile::sync_data`], not before. A part of it may become durable
+//!   at any time.
+//! - A name is durable after [`Vfs::sync_directory`] of its directory. That holds for names that
+//!   came, went, or changed. A file's own sync does not make its name durable.
+//! - A length is durable after [`VfsFile::sync_data`].
+//! - After a sync has failed, nobody knows what is durable. The next sync may succeed without
+//!   having written what the failed one lost.
+//! - A signal may interrupt any call: [`io::ErrorKind::Interrupted`]. [`retry`] repeats it. A sync
+//!   is the exception and is never repeated.
+#![forbid(unsafe_code)]
+
+mod os;
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use os::OsVfs;
+
+/// How a file is opened: always for reading, and for writing unless `read_only`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// Writes fail.
+    pub read_only: bool,
+    /// Makes the file if there is none, with mode 0600.
+    pub create: bool,
+    /// With `create`: fails with [`io::ErrorKind::AlreadyExists`] if there is something of this
+    /// name, a symbolic link included.
+    pub exclusive: bool,
+    /// Cuts the file to no bytes.
+    pub truncate: bool,
+    /// Fails if the last component of the path is a symbolic link.
+    pub no_follow: bool,
+    /// Transfers pass the system's cache by. Memory, offsets and lengths must be aligned.
+    pub direct: bool,
+}
+
+impl OpenFlags {
+    /// For an existing file that is only read.
+    pub const READ: Self = Self {
+        read_only: true,
+        create: false,
+        exclusive: false,
+        truncate: false,
+        no_follow: false,
+        direct: false,
+    };
+    /// For an existing file.
+    pub const WRITE: Self = Self { read_only: false, ..Self::READ };
+    /// For a file that is made if it is missing.
+    pub const CREATE: Self = Self { create: true, ..Self::WRITE };
+    /// For a file that must not exist yet.
+    pub const CREATE_NEW: Self = Self { exclusive: true, ..Self::CREATE };
+}
+
+/// Directories and the names in them.
+pub trait Vfs: Debug + Send + Sync + 'static {
+    /// Opens a file. The descriptor is closed when the last reference is dropped.
+    fn open(&self, path: &Path, flags: OpenFlags) -> io::Result<Arc<dyn VfsFile>>;
+
+    /// Makes a directory and its parents, with mode 0700; succeeds if it exists.
+    fn create_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, in no particular order.
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Bytes of a file, by name. A missing one is [`io::ErrorKind::NotFound`].
+    fn len(&self, path: &Path) -> io::Result<u64>;
+
+    /// Takes a file's name away. The file lives as long as it is open.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Renames a file; replaces what has the new name, atomically. Both names are on one device.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait VfsFile: Debug + Send + Sync + 'static {
+    /// Fills pieces one after the other from `offset` on; returns how many bytes. 0 is the end of the
+    /// file. At most 1,024 pieces.
+    fn read_at(&self, pieces: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize>;
+
+    /// Writes pieces one after the other from `offset` on; returns how many bytes. At most 1,024
+    /// pieces.
+    fn write_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize>;
+
+    /// Bytes of the file.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts the file, or makes it longer with zeros that need not have space on the device.
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+
+    /// Gives a range space on the device; what was beyond the end reads as zeros. Where the file
+    /// system can't: [`io::ErrorKind::Unsupported`].
+    fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()>;
+
+    /// Makes bytes and length durable.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Locks the file for this open description, until it is closed. `false` if another has it.
+    fn try_lock(&self) -> io::Result<bool>;
+
+    /// The kernel's descriptor, for calls that this trait lacks: reads into memory that others look
+    /// at, reads that must not wait, io_uring. A simulated file has none, and a caller without one
+    /// reads by [`VfsFile::read_at`].
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Repeats a call that a signal interrupted.
+pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Fills all of `bytes` from `offset` on. A file that ends before is
+/// [`io::ErrorKind::UnexpectedEof`].
+pub fn read_exact_at(file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let at = offset + done as u64;
+        let rest = &mut bytes[done..];
+        match retry(|| file.read_at(&mut [IoSliceMut::new(rest)], at))? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => done += read,
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` from `offset` on.
+pub fn write_all_at(file: &dyn VfsFile, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let (rest, at) = (&bytes[done..], offset + done as u64);
+        match retry(|| file.write_at(&[IoSlice::new(rest)], at))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => done += written,
+        }
+    }
+    Ok(())
+}

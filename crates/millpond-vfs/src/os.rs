@@ -1,0 +1,179 @@
+//! The kernel's file system.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::{OpenFlags, Vfs, VfsFile};
+
+/// The kernel's files and directories.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsVfs;
+
+#[derive(Debug)]
+struct OsFile(OwnedFd);
+
+fn unix_flags(flags: OpenFlags) -> OFlags {
+    let chosen = [
+        (flags.create, OFlags::CREATE),
+        (flags.exclusive, OFlags::EXCL),
+        (flags.truncate, OFlags::TRUNC),
+        (flags.no_follow, OFlags::NOFOLLOW),
+        (flags.direct, OFlags::DIRECT),
+    ];
+    let access = if flags.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+    let chosen = chosen.into_iter().filter(|(wanted, _)| *wanted);
+    chosen.fold(access | OFlags::CLOEXEC, |all, (_, flag)| all | flag)
+}
+
+impl Vfs for OsVfs {
+    fn open(&self, path: &Path, flags: OpenFlags) -> io::Result<Arc<dyn VfsFile>> {
+        match rustix::fs::open(path, unix_flags(flags), Mode::RUSR | Mode::WUSR) {
+            Ok(file) => Ok(Arc::new(OsFile(file))),
+            Err(Errno::INVAL) if flags.direct => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this file system does not support direct I/O",
+            )),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+        rustix::fs::fsync(directory).map_err(Into::into)
+    }
+}
+
+impl VfsFile for OsFile {
+    fn read_at(&self, pieces: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        rustix::io::preadv(&self.0, pieces, offset).map_err(Into::into)
+    }
+
+    fn write_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        rustix::io::pwritev(&self.0, pieces, offset).map_err(Into::into)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let bytes = rustix::fs::fstat(&self.0)?.st_size;
+        u64::try_from(bytes).map_err(|_| io::Error::other("the file has a negative length"))
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        rustix::fs::ftruncate(&self.0, bytes).map_err(Into::into)
+    }
+
+    fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                Err(io::ErrorKind::Unsupported.into())
+            }
+            other => other.map_err(Into::into),
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        rustix::fs::fdatasync(&self.0).map_err(Into::into)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match rustix::fs::flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{read_exact_at, write_all_at};
+
+    #[test]
+    fn written_bytes_are_read_back_and_the_end_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let file = OsVfs.open(&path, OpenFlags::CREATE_NEW).unwrap();
+        write_all_at(&*file, b"hello", 3).unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(file.len().unwrap(), 8);
+        let mut bytes = [1; 8];
+        read_exact_at(&*file, &mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"\0\0\0hello");
+        let error = read_exact_at(&*file, &mut bytes, 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        let again = OsVfs.open(&path, OpenFlags::CREATE_NEW).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn names_come_and_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let inner = directory.path().join("a/b");
+        OsVfs.create_directory(&inner).unwrap();
+        OsVfs.create_directory(&inner).unwrap();
+        let (one, two) = (inner.join("one"), inner.join("two"));
+        OsVfs.open(&one, OpenFlags::CREATE).unwrap();
+        OsVfs.rename(&one, &two).unwrap();
+        OsVfs.sync_directory(&inner).unwrap();
+        assert_eq!(OsVfs.list(&inner).unwrap(), ["two"]);
+        OsVfs.remove(&two).unwrap();
+        assert_eq!(OsVfs.len(&two).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_symbolic_link_is_refused_where_the_flag_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        fs::write(&file, "kept").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let flags = OpenFlags { truncate: true, no_follow: true, ..OpenFlags::CREATE };
+        OsVfs.open(&link, flags).unwrap_err();
+        assert_eq!(fs::read(&file).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn one_opener_has_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let first = OsVfs.open(&path, OpenFlags::CREATE).unwrap();
+        let second = OsVfs.open(&path, OpenFlags::CREATE).unwrap();
+        assert!(first.try_lock().unwrap());
+        assert!(!second.try_lock().unwrap());
+        drop(first);
+        assert!(second.try_lock().unwrap());
+    }
+}
