@@ -11,7 +11,7 @@
 //!   [`read_exact_at`] and [`write_all_at`] repeat such calls.
 //! - A write is durable after [`VfsFile::sync_data`], not before. A part of it may become durable
 //!   at any time.
-//! - A name is durable after [`Vfs::sync_directory`] of its directory. That holds for names that
+//! - A name is durable after [`VfsDirectory::sync`] of its directory. That holds for names that
 //!   came, went, or changed. A file's own sync does not make its name durable.
 //! - A length is durable after [`VfsFile::sync_data`].
 //! - After a sync has failed, nobody knows what is durable. The next sync may succeed without
@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use os::OsVfs;
@@ -87,8 +87,25 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// Renames a file; replaces what has the new name, atomically. Both names are on one device.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Makes the names in a directory durable.
-    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Opens a directory, for its syncs. A holder of the result needs no descriptor for a sync.
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn VfsDirectory>>;
+
+    /// The path without symbolic links. A file system without such links returns it as it is.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+
+    /// Whether this is a file of bytes: no directory and no device. A missing one is
+    /// [`io::ErrorKind::NotFound`].
+    fn is_regular(&self, path: &Path) -> io::Result<bool> {
+        self.len(path).map(|_| true)
+    }
+}
+
+/// An open directory.
+pub trait VfsDirectory: Debug + Send + Sync + 'static {
+    /// Makes the names in the directory durable.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// An open file.
@@ -126,6 +143,20 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
     /// at, reads that must not wait, io_uring. A simulated file has none, and a caller without one
     /// reads by [`VfsFile::read_at`].
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Makes the names in a directory durable.
+pub fn sync_directory(vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
+    retry(|| vfs.open_directory(path))?.sync()
+}
+
+/// Whether there is something of this name.
+pub fn exists(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
+    match retry(|| vfs.len(path)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Repeats a call that a signal interrupted.

@@ -5,13 +5,13 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{OpenFlags, Vfs, VfsFile};
+use crate::{OpenFlags, Vfs, VfsDirectory, VfsFile};
 
 /// The kernel's files and directories.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +19,9 @@ pub struct OsVfs;
 
 #[derive(Debug)]
 struct OsFile(OwnedFd);
+
+#[derive(Debug)]
+struct OsDirectory(OwnedFd);
 
 fn unix_flags(flags: OpenFlags) -> OFlags {
     let chosen = [
@@ -65,10 +68,23 @@ impl Vfs for OsVfs {
         fs::rename(from, to)
     }
 
-    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn VfsDirectory>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(directory, flags, Mode::empty())?;
-        rustix::fs::fsync(directory).map_err(Into::into)
+        Ok(Arc::new(OsDirectory(rustix::fs::open(path, flags, Mode::empty())?)))
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
+    fn is_regular(&self, path: &Path) -> io::Result<bool> {
+        Ok(fs::metadata(path)?.is_file())
+    }
+}
+
+impl VfsDirectory for OsDirectory {
+    fn sync(&self) -> io::Result<()> {
+        rustix::fs::fsync(&self.0).map_err(Into::into)
     }
 }
 
@@ -120,7 +136,7 @@ impl VfsFile for OsFile {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{read_exact_at, write_all_at};
+    use crate::{exists, read_exact_at, sync_directory, write_all_at};
 
     #[test]
     fn written_bytes_are_read_back_and_the_end_is_known() {
@@ -148,7 +164,9 @@ mod tests {
         let (one, two) = (inner.join("one"), inner.join("two"));
         OsVfs.open(&one, OpenFlags::CREATE).unwrap();
         OsVfs.rename(&one, &two).unwrap();
-        OsVfs.sync_directory(&inner).unwrap();
+        sync_directory(&OsVfs, &inner).unwrap();
+        assert!(exists(&OsVfs, &two).unwrap() && !exists(&OsVfs, &one).unwrap());
+        assert!(OsVfs.is_regular(&two).unwrap() && !OsVfs.is_regular(&inner).unwrap());
         assert_eq!(OsVfs.list(&inner).unwrap(), ["two"]);
         OsVfs.remove(&two).unwrap();
         assert_eq!(OsVfs.len(&two).unwrap_err().kind(), io::ErrorKind::NotFound);
