@@ -21,6 +21,8 @@
 #![forbid(unsafe_code)]
 
 mod os;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -89,6 +91,11 @@ pub trait Vfs: Debug + Send + Sync + 'static {
 
     /// Opens a directory, for its syncs. A holder of the result needs no descriptor for a sync.
     fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn VfsDirectory>>;
+
+    /// Whether every file has a [`VfsFile::descriptor`].
+    fn gives_descriptors(&self) -> bool {
+        false
+    }
 
     /// The path without symbolic links. A file system without such links returns it as it is.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
@@ -172,16 +179,22 @@ pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 /// Fills all of `bytes` from `offset` on. A file that ends before is
 /// [`io::ErrorKind::UnexpectedEof`].
 pub fn read_exact_at(file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let read = read_up_to_at(file, bytes, offset)?;
+    if read == bytes.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Fills `bytes` from `offset` on with what the file has; returns how many bytes.
+pub fn read_up_to_at(file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < bytes.len() {
         let at = offset + done as u64;
         let rest = &mut bytes[done..];
         match retry(|| file.read_at(&mut [IoSliceMut::new(rest)], at))? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => break,
             read => done += read,
         }
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Writes all of `bytes` from `offset` on.

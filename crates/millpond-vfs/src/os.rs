@@ -73,6 +73,10 @@ impl Vfs for OsVfs {
         Ok(Arc::new(OsDirectory(rustix::fs::open(path, flags, Mode::empty())?)))
     }
 
+    fn gives_descriptors(&self) -> bool {
+        true
+    }
+
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         fs::canonicalize(path)
     }

@@ -17,14 +17,12 @@
 //! reports that only once, so from then on every sync, write and change of size fails. Reads go on.
 //! A full device shows when a file grows (or when a write does not find its space) as an error that leaves the
 //! fork's size as it was; it may be tried again.
-//! A file that is read often has a descriptor for each processor (`near.rs`), as far as the process's limit allows.
 //! When descriptors run out, forks that nobody is using are closed and the operation tried once more.
 
 mod background;
 mod fork;
 mod forks;
 mod names;
-mod near;
 mod options;
 mod reads;
 mod segment;
@@ -35,22 +33,19 @@ mod tests;
 mod unsynced;
 
 use std::fmt;
-use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use millpond_vfs::{VfsDirectory, retry};
 use parking_lot::Mutex;
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
-use self::fork::{FileError, Fork, MAX_SEGMENTS};
+use self::fork::{FileError, Folder, Fork, MAX_SEGMENTS};
 use self::forks::{ForkShare, Forks};
-use self::near::Spare;
 pub use self::options::FileStoreOptions;
 use self::reads::Pages;
 use self::unsynced::Unsynced;
@@ -65,12 +60,8 @@ const STRIPES: usize = 32;
 
 /// Pages in the files of a directory.
 pub struct FileStore {
-    dir: Arc<Path>,
-    dir_handle: OwnedFd,
-    segment_blocks: u32,
-    direct: bool,
-    /// For descriptors of files that are read often.
-    spare: Arc<Spare>,
+    folder: Arc<Folder>,
+    directory: Arc<dyn VfsDirectory>,
     background: Background,
     forks: Forks,
     /// Excludes changes of a relation's files against each other.
@@ -87,7 +78,7 @@ pub struct FileStore {
 impl fmt::Debug for FileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileStore")
-            .field("directory", &self.dir)
+            .field("directory", &self.folder.path)
             .field("io_method", &self.io_method())
             .finish_non_exhaustive()
     }
@@ -112,21 +103,24 @@ impl FileStore {
                 "segments are too small",
             )));
         }
-        fs::create_dir_all(dir).map_err(failed)?;
-        let dir_handle = rustix::fs::open(
-            dir,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|errno| failed(errno.into()))?;
+        let vfs = options.vfs;
+        retry(|| vfs.create_directory(dir)).map_err(failed)?;
+        let directory = retry(|| vfs.open_directory(dir)).map_err(failed)?;
+        let io_method = match options.io_method {
+            // A ring needs descriptors.
+            IoMethod::IoUring if !vfs.gives_descriptors() => IoMethod::Worker,
+            method => method,
+        };
         raise_descriptor_limit();
         Ok(Self {
-            dir: Arc::from(dir),
-            dir_handle,
-            segment_blocks: options.segment_blocks,
-            direct: options.direct_io,
-            spare: Arc::new(Spare::by_limit()),
-            background: Background::new(options.io_method, options.io_workers),
+            folder: Arc::new(Folder {
+                vfs,
+                path: dir.to_owned(),
+                segment_blocks: options.segment_blocks,
+                direct: options.direct_io,
+            }),
+            directory,
+            background: Background::new(io_method, options.io_workers),
             forks: Forks::new(),
             structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),
             unsynced: Arc::default(),
@@ -139,7 +133,7 @@ impl FileStore {
     /// The directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        &self.dir
+        &self.folder.path
     }
 
     /// How reads ahead of their use are done: as was asked for, or as the kernel lets us.
@@ -168,10 +162,7 @@ impl FileStore {
     }
 
     fn fork(&self, rel: RelFork) -> Arc<ForkShare> {
-        self.forks.get(rel, || {
-            let (dir, spare) = (Arc::clone(&self.dir), Arc::clone(&self.spare));
-            Fork::new(dir, rel, self.segment_blocks, self.direct, spare)
-        })
+        self.forks.get(rel, || Fork::new(Arc::clone(&self.folder), rel))
     }
 
     /// Runs a file operation; when descriptors have run out, closes idle forks and runs it once more.
@@ -344,13 +335,12 @@ impl PageStore for FileStore {
     }
 
     fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
-        let failed =
-            |error| StoreError::io(format!("list the directory {}", self.dir.display()), error);
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.dir).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            found.extend(name.to_str().and_then(names::parse).map(|(rel, _)| rel.relation));
-        }
+        let Folder { vfs, path, .. } = &*self.folder;
+        let names = retry(|| vfs.list(path)).map_err(|error| {
+            StoreError::io(format!("list the directory {}", path.display()), error)
+        })?;
+        let parsed = names.iter().filter_map(|name| names::parse(name.to_str()?));
+        let mut found: Vec<_> = parsed.map(|(rel, _)| rel.relation).collect();
         found.sort_unstable();
         found.dedup();
         Ok(found)

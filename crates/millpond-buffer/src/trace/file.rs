@@ -6,14 +6,15 @@
 use super::codec::{self, NO_SESSION};
 use super::{PageTrace, TraceChunk};
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+
+use millpond_vfs::{OpenFlags, OsVfs, Vfs, VfsFile, exists, read_up_to_at, retry};
 
 /// Chunks that wait for the writer at most: 2.3 MB.
 const QUEUE_CHUNKS: usize = 256;
@@ -75,24 +76,31 @@ impl TraceFile {
     /// The same in a file and an older one (the path with `.1` added), together of at most so many bytes, or as many as two chunks
     /// need. An earlier recording in the older one is removed.
     pub fn create_with_limit(path: &Path, max_bytes: u64) -> io::Result<Arc<Self>> {
+        Self::create_on(Arc::new(OsVfs), path, max_bytes)
+    }
+
+    /// The same on a file system that need not be the kernel's.
+    pub fn create_on(vfs: Arc<dyn Vfs>, path: &Path, max_bytes: u64) -> io::Result<Arc<Self>> {
         // Where it is itself, not a link to it, which may be elsewhere.
-        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = &vfs.resolve(path).unwrap_or_else(|_| path.to_owned());
         // A device can't be put aside, and needs no limit.
-        let is_limited = max_bytes < u64::MAX && (path.is_file() || !path.try_exists()?);
+        let is_limited = max_bytes < u64::MAX && is_regular_or_missing(&*vfs, path)?;
         let older = older(path);
-        if is_limited && older.try_exists()? {
-            check_replaceable(&older)?;
+        let replaces_older = is_limited && exists(&*vfs, &older)?;
+        if replaces_older {
+            check_replaceable(&*vfs, &older)?;
         }
-        check_replaceable(path)?;
-        if is_limited && older.try_exists()? {
-            fs::remove_file(&older)?;
+        check_replaceable(&*vfs, path)?;
+        if replaces_older {
+            retry(|| vfs.remove(&older))?;
         }
         let (full, chunks) = sync_channel(QUEUE_CHUNKS);
         let (used, empty) = sync_channel(QUEUE_CHUNKS);
         let counts = Arc::new(Counts::default());
         let writer = Writer {
             path: path.to_owned(),
-            file: begin(path)?,
+            file: begin(&*vfs, path)?,
+            vfs,
             max_file_bytes: if is_limited { max_bytes / 2 } else { u64::MAX },
             file_bytes: codec::HEADER_BYTES as u64,
             records: 0,
@@ -176,29 +184,56 @@ fn older(path: &Path) -> PathBuf {
 }
 
 /// Whether there is nothing at a path, or an earlier recording.
-fn check_replaceable(path: &Path) -> io::Result<()> {
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    let mut start = Vec::new();
-    Read::by_ref(&mut file).take(codec::MAGIC.len() as u64).read_to_end(&mut start)?;
-    if start.is_empty() || start == codec::MAGIC {
+fn check_replaceable(vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
+    let file = retry(|| vfs.open(path, OpenFlags::CREATE))?;
+    let mut start = [0; codec::MAGIC.len()];
+    let count = read_up_to_at(&*file, &mut start, 0)?;
+    if count == 0 || start == codec::MAGIC {
         return Ok(());
     }
     let what = format!("{} exists and is not a page trace", path.display());
     Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
 }
 
+fn is_regular_or_missing(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
+    match retry(|| vfs.is_regular(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        found => found,
+    }
+}
+
+/// A file that is written from its beginning on.
+struct Appended {
+    file: Arc<dyn VfsFile>,
+    end: u64,
+}
+
+impl Write for Appended {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write_at(&[IoSlice::new(bytes)], self.end)?;
+        self.end += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Begins a file.
-fn begin(path: &Path) -> io::Result<BufWriter<File>> {
-    let mut file = File::create(path)?;
+fn begin(vfs: &dyn Vfs, path: &Path) -> io::Result<BufWriter<Appended>> {
+    let flags = OpenFlags { truncate: true, ..OpenFlags::CREATE };
+    let file = retry(|| vfs.open(path, flags))?;
+    let mut file = Appended { file, end: 0 };
     file.write_all(&codec::header())?;
     Ok(BufWriter::with_capacity(1 << 18, file))
 }
 
 /// The thread that writes.
 struct Writer {
+    vfs: Arc<dyn Vfs>,
     path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<Appended>,
     /// So large a file may become.
     max_file_bytes: u64,
     file_bytes: u64,
@@ -267,7 +302,8 @@ impl Writer {
             return Ok(());
         }
         self.file.flush()?;
-        if let Err(error) = fs::rename(&self.path, older(&self.path)) {
+        let older = older(&self.path);
+        if let Err(error) = retry(|| self.vfs.rename(&self.path, &older)) {
             // Rather too long a recording than none.
             let path = self.path.display();
             tracing::warn!(%path, %error, "the page trace can't be put aside: it grows without a limit");
@@ -276,7 +312,7 @@ impl Writer {
         }
         self.counts.outdated.fetch_add(self.older_records, Ordering::Relaxed);
         self.older_records = std::mem::take(&mut self.records);
-        self.file = begin(&self.path)?;
+        self.file = begin(&*self.vfs, &self.path)?;
         self.file_bytes = codec::HEADER_BYTES as u64;
         Ok(())
     }

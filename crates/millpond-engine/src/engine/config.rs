@@ -1,10 +1,12 @@
 //! How an engine is set up.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_buffer::IoMethod;
 use millpond_buffer::policy::ReplacementPolicy;
+use millpond_vfs::{OsVfs, Vfs};
 
 use crate::bulk::BulkAccess;
 
@@ -14,6 +16,8 @@ use crate::bulk::BulkAccess;
 pub struct EngineConfig {
     /// The data directory. Created when it is not there.
     pub path: PathBuf,
+    /// The file system that has the directory: the kernel's unless told otherwise.
+    pub vfs: Arc<dyn Vfs>,
     /// Pages in the buffer pool (`shared_buffers`).
     pub buffers: usize,
     /// Pages that it can be made to have later (`max_shared_buffers`), if that is more.
@@ -68,6 +72,7 @@ impl EngineConfig {
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
             path: path.as_ref().to_owned(),
+            vfs: Arc::new(OsVfs),
             buffers: 16_384,
             max_buffers: 0,
             replacement_policy: ReplacementPolicy::default(),

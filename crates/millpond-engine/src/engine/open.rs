@@ -30,7 +30,7 @@ use crate::recovery::{DataDirectory, Recovering, RedoFiles, RedoParts};
 use crate::sort::temp::TempFiles;
 use crate::transam::{DEFAULT_RING_SIZE, Transactions, Xid};
 use crate::wal::storage::{StorageRecord, create_fork};
-use crate::wal::{Decoded, FileLogStore, Log, LogConfig, RmgrId};
+use crate::wal::{Decoded, FileLogStore, Log, LogConfig, RmgrId, WalError};
 
 /// Sessions of the engine's own: checkpointer, upkeep, reclaimer, autovacuum, opening, and some to spare.
 const OWN_SESSIONS: usize = 8;
@@ -126,7 +126,7 @@ impl CheckpointParts for EngineCheckpoint {
 }
 
 pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
-    let directory = DataDirectory::open(&config.path)?;
+    let directory = DataDirectory::open(&*config.vfs, &config.path)?;
     let store = Arc::new(
         FileStore::open_with(directory.base(), file_options(&config)).map_err(store_error)?,
     );
@@ -188,8 +188,9 @@ fn find_log_end(
         flush_after_bytes: config.wal_writer_flush_after_bytes,
         ..LogConfig::default()
     };
-    let files = FileLogStore::open(&config.path, log_config.segment_bytes)
-        .map_err(|source| crate::wal::WalError::io("could not open the log's directory", source))?;
+    let vfs = Arc::clone(&config.vfs);
+    let files = FileLogStore::open_on(vfs, &config.path, log_config.segment_bytes)
+        .map_err(|source| WalError::io("could not open the log's directory", source))?;
     Recovering::open(Arc::new(files), store, log_config)
 }
 
@@ -213,7 +214,7 @@ fn assemble(
     let txns = Transactions::new(Arc::clone(&procs), DEFAULT_RING_SIZE, Xid::FIRST);
     let shared = Shared::new(pool, log, procs, txns);
     shared.locks.set_deadlock_timeout(config.deadlock_timeout);
-    let temp_files = Arc::new(TempFiles::open(&config.path)?);
+    let temp_files = Arc::new(TempFiles::open(Arc::clone(&config.vfs), &config.path)?);
     Ok(Shared { bulk_access: config.bulk_access, temp_files, trace, ..shared })
 }
 
@@ -244,7 +245,7 @@ fn start_checkpoints(
 /// Begins the recording of accesses that the configuration asks for.
 fn trace(config: &EngineConfig) -> EngineResult<Option<Arc<TraceFile>>> {
     let Some(path) = &config.trace_pages else { return Ok(None) };
-    match TraceFile::create_with_limit(path, config.trace_pages_max_bytes) {
+    match TraceFile::create_on(Arc::clone(&config.vfs), path, config.trace_pages_max_bytes) {
         Ok(trace) => Ok(Some(trace)),
         Err(source) => Err(EngineError::Trace { path: path.clone(), source }),
     }
@@ -255,6 +256,7 @@ fn file_options(config: &EngineConfig) -> FileStoreOptions {
     options.io_method = config.io_method;
     options.io_workers = config.io_workers;
     options.direct_io = config.direct_io;
+    options.vfs = Arc::clone(&config.vfs);
     options
 }
 

@@ -11,14 +11,13 @@
 //! The lock is the system's (`flock`), so it ends with the process however that ends, and a lock file
 //! that is left behind means nothing.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
-
-use crate::wal::sync_directory;
+use millpond_vfs::{
+    OpenFlags, Vfs, VfsFile, exists, read_up_to_at, retry, sync_directory, write_all_at,
+};
 
 const LOCK_FILE: &str = "millpond.lock";
 
@@ -59,46 +58,31 @@ pub enum DirectoryError {
 #[derive(Debug)]
 pub struct DataDirectory {
     path: PathBuf,
-    _lock: File,
+    _lock: Arc<dyn VfsFile>,
 }
 
 impl DataDirectory {
     /// Locks the directory; creates it if it does not exist.
-    pub fn open(path: &Path) -> Result<Self, DirectoryError> {
+    pub fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self, DirectoryError> {
         let failed = |what: &'static str, path: &Path| {
             let path = path.display().to_string();
             move |source| DirectoryError::Io { what, path, source }
         };
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(failed("create directory", path))?;
+        retry(|| vfs.create_directory(path)).map_err(failed("create directory", path))?;
         let lock_path = path.join(LOCK_FILE);
-        if !lock_path.exists() {
-            refuse_foreign(path).map_err(failed("read directory", path))??;
+        if !exists(vfs, &lock_path).map_err(failed("look for", &lock_path))? {
+            refuse_foreign(vfs, path).map_err(failed("read directory", path))??;
         }
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&lock_path)
+        let lock = retry(|| vfs.open(&lock_path, OpenFlags::CREATE))
             .map_err(failed("open", &lock_path))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut pid = String::new();
-                let _ = lock.read_to_string(&mut pid);
-                let path = path.display().to_string();
-                return Err(DirectoryError::InUse { path, pid: pid.trim().parse().ok() });
-            }
-            Err(error) => return Err(failed("lock", &lock_path)(error.into())),
+        if !retry(|| lock.try_lock()).map_err(failed("lock", &lock_path))? {
+            let path = path.display().to_string();
+            return Err(DirectoryError::InUse { path, pid: read_pid(&*lock) });
         }
-        write_pid(&mut lock).map_err(failed("write", &lock_path))?;
+        write_pid(&*lock).map_err(failed("write", &lock_path))?;
         let base = path.join("base");
-        fs::create_dir_all(&base).map_err(failed("create directory", &base))?;
-        sync_directory(path).map_err(failed("sync directory", path))?;
+        retry(|| vfs.create_directory(&base)).map_err(failed("create directory", &base))?;
+        sync_directory(vfs, path).map_err(failed("sync directory", path))?;
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
@@ -114,41 +98,49 @@ impl DataDirectory {
 }
 
 /// A directory without a lock file must be empty, but for what mounting a file system leaves there.
-fn refuse_foreign(path: &Path) -> io::Result<Result<(), DirectoryError>> {
-    for entry in fs::read_dir(path)? {
-        if entry?.file_name() != "lost+found" {
-            return Ok(Err(DirectoryError::Foreign { path: path.display().to_string() }));
-        }
+fn refuse_foreign(vfs: &dyn Vfs, path: &Path) -> io::Result<Result<(), DirectoryError>> {
+    let names = retry(|| vfs.list(path))?;
+    if names.iter().all(|name| name == "lost+found") {
+        return Ok(Ok(()));
     }
-    Ok(Ok(()))
+    Ok(Err(DirectoryError::Foreign { path: path.display().to_string() }))
 }
 
-fn write_pid(lock: &mut File) -> io::Result<()> {
-    lock.set_len(0)?;
-    lock.rewind()?;
-    writeln!(lock, "{}", std::process::id())
+fn write_pid(lock: &dyn VfsFile) -> io::Result<()> {
+    retry(|| lock.set_len(0))?;
+    write_all_at(lock, format!("{}\n", std::process::id()).as_bytes(), 0)
+}
+
+fn read_pid(lock: &dyn VfsFile) -> Option<u32> {
+    let mut bytes = [0; 16];
+    let count = read_up_to_at(lock, &mut bytes, 0).ok()?;
+    std::str::from_utf8(bytes.get(..count)?).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use millpond_vfs::OsVfs;
+
     use super::*;
 
     #[test]
     fn a_second_opener_is_refused_and_told_the_process() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
-        let first = DataDirectory::open(&path).unwrap();
-        let error = DataDirectory::open(&path).unwrap_err().to_string();
+        let first = DataDirectory::open(&OsVfs, &path).unwrap();
+        let error = DataDirectory::open(&OsVfs, &path).unwrap_err().to_string();
         assert!(error.contains(&format!("PID {}", std::process::id())), "{error}");
         drop(first);
-        DataDirectory::open(&path).unwrap();
+        DataDirectory::open(&OsVfs, &path).unwrap();
     }
 
     #[test]
     fn somebody_elses_directory_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("letter.txt"), "dear").unwrap();
-        let error = DataDirectory::open(directory.path()).unwrap_err();
+        let error = DataDirectory::open(&OsVfs, directory.path()).unwrap_err();
         assert!(matches!(error, DirectoryError::Foreign { .. }));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }

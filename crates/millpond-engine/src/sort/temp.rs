@@ -3,12 +3,12 @@
 //! A file lives as long as it is open, so nothing is left to do when a statement fails or a session ends. What a crash
 //! leaves between making a file and taking its name away is removed when the directory is opened again.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use millpond_vfs::{OpenFlags, OsVfs, Vfs, VfsFile, read_exact_at, retry, write_all_at};
 
 use crate::{EngineError, EngineResult};
 
@@ -23,19 +23,23 @@ pub(crate) trait TempFile: Send + Sync {
     fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()>;
 }
 
-impl TempFile for File {
+/// A file without a name.
+struct Unnamed(Arc<dyn VfsFile>);
+
+impl TempFile for Unnamed {
     fn write_all_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
-        FileExt::write_all_at(self, bytes, position)
+        write_all_at(&*self.0, bytes, position)
     }
 
     fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
-        FileExt::read_exact_at(self, bytes, position)
+        read_exact_at(&*self.0, bytes, position)
     }
 }
 
 /// The directory of temporary files.
 #[derive(Debug)]
 pub struct TempFiles {
+    vfs: Arc<dyn Vfs>,
     directory: PathBuf,
     made: AtomicU64,
 }
@@ -43,7 +47,8 @@ pub struct TempFiles {
 impl Default for TempFiles {
     /// In the system's directory, for engines without a data directory.
     fn default() -> Self {
-        Self { directory: std::env::temp_dir(), made: AtomicU64::new(0) }
+        let (vfs, directory) = (Arc::new(OsVfs), std::env::temp_dir());
+        Self { vfs, directory, made: AtomicU64::new(0) }
     }
 }
 
@@ -53,17 +58,17 @@ pub(crate) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> EngineErro
 
 impl TempFiles {
     /// Those of a data directory; removes what a crash may have left.
-    pub(crate) fn open(data: &Path) -> EngineResult<Self> {
+    pub(crate) fn open(vfs: Arc<dyn Vfs>, data: &Path) -> EngineResult<Self> {
         let directory = data.join("pgsql_tmp");
-        fs::create_dir_all(&directory).map_err(failed("create the directory of"))?;
-        for left in fs::read_dir(&directory).map_err(failed("list"))? {
-            let path = left.map_err(failed("list"))?.path();
-            if let Err(error) = fs::remove_file(&path) {
+        retry(|| vfs.create_directory(&directory)).map_err(failed("create the directory of"))?;
+        for left in retry(|| vfs.list(&directory)).map_err(failed("list"))? {
+            let path = directory.join(left);
+            if let Err(error) = retry(|| vfs.remove(&path)) {
                 let path = path.display();
                 tracing::warn!("could not remove the temporary file \"{path}\": {error}");
             }
         }
-        Ok(Self { directory, made: AtomicU64::new(0) })
+        Ok(Self { vfs, directory, made: AtomicU64::new(0) })
     }
 
     /// A new file.
@@ -71,11 +76,10 @@ impl TempFiles {
         loop {
             let number = self.made.fetch_add(1, Ordering::Relaxed);
             let path = self.directory.join(format!("pgsql_tmp{}.{number}", std::process::id()));
-            let mut options = OpenOptions::new();
-            match options.read(true).write(true).create_new(true).open(&path) {
+            match retry(|| self.vfs.open(&path, OpenFlags::CREATE_NEW)) {
                 Ok(file) => {
-                    fs::remove_file(&path).map_err(failed("remove"))?;
-                    return Ok(Arc::new(file));
+                    retry(|| self.vfs.remove(&path)).map_err(failed("remove"))?;
+                    return Ok(Arc::new(Unnamed(file)));
                 }
                 // The system's directory is shared with other engines.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -87,12 +91,14 @@ impl TempFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn nothing_is_left_and_what_was_left_goes() {
         let data = tempfile::tempdir().unwrap();
-        let files = TempFiles::open(data.path()).unwrap();
+        let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
         let file = files.make().unwrap();
         file.write_all_at(b"abc", 2).unwrap();
         let mut read = [0; 3];
@@ -106,7 +112,7 @@ mod tests {
         fs::remove_file(taken).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
         fs::write(directory.join("pgsql_tmp1.2"), b"left by a crash").unwrap();
-        TempFiles::open(data.path()).unwrap();
+        TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
     }
 }

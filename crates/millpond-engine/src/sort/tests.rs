@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
+use millpond_vfs::OsVfs;
 use proptest::prelude::*;
 
 use super::temp::{TempFile, TempFiles, failed};
@@ -23,7 +24,7 @@ fn entries(sorted: &mut Sorted) -> EngineResult<Vec<Owned>> {
 /// Sorts within a budget; also how many files that took.
 fn sort(list: &[Owned], budget: usize) -> (Vec<Owned>, usize) {
     let data = tempfile::tempdir().unwrap();
-    let files = TempFiles::open(data.path()).unwrap();
+    let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
     let made = Cell::new(0);
     let make = || {
         made.set(made.get() + 1);
@@ -77,7 +78,7 @@ fn many_runs_take_several_passes() {
 #[test]
 fn a_merge_can_be_cancelled() {
     let data = tempfile::tempdir().unwrap();
-    let files = TempFiles::open(data.path()).unwrap();
+    let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
     let make = || files.make();
     let mut sorter = Sorter::new(4096, &make);
     for (key, tid, unique) in &shuffled(5000) {

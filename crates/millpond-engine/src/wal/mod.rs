@@ -20,7 +20,7 @@ mod store;
 pub use apply::{Logging, PageBytes, PageEdit, RedoError, RmgrRedo, log_and_apply};
 pub use config::{LogConfig, LogStart};
 pub use error::WalError;
-pub use files::{FileLogStore, sync_directory};
+pub use files::FileLogStore;
 pub use log::{Inserted, Log};
 pub use record::{BlockRef, Decoded, ImageMode, Record, RmgrId};
 pub use stats::{LogStats, LogWrites};

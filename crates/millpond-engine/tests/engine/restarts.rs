@@ -1,5 +1,12 @@
 //! What is there after a restart, and who may open a directory.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use millpond_vfs::OsVfs;
+use millpond_vfs::testing::{AskingVfs, Call};
+
 use super::*;
 
 #[test]
@@ -75,6 +82,42 @@ fn committed_work_survives_without_a_shutdown_and_other_work_does_not() {
     assert_whole(&engine);
     // The name is free, and the orphaned files are gone.
     create(&mut session, NewTable { name: "lost".into(), ..common::accounts() });
+}
+
+/// Whatever the engine does with files, it does by way of the file system that it was given.
+#[test]
+fn an_engine_runs_on_another_file_system_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let written = Arc::new(Mutex::new(BTreeSet::new()));
+    let (root, seen) = (dir.path().to_owned(), Arc::clone(&written));
+    let vfs = AskingVfs::new(OsVfs, move |call, path: &Path| {
+        if call == Call::Write {
+            let inner = path.strip_prefix(&root).map_err(std::io::Error::other)?;
+            let part = inner.components().next().map(|part| part.as_os_str().to_owned());
+            seen.lock().unwrap().extend(part);
+        }
+        Ok(())
+    });
+    for round in 0..2 {
+        let mut config = config(dir.path());
+        config.vfs = vfs.clone();
+        config.trace_pages = Some(dir.path().join("trace"));
+        // Its file has no descriptors, so that nothing can be read beside the file system.
+        let engine = Engine::open(config).unwrap();
+        let mut session = engine.session().unwrap();
+        if round == 0 {
+            let accounts = create(&mut session, accounts());
+            fill(&mut session, &accounts, 300);
+        }
+        let accounts = table(&session, "accounts");
+        assert_eq!(run(&mut session, |s| total(s, &accounts)).unwrap().0, 300);
+        drop(session);
+        assert_whole(&engine);
+        engine.shutdown().unwrap();
+    }
+    let written = written.lock().unwrap();
+    let parts: Vec<_> = written.iter().map(|part| part.to_str().unwrap()).collect();
+    assert_eq!(parts, ["base", "control", "control.new", "millpond.lock", "trace", "wal"]);
 }
 
 /// A truncation that failed is not forgotten by the checkpoint after it (wal rule 16).

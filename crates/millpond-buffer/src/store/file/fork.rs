@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::names::segment_path;
-use super::near::Spare;
+use super::reads::Pages;
 use super::segment::{Attempt, Segment};
 use crate::ids::RelFork;
-use millpond_sync::fill::IoTarget;
+use millpond_vfs::Vfs;
 
 const CHUNK: usize = 256;
 /// Enough for 2^32 blocks in the smallest segments that [`super::FileStoreOptions`] allows.
@@ -38,32 +38,30 @@ impl FileError {
     }
 }
 
+/// The directory that all forks of a store are in, and how their files are opened.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) vfs: Arc<dyn Vfs>,
+    pub(super) path: PathBuf,
+    pub(super) segment_blocks: u32,
+    /// Files pass the system's cache by.
+    pub(super) direct: bool,
+}
+
 /// A fork with its open files.
 pub(super) struct Fork {
-    dir: Arc<Path>,
+    folder: Arc<Folder>,
     rel: RelFork,
-    segment_blocks: u32,
-    direct: bool,
-    spare: Arc<Spare>,
     removed: AtomicBool,
     first: Slot,
     rest: OnceLock<Box<[Chunk]>>,
 }
 
 impl Fork {
-    pub(super) fn new(
-        dir: Arc<Path>,
-        rel: RelFork,
-        segment_blocks: u32,
-        direct: bool,
-        spare: Arc<Spare>,
-    ) -> Self {
+    pub(super) fn new(folder: Arc<Folder>, rel: RelFork) -> Self {
         Self {
-            dir,
+            folder,
             rel,
-            segment_blocks,
-            direct,
-            spare,
             removed: AtomicBool::new(false),
             first: Slot::new(),
             rest: OnceLock::new(),
@@ -101,7 +99,7 @@ impl Fork {
         index: u32,
         create: bool,
     ) -> Result<Option<(&Arc<Segment>, bool)>, FileError> {
-        let path = || segment_path(&self.dir, self.rel, index);
+        let path = || segment_path(&self.folder.path, self.rel, index);
         let Some(slot) = self.slot(index) else {
             return Err(FileError::new("open", &path(), io::ErrorKind::FileTooLarge.into()));
         };
@@ -112,7 +110,7 @@ impl Fork {
             return Ok(None);
         }
         let path = path();
-        match Segment::open(path.clone(), create, self.direct, &self.spare) {
+        match Segment::open(&self.folder, path.clone(), create) {
             Ok(None) => Ok(None),
             // Two openers may meet here: the second file is closed again.
             Ok(Some(opened)) => Ok(Some((slot.get_or_init(|| Arc::new(opened)), create))),
@@ -133,8 +131,8 @@ impl Fork {
             let blocks = segment
                 .block_count()
                 .map_err(|source| FileError::new("read the size of", segment.path(), source))?;
-            total = total.saturating_add(blocks.min(self.segment_blocks));
-            if blocks < self.segment_blocks {
+            total = total.saturating_add(blocks.min(self.folder.segment_blocks));
+            if blocks < self.folder.segment_blocks {
                 break;
             }
         }
@@ -147,7 +145,7 @@ impl Fork {
         first: u32,
         count: usize,
     ) -> impl Iterator<Item = (u32, u32, usize, usize)> {
-        let per_segment = self.segment_blocks;
+        let per_segment = self.folder.segment_blocks;
         let mut done = 0;
         std::iter::from_fn(move || {
             if done >= count {
@@ -163,24 +161,16 @@ impl Fork {
         })
     }
 
-    /// Reads a run, one page into each target; `End` if it goes beyond the end.
+    /// Reads a run of pages; `End` if it goes beyond the end.
     pub(super) fn read(
         &self,
         first: u32,
-        targets: &mut [IoTarget<'_>],
+        pages: &mut Pages<'_, '_>,
         wait: bool,
     ) -> Result<Attempt, FileError> {
-        for (index, within, start, length) in self.pieces(first, targets.len()) {
+        for (index, within, start, length) in self.pieces(first, pages.count()) {
             let Some((segment, _)) = self.segment(index, false)? else { return Ok(Attempt::End) };
-            let targets = &mut targets[start..start + length];
-            let outcome = if wait {
-                segment
-                    .read(within, targets)
-                    .map(|complete| if complete { Attempt::Done } else { Attempt::End })
-            } else {
-                segment.try_read(within, targets)
-            };
-            match outcome {
+            match pages.part(start..start + length).read_from(segment, within, wait) {
                 Ok(Attempt::Done) => {}
                 Ok(other) => return Ok(other),
                 Err(source) => return Err(FileError::new("read", segment.path(), source)),

@@ -92,14 +92,19 @@ impl Forks {
 mod tests {
     use super::*;
     use crate::ids::RelationId;
-    use std::path::Path;
+    use crate::store::file::fork::Folder;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     const REL: RelFork = RelationId::constant(7).main();
 
     fn new() -> Fork {
-        let spare = Arc::new(crate::store::file::near::Spare::new(0, 1));
-        Fork::new(Arc::from(Path::new("nowhere")), REL, 3, false, spare)
+        let folder = Folder {
+            vfs: Arc::new(millpond_vfs::OsVfs),
+            path: "nowhere".into(),
+            segment_blocks: 3,
+            direct: false,
+        };
+        Fork::new(Arc::new(folder), REL)
     }
 
     #[test]

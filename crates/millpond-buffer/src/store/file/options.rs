@@ -1,12 +1,16 @@
 //! How a file store lays out its files, and reads and writes them.
 
+use std::sync::Arc;
+
+use millpond_vfs::{OsVfs, Vfs};
+
 use super::IoMethod;
 
 const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
 const DEFAULT_IO_WORKERS: usize = 3;
 
 /// How a [`FileStore`](super::FileStore) lays out its files. Start from the default and change what you need.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FileStoreOptions {
     /// Blocks per segment file. Fixed for the life of the directory; 131072 (1 GiB) unless told otherwise.
@@ -18,6 +22,8 @@ pub struct FileStoreOptions {
     /// Whether files pass the operating system's cache by (`debug_io_direct = data`). Every miss then waits for
     /// the device, so a pool should be most of the memory.
     pub direct_io: bool,
+    /// The file system: the kernel's unless told otherwise.
+    pub vfs: Arc<dyn Vfs>,
 }
 
 impl Default for FileStoreOptions {
@@ -27,6 +33,7 @@ impl Default for FileStoreOptions {
             io_method: IoMethod::default(),
             io_workers: DEFAULT_IO_WORKERS,
             direct_io: false,
+            vfs: Arc::new(OsVfs),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Reads on the calling thread, into pages of its own or straight into frames.
 
+use std::io;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use millpond_sync::fill::IoTarget;
 use smallvec::SmallVec;
 
 use super::FileStore;
-use super::segment::{Attempt, is_aligned};
+use super::segment::{Attempt, Segment, is_aligned};
 use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork};
 use crate::store::{PageBuffer, StoreError};
@@ -21,12 +23,56 @@ pub(super) enum Pages<'p, 'a> {
     Shared(&'p [&'a PageWords]),
 }
 
-impl Pages<'_, '_> {
-    fn count(&self) -> usize {
+impl<'a> Pages<'_, 'a> {
+    pub(super) fn count(&self) -> usize {
         match self {
             Self::Exclusive(pages) => pages.len(),
             #[cfg(not(any(miri, copying)))]
             Self::Shared(pages) => pages.len(),
+        }
+    }
+
+    /// Some of them.
+    pub(super) fn part(&mut self, range: Range<usize>) -> Pages<'_, 'a> {
+        match self {
+            Self::Exclusive(pages) => Pages::Exclusive(&mut pages[range]),
+            #[cfg(not(any(miri, copying)))]
+            Self::Shared(pages) => Pages::Shared(&pages[range]),
+        }
+    }
+
+    /// Reads them all from block `first` of a file on; `wait` says whether the device may be waited
+    /// for.
+    pub(super) fn read_from(
+        mut self,
+        segment: &Segment,
+        first: u32,
+        wait: bool,
+    ) -> io::Result<Attempt> {
+        let Some(file) = segment.descriptor() else {
+            return if wait { self.read_copied(segment, first) } else { Ok(Attempt::WouldWait) };
+        };
+        let mut targets = self.targets();
+        if wait {
+            segment.read(file, first, &mut targets)
+        } else {
+            segment.try_read(file, first, &mut targets)
+        }
+    }
+
+    /// From a file without a descriptor, which only fills memory that nobody else looks at.
+    fn read_copied(self, segment: &Segment, first: u32) -> io::Result<Attempt> {
+        match self {
+            Self::Exclusive(pages) => segment.read_pages(first, pages),
+            #[cfg(not(any(miri, copying)))]
+            Self::Shared(pages) => {
+                let mut buffer = PageBuffer::new(pages.len());
+                let attempt = segment.read_pages(first, &mut buffer.pages_mut())?;
+                if attempt == Attempt::Done {
+                    Pages::Shared(pages).copy_from(&buffer);
+                }
+                Ok(attempt)
+            }
         }
     }
 
@@ -70,14 +116,14 @@ impl FileStore {
         first: BlockNumber,
         mut pages: Pages<'_, '_>,
     ) -> Result<(), StoreError> {
-        if self.direct && !pages.are_aligned() {
+        if self.folder.direct && !pages.are_aligned() {
             let mut buffer = PageBuffer::new(pages.count());
             self.read_into(rel, first, Pages::Exclusive(&mut buffer.pages_mut()))?;
             pages.copy_from(&buffer);
             return Ok(());
         }
         let what = || format!("read block {first} of {rel}");
-        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), true))? {
+        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages, true))? {
             Attempt::Done => Ok(()),
             _ => Err(self.beyond_end(rel, first, pages.count())),
         }
@@ -94,7 +140,7 @@ impl FileStore {
             return Ok(false);
         }
         let what = || format!("read block {first} of {rel}");
-        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages.targets(), false))? {
+        match self.with_fork(rel, what, |fork| fork.read(first.0, &mut pages, false))? {
             Attempt::Done => Ok(true),
             Attempt::WouldWait => Ok(false),
             Attempt::Unsupported => {

@@ -7,17 +7,17 @@
 //! fdatasync or is still in the list. Ordering: the swap is AcqRel, the clear is SeqCst by way of a swap too;
 //! what counts is that both happen on one word, so one of the two sees the other.
 
-use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_sync::fill::{self, IoTarget};
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use millpond_vfs::{OpenFlags, VfsFile, retry};
 use rustix::io::Errno;
 
-use super::near::{Near, Spare};
+use super::fork::Folder;
 use crate::PAGE_SIZE;
 use crate::page::AlignedPage;
 use crate::store::PageBuffer;
@@ -49,9 +49,7 @@ pub(super) enum Attempt {
 /// An open file of a relation fork.
 #[derive(Debug)]
 pub(super) struct Segment {
-    file: OwnedFd,
-    /// For reads on the calling thread.
-    near: Near,
+    file: Arc<dyn VfsFile>,
     path: PathBuf,
     /// The system's cache is passed by.
     direct: bool,
@@ -59,43 +57,26 @@ pub(super) struct Segment {
     removed: AtomicBool,
 }
 
-impl AsFd for Segment {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
-}
-
 impl Segment {
     /// Opens the file, or says `None` when it is not there and `create` is false.
-    pub(super) fn open(
-        path: PathBuf,
-        create: bool,
-        direct: bool,
-        spare: &Arc<Spare>,
-    ) -> io::Result<Option<Self>> {
-        let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
-        if direct {
-            flags |= OFlags::DIRECT;
-        }
-        if create {
-            flags |= OFlags::CREATE;
-        }
-        match retry(|| rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)) {
+    pub(super) fn open(folder: &Folder, path: PathBuf, create: bool) -> io::Result<Option<Self>> {
+        let flags = OpenFlags { create, direct: folder.direct, ..OpenFlags::WRITE };
+        match retry(|| folder.vfs.open(&path, flags)) {
             Ok(file) => Ok(Some(Self {
                 file,
-                near: Near::new(Arc::clone(spare)),
                 path,
-                direct,
+                direct: folder.direct,
                 dirty: AtomicBool::new(false),
                 removed: AtomicBool::new(false),
             })),
-            Err(Errno::NOENT) if !create => Ok(None),
-            Err(Errno::INVAL) if direct => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "this file system does not support direct I/O",
-            )),
-            Err(errno) => Err(errno.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !create => Ok(None),
+            Err(error) => Err(error),
         }
+    }
+
+    /// The kernel's descriptor, if the file is the kernel's.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.descriptor()
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -104,26 +85,24 @@ impl Segment {
 
     /// Whole pages in the file. A torn last page, which a crash may leave, doesn't count.
     pub(super) fn block_count(&self) -> io::Result<u32> {
-        let stat = retry(|| rustix::fs::fstat(&self.file))?;
-        let pages = u64::try_from(stat.st_size).unwrap_or(0) / PAGE_BYTES;
+        let pages = retry(|| self.file.len())? / PAGE_BYTES;
         u32::try_from(pages).map_err(|_| io::Error::other("file is larger than any segment"))
     }
 
-    /// What to read by, on this thread.
-    fn file_to_read(&self) -> BorrowedFd<'_> {
-        // A read that waits for the device anyway has nothing to gain.
-        if self.direct { self.file.as_fd() } else { self.near.choose(&self.file) }
-    }
-
-    /// Reads whole pages, one into each target; false if the file ends before the last one. For direct I/O the targets are
-    /// aligned ([`is_aligned`]).
-    pub(super) fn read(&self, first: u32, targets: &mut [IoTarget<'_>]) -> io::Result<bool> {
-        let (file, mut offset) = (self.file_to_read(), byte_offset(first));
+    /// Reads whole pages by the file's descriptor, one into each target. For direct I/O the targets
+    /// are aligned ([`is_aligned`]).
+    pub(super) fn read(
+        &self,
+        file: BorrowedFd<'_>,
+        first: u32,
+        targets: &mut [IoTarget<'_>],
+    ) -> io::Result<Attempt> {
+        let mut offset = byte_offset(first);
         for group in targets.chunks_mut(MAX_VECTORS) {
             let mut rest = group;
             while !rest.is_empty() {
-                match retry(|| fill::read_at(file, rest, offset).map_err(errno))? {
-                    0 => return Ok(false),
+                match retry(|| fill::read_at(file, rest, offset))? {
+                    0 => return Ok(Attempt::End),
                     done => {
                         offset += done as u64;
                         IoTarget::advance(&mut rest, done);
@@ -131,29 +110,60 @@ impl Segment {
                 }
             }
         }
-        Ok(true)
+        Ok(Attempt::Done)
     }
 
-    /// Reads whole pages if that needs no waiting for the device.
-    pub(super) fn try_read(&self, first: u32, targets: &mut [IoTarget<'_>]) -> io::Result<Attempt> {
+    /// Reads whole pages by the file's descriptor if that needs no waiting for the device.
+    pub(super) fn try_read(
+        &self,
+        file: BorrowedFd<'_>,
+        first: u32,
+        targets: &mut [IoTarget<'_>],
+    ) -> io::Result<Attempt> {
         if self.direct {
             return Ok(Attempt::WouldWait);
         }
-        let (file, mut offset) = (self.file_to_read(), byte_offset(first));
+        let mut offset = byte_offset(first);
         for group in targets.chunks_mut(MAX_VECTORS) {
             let mut rest = group;
             while !rest.is_empty() {
-                match retry(|| fill::read_at_hand(file, rest, offset).map_err(errno)) {
+                match retry(|| fill::read_at_hand(file, rest, offset)) {
                     Ok(0) => return Ok(Attempt::End),
                     Ok(done) => {
                         offset += done as u64;
                         IoTarget::advance(&mut rest, done);
                     }
-                    Err(Errno::AGAIN) => return Ok(Attempt::WouldWait),
-                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                        return Ok(Attempt::Unsupported);
+                    Err(error) => match Errno::from_io_error(&error) {
+                        Some(Errno::AGAIN) => return Ok(Attempt::WouldWait),
+                        Some(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                            return Ok(Attempt::Unsupported);
+                        }
+                        _ => return Err(error),
+                    },
+                }
+            }
+        }
+        Ok(Attempt::Done)
+    }
+
+    /// Reads whole pages without a descriptor.
+    pub(super) fn read_pages(
+        &self,
+        first: u32,
+        pages: &mut [&mut [u8; PAGE_SIZE]],
+    ) -> io::Result<Attempt> {
+        let mut offset = byte_offset(first);
+        for group in pages.chunks_mut(MAX_VECTORS) {
+            let mut vectors: Vec<IoSliceMut<'_>> =
+                group.iter_mut().map(|page| IoSliceMut::new(&mut page[..])).collect();
+            let mut rest = &mut vectors[..];
+            while !rest.is_empty() {
+                match retry(|| self.file.read_at(rest, offset))? {
+                    0 => return Ok(Attempt::End),
+                    done => {
+                        offset += done as u64;
+                        IoSliceMut::advance_slices(&mut rest, done);
                     }
-                    Err(errno) => return Err(errno.into()),
                 }
             }
         }
@@ -175,7 +185,7 @@ impl Segment {
                 group.iter().map(|page| IoSlice::new(&page[..])).collect();
             let mut rest = &mut vectors[..];
             while !rest.is_empty() {
-                let done = retry(|| rustix::io::pwritev(&self.file, rest, offset))?;
+                let done = retry(|| self.file.write_at(rest, offset))?;
                 if done == 0 {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
@@ -195,7 +205,7 @@ impl Segment {
         let grown = self.grow_from(old, blocks);
         if grown.is_err() {
             // A full device: give back what was gained, so that the next attempt starts from the same end.
-            let _ = retry(|| rustix::fs::ftruncate(&self.file, byte_offset(old)));
+            let _ = retry(|| self.file.set_len(byte_offset(old)));
         }
         grown
     }
@@ -205,12 +215,9 @@ impl Segment {
         self.shrink(old)?;
         if blocks - old > ZERO_WRITE_PAGES {
             let (offset, length) = (byte_offset(old), byte_offset(blocks - old));
-            match retry(|| {
-                rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, length)
-            }) {
-                Ok(()) => return Ok(()),
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
-                Err(errno) => return Err(errno.into()),
+            match retry(|| self.file.allocate(offset, length)) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+                other => return other,
             }
         }
         let mut next = old;
@@ -224,16 +231,15 @@ impl Segment {
 
     /// Makes the file exactly `blocks` pages long, or leaves it if it is shorter.
     pub(super) fn shrink(&self, blocks: u32) -> io::Result<()> {
-        let stat = retry(|| rustix::fs::fstat(&self.file))?;
-        if u64::try_from(stat.st_size).unwrap_or(0) > byte_offset(blocks) {
-            retry(|| rustix::fs::ftruncate(&self.file, byte_offset(blocks)))?;
+        if retry(|| self.file.len())? > byte_offset(blocks) {
+            retry(|| self.file.set_len(byte_offset(blocks)))?;
         }
         Ok(())
     }
 
     pub(super) fn sync_data(&self) -> io::Result<()> {
-        // Not retried on EINTR alone: fdatasync has reported and forgotten the error after the first failure.
-        rustix::fs::fdatasync(self.file.as_fd()).map_err(Into::into)
+        // Not repeated after a signal either: the kernel reports an error once and forgets it.
+        self.file.sync_data()
     }
 
     /// Sets the dirty mark; true for the caller that set it and must put the segment on the list.
@@ -263,18 +269,4 @@ pub(super) fn is_aligned(start: *const u8) -> bool {
 
 fn byte_offset(block: u32) -> u64 {
     u64::from(block) * PAGE_BYTES
-}
-
-fn errno(error: io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
-}
-
-/// Repeats a call that a signal interrupted.
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            other => return other,
-        }
-    }
 }

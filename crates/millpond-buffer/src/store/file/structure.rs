@@ -1,11 +1,11 @@
 //! What changes which files a fork has and how long they are: it is made, grows, is cut, is removed. Changes of the same
 //! relation exclude each other; those of different ones may share a lock.
 
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use millpond_vfs::retry;
 use parking_lot::MutexGuard;
 
 use super::fork::{FileError, Fork, MAX_SEGMENTS};
@@ -124,8 +124,8 @@ impl FileStore {
 
     fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
         for index in 0..=MAX_SEGMENTS {
-            let path = names::segment_path(&self.dir, rel, index);
-            match fs::remove_file(&path) {
+            let path = names::segment_path(&self.folder.path, rel, index);
+            match retry(|| self.folder.vfs.remove(&path)) {
                 Ok(()) => self.dir_dirty.store(true, Ordering::Release),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => {
@@ -139,9 +139,9 @@ impl FileStore {
     /// Makes the names of files durable, if any came or went.
     pub(super) fn sync_directory(&self) -> Result<(), StoreError> {
         if self.dir_dirty.swap(false, Ordering::AcqRel) {
-            rustix::fs::fsync(&self.dir_handle).map_err(|errno| {
-                self.unsynced
-                    .stop(format!("sync the directory {}", self.dir.display()), errno.into())
+            self.directory.sync().map_err(|error| {
+                let what = format!("sync the directory {}", self.folder.path.display());
+                self.unsynced.stop(what, error)
             })?;
         }
         Ok(())

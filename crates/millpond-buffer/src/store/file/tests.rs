@@ -1,4 +1,8 @@
+use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use millpond_vfs::testing::AskingVfs;
+use millpond_vfs::{OsVfs, Vfs};
 
 use super::*;
 use crate::ids;
@@ -7,8 +11,17 @@ use proptest::prelude::*;
 const REL: RelFork = RelationId::constant(16384).main();
 
 fn small(dir: &Path) -> FileStore {
-    FileStore::open_with(dir, FileStoreOptions { segment_blocks: 3, ..FileStoreOptions::default() })
-        .expect("a store")
+    small_on(Arc::new(OsVfs), dir)
+}
+
+fn small_on(vfs: Arc<dyn Vfs>, dir: &Path) -> FileStore {
+    let options = FileStoreOptions { segment_blocks: 3, vfs, ..FileStoreOptions::default() };
+    FileStore::open_with(dir, options).expect("a store")
+}
+
+/// A file system whose files have no descriptors.
+fn plain() -> Arc<dyn Vfs> {
+    AskingVfs::new(OsVfs, |_, _| Ok(()))
 }
 
 fn page(fill: u8) -> Box<[u8; PAGE_SIZE]> {
@@ -302,9 +315,14 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn behaves_like_a_vector(steps in proptest::collection::vec(step(), 1..40)) {
+    fn behaves_like_a_vector(
+        steps in proptest::collection::vec(step(), 1..40),
+        has_descriptors: bool,
+    ) {
         let dir = tempfile::tempdir().unwrap();
-        let mut store = small(dir.path());
+        let vfs = if has_descriptors { Arc::new(OsVfs) } else { plain() };
+        let open = || small_on(Arc::clone(&vfs), dir.path());
+        let mut store = open();
         store.create(REL).unwrap();
         let mut model: Vec<u8> = Vec::new();
         for step in steps {
@@ -329,7 +347,10 @@ proptest! {
                     store.create(REL).unwrap();
                     model.clear();
                 }
-                Step::Reopen => store = small(dir.path()),
+                Step::Reopen => {
+                    drop(store);
+                    store = open();
+                }
             }
             prop_assert_eq!(store.block_count(REL).unwrap() as usize, model.len());
         }

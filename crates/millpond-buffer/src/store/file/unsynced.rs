@@ -70,11 +70,16 @@ impl Unsynced {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::store::file::near::Spare;
+    use crate::store::file::fork::Folder;
 
     fn written(unsynced: &Unsynced, path: std::path::PathBuf) -> Arc<Segment> {
-        let spare = Arc::new(Spare::new(0, 1));
-        let segment = Arc::new(Segment::open(path, true, false, &spare).unwrap().unwrap());
+        let folder = Folder {
+            vfs: Arc::new(millpond_vfs::OsVfs),
+            path: path.parent().unwrap().to_owned(),
+            segment_blocks: 3,
+            direct: false,
+        };
+        let segment = Arc::new(Segment::open(&folder, path, true).unwrap().unwrap());
         segment.grow(1).unwrap();
         unsynced.add(&segment);
         segment

@@ -17,7 +17,7 @@
 mod tests;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
@@ -159,7 +159,11 @@ impl Ring {
         let Some((segment, offset, length)) = slot.job.rest(slot.done) else {
             return self.end(number, Ok(()));
         };
-        let file = types::Fd(segment.as_fd().as_raw_fd());
+        // A store whose files have no descriptors has no rings (`FileStore::open_with`).
+        let Some(file) = segment.descriptor() else {
+            return self.end(number, Err(io::ErrorKind::Unsupported.into()));
+        };
+        let file = types::Fd(file.as_raw_fd());
         let request = slot.request(file, offset, length).user_data(number as u64);
         // SAFETY: the queue: only `self`, which is borrowed mutably, makes one of this ring, and drops it at once. The
         // memory: `request` has given addresses in that of the slot's job, which has room for all of the

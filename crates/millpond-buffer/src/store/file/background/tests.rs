@@ -7,6 +7,9 @@ mod waiting;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
+use millpond_vfs::testing::AskingVfs;
+use millpond_vfs::{OsVfs, Vfs};
+
 use super::*;
 use crate::ids::{BlockNumber, RelFork, RelationId};
 use crate::store::{
@@ -26,9 +29,23 @@ pub(super) fn store(
     io_method: IoMethod,
     direct_io: bool,
 ) -> Option<FileStore> {
-    let segment_blocks = SEGMENT;
-    let options =
-        FileStoreOptions { segment_blocks, io_method, direct_io, ..FileStoreOptions::default() };
+    store_on(Arc::new(OsVfs), dir, io_method, direct_io)
+}
+
+fn store_on(
+    vfs: Arc<dyn Vfs>,
+    dir: &std::path::Path,
+    io_method: IoMethod,
+    direct_io: bool,
+) -> Option<FileStore> {
+    let has_descriptors = vfs.gives_descriptors();
+    let options = FileStoreOptions {
+        segment_blocks: SEGMENT,
+        io_method,
+        direct_io,
+        vfs,
+        ..FileStoreOptions::default()
+    };
     let store = FileStore::open_with(dir, options).unwrap();
     if let Err(error) = store.create(REL) {
         assert!(direct_io, "{error}");
@@ -41,7 +58,7 @@ pub(super) fn store(
         page[..4].copy_from_slice(&block.to_le_bytes());
         store.write(REL, BlockNumber(block), &[&page]).unwrap();
     }
-    if io_method == IoMethod::IoUring && store.io_method() != IoMethod::IoUring {
+    if io_method == IoMethod::IoUring && store.io_method() != IoMethod::IoUring && has_descriptors {
         println!("skipped: no io_uring here");
         return None;
     }
@@ -87,6 +104,14 @@ fn every_method(test: impl Fn(FileStore)) {
                 assert_eq!(store.io_method(), method);
                 test(store);
             }
+        }
+    }
+    for method in [IoMethod::IoUring, IoMethod::Worker, IoMethod::Sync] {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = AskingVfs::new(OsVfs, |_, _| Ok(()));
+        if let Some(store) = store_on(plain, dir.path(), method, false) {
+            assert_ne!(store.io_method(), IoMethod::IoUring, "without descriptors");
+            test(store);
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Threads that read with `preadv` and write with `pwritev`.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Job, Shared};
+use smallvec::SmallVec;
+
+use super::super::segment::Attempt;
+use super::{Job, Piece, Shared};
 use crate::store::Way;
 
 /// Takes one job after the other, until told to stop.
@@ -36,16 +40,39 @@ fn next(shared: &Shared) -> Option<Job> {
 }
 
 fn read(job: &mut Job) -> io::Result<()> {
+    let Some(files) = descriptors(&job.pieces) else { return read_copied(job) };
     let mut targets = job.transfer.targets();
     let mut rest = &mut targets[..];
-    for piece in &job.pieces {
+    for (piece, file) in job.pieces.iter().zip(files) {
         let (now, later) = rest.split_at_mut(piece.length);
-        if !piece.segment.read(piece.within, now)? {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        or_end(piece.segment.read(file, piece.within, now)?)?;
         rest = later;
     }
     Ok(())
+}
+
+/// The descriptors of all files; `None` if one of them has none.
+fn descriptors(pieces: &[Piece]) -> Option<SmallVec<[BorrowedFd<'_>; 1]>> {
+    pieces.iter().map(|piece| piece.segment.descriptor()).collect()
+}
+
+/// Reads from files without descriptors, which only fill memory that nobody else looks at.
+fn read_copied(job: &mut Job) -> io::Result<()> {
+    let mut pages = job.transfer.pages_mut();
+    let mut rest = &mut pages[..];
+    for piece in &job.pieces {
+        let (now, later) = rest.split_at_mut(piece.length);
+        or_end(piece.segment.read_pages(piece.within, now)?)?;
+        rest = later;
+    }
+    Ok(())
+}
+
+fn or_end(attempt: Attempt) -> io::Result<()> {
+    match attempt {
+        Attempt::Done => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 fn write(job: &Job) -> io::Result<()> {
