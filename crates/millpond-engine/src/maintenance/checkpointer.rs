@@ -31,7 +31,7 @@ use crate::control::{Control, ControlFile, STATE_BYTES};
 use crate::error::{EngineError, EngineResult};
 use crate::recovery::Recovering;
 use crate::transam::Xid;
-use crate::wal::storage::settle_truncations;
+use crate::wal::storage::settle_files;
 use crate::wal::{Log, Record, RmgrId, WalError, info};
 
 /// What a checkpoint asks of the parts whose state is not in pages.
@@ -230,7 +230,7 @@ impl Checkpoints {
         let stripe = self.log.maintenance_stripe();
         let redo = self.log.begin_checkpoint(stripe, &[cause as u8])?.start;
         work.parts.wait_for_commits();
-        settle_truncations(&self.log, stripe, &self.pool)?;
+        settle_files(&self.log, stripe, &self.pool)?;
         work.parts.log_statuses()?;
         let state = work.parts.state();
         if state.len() > STATE_BYTES {

@@ -65,8 +65,8 @@ pub struct Log {
     scratch: Box<[CachePadded<Mutex<Vec<u8>>>]>,
     counts: InsertCounts,
     why: OnceLock<Arc<str>>,
-    /// Shared by who cuts a file, as long as it has not what the log says ([`super::storage`]).
-    pub(super) cuts: RwLock<()>,
+    /// Held shared by a session that makes or cuts a file, until the file is as the log says ([`super::storage`]).
+    pub(super) file_changes: RwLock<()>,
     start_no: u32,
 }
 
@@ -113,7 +113,7 @@ impl Log {
             }),
             counts: InsertCounts::new(slots),
             why: OnceLock::new(),
-            cuts: RwLock::default(),
+            file_changes: RwLock::default(),
             start_no: start.start_no,
             config,
         }))

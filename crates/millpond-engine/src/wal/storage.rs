@@ -3,9 +3,9 @@
 //! Files that go are listed in the record that ends their transaction, so that they go exactly when it commits
 //! (or, if it had made them, when it does not).
 //!
-//! A truncation is done once the file has been cut. Until then no checkpoint may make its record too old to be redone: one waits for
-//! those under way whose records may be older than its redo point, and logs anew what is still owed of those that failed
-//! (wal rule 16).
+//! A creation is done once the file is there, a truncation once the file has been cut. Until then no checkpoint may make
+//! the record too old to be redone. A checkpoint waits for those under way whose records may be older than its redo
+//! point, and logs anew what is still owed of truncations that failed (wal rule 16).
 
 use millpond_buffer::{BufferPool, Fork, RelFork, RelationId};
 
@@ -61,7 +61,8 @@ impl StorageRecord {
     }
 }
 
-/// Creates a fork: first in the log, then in the store.
+/// Creates a fork: first in the log, then in the store. No checkpoint ends in between: it would make the record too old
+/// to be redone, with the file not yet there.
 pub fn create_fork(
     session: &impl Logging,
     pool: &BufferPool,
@@ -70,6 +71,7 @@ pub fn create_fork(
 ) -> EngineResult<()> {
     let (info, payload) = StorageRecord::Create(rel).encode();
     let record = Record::new(xid, RmgrId::Storage, info, &payload);
+    let _not_done = session.log().file_changes.read();
     session.log().insert(session.stripe(), &record)?;
     Ok(pool.create(rel)?)
 }
@@ -84,16 +86,16 @@ pub fn truncate_fork(
 ) -> EngineResult<()> {
     let (info, payload) = StorageRecord::Truncate(rel, blocks).encode();
     let record = Record::new(Xid::INVALID, RmgrId::Storage, info, &payload);
-    let _not_done = session.log().cuts.read();
+    let _not_done = session.log().file_changes.read();
     let inserted = session.log().insert(session.stripe(), &record)?;
     session.log().flush(inserted.end)?;
     Ok(pool.truncate(rel, blocks)?)
 }
 
-/// For a checkpoint that has its redo point: returns once no truncation whose record may be older is under way, having logged anew those
-/// that failed and have left more in a file than belongs there.
-pub fn settle_truncations(log: &Log, stripe: SessionNo, pool: &BufferPool) -> EngineResult<()> {
-    drop(log.cuts.write());
+/// For a checkpoint that has its redo point. Returns once no creation or truncation is under way whose record may be
+/// older, having logged anew the truncations that failed and have left more in a file than belongs there.
+pub fn settle_files(log: &Log, stripe: SessionNo, pool: &BufferPool) -> EngineResult<()> {
+    drop(log.file_changes.write());
     pool.for_each_owed_cut(|rel, blocks| {
         let (info, payload) = StorageRecord::Truncate(rel, blocks).encode();
         log.insert(stripe, &Record::new(Xid::INVALID, RmgrId::Storage, info, &payload))?;
@@ -103,8 +105,115 @@ pub fn settle_truncations(log: &Log, stripe: SessionNo, pool: &BufferPool) -> En
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
+    use millpond_buffer::{
+        BlockNumber, MemoryStore, PAGE_SIZE, PageStore, PoolConfig, StoreError, Wait,
+    };
+    use parking_lot::Mutex;
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::wal::{FileLogStore, LogConfig, LogStart};
+
+    /// A store that runs something in the middle of a creation.
+    struct Interrupted {
+        store: MemoryStore,
+        meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    }
+
+    impl PageStore for Interrupted {
+        fn create(&self, rel: RelFork) -> Result<(), StoreError> {
+            if let Some(meanwhile) = self.meanwhile.lock().take() {
+                meanwhile();
+            }
+            self.store.create(rel)
+        }
+        fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
+            self.store.remove(relation)
+        }
+        fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
+            self.store.exists(rel)
+        }
+        fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
+            self.store.block_count(rel)
+        }
+        fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
+            self.store.extend(rel, first, count)
+        }
+        fn truncate(&self, rel: RelFork, blocks: u32) -> Result<(), StoreError> {
+            self.store.truncate(rel, blocks)
+        }
+        fn read(
+            &self,
+            rel: RelFork,
+            first: BlockNumber,
+            pages: &mut [&mut [u8; PAGE_SIZE]],
+        ) -> Result<(), StoreError> {
+            self.store.read(rel, first, pages)
+        }
+        fn try_read(
+            &self,
+            rel: RelFork,
+            first: BlockNumber,
+            pages: &mut [&mut [u8; PAGE_SIZE]],
+        ) -> Result<bool, StoreError> {
+            self.store.try_read(rel, first, pages)
+        }
+        fn write(
+            &self,
+            rel: RelFork,
+            first: BlockNumber,
+            pages: &[&[u8; PAGE_SIZE]],
+        ) -> Result<(), StoreError> {
+            self.store.write(rel, first, pages)
+        }
+        fn sync(&self) -> Result<(), StoreError> {
+            self.store.sync()
+        }
+        fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
+            self.store.relations()
+        }
+    }
+
+    struct One(Arc<Log>);
+
+    impl Logging for One {
+        fn log(&self) -> &Log {
+            &self.0
+        }
+        fn stripe(&self) -> SessionNo {
+            SessionNo(0)
+        }
+        fn wait(&self) -> Wait {
+            Wait::Allowed
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_waits_for_the_file_of_a_logged_creation() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Arc::new(FileLogStore::open(directory.path(), 1 << 16).unwrap());
+        let config = LogConfig { segment_bytes: 1 << 16, max_sessions: 2, ..LogConfig::default() };
+        let (end, start_no) = (millpond_buffer::Lsn(1 << 16), 1);
+        let log = Log::open(files, config, LogStart { end, redo: end, start_no }).unwrap();
+        let store =
+            Arc::new(Interrupted { store: MemoryStore::new(), meanwhile: Mutex::default() });
+        let pool = BufferPool::new(PoolConfig::new(8, 2), store.clone(), log.clone()).unwrap();
+
+        // What a checkpoint takes before it goes on ([`settle_files`]).
+        let (tried, of_checkpoint) = (Arc::new(Mutex::new(None)), Arc::clone(&log));
+        let result = Arc::clone(&tried);
+        *store.meanwhile.lock() = Some(Box::new(move || {
+            *result.lock() = Some(of_checkpoint.file_changes.try_write().is_some());
+        }));
+        let rel = RelationId::constant(9).main();
+        create_fork(&One(Arc::clone(&log)), &pool, Xid(1), rel).unwrap();
+        assert_eq!(*tried.lock(), Some(false), "a checkpoint could go on without the file");
+        settle_files(&log, SessionNo(1), &pool).unwrap();
+        assert!(pool.store().exists(rel).unwrap());
+        log.abandon();
+    }
 
     #[test]
     fn records_are_read_as_written() {
