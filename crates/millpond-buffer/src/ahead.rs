@@ -48,7 +48,7 @@ use crate::error::BufferError;
 use crate::evict::Owned;
 use crate::ids::BlockNumber;
 use crate::load::Loading;
-use crate::page::{PageBytes, verify_checksum};
+use crate::page::PageBytes;
 use crate::policy;
 use crate::pool::BufferPool;
 use crate::relation::RelHandle;
@@ -154,7 +154,7 @@ impl Run {
         let mut owned = Owned::resume(&self.pool, self.near, number);
         let verified = match found {
             Found::Placed => words::verify(&self.pool, &mut owned, page),
-            Found::At(bytes) => verify_checksum(page, bytes),
+            Found::At(bytes) => self.pool.verify(page, bytes),
             Found::Nowhere => return true,
         };
         if let Err(error) = verified {

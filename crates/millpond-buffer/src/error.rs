@@ -46,6 +46,22 @@ pub enum BufferError {
         /// The checksum of what was read.
         computed: u32,
     },
+    /// The page was read as zeros, and the log knows of changes to it.
+    #[error("invalid page: {page} is all zeros, but it had been written to")]
+    Zeroed {
+        /// The page.
+        page: PageId,
+    },
+    /// The store has fewer blocks of the fork than the log knows of.
+    #[error("{rel} is cut short: the store has {blocks} blocks of it, and there were {least}")]
+    CutShort {
+        /// The fork.
+        rel: RelFork,
+        /// How many blocks there are.
+        blocks: u32,
+        /// How many there must be.
+        least: u32,
+    },
     /// There is no such block.
     #[error("block {block} of {rel} does not exist: there are {blocks}")]
     BeyondEnd {
@@ -129,6 +145,18 @@ fn until_when(is_lost: &bool) -> &'static str {
 }
 
 impl BufferError {
+    /// Whether what the store has is not what had been written to it: a file is missing, cut short or changed. It stays
+    /// so however often it is tried.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        use StoreError::{BeyondEnd, Missing};
+        match self {
+            Self::Checksum { .. } | Self::Zeroed { .. } | Self::CutShort { .. } => true,
+            Self::Store(error) => matches!(error, Missing { .. } | BeyondEnd { .. }),
+            _ => false,
+        }
+    }
+
     /// Whether the operation may succeed when it is allowed to wait.
     #[must_use]
     pub fn is_would_block(&self) -> bool {

@@ -1,6 +1,6 @@
-//! What the pool knows of the log: that it can be flushed up to a position.
+//! What the pool knows of the log: that it can be flushed up to a position, and that it may know what forks hold.
 
-use crate::ids::Lsn;
+use crate::ids::{Lsn, PageId, RelFork};
 use std::sync::Arc;
 
 /// Why the log could not be flushed.
@@ -29,6 +29,18 @@ pub trait LogFlush: Send + Sync + 'static {
 
     /// How far the log is durable. Only a hint: it may lag behind.
     fn flushed(&self) -> Lsn;
+
+    /// How many blocks of a fork have been written to at some time, if the log knows: the store has at least so many,
+    /// or the fork is damaged. `None`: the log knows nothing about the fork, so any length is right.
+    fn least_blocks(&self, _: RelFork) -> Option<u32> {
+        None
+    }
+
+    /// Whether a page of zeros may be what belongs there. If not, a page that is read as zeros is damage. The pool asks
+    /// about such pages only. Unless told otherwise, any page may be.
+    fn may_be_zero(&self, _: PageId) -> bool {
+        true
+    }
 }
 
 /// No log: everything counts as durable. For pools that need none, and for tests.

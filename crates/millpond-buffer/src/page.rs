@@ -77,6 +77,11 @@ pub fn verify_checksum(id: PageId, page: &PageBytes) -> Result<(), BufferError> 
     Err(BufferError::Checksum { page: id, stored, computed })
 }
 
+/// Whether the page has no checksum, as a page of zeros has none.
+pub(crate) fn has_no_checksum(page: &PageBytes) -> bool {
+    PageRead::u32(page, CHECKSUM.start) == 0
+}
+
 /// Whether the page is all zeros.
 #[must_use]
 pub fn is_new(page: &PageBytes) -> bool {

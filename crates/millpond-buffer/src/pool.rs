@@ -8,8 +8,9 @@ use crate::buffers::Buffers;
 use crate::config::PoolConfig;
 use crate::error::BufferError;
 use crate::freelist::Freelists;
-use crate::ids::{Lsn, RelFork};
+use crate::ids::{Lsn, PageId, RelFork};
 use crate::log::LogFlush;
+use crate::page::{PageBytes, has_no_checksum, is_new, verify_checksum};
 use crate::page_read::PageRead;
 use crate::pins::PinBoard;
 use crate::policy::{Clock, Probation};
@@ -19,7 +20,7 @@ use crate::resize::Size;
 use crate::ring::Spares;
 use crate::session::BufferSession;
 use crate::stats::{BackendKind, Counters, IoByContext, PoolStats, io_counts};
-use crate::store::PageStore;
+use crate::store::{PageStore, StoreError};
 use crate::words::PageView;
 use millpond_sync::CachePadded;
 use millpond_sync::asymmetric::Barriers;
@@ -143,18 +144,45 @@ impl BufferPool {
     }
 
     /// A handle on a fork. A fork that does not exist in the store has no blocks: [`BufferPool::create`] makes it, and
-    /// [`BufferSession::extend`] its blocks.
+    /// [`BufferSession::extend`] its blocks. If the log knows better ([`LogFlush::least_blocks`]), a fork that is not
+    /// there or too short is an error.
     pub fn relation(&self, rel: RelFork) -> Result<RelHandle, BufferError> {
         let mut relations = self.relations.lock();
         if let Some(known) = relations.get(&rel) {
-            return Ok(RelHandle(known.clone()));
+            let known = known.clone();
+            drop(relations);
+            self.check_length(rel, known.blocks())?;
+            return Ok(RelHandle(known));
         }
         // Under the lock, so that a fork that is being dropped can't be found in the store and then
         // be entered here after it has gone. It happens once per fork.
         let blocks = self.store.block_count(rel)?;
+        self.check_length(rel, blocks)?;
         let made = Arc::new(Relation::new(rel, self.number, blocks));
         relations.insert(rel, made.clone());
         Ok(RelHandle(made))
+    }
+
+    /// Fails if the log knows that a fork has more blocks, or that it exists and it doesn't.
+    fn check_length(&self, rel: RelFork, blocks: u32) -> Result<(), BufferError> {
+        let Some(least) = self.log.least_blocks(rel) else { return Ok(()) };
+        if blocks == 0 && !self.store.exists(rel)? {
+            return Err(StoreError::Missing { rel }.into());
+        }
+        if blocks < least {
+            return Err(BufferError::CutShort { rel, blocks, least });
+        }
+        Ok(())
+    }
+
+    /// Checks a page that was read: it is what was written there, or zeros where they may be.
+    pub(crate) fn verify(&self, page: PageId, bytes: &PageBytes) -> Result<(), BufferError> {
+        verify_checksum(page, bytes)?;
+        // (No page but one of zeros has the checksum zero, but for one in four billion.)
+        if has_no_checksum(bytes) && is_new(bytes) && !self.log.may_be_zero(page) {
+            return Err(BufferError::Zeroed { page });
+        }
+        Ok(())
     }
 
     /// Creates a fork in the store; does nothing if it exists.

@@ -8,7 +8,7 @@ use crate::arena::{PAGE_WORDS, PageWords};
 use crate::error::BufferError;
 use crate::evict::Owned;
 use crate::ids::PageId;
-use crate::page::{PageBytes, verify_checksum};
+use crate::page::PageBytes;
 use crate::page_read::PageRead;
 use crate::pool::BufferPool;
 use millpond_sync::audit;
@@ -176,7 +176,7 @@ pub(crate) fn verify(
     // one, borrowed until the reference is gone. The store that the page came from is done: what it was lent it was lent
     // for a call that has returned, or until it has given it back (`Lent`). Late optimistic readers load atomically, which doesn't collide with our reads.
     let bytes = unsafe { pool.arena.bytes(owned.number()) };
-    verify_checksum(page, bytes)
+    pool.verify(page, bytes)
 }
 
 /// Stores zeros. The caller is the frame's only writer.

@@ -22,6 +22,7 @@
 mod background;
 mod fork;
 mod forks;
+mod listing;
 mod names;
 mod options;
 mod reads;
@@ -344,6 +345,10 @@ impl PageStore for FileStore {
         found.sort_unstable();
         found.dedup();
         Ok(found)
+    }
+
+    fn forks(&self) -> Result<Vec<(RelFork, u32)>, StoreError> {
+        self.list_forks()
     }
 }
 

@@ -17,7 +17,7 @@ pub use pending::{PendingRead, PendingWrite};
 #[cfg(feature = "file-store")]
 pub(crate) use pending::{Transfer, Way};
 
-use crate::ids::{BlockNumber, RelFork, RelationId};
+use crate::ids::{BlockNumber, Fork, RelFork, RelationId};
 use crate::scratch::with_scratch;
 use crate::{PAGE_SIZE, PageWords, words};
 use std::sync::Arc;
@@ -190,6 +190,20 @@ pub trait PageStore: Send + Sync + 'static {
 
     /// Every relation of which at least one fork exists.
     fn relations(&self) -> Result<Vec<RelationId>, StoreError>;
+
+    /// Every fork that exists, with its blocks as [`PageStore::block_count`] tells them. A fork without a first block
+    /// of which other files are left counts, too. Unless told otherwise each fork is asked for.
+    fn forks(&self) -> Result<Vec<(RelFork, u32)>, StoreError> {
+        let mut found = Vec::new();
+        for relation in self.relations()? {
+            for rel in Fork::ALL.map(|fork| relation.fork(fork)) {
+                if self.exists(rel)? {
+                    found.push((rel, self.block_count(rel)?));
+                }
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Reads into pages of the thread's own, and if that has read them, copies them to where they belong.

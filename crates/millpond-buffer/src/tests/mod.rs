@@ -6,6 +6,7 @@ mod behind;
 mod counterpart;
 mod damage;
 mod failures;
+mod known;
 mod misuse;
 mod model;
 mod patience;

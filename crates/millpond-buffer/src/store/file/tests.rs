@@ -357,3 +357,27 @@ proptest! {
         prop_assert_eq!(read(&store, 0, model.len()).unwrap(), model);
     }
 }
+
+#[test]
+fn forks_are_listed_with_the_length_that_reading_finds() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    let map = REL.relation.fork(ids::Fork::Fsm);
+    store.create(REL).unwrap();
+    store.create(map).unwrap();
+    store.extend(REL, BlockNumber(0), 7).unwrap();
+    assert_eq!(store.forks().unwrap(), [(REL, 7), (map, 0)]);
+    // A segment in the middle that is cut short ends the fork.
+    fs::File::options()
+        .write(true)
+        .open(dir.path().join("16384.1"))
+        .unwrap()
+        .set_len(PAGE_SIZE as u64 + 100)
+        .unwrap();
+    assert_eq!(store.forks().unwrap(), [(REL, 4), (map, 0)]);
+    assert_eq!(store.block_count(REL).unwrap(), 4);
+    fs::remove_file(dir.path().join("16384")).unwrap();
+    assert_eq!(store.forks().unwrap(), [(REL, 0), (map, 0)]);
+    assert_eq!(FileStore::fork_of_file("16384_fsm.2"), Some(map));
+    assert_eq!(FileStore::fork_of_file("16384.old"), None);
+}
