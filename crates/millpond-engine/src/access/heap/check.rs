@@ -13,7 +13,8 @@ use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::page::item::{self, FLAG_HAS_UNUSED, LineSet, LineState};
 use crate::page::{FLAGS, PageKind, kind};
-use crate::transam::Xid;
+use crate::transam::visibility::Fates;
+use crate::transam::{Xid, XidStatus};
 
 /// Something wrong with a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,7 +214,7 @@ pub fn check_heap(
         match read {
             Ok(()) => {
                 check_page(&copy, block, next_xid, report);
-                check_links(&copy, block, blocks, report);
+                check_links(ctx, heap, &copy, block, report)?;
             }
             Err(BufferError::WouldBlock) => return Err(EngineError::WouldBlock),
             Err(error) => report(Problem { block, offset: 0, what: error.to_string() }),
@@ -222,23 +223,45 @@ pub fn check_heap(
     Ok(blocks)
 }
 
-/// Links to other pages lead to blocks that exist. What is there is another page's matter: the
-/// successor may be gone and its slot used again.
+/// Links to other pages lead to blocks that exist, if a reader would follow them. What is there is another page's
+/// matter: the successor may be gone and its slot used again.
 fn check_links(
+    ctx: &Ctx,
+    heap: &HeapRelation,
     copy: &[u8; PAGE_SIZE],
     block: BlockNumber,
-    blocks: u32,
     report: &mut dyn FnMut(Problem),
-) {
+) -> EngineResult<()> {
+    // Counted once the page is copied: a successor's page is there before its predecessor names it.
+    let blocks = heap.block_count();
     for offset in 1..=item::line_count(copy) {
         let Some(header) = page::header(copy, offset) else { continue };
         let next = header.ctid;
-        if header.flags.contains(TupleFlags::UPDATED_AWAY)
-            && next.block.0 >= blocks
-            && !header.is_hot_updated()
+        if !header.flags.contains(TupleFlags::UPDATED_AWAY)
+            || next.block.0 < blocks
+            || header.is_hot_updated()
         {
-            let what = format!("successor {next} lies behind the end ({blocks} blocks)");
-            report(Problem { block, offset, what });
+            continue;
         }
+        let what = match leads_to_successor(ctx, &header) {
+            Ok(false) => continue,
+            Ok(true) => format!("successor {next} lies behind the end ({blocks} blocks)"),
+            Err(EngineError::WouldBlock) => return Err(EngineError::WouldBlock),
+            Err(error) => format!("the fate of its xmax {}: {error}", header.xmax),
+        };
+        report(Problem { block, offset, what });
+    }
+    Ok(())
+}
+
+/// Whether a reader of a replaced version would look for the successor. Nobody does if the update was rolled back: its
+/// mark stays while others hold the row, and the successor may be gone with its page. Nor if no snapshot sees the
+/// version any more: then the successor may be gone first.
+fn leads_to_successor(ctx: &Ctx, header: &TupleHeader) -> EngineResult<bool> {
+    match ctx.status(header.xmax)? {
+        XidStatus::InProgress => Ok(true),
+        XidStatus::Aborted => Ok(false),
+        // Asked last: what was removed before the page was copied was beyond this horizon.
+        XidStatus::Committed(csn) => Ok(csn > ctx.txns().recent_horizon().csn),
     }
 }

@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod holders;
+mod links;
 mod model;
 mod row_locks;
 mod runs;
