@@ -4,7 +4,9 @@
 //! kept as sources, never flattened into text. [`EngineError::WouldBlock`] is not a failure: it asks the caller to
 //! repeat the operation where it may wait, and is only ever returned before an operation's first change.
 
-use millpond_buffer::{BufferError, RelationId};
+use std::io;
+
+use millpond_buffer::{BufferError, RelationId, StoreError};
 
 use crate::lmgr::{LockError, LockTag};
 use crate::recovery::DirectoryError;
@@ -111,7 +113,7 @@ pub enum EngineError {
         /// The file.
         path: std::path::PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A temporary file cannot be used.
     #[error("could not {what} a temporary file: {source}")]
@@ -119,7 +121,7 @@ pub enum EngineError {
         /// What was tried.
         what: &'static str,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A record does not fit the page it is to change.
     #[error(transparent)]
@@ -130,6 +132,42 @@ pub enum EngineError {
         /// The rule.
         what: &'static str,
     },
+}
+
+impl EngineError {
+    /// Whether what is stored is at fault, or the device that should give it back; not what merely keeps this process
+    /// from reading it, such as a missing permission, and not what is out of room.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Corruption { .. } | Self::Redo(_) | Self::Table(_) => true,
+            Self::Buffer(error) => is_damaged_page(error),
+            Self::Wal(WalError::Corrupt { .. } | WalError::Control { .. }) => true,
+            Self::Wal(WalError::Io { source, .. }) => is_lost(source),
+            _ => false,
+        }
+    }
+}
+
+fn is_damaged_page(error: &BufferError) -> bool {
+    match error {
+        BufferError::Checksum { .. }
+        | BufferError::BeyondEnd { .. }
+        | BufferError::Damaged { .. }
+        | BufferError::Store(StoreError::BeyondEnd { .. } | StoreError::Missing { .. }) => true,
+        BufferError::Store(StoreError::Io { source, .. }) => is_lost(source),
+        _ => false,
+    }
+}
+
+/// Whether the system says that bytes are lost.
+fn is_lost(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let lost = [Errno::IO, Errno::UCLEAN, Errno::BADMSG].map(|errno| Some(errno.raw_os_error()));
+    lost.contains(&error.raw_os_error())
+        || matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+        )
 }
 
 impl From<BufferError> for EngineError {

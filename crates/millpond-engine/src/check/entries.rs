@@ -8,11 +8,11 @@ use crate::catalog::{IndexDef, TableDef};
 use crate::error::EngineResult;
 use crate::page::item::{self, LineState};
 use crate::session::{Session, index_key};
+use crate::transam::Snapshot;
 use crate::transam::visibility::{Deadness, dead_to_all, visible};
-use crate::transam::{CommandId, Snapshot};
 use crate::types::Datum;
 
-use super::{Checked, Finding};
+use super::{Checked, Finding, Watch};
 
 /// The values of a stored row; `None` if it does not decode.
 fn decode<'d>(table: &TableDef, payload: &'d [u8]) -> Option<Vec<Datum<'d>>> {
@@ -22,18 +22,35 @@ fn decode<'d>(table: &TableDef, payload: &'d [u8]) -> Option<Vec<Datum<'d>>> {
     Some(values)
 }
 
-fn copy_page(
-    session: &Session,
-    table: &TableDef,
-    block: BlockNumber,
-    copy: &mut [u8; PAGE_SIZE],
-) -> EngineResult<bool> {
-    let ctx = session.ctx();
-    let heap = session.heap(table)?;
-    match ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(copy)) {
-        Ok(()) => Ok(true),
-        Err(BufferError::BeyondEnd { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
+/// The heap page that was looked at last: entries in the order of an index often lead to the same page in a row.
+pub(super) struct HeapPage {
+    block: Option<BlockNumber>,
+    copy: Box<[u8; PAGE_SIZE]>,
+}
+
+impl HeapPage {
+    pub(super) fn new() -> Self {
+        Self { block: None, copy: Box::new([0; PAGE_SIZE]) }
+    }
+
+    /// A copy of a block; `None` if the heap ends before it.
+    fn of(
+        &mut self,
+        session: &Session,
+        table: &TableDef,
+        block: BlockNumber,
+    ) -> EngineResult<Option<&[u8; PAGE_SIZE]>> {
+        if self.block != Some(block) {
+            self.block = None;
+            let ctx = session.ctx();
+            let (main, copy) = (&session.heap(table)?.main, &mut self.copy);
+            match ctx.buffers().read(main, block, ctx.wait(), |view| view.copy_page(copy)) {
+                Ok(()) => self.block = Some(block),
+                Err(BufferError::BeyondEnd { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(&self.copy))
     }
 }
 
@@ -44,17 +61,16 @@ pub(super) fn check_entry(
     session: &Session,
     table: &TableDef,
     index: &IndexDef,
-    key: &[u8],
-    root: Tid,
+    page: &mut HeapPage,
+    (key, root): (&[u8], Tid),
 ) -> EngineResult<Option<String>> {
-    let mut copy = Box::new([0; PAGE_SIZE]);
-    if !copy_page(session, table, root.block, &mut copy)? {
+    let Some(copy) = page.of(session, table, root.block)? else {
         return Ok(Some(format!("an entry for {root}, behind the table's end")));
-    }
-    if !page::is_heap(&*copy) || root.offset == 0 || root.offset > item::line_count(&*copy) {
+    };
+    if !page::is_heap(copy) || root.offset == 0 || root.offset > item::line_count(copy) {
         return Ok(Some(format!("an entry for {root}, where no row is")));
     }
-    match item::line(&*copy, root.offset).state() {
+    match item::line(copy, root.offset).state() {
         LineState::Dead => return Ok(None),
         LineState::Unused => return Ok(Some(format!("an entry for {root}, which is unused"))),
         LineState::Normal | LineState::Redirect => {}
@@ -63,7 +79,7 @@ pub(super) fn check_entry(
     let horizon = ctx.txns().recent_horizon();
     let mut chain = Chain::from_root(root.offset);
     let mut own = Vec::new();
-    while let Some(member) = chain.next(&*copy) {
+    while let Some(member) = chain.next(copy) {
         let deadness = dead_to_all(&member.header, &horizon, ctx)?;
         if matches!(deadness, Deadness::Dead | Deadness::RecentlyDead(_)) {
             continue;
@@ -79,39 +95,41 @@ pub(super) fn check_entry(
     Ok(None)
 }
 
-/// Every visible row has an entry in every index, and decodes.
-pub(super) fn check_rows(
-    session: &Session,
-    table: &TableDef,
-    checked: &mut Checked,
-    report: &mut dyn FnMut(Finding),
-) -> EngineResult<()> {
-    let ctx = session.ctx();
-    let csn = ctx.txns().snapshot(ctx);
-    let snapshot = Snapshot { csn, own: None, command: CommandId::FIRST };
-    let mut copy = Box::new([0; PAGE_SIZE]);
-    let blocks = session.heap(table)?.block_count();
-    for block in (0..blocks).map(BlockNumber) {
-        // What can't be read was reported with the pages.
-        if !matches!(copy_page(session, table, block, &mut copy), Ok(true))
-            || !page::is_heap(&*copy)
-        {
-            continue;
+/// The rows of one page of a table against its indexes, under a snapshot.
+pub(super) struct Rows<'s> {
+    pub(super) session: &'s Session,
+    pub(super) table: &'s TableDef,
+    pub(super) snapshot: Snapshot,
+}
+
+impl Rows<'_> {
+    /// Every row of the page that the snapshot sees decodes and has an entry in every index.
+    pub(super) fn check_page(
+        &self,
+        copy: &[u8; PAGE_SIZE],
+        block: BlockNumber,
+        checked: &mut Checked,
+        watch: &mut dyn Watch,
+    ) -> EngineResult<()> {
+        if !page::is_heap(copy) {
+            return Ok(());
         }
-        for root in 1..=item::line_count(&*copy) {
-            let mut problem = |what: String| {
-                report(Finding { relation: table.name.clone(), block: Some(block), what });
+        for root in 1..=item::line_count(copy) {
+            let what = match check_row(self, copy, Tid::new(block, root)) {
+                Ok(Row::None) => continue,
+                Ok(Row::Good) => {
+                    checked.rows += 1;
+                    continue;
+                }
+                Ok(Row::Bad(what)) => what,
+                Err(error) if error.is_damage() => error.to_string(),
+                Err(error) => return Err(error),
             };
-            match check_row(session, table, &snapshot, &copy, Tid::new(block, root)) {
-                Ok(Row::None) => {}
-                Ok(Row::Good) => checked.rows += 1,
-                Ok(Row::Bad(what)) => problem(format!("line {root}: {what}")),
-                Err(error) => problem(format!("line {root}: {error}")),
-            }
+            let what = format!("line {root}: {what}");
+            watch.found(Finding { relation: self.table.name.clone(), block: Some(block), what });
         }
+        Ok(())
     }
-    ctx.txns().release_snapshot(ctx, csn);
-    Ok(())
 }
 
 enum Row {
@@ -120,13 +138,8 @@ enum Row {
     Bad(String),
 }
 
-fn check_row(
-    session: &Session,
-    table: &TableDef,
-    snapshot: &Snapshot,
-    copy: &[u8; PAGE_SIZE],
-    root: Tid,
-) -> EngineResult<Row> {
+fn check_row(rows: &Rows<'_>, copy: &[u8; PAGE_SIZE], root: Tid) -> EngineResult<Row> {
+    let Rows { session, table, snapshot } = rows;
     let is_root = match item::line(copy, root.offset).state() {
         LineState::Redirect => true,
         LineState::Normal => {
@@ -146,12 +159,11 @@ fn check_row(
         let Some(values) = decode(table, payload) else {
             return Ok(Row::Bad("the row does not decode".to_owned()));
         };
-        let (mut key, mut tids) = (Vec::new(), btree::Tids::new());
+        let mut key = Vec::new();
         for index in &table.indexes {
             index_key(index, &values, &mut key)?;
-            tids.clear();
-            btree::lookup(session.ctx(), session.tree(index)?, &key, &mut tids)?;
-            if !tids.contains(&root) {
+            // One descent, however many rows share the key.
+            if !btree::contains(session.ctx(), session.tree(index)?, &key, root)? {
                 return Ok(Row::Bad(format!("no entry in index {}", index.name)));
             }
         }

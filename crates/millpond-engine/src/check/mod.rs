@@ -6,42 +6,24 @@
 //! - the structure of every index;
 //! - every index entry against its row, and every row against its entries, both ways.
 //!
-//! Findings name relation and block. The check goes on after a finding.
+//! Findings name relation and block. The check goes on after a finding. It takes n log n steps for n rows: a row is
+//! looked for by key and place, so it does not matter how many rows share its key.
 
 mod entries;
+mod tables;
+mod watch;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use millpond_buffer::{BlockNumber, BufferError};
-
-use crate::access::heap;
-use crate::access::heap::check::check_heap;
-use crate::catalog::{IndexDef, TableDef};
+use crate::catalog::TableDef;
 use crate::engine::{Engine, EngineConfig};
-use crate::error::{EngineError, EngineResult};
+use crate::error::EngineResult;
 use crate::session::Session;
 
-/// Something that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The table or index.
-    pub relation: String,
-    /// The block, if it can be told.
-    pub block: Option<BlockNumber>,
-    /// What is wrong.
-    pub what: String,
-}
+pub use watch::{Finding, Part, Progress, Watch};
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.block {
-            Some(block) => write!(f, "{}, block {}: {}", self.relation, block.0, self.what),
-            None => write!(f, "{}: {}", self.relation, self.what),
-        }
-    }
-}
+use watch::{Findings, Meter};
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,114 +58,37 @@ pub fn check_engine(
     engine: &Arc<Engine>,
     report: &mut dyn FnMut(Finding),
 ) -> EngineResult<Checked> {
+    check_relations(engine, &mut Findings(report))
+}
+
+fn check_relations(engine: &Arc<Engine>, watch: &mut dyn Watch) -> EngineResult<Checked> {
     let session = engine.internal_session("check")?;
     let ctx = session.ctx();
     // Index pages that vacuum takes out of a tree are not used again while a snapshot is held.
     let csn = ctx.txns().snapshot(ctx);
-    let checked = check_all(engine, &session, report);
+    let checked = check_all(engine, &session, watch);
     ctx.txns().release_snapshot(ctx, csn);
     checked
 }
 
-fn check_all(
-    engine: &Engine,
-    session: &Session,
-    report: &mut dyn FnMut(Finding),
-) -> EngineResult<Checked> {
+fn check_all(engine: &Engine, session: &Session, watch: &mut dyn Watch) -> EngineResult<Checked> {
     let mut checked = Checked::default();
     let catalog = engine.catalog();
     let mut tables: Vec<_> = catalog.tables().collect();
     tables.sort_by_key(|table| table.oid);
-    check_pages(session, "catalog", engine.catalog_heap(), &mut checked, report)?;
+    // A relation that can't be opened is a finding once its turn comes.
+    let pages_of = |table: &TableDef| {
+        let indexes = table.indexes.iter().map(|index| engine.index_block_count(index));
+        let forks = indexes.chain([engine.block_count(table)]);
+        forks.map(|blocks| u64::from(blocks.unwrap_or(0))).sum::<u64>()
+    };
+    let pages: u64 = tables.iter().map(|table| pages_of(table)).sum();
+    let pages = pages + u64::from(engine.catalog_heap().block_count());
+    let mut meter = Meter::new(watch, Part::Pages, pages);
+    let catalog = engine.catalog_heap();
+    tables::check_heap(session, "catalog", catalog, None, &mut checked, &mut meter)?;
     for table in tables {
-        check_table(session, table, &mut checked, report)?;
+        tables::check_table(session, table, &mut checked, &mut meter)?;
     }
     Ok(checked)
-}
-
-fn check_table(
-    session: &Session,
-    table: &TableDef,
-    checked: &mut Checked,
-    report: &mut dyn FnMut(Finding),
-) -> EngineResult<()> {
-    checked.tables += 1;
-    let heap = session.heap(table)?;
-    check_pages(session, &table.name, heap, checked, report)?;
-    for index in &table.indexes {
-        checked.indexes += 1;
-        let outcome = check_index(session, table, index, checked, report);
-        match outcome {
-            Ok(()) => {}
-            Err(error) => go_on(&index.name, error, report)?,
-        }
-    }
-    match entries::check_rows(session, table, checked, report) {
-        Ok(()) => Ok(()),
-        Err(error) => go_on(&table.name, error, report),
-    }
-}
-
-/// Damage is a finding; anything else ends the check.
-fn go_on(relation: &str, error: EngineError, report: &mut dyn FnMut(Finding)) -> EngineResult<()> {
-    let block = match &error {
-        EngineError::Buffer(BufferError::Checksum { page, .. }) => Some(page.block()),
-        EngineError::Buffer(_) | EngineError::Corruption { .. } | EngineError::Table(_) => None,
-        _ => return Err(error),
-    };
-    report(Finding { relation: relation.to_owned(), block, what: error.to_string() });
-    Ok(())
-}
-
-fn check_pages(
-    session: &Session,
-    name: &str,
-    heap: &heap::HeapRelation,
-    checked: &mut Checked,
-    report: &mut dyn FnMut(Finding),
-) -> EngineResult<()> {
-    let ctx = session.ctx();
-    let next = ctx.txns().next_xid();
-    let pages = check_heap(ctx, heap, next, &mut |problem| {
-        let line = match problem.offset {
-            0 => String::new(),
-            offset => format!("line {offset}: "),
-        };
-        report(Finding {
-            relation: name.to_owned(),
-            block: Some(problem.block),
-            what: format!("{line}{}", problem.what),
-        });
-    })?;
-    checked.pages += u64::from(pages);
-    Ok(())
-}
-
-fn check_index(
-    session: &Session,
-    table: &TableDef,
-    index: &IndexDef,
-    checked: &mut Checked,
-    report: &mut dyn FnMut(Finding),
-) -> EngineResult<()> {
-    let tree = session.tree(index)?;
-    let mut entries = 0;
-    let mut found = Vec::new();
-    let structure = {
-        let mut each = |key: &[u8], tid| {
-            entries += 1;
-            match entries::check_entry(session, table, index, key, tid) {
-                Ok(None) => {}
-                Ok(Some(what)) => found.push(what),
-                Err(error) => found.push(format!("entry for {tid}: {error}")),
-            }
-        };
-        crate::access::btree::check(session.ctx(), tree, &mut each)?
-    };
-    checked.pages += u64::from(tree.block_count());
-    checked.entries += entries;
-    for what in structure.problems.into_iter().chain(found) {
-        report(Finding { relation: index.name.clone(), block: None, what });
-    }
-    Ok(())
 }

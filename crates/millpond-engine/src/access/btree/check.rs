@@ -18,8 +18,8 @@ use super::page::layout::{
 use super::page::node::{Node, Target};
 use super::record::Meta;
 use super::{META, META_MAGIC, META_MAGIC_AT, META_VERSION, META_VERSION_AT, ROOT};
-use crate::EngineResult;
 use crate::access::Tid;
+use crate::{EngineError, EngineResult};
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +47,7 @@ struct Checker<'a, E: Env + ?Sized> {
     env: &'a E,
     rel: &'a RelHandle,
     report: CheckReport,
+    visitor: &'a mut dyn Visitor,
     seen: Vec<bool>,
     page: Box<[u8; PAGE_SIZE]>,
 }
@@ -54,17 +55,47 @@ struct Checker<'a, E: Env + ?Sized> {
 /// The most problems that are listed.
 const MAX_PROBLEMS: usize = 100;
 
+/// Hears what a check comes to.
+pub trait Visitor {
+    /// An entry of a leaf. What fails here ends the check.
+    fn entry(&mut self, key: &[u8], tid: Tid) -> EngineResult<()>;
+
+    /// A page of the file has been checked.
+    fn page(&mut self) {}
+}
+
+/// Hears of entries only.
+struct Entries<'a>(&'a mut dyn FnMut(&[u8], Tid));
+
+impl Visitor for Entries<'_> {
+    fn entry(&mut self, key: &[u8], tid: Tid) -> EngineResult<()> {
+        (self.0)(key, tid);
+        Ok(())
+    }
+}
+
 /// Checks a whole tree, handing each entry to `entry`.
 pub fn check<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
     entry: &mut dyn FnMut(&[u8], Tid),
 ) -> EngineResult<CheckReport> {
+    check_for(env, rel, &mut Entries(entry))
+}
+
+/// Checks a whole tree, telling the visitor of each entry and page. A page that is damaged is a problem; what else
+/// keeps one from being read ends the check.
+pub fn check_for<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    visitor: &mut dyn Visitor,
+) -> EngineResult<CheckReport> {
     let blocks = rel.block_count();
     let mut checker = Checker {
         env,
         rel,
         report: CheckReport::default(),
+        visitor,
         seen: vec![false; blocks as usize],
         page: Box::new([0; PAGE_SIZE]),
     };
@@ -73,7 +104,7 @@ pub fn check<E: Env + ?Sized>(
         return Ok(checker.report);
     }
     checker.check_meta()?;
-    checker.check_levels(entry)?;
+    checker.check_levels()?;
     checker.check_rest()?;
     checker.check_free()?;
     Ok(checker.report)
@@ -87,23 +118,27 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         }
     }
 
-    /// Copies a page; one that can't be read is a problem, not the end of the check.
-    fn load(&mut self, block: u32) -> bool {
+    /// Copies a page; one that is damaged is a problem, not the end of the check.
+    fn load(&mut self, block: u32) -> EngineResult<bool> {
         let pinned = self.env.buffers().pin(self.rel, BlockNumber(block), self.env.wait());
         match pinned.and_then(PinnedPage::into_shared) {
             Ok(latched) => {
                 self.page.copy_from_slice(latched.bytes());
-                true
+                Ok(true)
             }
             Err(error) => {
+                let error = EngineError::from(error);
+                if !error.is_damage() {
+                    return Err(error);
+                }
                 self.problem(block, error);
-                false
+                Ok(false)
             }
         }
     }
 
     fn check_meta(&mut self) -> EngineResult<()> {
-        if self.load(META) {
+        if self.load(META)? {
             let (magic, version) = (self.page.u32(META_MAGIC_AT), self.page.u32(META_VERSION_AT));
             if !Node(&*self.page).is_meta() || magic != META_MAGIC {
                 self.problem(META, "not the meta page of a B+tree");
@@ -112,18 +147,19 @@ impl<E: Env + ?Sized> Checker<'_, E> {
             }
         }
         self.seen[META as usize] = true;
+        self.visitor.page();
         Ok(())
     }
 
-    fn check_levels(&mut self, entry: &mut dyn FnMut(&[u8], Tid)) -> EngineResult<()> {
-        if !self.load(ROOT) {
+    fn check_levels(&mut self) -> EngineResult<()> {
+        if !self.load(ROOT)? {
             return Ok(());
         }
         let top = Node(&*self.page).level();
         let mut downlinks = vec![Downlink { key: Vec::new(), tid: 0, child: ROOT }];
         self.report.levels = top.saturating_add(1);
         for level in (0..=top).rev() {
-            downlinks = self.check_level(level, &downlinks, entry);
+            downlinks = self.check_level(level, &downlinks)?;
             if downlinks.is_empty() && level > 0 {
                 return Ok(()); // The problem is noted already.
             }
@@ -132,12 +168,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
     }
 
     /// Walks the pages of a level along the right links, and returns their downlinks.
-    fn check_level(
-        &mut self,
-        level: u16,
-        expected: &[Downlink],
-        entry: &mut dyn FnMut(&[u8], Tid),
-    ) -> Vec<Downlink> {
+    fn check_level(&mut self, level: u16, expected: &[Downlink]) -> EngineResult<Vec<Downlink>> {
         let mut found = Vec::new();
         let mut expected = expected.iter().peekable();
         let mut next = expected.peek().map(|first| first.child);
@@ -148,11 +179,11 @@ impl<E: Env + ?Sized> Checker<'_, E> {
                 Some(seen) if !*seen => *seen = true,
                 Some(_) => {
                     self.problem(block, "reached twice");
-                    return found;
+                    return Ok(found);
                 }
                 None => {
                     self.problem(block, "linked to, but beyond the end of the file");
-                    return found;
+                    return Ok(found);
                 }
             }
             match expected.peek() {
@@ -174,18 +205,19 @@ impl<E: Env + ?Sized> Checker<'_, E> {
                 _ if unlinked => {}
                 _ => self.problem(block, "reached from the left, but without a downlink"),
             }
-            if !self.load(block) {
-                return found;
+            if !self.load(block)? {
+                return Ok(found);
             }
             self.report.pages += 1;
-            fence = self.check_page(block, level, fence, &mut found, entry);
+            fence = self.check_page(block, level, fence, &mut found)?;
+            self.visitor.page();
             let node = Node(&*self.page);
             (next, unlinked) = (node.right(), node.is_split_incomplete());
         }
         for downlink in expected {
             self.problem(downlink.child, "has a downlink, but is not reached from the left");
         }
-        found
+        Ok(found)
     }
 
     /// Checks the copied page and returns its high key, where its right neighbour must begin.
@@ -195,8 +227,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         level: u16,
         fence: (Vec<u8>, u64),
         found: &mut Vec<Downlink>,
-        entry: &mut dyn FnMut(&[u8], Tid),
-    ) -> (Vec<u8>, u64) {
+    ) -> EngineResult<(Vec<u8>, u64)> {
         for problem in page_problems(&self.page, level) {
             self.problem(block, problem);
         }
@@ -224,7 +255,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
                 if node.lower_bound(Target { key: item.key, tid: item.tid }) != index {
                     problems.push(format!("entry {index} is not where a search looks for it"));
                 }
-                entry(item.key, Tid::from_u64(item.tid));
+                self.visitor.entry(item.key, Tid::from_u64(item.tid))?;
                 self.report.entries += 1;
             } else {
                 found.push(Downlink { key: item.key.to_vec(), tid: item.tid, child: item.child });
@@ -238,15 +269,15 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         for problem in problems {
             self.problem(block, problem);
         }
-        (high, high_tid.unwrap_or(0))
+        Ok((high, high_tid.unwrap_or(0)))
     }
 
     /// The pages in the list of free ones must be deleted and outside the tree.
     fn check_free(&mut self) -> EngineResult<()> {
-        let mut next = if self.load(META) { Meta::of(&*self.page).free } else { 0 };
+        let mut next = if self.load(META)? { Meta::of(&*self.page).free } else { 0 };
         let mut left = self.seen.len();
         while next != 0 {
-            if left == 0 || !self.load(next) {
+            if left == 0 || !self.load(next)? {
                 self.problem(next, "the list of free pages does not end");
                 return Ok(());
             }
@@ -263,7 +294,12 @@ impl<E: Env + ?Sized> Checker<'_, E> {
     /// Pages that no link leads to must be new or deleted.
     fn check_rest(&mut self) -> EngineResult<()> {
         for block in 0..self.seen.len() as u32 {
-            if self.seen[block as usize] || !self.load(block) {
+            if self.seen[block as usize] {
+                continue;
+            }
+            let is_read = self.load(block)?;
+            self.visitor.page();
+            if !is_read {
                 continue;
             }
             let node = Node(&*self.page);

@@ -4,7 +4,7 @@ use millpond_buffer::{BlockNumber, PageRead, RelHandle};
 use smallvec::SmallVec;
 
 use super::ROOT;
-use super::descend::{Side, Step, Steps, damaged, step};
+use super::descend::{Path, Side, Step, Steps, aside, damaged, find_page, right_of, step};
 use super::env::Env;
 use super::page::node::{Node, Target};
 use crate::EngineResult;
@@ -45,6 +45,40 @@ pub fn lookup<E: Env + ?Sized>(
                 ROOT
             }
             Step::Lost => return Err(damaged(rel, block, "not a page of the tree")),
+        };
+        steps.take(rel, block)?;
+    }
+}
+
+/// Whether there is an entry of this key and row. It costs one descent, however many rows have the key.
+pub fn contains<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    key: &[u8],
+    tid: Tid,
+) -> EngineResult<bool> {
+    let target = Target { key, tid: tid.to_u64() };
+    let mut path = Path::new();
+    let mut block = find_page(env, rel, target, 0, &mut path)?;
+    let mut steps = Steps::new(rel);
+    loop {
+        let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
+            let node = Node(view);
+            if !node.is_node() || !node.is_leaf() {
+                return aside(node);
+            }
+            if let Some(right) = right_of(node, target, Side::At) {
+                return Step::Right(right);
+            }
+            let at = node.lower_bound(target);
+            let is_there = at < node.count() && node.row(at) == target.tid && node.key_is(at, key);
+            Step::Arrived(is_there)
+        })?;
+        block = match next {
+            Step::Arrived(is_there) => return Ok(is_there),
+            Step::Down(next) | Step::Right(next) => next,
+            Step::Gone => find_page(env, rel, target, 0, &mut path)?,
+            Step::Lost => return Err(damaged(rel, block, "not a leaf of the tree")),
         };
         steps.take(rel, block)?;
     }

@@ -34,13 +34,13 @@ mod vacuum;
 mod tests;
 
 pub use build::{Builder, DEFAULT_FILLFACTOR, bulk_build, create};
-pub use check::{CheckReport, check};
+pub use check::{CheckReport, Visitor, check, check_for};
 pub use cursor::{Cursor, Direction};
 pub use env::{Env, Stamp};
 pub use insert::{
     InsertOutcome, PreparedInsert, UniqueCheck, UniqueVerdict, check_key, insert, prepare_insert,
 };
-pub use lookup::{Tids, lookup};
+pub use lookup::{Tids, contains, lookup};
 pub use vacuum::{VacuumStats, vacuum};
 
 /// Longest key that an index takes.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, PageRead};
+use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
 
 use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 use super::page::{self, FLAG_ALL_VISIBLE};
@@ -197,8 +197,8 @@ fn check_chains(
     }
 }
 
-/// Checks every page of a heap; reads through the pool, so that checksums are checked too. Errors of reading
-/// are problems of that block, and the check goes on.
+/// Checks every page of a heap; reads through the pool, so that checksums are checked too. A page that is damaged is
+/// a problem, and the check goes on; what else keeps one from being read ends it.
 pub fn check_heap(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -208,19 +208,34 @@ pub fn check_heap(
     let blocks = heap.block_count();
     let mut copy = Box::new([0; PAGE_SIZE]);
     for block in (0..blocks).map(BlockNumber) {
-        ctx.check_interrupts()?;
-        let read =
-            ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(&mut copy));
-        match read {
-            Ok(()) => {
-                check_page(&copy, block, next_xid, report);
-                check_links(ctx, heap, &copy, block, report)?;
-            }
-            Err(BufferError::WouldBlock) => return Err(EngineError::WouldBlock),
-            Err(error) => report(Problem { block, offset: 0, what: error.to_string() }),
-        }
+        check_block(ctx, heap, block, next_xid, &mut copy, report)?;
     }
     Ok(blocks)
+}
+
+/// Checks one page of a heap like [`check_heap`]. It is in `copy` afterwards if the answer is `true`.
+pub fn check_block(
+    ctx: &Ctx,
+    heap: &HeapRelation,
+    block: BlockNumber,
+    next_xid: Xid,
+    copy: &mut [u8; PAGE_SIZE],
+    report: &mut dyn FnMut(Problem),
+) -> EngineResult<bool> {
+    ctx.check_interrupts()?;
+    let read = ctx.buffers().read(&heap.main, block, ctx.wait(), |view| view.copy_page(copy));
+    match read.map_err(EngineError::from) {
+        Ok(()) => {
+            check_page(copy, block, next_xid, report);
+            check_links(ctx, heap, copy, block, report)?;
+            Ok(true)
+        }
+        Err(error) if error.is_damage() => {
+            report(Problem { block, offset: 0, what: error.to_string() });
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Links to other pages lead to blocks that exist, if a reader would follow them. What is there is another page's
@@ -246,8 +261,10 @@ fn check_links(
         let what = match leads_to_successor(ctx, &header) {
             Ok(false) => continue,
             Ok(true) => format!("successor {next} lies behind the end ({blocks} blocks)"),
-            Err(EngineError::WouldBlock) => return Err(EngineError::WouldBlock),
-            Err(error) => format!("the fate of its xmax {}: {error}", header.xmax),
+            Err(error) if error.is_damage() => {
+                format!("the fate of its xmax {}: {error}", header.xmax)
+            }
+            Err(error) => return Err(error),
         };
         report(Problem { block, offset, what });
     }

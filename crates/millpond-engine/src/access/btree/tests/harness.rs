@@ -231,6 +231,14 @@ impl Tree {
         );
         let backward = self.scan(env, &[], None, Direction::Backward);
         assert!(backward.iter().rev().eq(model.iter()));
+        for (key, tid) in model.iter().step_by(5) {
+            assert!(contains(env, &self.rel, key, *tid).unwrap(), "{key:?} {tid}");
+            for other in [Tid::from_u64(tid.to_u64() + 1), Tid::MIN, Tid::MAX] {
+                let is_there = model.contains(&(key.clone(), other));
+                let found = contains(env, &self.rel, key, other).unwrap();
+                assert_eq!(found, is_there, "{key:?} {other}");
+            }
+        }
     }
 
     /// Overwrites bytes of a page behind the tree's back.
