@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod os;
+pub mod overlay;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -32,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use os::OsVfs;
+pub use overlay::{OverlayVfs, Spill};
 
 /// How a file is opened: always for reading, and for writing unless `read_only`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,130 @@
+//! Where an overlay keeps the blocks that were written: in memory, and beyond a limit in a temporary file.
+//!
+//! The file loses its name as soon as it is open, so nothing is left of it, whatever ends the process.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::locked;
+use crate::{OpenFlags, Vfs, VfsFile, read_exact_at, retry, write_all_at};
+
+/// Bytes of a block.
+pub(super) const BLOCK: usize = 8192;
+
+pub(super) type Block = [u8; BLOCK];
+
+/// The place of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place(u64);
+
+/// Room for what is written to an overlay.
+#[derive(Debug)]
+pub struct Spill {
+    /// Blocks that are kept in memory.
+    in_memory: u64,
+    directory: Option<(Arc<dyn Vfs>, PathBuf)>,
+    blocks: Mutex<Blocks>,
+}
+
+#[derive(Debug, Default)]
+struct Blocks {
+    memory: Vec<Box<Block>>,
+    file: Option<Arc<dyn VfsFile>>,
+    /// Places below have been given out.
+    next: u64,
+    free: Vec<Place>,
+}
+
+/// Tells the temporary files of one process apart.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+impl Spill {
+    /// All in memory.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self { in_memory: u64::MAX, directory: None, blocks: Mutex::default() }
+    }
+
+    /// Up to so many bytes in memory, and the rest in a file of a directory. The file is made when it is needed.
+    #[must_use]
+    pub fn to_directory(memory_bytes: u64, vfs: Arc<dyn Vfs>, directory: PathBuf) -> Self {
+        Self {
+            in_memory: memory_bytes / BLOCK as u64,
+            directory: Some((vfs, directory)),
+            blocks: Mutex::default(),
+        }
+    }
+
+    /// Keeps a block at a place that it has already, or at a new one.
+    pub(super) fn put(&self, place: Option<Place>, bytes: &Block) -> io::Result<Place> {
+        let mut blocks = locked(&self.blocks);
+        let at = place.or_else(|| blocks.free.pop()).unwrap_or(Place(blocks.next));
+        if at.0 < self.in_memory {
+            match blocks.memory.get_mut(at.0 as usize) {
+                Some(kept) => kept.copy_from_slice(bytes),
+                None => blocks.memory.push(Box::new(*bytes)),
+            }
+        } else {
+            let written = self.file(&mut blocks).and_then(|file| {
+                write_all_at(&*file, bytes, (at.0 - self.in_memory) * BLOCK as u64)
+            });
+            if let Err(error) = written {
+                if place.is_none() && at.0 < blocks.next {
+                    blocks.free.push(at);
+                }
+                return Err(temporary(&error));
+            }
+        }
+        blocks.next = blocks.next.max(at.0 + 1);
+        Ok(at)
+    }
+
+    /// Reads a block back.
+    pub(super) fn get(&self, place: Place, bytes: &mut Block) -> io::Result<()> {
+        let mut blocks = locked(&self.blocks);
+        if let Some(kept) = blocks.memory.get(place.0 as usize) {
+            bytes.copy_from_slice(&**kept);
+            return Ok(());
+        }
+        let file = self.file(&mut blocks).map_err(|error| temporary(&error))?;
+        drop(blocks);
+        let offset = place.0.saturating_sub(self.in_memory) * BLOCK as u64;
+        read_exact_at(&*file, bytes, offset).map_err(|error| temporary(&error))
+    }
+
+    /// Gives a place back.
+    pub(super) fn release(&self, place: Place) {
+        locked(&self.blocks).free.push(place);
+    }
+
+    /// The temporary file.
+    fn file(&self, blocks: &mut Blocks) -> io::Result<Arc<dyn VfsFile>> {
+        if let Some(file) = &blocks.file {
+            return Ok(Arc::clone(file));
+        }
+        let Some((vfs, directory)) = &self.directory else {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
+        loop {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let path = directory.join(format!("millpond_tmp{}.{number}", std::process::id()));
+            match retry(|| vfs.open(&path, OpenFlags::CREATE_NEW)) {
+                Ok(file) => {
+                    retry(|| vfs.remove(&path))?;
+                    blocks.file = Some(Arc::clone(&file));
+                    return Ok(file);
+                }
+                // Another process has had the number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// An error of the temporary file, which is not to pass for one of a file of the overlay.
+fn temporary(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("temporary file of changes: {error}"))
+}
