@@ -226,7 +226,7 @@ impl Connection {
             S::DropIndex { names, if_exists } => self.drop_indexes(names, *if_exists, sink)?,
             S::Truncate { names } => self.truncate(names)?,
             S::Vacuum { options, tables } => self.vacuum(options, tables, sink)?,
-            S::Analyze { options, tables } => self.analyze(options, tables)?,
+            S::Analyze { options, tables } => self.analyze(options, tables, sink)?,
             S::Checkpoint => {
                 self.need_wait()?;
                 self.database.engine().checkpoint()?;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use millpond_engine::catalog::TableDef;
+use millpond_engine::catalog::{Oid, TableDef};
 use millpond_engine::lmgr::LockMode;
+use millpond_engine::table::TableError;
+use millpond_engine::{EngineError, EngineResult};
 
 use super::Connection;
 use super::transaction::{Block, Ended};
@@ -18,6 +20,37 @@ use crate::plan::{Plan, Planned, find_table};
 use crate::settings::{SettingId, pages_of};
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{DataType, Datum};
+
+/// A table that VACUUM or ANALYZE is to work on. It may be gone once its turn comes.
+struct Chosen {
+    oid: Oid,
+    name: String,
+    by_name: bool,
+}
+
+impl Chosen {
+    /// What the work gave, or nothing if the table has been dropped meanwhile: whoever named the table is warned.
+    fn unless_gone<T>(
+        &self,
+        work: &str,
+        result: EngineResult<T>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<T>> {
+        match result {
+            Err(EngineError::Table(TableError::UndefinedRelation(_))) => {
+                if self.by_name {
+                    let name = &self.name;
+                    sink.notice(&SqlError::warning(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("skipping {work} of \"{name}\" --- relation no longer exists"),
+                    ));
+                }
+                Ok(None)
+            }
+            other => Ok(Some(other?)),
+        }
+    }
+}
 
 impl Connection {
     pub(super) fn set(
@@ -168,9 +201,14 @@ impl Connection {
             return Err(SqlError::internal("a commit waits where it must not"));
         }
         self.limit_usage(options);
-        for (oid, name) in &tables {
-            let summary = self.session.vacuum(*oid)?;
+        for table in &tables {
+            let Some(summary) =
+                table.unless_gone("vacuum", self.session.vacuum(table.oid), sink)?
+            else {
+                continue;
+            };
             if options.verbose {
+                let name = &table.name;
                 sink.notice(&SqlError::notice(
                     SqlState::SUCCESSFUL_COMPLETION,
                     format!(
@@ -181,7 +219,7 @@ impl Connection {
             }
         }
         if options.analyze {
-            self.analyze(options, names)?;
+            self.analyze_all(options, &tables, sink)?;
             if self.block == Block::Implicit {
                 let _ = self.commit_now()?;
             }
@@ -193,22 +231,29 @@ impl Connection {
         &mut self,
         options: &VacuumOptions,
         names: &[Name],
+        sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
+        let tables = self.tables_named(names)?;
+        self.analyze_all(options, &tables, sink)?;
+        Ok(CommandTag::plain("ANALYZE"))
+    }
+
+    fn analyze_all(
+        &mut self,
+        options: &VacuumOptions,
+        tables: &[Chosen],
+        sink: &mut dyn RowSink,
+    ) -> Result<()> {
         self.need_wait()?;
         self.need_transaction()?;
-        let tables = self.tables_named(names)?;
         self.session.start_statement()?;
         self.limit_usage(options);
-        let mut result = Ok(());
-        for (oid, _) in &tables {
-            result = self.session.analyze(*oid);
-            if result.is_err() {
-                break;
-            }
-        }
+        let mut analyze = |table: &Chosen| {
+            table.unless_gone("analyze", self.session.analyze(table.oid), sink).map(|_| ())
+        };
+        let result = tables.iter().try_for_each(&mut analyze);
         self.session.end_statement();
-        result?;
-        Ok(CommandTag::plain("ANALYZE"))
+        result
     }
 
     /// Says how much of the buffer pool VACUUM and ANALYZE use; the next transaction begins with the settings again.
@@ -222,14 +267,19 @@ impl Connection {
     }
 
     /// The tables of these names; without names all.
-    fn tables_named(&self, names: &[Name]) -> Result<Vec<(u32, String)>> {
+    fn tables_named(&self, names: &[Name]) -> Result<Vec<Chosen>> {
         let catalog = self.catalog();
+        let chosen = |table: &TableDef, by_name| Chosen {
+            oid: table.oid,
+            name: table.name.clone(),
+            by_name,
+        };
         if names.is_empty() {
-            return Ok(catalog.tables().map(|table| (table.oid, table.name.clone())).collect());
+            return Ok(catalog.tables().map(|table| chosen(table, false)).collect());
         }
         names
             .iter()
-            .map(|name| find_table(&catalog, name).map(|table| (table.oid, table.name.clone())))
+            .map(|name| find_table(&catalog, name).map(|table| chosen(&table, true)))
             .collect()
     }
 

@@ -15,3 +15,4 @@ mod rows;
 mod session;
 mod time_zones;
 mod transactions;
+mod vacuum;
