@@ -4,6 +4,7 @@
 
 mod bench;
 mod layers;
+mod mutants;
 mod nightly;
 mod run;
 
@@ -34,6 +35,17 @@ enum Habit {
     Loom,
     /// The shuttle models: large protocols, random schedules.
     Shuttle,
+    /// Mutants: each must be killed by its test, which passes without it.
+    Mutants {
+        /// Only those whose names begin with one of these.
+        prefixes: Vec<String>,
+        /// Only lists them.
+        #[arg(long)]
+        list: bool,
+        /// Shows what the killed tests printed.
+        #[arg(long)]
+        verbose: bool,
+    },
     /// What is written to memory that sessions share, with the feature `audit`: proofs that hot reads write none, and counts.
     Audit,
     /// The criterion benchmarks below SQL (extra arguments go to `cargo bench`), or those beside PostgreSQL.
@@ -71,6 +83,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Shuttle => {
             models("shuttle", "shuttle", &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }
+        Habit::Mutants { prefixes, list, verbose } => mutants::run(&prefixes, list, verbose),
         Habit::Audit => {
             const SERVER: &[&str] =
                 &["-p", "millpond-server", "--no-default-features", "--features", "audit"];

@@ -1,7 +1,7 @@
 //! Running a command, with its words shown when it fails.
 
 use std::fmt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A command that could not be run or that ended badly.
 #[derive(Debug)]
@@ -64,6 +64,17 @@ impl Cmd {
                 String::from_utf8_lossy(&output.stdout),
                 String::from_utf8_lossy(&output.stderr),
             ))),
+            Err(error) => Err(Failed(format!("could not run {:?}: {error}", self.0))),
+        }
+    }
+
+    /// Runs it and returns what it printed to its standard output; what it says besides goes where ours goes. Fails if it does.
+    pub fn output_of_success(mut self) -> Result<String, Failed> {
+        match self.0.stderr(Stdio::inherit()).output() {
+            Ok(output) if output.status.success() => {
+                Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+            }
+            Ok(output) => Err(Failed(format!("{:?} ended with {}", self.0, output.status))),
             Err(error) => Err(Failed(format!("could not run {:?}: {error}", self.0))),
         }
     }

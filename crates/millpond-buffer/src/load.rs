@@ -35,7 +35,7 @@ use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident
 use crate::words;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
-use millpond_sync::parking;
+use millpond_sync::{mutant, parking};
 
 /// What to do about a page that isn't there or is not valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -231,7 +231,9 @@ impl BufferSession {
         ring: Option<&Ring>,
     ) -> Result<u32, BufferError> {
         // Again, now that whoever drops or truncates the fork would see the entry.
-        relation.check(block)?;
+        if !mutant!("pool-load-without-second-check") {
+            relation.check(block)?;
+        }
         let page = relation.page(block);
         let mut owned = self.take_frame(wait, ring)?;
         let usage = self.first_usage(left_at(loading.before), ring);

@@ -13,6 +13,7 @@ pub mod counters;
 pub mod fill;
 pub mod hint;
 pub mod latch;
+pub mod mutant;
 pub mod parking;
 pub mod prefetch;
 #[cfg(all(feature = "send-batch", target_os = "linux", not(any(loom, shuttle))))]

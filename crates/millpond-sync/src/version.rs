@@ -19,6 +19,7 @@
 //! of the change that wrote v, so that nothing older is seen. The models in `models.rs` check both.
 
 use crate::atomic::{AtomicU64, Ordering, fence};
+use crate::{mutant, ordering};
 
 /// A sequence lock's word.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Version {
     #[inline]
     #[must_use]
     pub fn read_begin(&self) -> Option<u64> {
-        let version = self.0.load(Ordering::Acquire);
+        let version = self.0.load(ordering!("version-read-begin-relaxed", Acquire));
         (version & 1 == 0).then_some(version)
     }
 
@@ -57,7 +58,9 @@ impl Version {
     #[inline]
     #[must_use]
     pub fn validate(&self, begun: u64) -> bool {
-        fence(Ordering::Acquire);
+        if !mutant!("version-validate-without-fence") {
+            fence(Ordering::Acquire);
+        }
         self.0.load(Ordering::Relaxed) == begun
     }
 
@@ -67,7 +70,9 @@ impl Version {
         let version = self.0.load(Ordering::Relaxed);
         debug_assert!(version & 1 == 0, "a change within a change");
         self.0.store(version.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
+        if !mutant!("version-write-begin-without-fence") {
+            fence(Ordering::Release);
+        }
     }
 
     /// Ends a change.
@@ -75,7 +80,7 @@ impl Version {
     pub fn write_end(&self) {
         let version = self.0.load(Ordering::Relaxed);
         debug_assert!(version & 1 == 1, "the end of no change");
-        self.0.store(version.wrapping_add(1), Ordering::Release);
+        self.0.store(version.wrapping_add(1), ordering!("version-write-end-relaxed", Release));
     }
 
     /// Whether a change is going on.

@@ -9,6 +9,7 @@ use super::{COMPETE, COMPETE_FOR_ALL, GRANTED, IMPATIENT, Latch, MAX_LOSSES, WAN
 use crate::atomic::Ordering;
 use crate::hint::Backoff;
 use crate::parking::{self, ParkResult, Unparked};
+use crate::{mutant, ordering};
 
 /// How long a waiter spins before it parks: 1 + 2 + .. + 128 pauses, three microseconds where a pause takes 12 ns: less
 /// than parking and waking take. (docs/benchmarks.md has the latch beside others with it.)
@@ -52,7 +53,8 @@ impl Latch {
             let state = self.0.load(Ordering::Relaxed);
             if state & WRITER == 0 {
                 // Claims it even while readers are in: they leave, and no more come.
-                if self.0.take(state, (state | WRITER) & !token).is_ok() {
+                let given_up = if mutant!("latch-claim-keeps-token") { 0 } else { token };
+                if self.0.take(state, (state | WRITER) & !given_up).is_ok() {
                     return self.drain(0, deadline).then_some(losses);
                 }
                 continue;
@@ -140,7 +142,7 @@ impl Latch {
     pub(super) fn drain(&self, stay: u32, deadline: Option<Instant>) -> bool {
         let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         loop {
-            let state = self.0.load(Ordering::Acquire);
+            let state = self.0.load(ordering!("latch-drain-relaxed", Acquire));
             if state & READERS == 0 {
                 if state & DRAINING != 0 {
                     self.0.clear(DRAINING);

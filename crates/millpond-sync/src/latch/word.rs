@@ -2,6 +2,7 @@
 //! recorded, so that models can compare what has happened with the table of transitions.
 
 use crate::atomic::{AtomicU32, Ordering};
+use crate::ordering;
 
 pub(super) const WRITER: u32 = 1 << 31;
 pub(super) const PARKED: u32 = 1 << 30;
@@ -48,7 +49,7 @@ impl Word {
     /// One reader less. Returns the word before.
     #[inline]
     pub(super) fn leave(&self) -> u32 {
-        let before = self.0.fetch_sub(1, Ordering::Release);
+        let before = self.0.fetch_sub(1, ordering!("latch-leave-relaxed", Release));
         record(before, before.wrapping_sub(1));
         before
     }

@@ -1,0 +1,53 @@
+//! The mutants that the sources have.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::{Mutant, runner};
+use crate::run::Failed;
+
+/// Where mutants are described, with examples.
+const DESCRIPTION: &str = "millpond-sync/src/mutant.rs";
+
+/// Fails unless the table has the mutants that the sources have.
+pub(super) fn compare(table: &[Mutant]) -> Result<(), Failed> {
+    let mut in_sources = BTreeSet::new();
+    collect(&runner::root().join("crates"), &mut in_sources)?;
+    let in_table: BTreeSet<String> = table.iter().map(|mutant| mutant.name.to_owned()).collect();
+    let only = |some: &BTreeSet<String>, others: &BTreeSet<String>| {
+        some.difference(others).cloned().collect::<Vec<_>>().join(", ")
+    };
+    let (without_test, without_source) =
+        (only(&in_sources, &in_table), only(&in_table, &in_sources));
+    if !without_test.is_empty() {
+        return Err(Failed(format!("mutants that the table does not have: {without_test}")));
+    }
+    if !without_source.is_empty() {
+        return Err(Failed(format!("mutants that no source has: {without_source}")));
+    }
+    Ok(())
+}
+
+fn collect(folder: &Path, names: &mut BTreeSet<String>) -> Result<(), Failed> {
+    let failed = |error| Failed(format!("could not read {}: {error}", folder.display()));
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            collect(&path, names)?;
+        } else if path.extension().is_some_and(|ext| ext == "rs") && !path.ends_with(DESCRIPTION) {
+            names.extend(named_in(&fs::read_to_string(&path).map_err(failed)?));
+        }
+    }
+    Ok(())
+}
+
+/// The names in a source: what follows `mutant!(` and `ordering!(`.
+fn named_in(source: &str) -> Vec<String> {
+    let name = |after: &str| {
+        let quoted = after.trim_start().strip_prefix('"')?;
+        quoted.split_once('"').map(|(name, _)| name.to_owned())
+    };
+    let uses = ["mutant!(", "ordering!("].into_iter().flat_map(|call| source.split(call).skip(1));
+    uses.filter_map(name).collect()
+}
