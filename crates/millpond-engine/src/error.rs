@@ -142,7 +142,7 @@ impl EngineError {
             Self::Corruption { .. } | Self::Redo(_) | Self::Table(_) => true,
             Self::Buffer(error) => is_damaged_page(error),
             Self::Wal(WalError::Corrupt { .. } | WalError::Control { .. }) => true,
-            Self::Wal(WalError::Io { source, .. }) => is_lost(source),
+            Self::Wal(WalError::Io { source, .. }) => millpond_vfs::is_lost(source),
             _ => false,
         }
     }
@@ -150,24 +150,10 @@ impl EngineError {
 
 fn is_damaged_page(error: &BufferError) -> bool {
     match error {
-        BufferError::Checksum { .. }
-        | BufferError::BeyondEnd { .. }
-        | BufferError::Damaged { .. }
-        | BufferError::Store(StoreError::BeyondEnd { .. } | StoreError::Missing { .. }) => true,
-        BufferError::Store(StoreError::Io { source, .. }) => is_lost(source),
-        _ => false,
+        BufferError::BeyondEnd { .. } | BufferError::Damaged { .. } => true,
+        BufferError::Store(StoreError::Io { source, .. }) => millpond_vfs::is_lost(source),
+        other => other.is_damage(),
     }
-}
-
-/// Whether the system says that bytes are lost.
-fn is_lost(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let lost = [Errno::IO, Errno::UCLEAN, Errno::BADMSG].map(|errno| Some(errno.raw_os_error()));
-    lost.contains(&error.raw_os_error())
-        || matches!(
-            error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
-        )
 }
 
 impl From<BufferError> for EngineError {

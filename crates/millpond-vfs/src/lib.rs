@@ -178,6 +178,17 @@ pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
+/// Whether an error says that bytes which were there are lost: a medium's error, a damaged file
+/// system, a file that is missing or ends too early.
+#[must_use]
+pub fn is_lost(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    use rustix::io::Errno;
+    let lost = [Errno::IO, Errno::UCLEAN, Errno::BADMSG].map(|errno| Some(errno.raw_os_error()));
+    lost.contains(&error.raw_os_error())
+        || matches!(error.kind(), NotFound | UnexpectedEof | InvalidData)
+}
+
 /// Fills all of `bytes` from `offset` on. A file that ends before is
 /// [`io::ErrorKind::UnexpectedEof`].
 pub fn read_exact_at(file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<()> {
