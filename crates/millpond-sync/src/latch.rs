@@ -1,7 +1,7 @@
 //! The latch: a short lock on memory (rule 4), shared or exclusive, in one 32-bit word.
 //!
 //! ```text
-//!  31       30       29         28      27                    0
+//!  31       30       29         28      27  (at most 2^27)    0
 //! +--------+--------+----------+-------+---------------------+
 //! | WRITER | PARKED | DRAINING | WOKEN |       readers       |
 //! +--------+--------+----------+-------+---------------------+
@@ -29,6 +29,7 @@
 //! | operation | from | to | wakes |
 //! |---|---|---|---|
 //! | `shared` | free, shared | shared | |
+//! | | shared by 2^27 | the same | panics |
 //! | | claimed, exclusive | the same, PARKED | parks |
 //! | `unlock_shared` | shared | shared, free | |
 //! | | claimed | claimed, exclusive | the claimer, if it was the last reader and DRAINING is set |
@@ -71,7 +72,14 @@
 //! loads the count with *acquire*, which pairs with each reader's release. Who is handed the latch is
 //! woken by the releaser, which orders as much.
 //!
-//! **Failure.** None: the latch allocates nothing, and closures that run under the queue's lock do not panic.
+//! **Too many readers.** A guard that is forgotten ([`std::mem::forget`]) leaves its hold in the count
+//! for ever. The flags follow the count in the word, so it has a bound: a latch with [`MAX_READERS`] is
+//! full. [`Latch::try_shared`] refuses then, and [`Latch::shared`] panics with nothing taken. An upgrade
+//! lowers the count, and a downgrade begins at zero. A release that hands the latch to parked readers adds
+//! one for each; there is room for all threads above the bound.
+//!
+//! **Failure.** The latch allocates nothing, and closures that run under the queue's lock do not panic. A
+//! latch that is full is a panic, before anything has been taken.
 //!
 //! The latch is raw: it has no guard and no data, and does not care which thread releases it. What a caller has
 //! checked before it waited may no longer hold after it; only an upgrade keeps it true.
@@ -81,9 +89,10 @@ mod wait;
 mod word;
 
 use crate::atomic::Ordering;
+use crate::mutant;
 use crate::parking;
 use std::time::Instant;
-use word::{DRAINING, READERS, WRITER, Word};
+use word::{DRAINING, FULL, READERS, WRITER, Word};
 
 pub use crate::version::Version;
 #[cfg(all(test, any(loom, shuttle)))]
@@ -92,6 +101,9 @@ pub(crate) use word::recording;
 /// How often a woken waiter may lose to newcomers before the latch is handed to it. (Once in models, so that they
 /// get there.)
 pub const MAX_LOSSES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
+
+/// How many may hold a latch shared at a time.
+pub const MAX_READERS: u32 = FULL;
 
 // Tokens of parked threads: what they want and whether they are impatient.
 const WANTS_EXCLUSIVE: usize = 1;
@@ -122,12 +134,13 @@ impl Latch {
         Self(Word::new())
     }
 
-    /// Takes it shared if no writer holds or claims it.
+    /// Takes it shared if no writer holds or claims it, and fewer than [`MAX_READERS`] hold it.
     #[inline]
     #[must_use]
     pub fn try_shared(&self) -> bool {
+        let keeps_out = if mutant!("latch-without-bound") { WRITER } else { WRITER | FULL };
         let mut state = self.0.load(Ordering::Relaxed);
-        while state & WRITER == 0 {
+        while state & keeps_out == 0 {
             match self.0.take(state, state + 1) {
                 Ok(()) => return true,
                 Err(now) => state = now,
@@ -137,6 +150,10 @@ impl Latch {
     }
 
     /// Takes it shared.
+    ///
+    /// # Panics
+    ///
+    /// If [`MAX_READERS`] hold it: guards of it have been forgotten. Nothing has been taken then.
     #[inline]
     pub fn shared(&self) {
         if !self.try_shared() {
@@ -144,7 +161,7 @@ impl Latch {
         }
     }
 
-    /// Takes it shared, unless the deadline passes first.
+    /// Takes it shared, unless the deadline passes first. Panics as [`Latch::shared`] does.
     #[must_use]
     pub fn try_shared_until(&self, deadline: Instant) -> bool {
         self.try_shared() || self.wait_shared(0, Some(deadline)).is_some()
@@ -241,6 +258,13 @@ impl Latch {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire) & (WRITER | READERS) != 0
+    }
+
+    /// For tests: so many hold it shared more, and never give it back, as if so many guards of it
+    /// had been forgotten. No writer holds or claims it meanwhile.
+    #[doc(hidden)]
+    pub fn forget_shared(&self, holds: u32) {
+        self.0.add_readers(holds);
     }
 
     /// The raw word, for tests.

@@ -2,6 +2,7 @@
 
 use super::{Build, Mutant, mutant};
 
+const PLAIN: (&str, Build) = ("millpond-sync", Build::Plain);
 const LOOM: (&str, Build) = ("millpond-sync", Build::Loom);
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -28,6 +29,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "sync rule 5",
         LOOM,
         "models::version::a_validated_read_is_not_stale",
+    ),
+    mutant(
+        "latch-without-bound",
+        "sync rule 10",
+        PLAIN,
+        "latch::tests::a_latch_that_is_full_takes_no_reader",
     ),
     mutant("latch-leave-relaxed", "sync rule 2", LOOM, "models::plain::a_writer_and_two_readers"),
     mutant("latch-drain-relaxed", "sync rule 2", LOOM, "models::plain::two_writers_and_a_reader"),

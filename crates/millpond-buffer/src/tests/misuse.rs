@@ -3,6 +3,7 @@
 
 use super::support::*;
 use crate::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 /// Two pools whose relations have the same names and the same numbers of blocks, but not the same frames.
@@ -150,6 +151,33 @@ fn a_write_beyond_the_end_is_left_out() {
     change.write(usize::MAX, &[1]);
     change.publish(Lsn(9));
     assert_eq!(page.u16(PAGE_SIZE - 2), 0x0201);
+}
+
+/// As many guards of a page are forgotten as its latch can count. The next reader is refused; and
+/// the page, which live guards still show, neither becomes anybody's to change nor leaves.
+#[test]
+fn forgotten_guards_do_not_overflow_the_latch() {
+    use millpond_sync::latch::MAX_READERS;
+    let Bench { pool, .. } = bench(2, 3);
+    let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
+    let rel = pool.relation(REL).unwrap();
+    let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let latch = || session.pin_shared(&rel, BlockNumber(0), Wait::Allowed);
+    let number = pin().frame();
+    pool.frames[number].latch().forget_shared(MAX_READERS - 2);
+    std::mem::forget(latch().unwrap());
+    let shared = latch().unwrap();
+    let ways: [&dyn Fn(); 2] = [&|| drop(latch()), &|| drop(pin().into_shared())];
+    for way in ways {
+        assert!(catch_unwind(AssertUnwindSafe(way)).is_err(), "one guard too many");
+        assert_eq!(session.pinned_pages(), 0);
+    }
+    assert!(pin().try_into_shared().is_err());
+    assert!(pin().try_into_exclusive().is_err());
+    // The other frame goes round; this one stays.
+    (1..3).for_each(|block| assert_eq!(super::support::number(&other, &rel, block), block.into()));
+    assert_eq!(shared.u64(16), 0);
+    assert_eq!(pin().frame(), number);
 }
 
 #[cfg(debug_assertions)]

@@ -20,6 +20,31 @@ fn the_state_table() {
     assert!(!latch.is_held());
 }
 
+/// Forgotten guards fill a latch. It refuses the next reader before the count runs into the flags.
+#[test]
+fn a_latch_that_is_full_takes_no_reader() {
+    let latch = Latch::new();
+    latch.forget_shared(MAX_READERS - 1);
+    latch.shared();
+    assert!(!latch.try_shared() && !latch.try_exclusive() && !latch.try_upgrade());
+    let now = std::time::Instant::now();
+    let wants: [fn(&Latch, std::time::Instant); 2] =
+        [|latch, _| latch.shared(), |latch, now| assert!(latch.try_shared_until(now))];
+    for want in wants {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| want(&latch, now)));
+        let said = panicked.unwrap_err();
+        let said = said.downcast_ref::<String>().unwrap();
+        assert!(said.contains("guards have been forgotten"), "{said}");
+        assert_eq!(latch.word(), MAX_READERS, "nothing is left behind");
+    }
+    // An upgrade that is given up, and a downgrade of another's, leave the count within its bounds.
+    assert!(!latch.try_upgrade_until(now));
+    assert_eq!(latch.word(), MAX_READERS);
+    assert!(!latch.try_exclusive_until(now) && latch.word() == MAX_READERS);
+    latch.unlock_shared();
+    assert!(latch.try_shared() && !latch.try_shared());
+}
+
 /// Every queue of up to six waiters (four under Miri): what a release decides keeps the rules that waiters rely on.
 #[test]
 fn every_turn_keeps_the_rules() {

@@ -4,8 +4,10 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use super::turn::Turn;
-use super::word::{DRAINING, PARKED, READERS, WOKEN, WRITER};
-use super::{COMPETE, COMPETE_FOR_ALL, GRANTED, IMPATIENT, Latch, MAX_LOSSES, WANTS_EXCLUSIVE};
+use super::word::{DRAINING, FULL, PARKED, READERS, WOKEN, WRITER};
+use super::{
+    COMPETE, COMPETE_FOR_ALL, GRANTED, IMPATIENT, Latch, MAX_LOSSES, MAX_READERS, WANTS_EXCLUSIVE,
+};
 use crate::atomic::Ordering;
 use crate::hint::Backoff;
 use crate::parking::{self, ParkResult, Unparked};
@@ -25,6 +27,7 @@ impl Latch {
             if self.try_shared() {
                 return Some(losses);
             }
+            self.check_room();
             if backoff.spin() {
                 continue;
             }
@@ -38,6 +41,15 @@ impl Latch {
                 Waited::TimedOut => return self.try_shared().then_some(losses),
             }
         }
+    }
+
+    /// Panics if nobody but readers keeps another reader out.
+    fn check_room(&self) {
+        let state = self.0.load(Ordering::Relaxed);
+        assert!(
+            state & (WRITER | FULL) != FULL,
+            "a latch is held shared by {MAX_READERS}: guards have been forgotten"
+        );
     }
 
     /// Takes it exclusively, in the same way.

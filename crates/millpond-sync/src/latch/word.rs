@@ -9,6 +9,13 @@ pub(super) const PARKED: u32 = 1 << 30;
 pub(super) const DRAINING: u32 = 1 << 29;
 pub(super) const WOKEN: u32 = 1 << 28;
 pub(super) const READERS: u32 = WOKEN - 1;
+/// With so many readers the latch is full: no other gets in. It is the highest bit of their count, so
+/// one test of the word finds it along with WRITER.
+pub(super) const FULL: u32 = 1 << 27;
+
+// A release hands the latch to parked readers without a look at the bound: there are fewer threads
+// than places above it.
+const _: () = assert!(FULL & READERS == FULL && READERS - FULL >= 1 << 22);
 
 /// See the description of [`crate::latch`].
 #[derive(Debug)]
@@ -62,6 +69,11 @@ impl Word {
     pub(super) fn clear(&self, flag: u32) {
         let before = self.0.fetch_and(!flag, Ordering::Relaxed);
         record(before, before & !flag);
+    }
+
+    /// So many readers more, of which nobody knows.
+    pub(super) fn add_readers(&self, readers: u32) {
+        self.0.fetch_add(readers, Ordering::Relaxed);
     }
 
     #[cfg(all(test, not(any(loom, shuttle))))]
