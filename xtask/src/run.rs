@@ -68,7 +68,8 @@ impl Cmd {
         }
     }
 
-    /// Runs it and returns what it printed to its standard output; what it says besides goes where ours goes. Fails if it does.
+    /// Runs it and returns what it printed to its standard output; what it says besides goes where
+    /// ours goes. Fails if it does.
     pub fn output_of_success(mut self) -> Result<String, Failed> {
         match self.0.stderr(Stdio::inherit()).output() {
             Ok(output) if output.status.success() => {

@@ -44,14 +44,13 @@ use room::Room;
 use crate::PageWords;
 use crate::arena::Lent;
 use crate::config::Wait;
-use crate::error::BufferError;
 use crate::evict::Owned;
 use crate::ids::BlockNumber;
 use crate::load::Loading;
 use crate::page::PageBytes;
 use crate::policy;
 use crate::pool::BufferPool;
-use crate::relation::RelHandle;
+use crate::relation::{RelHandle, Relation};
 use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
@@ -168,9 +167,9 @@ impl Run {
             true => policy::FIRST_USAGE,
             false => self.pool.first_usage_ahead(left_at(before)),
         };
-        let frame = owned.publish_raw(page, &loading, usage);
+        let (frame, kept) = owned.publish_kept(page, &loading, usage);
         loading.finish(frame);
-        self.pool.frames[frame as usize].unpin();
+        drop(kept);
         true
     }
 }
@@ -256,7 +255,7 @@ impl BufferSession {
         };
         let mut allocated: SmallVec<[usize; 4]> = SmallVec::new();
         for (block, owned) in (first.0..).zip(frames.drain(..)) {
-            let Some(loading) = begin_load(rel, BlockNumber(block)) else { break };
+            let Some(loading) = self.begin_load(&rel.0, BlockNumber(block)) else { break };
             let (frame, examined) = owned.hand_over(rel.0.page(BlockNumber(block)));
             run.frames.push((frame, loading.hand_over()));
             allocated.extend(examined);
@@ -272,6 +271,13 @@ impl BufferSession {
             }
         }
         loaded
+    }
+
+    /// Turns the entry of a block to LOADING, if the page is absent and its fork has it.
+    fn begin_load<'a>(&self, relation: &'a Relation, block: BlockNumber) -> Option<Loading<'a>> {
+        relation.check(block).ok()?;
+        let entry = relation.translation.entry(block);
+        relation.begin_load(block, entry, self.pins.barriers()).ok()?
     }
 
     /// Frames for a run, at least one, and room for them.
@@ -330,15 +336,4 @@ impl BufferSession {
         }
         LoadedRun::FromDevice(pages)
     }
-}
-
-/// Turns the entry of a block to LOADING, if the page is absent and its fork has it.
-fn begin_load(rel: &RelHandle, block: BlockNumber) -> Option<Loading<'_>> {
-    let relation = &*rel.0;
-    let check = |block| -> Result<(), BufferError> { relation.check(block) };
-    check(block).ok()?;
-    let loading = Loading::begin(relation.translation.entry(block))?;
-    // Again, now that whoever drops or truncates the fork would see the entry.
-    check(block).ok()?;
-    Some(loading)
 }

@@ -16,6 +16,7 @@ use crate::frame::{Frame, fence_before_filling};
 use crate::page::PageBytes;
 #[cfg(not(any(miri, shuttle)))]
 use millpond_sync::audit;
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
@@ -91,7 +92,9 @@ impl Lent {
 
     /// Their memory, to be filled by whoever calls this: what he knows is seen by late readers who see what he, or a kernel that he calls, then stores.
     pub(crate) fn words(&self) -> impl Iterator<Item = &PageWords> {
-        fence_before_filling();
+        if !mutant!("pool-lend-without-fence") {
+            fence_before_filling();
+        }
         self.frames.iter().map(|&frame| self.region.words(frame))
     }
 }

@@ -13,10 +13,12 @@
 //! **Failure.** [`Claims`] gives back what it holds when dropped (rule 6): frames that are only claimed to
 //! their pages, owned ones to a freelist. If the system refuses the barrier all claims are given back.
 
-use crate::frame::{Claimer, Leaves, NoTake};
+use crate::frame::{Claimer, Frame, Leaves, NoTake};
 use crate::ids::PageId;
+use crate::pins::PinBoard;
 use crate::policy;
 use crate::pool::BufferPool;
+use millpond_sync::mutant;
 
 /// The most frames in a batch.
 pub(crate) const MAX_CLAIMS: usize = 128;
@@ -94,39 +96,11 @@ impl<'a> Claims<'a> {
     /// Makes claims into owned frames; the others are gone from here. With `grace`, a page that is found
     /// pinned has again the count that it had when the hand first met it since its last use.
     pub(crate) fn settle(&mut self, leaves: Leaves, grace: bool) -> Lost {
-        let mut lost = Lost::default();
-        if self.len == 0 {
-            self.settled = true;
-            return lost;
-        }
-        let (pool, by) = (self.pool, self.by);
-        let claimed = Batch::of(self.frames());
-        let is_latched = |number: u32| pool.frames[number as usize].latch().is_held();
-        let looked = pool.pins.look(self.frames(), is_latched, |number| {
-            if claimed.has(number) {
-                let frame = &pool.frames[number as usize];
-                // More than one session may have it in use.
-                if frame.unclaim(by) {
-                    lost.pinned += 1;
-                    if grace && policy::is_spent(frame.usage()) {
-                        frame.passed_over();
-                    }
-                }
-            }
-        });
-        let len = std::mem::take(&mut self.len);
+        let claimed = &mut self.frames[..std::mem::take(&mut self.len)];
         self.settled = true;
-        for at in 0..len {
-            let number = self.frames[at];
-            let frame = &pool.frames[number as usize];
-            if looked && frame.own(by, leaves) {
-                self.frames[self.len] = number;
-                self.len += 1;
-            } else {
-                frame.unclaim(by);
-            }
-        }
-        lost.otherwise = len - self.len - lost.pinned.min(len - self.len);
+        let (frames, pins) = (&*self.pool.frames, &self.pool.pins);
+        let (owned, lost) = settle(frames, pins, self.by, claimed, leaves, grace);
+        self.len = owned;
         lost
     }
 
@@ -148,6 +122,49 @@ impl Drop for Claims<'_> {
             }
         }
     }
+}
+
+/// Makes claims into owned frames: those come to the front of `claimed`. Returns how many they are.
+/// See [`Claims::settle`].
+pub(crate) fn settle(
+    frames: &[Frame],
+    pins: &PinBoard,
+    by: Claimer,
+    claimed: &mut [u32],
+    leaves: Leaves,
+    grace: bool,
+) -> (usize, Lost) {
+    let (mut owned, mut lost) = (0, Lost::default());
+    if claimed.is_empty() {
+        return (owned, lost);
+    }
+    let batch = Batch::of(claimed);
+    let is_latched = |number: u32| frames[number as usize].latch().is_held();
+    let looked = pins.look(claimed, is_latched, |number| {
+        if batch.has(number) {
+            let frame = &frames[number as usize];
+            // More than one session may have it in use.
+            if frame.unclaim(by) {
+                lost.pinned += 1;
+                if grace && policy::is_spent(frame.usage()) {
+                    frame.passed_over();
+                }
+            }
+        }
+    });
+    let looked = looked || mutant!("pool-settle-without-look");
+    for at in 0..claimed.len() {
+        let frame = &frames[claimed[at] as usize];
+        if looked && frame.own(by, leaves) {
+            claimed.swap(owned, at);
+            owned += 1;
+        } else {
+            frame.unclaim(by);
+        }
+    }
+    let not_owned = claimed.len() - owned;
+    lost.otherwise = not_owned - lost.pinned.min(not_owned);
+    (owned, lost)
 }
 
 /// The frames of a batch, quickly asked: most pins that a scan meets are of other frames.

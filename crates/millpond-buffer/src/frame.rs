@@ -46,8 +46,10 @@
 //! sees the version, tag and bytes that were published. Unpinning is a release store to a slot, which claimers
 //! acquire, so an evictor has seen the last of the pinners' accesses; latches likewise. Pin against claim: [`crate::pins`].
 
+mod change;
 mod ownership;
 
+pub(crate) use self::change::{Change, Readers};
 pub(crate) use self::ownership::{Claimer, Leaves, NoTake, fence_before_filling};
 use crate::ids::PageId;
 use crate::policy;
@@ -55,7 +57,7 @@ use crate::translation::EntryRef;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use millpond_sync::latch::{Latch, Version};
-use millpond_sync::parking;
+use millpond_sync::{mutant, ordering, parking};
 
 pub(crate) const PINS: u64 = (1 << 24) - 1;
 pub(crate) const DIRTY: u64 = 1 << 24;
@@ -129,6 +131,35 @@ pub(crate) enum NoPin {
     Changed,
     /// Its page is damaged.
     Damaged,
+}
+
+/// Why an optimistic read has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoRead {
+    /// The frame holds another page, or this one is being changed.
+    NotHere,
+    /// The page was changed meanwhile.
+    Torn,
+}
+
+/// A pin that no session has: it is counted in the frame's state, and given back when this is
+/// dropped.
+pub(crate) struct RawPin<'a>(Option<&'a Frame>);
+
+impl<'a> RawPin<'a> {
+    /// Goes on with a pin that was handed over.
+    pub(crate) fn resume(frame: &'a Frame) -> Self {
+        Self(Some(frame))
+    }
+}
+
+impl Drop for RawPin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(frame) = self.0 else { return };
+        let before = frame.read.state.fetch_sub(1, ordering!("pool-raw-unpin-relaxed", Release));
+        debug_assert!(before & PINS != 0, "unpinned too often");
+    }
 }
 
 impl Frame {
@@ -254,7 +285,7 @@ impl Frame {
     /// barrier), stays so.
     #[inline]
     pub(crate) fn admit(&self, page: PageId) -> Result<(), NoPin> {
-        let state = self.read.state.load(Ordering::Acquire);
+        let state = self.read.state.load(ordering!("pool-admit-relaxed", Acquire));
         if state & (OWNED | CLAIMED | DAMAGED) != 0 {
             return self.admit_slow(page);
         }
@@ -270,7 +301,7 @@ impl Frame {
         });
         match unclaimed {
             // It may have been given to another page between the look at the tag and the swap.
-            Ok(_) if self.holds(page) => Ok(()),
+            Ok(_) if mutant!("pool-unclaim-without-tag") || self.holds(page) => Ok(()),
             Err(state) if state & (OWNED | DAMAGED) == DAMAGED && self.holds(page) => {
                 Err(NoPin::Damaged)
             }
@@ -285,7 +316,9 @@ impl Frame {
         if !self.own.latch.try_shared() {
             return false;
         }
-        barriers.light();
+        if !mutant!("pool-latch-without-barrier") {
+            barriers.light();
+        }
         if self.admit(page).is_ok() {
             return true;
         }
@@ -293,21 +326,28 @@ impl Frame {
         false
     }
 
+    /// Reads from the frame while others may change it, if it holds `page` and rests (rule 1).
+    /// `read` computes something from the page's words, which may be torn: the result counts only
+    /// if they were not.
+    #[inline]
+    pub(crate) fn try_read<R>(&self, page: PageId, read: impl FnOnce() -> R) -> Result<R, NoRead> {
+        let version = self.read.version.read_begin().ok_or(NoRead::NotHere)?;
+        if !mutant!("pool-read-without-tag") && !self.holds(page) {
+            return Err(NoRead::NotHere);
+        }
+        let result = read();
+        if self.read.version.validate(version) { Ok(result) } else { Err(NoRead::Torn) }
+    }
+
     /// Pins the frame, whatever it holds, by a count in its state. A claim remains, and will fail.
     #[inline]
-    pub(crate) fn pin_any(&self) -> Result<(), NoPin> {
+    pub(crate) fn pin_any(&self) -> Result<RawPin<'_>, NoPin> {
         let pinned = self.update(|state| (state & (OWNED | DAMAGED) == 0).then_some(state + 1));
         match pinned {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(RawPin(Some(self))),
             Err(state) if state & OWNED != 0 => Err(NoPin::Changed),
             Err(_) => Err(NoPin::Damaged),
         }
-    }
-
-    #[inline]
-    pub(crate) fn unpin(&self) {
-        let before = self.read.state.fetch_sub(1, Ordering::Release);
-        debug_assert!(before & PINS != 0, "unpinned too often");
     }
 
     #[inline]

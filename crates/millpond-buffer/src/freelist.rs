@@ -6,10 +6,15 @@
 //! half how many frames the stack has from this one on; so the length of a stack is known without a
 //! counter that everybody would write. A link may be read while its frame is being reused; the count of
 //! changes detects it.
+//!
+//! **Memory ordering.** A push releases the frames, and a look at the head acquires them. A pop
+//! only takes what the look at the head has acquired, and it continues the release sequences of the
+//! pushes before it; so it needs no ordering of its own.
 
 use crate::frame::Frame;
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering, fence};
+use millpond_sync::{mutant, ordering};
 
 pub(crate) struct Freelists {
     stacks: Box<[CachePadded<AtomicU64>]>,
@@ -56,6 +61,8 @@ impl Freelists {
         let Some(stack) = self.stacks.get(near % self.stacks.len()) else { return };
         let Some(&first) = free.first() else { return };
         let mut head = stack.load(Ordering::Acquire);
+        let change = if mutant!("pool-freelist-without-count") { 0 } else { CHANGE };
+        let (pushed, raced) = (ordering!("pool-push-relaxed", Release), Ordering::Acquire);
         loop {
             let below = Self::depth_at(head, frames);
             for (at, &frame) in free.iter().enumerate() {
@@ -63,10 +70,8 @@ impl Freelists {
                 let depth = below + (free.len() - at) as u64;
                 frames[frame as usize].link().store(link(depth, next), Ordering::Relaxed);
             }
-            let new = (head & !LOW).wrapping_add(CHANGE) | u64::from(first + 1);
-            let swapped =
-                stack.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire);
-            match swapped {
+            let new = (head & !LOW).wrapping_add(change) | u64::from(first + 1);
+            match stack.compare_exchange_weak(head, new, pushed, raced) {
                 Ok(_) => return,
                 Err(now) => head = now,
             }
@@ -80,14 +85,15 @@ impl Freelists {
     }
 
     fn pop_from(stack: &AtomicU64, frames: &[Frame]) -> Option<Popped> {
-        let mut head = stack.load(Ordering::Acquire);
+        let mut head = stack.load(ordering!("pool-pop-relaxed", Acquire));
+        // The head that is swapped has been acquired when it was looked at.
+        let (popped, raced) = (Ordering::Relaxed, ordering!("pool-pop-relaxed", Acquire));
+        let change = if mutant!("pool-freelist-without-count") { 0 } else { CHANGE };
         loop {
             let frame = frame_at(head)?;
             let link = frames[frame as usize].link().load(Ordering::Relaxed);
-            let new = (head & !LOW).wrapping_add(CHANGE) | link & LOW;
-            let swapped =
-                stack.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire);
-            match swapped {
+            let new = (head & !LOW).wrapping_add(change) | link & LOW;
+            match stack.compare_exchange_weak(head, new, popped, raced) {
                 Ok(_) => {
                     return Some(Popped { frame, left: depth_of(link).saturating_sub(1) as usize });
                 }

@@ -232,14 +232,15 @@ impl<'s> SharedPage<'s> {
     #[inline]
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
-        if !self.pinned {
-            // Before the latch is given back: who takes frames looks at latches and then at pins.
-            self.pin.session.pins.add(self.pin.frame);
+        let (session, frame) = (self.pin.session, self.pin.descriptor());
+        session.note_unlatched(self.pin.page, How::Shared);
+        if self.pinned {
+            frame.latch().unlock_shared();
+        } else {
+            session.pins.pin_and_unlatch(self.pin.frame, frame);
         }
         // The pin passes from the one guard, which is not dropped, to the other.
         let this = ManuallyDrop::new(self);
-        this.pin.session.note_unlatched(this.pin.page, How::Shared);
-        this.pin.descriptor().latch().unlock_shared();
         PinnedPage { ..*this.pin }
     }
 }

@@ -35,7 +35,7 @@ use crate::translation::{LOADING, WAITED, frame_of, is_absent, left_at, resident
 use crate::words;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
-use millpond_sync::{mutant, parking};
+use millpond_sync::{mutant, ordering, parking};
 
 /// What to do about a page that isn't there or is not valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,9 @@ impl<'a> Loading<'a> {
         if !is_absent(before) {
             return None;
         }
-        let swapped = entry.compare_exchange(before, LOADING, Ordering::SeqCst, Ordering::Relaxed);
+        // What was written of the page before it left is in the store.
+        let order = ordering!("pool-load-begin-relaxed", Acquire);
+        let swapped = entry.compare_exchange(before, LOADING, order, Ordering::Relaxed);
         swapped.ok().map(|before| Self { entry, before })
     }
 
@@ -97,7 +99,7 @@ impl Drop for Loading<'_> {
 }
 
 fn end_load(entry: &AtomicU64, value: u64) {
-    let before = entry.swap(value, Ordering::SeqCst);
+    let before = entry.swap(value, ordering!("pool-load-end-relaxed", Release));
     if before & WAITED != 0 {
         parking::unpark_all(entry_key(entry));
     }
@@ -107,7 +109,8 @@ fn entry_key(entry: &AtomicU64) -> usize {
     std::ptr::from_ref(entry) as usize
 }
 
-/// Waits until a load that is going on has ended, or for less. If the store reads it, it may do so on this thread.
+/// Waits until the load of a page that is going on has ended, or for less. If the store reads it,
+/// it may do so on this thread.
 pub(crate) fn wait_for_load(store: &dyn PageStore, entry: &AtomicU64) {
     let is_done = || entry.load(Ordering::Acquire) & LOADING == 0;
     store.wait_for_read(&is_done, &mut || park_on(entry));
@@ -128,7 +131,9 @@ fn park_on(entry: &AtomicU64) {
                 continue;
             }
         }
-        let still = || entry.load(Ordering::Relaxed) == LOADING | WAITED;
+        let still = || {
+            mutant!("pool-park-without-look") || entry.load(Ordering::Relaxed) == LOADING | WAITED
+        };
         parking::park(entry_key(entry), still, None);
         return;
     }
@@ -205,7 +210,7 @@ impl BufferSession {
                 }
                 self.count(Event::LoadWait, 1);
                 self.timed(Event::ReadTime, || wait_for_load(&*self.pool.store, entry));
-            } else if let Some(loading) = Loading::begin(entry) {
+            } else if let Some(loading) = relation.begin_load(block, entry, self.pins.barriers())? {
                 return self.load(relation, block, loading, wait, missing, ring);
             }
         }
@@ -230,16 +235,11 @@ impl BufferSession {
         missing: Missing,
         ring: Option<&Ring>,
     ) -> Result<u32, BufferError> {
-        // Again, now that whoever drops or truncates the fork would see the entry.
-        if !mutant!("pool-load-without-second-check") {
-            relation.check(block)?;
-        }
         let page = relation.page(block);
         let mut owned = self.take_frame(wait, ring)?;
         let usage = self.first_usage(left_at(loading.before), ring);
         self.fetch(relation, block, &mut owned, wait, missing)?;
-        self.pins.add(owned.number());
-        let frame = owned.publish(page, &loading, usage);
+        let frame = owned.publish(self, page, &loading, usage);
         let left_at = left_at(loading.before);
         loading.finish(frame);
         self.count(Event::Miss, 1);
@@ -334,8 +334,7 @@ impl BufferSession {
         // Free, since the frame is owned; or held for a moment, by who has latched it for the page that it had and is about
         // to notice.
         frame.latch().exclusive();
-        self.pins.add(number);
-        owned.publish(page, &loading, self.first_usage(None, ring));
+        owned.publish(self, page, &loading, self.first_usage(None, ring));
         if block < growth.stale {
             frame.mark_dirty();
         }

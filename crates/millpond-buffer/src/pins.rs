@@ -49,10 +49,12 @@
 
 mod board;
 
+use crate::frame::{Frame, NoPin};
+use crate::ids::PageId;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use millpond_sync::audit;
 use millpond_sync::prefetch::prefetch;
+use millpond_sync::{audit, mutant, ordering};
 use std::sync::OnceLock;
 
 pub(crate) use board::PinBoard;
@@ -166,7 +168,9 @@ impl PinSlots {
                 }
                 slot.store(wanted | 1, Ordering::Release);
                 self.held.store(held + 1, Ordering::Release);
-                self.barriers.light();
+                if !mutant!("pool-pin-without-barrier") {
+                    self.barriers.light();
+                }
                 return Added::First;
             }
             if word & !COUNT == wanted {
@@ -177,6 +181,39 @@ impl PinSlots {
         }
         self.grow();
         self.add(frame)
+    }
+
+    /// Pins a page that seems to be in a frame: announces the pin, and then looks whether the frame
+    /// still has the page (rule 12).
+    #[inline]
+    pub(crate) fn pin(&self, number: u32, frame: &Frame, page: PageId) -> Result<Added, NoPin> {
+        let pinned = match self.add(number) {
+            Added::First => frame.admit(page).map(|()| Added::First),
+            // While pinned a frame keeps its page, so an entry seen now can't be out of date;
+            // except that the caller may have looked at it before the pin.
+            Added::Again if mutant!("pool-second-pin-without-tag") || frame.holds(page) => {
+                return Ok(Added::Again);
+            }
+            Added::Again => Err(NoPin::Changed),
+        };
+        if pinned.is_err() {
+            self.remove(number);
+        }
+        pinned
+    }
+
+    /// Gives back the shared latch that has kept a page in its frame, and keeps the page by a pin
+    /// (rule 13).
+    #[inline]
+    pub(crate) fn pin_and_unlatch(&self, number: u32, frame: &Frame) {
+        // The pin first: who takes frames looks at latches and then at pins.
+        if !mutant!("pool-unlatch-before-pin") {
+            self.add(number);
+        }
+        frame.latch().unlock_shared();
+        if mutant!("pool-unlatch-before-pin") {
+            self.add(number);
+        }
     }
 
     /// Whether the session has the frame pinned.
@@ -203,8 +240,9 @@ impl PinSlots {
                 }
                 Self::empty(table, level, at);
                 let held = self.held.load(Ordering::Relaxed) - 1;
-                self.held.store(held, Ordering::Release);
-                if held == 0 && level > 0 {
+                self.held.store(held, ordering!("pool-unpin-relaxed", Release));
+                let is_free = held == 0 || mutant!("pool-shrink-slots-in-use") && held == 1;
+                if is_free && level > 0 {
                     self.shrink_when_quiet();
                 }
                 return true;
@@ -230,7 +268,7 @@ impl PinSlots {
             }
             at += 1;
         }
-        table[hole].store(0, Ordering::Release);
+        table[hole].store(0, ordering!("pool-unpin-relaxed", Release));
     }
 
     /// Moves on to the next larger table.
@@ -249,7 +287,7 @@ impl PinSlots {
             }
         }
         self.quiet.store(0, Ordering::Relaxed);
-        self.level.store(level, Ordering::Release);
+        self.level.store(level, ordering!("pool-grow-slots-relaxed", Release));
     }
 
     /// Puts a word into a table that is not in use yet.
@@ -278,6 +316,10 @@ impl PinSlots {
             return;
         }
         let (table, _) = self.table(Ordering::Acquire);
+        if mutant!("pool-scan-upwards") {
+            let frames = table.iter().filter_map(|slot| frame_of(slot.load(Ordering::Acquire)));
+            return frames.for_each(each);
+        }
         for slot in table.iter().rev() {
             if let Some(frame) = frame_of(slot.load(Ordering::Acquire)) {
                 each(frame);
@@ -350,6 +392,20 @@ mod tests {
             }
             assert_eq!(slots.level.load(Ordering::Relaxed), 0);
         }
+    }
+
+    /// A session that holds one pin for long is not taken for one that holds none.
+    #[test]
+    fn large_tables_are_not_left_while_in_use() {
+        let slots = PinSlots::new(Barriers::fences());
+        (0..2 * FIRST_LEN as u32).for_each(|frame| assert_eq!(slots.add(frame), Added::First));
+        (1..2 * FIRST_LEN as u32).for_each(|frame| assert!(slots.remove(frame)));
+        for _ in 0..2 * QUIET {
+            slots.add(5);
+            slots.remove(5);
+            assert_eq!(seen(&slots), [0]);
+        }
+        assert!(slots.level.load(Ordering::Relaxed) > 0 && slots.remove(0));
     }
 
     /// A pin that stays is seen by every scan, whatever comes and goes around it.

@@ -34,7 +34,7 @@ use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
-use millpond_sync::parking;
+use millpond_sync::{mutant, parking};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -92,7 +92,9 @@ impl Demand {
     /// Waits until somebody wakes. `stay_awake` is asked once sessions can see that this one sleeps.
     pub(crate) fn sleep(&self, stay_awake: impl FnOnce() -> bool) {
         self.state.store(ASLEEP, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        if !mutant!("pool-reclaimer-sleeps-without-fence") {
+            fence(Ordering::SeqCst);
+        }
         if !stay_awake() {
             let still = || self.state.load(Ordering::SeqCst) == ASLEEP;
             parking::park(self.key(), still, None);

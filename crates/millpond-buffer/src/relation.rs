@@ -1,16 +1,32 @@
 //! What the pool knows of a fork: its size and where its pages are.
 //!
-//! **Dropping** races with loads that began before it. A loader first turns an entry to LOADING and then
-//! asks whether the fork has been dropped; who drops first says so and then walks the entries. All four
-//! steps, the installation of new chunks and the walk's look at them are sequentially consistent, so either the loader
-//! sees the drop and steps back, or the walk sees the loader and waits for it. After the walk every entry is absent
-//! for good, and the fork may be forgotten (rule 4).
+//! **Dropping and cutting** race with loads that began before. Two that announce and look
+//! ([`Barriers`]):
+//!
+//! | session that loads | session that drops or cuts the fork |
+//! |---|---|
+//! | entry := LOADING | dropped := true, or fewer blocks |
+//! | light barrier | heavy barrier |
+//! | dropped, or the block beyond the end? step back | any entry that is not absent? wait until it is |
+//!
+//! Either the loader sees the drop and steps back, or the walk sees the loader and waits for it.
+//! The chunk that has the entry was installed before, so the walk sees it along with the entry.
+//! After the walk every entry is absent for good, and the fork may be forgotten (rule 4).
+//!
+//! **Memory ordering.** An entry becomes absent, or resident, by a release store. The walk loads it
+//! with acquire. So a fork that is forgotten is freed after the last access to its entries. The
+//! number of blocks is stored with release and loaded with acquire: a session that finds a block
+//! finds it in the store.
 
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, PageId, RelFork};
+use crate::load::Loading;
+use crate::pins::PinBoard;
 use crate::translation::{Translation, frame_of};
-use millpond_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use millpond_sync::asymmetric::Barriers;
+use millpond_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use millpond_sync::sync::{Mutex, MutexGuard};
+use millpond_sync::{mutant, ordering};
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,12 +63,12 @@ impl Relation {
     }
 
     pub(crate) fn blocks(&self) -> u32 {
-        self.blocks.load(Ordering::SeqCst)
+        self.blocks.load(ordering!("pool-blocks-read-relaxed", Acquire))
     }
 
     /// Sets the size. The caller holds the growth lock.
     pub(crate) fn set_blocks(&self, blocks: u32) {
-        self.blocks.store(blocks, Ordering::SeqCst);
+        self.blocks.store(blocks, ordering!("pool-blocks-set-relaxed", Release));
     }
 
     pub(crate) fn growth(&self) -> MutexGuard<'_, Growth> {
@@ -64,11 +80,11 @@ impl Relation {
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::SeqCst)
+        self.dropped.load(Ordering::Relaxed)
     }
 
     pub(crate) fn mark_dropped(&self) {
-        self.dropped.store(true, Ordering::SeqCst);
+        self.dropped.store(true, Ordering::Relaxed);
     }
 
     /// Whether a block may be loaded.
@@ -81,6 +97,36 @@ impl Relation {
             return Err(BufferError::BeyondEnd { rel: self.rel, block, blocks });
         }
         Ok(())
+    }
+
+    /// Turns the entry of a block to LOADING, if the page is absent and the fork still has it.
+    pub(crate) fn begin_load<'a>(
+        &'a self,
+        block: BlockNumber,
+        entry: &'a AtomicU64,
+        barriers: Barriers,
+    ) -> Result<Option<Loading<'a>>, BufferError> {
+        let Some(loading) = Loading::begin(entry) else { return Ok(None) };
+        if !mutant!("pool-load-without-barrier") {
+            barriers.light();
+        }
+        // Now that a session that drops or cuts the fork sees the entry.
+        if !mutant!("pool-load-without-second-check") {
+            self.check(block)?;
+        }
+        Ok(Some(loading))
+    }
+
+    /// The entries from a block on, for a session that has marked the fork as dropped, or has made
+    /// it end before that block. No load can begin any more of which they don't tell. `None`: the
+    /// barrier could not be had, and nobody knows.
+    pub(crate) fn entries_cut_off(
+        &self,
+        first: BlockNumber,
+        pins: &PinBoard,
+    ) -> Option<impl Iterator<Item = (BlockNumber, &AtomicU64)>> {
+        let ordered = mutant!("pool-cut-without-barrier") || pins.barrier();
+        ordered.then(|| self.translation.from(first))
     }
 
     #[inline]

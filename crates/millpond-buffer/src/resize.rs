@@ -17,20 +17,24 @@
 //! off with its relation, and a lost frame are not; after that the pool keeps the
 //! size that it must have to hold them, and says so.
 //!
-//! **Retiring against growing again.** A size is read, and then a frame retired by it, maybe much later. So who has
-//! retired a frame looks at the size again; and who raises the size looks for retired frames afterwards. Both
-//! bring such a frame back by a compare-and-swap, so one of them does. All four steps are sequentially
-//! consistent.
+//! **Retiring against growing again.** A size is read, and then a frame retired by it, maybe much
+//! later. So a session that has retired a frame looks at the size again; and one that raises the
+//! size looks for retired frames afterwards. Both have a sequentially consistent fence between the
+//! two steps, so one of them sees what the other has done, at least. Both bring such a frame back
+//! by a compare-and-swap, so only one of them does.
 //!
 //! **Checkpoints** look at all frames that may hold a page, which while the pool shrinks are more than its size says.
 
 use crate::claims::MAX_CLAIMS;
 use crate::error::BufferError;
-use crate::frame::DAMAGED;
+use crate::frame::{DAMAGED, Frame};
+use crate::freelist::Freelists;
 use crate::pool::BufferPool;
 use crate::session::BufferSession;
-use millpond_sync::atomic::{AtomicUsize, Ordering};
+use millpond_sync::atomic::{AtomicUsize, Ordering, fence};
+use millpond_sync::mutant;
 use millpond_sync::sync::Mutex;
+use std::ops::Range;
 
 /// How often shrinking looks again at pages that are in use, about a millisecond apart.
 const PATIENCE: usize = if cfg!(any(miri, shuttle)) {
@@ -62,7 +66,49 @@ impl Size {
     }
 
     pub(crate) fn occupied(&self) -> usize {
-        self.occupied.load(Ordering::SeqCst)
+        self.occupied.load(Ordering::Acquire)
+    }
+
+    /// Sets the size. What the caller then sees of frames is no older.
+    pub(crate) fn set(&self, frames: usize) {
+        self.frames.store(frames, Ordering::Relaxed);
+        if !mutant!("pool-resize-without-fence") {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Frees owned frames: those beyond the size retire.
+    pub(crate) fn give_back(&self, lists: &Freelists, near: usize, frames: &[Frame], free: &[u32]) {
+        let size = self.frames();
+        if free.iter().all(|&number| (number as usize) < size) {
+            lists.push(near, frames, free);
+            return;
+        }
+        for &number in free {
+            let frame = &frames[number as usize];
+            frame.retire();
+            if !mutant!("pool-retire-without-fence") {
+                fence(Ordering::SeqCst);
+            }
+            let is_wanted = (number as usize) < self.frames();
+            if !mutant!("pool-retire-without-second-look") && is_wanted && frame.come_back() {
+                lists.push(near, frames, &[number]);
+            }
+        }
+    }
+
+    /// Frees those of the frames that are retired, or that `are_new`, now that the size includes
+    /// them.
+    pub(crate) fn bring_back(
+        lists: &Freelists,
+        list: usize,
+        frames: &[Frame],
+        some: Range<usize>,
+        are_new: impl Fn(usize) -> bool,
+    ) {
+        let back = some.filter(|&number| are_new(number) || frames[number].come_back());
+        let back: Vec<u32> = back.map(|number| number as u32).collect();
+        lists.push(list, frames, &back);
     }
 }
 
@@ -115,24 +161,20 @@ impl BufferPool {
         }
         let never_used = (*alive).max(before)..frames;
         *alive = frames.max(*alive);
-        self.size.occupied.fetch_max(frames, Ordering::SeqCst);
+        self.size.occupied.fetch_max(frames, Ordering::Release);
         self.set_size(frames);
         let lists = self.free.lists();
         for list in (0..lists).rev() {
             // Neighbours to the same list.
             let share = |nth: usize| before + (frames - before) * nth / lists;
-            let mut free = Vec::with_capacity(share(list + 1) - share(list));
-            for number in share(list)..share(list + 1) {
-                if never_used.contains(&number) || self.frames[number].come_back() {
-                    free.push(number as u32);
-                }
-            }
-            self.free.push(list, &self.frames, &free);
+            let is_new = |number| never_used.contains(&number);
+            let some = share(list)..share(list + 1);
+            Size::bring_back(&self.free, list, &self.frames, some, is_new);
         }
     }
 
     fn set_size(&self, frames: usize) {
-        self.size.frames.store(frames, Ordering::SeqCst);
+        self.size.set(frames);
         self.clock.resize(frames);
         if let Some(probation) = &self.probation {
             probation.resized();
@@ -141,18 +183,7 @@ impl BufferPool {
 
     /// Frees owned frames: those beyond the pool's size retire.
     pub(crate) fn give_back(&self, near: usize, free: &[u32]) {
-        let size = self.frames();
-        if free.iter().all(|&number| (number as usize) < size) {
-            self.free.push(near, &self.frames, free);
-            return;
-        }
-        for number in free {
-            let frame = &self.frames[*number as usize];
-            frame.retire();
-            if (*number as usize) < self.size.frames.load(Ordering::SeqCst) && frame.come_back() {
-                self.free.push(near, &self.frames, &[*number]);
-            }
-        }
+        self.size.give_back(&self.free, near, &self.frames, free);
     }
 
     fn shrink(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
@@ -176,11 +207,9 @@ impl BufferPool {
         let size = left.iter().max().map_or(frames, |last| *last as usize + 1);
         if size > frames {
             self.set_size(size);
-            let back = (frames..size).filter(|number| self.frames[*number].come_back());
-            let back: Vec<u32> = back.map(|number| number as u32).collect();
-            self.free.push(session.near(), &self.frames, &back);
+            Size::bring_back(&self.free, session.near(), &self.frames, frames..size, |_| false);
         }
-        self.size.occupied.store(size, Ordering::SeqCst);
+        self.size.occupied.store(size, Ordering::Release);
         self.arena.release(size..before);
         let Some(last) = left.last().map(|last| &self.frames[*last as usize]) else {
             return Ok(());

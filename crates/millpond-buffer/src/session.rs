@@ -4,7 +4,7 @@ mod counting;
 
 use crate::config::Wait;
 use crate::error::BufferError;
-use crate::frame::{DAMAGED, Frame, NoPin};
+use crate::frame::{DAMAGED, Frame, NoPin, NoRead};
 use crate::guard::{ExclusivePage, PinnedPage, SharedPage};
 use crate::ids::{BlockNumber, PageId};
 use crate::latched::{How, Latched};
@@ -15,7 +15,7 @@ use crate::relation::RelHandle;
 use crate::ring::Ring;
 use crate::stats::{self, BackendKind, Event, IoContext, IoRow};
 use crate::trace::{SessionTrace, TraceFlags};
-use crate::translation::{frame_of, is_absent};
+use crate::translation::{frame_in, is_absent};
 use crate::words::PageView;
 use millpond_sync::atomic::Ordering;
 use millpond_sync::hint::Backoff;
@@ -207,8 +207,7 @@ impl BufferSession {
     /// The frame that a page seems to be in.
     #[inline]
     fn resident(&self, rel: &RelHandle, block: BlockNumber) -> Option<u32> {
-        let entry = rel.0.translation.get(block)?.load(Ordering::Acquire);
-        frame_of(entry)
+        frame_in(rel.0.translation.get(block)?)
     }
 
     /// Whether a page is neither in memory nor on its way there.
@@ -227,16 +226,14 @@ impl BufferSession {
         f: &mut impl FnMut(&PageView<'_>) -> R,
     ) -> Option<(&Frame, R)> {
         let frame = self.pool.frames.get(number as usize)?;
-        let version = frame.version().read_begin()?;
-        if !frame.holds(page) {
-            return None;
+        match frame.try_read(page, || f(&PageView::new(self.pool.words(number)))) {
+            Ok(result) => Some((frame, result)),
+            Err(NoRead::NotHere) => None,
+            Err(NoRead::Torn) => {
+                self.count(Event::Restart, 1);
+                None
+            }
         }
-        let result = f(&PageView::new(self.pool.words(number)));
-        if !frame.version().validate(version) {
-            self.count(Event::Restart, 1);
-            return None;
-        }
-        Some((frame, result))
     }
 
     /// Reads from a pinned page: optimistically, or under its latch if it keeps changing. The pin has been
@@ -267,8 +264,7 @@ impl BufferSession {
         Ok(f(&PageView::new(self.pool.words(number))))
     }
 
-    /// Pins a page that seems to be in a frame: announces the pin, and then looks whether the frame still
-    /// has the page (rule 12).
+    /// Pins a page that seems to be in a frame, and counts that as a use.
     #[inline]
     pub(crate) fn pin_resident(
         &self,
@@ -277,20 +273,10 @@ impl BufferSession {
         ring: Option<&Ring>,
     ) -> Result<(), NoPin> {
         let frame = self.pool.frames.get(number as usize).ok_or(NoPin::Changed)?;
-        let pinned = match self.pins.add(number) {
-            Added::First => frame.admit(page),
-            // While pinned a frame keeps its page, so an entry seen now can't be out of date; except
-            // that the caller may have looked at it before the pin.
-            Added::Again if frame.holds(page) => return Ok(()),
-            Added::Again => Err(NoPin::Changed),
-        };
-        match pinned {
-            Ok(()) => frame.used(ring.is_some()),
-            Err(_) => {
-                self.pins.remove(number);
-            }
+        if self.pins.pin(number, frame, page)? == Added::First {
+            frame.used(ring.is_some());
         }
-        pinned
+        Ok(())
     }
 
     #[inline]

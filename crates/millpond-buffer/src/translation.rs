@@ -21,6 +21,7 @@
 
 use crate::ids::BlockNumber;
 use millpond_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use millpond_sync::ordering;
 use std::ptr;
 
 pub(crate) const ABSENT: u64 = 0;
@@ -58,8 +59,15 @@ pub(crate) fn frame_of(entry: u64) -> Option<u32> {
     (entry & RESIDENT != 0).then_some((entry >> FRAME_SHIFT) as u32)
 }
 
+/// The frame that a page seems to be in. It is found there, or a later page is: what was done to
+/// the frame before its page was published has been seen along with the entry.
+#[inline]
+pub(crate) fn frame_in(entry: &AtomicU64) -> Option<u32> {
+    frame_of(entry.load(ordering!("pool-entry-read-relaxed", Acquire)))
+}
+
 /// Entries in a chunk.
-const CHUNK: usize = if cfg!(any(miri, shuttle)) { 4 } else { 512 };
+const CHUNK: usize = if cfg!(any(miri, loom, shuttle)) { 4 } else { 512 };
 /// Chunks in the first table; each further table is as large as all before it together.
 const FIRST_TABLE: usize = 8;
 /// Enough for 2^32 blocks.
@@ -100,22 +108,22 @@ impl Translation {
     #[inline]
     pub(crate) fn get(&self, block: BlockNumber) -> Option<&AtomicU64> {
         let block = block.0 as usize;
-        let chunk = self.chunk(block / CHUNK, Ordering::Acquire)?;
+        let chunk = self.chunk(block / CHUNK)?;
         Some(&chunk.0[block % CHUNK])
     }
 
-    /// Looked for with that ordering: `Acquire`, so that its entries are seen as they were made, or more.
+    /// A chunk, if it was ever needed, with its entries as they were made or later.
     #[inline]
-    fn chunk(&self, number: usize, order: Ordering) -> Option<&Chunk> {
+    fn chunk(&self, number: usize) -> Option<&Chunk> {
         let (table, at) = locate(number);
-        let first = self.tables[table].load(order);
+        let first = self.tables[table].load(Ordering::Acquire);
         if first.is_null() {
             return None;
         }
         // SAFETY: a table that is not null has `table_len(table)` pointers, `at` is less than that by
         // `locate`, and tables live as long as `self`.
         let slot = unsafe { &*first.add(at) };
-        let chunk = slot.load(order);
+        let chunk = slot.load(Ordering::Acquire);
         // SAFETY: a chunk pointer is null or points to a chunk that lives as long as `self`.
         unsafe { chunk.as_ref() }
     }
@@ -123,14 +131,13 @@ impl Translation {
     /// The entry of a block.
     pub(crate) fn entry(&self, block: BlockNumber) -> &AtomicU64 {
         let (number, at) = (block.0 as usize / CHUNK, block.0 as usize % CHUNK);
-        if let Some(chunk) = self.chunk(number, Ordering::Acquire) {
+        if let Some(chunk) = self.chunk(number) {
             return &chunk.0[at];
         }
         let slot = self.slot(number);
         let made = Box::into_raw(Box::new(Chunk(std::array::from_fn(|_| AtomicU64::new(ABSENT)))));
-        // Sequentially consistent: see `Relation::is_dropped`.
-        let installed =
-            slot.compare_exchange(ptr::null_mut(), made, Ordering::SeqCst, Ordering::SeqCst);
+        let (order, failed) = (Ordering::Release, Ordering::Acquire);
+        let installed = slot.compare_exchange(ptr::null_mut(), made, order, failed);
         let chunk = match installed {
             Ok(_) => made,
             Err(theirs) => {
@@ -151,12 +158,9 @@ impl Translation {
         if first.is_null() {
             let made: Table = (0..len).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
             let made = Box::into_raw(made).cast::<AtomicPtr<Chunk>>();
-            let installed = self.tables[table].compare_exchange(
-                ptr::null_mut(),
-                made,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            );
+            let (order, failed) = (Ordering::Release, Ordering::Acquire);
+            let installed =
+                self.tables[table].compare_exchange(ptr::null_mut(), made, order, failed);
             first = match installed {
                 Ok(_) => made,
                 Err(theirs) => {
@@ -179,13 +183,11 @@ impl Translation {
         let chunks = (0..TABLES).flat_map(move |table| {
             let start = if table == 0 { 0 } else { table_len(table) };
             let len = table_len(table);
-            let some = !self.tables[table].load(Ordering::SeqCst).is_null();
+            let some = !self.tables[table].load(Ordering::Acquire).is_null();
             let range = if some { start..start + len } else { 0..0 };
             range.filter(move |number| (number + 1) * CHUNK > first)
         });
-        // Sequentially consistent: see `Relation::is_dropped`.
-        let chunks =
-            chunks.filter_map(|number| Some((number, self.chunk(number, Ordering::SeqCst)?)));
+        let chunks = chunks.filter_map(|number| Some((number, self.chunk(number)?)));
         chunks.flat_map(move |(number, chunk)| {
             let blocks = (0..CHUNK).map(move |at| (number * CHUNK + at, &chunk.0[at]));
             blocks
@@ -249,6 +251,8 @@ impl EntryRef {
         // have been seen absent (rule 4), which this store is the first to make true for this one. And
         // the store is the last access.
         if let Some(entry) = unsafe { entry.as_ref() } {
+            // No weaker, although a release fence has come before it where the version was made odd:
+            // that of a damaged page was odd already.
             entry.store(absent, Ordering::Release);
         }
     }

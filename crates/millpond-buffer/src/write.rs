@@ -20,7 +20,7 @@
 
 use crate::behind::Window;
 use crate::error::BufferError;
-use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, WRITING};
+use crate::frame::{CHECKPOINT, DAMAGED, DIRTY, Frame, OWNED, RawPin, WRITING};
 use crate::ids::{Lsn, PageId};
 use crate::page::{PageBytes, page_lsn, set_checksum};
 use crate::pool::BufferPool;
@@ -28,6 +28,7 @@ use crate::scratch::with_scratch;
 use crate::session::{BufferSession, SharedLatch};
 use crate::stats::Event;
 use crate::words;
+use millpond_sync::mutant;
 
 /// How far to go to write a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub struct WriteProgress {
 }
 
 /// What became of an attempt to begin a write.
-enum Begun<'a> {
+pub(crate) enum Begun<'a> {
     /// The page has been copied out.
     Copied(Writing<'a>),
     /// There is nothing to write.
@@ -67,18 +68,11 @@ enum Begun<'a> {
     Busy,
 }
 
-/// A pin on nobody's account.
-struct RawPin<'a>(&'a Frame);
-
-impl Drop for RawPin<'_> {
-    fn drop(&mut self) {
-        self.0.unpin();
-    }
-}
-
 /// A write that is under way. Dropped before [`Writing::succeed`], the page is as dirty as before.
 pub(crate) struct Writing<'a> {
-    pin: RawPin<'a>,
+    frame: &'a Frame,
+    /// Given back after the write has ended.
+    _pin: RawPin<'a>,
     number: u32,
     /// The flags that the copy has taken off.
     restore: u64,
@@ -95,7 +89,8 @@ impl Writing<'_> {
         self.lsn
     }
 
-    fn succeed(mut self) {
+    /// The store has the copy.
+    pub(crate) fn succeed(mut self) {
         self.restore = 0;
     }
 
@@ -108,14 +103,74 @@ impl Writing<'_> {
 
     /// Ends a write that was handed over.
     pub(crate) fn end(frame: &Frame, restore: u64) {
-        let pin = RawPin(frame);
-        pin.0.end_write(restore);
+        let _pin = RawPin::resume(frame);
+        frame.end_write(restore);
     }
 }
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        self.pin.0.end_write(self.restore);
+        self.frame.end_write(self.restore);
+    }
+}
+
+/// Begins to write the page in a frame, if it has the flags that it `needs` to be written (and is
+/// `only` that page). `copy` is called once at most, while nobody stores to the frame: it copies
+/// the page out and returns its LSN.
+pub(crate) fn begin_write<'a>(
+    (frame, number): (&'a Frame, u32),
+    how: Attempt,
+    only: Option<PageId>,
+    needs: u64,
+    mut copy: impl FnMut() -> Lsn,
+) -> Result<Begun<'a>, BufferError> {
+    let in_the_way = match mutant!("pool-two-writes-of-a-page") {
+        true => DAMAGED | OWNED,
+        false => WRITING | DAMAGED | OWNED,
+    };
+    let is_wanted = |page: &PageId| only.is_none_or(|only| only == *page);
+    loop {
+        let Ok(pin) = frame.pin_any() else {
+            // It may be another page by now that is damaged.
+            return match frame.page().filter(is_wanted) {
+                Some(page) if frame.state() & DAMAGED != 0 && frame.holds(page) => {
+                    Err(BufferError::Damaged { page })
+                }
+                _ => Ok(Begun::Clean),
+            };
+        };
+        let Some(page) = frame.page().filter(is_wanted) else {
+            return Ok(Begun::Clean);
+        };
+        let latch = match how {
+            Attempt::IfEasy => match SharedLatch::try_take(frame.latch()) {
+                Some(latch) => latch,
+                None => return Ok(Begun::Busy),
+            },
+            Attempt::Surely => SharedLatch::take(frame.latch()),
+        };
+        let begun = frame.update(|state| {
+            let ready = state & in_the_way == 0 && state & needs == needs;
+            ready.then_some(state & !(DIRTY | CHECKPOINT) | WRITING)
+        });
+        match begun {
+            Ok(before) => {
+                let restore = before & (DIRTY | CHECKPOINT);
+                let lsn = Lsn::ZERO;
+                let mut writing = Writing { frame, _pin: pin, number, restore, page, lsn };
+                writing.lsn = copy();
+                return Ok(Begun::Copied(writing));
+            }
+            Err(state) if state & WRITING != 0 => {
+                drop(latch);
+                if how == Attempt::IfEasy {
+                    return Ok(Begun::Busy);
+                }
+                frame.wait_for_write();
+            }
+            Err(state) if state & DAMAGED != 0 => return Err(BufferError::Damaged { page }),
+            Err(_) => return Ok(Begun::Clean),
+        }
     }
 }
 
@@ -152,51 +207,10 @@ impl BufferSession {
         to: &mut PageBytes,
     ) -> Result<Begun<'_>, BufferError> {
         let frame = &self.pool.frames[number as usize];
-        loop {
-            let is_wanted = |page: &PageId| only.is_none_or(|only| only == *page);
-            if frame.pin_any().is_err() {
-                // It may be another page by now that is damaged.
-                return match frame.page().filter(is_wanted) {
-                    Some(page) if frame.state() & DAMAGED != 0 && frame.holds(page) => {
-                        Err(BufferError::Damaged { page })
-                    }
-                    _ => Ok(Begun::Clean),
-                };
-            }
-            let pin = RawPin(frame);
-            let Some(page) = frame.page().filter(is_wanted) else {
-                return Ok(Begun::Clean);
-            };
-            let latch = match how {
-                Attempt::IfEasy => match SharedLatch::try_take(frame.latch()) {
-                    Some(latch) => latch,
-                    None => return Ok(Begun::Busy),
-                },
-                Attempt::Surely => SharedLatch::take(frame.latch()),
-            };
-            let begun = frame.update(|state| {
-                let ready = state & (WRITING | DAMAGED | OWNED) == 0 && state & needs == needs;
-                ready.then_some(state & !(DIRTY | CHECKPOINT) | WRITING)
-            });
-            match begun {
-                Ok(before) => {
-                    let restore = before & (DIRTY | CHECKPOINT);
-                    let mut writing = Writing { pin, number, restore, page, lsn: Lsn::ZERO };
-                    words::copy_out(self.pool.words(number), to);
-                    writing.lsn = page_lsn(to);
-                    return Ok(Begun::Copied(writing));
-                }
-                Err(state) if state & WRITING != 0 => {
-                    drop(latch);
-                    if how == Attempt::IfEasy {
-                        return Ok(Begun::Busy);
-                    }
-                    frame.wait_for_write();
-                }
-                Err(state) if state & DAMAGED != 0 => return Err(BufferError::Damaged { page }),
-                Err(_) => return Ok(Begun::Clean),
-            }
-        }
+        begin_write((frame, number), how, only, needs, || {
+            words::copy_out(self.pool.words(number), to);
+            page_lsn(to)
+        })
     }
 
     /// Copies out the pages at the beginning of a run. Fails if the first can't be written.

@@ -1,10 +1,13 @@
-//! `cargo xtask mutants`: each fault that is built in under `--cfg mutants` must fail the test that is named for it.
+//! `cargo xtask mutants`: each fault that is built in under `--cfg mutants` must fail the test that
+//! is named for it.
 //!
-//! The tests of a crate are built once for each checker ([`Build`]), with all of the mutants in them. A mutant's test runs without
-//! it first, where it must pass, and then with it, where it must fail. A mutant that survives means that nothing would notice
-//! the loss of the step that it leaves out.
+//! The tests of a crate are built once for each checker ([`Build`]), with all of the mutants in
+//! them. A mutant's test runs without it first, where it must pass, and then with it, where it must
+//! fail. A mutant that survives means that nothing would notice the loss of the step that it leaves
+//! out.
 //!
-//! The table has a file for each crate. It and the sources must name the same mutants ([`sources`]).
+//! The table has a file for each crate. It and the sources must name the same mutants
+//! ([`sources`]).
 
 mod buffer;
 mod engine;

@@ -12,7 +12,8 @@ use crate::run::{Failed, cargo};
 
 /// The variable that `millpond_sync::mutant` reads.
 const VARIABLE: &str = "MILLPOND_MUTANT";
-/// Random schedules are the same in each run, so that a mutant that was killed once is killed always.
+/// Random schedules are the same in each run, so that a mutant that was killed once is killed
+/// always.
 const SEED: (&str, &str) = ("SHUTTLE_RANDOM_SEED", "16");
 /// How long a test may take at least, and how many times longer than without a mutant.
 const LEAST_LIMIT: Duration = Duration::from_secs(120);

@@ -1,11 +1,13 @@
 //! A frame between two pages: nobody's but the session's that has it.
 
+use crate::frame::{Frame, RawPin};
 use crate::ids::PageId;
 use crate::load::Loading;
 use crate::pool::BufferPool;
 use crate::ring::Ring;
 use crate::session::BufferSession;
 use crate::stats::Histogram;
+use millpond_sync::mutant;
 
 /// A frame that belongs to this session. Dropped, it is free.
 pub(crate) struct Owned<'a> {
@@ -28,7 +30,9 @@ impl<'a> Owned<'a> {
 
     /// Goes on with a frame that was handed over, or taken just now.
     pub(crate) fn resume(pool: &'a BufferPool, near: usize, number: u32) -> Self {
-        pool.frames[number as usize].before_filling();
+        if !mutant!("pool-resume-without-fence") {
+            pool.frames[number as usize].before_filling();
+        }
         Self { pool, near, number, ring: None, allocated: None }
     }
 
@@ -50,22 +54,37 @@ impl<'a> Owned<'a> {
         self.number
     }
 
-    /// Gives the frame to a page, which the session has announced as pinned by it.
-    pub(crate) fn publish(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
-        self.publish_with(page, loading, usage, 0)
-    }
-
-    /// Gives the frame to a page, with a raw pin that keeps it until the entry is resident.
-    pub(crate) fn publish_raw(self, page: PageId, loading: &Loading<'_>, usage: u8) -> u32 {
-        self.publish_with(page, loading, usage, 1)
-    }
-
-    fn publish_with(self, page: PageId, loading: &Loading<'_>, usage: u8, raw_pins: u64) -> u32 {
-        let number = self.number;
-        let frame = &self.pool.frames[number as usize];
-        frame.set_loaded_at(self.pool.clock.taken());
-        frame.publish(page, (loading.entry(), loading.before()), usage, raw_pins);
+    /// Gives the frame to a page, which the session has pinned from then on.
+    pub(crate) fn publish(
+        self,
+        session: &BufferSession,
+        page: PageId,
+        loading: &Loading<'_>,
+        usage: u8,
+    ) -> u32 {
+        let entry = (loading.entry(), loading.before());
+        self.coming().publish_pinned(self.number, &session.pins, page, entry, usage);
         self.go_to(page)
+    }
+
+    /// Gives the frame to a page that no session has asked for. The pin keeps it until the entry is
+    /// resident.
+    pub(crate) fn publish_kept(
+        self,
+        page: PageId,
+        loading: &Loading<'_>,
+        usage: u8,
+    ) -> (u32, RawPin<'a>) {
+        let entry = (loading.entry(), loading.before());
+        let kept = self.coming().publish_kept(page, entry, usage);
+        (self.go_to(page), kept)
+    }
+
+    /// The frame, to which a page comes now.
+    fn coming(&self) -> &'a Frame {
+        let frame = &self.pool.frames[self.number as usize];
+        frame.set_loaded_at(self.pool.clock.taken());
+        frame
     }
 
     /// The page comes, or is on its way.

@@ -7,11 +7,14 @@
 //! same claimer may have claimed it again in the same batch does no harm: both claims are older than its barrier.)
 
 use super::{
-    CLAIMED, CLAIMER, CLAIMER_SHIFT, DAMAGED, DIRTY, Frame, NO_PAGE, OWNED, PINS, RETIRED, WRITING,
+    CLAIMED, CLAIMER, CLAIMER_SHIFT, DAMAGED, DIRTY, Frame, NO_PAGE, OWNED, PINS, RETIRED, RawPin,
+    WRITING,
 };
 use crate::ids::PageId;
+use crate::pins::PinSlots;
 use crate::translation::{ABSENT, absent_since};
 use millpond_sync::atomic::{AtomicU64, Ordering, fence};
+use millpond_sync::{mutant, ordering};
 
 /// Who claims frames: a session, by its number, or the pool itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,9 @@ impl Claimer {
     }
 
     fn has_claimed(self, state: u64) -> bool {
+        if mutant!("pool-claims-of-others") {
+            return state & CLAIMED != 0;
+        }
         state & (CLAIMED | CLAIMER) == self.mark()
     }
 }
@@ -64,7 +70,9 @@ pub(crate) enum Leaves {
 pub(crate) fn fence_before_filling() {
     #[cfg(all(test, not(any(loom, shuttle))))]
     super::FENCED.with(|fenced| fenced.set(fenced.get() + 1));
-    fence(Ordering::Release);
+    if !mutant!("pool-filling-without-fence") {
+        fence(Ordering::Release);
+    }
 }
 
 impl Frame {
@@ -126,7 +134,11 @@ impl Frame {
     /// The caller has made a heavy barrier since the claim, and found the latch free and no session's pin.
     pub(crate) fn own(&self, by: Claimer, leaves: Leaves) -> bool {
         let (not_now, absent) = match leaves {
-            Leaves::Evicted { now } => (PINS | WRITING | DIRTY | DAMAGED, absent_since(now)),
+            Leaves::Evicted { now } => {
+                let busy = if mutant!("pool-own-pinned") { WRITING } else { PINS | WRITING };
+                let dirty = if mutant!("pool-own-dirty") { DAMAGED } else { DIRTY | DAMAGED };
+                (busy | dirty, absent_since(now))
+            }
             Leaves::OutOfRing => (PINS | WRITING | DIRTY | DAMAGED, self.own.entry.before()),
             Leaves::Discarded => (PINS | WRITING, ABSENT),
         };
@@ -152,18 +164,17 @@ impl Frame {
 
     /// Retires an owned frame: it is nobody's until it comes back.
     pub(crate) fn retire(&self) {
-        self.read.state.store(OWNED | RETIRED, Ordering::SeqCst);
+        self.read.state.store(OWNED | RETIRED, Ordering::Release);
     }
 
     pub(crate) fn is_retired(&self) -> bool {
-        self.read.state.load(Ordering::SeqCst) & RETIRED != 0
+        self.read.state.load(Ordering::Acquire) & RETIRED != 0
     }
 
     /// Makes a retired frame the caller's; whether it was retired, and not another's to bring back.
     pub(crate) fn come_back(&self) -> bool {
-        // Also one that fails: it is a look, which sees a retirement before it (`resize.rs`).
-        let order = Ordering::SeqCst;
-        self.read.state.compare_exchange(OWNED | RETIRED, OWNED, order, order).is_ok()
+        let (order, failed) = (Ordering::Acquire, Ordering::Relaxed);
+        self.read.state.compare_exchange(OWNED | RETIRED, OWNED, order, failed).is_ok()
     }
 
     /// The owner is about to store to the frame's bytes.
@@ -200,20 +211,52 @@ impl Frame {
 
     /// Gives an owned frame to a page. It must be pinned until the entry is resident: announced as such by
     /// the caller's session before, or by raw pins. `before`: what the entry was while the page was absent.
-    pub(crate) fn publish(
-        &self,
-        page: PageId,
-        (entry, before): (&AtomicU64, u64),
-        usage: u8,
-        raw_pins: u64,
-    ) {
+    fn publish(&self, page: PageId, (entry, before): (&AtomicU64, u64), usage: u8, raw_pins: u64) {
         debug_assert!(self.state() == OWNED, "published by who doesn't own it");
         self.own.entry.set(entry, before);
         self.read.tag.store(page.raw(), Ordering::Relaxed);
         self.read.usage.store(usage, Ordering::Relaxed);
         // In this order. Somebody may have seen the entry when the page was here before: he can pin and change it once it isn't owned,
         // and this must not end his change. An optimistic reader who comes in between is right: the page is whole.
+        if mutant!("pool-publish-state-before-version") {
+            self.read.state.store(raw_pins, Ordering::Release);
+            return self.read.version.write_end();
+        }
         self.read.version.write_end();
-        self.read.state.store(raw_pins, Ordering::Release);
+        self.read.state.store(raw_pins, ordering!("pool-publish-relaxed", Release));
+    }
+
+    /// Gives an owned frame to a page, which the session of these slots has pinned.
+    pub(crate) fn publish_pinned(
+        &self,
+        number: u32,
+        slots: &PinSlots,
+        page: PageId,
+        entry: (&AtomicU64, u64),
+        usage: u8,
+    ) {
+        if !mutant!("pool-publish-before-pin") {
+            slots.add(number);
+        }
+        self.publish(page, entry, usage, 0);
+        if mutant!("pool-publish-before-pin") {
+            slots.add(number);
+        }
+    }
+
+    /// Gives an owned frame to a page that no session has asked for. The pin keeps it until its
+    /// entry is resident.
+    pub(crate) fn publish_kept(
+        &self,
+        page: PageId,
+        entry: (&AtomicU64, u64),
+        usage: u8,
+    ) -> RawPin<'_> {
+        if mutant!("pool-publish-without-raw-pin") {
+            self.publish(page, entry, usage, 0);
+            return RawPin(None);
+        }
+        self.publish(page, entry, usage, 1);
+        RawPin(Some(self))
     }
 }

@@ -1,6 +1,7 @@
 //! A change of a page: it keeps optimistic readers out from its first write to its end.
 
 use super::ExclusivePage;
+use crate::frame::{Change, Readers};
 use crate::ids::{Lsn, PageId};
 use crate::page::PageBytes;
 use crate::words;
@@ -11,15 +12,13 @@ use std::mem;
 pub struct PageChange<'p> {
     /// Borrowed from a `&mut`: nobody else looks at the page through it meanwhile.
     latched: &'p ExclusivePage<'p>,
-    was_clean: bool,
-    wrote: bool,
+    change: Change<'p>,
 }
 
 impl<'p> PageChange<'p> {
     #[inline]
     pub(super) fn begin(latched: &'p mut ExclusivePage<'_>) -> Self {
-        let was_clean = latched.pin.descriptor().mark_dirty();
-        Self { latched, was_clean, wrote: false }
+        Self { change: Change::begin(latched.pin.descriptor()), latched }
     }
 }
 
@@ -43,15 +42,10 @@ impl PageChange<'_> {
     #[inline]
     fn words(&mut self) -> &crate::PageWords {
         let pin = &self.latched.pin;
-        if !self.wrote {
-            self.wrote = true;
-            let version = pin.descriptor().version();
-            if !version.is_changing() {
-                version.write_begin();
-            } else if !pin.is_damaged() {
-                // An earlier change under this latch was forgotten, which comes to the same as being interrupted.
-                pin.damage();
-            }
+        // An earlier change under this latch was forgotten, which comes to the same as being
+        // interrupted.
+        if self.change.writes() == Readers::KeptOutByAnother && !pin.is_damaged() {
+            pin.damage();
         }
         pin.session.pool.words(pin.frame)
     }
@@ -80,10 +74,9 @@ impl PageChange<'_> {
     /// Ends a change that no log record describes, such as a hint. The LSN stays, and a crash may lose the change.
     #[inline]
     pub fn publish_unlogged(self) {
-        let pin = &self.latched.pin;
         // A page that this guard has damaged before stays so.
-        if self.wrote && !pin.is_damaged() {
-            pin.descriptor().version().write_end();
+        if self.change.has_written() && !self.latched.pin.is_damaged() {
+            self.change.end();
         }
         // It owns nothing; only a change that isn't published has something to undo.
         mem::forget(self);
@@ -98,9 +91,9 @@ impl PageChange<'_> {
 impl Drop for PageChange<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.wrote {
+        if self.change.has_written() {
             self.latched.pin.damage();
-        } else if self.was_clean {
+        } else if self.change.leaves_it_clean() {
             self.latched.pin.descriptor().unmark_dirty();
         }
     }

@@ -2,120 +2,127 @@
 //! around them, but only some of the schedules; here is every one within the bound.)
 
 use super::*;
-use crate::frame::{DIRTY, WRITING};
+use crate::frame::{Change, DIRTY};
 use crate::freelist::Freelists;
+use crate::ids::Lsn;
+use crate::write::{Attempt, Begun, begin_write};
+use std::sync::atomic::AtomicU64 as Count;
 
-/// What the writer makes of page 0.
-const CHANGED: u64 = 101;
+/// What the store has of page 0, and how often that has been changed (which is no part of the
+/// model).
+struct Stored {
+    contents: AtomicU64,
+    changes: Count,
+}
 
-/// What the store has of page 0, and whether that has been changed (which is no part of the model).
-struct Stored(AtomicU64, std::sync::atomic::AtomicBool);
+impl Stored {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { contents: AtomicU64::new(contents(0)), changes: Count::new(0) })
+    }
+
+    /// What page 0 is to have in it.
+    fn expected(&self) -> u64 {
+        contents(0) + CHANGE * self.changes.load(Ordering::SeqCst)
+    }
+}
 
 impl World {
     /// Changes page 0, as a session does that finds it.
-    fn change_words(&self, session: usize) -> bool {
-        self.seems_resident(0) && self.change_believed(session)
+    fn change_words(&self, session: usize, stored: &Stored) -> bool {
+        self.seems_resident(0) && self.change_believed(session, stored)
     }
 
     /// Changes page 0, which was there when the entry was looked at, as a session does that has it pinned and latched.
-    #[allow(unsafe_code)]
-    fn change_believed(&self, session: usize) -> bool {
-        if !self.pin_believed(session, 0) {
-            return false;
+    fn change_believed(&self, session: usize, stored: &Stored) -> bool {
+        let is_pinned = self.pin_believed(session, 0);
+        if is_pinned {
+            self.change_pinned(session, stored);
         }
-        self.frame.latch().exclusive();
-        self.frame.mark_dirty();
-        // As `PageChange` does, for damaged pages: none is here.
-        if !self.frame.version().is_changing() {
-            self.frame.version().write_begin();
-        }
-        // SAFETY: loom fails the model if the access isn't exclusive.
-        self.bytes.with_mut(|bytes| unsafe { *bytes = CHANGED });
-        for word in &self.words {
-            word.store(CHANGED, Ordering::Relaxed);
-        }
-        self.frame.version().write_end();
-        self.frame.latch().unlock_exclusive();
-        self.slots[session].remove(0);
-        true
+        is_pinned
     }
 
-    /// Writes page 0 back, as `write_frame` does.
-    #[allow(unsafe_code)]
+    /// Changes page 0, which a session has pinned, and gives the pin back.
+    fn change_pinned(&self, session: usize, stored: &Stored) {
+        self.frame.latch().exclusive();
+        let mut change = Change::begin(&self.frame);
+        change.writes();
+        let changed = self.bytes.get() + CHANGE;
+        self.bytes.set(changed);
+        self.words.iter().for_each(|word| word.store(changed, Ordering::Relaxed));
+        change.end();
+        stored.changes.fetch_add(1, Ordering::SeqCst);
+        self.frame.latch().unlock_exclusive();
+        self.slots[session].remove(0);
+    }
+
+    /// Writes page 0 back, unless somebody is in the way.
     fn write_back(&self, stored: &Stored) {
-        if self.frame.pin_any().is_err() {
-            return;
+        let mut copy = 0;
+        let copy_out = || {
+            copy = self.bytes.get();
+            Lsn::ZERO
+        };
+        let begun = begin_write((&self.frame, 0), Attempt::IfEasy, Some(page(0)), DIRTY, copy_out);
+        if let Ok(Begun::Copied(writing)) = begun {
+            stored.contents.store(copy, Ordering::Relaxed);
+            writing.succeed();
         }
-        self.frame.latch().shared();
-        let begun =
-            self.frame.update(|state| (state & DIRTY != 0).then_some(state & !DIRTY | WRITING));
-        // SAFETY: loom fails the model if somebody writes at the same time.
-        let copy = begun.is_ok().then(|| self.bytes.with(|bytes| unsafe { *bytes }));
-        self.frame.latch().unlock_shared();
-        if let Some(copy) = copy {
-            stored.0.store(copy, Ordering::Relaxed);
-            self.frame.end_write(0);
-        }
-        self.frame.unpin();
     }
 
     /// Gives the frame to page 1 if page 0 may leave: the store has all that was written to it.
     fn evict(&self, session: usize, stored: &Stored) {
         if self.take(session) {
-            assert_eq!(
-                self.words[0].load(Ordering::Relaxed),
-                stored.0.load(Ordering::Relaxed),
-                "lost"
-            );
-            assert_eq!(self.slots[session].add(0), Added::First);
+            assert_eq!(self.bytes.get(), stored.contents.load(Ordering::Relaxed), "lost");
             self.fill(1);
-            self.slots[session].remove(0);
         }
     }
 
     /// Takes page 0 out, if it may leave, loads it again, and reads it.
-    fn load_again(&self, session: usize) {
+    fn load_again(&self, session: usize, stored: &Stored) {
         if self.take(session) {
-            assert_eq!(self.slots[session].add(0), Added::First);
-            self.fill(0);
-            let seen = self.words_of(0);
-            assert!(seen.is_none_or(|seen| seen == 1 || seen == CHANGED), "another page's words");
-            self.slots[session].remove(0);
+            self.fill_with(0, stored.contents.load(Ordering::Relaxed));
+            self.words_of(0);
         }
     }
 
     /// Two reads of page 0: the second is no older than the first, and each is whole.
     fn read_twice(&self) {
-        let (first, second) = (self.words_of(0), self.words_of(0));
-        for seen in first.into_iter().chain(second) {
-            assert!(seen == 1 || seen == CHANGED, "another page's words");
-        }
-        if let (Some(first), Some(second)) = (first, second) {
+        if let (Some(first), Some(second)) = (self.words_of(0), self.words_of(0)) {
             assert!(second >= first, "older than what was read before");
         }
     }
 }
 
+/// Runs the actions beside each other.
+fn run(world: &Arc<World>, stored: &Arc<Stored>, actions: &[fn(&World, &Stored)]) {
+    let threads: Vec<_> = actions
+        .iter()
+        .map(|&action| {
+            let (world, stored) = (Arc::clone(world), Arc::clone(stored));
+            thread::spawn(move || action(&world, &stored))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
 fn beside(actions: &[fn(&World, &Stored)]) {
+    beside_after(|_| (), actions);
+}
+
+/// The same, after `before`.
+fn beside_after(before: fn(&World), actions: &[fn(&World, &Stored)]) {
     let actions = actions.to_vec();
     check(2, move || {
-        let world = World::new();
-        let stored = Arc::new(Stored(AtomicU64::new(1), false.into()));
-        let threads: Vec<_> = actions
-            .iter()
-            .map(|&action| {
-                let (world, stored) = (Arc::clone(&world), Arc::clone(&stored));
-                thread::spawn(move || action(&world, &stored))
-            })
-            .collect();
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        // Page 0 is as it was left, in memory or in the store.
-        let is_changed = stored.1.load(std::sync::atomic::Ordering::Relaxed);
-        let left = world.words_of(0).unwrap_or(stored.0.load(Ordering::Relaxed));
-        assert_eq!(left, if is_changed { CHANGED } else { 1 });
-        assert!(world.words_of(1).is_none_or(|words| words == 2));
+        let (world, stored) = (World::new(), Stored::new());
+        before(&world);
+        run(&world, &stored, &actions);
+        world.assert_at_rest();
+        // Page 0 is as it was left, in memory or, unless that is dirty, in the store.
+        let in_store = stored.contents.load(Ordering::Relaxed);
+        assert_eq!(world.words_of(0).unwrap_or(in_store), stored.expected());
+        assert!(world.frame.is_dirty() || in_store == stored.expected(), "an older copy");
     });
 }
 
@@ -125,8 +132,7 @@ fn reader_writer_and_evictor() {
     beside(&[
         |world, _| world.read_twice(),
         |world, stored| {
-            if world.change_words(1) {
-                stored.1.store(true, std::sync::atomic::Ordering::Relaxed);
+            if world.change_words(1, stored) {
                 world.write_back(stored);
             }
         },
@@ -140,12 +146,71 @@ fn reader_writer_and_evictor() {
 fn a_writer_and_a_page_that_comes_back() {
     beside(&[
         |world, stored| {
-            if world.change_believed(1) {
-                stored.1.store(true, std::sync::atomic::Ordering::Relaxed);
-            }
+            world.change_believed(1, stored);
         },
-        |world, _| world.load_again(2),
+        |world, stored| world.load_again(2, stored),
     ]);
+}
+
+/// The page was pinned before a session claims its frame, and is changed before that session looks for pins.
+#[test]
+fn a_claim_beside_a_change() {
+    beside_after(
+        |world| assert!(world.pin(1, 0)),
+        &[|world, stored| world.change_pinned(1, stored), |world, stored| world.evict(2, stored)],
+    );
+}
+
+/// Two change the page and write it back: an older copy does not overtake a newer one.
+#[test]
+fn two_writers_that_write_back() {
+    beside(&[
+        |world, stored| {
+            world.change_words(1, stored);
+            world.write_back(stored);
+        },
+        |world, stored| {
+            world.change_words(2, stored);
+            world.write_back(stored);
+        },
+    ]);
+}
+
+/// A page that is clean is looked at by somebody who would write it, and somebody else wants its
+/// frame.
+#[test]
+fn a_pin_in_passing_beside_an_evictor() {
+    beside(&[|world, stored| world.write_back(stored), |world, stored| world.evict(2, stored)]);
+}
+
+/// A session changes page 0 and writes it back, another makes it leave, and a third finds it absent:
+/// then the store has what was written. The page was pinned before its frame is claimed, so the write
+/// may end between the look for pins and the last step of the session that takes the frame.
+#[test]
+fn what_is_absent_is_in_the_store() {
+    check(2, || {
+        let (world, stored) = (World::new(), Stored::new());
+        assert!(world.pin(1, 0));
+        run(
+            &world,
+            &stored,
+            &[
+                |world, stored| {
+                    world.change_pinned(1, stored);
+                    world.write_back(stored);
+                },
+                |world, _| {
+                    world.take(2);
+                },
+                |world, stored| {
+                    if let Some(_loading) = Loading::begin(&world.entries[0]) {
+                        let in_store = stored.contents.load(Ordering::Relaxed);
+                        assert_eq!(in_store, stored.expected(), "an older copy");
+                    }
+                },
+            ],
+        );
+    });
 }
 
 /// One takes page 0 out and frees the frame, another fills it: a late reader is kept out by what the first has done, although it is the

@@ -3,7 +3,7 @@
 use super::PinSlots;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use millpond_sync::audit;
+use millpond_sync::{audit, mutant};
 use std::sync::{Arc, OnceLock};
 
 /// All sessions' pins.
@@ -51,21 +51,35 @@ impl PinBoard {
     ) -> bool {
         let ordered = self.barrier();
         if ordered {
+            if mutant!("pool-look-at-pins-before-latches") {
+                self.scan(&mut each);
+                claimed.iter().copied().filter(|frame| is_latched(*frame)).for_each(each);
+                return ordered;
+            }
             // Latches first: who gives one back and keeps the page publishes the pin before.
             claimed.iter().copied().filter(|frame| is_latched(*frame)).for_each(&mut each);
             self.scan(each);
-        } else {
+        }
+        ordered
+    }
+
+    /// The heavy barrier. `false`: it could not be had.
+    pub(crate) fn barrier(&self) -> bool {
+        let ordered = !self.is_refused() && self.barriers.heavy();
+        if !ordered {
             self.complain();
         }
         ordered
     }
 
-    fn barrier(&self) -> bool {
-        #[cfg(test)]
-        if self.refuse.load(std::sync::atomic::Ordering::Relaxed) {
-            return false;
-        }
-        self.barriers.heavy()
+    #[cfg(test)]
+    fn is_refused(&self) -> bool {
+        self.refuse.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    #[cfg(not(test))]
+    fn is_refused(&self) -> bool {
+        false
     }
 
     /// A system that refuses once will refuse each time that somebody needs a frame: the log hears of it at the first,

@@ -113,12 +113,16 @@ impl BufferPool {
     /// Makes every page from `first` on leave memory, written or not. Loads can't begin any more.
     fn discard(&self, relation: &Relation, first: BlockNumber) -> Result<(), BufferError> {
         // Most go in batches. What is being loaded, written or taken just now is left to the second walk.
-        let mut entries = relation.translation.from(first).peekable();
+        let Some(entries) = relation.entries_cut_off(first, &self.pins) else {
+            // Nobody knows whether it is, or will be.
+            return Err(BufferError::InUse { page: relation.page(first) });
+        };
+        let mut entries = entries.peekable();
         while entries.peek().is_some() {
             let _alone = self.discarding.lock();
             let mut claims = Claims::none(self, Claimer::POOL, 0);
             for (block, entry) in entries.by_ref() {
-                if let Some(number) = frame_of(entry.load(Ordering::SeqCst)) {
+                if let Some(number) = frame_of(entry.load(Ordering::Acquire)) {
                     claims.claim_from(number, relation.page(block)).ok();
                     if claims.is_full() {
                         break;
@@ -143,7 +147,7 @@ impl BufferPool {
         let mut backoff = Backoff::new();
         let mut patience = DROP_PATIENCE;
         loop {
-            let now = entry.load(Ordering::SeqCst);
+            let now = entry.load(Ordering::Acquire);
             if is_absent(now) {
                 return Ok(());
             }

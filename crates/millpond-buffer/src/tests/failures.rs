@@ -217,6 +217,22 @@ fn a_refused_barrier_is_an_error_and_few_lines_in_the_log() {
     assert_eq!(number(&session, &rel, 2), 2);
 }
 
+/// Without a barrier nobody knows whether a load has seen that a fork is going. So the fork stays,
+/// and the call is to be repeated.
+#[test]
+fn a_refused_barrier_keeps_a_fork() {
+    let Bench { pool, .. } = bench(2, 2);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    assert_eq!(number(&session, &rel, 0), 0);
+    pool.pins.refuse.store(true, Ordering::Relaxed);
+    let in_use = |result| matches!(result, Err(BufferError::InUse { .. }));
+    assert!(in_use(pool.truncate(REL, 1)) && in_use(pool.drop_relation(REL.relation)));
+    pool.pins.refuse.store(false, Ordering::Relaxed);
+    pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(pool.free_frames(), 2);
+}
+
 /// A log that, when armed, says that it was asked to flush, waits until it may go on, and fails.
 #[derive(Default)]
 struct SlowToFail(Mutex<Option<(Sender<()>, Receiver<()>)>>);

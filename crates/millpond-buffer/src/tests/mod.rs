@@ -25,3 +25,4 @@ mod stress;
 pub(crate) mod support;
 mod turns;
 mod undone;
+mod waits;
