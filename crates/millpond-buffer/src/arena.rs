@@ -136,29 +136,37 @@ impl Arena {
         unsafe { &*self.place.address(frame).cast::<PageBytes>() }
     }
 
-    /// Gives the memory of frames back to the system. They stay mapped, and read as zeros. The caller owns
-    /// them, and nobody refers to their bytes.
+    /// Gives the memory of frames back to the system, as far as that takes memory from no other
+    /// frame. They stay mapped. The caller owns them, and nobody refers to their bytes.
     pub(crate) fn release(&self, frames: Range<usize>) {
         if frames.is_empty() {
             return;
         }
-        let start = self.place.address(frames.start as u32);
-        let last = self.place.address(frames.end as u32 - 1);
         #[cfg(not(any(miri, shuttle)))]
         {
             use rustix::mm::{Advice, madvise};
-            let bytes = last as usize - start as usize + PAGE_SIZE;
-            // SAFETY: whole frames inside the region. Whoever still looks at them does so by relaxed atomic
-            // loads, for which this is another's store of zeros.
-            let released =
-                unsafe { madvise(start.cast_mut().cast(), bytes, Advice::LinuxDontNeed) };
+            let bytes = whole_pages(frames, rustix::param::page_size());
+            if bytes.is_empty() {
+                return;
+            }
+            let start = self.place.base.as_ptr().wrapping_add(bytes.start);
+            // SAFETY: within whole frames inside the region. Whoever still looks at them does so by
+            // relaxed atomic loads, for which this is another's store of zeros.
+            let released = unsafe { madvise(start.cast(), bytes.len(), Advice::LinuxDontNeed) };
             if let Err(error) = released {
                 tracing::warn!(%error, "the memory of frames could not be given back");
             }
         }
-        #[cfg(any(miri, shuttle))]
-        let _ = (start, last);
     }
+}
+
+/// The bytes of frames, without what they share with others of a page of the system's. Such a page
+/// may be larger than a frame.
+#[cfg(not(any(miri, shuttle)))]
+fn whole_pages(frames: Range<usize>, system_page: usize) -> Range<usize> {
+    let start = (frames.start * PAGE_SIZE).next_multiple_of(system_page);
+    let end = frames.end * PAGE_SIZE / system_page * system_page;
+    start..end.max(start)
 }
 
 /// The descriptors of all frames that the pool can have.
@@ -281,4 +289,22 @@ fn map(bytes: usize, _huge_pages: bool) -> Result<NonNull<u8>, String> {
 unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     // SAFETY: allocated by `map` with the same layout.
     unsafe { std::alloc::dealloc(base.as_ptr(), layout(bytes)) };
+}
+
+#[cfg(all(test, not(any(miri, loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// With pages of 64 KiB the system takes memory back by eight frames: those at the ends stay.
+    #[test]
+    fn memory_goes_back_by_pages_of_the_system() {
+        const SYSTEM_PAGE: usize = 64 << 10;
+        let frames = |range: Range<usize>| range.start * PAGE_SIZE..range.end * PAGE_SIZE;
+        assert_eq!(whole_pages(3..50, 4096), frames(3..50));
+        assert_eq!(whole_pages(3..50, SYSTEM_PAGE), frames(8..48));
+        assert_eq!(whole_pages(8..16, SYSTEM_PAGE), frames(8..16));
+        for few in [3..8, 3..15, 9..16, 3..3] {
+            assert!(whole_pages(few.clone(), SYSTEM_PAGE).is_empty(), "{few:?}");
+        }
+    }
 }

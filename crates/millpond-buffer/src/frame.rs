@@ -52,6 +52,7 @@ mod ownership;
 pub(crate) use self::change::{Change, Readers};
 pub(crate) use self::ownership::{Claimer, Leaves, NoTake, fence_before_filling};
 use crate::ids::PageId;
+use crate::overdue;
 use crate::policy;
 use crate::translation::EntryRef;
 use millpond_sync::asymmetric::Barriers;
@@ -411,7 +412,10 @@ impl Frame {
         let waiting = self.update(|state| (state & WRITING != 0).then_some(state | WAITED));
         if waiting.is_ok() {
             let still = || self.state() & (WRITING | WAITED) == WRITING | WAITED;
-            parking::park(self.writing_key(), still, None);
+            overdue::park(self.writing_key(), still, || match self.page() {
+                Some(page) => format!("{page} to be written"),
+                None => "a page to be written".to_owned(),
+            });
         }
     }
 

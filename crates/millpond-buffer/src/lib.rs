@@ -18,6 +18,7 @@ mod inspect;
 mod latched;
 mod load;
 mod log;
+mod overdue;
 mod page;
 mod page_read;
 mod pins;

@@ -23,7 +23,8 @@ use crate::error::BufferError;
 use crate::evict::Owned;
 use crate::frame::NoPin;
 use crate::guard::{ExclusivePage, PinnedPage};
-use crate::ids::BlockNumber;
+use crate::ids::{BlockNumber, PageId};
+use crate::overdue;
 use crate::policy;
 use crate::relation::{Growth, RelHandle, Relation};
 use crate::ring::Ring;
@@ -111,12 +112,12 @@ fn entry_key(entry: &AtomicU64) -> usize {
 
 /// Waits until the load of a page that is going on has ended, or for less. If the store reads it,
 /// it may do so on this thread.
-pub(crate) fn wait_for_load(store: &dyn PageStore, entry: &AtomicU64) {
+pub(crate) fn wait_for_load(store: &dyn PageStore, entry: &AtomicU64, page: PageId) {
     let is_done = || entry.load(Ordering::Acquire) & LOADING == 0;
-    store.wait_for_read(&is_done, &mut || park_on(entry));
+    store.wait_for_read(&is_done, &mut || park_on(entry, page));
 }
 
-fn park_on(entry: &AtomicU64) {
+fn park_on(entry: &AtomicU64, page: PageId) {
     let mut now = entry.load(Ordering::Relaxed);
     while now & LOADING != 0 {
         if now & WAITED == 0 {
@@ -134,7 +135,7 @@ fn park_on(entry: &AtomicU64) {
         let still = || {
             mutant!("pool-park-without-look") || entry.load(Ordering::Relaxed) == LOADING | WAITED
         };
-        parking::park(entry_key(entry), still, None);
+        overdue::park(entry_key(entry), still, || format!("{page} to be loaded"));
         return;
     }
 }
@@ -201,15 +202,20 @@ impl BufferSession {
                         return Ok(frame);
                     }
                     Err(NoPin::Damaged) => return Err(BufferError::Damaged { page }),
-                    // It is just leaving.
-                    Err(NoPin::Changed) => backoff.snooze(),
+                    // It is just leaving. The session that takes its frame has a few steps to do,
+                    // but it may have lost the processor.
+                    Err(NoPin::Changed) => match wait {
+                        Wait::Allowed => backoff.snooze(),
+                        Wait::Never if backoff.spin() => {}
+                        Wait::Never => return Err(BufferError::WouldBlock),
+                    },
                 }
             } else if now & LOADING != 0 {
                 if wait == Wait::Never {
                     return Err(BufferError::WouldBlock);
                 }
                 self.count(Event::LoadWait, 1);
-                self.timed(Event::ReadTime, || wait_for_load(&*self.pool.store, entry));
+                self.timed(Event::ReadTime, || wait_for_load(&*self.pool.store, entry, page));
             } else if let Some(loading) = relation.begin_load(block, entry, self.pins.barriers())? {
                 return self.load(relation, block, loading, wait, missing, ring);
             }

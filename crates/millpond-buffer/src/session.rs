@@ -257,6 +257,8 @@ impl BufferSession {
         self.is_about_to_latch(page, How::Shared);
         let frame = &self.pool.frames[number as usize];
         let _latch = SharedLatch::take(frame.latch());
+        // `f` may ask for other pages, or by mistake for this one.
+        let _noted = Noted::new(self, page);
         // Whoever had it may have left the page damaged.
         if frame.state() & DAMAGED != 0 {
             return Err(BufferError::Damaged { page });
@@ -316,6 +318,22 @@ impl fmt::Debug for BufferSession {
             .field("number", &self.number)
             .field("pinned_pages", &self.pinned_pages())
             .finish_non_exhaustive()
+    }
+}
+
+/// A shared latch that the session's list has, until this is dropped.
+struct Noted<'a>(&'a BufferSession, PageId);
+
+impl<'a> Noted<'a> {
+    fn new(session: &'a BufferSession, page: PageId) -> Self {
+        session.note_latched(page, How::Shared);
+        Self(session, page)
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.0.note_unlatched(self.1, How::Shared);
     }
 }
 

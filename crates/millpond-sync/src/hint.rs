@@ -14,10 +14,17 @@ pub fn spin_loop() {
 pub struct Backoff {
     round: u32,
     rounds: u32,
+    yields: u32,
 }
 
 /// Rounds of spinning before a waiter should give way: 1 + 2 + .. + 32 pauses. The latch has a number of its own.
 const SPIN_ROUNDS: u32 = 6;
+
+/// How often a waiter yields before it sleeps, and how long it sleeps at a time.
+#[cfg(not(any(loom, shuttle, miri)))]
+const YIELDS: u32 = 64;
+#[cfg(not(any(loom, shuttle, miri)))]
+const NAP: std::time::Duration = std::time::Duration::from_micros(50);
 
 impl Backoff {
     /// A wait that begins.
@@ -30,7 +37,7 @@ impl Backoff {
     #[must_use]
     pub const fn up_to(rounds: u32) -> Self {
         let rounds = if cfg!(any(loom, shuttle, miri)) { 0 } else { rounds };
-        Self { round: 0, rounds }
+        Self { round: 0, rounds, yields: 0 }
     }
 
     /// Waits a little; `false`, at once, when it is time to park instead.
@@ -46,18 +53,30 @@ impl Backoff {
         true
     }
 
-    /// Waits a little, for what can't be parked on: spins, then yields.
+    /// Waits a little, for what can't be parked on: spins, then yields, then sleeps. A thread that
+    /// is waited for may have a lower priority than this one: then it runs only while this one
+    /// sleeps.
     #[inline]
     pub fn snooze(&mut self) {
         if !self.spin() {
-            crate::thread::yield_now();
+            self.give_way();
         }
+    }
+
+    #[cold]
+    fn give_way(&mut self) {
+        #[cfg(not(any(loom, shuttle, miri)))]
+        if self.yields >= YIELDS {
+            return std::thread::sleep(NAP);
+        }
+        self.yields = self.yields.saturating_add(1);
+        crate::thread::yield_now();
     }
 
     /// Begins anew.
     #[inline]
     pub fn reset(&mut self) {
-        self.round = 0;
+        (self.round, self.yields) = (0, 0);
     }
 }
 

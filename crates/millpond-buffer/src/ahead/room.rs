@@ -1,5 +1,6 @@
 //! How many frames loads ahead may hold, and waiting for one of them to end.
 
+use crate::overdue;
 use crate::store::PageStore;
 use millpond_sync::atomic::{AtomicUsize, Ordering};
 use millpond_sync::parking;
@@ -69,7 +70,7 @@ impl Ahead {
         // Whatever is under way will end with an `unpark_all`, and changes one of the counts before it does.
         let is_same = || look() == now;
         store.wait_for_read(&|| !is_same(), &mut || {
-            parking::park(self.key(), is_same, None);
+            overdue::park(self.key(), is_same, || "one of the reads ahead to end".to_owned());
         });
         true
     }

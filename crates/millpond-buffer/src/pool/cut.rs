@@ -153,7 +153,7 @@ impl BufferPool {
             }
             let Some(number) = frame_of(now) else {
                 // A load that began before and will step back, or finish.
-                wait_for_load(&*self.store, entry);
+                wait_for_load(&*self.store, entry, relation.page(block));
                 continue;
             };
             let page = relation.page(block);

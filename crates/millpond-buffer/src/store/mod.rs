@@ -96,6 +96,11 @@ pub trait PageStore: Send + Sync + 'static {
 
     /// Makes blocks `first` to `first + count - 1` exist, zero-filled if they are new. After a crash
     /// the fork may be longer than it was said to be, never shorter than what was synced.
+    ///
+    /// A page of zeros is how a new block reads, here and in the pool: it has no checksum, and no
+    /// LSN. A store that wraps another (to encrypt, compress or sign pages) must let such pages
+    /// through as they are. Blocks that the inner store has made by `extend` have never been
+    /// written through the wrapper, and are to read as zeros all the same.
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError>;
 
     /// Cuts the fork down to `block_count` blocks; does nothing if it is no longer than that.
@@ -144,10 +149,12 @@ pub trait PageStore: Send + Sync + 'static {
         by_way_of_scratch(pages, |scratch| self.try_read(rel, first, scratch))
     }
 
-    /// Begins a read and sees to it that it is finished, by whatever thread, with nobody's help. A store that
-    /// answers [`PageStore::reads_in_background`] with `true` does not wait for a device here. Unless told
-    /// otherwise the read is done at once. [`PendingRead::finish`] may call this again, for the next read of a stream, and
-    /// so may dropping a [`PendingRead`]: no lock that this takes may be held for either.
+    /// Begins a read and sees to it that it is finished, by whatever thread, with nobody's help. A
+    /// store that answers [`PageStore::reads_in_background`] with `true` does not wait for a device
+    /// here. Unless told otherwise the read is done at once. [`PendingRead::finish`] may call this
+    /// again, for the next read of a stream, and so may dropping a [`PendingRead`]: no lock that
+    /// this takes may be held for either. A store must not forget one ([`std::mem::forget`]): its
+    /// blocks would be loading for ever.
     fn start_read(&self, mut read: PendingRead) {
         let result = read.read_from(self);
         read.finish(result);

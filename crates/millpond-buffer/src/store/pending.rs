@@ -192,6 +192,10 @@ impl Drop for Transfer {
 
 /// A read of neighbouring blocks that a store was asked for with [`PageStore::start_read`].
 ///
+/// It must be finished or dropped. One that is forgotten ([`std::mem::forget`]) keeps its blocks
+/// loading for ever, since nobody can tell it from one that a device still works on. A session that
+/// asks for such a block waits, and says so in the log every thirty seconds.
+///
 /// Finishing it may begin another read, on this thread, and so may dropping it, which finishes it with an error: no lock
 /// must be held for either that the store's own methods take.
 ///
@@ -199,6 +203,9 @@ impl Drop for Transfer {
 pub struct PendingRead(pub(crate) Transfer);
 
 /// A write of neighbouring blocks that a store was asked for with [`PageStore::start_write`].
+///
+/// It must be finished or dropped. The pages of one that is forgotten ([`std::mem::forget`]) stay
+/// in memory, and a checkpoint waits for them; it says so in the log every thirty seconds.
 ///
 /// [`PageStore::start_write`]: super::PageStore::start_write
 pub struct PendingWrite(pub(crate) Transfer);

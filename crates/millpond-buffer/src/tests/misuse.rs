@@ -237,6 +237,21 @@ mod waiting_for_oneself {
         });
     }
 
+    #[test]
+    #[should_panic(expected = "waits for itself")]
+    fn a_change_of_what_it_reads_under_the_latch() {
+        let Bench { pool, .. } = bench(8, 2);
+        let session = pool.session().unwrap();
+        let rel = pool.relation(REL).unwrap();
+        let pin = pin(&session, &rel);
+        // No optimistic read gets through, as if the page kept changing.
+        pool.frames[pin.frame()].version().write_begin();
+        let change = |_: &PageView<'_>| {
+            session.is_about_to_latch(pin.page_id(), crate::latched::How::Exclusively);
+        };
+        let _ = pin.read(change);
+    }
+
     fn with_change(work: impl FnOnce(&BufferSession, &RelHandle)) {
         let Bench { pool, .. } = bench(8, 2);
         let session = pool.session().unwrap();
