@@ -26,7 +26,12 @@ impl Fixture {
     }
 
     pub(crate) fn with(sessions: u16, frames: usize, ring_size: usize) -> Self {
-        let store = Arc::new(MemoryStore::new());
+        Self::on(MemoryStore::new(), sessions, frames, ring_size)
+    }
+
+    /// The same with a store of the caller's.
+    pub(crate) fn on(store: MemoryStore, sessions: u16, frames: usize, ring_size: usize) -> Self {
+        let store = Arc::new(store);
         let directory = tempfile::tempdir().unwrap();
         let shared =
             Self::assemble(sessions, frames, ring_size, &store, directory.path(), LOG_START, 1);

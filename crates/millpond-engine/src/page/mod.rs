@@ -29,6 +29,8 @@ pub enum PageKind {
     Fsm = 3,
     /// Commit status of transactions.
     Clog = 4,
+    /// Commit numbers of transactions, for old snapshots; of one run only.
+    CommitNumbers = 5,
 }
 
 /// The page's kind field; [`PageKind`] names the values.

@@ -4,9 +4,11 @@ mod clock;
 pub mod clog;
 pub mod combo;
 mod commit;
+mod csn_pages;
 pub mod ids;
 #[cfg(all(test, loom))]
 mod models;
+mod overflow;
 pub mod record;
 mod ring;
 pub mod row_locks;

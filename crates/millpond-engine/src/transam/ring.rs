@@ -19,16 +19,15 @@
 //! happened before the word was stored, and the reader's load of `retired` sees step 2. So a word that
 //! passes the test is the reader's own.
 //!
-//! A committer whose word was moved finds its word in the overflow, where it was put before. A chunk leaves
-//! the overflow when nobody can tell its commits apart any more and their clog bits are written.
-
-use std::collections::BTreeMap;
+//! A committer whose word was moved finds its word in the overflow ([`super::overflow`]), where it was put before. A
+//! chunk leaves the overflow when nobody can tell its commits apart any more and their clog bits are written.
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::sync::Arc;
 
 use super::ids::{Csn, Xid};
+use super::overflow::{Kept, Overflow, Spilled};
 use super::snapshot::XidStatus;
 use super::word::{Status, StatusWord};
 
@@ -46,34 +45,10 @@ pub(crate) enum Found {
     Status(XidStatus),
     /// In the clog: whether it committed is all that is known, and all that matters.
     Clog,
+    /// It has ended, and the commit number file says how.
+    Spilled(Spilled),
     /// Nowhere: this id was never drawn, or memory is damaged.
     Unknown,
-}
-
-/// The statuses of one retired chunk that are still of interest.
-pub(crate) struct Kept {
-    words: Box<[StatusWord]>,
-}
-
-#[cfg(not(any(loom, shuttle)))]
-type KeptMap = parking_lot::RwLock<BTreeMap<u64, Arc<Kept>>>;
-#[cfg(any(loom, shuttle))]
-type KeptMap = models_map::RwLock<BTreeMap<u64, Arc<Kept>>>;
-
-/// A mutex with the face of a reader-writer lock.
-#[cfg(any(loom, shuttle))]
-mod models_map {
-    use millpond_sync::sync::{Mutex, MutexGuard};
-    #[derive(Default)]
-    pub(super) struct RwLock<T>(Mutex<T>);
-    impl<T> RwLock<T> {
-        pub(super) fn read(&self) -> MutexGuard<'_, T> {
-            self.0.lock()
-        }
-        pub(super) fn write(&self) -> MutexGuard<'_, T> {
-            self.0.lock()
-        }
-    }
 }
 
 /// Bounds of the ring. Apart from the slots, because every reader loads `retired`, and nobody but a
@@ -83,8 +58,6 @@ struct Bounds {
     retired: AtomicU64,
     /// Slots of ids below may be given out again.
     reusable: AtomicU64,
-    /// No chunk in the overflow begins below this id.
-    kept_from: AtomicU64,
 }
 
 /// The ring and its overflow.
@@ -93,7 +66,7 @@ pub(crate) struct StatusRing {
     mask: u64,
     next: CachePadded<AtomicU64>,
     bounds: CachePadded<Bounds>,
-    kept: KeptMap,
+    pub(super) overflow: Overflow,
 }
 
 impl StatusRing {
@@ -109,9 +82,8 @@ impl StatusRing {
             bounds: CachePadded::new(Bounds {
                 retired: AtomicU64::new(next),
                 reusable: AtomicU64::new(next),
-                kept_from: AtomicU64::new(u64::MAX),
             }),
-            kept: KeptMap::default(),
+            overflow: Overflow::default(),
         }
     }
 
@@ -163,18 +135,14 @@ impl StatusRing {
         if self.slot(xid).mark_committing(xid) {
             return Some(WordRef::Ring(self.slot(xid)));
         }
-        let kept = self.kept_chunk(xid)?;
+        let kept = self.overflow.in_memory(xid)?;
         kept.word(xid).mark_committing(xid).then_some(WordRef::Kept(kept, xid))
     }
 
     /// Marks a transaction as aborted; returns whether it was running.
     pub(crate) fn set_aborted(&self, xid: Xid) -> bool {
         self.slot(xid).set_aborted(xid)
-            || self.kept_chunk(xid).is_some_and(|kept| kept.word(xid).set_aborted(xid))
-    }
-
-    fn kept_chunk(&self, xid: Xid) -> Option<Arc<Kept>> {
-        self.kept.read().get(&(xid.0 / CHUNK)).cloned()
+            || self.overflow.in_memory(xid).is_some_and(|kept| kept.word(xid).set_aborted(xid))
     }
 
     /// The status of a transaction; waits out the committing mark.
@@ -183,28 +151,13 @@ impl StatusRing {
         loop {
             let loaded = slot.load();
             if xid.0 < self.bounds.retired.load(Ordering::Acquire) {
-                return self.find_kept(xid);
+                return self.overflow.find(xid);
             }
             match loaded.status() {
                 Status::Committing(_) => slot.wait_committing(loaded),
-                Status::Moved => return self.find_kept(xid),
+                Status::Moved => return self.overflow.find(xid),
                 Status::Running(id) | Status::Aborted(id) if id != xid => return Found::Unknown,
                 Status::Empty if xid >= self.next() => return Found::Unknown,
-                status => return status.settled().map_or(Found::Unknown, Found::Status),
-            }
-        }
-    }
-
-    fn find_kept(&self, xid: Xid) -> Found {
-        if xid.0 < self.bounds.kept_from.load(Ordering::Acquire) {
-            return Found::Clog;
-        }
-        let Some(kept) = self.kept_chunk(xid) else { return Found::Clog };
-        let word = kept.word(xid);
-        loop {
-            let loaded = word.load();
-            match loaded.status() {
-                Status::Committing(_) => word.wait_committing(loaded),
                 status => return status.settled().map_or(Found::Unknown, Found::Status),
             }
         }
@@ -256,11 +209,7 @@ impl StatusRing {
             .collect();
         if keep {
             let kept = Arc::new(Kept { words });
-            let mut map = self.kept.write();
-            map.insert(chunk, kept.clone());
-            let lowest = map.keys().next().map_or(u64::MAX, |c| c * CHUNK);
-            self.bounds.kept_from.store(lowest, Ordering::Release);
-            drop(map);
+            self.overflow.insert(chunk, kept.clone());
             for id in ids.clone() {
                 self.hand_over(Xid(id), kept.word(Xid(id)));
             }
@@ -287,40 +236,6 @@ impl StatusRing {
                 settled => return kept.set(settled),
             }
         }
-    }
-
-    /// The chunks in the overflow.
-    pub(crate) fn kept_chunks(&self) -> Vec<u64> {
-        self.kept.read().keys().copied().collect()
-    }
-
-    /// Whether nobody can tell a kept chunk's commits apart any more, and which ids have committed.
-    pub(crate) fn kept_bits(&self, chunk: u64, horizon: Csn) -> Option<(ChunkBits, bool)> {
-        let kept = self.kept.read().get(&chunk).cloned()?;
-        let mut bits = ChunkBits { settled: true, ..ChunkBits::default() };
-        let mut old = true;
-        for (index, word) in kept.words.iter().enumerate() {
-            let status = word.load().status();
-            bits.note(index as u64, status);
-            old &= !matches!(status, Status::Committed(csn) if csn > horizon);
-        }
-        let forgettable = old && bits.settled;
-        Some((bits, forgettable))
-    }
-
-    /// Takes a chunk out of the overflow; its clog bits are written and [`kept_bits`](Self::kept_bits)
-    /// said that it may go.
-    pub(crate) fn forget(&self, chunk: u64) {
-        let mut map = self.kept.write();
-        map.remove(&chunk);
-        let lowest = map.keys().next().map_or(u64::MAX, |c| c * CHUNK);
-        self.bounds.kept_from.store(lowest, Ordering::Release);
-    }
-}
-
-impl Kept {
-    fn word(&self, xid: Xid) -> &StatusWord {
-        &self.words[(xid.0 % CHUNK) as usize]
     }
 }
 
@@ -355,7 +270,7 @@ impl Default for ChunkBits {
 }
 
 impl ChunkBits {
-    fn note(&mut self, index: u64, status: Status) {
+    pub(super) fn note(&mut self, index: u64, status: Status) {
         match status {
             Status::Committed(_) => self.set(index),
             Status::Aborted(_) => {}

@@ -1,6 +1,7 @@
 //! Transactions over a real pool and log: fates, snapshots, horizons, retirement, commits that fail, recovery.
 
 mod commits;
+mod old_snapshots;
 mod recovery;
 mod waits;
 
@@ -117,12 +118,12 @@ fn statuses_outlive_the_ring() {
     let late = commit(&old).unwrap();
     assert_eq!(status(&reader, long_running), XidStatus::Committed(late));
     assert!(late > held);
-    assert!(txns.ring.kept_chunks().len() > 4);
+    assert!(txns.ring.overflow.chunks().len() > 4);
     txns.maintain(&worker).unwrap();
-    assert!(txns.ring.kept_chunks().len() > 4, "the snapshot still needs them");
+    assert!(txns.ring.overflow.chunks().len() > 4, "the snapshot still needs them");
     txns.release_snapshot(&reader, held);
     txns.maintain(&worker).unwrap();
-    assert_eq!(txns.ring.kept_chunks(), []);
+    assert_eq!(txns.ring.overflow.chunks(), []);
     for (xid, csn) in &fates {
         let expected = csn.is_some();
         assert_eq!(status(&reader, *xid).is_committed(), expected, "{xid} of seed {seed}");
@@ -144,7 +145,7 @@ fn a_long_transaction_may_abort_after_it_left_the_ring() {
     worker.txns().abort(&old, &[]);
     assert_eq!(status(&worker, xid), XidStatus::Aborted);
     worker.txns().maintain(&worker).unwrap();
-    assert_eq!(worker.txns().ring.kept_chunks(), []);
+    assert_eq!(worker.txns().ring.overflow.chunks(), []);
     assert_eq!(status(&worker, xid), XidStatus::Aborted);
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use millpond_buffer::{BufferPool, RelHandle, RelationId};
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use millpond_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use millpond_sync::sync::Mutex;
 
 use super::ids::{Csn, Xid};
@@ -18,7 +18,7 @@ use super::ring::{Found, StatusRing};
 use super::row_locks::{Lockers, MAX_SHARED_ROWS, RowLocks, RowVersion};
 use super::snapshot::{Horizon, XidStatus};
 use super::upkeep::{Recovered, Upkeep};
-use super::{clock::CommitClock, clog};
+use super::{clock::CommitClock, clog, csn_pages};
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{LockError, LockWait};
@@ -26,6 +26,10 @@ use crate::proc::ProcArray;
 
 /// Statuses that the ring holds unless configured otherwise: two megabytes.
 pub const DEFAULT_RING_SIZE: usize = 1 << 18;
+
+/// Chunks of statuses that have left the ring and are kept in memory for old snapshots: eight megabytes. Further ones go to
+/// the commit number file.
+const KEPT_CHUNKS: usize = 1 << 10;
 
 /// All transactions of a database.
 pub struct Transactions {
@@ -35,6 +39,9 @@ pub struct Transactions {
     /// The last horizon computed: true for ever, exact for a moment.
     horizon: CachePadded<(AtomicU64, AtomicU64)>,
     clog: OnceLock<RelHandle>,
+    csn_file: OnceLock<RelHandle>,
+    /// How many chunks the overflow keeps in memory.
+    pub(super) kept_chunks: AtomicUsize,
     row_locks: RowLocks,
     pub(super) upkeep: Mutex<Upkeep>,
     pub(super) recovered: Mutex<Option<Recovered>>,
@@ -66,6 +73,8 @@ impl Transactions {
             clock: CommitClock::new(),
             horizon: CachePadded::new((AtomicU64::new(Csn::FROZEN.0), AtomicU64::new(next.0))),
             clog: OnceLock::new(),
+            csn_file: OnceLock::new(),
+            kept_chunks: AtomicUsize::new(KEPT_CHUNKS),
             row_locks: RowLocks::new(shared_rows),
             upkeep: Mutex::default(),
             recovered: Mutex::new(Some(Recovered::new(next))),
@@ -83,6 +92,16 @@ impl Transactions {
         pool.create(clog::CLOG)?;
         let rel = pool.relation(clog::CLOG)?;
         Ok(self.clog.get_or_init(|| rel))
+    }
+
+    /// The commit number file, made at first use.
+    pub(super) fn csn_file(&self, pool: &Arc<BufferPool>) -> EngineResult<&RelHandle> {
+        if let Some(rel) = self.csn_file.get() {
+            return Ok(rel);
+        }
+        pool.create(csn_pages::CSN_FILE)?;
+        let rel = pool.relation(csn_pages::CSN_FILE)?;
+        Ok(self.csn_file.get_or_init(|| rel))
     }
 
     /// Gives the session's transaction an id, unless it has one.
@@ -131,17 +150,37 @@ impl Transactions {
         if !xid.is_normal() {
             return Ok(XidStatus::Committed(Csn::FROZEN));
         }
-        match self.ring.find(xid) {
-            Found::Status(status) => Ok(status),
-            Found::Clog => {
-                let committed = clog::has_committed(ctx, self.clog(ctx.pool())?, xid)?;
-                Ok(if committed { XidStatus::Committed(Csn::FROZEN) } else { XidStatus::Aborted })
+        let mut looked_at = None;
+        loop {
+            let place = match self.ring.find(xid) {
+                Found::Status(status) => return Ok(status),
+                Found::Clog => return self.settled_status(ctx, xid),
+                Found::Spilled(place) => place,
+                Found::Unknown => {
+                    return Err(EngineError::Corruption {
+                        place: format!("transaction {xid}"),
+                        what: format!("was never begun: the next is {}", self.ring.next()),
+                    });
+                }
+            };
+            let rel = self.csn_file(ctx.pool())?;
+            if let Some(status) = csn_pages::read(ctx, rel, place, xid)? {
+                return Ok(status);
             }
-            Found::Unknown => Err(EngineError::Corruption {
-                place: format!("transaction {xid}"),
-                what: format!("was never begun: the next is {}", self.ring.next()),
-            }),
+            // Its chunk was forgotten meanwhile, unless it is looked for in the same place again.
+            if looked_at.replace(place) == Some(place) {
+                return Err(EngineError::Corruption {
+                    place: csn_pages::CSN_FILE.page(place.block).to_string(),
+                    what: format!("commit numbers of another chunk than {}", place.chunk),
+                });
+            }
         }
+    }
+
+    /// The fate of a transaction that has ended and whose number nobody asks for.
+    fn settled_status(&self, ctx: &Ctx, xid: Xid) -> EngineResult<XidStatus> {
+        let committed = clog::has_committed(ctx, self.clog(ctx.pool())?, xid)?;
+        Ok(if committed { XidStatus::Committed(Csn::FROZEN) } else { XidStatus::Aborted })
     }
 
     /// Whether a transaction is still to end.

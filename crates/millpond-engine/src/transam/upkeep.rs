@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 
+use millpond_buffer::BufferError;
 use millpond_sync::atomic::Ordering;
 
-use super::clog;
 use super::ids::{Csn, Xid};
+use super::overflow::Spilled;
 use super::record::{EndRecord, INFO_ABORT, INFO_COMMIT, INFO_NEXT_XID};
 use super::ring::{CHUNK, ChunkBits};
 use super::transactions::Transactions;
+use super::{clog, csn_pages};
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
 use crate::wal::{Record, RedoError, RmgrId};
@@ -24,6 +26,8 @@ pub(super) struct Upkeep {
     logged: u64,
     /// The horizon when the overflow was last searched.
     searched_at: Csn,
+    /// The commit number file has pages.
+    has_csn_pages: bool,
 }
 
 /// What recovery has learned so far.
@@ -56,6 +60,7 @@ impl Transactions {
         self.horizon();
         self.retire(ctx, &mut upkeep)?;
         self.forget(ctx, &mut upkeep)?;
+        self.spill(ctx, &mut upkeep)?;
         upkeep.rounds += 1;
         let sweeps = upkeep.rounds.is_multiple_of(ROUNDS_PER_SWEEP);
         drop(upkeep);
@@ -79,15 +84,45 @@ impl Transactions {
             if chunk >= upkeep.logged {
                 clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
             }
+            // First, so that the overflow does not grow while the file can't.
+            self.spill(ctx, upkeep)?;
             self.ring.retire(chunk, &bits, horizon);
+        }
+        Ok(())
+    }
+
+    /// Writes the oldest chunks of the overflow to the commit number file, if there are too many in memory.
+    fn spill(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
+        let overflow = &self.ring.overflow;
+        let limit = self.kept_chunks.load(Ordering::Relaxed);
+        let mut excess = overflow.len().saturating_sub(limit);
+        if excess == 0 {
+            return Ok(());
+        }
+        for chunk in overflow.chunks() {
+            let Some((bits, _)) = overflow.bits(chunk, Csn::MAX).filter(|(bits, _)| bits.settled)
+            else {
+                continue;
+            };
+            let Some(kept) = overflow.in_memory(Xid(chunk * CHUNK)) else { continue };
+            // Once the chunk is forgotten, the clog is asked.
+            clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
+            upkeep.has_csn_pages = true;
+            let place = Spilled { chunk, block: overflow.place(chunk) };
+            let newest = csn_pages::write(ctx, self.csn_file(ctx.pool())?, place, &kept)?;
+            overflow.set_spilled(chunk, newest);
+            excess -= 1;
+            if excess == 0 {
+                break;
+            }
         }
         Ok(())
     }
 
     /// Takes chunks out of the overflow that everybody sees alike.
     fn forget(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
-        let chunks = self.ring.kept_chunks();
-        if chunks.is_empty() {
+        let chunks = self.ring.overflow.chunks();
+        if chunks.is_empty() && !upkeep.has_csn_pages {
             return Ok(());
         }
         let horizon = self.horizon().csn;
@@ -96,9 +131,17 @@ impl Transactions {
         }
         upkeep.searched_at = horizon;
         for chunk in chunks {
-            if let Some((bits, true)) = self.ring.kept_bits(chunk, horizon) {
+            if let Some((bits, true)) = self.ring.overflow.bits(chunk, horizon) {
                 clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
-                self.ring.forget(chunk);
+                self.ring.overflow.forget(chunk);
+            }
+        }
+        if upkeep.has_csn_pages && self.ring.overflow.forget_spilled(horizon) {
+            // A page that a reader has pinned is cut off in the next round.
+            match ctx.pool().truncate(csn_pages::CSN_FILE, 0) {
+                Ok(()) => upkeep.has_csn_pages = false,
+                Err(BufferError::InUse { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
@@ -123,8 +166,8 @@ impl Transactions {
                 upkeep.logged = chunk + 1;
             }
         }
-        for chunk in self.ring.kept_chunks() {
-            if let Some((bits, _)) = self.ring.kept_bits(chunk, Csn::MAX) {
+        for chunk in self.ring.overflow.chunks() {
+            if let Some((bits, _)) = self.ring.overflow.bits(chunk, Csn::MAX) {
                 clog::set_bits(ctx, rel, chunk, &bits)?;
             }
         }
@@ -188,6 +231,8 @@ impl Transactions {
         let mut upkeep = self.upkeep.lock();
         let mut recovered = self.recovered.lock();
         let Some(known) = recovered.as_ref() else { return Ok(()) };
+        // Its numbers are the last run's.
+        ctx.pool().drop_relation(csn_pages::CSN_RELATION)?;
         let rel = self.clog(ctx.pool())?;
         for (chunk, bits) in &known.commits {
             clog::set_bits(ctx, rel, *chunk, bits)?;

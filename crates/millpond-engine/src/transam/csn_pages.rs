@@ -1,0 +1,85 @@
+//! The commit number file: relation 3, a page for each chunk of transactions whose commit numbers some old snapshot
+//! still needs, and that no longer fits into memory ([`super::overflow`]).
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0..16 | page header, kind 5 |
+//! | 16..24 | the chunk: its transactions' ids divided by 1024 |
+//! | 24..32 | the smallest commit number in the chunk |
+//! | 32..7200 | for each id 7 bytes: its commit number less the smallest, plus 1; 0 if it was rolled back |
+//!
+//! Commit numbers mean nothing after a restart (transam rule 10). So nothing of this is logged, and the file is removed
+//! when the engine starts.
+
+use millpond_buffer::{BufferError, PAGE_SIZE, PageRead, RelFork, RelHandle, RelationId, Wait};
+
+use super::ids::{Csn, Xid};
+use super::overflow::{Kept, Spilled};
+use super::ring::CHUNK;
+use super::snapshot::XidStatus;
+use crate::ctx::Ctx;
+use crate::error::EngineResult;
+use crate::page::{PageKind, kind};
+
+/// The relation of commit numbers.
+pub(super) const CSN_RELATION: RelationId = RelationId::constant(3);
+/// Its only fork.
+pub(super) const CSN_FILE: RelFork = CSN_RELATION.main();
+
+const CHUNK_AT: usize = 16;
+const SMALLEST_AT: usize = 24;
+const NUMBERS_AT: usize = 32;
+const NUMBER_BYTES: usize = 7;
+const NUMBER_MASK: u64 = (1 << (8 * NUMBER_BYTES)) - 1;
+
+/// Writes a chunk of which all transactions have ended. Returns its largest commit number.
+pub(super) fn write(ctx: &Ctx, rel: &RelHandle, place: Spilled, kept: &Kept) -> EngineResult<Csn> {
+    while rel.block_count() <= place.block.0 {
+        drop(ctx.buffers().extend(rel, Wait::Allowed)?);
+    }
+    let (bytes, newest) = encode(place.chunk, kept);
+    let mut page = ctx.buffers().pin(rel, place.block, Wait::Allowed)?.into_exclusive()?;
+    let mut change = page.change();
+    change.write_page(&bytes);
+    change.publish_unlogged();
+    Ok(newest)
+}
+
+fn encode(chunk: u64, kept: &Kept) -> (Box<[u8; PAGE_SIZE]>, Csn) {
+    let mut bytes = Box::new([0; PAGE_SIZE]);
+    let smallest = kept.numbers().flatten().min().unwrap_or(Csn::INVALID);
+    bytes[12..14].copy_from_slice(&(PageKind::CommitNumbers as u16).to_le_bytes());
+    bytes[CHUNK_AT..SMALLEST_AT].copy_from_slice(&chunk.to_le_bytes());
+    bytes[SMALLEST_AT..NUMBERS_AT].copy_from_slice(&smallest.0.to_le_bytes());
+    let mut newest = Csn::INVALID;
+    for (slot, number) in bytes[NUMBERS_AT..].chunks_exact_mut(NUMBER_BYTES).zip(kept.numbers()) {
+        let Some(csn) = number else { continue };
+        newest = newest.max(csn);
+        slot.copy_from_slice(&(csn.0 - smallest.0 + 1).to_le_bytes()[..NUMBER_BYTES]);
+    }
+    (bytes, newest)
+}
+
+/// The fate of a transaction whose chunk is in the file; `None` if the page is another chunk's by now.
+pub(super) fn read(
+    ctx: &Ctx,
+    rel: &RelHandle,
+    place: Spilled,
+    xid: Xid,
+) -> EngineResult<Option<XidStatus>> {
+    let at = NUMBERS_AT + NUMBER_BYTES * (xid.0 % CHUNK) as usize;
+    let read = ctx.buffers().read(rel, place.block, ctx.wait(), |page| {
+        let is_its =
+            kind(page) == PageKind::CommitNumbers as u16 && page.u64(CHUNK_AT) == place.chunk;
+        is_its.then(|| (page.u64(SMALLEST_AT), page.u64(at) & NUMBER_MASK))
+    });
+    match read {
+        Ok(Some((_, 0))) => Ok(Some(XidStatus::Aborted)),
+        Ok(Some((smallest, number))) => {
+            Ok(Some(XidStatus::Committed(Csn(smallest.saturating_add(number - 1)))))
+        }
+        // The file was cut, because nothing in it was needed any more.
+        Ok(None) | Err(BufferError::BeyondEnd { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,180 @@
+//! Snapshots that are held for long: what their statuses need of memory, and where they are found.
+
+use std::collections::BTreeMap;
+
+use millpond_buffer::MemoryStore;
+
+use super::*;
+use crate::transam::csn_pages::CSN_FILE;
+use crate::transam::ring::CHUNK;
+
+/// Chunks that the tests allow in memory.
+const IN_MEMORY: usize = 3;
+
+struct World {
+    fixture: Fixture,
+    worker: Ctx,
+    /// What became of each transaction.
+    fates: BTreeMap<Xid, Option<Csn>>,
+    rng: StdRng,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        // What is not in the pool must be waited for.
+        let fixture = Fixture::on(MemoryStore::cold(), 8, 64, 1);
+        let worker = fixture.ctx();
+        worker.txns().kept_chunks.store(IN_MEMORY, Ordering::Relaxed);
+        World { fixture, worker, fates: BTreeMap::new(), rng: StdRng::seed_from_u64(seed) }
+    }
+
+    fn chunks_in_memory(&self) -> usize {
+        self.worker.txns().ring.overflow.len()
+    }
+
+    fn file_blocks(&self) -> u32 {
+        self.fixture.shared.pool.relation(CSN_FILE).unwrap().block_count()
+    }
+
+    /// Runs as many transactions as there are ids in so many chunks.
+    fn run(&mut self, chunks: u64) {
+        for _ in 0..chunks * CHUNK {
+            let xid = self.worker.assign_xid().unwrap();
+            let fate = match self.rng.random_range(0..3) {
+                0 => {
+                    self.worker.txns().abort(&self.worker, &[]);
+                    None
+                }
+                _ => commit(&self.worker),
+            };
+            self.fates.insert(xid, fate);
+        }
+    }
+
+    /// Whether the fate of a transaction is what a snapshot is to be told.
+    fn expect(&self, reader: &Ctx, xid: Xid, snapshots: &[Csn]) {
+        let found = status(reader, xid);
+        let Some(csn) = self.fates[&xid] else { return assert_eq!(found, XidStatus::Aborted) };
+        let XidStatus::Committed(seen) = found else { panic!("{xid}: {found:?}") };
+        for &snapshot in snapshots {
+            assert_eq!(seen <= snapshot, csn <= snapshot, "{xid}, {csn} for {snapshot}: {seen}");
+        }
+    }
+
+    fn expect_some(&mut self, reader: &Ctx, snapshots: &[Csn], count: usize) {
+        let xids: Vec<Xid> = self.fates.keys().copied().collect();
+        for _ in 0..count {
+            let xid = xids[self.rng.random_range(0..xids.len())];
+            self.expect(reader, xid, snapshots);
+        }
+    }
+}
+
+#[test]
+fn a_held_snapshot_takes_no_more_memory_the_longer_it_is_held() {
+    let mut world = World::new(3);
+    let (reader, long) = (world.fixture.ctx(), world.fixture.ctx());
+    world.run(1);
+    let long_running = long.assign_xid().unwrap();
+    let held = reader.txns().snapshot(&reader);
+    for _ in 0..10 {
+        world.run(4);
+        assert!(world.chunks_in_memory() <= IN_MEMORY + 1, "{}", world.chunks_in_memory());
+        world.expect_some(&reader, &[held], 300);
+    }
+    assert!(world.file_blocks() >= 30, "{} blocks", world.file_blocks());
+    assert_eq!(status(&reader, long_running), XidStatus::InProgress);
+    world.fates.insert(long_running, commit(&long));
+    world.expect(&reader, long_running, &[held]);
+    // The file goes with the snapshot.
+    reader.txns().release_snapshot(&reader, held);
+    world.worker.txns().maintain(&world.worker).unwrap();
+    assert_eq!((world.chunks_in_memory(), world.file_blocks()), (0, 0));
+    world.expect_some(&reader, &[], 1000);
+}
+
+#[test]
+fn snapshots_that_follow_one_another_use_places_in_the_file_again() {
+    let mut world = World::new(4);
+    let readers = [world.fixture.ctx(), world.fixture.ctx()];
+    let mut held = readers.each_ref().map(|reader| reader.txns().snapshot(reader));
+    let mut most = 0;
+    // Never without a snapshot, so the file is never empty.
+    for round in 0..12 {
+        world.run(64);
+        world.expect_some(&readers[0], &held, 200);
+        let reader = &readers[round % 2];
+        reader.txns().release_snapshot(reader, held[round % 2]);
+        held[round % 2] = reader.txns().snapshot(reader);
+        world.worker.txns().maintain(&world.worker).unwrap();
+        most = most.max(world.file_blocks());
+    }
+    assert!(most <= 4 * 64, "{most} blocks for two snapshots of at most 128 chunks");
+}
+
+#[test]
+fn a_status_on_disk_is_not_read_where_waiting_is_forbidden() {
+    let mut world = World::new(5);
+    let reader = world.fixture.ctx();
+    let held = reader.txns().snapshot(&reader);
+    let first = world.worker.txns().next_xid();
+    // More chunks than the pool has frames.
+    world.run(100);
+    let (mut refused, cold) = (0, world.fixture.ctx());
+    for chunk in 0..90 {
+        let xid = Xid(first.0 + chunk * CHUNK + 7);
+        cold.set_wait(Wait::Never);
+        match cold.txns().status(&cold, xid) {
+            Err(EngineError::WouldBlock) => refused += 1,
+            other => drop(other.unwrap()),
+        }
+        cold.set_wait(Wait::Allowed);
+        world.expect(&cold, xid, &[held]);
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn readers_beside_upkeep_are_told_the_truth() {
+    let mut world = World::new(6);
+    world.run(1);
+    let readers: Vec<Ctx> = (0..3).map(|_| world.fixture.ctx()).collect();
+    let known = Arc::new(parking_lot::Mutex::new(Vec::<(Xid, Option<Csn>)>::new()));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (number, reader) in readers.into_iter().enumerate() {
+            let (known, is_over) = (Arc::clone(&known), &is_over);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(number as u64);
+                while !is_over.load(Ordering::Relaxed) {
+                    let held = reader.txns().snapshot(&reader);
+                    for _ in 0..rng.random_range(1..2000) {
+                        let (xid, csn) = {
+                            let known = known.lock();
+                            if known.is_empty() {
+                                break;
+                            }
+                            known[rng.random_range(0..known.len())]
+                        };
+                        let sees = match status(&reader, xid) {
+                            XidStatus::Committed(seen) => seen <= held,
+                            _ => false,
+                        };
+                        assert_eq!(
+                            sees,
+                            csn.is_some_and(|csn| csn <= held),
+                            "{xid} {csn:?} {held}"
+                        );
+                    }
+                    reader.txns().release_snapshot(&reader, held);
+                }
+            });
+        }
+        for _ in 0..60 {
+            world.run(2);
+            known.lock().extend(std::mem::take(&mut world.fates));
+            world.worker.txns().maintain(&world.worker).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
