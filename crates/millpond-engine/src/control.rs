@@ -52,14 +52,11 @@ pub struct ControlFile {
 impl ControlFile {
     /// Reads it; `None` if there is none, so that the data directory is new.
     pub fn read(store: Arc<dyn LogStore>) -> Result<Option<Self>, WalError> {
-        let mut best: Option<Control> = None;
+        let Some(copies) = read_copies(&*store)? else { return Ok(None) };
         let mut damage = None;
-        for copy in 0..2 {
-            let bytes = store
-                .read_control(copy)
-                .map_err(|source| WalError::io("could not read the control file", source))?;
-            let Some(bytes) = bytes else { return Ok(None) };
-            match decode(&bytes) {
+        let mut best: Option<Control> = None;
+        for copy in copies {
+            match copy {
                 Ok(control) => {
                     if best.as_ref().is_none_or(|best| best.sequence < control.sequence) {
                         best = Some(control);
@@ -98,6 +95,18 @@ impl ControlFile {
         self.current = next;
         Ok(())
     }
+}
+
+/// Both copies as they are; `None` if there is no control file. What keeps one from being read is an error.
+pub(crate) fn read_copies(
+    store: &dyn LogStore,
+) -> Result<Option<[Result<Control, WalError>; 2]>, WalError> {
+    let read = |copy| {
+        let bytes = store.read_control(copy);
+        bytes.map_err(|source| WalError::io("could not read the control file", source))
+    };
+    let (Some(first), Some(second)) = (read(0)?, read(1)?) else { return Ok(None) };
+    Ok(Some([decode(&first), decode(&second)]))
 }
 
 fn encode(control: &Control) -> [u8; CONTROL_COPY_BYTES] {
@@ -146,7 +155,7 @@ fn decode(bytes: &[u8; CONTROL_COPY_BYTES]) -> Result<Control, WalError> {
         return Err(corrupt("checksum mismatch"));
     }
     if version != FORMAT_VERSION {
-        return Err(WalError::Control {
+        return Err(WalError::Incompatible {
             what: format!(
                 "the data directory has format version {version}, this program reads and \
                  writes version {FORMAT_VERSION} only; dump it with the program that made it"
@@ -155,7 +164,7 @@ fn decode(bytes: &[u8; CONTROL_COPY_BYTES]) -> Result<Control, WalError> {
     }
     let page_bytes = reader.u32().ok_or_else(short)?;
     if page_bytes as usize != PAGE_SIZE {
-        return Err(WalError::Control {
+        return Err(WalError::Incompatible {
             what: format!("the data directory has pages of {page_bytes} bytes, not {PAGE_SIZE}"),
         });
     }

@@ -4,12 +4,23 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use common::*;
-use millpond_engine::Engine;
 use millpond_engine::catalog::{ColumnDef, NewTable};
-use millpond_engine::check::check_engine;
+use millpond_engine::check::{
+    CheckConfig, Checked, Finding, Progress, Watch, check_directory, check_engine,
+};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::types::{DataType, Datum};
+use millpond_engine::{Engine, EngineError};
+use millpond_vfs::testing::{AskingVfs, Call};
+use millpond_vfs::{OsVfs, Spill};
 
 /// Pages that sessions have looked at so far.
 fn looks(engine: &Engine) -> u64 {
@@ -41,4 +52,293 @@ fn rows_with_equal_keys_are_checked_in_n_log_n_steps() {
     let looks = looks(&engine) - before;
     // A descent of two or three levels for each row, and each page once. All rows of the key are on some 16 leaves.
     assert!(looks < 6 * 8000, "{looks} looks at pages for {rows} rows");
+}
+
+/// All that can be told of the files of a directory.
+fn state_of(root: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(path) = open.pop() {
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        let bytes = if path.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            Vec::new()
+        } else {
+            fs::read(&path).unwrap()
+        };
+        found.insert(path, (modified, bytes));
+    }
+    found
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy_directory(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// What a check has said.
+#[derive(Default)]
+struct Heard {
+    findings: Vec<String>,
+    progress: Vec<Progress>,
+}
+
+impl Watch for Heard {
+    fn found(&mut self, finding: Finding) {
+        self.findings.push(finding.to_string());
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        assert!(progress.total == 0 || progress.done <= progress.total, "{progress:?}");
+        if let Some(last) = self.progress.last()
+            && last.part == progress.part
+        {
+            assert!(last.done <= progress.done);
+        }
+        self.progress.push(progress);
+    }
+}
+
+fn check_with(config: CheckConfig) -> (Heard, Result<Checked, EngineError>) {
+    let mut heard = Heard::default();
+    let path = config.path.clone();
+    let before = state_of(&path);
+    let checked = check_directory(config, &mut heard);
+    let after = state_of(&path);
+    let names = |state: &BTreeMap<PathBuf, _>| state.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&before), names(&after), "names came or went");
+    for (path, before) in before {
+        assert!(before == after[&path], "{} has changed", path.display());
+    }
+    (heard, checked)
+}
+
+/// Checks a directory, and that it is the same afterwards. No call that could change anything is made.
+fn check(path: &Path) -> (Heard, Result<Checked, EngineError>) {
+    let mut config = CheckConfig::new(path);
+    config.vfs = AskingVfs::new(OsVfs, |call, path| match call {
+        Call::Open | Call::List | Call::Len | Call::Read | Call::Lock | Call::OpenDirectory => {
+            Ok(())
+        }
+        other => panic!("{other:?} of {}", path.display()),
+    });
+    check_with(config)
+}
+
+/// A database with a table of accounts, which was shut down or not.
+fn database(is_clean: bool) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let accounts = create(&mut session, accounts());
+    fill(&mut session, &accounts, 1000);
+    engine.checkpoint().unwrap();
+    // Changes that only the log has, a table that is made and one that is dropped.
+    for id in 1..=60 {
+        run(&mut session, |s| add(s, &accounts, id, 1)).unwrap();
+    }
+    let doomed = NewTable { name: "doomed".into(), ..common::accounts() };
+    let doomed = create(&mut session, doomed);
+    fill(&mut session, &doomed, 50);
+    engine.checkpoint().unwrap();
+    run(&mut session, |s| s.drop_table(doomed.oid)).unwrap();
+    let young = NewTable { name: "young".into(), ..common::accounts() };
+    let young = create(&mut session, young);
+    fill(&mut session, &young, 300);
+    // One that is under way.
+    let mut other = engine.session().unwrap();
+    if is_clean {
+        drop(other);
+        drop(session);
+        engine.shutdown().unwrap();
+        return dir;
+    }
+    other.begin(RC).unwrap();
+    other.start_statement().unwrap();
+    add(&other, &accounts, 7, 1000).unwrap();
+    engine.log().flush(engine.log().insert_position()).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    copy_directory(dir.path(), copy.path());
+    copy
+}
+
+#[test]
+fn a_check_changes_no_byte() {
+    for is_clean in [true, false] {
+        let dir = database(is_clean);
+        // What a start would remove.
+        fs::write(dir.path().join("wal/00000000000000ff.new"), "half made").unwrap();
+        fs::create_dir_all(dir.path().join("pgsql_tmp")).unwrap();
+        fs::write(dir.path().join("pgsql_tmp/pgsql_tmp1.2"), "left by a sort").unwrap();
+        for _ in 0..2 {
+            let (heard, checked) = check(dir.path());
+            let checked = checked.unwrap();
+            assert_eq!(heard.findings, Vec::<String>::new());
+            assert_eq!((checked.tables, checked.indexes, checked.rows), (2, 2, 1300));
+            // The updates that moved a row left entries for vacuum.
+            assert!(checked.entries >= 1300, "{checked:?}");
+            assert_eq!(checked.records > 300, !is_clean, "{checked:?}");
+            let last = heard.progress.last().unwrap();
+            assert_eq!(last.done, last.total);
+        }
+        // And recovery finds all that it needs.
+        let engine = open(dir.path());
+        let mut session = engine.session().unwrap();
+        let accounts = table(&session, "accounts");
+        let sum = run(&mut session, |s| total(s, &accounts)).unwrap();
+        assert_eq!(sum, (1000, 100_060));
+    }
+}
+
+#[test]
+fn recovery_in_memory_spills_to_a_file_elsewhere() {
+    let dir = database(false);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut config = CheckConfig::new(dir.path());
+    config.buffers = 32;
+    config.changes = Spill::to_directory(0, Arc::new(OsVfs), elsewhere.path().to_owned());
+    let (heard, checked) = check_with(config);
+    assert_eq!((heard.findings, checked.unwrap().rows), (Vec::new(), 1300));
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    // No room there is no damage here.
+    let mut config = CheckConfig::new(dir.path());
+    config.changes = Spill::to_directory(0, Arc::new(OsVfs), elsewhere.path().join("missing"));
+    let (heard, checked) = check_with(config);
+    assert_eq!(heard.findings, Vec::<String>::new());
+    let error = checked.unwrap_err().to_string();
+    assert!(error.contains("temporary file"), "{error}");
+}
+
+#[test]
+fn a_database_in_use_is_not_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut heard = Heard::default();
+    let refused = check_directory(CheckConfig::new(dir.path()), &mut heard).unwrap_err();
+    assert!(refused.to_string().contains("in use by another process"), "{refused}");
+    engine.shutdown().unwrap();
+    drop(engine);
+    check(dir.path()).1.unwrap();
+}
+
+#[test]
+fn what_is_no_database_is_told_from_what_can_not_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let refusal = |path: &Path| check_directory(CheckConfig::new(path), &mut Heard::default());
+    let refusal = |path: &Path| refusal(path).unwrap_err().to_string();
+    assert!(refusal(dir.path()).contains("is not a Millpond database: it has no control file"));
+    let missing = dir.path().join("missing");
+    assert!(refusal(&missing).contains("there is no such directory"));
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(refusal(&file).contains("it is not a directory"));
+    assert!(!missing.exists());
+}
+
+/// Changes the bytes of a file.
+fn deface(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damage_is_found_wherever_it_is() {
+    type Damage = (&'static str, fn(&Path), &'static str);
+    fn segments(dir: &Path) -> Vec<PathBuf> {
+        let names = fs::read_dir(dir.join("wal")).unwrap();
+        let mut names: Vec<_> = names.map(|name| name.unwrap().path()).collect();
+        names.sort();
+        names
+    }
+    let cases: [Damage; 11] = [
+        ("one copy", |dir| deface(&dir.join("control"), |b| b[30] ^= 1), "control file: copy 0"),
+        (
+            "both copies",
+            |dir| {
+                deface(&dir.join("control"), |b| {
+                    b[30] ^= 1;
+                    b[8192 + 30] ^= 1;
+                });
+            },
+            "control file: copy 1",
+        ),
+        (
+            "no control file",
+            |dir| fs::remove_file(dir.join("control")).unwrap(),
+            "control file: it is missing",
+        ),
+        (
+            "no segments",
+            |dir| fs::remove_dir_all(dir.join("wal")).unwrap(),
+            "wal: the directory is missing",
+        ),
+        ("no first segment", |dir| fs::remove_file(&segments(dir)[0]).unwrap(), "log: "),
+        ("a gap", |dir| fs::remove_file(&segments(dir)[1]).unwrap(), "log: segments "),
+        (
+            "a short segment",
+            |dir| deface(&segments(dir)[1], |b| b.truncate(5000)),
+            "has 5000 bytes",
+        ),
+        ("the catalog", |dir| deface(&dir.join("base/1"), |b| b[8000] ^= 1), "checksum"),
+        (
+            "statuses",
+            |dir| {
+                deface(&dir.join("base/2"), |b| {
+                    b.resize(2 * 8192, 0);
+                    b.resize(3 * 8192, 7);
+                });
+            },
+            "transaction statuses, block 2: checksum",
+        ),
+        (
+            "a table",
+            |dir| deface(&dir.join("base/16384"), |b| b[8192 + 8000] ^= 1),
+            "accounts, block 1: checksum",
+        ),
+        (
+            "no files",
+            |dir| fs::remove_dir_all(dir.join("base")).unwrap(),
+            "base: the directory is missing",
+        ),
+    ];
+    let whole = database(true);
+    for (name, damage, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        copy_directory(whole.path(), dir.path());
+        damage(dir.path());
+        let (heard, checked) = check(dir.path());
+        checked.unwrap();
+        let found = heard.findings.join("\n");
+        assert!(found.contains(expected), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn a_missing_permission_is_no_damage() {
+    let dir = database(true);
+    let mut refused = 0;
+    // Each file in turn can't be opened.
+    for file in ["millpond.lock", "control", "base/1", "base/2", "base/16384"] {
+        let denied = dir.path().join(file);
+        let mut config = CheckConfig::new(dir.path());
+        config.vfs = AskingVfs::new(OsVfs, move |call, path| match call {
+            Call::Open if path == denied => Err(io::ErrorKind::PermissionDenied.into()),
+            _ => Ok(()),
+        });
+        let (heard, checked) = check_with(config);
+        assert_eq!(heard.findings, Vec::<String>::new(), "{file}");
+        let error = checked.unwrap_err().to_string();
+        assert!(error.contains("permission denied"), "{file}: {error}");
+        refused += 1;
+    }
+    assert_eq!(refused, 5);
 }

@@ -174,6 +174,7 @@ fn wal_error(error: WalError, message: String) -> SqlError {
         WalError::Io { source, .. } => io_state(source),
         WalError::Stopped { .. } => SqlState::IO_ERROR,
         WalError::Record(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        WalError::Incompatible { .. } => SqlState::FEATURE_NOT_SUPPORTED,
         _ => SqlState::DATA_CORRUPTED,
     };
     SqlError::new(state, message)

@@ -1,29 +1,48 @@
 //! Proof that a database is whole: what `millpond check` runs on a data directory that nobody uses.
 //!
-//! - every page of every file: its checksum (by reading it), and that no file is missing. Not the free space
-//!   maps: they are hints, written without log, and repair themselves;
+//! - the control file, both copies;
+//! - the log: every record from the redo point to the end, and that no segment is missing or cut short;
+//! - the catalog: pages, and that its rows make tables;
+//! - the status pages of transactions;
+//! - every page of every table and index: its checksum (by reading it), and that no file is missing. Not the free
+//!   space maps: they are hints, written without log, and repair themselves;
 //! - heap pages, and that every row decodes by its table's definition;
 //! - the structure of every index;
 //! - every index entry against its row, and every row against its entries, both ways.
 //!
 //! Findings name relation and block. The check goes on after a finding. It takes n log n steps for n rows: a row is
 //! looked for by key and place, so it does not matter how many rows share its key.
+//!
+//! # What it changes
+//! Nothing. A directory that was not shut down needs recovery before anything can be said of its tables. The check
+//! recovers it in an overlay ([`millpond_vfs::OverlayVfs`]), whose changes stay in memory and in a temporary file
+//! outside of the directory. It locks the directory as a server does, so neither runs beside the other.
 
 mod entries;
+mod files;
+mod log;
+mod statuses;
 mod tables;
 mod watch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use millpond_buffer::IoMethod;
+use millpond_vfs::{OsVfs, OverlayVfs, Spill, Vfs};
 
 use crate::catalog::TableDef;
 use crate::engine::{Engine, EngineConfig};
 use crate::error::EngineResult;
+use crate::recovery::DataDirectory;
 use crate::session::Session;
 
 pub use watch::{Finding, Part, Progress, Watch};
 
 use watch::{Findings, Meter};
+
+/// Bytes of changes by recovery that are kept in memory.
+const MEMORY_BYTES: u64 = 64 << 20;
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,19 +57,70 @@ pub struct Checked {
     pub rows: u64,
     /// Index entries.
     pub entries: u64,
+    /// Log records.
+    pub records: u64,
 }
 
-/// Opens a data directory (recovering it if need be), checks all of it, and shuts it down.
-pub fn check_directory(
-    path: impl AsRef<Path>,
-    report: &mut dyn FnMut(Finding),
-) -> EngineResult<Checked> {
-    let mut config = EngineConfig::new(path);
-    config.autovacuum = false;
-    let engine = Engine::open(config)?;
-    let checked = check_engine(&engine, report);
-    engine.shutdown()?;
-    checked
+/// How to check a data directory. Start from [`CheckConfig::new`] and change what you need.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CheckConfig {
+    /// The data directory.
+    pub path: PathBuf,
+    /// The file system that has it: the kernel's unless told otherwise.
+    pub vfs: Arc<dyn Vfs>,
+    /// Pages that are kept in memory.
+    pub buffers: usize,
+    /// Where recovery's changes go.
+    pub changes: Spill,
+}
+
+impl CheckConfig {
+    /// The temporary file, if one is needed, is made in the system's directory for such files (`TMPDIR`).
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        let temporary = std::env::temp_dir();
+        Self {
+            path: path.as_ref().to_owned(),
+            vfs: Arc::new(OsVfs),
+            buffers: 16_384,
+            changes: Spill::to_directory(MEMORY_BYTES, Arc::new(OsVfs), temporary),
+        }
+    }
+}
+
+/// Checks a data directory and changes nothing in it. What is damaged is told to `watch`; an error is what kept the
+/// check from coming to its end: a server that uses the directory, a missing permission, no room for temporary files.
+pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResult<Checked> {
+    let CheckConfig { path, vfs, buffers, changes } = config;
+    files::check_names(&*vfs, &path, watch)?;
+    let overlay: Arc<dyn Vfs> = Arc::new(OverlayVfs::new(Arc::clone(&vfs), changes));
+    let directory = DataDirectory::open(&*overlay, &path)?;
+    let mut checked = Checked::default();
+    if !log::check(&vfs, &overlay, &path, &mut checked, watch)? {
+        files::check_pages(vfs, &path, watch)?;
+        return Ok(checked);
+    }
+    drop(Meter::new(watch, Part::Recovery, 0));
+    let mut engine_config = EngineConfig::new(&path);
+    engine_config.vfs = overlay;
+    engine_config.buffers = buffers;
+    engine_config.autovacuum = false;
+    engine_config.max_connections = 1;
+    engine_config.max_parallel_workers = 0;
+    engine_config.io_method = IoMethod::Sync;
+    match Engine::open_in(engine_config, directory) {
+        Ok(engine) => {
+            statuses::check(&engine, watch)?;
+            check_relations(&engine, &mut checked, watch)?;
+        }
+        Err(error) if error.is_damage() => {
+            let what = format!("the database can't be opened: {error}");
+            watch.found(Finding { relation: "recovery".to_owned(), block: None, what });
+            files::check_pages(vfs, &path, watch)?;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(checked)
 }
 
 /// Checks all relations of an open engine. Others must not change anything meanwhile.
@@ -58,21 +128,31 @@ pub fn check_engine(
     engine: &Arc<Engine>,
     report: &mut dyn FnMut(Finding),
 ) -> EngineResult<Checked> {
-    check_relations(engine, &mut Findings(report))
+    let mut checked = Checked::default();
+    check_relations(engine, &mut checked, &mut Findings(report))?;
+    Ok(checked)
 }
 
-fn check_relations(engine: &Arc<Engine>, watch: &mut dyn Watch) -> EngineResult<Checked> {
+fn check_relations(
+    engine: &Arc<Engine>,
+    checked: &mut Checked,
+    watch: &mut dyn Watch,
+) -> EngineResult<()> {
     let session = engine.internal_session("check")?;
     let ctx = session.ctx();
     // Index pages that vacuum takes out of a tree are not used again while a snapshot is held.
     let csn = ctx.txns().snapshot(ctx);
-    let checked = check_all(engine, &session, watch);
+    let outcome = check_all(engine, &session, checked, watch);
     ctx.txns().release_snapshot(ctx, csn);
-    checked
+    outcome
 }
 
-fn check_all(engine: &Engine, session: &Session, watch: &mut dyn Watch) -> EngineResult<Checked> {
-    let mut checked = Checked::default();
+fn check_all(
+    engine: &Engine,
+    session: &Session,
+    checked: &mut Checked,
+    watch: &mut dyn Watch,
+) -> EngineResult<()> {
     let catalog = engine.catalog();
     let mut tables: Vec<_> = catalog.tables().collect();
     tables.sort_by_key(|table| table.oid);
@@ -86,9 +166,9 @@ fn check_all(engine: &Engine, session: &Session, watch: &mut dyn Watch) -> Engin
     let pages = pages + u64::from(engine.catalog_heap().block_count());
     let mut meter = Meter::new(watch, Part::Pages, pages);
     let catalog = engine.catalog_heap();
-    tables::check_heap(session, "catalog", catalog, None, &mut checked, &mut meter)?;
+    tables::check_heap(session, "catalog", catalog, None, checked, &mut meter)?;
     for table in tables {
-        tables::check_table(session, table, &mut checked, &mut meter)?;
+        tables::check_table(session, table, checked, &mut meter)?;
     }
-    Ok(checked)
+    Ok(())
 }

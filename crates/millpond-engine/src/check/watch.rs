@@ -15,6 +15,13 @@ pub struct Finding {
     pub what: String,
 }
 
+impl Finding {
+    /// One that is about no block.
+    pub(super) fn of(part: impl Into<String>, what: impl fmt::Display) -> Self {
+        Self { relation: part.into(), block: None, what: what.to_string() }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.block {

@@ -74,6 +74,14 @@ impl Engine {
         open::open(config)
     }
 
+    /// The same for a directory that is locked already.
+    pub(crate) fn open_in(
+        config: EngineConfig,
+        directory: DataDirectory,
+    ) -> EngineResult<Arc<Self>> {
+        open::open_in(config, directory)
+    }
+
     /// A new session. Fails with `TooManySessions` when `max_connections` are in use.
     pub fn session(self: &Arc<Self>) -> EngineResult<Session> {
         if self.closing.load(Ordering::Acquire) {

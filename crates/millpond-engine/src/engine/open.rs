@@ -127,6 +127,11 @@ impl CheckpointParts for EngineCheckpoint {
 
 pub(super) fn open(config: EngineConfig) -> EngineResult<Arc<Engine>> {
     let directory = DataDirectory::open(&*config.vfs, &config.path)?;
+    open_in(config, directory)
+}
+
+/// Opens a directory that is locked already.
+pub(super) fn open_in(config: EngineConfig, directory: DataDirectory) -> EngineResult<Arc<Engine>> {
     let store = Arc::new(
         FileStore::open_with(directory.base(), file_options(&config)).map_err(store_error)?,
     );

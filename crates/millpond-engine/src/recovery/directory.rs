@@ -41,6 +41,14 @@ pub enum DirectoryError {
         /// The directory.
         path: String,
     },
+    /// It is no database, and none is to be made of it.
+    #[error("{path} is not a Millpond database: {what}")]
+    NotADatabase {
+        /// The directory.
+        path: String,
+        /// How that was told.
+        what: &'static str,
+    },
     /// The system failed.
     #[error("could not {what} {path}: {source}")]
     Io {

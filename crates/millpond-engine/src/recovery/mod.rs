@@ -27,7 +27,7 @@ pub use redo::{RedoFiles, RedoParts, Redone};
 use crate::control::{Control, ControlFile};
 use crate::error::{EngineError, EngineResult};
 use crate::wal::reader::{LogReader, Step};
-use crate::wal::{Log, LogConfig, LogStart, LogStore, WalError};
+use crate::wal::{Decoded, Log, LogConfig, LogStart, LogStore, WalError};
 
 /// A database whose log is open and whose pages are not yet recovered.
 pub struct Recovering {
@@ -55,7 +55,7 @@ impl Recovering {
         };
         let mut now = control.current().clone();
         if now.segment_bytes != store.segment_bytes() {
-            return Err(WalError::Control {
+            return Err(WalError::Incompatible {
                 what: format!(
                     "the log has segments of {} bytes, and {} were asked for",
                     now.segment_bytes,
@@ -64,7 +64,7 @@ impl Recovering {
             }
             .into());
         }
-        let end = find_end(&store, &now)?;
+        let end = find_end(&store, &now, &mut |_| {})?;
         let was_clean = now.clean;
         now.clean = false;
         now.start_no += 1;
@@ -169,11 +169,17 @@ fn new_system_id() -> u64 {
 }
 
 /// Walks to the end of the log; an error if bytes that had been durable are damaged (wal rule 6).
-fn find_end(store: &Arc<dyn LogStore>, control: &Control) -> EngineResult<Lsn> {
+/// `heard` is told of every record.
+pub(crate) fn find_end(
+    store: &Arc<dyn LogStore>,
+    control: &Control,
+    heard: &mut dyn FnMut(&Decoded<'_>),
+) -> EngineResult<Lsn> {
     let mut reader = LogReader::new(Arc::clone(store), control.redo)?;
     let (end, why) = loop {
-        if let Step::End { at, why } = reader.next()? {
-            break (at, why);
+        match reader.next()? {
+            Step::Record(record) => heard(&record),
+            Step::End { at, why } => break (at, why),
         }
     };
     if end < control.checkpoint_end {

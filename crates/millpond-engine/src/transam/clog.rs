@@ -8,7 +8,9 @@
 //! the chunk leaves memory, through the log like every other page; so a page's first change after a
 //! checkpoint began carries its image, and a torn page is restored from there (transam rule 9).
 
-use millpond_buffer::{BlockNumber, BufferError, PageRead, RelFork, RelHandle, RelationId, Wait};
+use millpond_buffer::{
+    BlockNumber, BufferError, PAGE_SIZE, PageRead, RelFork, RelHandle, RelationId, Wait, is_new,
+};
 
 use super::ids::Xid;
 use super::ring::{CHUNK, ChunkBits};
@@ -108,6 +110,29 @@ pub(super) fn check_unused(ctx: &Ctx, rel: &RelHandle, next: Xid) -> EngineResul
     Ok(())
 }
 
+/// What is wrong with a status page, looked at alone. `next` is above every id that has been drawn.
+pub(crate) fn page_problem(
+    page: &[u8; PAGE_SIZE],
+    block: BlockNumber,
+    next: Xid,
+) -> Option<String> {
+    match page.u16(12) {
+        // A page that no commit has come to yet.
+        0 if is_new(page) => return None,
+        CLOG_PAGE_KIND => {}
+        kind => return Some(format!("page of kind {kind} in the status pages")),
+    }
+    if page[14..HEADER_BYTES].iter().any(|&byte| byte != 0) {
+        return Some("the page's header is not empty".to_owned());
+    }
+    let first = u64::from(block.0) * CHUNKS_PER_PAGE * CHUNK;
+    let bits = page[HEADER_BYTES..].iter().enumerate();
+    let last = bits.filter(|(_, byte)| **byte != 0).next_back();
+    let (at, byte) = last?;
+    let xid = first + 8 * at as u64 + u64::from(7 - byte.leading_zeros());
+    (xid >= next.0).then(|| format!("transaction {xid} has committed, and the next is {next}"))
+}
+
 /// Applies records to status pages.
 pub struct ClogRedo;
 
@@ -147,7 +172,6 @@ impl RmgrRedo for ClogRedo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_buffer::PAGE_SIZE;
 
     fn apply(page: &mut [u8; PAGE_SIZE], info: u8, data: &[u8]) -> Result<(), RedoError> {
         ClogRedo.redo(info, 0, data, &[], &mut PageEdit::new(CLOG.page(BlockNumber(0)), page))
@@ -165,6 +189,24 @@ mod tests {
         apply(&mut page, INFO_SET_BITS, &data).unwrap();
         assert_eq!(page[HEADER_BYTES + 62 * CHUNK_BYTES], 0b111);
         assert_eq!(page.u16(12), CLOG_PAGE_KIND);
+    }
+
+    #[test]
+    fn a_page_is_checked_for_its_kind_and_for_commits_to_come() {
+        let mut page = [0; PAGE_SIZE];
+        let problem = |page: &_, next| page_problem(page, BlockNumber(1), Xid(next));
+        assert_eq!(problem(&page, 0), None);
+        let mut data = [0; 2 + CHUNK_BYTES];
+        data[2] = 0b101;
+        apply(&mut page, INFO_SET_BITS, &data).unwrap();
+        let first = CHUNKS_PER_PAGE * CHUNK;
+        assert_eq!(problem(&page, first + 3), None);
+        let told = problem(&page, first + 2).unwrap();
+        assert!(told.contains(&format!("transaction {} has committed", first + 2)), "{told}");
+        page[20] = 1;
+        assert!(problem(&page, first + 3).unwrap().contains("header"));
+        page[12] = 1;
+        assert!(problem(&page, first + 3).unwrap().contains("kind 1"));
     }
 
     #[test]

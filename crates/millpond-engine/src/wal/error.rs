@@ -44,10 +44,16 @@ pub enum WalError {
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// The control file is damaged or of another version.
+    /// The control file is damaged.
     #[error("{what}")]
     Control {
         /// What is wrong with it.
+        what: String,
+    },
+    /// The data directory is another version's, or its sizes are others than this program's.
+    #[error("{what}")]
+    Incompatible {
+        /// What does not fit.
         what: String,
     },
     /// The log is damaged where it had been durable.

@@ -1,0 +1,115 @@
+//! A data directory by its names, and pages by their checksums alone.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use millpond_buffer::{
+    BlockNumber, FileStore, FileStoreOptions, Fork, IoMethod, PAGE_SIZE, PageStore, RelFork,
+    verify_checksum,
+};
+use millpond_vfs::{OverlayVfs, Spill, Vfs, retry};
+
+use super::watch::{Finding, Meter, Part, Watch};
+use crate::error::{EngineError, EngineResult};
+use crate::recovery::DirectoryError;
+
+/// The names in a directory; none if it is missing.
+pub(super) fn names(vfs: &dyn Vfs, path: &Path) -> EngineResult<Option<Vec<OsString>>> {
+    match retry(|| vfs.list(path)) {
+        Ok(names) => Ok(Some(names)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => {
+            let path = path.display().to_string();
+            Err(DirectoryError::Io { what: "read directory", path, source }.into())
+        }
+    }
+}
+
+/// Whether the directory is a database's at all, and has its parts.
+pub(super) fn check_names(vfs: &dyn Vfs, path: &Path, watch: &mut dyn Watch) -> EngineResult<()> {
+    let refuse = |what| {
+        let path = path.display().to_string();
+        Err(EngineError::from(DirectoryError::NotADatabase { path, what }))
+    };
+    let own = match names(vfs, path) {
+        Ok(Some(own)) => own,
+        Ok(None) => return refuse("there is no such directory"),
+        Err(EngineError::Directory(DirectoryError::Io { source, .. }))
+            if source.kind() == io::ErrorKind::NotADirectory =>
+        {
+            return refuse("it is not a directory");
+        }
+        Err(error) => return Err(error),
+    };
+    let (wal, base) = (names(vfs, &path.join("wal"))?, names(vfs, &path.join("base"))?);
+    let has_any = |names: &Option<Vec<OsString>>| names.as_ref().is_some_and(|n| !n.is_empty());
+    if !own.iter().any(|name| name == "control") && !has_any(&wal) && !has_any(&base) {
+        return refuse("it has no control file");
+    }
+    for (name, found) in [("wal", &wal), ("base", &base)] {
+        if found.is_none() {
+            watch.found(Finding::of(name, "the directory is missing"));
+        }
+    }
+    Ok(())
+}
+
+/// Holds every page against its checksum, for a database that can't be opened. Pages that a crash tore are among the
+/// findings, though recovery would restore them.
+pub(super) fn check_pages(
+    vfs: Arc<dyn Vfs>,
+    path: &Path,
+    watch: &mut dyn Watch,
+) -> EngineResult<()> {
+    let base = path.join("base");
+    if names(&*vfs, &base)?.is_none() {
+        return Ok(());
+    }
+    let mut options = FileStoreOptions::default();
+    options.io_method = IoMethod::Sync;
+    // Nothing is written. Should the store think otherwise, it does not come to the files.
+    options.vfs = Arc::new(OverlayVfs::new(vfs, Spill::in_memory()));
+    let store = FileStore::open_with(base, options).map_err(store_error)?;
+    let mut forks = Vec::new();
+    for relation in store.relations().map_err(store_error)? {
+        for fork in Fork::ALL.into_iter().filter(|fork| *fork != Fork::Fsm) {
+            let rel = relation.fork(fork);
+            forks.push((rel, store.block_count(rel).map_err(store_error)?));
+        }
+    }
+    let pages = forks.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
+    let mut meter = Meter::new(watch, Part::Pages, pages);
+    for (rel, blocks) in forks {
+        for block in (0..blocks).map(BlockNumber) {
+            check_page(&store, rel, block, &mut meter)?;
+            meter.step();
+        }
+    }
+    Ok(())
+}
+
+fn check_page(
+    store: &FileStore,
+    rel: RelFork,
+    block: BlockNumber,
+    watch: &mut dyn Watch,
+) -> EngineResult<()> {
+    let mut page = [0; PAGE_SIZE];
+    let read = store.read(rel, block, &mut [&mut page]).map_err(store_error);
+    let verified = read.and_then(|()| Ok(verify_checksum(rel.page(block), &page)?));
+    match verified {
+        Ok(()) => Ok(()),
+        Err(error) if error.is_damage() => {
+            let (relation, what) = (rel.to_string(), error.to_string());
+            watch.found(Finding { relation, block: Some(block), what });
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn store_error(error: millpond_buffer::StoreError) -> EngineError {
+    EngineError::Buffer(error.into())
+}

@@ -1,0 +1,129 @@
+//! The control file and the log.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use millpond_vfs::{Vfs, retry};
+
+use super::Checked;
+use super::files::names;
+use super::watch::{Finding, Meter, Part, Watch};
+use crate::control::{Control, read_copies};
+use crate::error::{EngineError, EngineResult};
+use crate::recovery::find_end;
+use crate::wal::{FileLogStore, LogConfig, LogStore, WalError};
+
+const CONTROL: &str = "control file";
+const LOG: &str = "log";
+
+/// Checks both. Says whether recovery can use them.
+pub(super) fn check(
+    vfs: &Arc<dyn Vfs>,
+    overlay: &Arc<dyn Vfs>,
+    path: &Path,
+    checked: &mut Checked,
+    watch: &mut dyn Watch,
+) -> EngineResult<bool> {
+    // The control file does not depend on it.
+    let store = open(overlay, path, LogConfig::default().segment_bytes)?;
+    let Some(control) = check_control(&*store, watch)? else { return Ok(false) };
+    if control.segment_bytes != store.segment_bytes() {
+        let (found, wanted) = (control.segment_bytes, store.segment_bytes());
+        let what = format!("the log has segments of {found} bytes, this program's have {wanted}");
+        return Err(WalError::Incompatible { what }.into());
+    }
+    check_segments(&**vfs, path, &*store, watch)?;
+    let store: Arc<dyn LogStore> = store;
+    let segments = store.segments().map_err(|source| failed("list the log's segments", source))?;
+    let last = segments.last().map_or(0, |last| (last + 1) * store.segment_bytes());
+    let redo = control.redo.get();
+    let mut meter = Meter::new(watch, Part::Log, last.saturating_sub(redo));
+    let end = find_end(&store, &control, &mut |record| {
+        checked.records += 1;
+        meter.reach(record.end.get().saturating_sub(redo));
+    });
+    match end {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_damage() => {
+            watch.found(Finding::of(LOG, error));
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn open(vfs: &Arc<dyn Vfs>, path: &Path, segment_bytes: u64) -> EngineResult<Arc<FileLogStore>> {
+    let store = FileLogStore::open_on(Arc::clone(vfs), path, segment_bytes);
+    Ok(Arc::new(store.map_err(|source| failed("open the log's directory", source))?))
+}
+
+fn failed(what: &str, source: std::io::Error) -> EngineError {
+    WalError::io(format!("could not {what}"), source).into()
+}
+
+/// Both copies. Returns the one that counts.
+fn check_control(store: &dyn LogStore, watch: &mut dyn Watch) -> EngineResult<Option<Control>> {
+    let Some(copies) = read_copies(store)? else {
+        watch.found(Finding::of(CONTROL, "it is missing, but there is data"));
+        return Ok(None);
+    };
+    let mut valid: Vec<Control> = Vec::new();
+    let mut damaged = Vec::new();
+    for (number, copy) in copies.into_iter().enumerate() {
+        match copy {
+            Ok(control) => valid.push(control),
+            Err(error @ WalError::Control { .. }) => damaged.push((number, error)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    valid.sort_by_key(|control| control.sequence);
+    // A crash while a database is made leaves the second copy unwritten.
+    let is_half_made = matches!(&valid[..], [only] if only.sequence <= 1);
+    if !is_half_made {
+        for (number, error) in damaged {
+            watch.found(Finding::of(CONTROL, format_args!("copy {number}: {error}")));
+        }
+    }
+    if let [older, newer] = &valid[..]
+        && older.sequence + 1 != newer.sequence
+    {
+        let (older, newer) = (older.sequence, newer.sequence);
+        let what =
+            format!("its copies are of writes {older} and {newer}, which don't follow one another");
+        watch.found(Finding::of(CONTROL, what));
+    }
+    Ok(valid.pop())
+}
+
+/// The segments by name and length: each is whole, and none is missing between two others.
+fn check_segments(
+    vfs: &dyn Vfs,
+    path: &Path,
+    store: &dyn LogStore,
+    watch: &mut dyn Watch,
+) -> EngineResult<()> {
+    let wal = path.join("wal");
+    let mut numbers = Vec::new();
+    for name in names(vfs, &wal)?.unwrap_or_default() {
+        let number = name.to_str().filter(|name| name.len() == 16);
+        let Some(number) = number.and_then(|name| u64::from_str_radix(name, 16).ok()) else {
+            continue;
+        };
+        numbers.push(number);
+        let bytes = retry(|| vfs.len(&wal.join(&name)))
+            .map_err(|source| failed("read the length of a log segment", source))?;
+        if bytes != store.segment_bytes() {
+            let wanted = store.segment_bytes();
+            let what = format!("segment {number:016x} has {bytes} bytes instead of {wanted}");
+            watch.found(Finding::of(LOG, what));
+        }
+    }
+    numbers.sort_unstable();
+    for pair in numbers.windows(2) {
+        if pair[0] + 1 != pair[1] {
+            let what = format!("segments {:016x} to {:016x} are missing", pair[0] + 1, pair[1] - 1);
+            watch.found(Finding::of(LOG, what));
+        }
+    }
+    Ok(())
+}
