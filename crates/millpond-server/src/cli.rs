@@ -22,7 +22,7 @@ pub struct Cli {
 pub enum Command {
     /// Serve a database to PostgreSQL clients
     Serve(Serve),
-    /// Check a database that is not being served: pages, tables, indexes
+    /// Check a database that is not being served: control file, log, pages, tables, indexes
     Check(Check),
     /// Replay page traces through replacement policies and compare their hits
     Replay(Replay),
@@ -112,9 +112,13 @@ pub struct Serve {
     pub set: Vec<(String, String)>,
 }
 
-/// Checks every page, row and index entry of a database.
+/// Checks the control file, the log, and every page, row and index entry of a database. Changes nothing.
 ///
-/// Exit status: 0 when all is well, 1 when something is damaged, 2 when it could not be checked.
+/// A database that was not shut down is recovered in memory. What does not fit there goes to a temporary file in the
+/// directory that TMPDIR names.
+///
+/// Exit status: 0 when all is well; 1 when something is damaged; 2 when it could not be checked: the directory is no
+/// database, a server uses it, a permission is missing, or there is no room for temporary files.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Directory of the database

@@ -148,4 +148,14 @@ fn check_looks_at_a_stopped_database_only() {
     let (output, errors) = run(&["check", "--data", &data]);
     assert_eq!(output.status.code(), Some(0), "{errors}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("no damage found"));
+
+    // Damage is another answer than a check that can't be made.
+    let control = server.data.join("control");
+    let mut bytes = std::fs::read(&control).expect("control file");
+    bytes[30] ^= 1;
+    std::fs::write(&control, bytes).expect("written");
+    let (output, _) = run(&["check", "--data", &data]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("control file: copy 0") && said.contains("1 finding(s)"), "{said}");
 }

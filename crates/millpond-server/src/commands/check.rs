@@ -1,7 +1,11 @@
 //! `millpond check`: is everything on disk as it should be?
 
+use super::progress_bar;
 use crate::cli::Check;
-use millpond_engine::check::{Checked, check_directory};
+use indicatif::ProgressBar;
+use millpond_engine::check::{
+    CheckConfig, Checked, Finding, Part, Progress, Watch, check_directory,
+};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -13,16 +17,9 @@ const FAILED: u8 = 2;
 /// Checks a database that nobody serves.
 pub fn check(options: &Check) -> ExitCode {
     let data = options.data.display();
-    // Opening would create it.
-    if !options.data.join("control").exists() {
-        eprintln!("millpond: {data} is not a Millpond database: it has no control file");
-        return ExitCode::from(FAILED);
-    }
-    let mut findings = 0u64;
-    let result = check_directory(&options.data, &mut |finding| {
-        findings += 1;
-        println!("{finding}");
-    });
+    let mut screen = Screen { name: data.to_string(), part: None, findings: 0 };
+    let result = check_directory(CheckConfig::new(&options.data), &mut screen);
+    let findings = screen.end();
     match result {
         Ok(checked) => {
             println!("{data}: {}", summary(&checked));
@@ -45,9 +42,58 @@ pub fn check(options: &Check) -> ExitCode {
     }
 }
 
+/// Shows findings on stdout and progress on stderr.
+struct Screen {
+    name: String,
+    part: Option<(Part, ProgressBar)>,
+    findings: u64,
+}
+
+impl Screen {
+    /// How many findings there were.
+    fn end(self) -> u64 {
+        if let Some((_, bar)) = self.part {
+            bar.finish_and_clear();
+        }
+        self.findings
+    }
+}
+
+impl Watch for Screen {
+    fn found(&mut self, finding: Finding) {
+        self.findings += 1;
+        match &self.part {
+            Some((_, bar)) => bar.suspend(|| println!("{finding}")),
+            None => println!("{finding}"),
+        }
+    }
+
+    fn progress(&mut self, Progress { part, done, total }: Progress) {
+        match &self.part {
+            Some((current, bar)) if *current == part => bar.set_position(done),
+            _ => {
+                if let Some((_, bar)) = self.part.take() {
+                    bar.finish_and_clear();
+                }
+                let what = match part {
+                    Part::Log => "reading the log of",
+                    Part::Recovery => "recovering in memory",
+                    Part::Pages => "checking",
+                };
+                self.part = Some((part, progress_bar(total, what, &self.name)));
+            }
+        }
+    }
+}
+
 fn summary(checked: &Checked) -> String {
     format!(
-        "{} tables, {} indexes, {} pages, {} rows, {} index entries",
-        checked.tables, checked.indexes, checked.pages, checked.rows, checked.entries
+        "{} tables, {} indexes, {} pages, {} rows, {} index entries, {} log records",
+        checked.tables,
+        checked.indexes,
+        checked.pages,
+        checked.rows,
+        checked.entries,
+        checked.records
     )
 }

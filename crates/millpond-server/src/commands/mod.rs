@@ -10,7 +10,24 @@ pub use check::check;
 pub use replay::replay;
 pub use serve::serve;
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
+
+/// A progress bar on stderr, if somebody watches it.
+fn progress_bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    let template = "{prefix:10} {msg} [{bar:30}] {percent:>3}% {eta:>4} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_prefix(what);
+    bar.set_message(name.to_owned());
+    bar
+}
 
 /// Sends the log to stderr: as much of it as `MILLPOND_LOG` says, or else `otherwise`.
 pub fn log_to_stderr(otherwise: &str) {

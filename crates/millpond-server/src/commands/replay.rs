@@ -1,11 +1,11 @@
 //! `millpond replay`: how would other policies and sizes have fared?
 
+use super::progress_bar;
 use crate::cli::Replay;
 use crate::replay::size::Size;
 use crate::replay::{Plan, PolicyKind, ReadError, Trace, chart, read, report};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::error::Error;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
@@ -48,7 +48,7 @@ fn run(options: &Replay) -> Result<(), ReplayError> {
         if plan.sizes.is_empty() {
             plan.sizes = default_sizes(&trace);
         }
-        let bar = bar(plan.work(&trace), "replaying", &trace.name);
+        let bar = progress_bar(plan.work(&trace), "replaying", &trace.name);
         let outcomes = plan.run(&trace, &|more| bar.inc(more));
         bar.finish_and_clear();
         let mut out = io::stdout().lock();
@@ -71,7 +71,7 @@ fn draw(path: &Path, plan: &Plan, panels: &[chart::Panel]) -> Result<(), ReplayE
 
 fn load(path: &Path, options: &Replay) -> Result<Trace, ReplayError> {
     let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
-    let bar = bar(bytes, "reading", &path.display().to_string());
+    let bar = progress_bar(bytes, "reading", &path.display().to_string());
     let trace = read(path, options.format, &|read| bar.set_position(read));
     bar.finish_and_clear();
     let trace = trace?;
@@ -80,21 +80,6 @@ fn load(path: &Path, options: &Replay) -> Result<Trace, ReplayError> {
         return Err(ReplayError::Empty { path: path.to_owned() });
     }
     Ok(trace)
-}
-
-/// A progress bar on stderr, if somebody watches it.
-fn bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    let template = "{prefix:10} {msg} [{bar:30}] {percent:>3}% {eta:>4} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.set_prefix(what);
-    bar.set_message(name.to_owned());
-    bar
 }
 
 /// The chosen policies, each once, in the order given.

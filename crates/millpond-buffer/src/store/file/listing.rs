@@ -25,7 +25,8 @@ impl FileStore {
         let length = |segments: &BTreeMap<u32, u32>| {
             let mut total = 0_u32;
             for index in 0.. {
-                let blocks = segments.get(&index).copied().unwrap_or(0).min(self.folder.segment_blocks);
+                let blocks =
+                    segments.get(&index).copied().unwrap_or(0).min(self.folder.segment_blocks);
                 total = total.saturating_add(blocks);
                 if blocks < self.folder.segment_blocks {
                     break;
