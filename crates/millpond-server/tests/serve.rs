@@ -5,6 +5,8 @@ mod common;
 use common::raw::Raw;
 use common::server::{ServerProcess, command};
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -102,6 +104,60 @@ fn signals_end_it_cleanly() {
         assert_eq!(status.code(), Some(0));
         assert!(!socket.exists());
     }
+}
+
+/// The files below a directory, with their permissions; sockets apart.
+fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).expect("listed") {
+        let entry = entry.expect("an entry");
+        let metadata = entry.metadata().expect("there");
+        if metadata.is_dir() {
+            found.extend(modes(&entry.path()));
+        }
+        if !metadata.file_type().is_socket() {
+            found.push((entry.path(), metadata.permissions().mode() & 0o777));
+        }
+    }
+    found
+}
+
+#[test]
+fn files_are_their_owners_alone_whatever_the_umask() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = dir.path().join("data");
+    let trace = dir.path().join("pages.trace");
+    let setting = format!("trace_pages={}", trace.display());
+    let mut server = ServerProcess::under_umask(0, &data, dir.path(), &["--set", &setting]);
+    let mut client = Raw::tcp(server.port).startup(0x0003_0000);
+    client.query("create table t (i int primary key, x text)").replies();
+    client.query("insert into t select g, 'x' from generate_series(1, 1000) g").replies();
+    client.query("alter system set work_mem = '8MB'").replies();
+    client.query("checkpoint").replies();
+    let found = modes(dir.path());
+    assert!(found.iter().any(|(path, _)| path.ends_with("pages.trace")), "{found:?}");
+    for (path, mode) in found {
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, expected, "{}", path.display());
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_data_directory_that_others_may_enter_is_refused() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = dir.path().join("data");
+    assert!(ServerProcess::on(&data, dir.path(), &[]).stop().success());
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).expect("set");
+    let path = data.to_str().expect("path");
+    let (output, errors) = run(&["serve", "--data", path, "--listen", "127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!("data directory \"{path}\" has invalid permissions");
+    assert!(errors.contains(&expected), "{errors}");
+    let detail = "Permissions should be u=rwx (0700) or u=rwx,g=rx (0750).";
+    assert!(errors.contains(detail), "{errors}");
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o750)).expect("set");
+    assert!(ServerProcess::on(&data, dir.path(), &[]).stop().success());
 }
 
 #[test]

@@ -71,6 +71,15 @@ impl OpenFlags {
     pub const CREATE_NEW: Self = Self { exclusive: true, ..Self::CREATE };
 }
 
+/// Who may use a file or directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// It belongs to the user that the process runs as.
+    pub is_own: bool,
+    /// The permission bits of POSIX.
+    pub mode: u32,
+}
+
 /// Directories and the names in them.
 pub trait Vfs: Debug + Send + Sync + 'static {
     /// Opens a file. The descriptor is closed when the last reference is dropped.
@@ -102,6 +111,16 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// The path without symbolic links. A file system without such links returns it as it is.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())
+    }
+
+    /// Who may use a file or directory. A file system without users says that it is the process's.
+    fn access(&self, _path: &Path) -> io::Result<Access> {
+        Ok(Access { is_own: true, mode: 0o700 })
+    }
+
+    /// Lets only its owner read, write and enter a directory (mode 0700).
+    fn make_private(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
     }
 
     /// Whether this is a file of bytes: no directory and no device. A missing one is

@@ -1,17 +1,17 @@
 //! The kernel's file system.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{OpenFlags, Vfs, VfsDirectory, VfsFile};
+use crate::{Access, OpenFlags, Vfs, VfsDirectory, VfsFile};
 
 /// The kernel's files and directories.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +58,16 @@ impl Vfs for OsVfs {
 
     fn len(&self, path: &Path) -> io::Result<u64> {
         Ok(fs::metadata(path)?.len())
+    }
+
+    fn access(&self, path: &Path) -> io::Result<Access> {
+        let found = fs::metadata(path)?;
+        let is_own = found.uid() == rustix::process::geteuid().as_raw();
+        Ok(Access { is_own, mode: found.mode() & 0o7777 })
+    }
+
+    fn make_private(&self, path: &Path) -> io::Result<()> {
+        fs::set_permissions(path, Permissions::from_mode(0o700))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use millpond_buffer::{BufferError, StoreError};
 use millpond_engine::EngineError;
+use millpond_engine::recovery::DirectoryError;
 use millpond_engine::table::TableError;
 use millpond_engine::types::numeric::NumericError;
 use millpond_engine::types::tuple::EncodeError;
@@ -155,8 +156,20 @@ impl From<EngineError> for SqlError {
             EngineError::Trace { source, .. } => SqlError::new(io_state(&source), message),
             EngineError::TemporaryFile { source, .. } => SqlError::new(io_state(&source), message),
             EngineError::Redo(_) => SqlError::new(SqlState::DATA_CORRUPTED, message),
+            EngineError::Directory(error) => directory_error(&error, message),
             _ => SqlError::internal(message),
         }
+    }
+}
+
+fn directory_error(error: &DirectoryError, message: String) -> SqlError {
+    let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    match error {
+        DirectoryError::Ownership { .. } => SqlError::fatal(state, message)
+            .hint("The server must be started by the user that owns the data directory."),
+        DirectoryError::Permissions { .. } => SqlError::fatal(state, message)
+            .detail("Permissions should be u=rwx (0700) or u=rwx,g=rx (0750)."),
+        _ => SqlError::internal(message),
     }
 }
 

@@ -20,6 +20,8 @@ use millpond_vfs::{
 };
 
 const LOCK_FILE: &str = "millpond.lock";
+/// What nobody may be allowed to do in a directory with data: the group to write, others anything.
+const FORBIDDEN_MODE: u32 = 0o027;
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +50,18 @@ pub enum DirectoryError {
         path: String,
         /// How that was told.
         what: &'static str,
+    },
+    /// It belongs to another user.
+    #[error("data directory \"{path}\" has wrong ownership")]
+    Ownership {
+        /// The directory.
+        path: String,
+    },
+    /// Others than its owner may do too much there.
+    #[error("data directory \"{path}\" has invalid permissions")]
+    Permissions {
+        /// The directory.
+        path: String,
     },
     /// The system failed.
     #[error("could not {what} {path}: {source}")]
@@ -78,9 +92,12 @@ impl DataDirectory {
         };
         retry(|| vfs.create_directory(path)).map_err(failed("create directory", path))?;
         let lock_path = path.join(LOCK_FILE);
-        if !exists(vfs, &lock_path).map_err(failed("look for", &lock_path))? {
+        let is_new = !exists(vfs, &lock_path).map_err(failed("look for", &lock_path))?;
+        if is_new {
             refuse_foreign(vfs, path).map_err(failed("read directory", path))??;
         }
+        refuse_shared(vfs, path, is_new)
+            .map_err(failed("read or change permissions of", path))??;
         let lock = retry(|| vfs.open(&lock_path, OpenFlags::CREATE))
             .map_err(failed("open", &lock_path))?;
         if !retry(|| lock.try_lock()).map_err(failed("lock", &lock_path))? {
@@ -114,6 +131,27 @@ fn refuse_foreign(vfs: &dyn Vfs, path: &Path) -> io::Result<Result<(), Directory
     Ok(Err(DirectoryError::Foreign { path: path.display().to_string() }))
 }
 
+/// A directory with data is its owner's, who starts the engine, and nobody else may write there; PostgreSQL has the
+/// same rule. One that is still empty is made so.
+fn refuse_shared(
+    vfs: &dyn Vfs,
+    path: &Path,
+    is_new: bool,
+) -> io::Result<Result<(), DirectoryError>> {
+    let found = retry(|| vfs.access(path))?;
+    let shown = path.display().to_string();
+    if !found.is_own {
+        return Ok(Err(DirectoryError::Ownership { path: shown }));
+    }
+    if found.mode & FORBIDDEN_MODE == 0 {
+        return Ok(Ok(()));
+    }
+    if is_new {
+        return retry(|| vfs.make_private(path)).map(Ok);
+    }
+    Ok(Err(DirectoryError::Permissions { path: shown }))
+}
+
 fn write_pid(lock: &dyn VfsFile) -> io::Result<()> {
     retry(|| lock.set_len(0))?;
     write_all_at(lock, format!("{}\n", std::process::id()).as_bytes(), 0)
@@ -127,7 +165,8 @@ fn read_pid(lock: &dyn VfsFile) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use millpond_vfs::OsVfs;
 
@@ -151,5 +190,42 @@ mod tests {
         let error = DataDirectory::open(&OsVfs, directory.path()).unwrap_err();
         assert!(matches!(error, DirectoryError::Foreign { .. }));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_may_enter_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        drop(DataDirectory::open(&OsVfs, &path).unwrap());
+        for mode in [0o755, 0o770, 0o701, 0o720] {
+            set_mode(&path, mode);
+            let error = DataDirectory::open(&OsVfs, &path).unwrap_err();
+            assert!(matches!(error, DirectoryError::Permissions { .. }), "{error}");
+            assert_eq!(mode_of(&path), mode);
+        }
+        for mode in [0o750, 0o700] {
+            set_mode(&path, mode);
+            DataDirectory::open(&OsVfs, &path).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_empty_directory_becomes_its_owners_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        fs::create_dir(&path).unwrap();
+        set_mode(&path, 0o777);
+        drop(DataDirectory::open(&OsVfs, &path).unwrap());
+        assert_eq!(mode_of(&path), 0o700);
+        assert_eq!(mode_of(&path.join("base")), 0o700);
+        assert_eq!(mode_of(&path.join(LOCK_FILE)), 0o600);
     }
 }

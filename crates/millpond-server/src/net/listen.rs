@@ -1,14 +1,16 @@
 //! Listening sockets: TCP on loopback, and Unix sockets as libpq looks for them.
 
 use super::Socket;
+use super::socket_lock::{SocketLock, SocketLockError};
 use mio::net;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use parking_lot::Mutex;
+use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why the server can't listen.
@@ -36,6 +38,9 @@ pub enum ListenError {
         /// Why.
         source: io::Error,
     },
+    /// The socket's lock can't be had.
+    #[error(transparent)]
+    Lock(#[from] SocketLockError),
     /// Another server listens there.
     #[error("another server is listening on Unix socket {}", .0.display())]
     UnixInUse(PathBuf),
@@ -55,23 +60,20 @@ fn hint(error: &io::Error) -> &'static str {
 pub enum Listener {
     /// TCP.
     Tcp(net::TcpListener, SocketAddr),
-    /// A Unix socket, whose file goes when it is dropped.
-    Unix(net::UnixListener, UnixPath),
+    /// A Unix socket.
+    Unix(net::UnixListener, Arc<UnixPath>),
 }
 
-/// The file of a Unix socket and its lock; both are removed with it.
+/// The file of a Unix socket and its lock; both are removed with it, or before it.
 #[derive(Debug)]
 pub struct UnixPath {
     path: PathBuf,
-    lock: PathBuf,
-    _held: File,
+    lock: Mutex<Option<SocketLock>>,
 }
 
 impl Drop for UnixPath {
     fn drop(&mut self) {
-        // Order matters: while the lock file is there, nobody else touches the socket.
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(&self.lock);
+        self.remove();
     }
 }
 
@@ -79,6 +81,14 @@ impl UnixPath {
     /// Where the socket is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Removes the files, once: what has their names afterwards is another server's.
+    pub fn remove(&self) {
+        let Some(lock) = self.lock.lock().take() else { return };
+        // While the lock file is there, no other server touches the socket.
+        let _ = fs::remove_file(&self.path);
+        drop(lock);
     }
 }
 
@@ -97,10 +107,8 @@ impl Listener {
     /// Listens on `dir/.s.PGSQL.PORT`. A socket that a dead server left behind is replaced.
     pub fn unix(dir: &Path, port: u16) -> Result<Self, ListenError> {
         let path = dir.join(format!(".s.PGSQL.{port}"));
-        let lock = dir.join(format!(".s.PGSQL.{port}.lock"));
         let failed = |source| ListenError::Unix { path: path.clone(), source };
-        let held = take_lock(&lock).map_err(failed)?;
-        let Some(held) = held else { return Err(ListenError::UnixInUse(path)) };
+        let lock = SocketLock::take(&path)?;
         if let Ok(found) = fs::symlink_metadata(&path) {
             if !found.file_type().is_socket() {
                 return Err(failed(io::Error::new(
@@ -119,7 +127,8 @@ impl Listener {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let listener = net::UnixListener::from_std(listener);
-        Ok(Listener::Unix(listener, UnixPath { path, lock, _held: held }))
+        let lock = Mutex::new(Some(lock));
+        Ok(Listener::Unix(listener, Arc::new(UnixPath { path, lock })))
     }
 
     /// Accepts one connection.
@@ -129,19 +138,6 @@ impl Listener {
             Listener::Unix(listener, _) => Ok(Socket::Unix(listener.accept()?.0)),
         }
     }
-}
-
-/// `None` when another process holds it.
-fn take_lock(path: &Path) -> io::Result<Option<File>> {
-    let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-        Err(e) => return Err(e.into()),
-    }
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
-    Ok(Some(file))
 }
 
 #[cfg(test)]
@@ -164,6 +160,7 @@ mod tests {
     fn stale_sockets_are_replaced_and_live_ones_are_not() {
         let dir = tempfile::tempdir().expect("directory");
         let first = Listener::unix(dir.path(), 5433).expect("listens");
+        // The lock is this process's, so it is the socket that tells.
         let second = Listener::unix(dir.path(), 5433).expect_err("in use");
         assert!(matches!(second, ListenError::UnixInUse(_)), "{second}");
         drop(first);

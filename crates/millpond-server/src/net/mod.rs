@@ -2,6 +2,8 @@
 
 mod listen;
 mod socket;
+mod socket_lock;
 
 pub use listen::{ListenError, Listener, UnixPath};
 pub use socket::Socket;
+pub use socket_lock::{SocketLock, SocketLockError};

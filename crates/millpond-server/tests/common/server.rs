@@ -32,18 +32,32 @@ impl ServerProcess {
         let dir = tempfile::tempdir().expect("directory");
         let log = dir.path().join("log");
         let stderr = std::fs::File::create(&log).expect("log").into();
-        let mut server = Self::spawn(&dir.path().join("data"), dir.path(), args, stderr);
+        let mut server = Self::spawn(command(), &dir.path().join("data"), dir.path(), args, stderr);
         server._dir = Some(dir);
         (server, log)
     }
 
     /// Starts a server on a given directory.
     pub fn on(data: &Path, sockets: &Path, args: &[&str]) -> Self {
-        Self::spawn(data, sockets, args, Stdio::inherit())
+        Self::spawn(command(), data, sockets, args, Stdio::inherit())
     }
 
-    fn spawn(data: &Path, sockets: &Path, args: &[&str], stderr: Stdio) -> Self {
-        let mut child = command()
+    /// The same, where files are made with other permissions.
+    pub fn under_umask(umask: u32, data: &Path, sockets: &Path, args: &[&str]) -> Self {
+        let mut shell = Command::new("sh");
+        let script = format!("umask {umask:o}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_millpond")]);
+        Self::spawn(shell, data, sockets, args, Stdio::inherit())
+    }
+
+    fn spawn(
+        mut command: Command,
+        data: &Path,
+        sockets: &Path,
+        args: &[&str],
+        stderr: Stdio,
+    ) -> Self {
+        let mut child = command
             .arg("serve")
             .args(["--set", "shared_buffers=16MB"])
             .arg("--data")
