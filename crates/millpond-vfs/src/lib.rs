@@ -167,6 +167,12 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
     /// Locks the file for this open description, until it is closed. `false` if another has it.
     fn try_lock(&self) -> io::Result<bool>;
 
+    /// After [`VfsFile::try_lock`] said `false`: whether this process has the lock itself, by
+    /// another open description.
+    fn is_locked_here(&self) -> bool {
+        false
+    }
+
     /// The kernel's descriptor, for calls that this trait lacks: reads into memory that others look
     /// at, reads that must not wait, io_uring. A simulated file has none, and a caller without one
     /// reads by [`VfsFile::read_at`].

@@ -1,12 +1,13 @@
 //! The kernel's file system.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -18,7 +19,41 @@ use crate::{Access, OpenFlags, Vfs, VfsDirectory, VfsFile};
 pub struct OsVfs;
 
 #[derive(Debug)]
-struct OsFile(OwnedFd);
+struct OsFile {
+    file: OwnedFd,
+    /// What [`HELD`] has of this file.
+    lock: OnceLock<FileId>,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+/// The files that this process has locked. A process id that is written into the file does not
+/// tell: in another container it is another process. The list is locked while a file is locked or
+/// unlocked, so that it is always true.
+static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
+
+fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl OsFile {
+    fn id(&self) -> io::Result<FileId> {
+        let found = rustix::fs::fstat(&self.file)?;
+        Ok((found.st_dev, found.st_ino))
+    }
+}
+
+impl Drop for OsFile {
+    fn drop(&mut self) {
+        if let Some(id) = self.lock.get() {
+            let mut held = held();
+            held.remove(id);
+            // If this fails, the lock goes with the file, a moment later.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
+}
 
 #[derive(Debug)]
 struct OsDirectory(OwnedFd);
@@ -39,7 +74,7 @@ fn unix_flags(flags: OpenFlags) -> OFlags {
 impl Vfs for OsVfs {
     fn open(&self, path: &Path, flags: OpenFlags) -> io::Result<Arc<dyn VfsFile>> {
         match rustix::fs::open(path, unix_flags(flags), Mode::RUSR | Mode::WUSR) {
-            Ok(file) => Ok(Arc::new(OsFile(file))),
+            Ok(file) => Ok(Arc::new(OsFile { file, lock: OnceLock::new() })),
             Err(Errno::INVAL) if flags.direct => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "this file system does not support direct I/O",
@@ -104,24 +139,24 @@ impl VfsDirectory for OsDirectory {
 
 impl VfsFile for OsFile {
     fn read_at(&self, pieces: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
-        rustix::io::preadv(&self.0, pieces, offset).map_err(Into::into)
+        rustix::io::preadv(&self.file, pieces, offset).map_err(Into::into)
     }
 
     fn write_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        rustix::io::pwritev(&self.0, pieces, offset).map_err(Into::into)
+        rustix::io::pwritev(&self.file, pieces, offset).map_err(Into::into)
     }
 
     fn len(&self) -> io::Result<u64> {
-        let bytes = rustix::fs::fstat(&self.0)?.st_size;
+        let bytes = rustix::fs::fstat(&self.file)?.st_size;
         u64::try_from(bytes).map_err(|_| io::Error::other("the file has a negative length"))
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        rustix::fs::ftruncate(&self.0, bytes).map_err(Into::into)
+        rustix::fs::ftruncate(&self.file, bytes).map_err(Into::into)
     }
 
     fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, bytes) {
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, bytes) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
                 Err(io::ErrorKind::Unsupported.into())
             }
@@ -130,19 +165,29 @@ impl VfsFile for OsFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        rustix::fs::fdatasync(&self.0).map_err(Into::into)
+        rustix::fs::fdatasync(&self.file).map_err(Into::into)
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match rustix::fs::flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(true),
+        let id = self.id()?;
+        let mut held = held();
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                held.insert(id);
+                let _ = self.lock.set(id);
+                Ok(true)
+            }
             Err(Errno::WOULDBLOCK) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
 
+    fn is_locked_here(&self) -> bool {
+        self.id().is_ok_and(|id| held().contains(&id))
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.file.as_fd())
     }
 }
 
@@ -205,6 +250,7 @@ mod tests {
         let second = OsVfs.open(&path, OpenFlags::CREATE).unwrap();
         assert!(first.try_lock().unwrap());
         assert!(!second.try_lock().unwrap());
+        assert!(second.is_locked_here());
         drop(first);
         assert!(second.try_lock().unwrap());
     }

@@ -168,6 +168,10 @@ impl VfsFile for Asking<dyn VfsFile> {
         self.ask(Call::Lock)?.try_lock()
     }
 
+    fn is_locked_here(&self) -> bool {
+        self.inner.is_locked_here()
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

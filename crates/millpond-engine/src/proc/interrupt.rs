@@ -93,6 +93,16 @@ impl ProcHandle {
         }
     }
 
+    /// Fails if the engine is being shut down. One load of the session's own line.
+    #[inline]
+    pub fn check_end(&self) -> EngineResult<()> {
+        if self.line().interrupts.load(Ordering::Relaxed) & Interrupt::Terminate.bit() == 0 {
+            Ok(())
+        } else {
+            Err(EngineError::ShuttingDown)
+        }
+    }
+
     /// Whether somebody has asked the session to stop (as read by a parked waiter: sequentially consistent).
     pub(crate) fn is_interrupted(&self) -> bool {
         self.line().interrupts.load(Ordering::SeqCst) != 0

@@ -37,6 +37,14 @@ pub enum DirectoryError {
         /// The other process, if its lock file could be read.
         pid: Option<u32>,
     },
+    /// This process has it open already.
+    #[error(
+        "data directory {path} is already open in this process; use the engine that has it open, or drop that one first"
+    )]
+    AlreadyOpen {
+        /// The directory.
+        path: String,
+    },
     /// It holds something else.
     #[error("{path} is not empty and is not a Millpond data directory; nothing was changed there")]
     Foreign {
@@ -102,7 +110,10 @@ impl DataDirectory {
             .map_err(failed("open", &lock_path))?;
         if !retry(|| lock.try_lock()).map_err(failed("lock", &lock_path))? {
             let path = path.display().to_string();
-            return Err(DirectoryError::InUse { path, pid: read_pid(&*lock) });
+            return Err(match lock.is_locked_here() {
+                true => DirectoryError::AlreadyOpen { path },
+                false => DirectoryError::InUse { path, pid: read_pid(&*lock) },
+            });
         }
         write_pid(&*lock).map_err(failed("write", &lock_path))?;
         let base = path.join("base");
@@ -173,14 +184,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_opener_is_refused_and_told_the_process() {
+    fn second_opener_in_this_process_is_told_so() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
         let first = DataDirectory::open(&OsVfs, &path).unwrap();
-        let error = DataDirectory::open(&OsVfs, &path).unwrap_err().to_string();
-        assert!(error.contains(&format!("PID {}", std::process::id())), "{error}");
+        let error = DataDirectory::open(&OsVfs, &path).unwrap_err();
+        assert!(matches!(error, DirectoryError::AlreadyOpen { .. }), "{error}");
         drop(first);
         DataDirectory::open(&OsVfs, &path).unwrap();
+    }
+
+    #[test]
+    fn another_process_is_named_even_if_its_id_is_this_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        drop(DataDirectory::open(&OsVfs, &path).unwrap());
+        // As another process would hold it: locked, and not in this process's list.
+        let file = fs::File::open(path.join(LOCK_FILE)).unwrap();
+        file.try_lock().unwrap();
+        let error = DataDirectory::open(&OsVfs, &path).unwrap_err().to_string();
+        assert!(error.contains("another process"), "{error}");
+        assert!(error.contains(&format!("PID {}", std::process::id())), "{error}");
     }
 
     #[test]

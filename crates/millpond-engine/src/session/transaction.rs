@@ -10,7 +10,7 @@ use super::Session;
 use crate::error::{EngineError, EngineResult};
 use crate::proc::WaitEvent;
 use crate::table::TableError;
-use crate::transam::{CommandId, CommitDelay, Csn, Durability, Isolation, Snapshot};
+use crate::transam::{CommandId, CommitDelay, Csn, Durability, Isolation, LoggedCommit, Snapshot};
 
 /// How a transaction runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) struct Transaction {
     /// Whether the command has changed anything.
     wrote: Cell<bool>,
     /// A commit between its two halves.
-    committing: Option<crate::transam::CommitTicket>,
+    committing: Option<LoggedCommit>,
     /// Files to be removed if the transaction is rolled back, and if it commits.
     created: Vec<RelationId>,
     dropped: Vec<RelationId>,
@@ -107,6 +107,7 @@ impl Session {
         if !self.transaction.active {
             return Err(EngineError::Internal { what: "a statement needs a transaction" });
         }
+        self.ctx.proc().check_end()?;
         self.next_command()?;
         self.transaction.in_statement = true;
         match self.transaction.options.isolation {

@@ -56,7 +56,7 @@ pub struct CommitDelay {
 /// A commit whose record is in the log.
 #[must_use = "the transaction is committed by `commit_finish`"]
 #[derive(Debug)]
-pub struct CommitTicket {
+pub struct LoggedCommit {
     /// The commit may finish when the log is durable up to here; zero: at once.
     pub lsn: Lsn,
     xid: Option<Xid>,
@@ -69,7 +69,7 @@ pub(crate) struct PendingCommit {
     files: Vec<RelationId>,
 }
 
-impl CommitTicket {
+impl LoggedCommit {
     /// Whether there is nothing to wait for.
     pub fn is_ready(&self) -> bool {
         self.lsn == Lsn::ZERO
@@ -100,10 +100,10 @@ impl Transactions {
         ctx: &Ctx,
         files: &[RelationId],
         durability: Durability,
-    ) -> EngineResult<CommitTicket> {
+    ) -> EngineResult<LoggedCommit> {
         let Some(xid) = ctx.proc().xid() else {
             debug_assert!(files.is_empty(), "files are dropped by transactions with an id");
-            return Ok(CommitTicket { lsn: Lsn::ZERO, xid: None });
+            return Ok(LoggedCommit { lsn: Lsn::ZERO, xid: None });
         };
         let payload = EndRecord::now(files).encode();
         if !ctx.may_wait() && !ctx.log().has_room(RECORD_BYTES + payload.len()) {
@@ -123,7 +123,7 @@ impl Transactions {
                 };
                 let pending = PendingCommit { end: inserted.end, files: files.to_vec() };
                 *ctx.pending_commit().borrow_mut() = Some(pending);
-                Ok(CommitTicket { lsn, xid: Some(xid) })
+                Ok(LoggedCommit { lsn, xid: Some(xid) })
             }
             Err(error @ WalError::Stopped { .. }) => {
                 // The log may have stopped with the record in it.
@@ -137,7 +137,7 @@ impl Transactions {
     }
 
     /// Second half of a commit, when the log is durable up to the ticket's position.
-    pub fn commit_finish(&self, ctx: &Ctx, ticket: CommitTicket) -> EngineResult<Option<Csn>> {
+    pub fn commit_finish(&self, ctx: &Ctx, ticket: LoggedCommit) -> EngineResult<Option<Csn>> {
         let Some(xid) = ticket.xid else {
             self.finish(ctx, None);
             return Ok(None);
@@ -170,7 +170,7 @@ impl Transactions {
         let pending_end = ctx.pending_commit().borrow().as_ref().map(|pending| pending.end);
         if let Some(end) = pending_end {
             // Too late: the record says that it has committed.
-            if let Err(error) = self.commit_finish(ctx, CommitTicket { lsn: end, xid: Some(xid) }) {
+            if let Err(error) = self.commit_finish(ctx, LoggedCommit { lsn: end, xid: Some(xid) }) {
                 tracing::error!(%xid, %error, "an abandoned commit");
             }
             return;

@@ -22,7 +22,7 @@ mod word;
 
 pub use combo::ComboCids;
 pub(crate) use commit::PendingCommit;
-pub use commit::{CommitDelay, CommitTicket, Durability};
+pub use commit::{CommitDelay, Durability, LoggedCommit};
 pub use ids::{CommandId, Csn, SessionNo, Xid};
 pub use row_locks::{LockStrength, Locker, Lockers, RowVersion};
 pub use snapshot::{Horizon, Isolation, Snapshot, XidStatus};

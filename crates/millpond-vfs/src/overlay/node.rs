@@ -235,6 +235,10 @@ impl VfsFile for Handle {
         }
     }
 
+    fn is_locked_here(&self) -> bool {
+        self.below.as_ref().is_some_and(|below| below.is_locked_here())
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
