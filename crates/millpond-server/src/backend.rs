@@ -102,7 +102,10 @@ impl Backend for Arc<Database> {
     type Session = Connection;
 
     fn connect(&self, options: ConnectOptions) -> Result<Connection> {
-        self.connect_as(options)
+        let mut connection = self.connect_as(options)?;
+        // Sync ends implicit transactions, as the extended protocol has it.
+        connection.set_pipelined(true);
+        Ok(connection)
     }
 }
 

@@ -151,6 +151,10 @@ impl From<EngineError> for SqlError {
             EngineError::TooManySessions => {
                 SqlError::fatal(SqlState::TOO_MANY_CONNECTIONS, message)
             }
+            EngineError::ShuttingDown => SqlError::fatal(SqlState::CANNOT_CONNECT_NOW, message),
+            EngineError::Directory(
+                DirectoryError::InUse { .. } | DirectoryError::AlreadyOpen { .. },
+            ) => SqlError::fatal(SqlState::LOCK_FILE_EXISTS, message),
             EngineError::Buffer(error) => buffer_error(error, message),
             EngineError::Wal(error) => wal_error(error, message),
             EngineError::Trace { source, .. } => SqlError::new(io_state(&source), message),

@@ -8,7 +8,7 @@ use millpond_buffer::policy::ReplacementPolicy;
 use millpond_engine::engine::{Engine, EngineConfig};
 
 use crate::conn::shared::SharedPlans;
-use crate::conn::{self, ConnectOptions, Connection, Watchdog};
+use crate::conn::{self, ConnectOptions, Connection, Connections, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
 use crate::settings::{Settings, bulk_access_of};
@@ -23,6 +23,7 @@ pub struct Database {
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
     plans: SharedPlans,
+    connections: Connections,
 }
 
 impl Database {
@@ -37,6 +38,7 @@ impl Database {
             statistics,
             watchdog: Arc::new(Watchdog::default()),
             plans: SharedPlans::default(),
+            connections: Connections::default(),
         }))
     }
 
@@ -61,9 +63,10 @@ impl Database {
         &self.engine
     }
 
-    /// Writes a checkpoint and closes the files. Connections that are left fail from then on.
-    /// Dropping the database without this is safe, too: the next start recovers from the log.
+    /// Writes a checkpoint and closes the files. Statements that are running fail, and so do all that come later, with
+    /// 57P01. Dropping the database without this is safe, too: the next start recovers from the log.
     pub fn shutdown(&self) -> Result<()> {
+        self.connections.close();
         Ok(self.engine.shutdown()?)
     }
 
@@ -78,6 +81,10 @@ impl Database {
 
     pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
         &self.watchdog
+    }
+
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
     }
 
     pub(crate) fn plans(&self) -> &SharedPlans {

@@ -42,17 +42,28 @@ impl ColumnDesc {
 pub struct CommandTag {
     verb: &'static str,
     rows: Option<u64>,
+    failed_commit: bool,
 }
 
 impl CommandTag {
     /// A tag without a row count.
     pub const fn plain(verb: &'static str) -> Self {
-        CommandTag { verb, rows: None }
+        CommandTag { verb, rows: None, failed_commit: false }
+    }
+
+    /// The tag of a COMMIT that has found its transaction failed, and has rolled it back: `ROLLBACK`.
+    pub const fn failed_commit() -> Self {
+        CommandTag { verb: "ROLLBACK", rows: None, failed_commit: true }
     }
 
     /// A tag with a row count. `INSERT` gets its customary 0 in between.
     pub const fn counted(verb: &'static str, rows: u64) -> Self {
-        CommandTag { verb, rows: Some(rows) }
+        CommandTag { verb, rows: Some(rows), failed_commit: false }
+    }
+
+    /// Whether the statement was a COMMIT that has rolled back instead, because the transaction had failed.
+    pub fn is_failed_commit(&self) -> bool {
+        self.failed_commit
     }
 
     /// Its first words.

@@ -189,6 +189,9 @@ impl<B: Backend> Protocol<B> {
             (_, Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => Step::Next,
             (_, Message::FunctionCall) => {
                 let error = SqlError::unsupported("the function call message");
+                if let Some(session) = &mut self.session {
+                    session.fail();
+                }
                 self.ended(Call::Simple, Err(error), out)
             }
             (_, Message::Password) => self.fatal(&violation("no password has been asked for"), out),

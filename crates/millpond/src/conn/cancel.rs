@@ -12,7 +12,7 @@ use millpond_engine::session::CancelHandle as EngineCancel;
 use millpond_sync::prefetch::prefetch;
 use parking_lot::{Condvar, Mutex};
 
-use crate::error::{SqlError, SqlState};
+use crate::error::{Result, SqlError, SqlState};
 
 const NONE: u8 = 0;
 const REQUEST: u8 = 1;
@@ -64,8 +64,8 @@ impl CancelHandle {
         prefetch(&self.shared.statement);
     }
 
-    /// A statement begins: what was asked of its predecessor is forgotten.
-    pub(super) fn begin(&self, statement: u64) {
+    /// A statement begins: what was asked of its predecessor is forgotten. An error if the session is to end.
+    pub(super) fn begin(&self, statement: u64) -> Result<()> {
         if self.shared.reason.load(Ordering::Relaxed) != NONE {
             let kept =
                 self.shared.reason.fetch_update(Ordering::AcqRel, Ordering::Acquire, |reason| {
@@ -74,9 +74,20 @@ impl CancelHandle {
             if kept.is_err() {
                 // The session has just taken the engine's flag down, as for every statement.
                 self.shared.engine.cancel();
+                return Err(self.error());
             }
         }
         self.shared.statement.store(statement, Ordering::Release);
+        Ok(())
+    }
+
+    /// An error if the session is to end.
+    #[inline]
+    pub(super) fn check_end(&self) -> Result<()> {
+        match self.shared.reason.load(Ordering::Relaxed) {
+            TERMINATE => Err(self.error()),
+            _ => Ok(()),
+        }
     }
 
     /// The statement has ended.

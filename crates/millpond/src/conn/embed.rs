@@ -27,7 +27,7 @@ impl RowSink for Keep {
 
     fn complete(&mut self, tag: CommandTag) -> Result<()> {
         self.tag = Some(tag);
-        Ok(())
+        check_commit(tag)
     }
 
     fn discard(&mut self) {
@@ -47,15 +47,27 @@ impl RowSink for Forget {
         Ok(())
     }
 
-    fn complete(&mut self, _tag: CommandTag) -> Result<()> {
-        Ok(())
+    fn complete(&mut self, tag: CommandTag) -> Result<()> {
+        check_commit(tag)
     }
 
     fn discard(&mut self) {}
 }
 
+/// A COMMIT that has rolled back is an error where nobody sees its tag.
+fn check_commit(tag: CommandTag) -> Result<()> {
+    if !tag.is_failed_commit() {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "COMMIT has rolled the transaction back, because a statement in it had failed",
+    ))
+}
+
 impl Connection {
-    /// Runs one statement, blocking, and says how many rows it returned or changed.
+    /// Runs one statement, blocking, and says how many rows it returned or changed. Outside of a transaction block it is
+    /// committed then. The COMMIT of a failed transaction rolls back, and is error 25P02.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
         let mut keep = Keep::default();
         self.one(sql, params, &mut keep)?;
@@ -69,7 +81,8 @@ impl Connection {
         Ok(Rows { columns: columns.unwrap_or_else(|| Arc::new([])), rows: keep.rows.rows.into() })
     }
 
-    /// Runs any number of statements without parameters, blocking.
+    /// Runs any number of statements without parameters, blocking. It stops at the first error; the COMMIT of a failed
+    /// transaction is one (25P02).
     pub fn batch(&mut self, sql: &str) -> Result<()> {
         self.set_wait(Wait::Allowed);
         let mut executed = self.simple_query(sql, &mut Forget)?;

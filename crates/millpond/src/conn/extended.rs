@@ -55,10 +55,13 @@ impl Connection {
             return Ok(executed);
         }
         match portal.state {
-            PortalState::Holding { .. } => return self.give_held(portal, max_rows, sink),
+            PortalState::Holding { .. } => return self.go_on_giving(portal, max_rows, sink),
             PortalState::Done => return done_again(portal, sink),
             PortalState::Ready => {
-                self.begin_statement(&portal.prepared.sql, portal.prepared.number);
+                let prepared = &portal.prepared;
+                if let Err(error) = self.begin_statement(&prepared.sql, prepared.number) {
+                    return Err(self.statement_failed(error, sink));
+                }
             }
             // It has begun: a request to cancel it that came in between is not forgotten.
             PortalState::Blocked => portal.state = PortalState::Ready,
@@ -101,14 +104,15 @@ impl Connection {
         };
         match step {
             Step::Done(tag) => {
-                self.finish_statement(sink);
-                if let PortalState::Holding { tag: held, .. } = &mut portal.state {
-                    *held = tag;
-                    return self.give_held(portal, max_rows, sink);
+                let PortalState::Holding { tag: held, .. } = &mut portal.state else {
+                    portal.state = PortalState::Done;
+                    return self.portal_ended(Some(tag), sink);
+                };
+                *held = tag;
+                match give_held(portal, max_rows, sink) {
+                    Ok(tag) => self.portal_ended(tag, sink),
+                    Err(error) => Err(self.statement_failed(error, sink)),
                 }
-                portal.state = PortalState::Done;
-                sink.complete(tag)?;
-                Ok(Executed::Complete)
             }
             Step::Ended => {
                 let executed = self.settle(sink)?;
@@ -203,8 +207,29 @@ impl Connection {
         Ok(Arc::new(planned))
     }
 
-    /// Gives rows that were computed before.
-    fn give_held(
+    /// The statement of a portal has ended well, with its tag unless the portal has more rows. Outside of a pipeline
+    /// its implicit transaction ends with it.
+    pub(super) fn portal_ended(
+        &mut self,
+        tag: Option<CommandTag>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Executed> {
+        if self.block == Block::Implicit && !self.pipelined {
+            self.pending = Some(Pending { suspended: tag.is_none(), ..Pending::commit(tag) });
+            let executed = self.settle(sink)?;
+            if let Executed::Complete | Executed::Suspended = executed {
+                self.finish_statement(sink);
+            }
+            return Ok(executed);
+        }
+        self.finish_statement(sink);
+        let Some(tag) = tag else { return Ok(Executed::Suspended) };
+        sink.complete(tag)?;
+        Ok(Executed::Complete)
+    }
+
+    /// Gives rows that an earlier call has computed.
+    fn go_on_giving(
         &mut self,
         portal: &mut Portal,
         max_rows: u64,
@@ -213,31 +238,32 @@ impl Connection {
         if self.block == Block::Failed {
             return Err(in_failed_transaction());
         }
-        let PortalState::Holding { rows, tag } = &mut portal.state else {
-            return Ok(Executed::Complete);
-        };
-        let mut now = 0;
-        while max_rows == 0 || now < max_rows {
-            let Some(row) = rows.pop_front() else { break };
-            let datums: Vec<Datum<'_>> = row.iter().map(Value::as_datum).collect();
-            sink.row(&datums)?;
-            now += 1;
+        let given = self.cancel.check_end().and_then(|()| give_held(portal, max_rows, sink));
+        match given {
+            Ok(None) => Ok(Executed::Suspended),
+            Ok(Some(tag)) => {
+                sink.complete(tag)?;
+                Ok(Executed::Complete)
+            }
+            Err(error) => Err(self.statement_failed(error, sink)),
         }
-        // PostgreSQL, too, says "suspended" when exactly as many rows were left as were asked for.
-        if max_rows > 0 && now == max_rows {
-            return Ok(Executed::Suspended);
-        }
-        let tag = CommandTag::counted(tag.verb(), now);
-        portal.state = PortalState::Done;
-        sink.complete(tag)?;
-        Ok(Executed::Complete)
     }
 
-    /// Ends a batch of the extended protocol: an implicit transaction commits.
-    pub fn sync(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
+    /// Has an implicit transaction commit next.
+    pub(super) fn end_pipeline(&mut self) {
         if self.block == Block::Implicit && self.pending.is_none() {
-            self.pending = Some(Pending { commit: true, tag: None, chain: None });
+            self.pending = Some(Pending::commit(None));
         }
+    }
+
+    /// Ends a batch of the extended protocol: an implicit transaction commits. See [`Connection::set_pipelined`].
+    pub fn sync(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
+        if self.block == Block::Implicit
+            && let Err(error) = self.cancel.check_end()
+        {
+            return Err(self.statement_failed(error, sink));
+        }
+        self.end_pipeline();
         let executed = self.settle(sink)?;
         if self.settings.has_reports() {
             self.finish_statement(sink);
@@ -272,6 +298,31 @@ impl RowSink for Collect {
     fn discard(&mut self) {
         self.rows.clear();
     }
+}
+
+/// Gives at most `max_rows` (0: all) of the rows that a portal holds; its tag when those were the last.
+fn give_held(
+    portal: &mut Portal,
+    max_rows: u64,
+    sink: &mut dyn RowSink,
+) -> Result<Option<CommandTag>> {
+    let PortalState::Holding { rows, tag } = &mut portal.state else {
+        return Err(SqlError::internal("a portal holds no rows"));
+    };
+    let mut now = 0;
+    while max_rows == 0 || now < max_rows {
+        let Some(row) = rows.pop_front() else { break };
+        let datums: Vec<Datum<'_>> = row.iter().map(Value::as_datum).collect();
+        sink.row(&datums)?;
+        now += 1;
+    }
+    // PostgreSQL, too, says "suspended" when exactly as many rows were left as were asked for.
+    if max_rows > 0 && now == max_rows {
+        return Ok(None);
+    }
+    let tag = CommandTag::counted(tag.verb(), now);
+    portal.state = PortalState::Done;
+    Ok(Some(tag))
 }
 
 /// A portal that has run to its end has no rows left; it is not run again.

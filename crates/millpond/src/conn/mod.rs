@@ -6,7 +6,8 @@
 //! [`Connection::simple_query`], [`Connection::execute_portal`] or [`Connection::sync`] (and, to prepare a
 //! statement, [`Connection::try_prepare`], whose `None` is its "would block"). What comes back:
 //!
-//! - [`Executed::Complete`] or [`Executed::Suspended`]: done.
+//! - [`Executed::Complete`] or [`Executed::Suspended`]: done. Outside of a transaction block the statement is
+//!   committed, unless the connection is pipelined ([`Connection::set_pipelined`]).
 //! - [`Executed::WouldBlock`]: nothing has happened (of a text with several statements: the earlier
 //!   ones are complete, and their replies stay in the sink). Move the connection to a thread that may block, call
 //!   `set_wait(Wait::Allowed)` and [`Connection::resume`], which carries on with the statement that would have blocked.
@@ -38,6 +39,7 @@ macro_rules! facts_of {
 }
 
 mod cancel;
+mod connections;
 mod copy;
 mod ddl;
 mod embed;
@@ -58,7 +60,7 @@ use std::task::Waker;
 
 use millpond_buffer::Wait;
 use millpond_engine::proc::ActivityState;
-use millpond_engine::session::{CommitTicket as EngineTicket, Session};
+use millpond_engine::session::Session;
 use millpond_engine::types::current_timestamp;
 use millpond_sync::prefetch::prefetch;
 
@@ -75,11 +77,13 @@ use crate::types::FormatOptions;
 
 pub use cancel::CancelHandle;
 pub(crate) use cancel::Watchdog;
+pub(crate) use connections::Connections;
 pub use prepared::{Portal, Prepared};
 pub use types::{
     CommitTicket, ConnectOptions, Description, Executed, Params, Rows, TransactionStatus,
 };
 
+use connections::Entry;
 use in_use::InUse;
 use script::Script;
 use shared::Text;
@@ -95,6 +99,7 @@ pub struct Connection {
     session: Session,
     settings: SessionSettings,
     options: ConnectOptions,
+    _entry: Entry,
     process_id: i32,
     wait: Wait,
     block: Block,
@@ -122,7 +127,10 @@ pub struct Connection {
     script: Option<Script>,
     /// A commit that waits, and the tag that is due when it is durable.
     pending: Option<Pending>,
-    pending_engine: Option<EngineTicket>,
+    /// The commit that is not durable yet.
+    committing: Option<CommitTicket>,
+    /// Implicit transactions last until `sync`.
+    pipelined: bool,
     copy: Option<Box<copy::CopyIn>>,
     prepared: HashMap<String, Arc<Prepared>>,
     /// What portals read that are still open.
@@ -137,8 +145,17 @@ struct Pending {
     /// Nothing has been tried yet, or it would have blocked: commit when resumed.
     commit: bool,
     tag: Option<CommandTag>,
+    /// The portal has more rows: the transaction's end is not its own.
+    suspended: bool,
     /// COMMIT AND CHAIN.
     chain: Option<millpond_engine::session::TransactionOptions>,
+}
+
+impl Pending {
+    /// The commit of an implicit transaction, and the tag that is due then.
+    fn commit(tag: Option<CommandTag>) -> Self {
+        Pending { commit: true, tag, suspended: false, chain: None }
+    }
 }
 
 impl Connection {
@@ -182,19 +199,23 @@ impl Connection {
         self.cancel.clone()
     }
 
-    /// Wakes the waker when the commit is durable, or when the log has failed.
-    pub fn on_durable(&self, _ticket: &CommitTicket, waker: Waker) {
-        match &self.pending_engine {
-            Some(ticket) => self.session.on_durable(ticket, waker),
-            None => waker.wake(),
-        }
+    /// Wakes the waker when the ticket's commit is durable, or when the log has failed. The commit may be another
+    /// connection's, or over.
+    pub fn on_durable(&self, ticket: &CommitTicket, waker: Waker) {
+        self.session.on_durable(ticket, waker);
     }
 
-    /// Returns when the commit is durable, or when the log has failed: for a thread that has nothing else to do.
-    pub fn wait_durable(&mut self, _ticket: &CommitTicket) {
-        if let Some(ticket) = &self.pending_engine {
-            self.session.wait_durable(ticket);
-        }
+    /// Returns when the ticket's commit is durable, or when the log has failed: for a thread that has nothing else
+    /// to do.
+    pub fn wait_durable(&mut self, ticket: &CommitTicket) {
+        self.session.wait_durable(ticket);
+    }
+
+    /// Whether implicit transactions last until [`Connection::sync`], as in the pipelines of PostgreSQL's extended
+    /// protocol. A new connection's do not: each of its statements outside of a transaction block is committed when
+    /// [`Connection::execute_portal`] answers [`Executed::Complete`] or [`Executed::Suspended`].
+    pub fn set_pipelined(&mut self, pipelined: bool) {
+        self.pipelined = pipelined;
     }
 
     /// An error outside of this crate (a malformed parameter, say) has hit the current batch or query: the
@@ -208,7 +229,8 @@ impl Connection {
     }
 
     /// A statement begins: its timeout runs, and watchers see it. `prepared` tells prepared statements apart; 0: it is none.
-    fn begin_statement(&mut self, text: &str, prepared: u64) {
+    /// None begins once the session has been told to end.
+    fn begin_statement(&mut self, text: &str, prepared: u64) -> Result<()> {
         self.began = current_timestamp();
         // A statement that is run again has its text there already.
         let is_shown = prepared != 0 && prepared == self.shown;
@@ -216,11 +238,12 @@ impl Connection {
         self.session.proc().show_statement((!is_shown).then_some(text), self.began);
         self.statement += 1;
         self.session.clear_cancel();
-        self.cancel.begin(self.statement);
+        self.cancel.begin(self.statement)?;
         if let Some(timeout) = self.settings.statement_timeout() {
             self.watch =
                 Some(self.database.watchdog().watch(&self.cancel, self.statement, timeout));
         }
+        Ok(())
     }
 
     /// The statement has ended, well or not.
@@ -266,8 +289,9 @@ impl Connection {
         self.script = None;
         self.copy = None;
         self.pending = None;
-        let error = if error.sqlstate == crate::SqlState::QUERY_CANCELED && self.cancel.is_raised()
-        {
+        let is_stopped = error.sqlstate == crate::SqlState::QUERY_CANCELED
+            || error.sqlstate == crate::SqlState::CANNOT_CONNECT_NOW;
+        let error = if is_stopped && self.cancel.is_raised() {
             self.cancel.error()
         } else if error.sqlstate == crate::convert::STALE {
             SqlError::new(
@@ -297,6 +321,7 @@ pub(crate) fn open(
         settings.set_at_start(name, value)?;
     }
     let cancel = CancelHandle::new(session.cancel_handle());
+    let entry = database.connections().enter(&cancel)?;
     // The engine's numbers fit.
     let process_id = session.proc().process_id().cast_signed();
     session.proc().set_activity(|activity| {
@@ -309,6 +334,7 @@ pub(crate) fn open(
         session,
         settings,
         options,
+        _entry: entry,
         process_id,
         wait: Wait::Allowed,
         block: Block::Idle,
@@ -327,7 +353,8 @@ pub(crate) fn open(
         notices: Notices::default(),
         script: None,
         pending: None,
-        pending_engine: None,
+        committing: None,
+        pipelined: false,
         copy: None,
         prepared: HashMap::new(),
         in_use: InUse::default(),

@@ -53,7 +53,9 @@ impl Connection {
     /// transaction, all of them are one.
     pub fn simple_query(&mut self, sql: &str, sink: &mut dyn RowSink) -> Result<Executed> {
         self.script = None;
-        self.begin_statement(sql, 0);
+        if let Err(error) = self.begin_statement(sql, 0) {
+            return Err(self.statement_failed(error, sink));
+        }
         match self.fast(sql, sink) {
             Ok(Fast::Done(executed)) => {
                 if executed == Executed::Complete {
@@ -70,8 +72,11 @@ impl Connection {
         };
         if parsed.is_empty() {
             sink.empty()?;
-            self.finish_statement(sink);
-            return Ok(Executed::Complete);
+            self.end_pipeline();
+            return match self.settle(sink)? {
+                Executed::Complete => self.run_script(sink),
+                other => Ok(other),
+            };
         }
         let items = parsed.into_iter().map(|p| Item::Parsed(Arc::new(p.statement))).collect();
         self.script = Some(Script { sql: sql.into(), items, at: 0 });
@@ -81,7 +86,7 @@ impl Connection {
     /// Carries on where [`Executed::WouldBlock`] was the answer, whatever the call was.
     /// For `execute_portal` call that one again instead; this is for `simple_query`, `sync` and `finish_commit`.
     pub fn resume(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        if self.pending_engine.is_some() {
+        if self.committing.is_some() {
             return self.finish_commit(sink);
         }
         match self.settle(sink) {
@@ -92,10 +97,10 @@ impl Connection {
 
     /// Carries on after [`Executed::CommitPending`].
     pub fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        if let Some(ticket) = self.pending_engine {
+        if let Some(ticket) = self.committing {
             match self.session.finish_commit(ticket) {
                 Ok(()) => {
-                    self.pending_engine = None;
+                    self.committing = None;
                     self.ended(true);
                 }
                 Err(error) => {
@@ -103,7 +108,7 @@ impl Connection {
                     if is_would_block(&error) {
                         return Ok(Executed::WouldBlock);
                     }
-                    self.pending_engine = None;
+                    self.committing = None;
                     // Whatever has become of it, the transaction is over.
                     self.session.abort();
                     self.ended(false);
@@ -138,10 +143,12 @@ impl Connection {
             self.began = millpond_engine::types::current_timestamp();
             self.transaction_began(Block::Explicit);
         }
-        if let Some(tag) = pending.tag {
-            sink.complete(tag)?;
+        if let Some(tag) = pending.tag
+            && let Err(error) = sink.complete(tag)
+        {
+            return Err(self.statement_failed(error, sink));
         }
-        Ok(Executed::Complete)
+        Ok(if pending.suspended { Executed::Suspended } else { Executed::Complete })
     }
 
     /// Runs what is left of the text.
@@ -192,7 +199,7 @@ impl Connection {
     ) -> Result<Option<Executed>> {
         self.advance_script();
         if self.block == Block::Implicit && last {
-            self.pending = Some(Pending { commit: true, tag: Some(tag), chain: None });
+            self.pending = Some(Pending::commit(Some(tag)));
             return match self.settle(sink)? {
                 Executed::Complete => Ok(None),
                 other => Ok(Some(other)),
@@ -259,7 +266,7 @@ impl Connection {
                     sink.complete(tag)?;
                     return Ok(Fast::Done(Executed::Complete));
                 }
-                self.pending = Some(Pending { commit: true, tag: Some(tag), chain: None });
+                self.pending = Some(Pending::commit(Some(tag)));
                 self.settle(sink).map(Fast::Done)
             }
             Err(error) if is_would_block(&error) => {

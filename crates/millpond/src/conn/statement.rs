@@ -252,7 +252,8 @@ impl Connection {
                 self.ended(false);
                 self.pending = Some(Pending {
                     commit: false,
-                    tag: Some(CommandTag::plain("ROLLBACK")),
+                    tag: Some(CommandTag::failed_commit()),
+                    suspended: false,
                     chain: chain.then_some(options),
                 });
             }
@@ -260,6 +261,7 @@ impl Connection {
                 self.pending = Some(Pending {
                     commit: true,
                     tag: Some(CommandTag::plain("COMMIT")),
+                    suspended: false,
                     chain: chain.then_some(options),
                 });
             }
@@ -268,6 +270,7 @@ impl Connection {
                 self.pending = Some(Pending {
                     commit: self.block == Block::Implicit,
                     tag: Some(CommandTag::plain("COMMIT")),
+                    suspended: false,
                     chain: None,
                 });
             }
@@ -290,6 +293,7 @@ impl Connection {
         self.pending = Some(Pending {
             commit: false,
             tag: Some(CommandTag::plain("ROLLBACK")),
+            suspended: false,
             chain: chain.then_some(options),
         });
         Ok(Step::Ended)

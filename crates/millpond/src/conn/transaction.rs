@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use millpond_engine::session::{Commit, TransactionOptions};
+use millpond_engine::session::{Commit, CommitTicket, TransactionOptions};
 use millpond_engine::transam::Isolation;
 
-use super::types::CommitTicket;
 use super::{Connection, TransactionStatus};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
@@ -53,11 +52,12 @@ fn level_named(name: &str) -> IsolationLevel {
 }
 
 impl Connection {
-    /// Idle, in a transaction, or in a failed one.
+    /// Idle, in a transaction, or in a failed one. A pipeline whose `sync` is yet to come is in a transaction, as in
+    /// PostgreSQL.
     pub fn transaction_status(&self) -> TransactionStatus {
         match self.block {
-            Block::Idle | Block::Implicit => TransactionStatus::Idle,
-            Block::Explicit => TransactionStatus::InTransaction,
+            Block::Idle => TransactionStatus::Idle,
+            Block::Implicit | Block::Explicit => TransactionStatus::InTransaction,
             Block::Failed => TransactionStatus::Failed,
         }
     }
@@ -202,8 +202,8 @@ impl Connection {
                 Ok(Ended::Done)
             }
             Ok(Commit::Pending(ticket)) => {
-                self.pending_engine = Some(ticket);
-                Ok(Ended::Pending(CommitTicket { lsn: ticket.lsn }))
+                self.committing = Some(ticket);
+                Ok(Ended::Pending(ticket))
             }
             Err(error) => {
                 let error = SqlError::from(error);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_buffer::Lsn;
+pub use millpond_engine::session::CommitTicket;
 use smallvec::SmallVec;
 
 use crate::sink::{ColumnDesc, CopyFormat};
@@ -24,13 +24,6 @@ pub enum Executed {
     CommitPending(CommitTicket),
     /// The client is to send rows.
     CopyIn(CopyFormat),
-}
-
-/// A commit that waits for its log record to be durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommitTicket {
-    /// The log position that has to become durable.
-    pub lsn: Lsn,
 }
 
 /// The letter that "ready for query" carries.

@@ -28,6 +28,7 @@ mod result;
 mod rewrite;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod types;
 mod views;
 

@@ -17,7 +17,6 @@ use datafusion::physical_plan::{displayable, execute_stream};
 use futures::StreamExt;
 use millpond_engine::catalog::TableDef;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use super::errors::from_datafusion;
 use super::functions::{self, LockCall, LockCalls};
@@ -25,6 +24,7 @@ use super::params::{scalar, sql_types};
 use super::provider::Run;
 use super::result::ResultBatch;
 use super::rewrite::naming::shown;
+use super::threads::{QueryThreads, wait, wait_for};
 use super::types::describe;
 use crate::advisory::{Advisory, Key};
 use crate::error::{Result, SqlError, SqlState};
@@ -34,7 +34,7 @@ use crate::{ColumnDesc, DataType, Value};
 /// A planned query: kept with a prepared statement, run any number of times.
 pub struct QueryPlan {
     state: Arc<SessionState>,
-    runtime: Arc<tokio::runtime::Runtime>,
+    threads: Arc<QueryThreads>,
     logical: LogicalPlan,
     /// The optimizer has already seen it; otherwise it waits for parameters or for the session.
     optimized: bool,
@@ -59,7 +59,7 @@ impl std::fmt::Debug for QueryPlan {
 impl QueryPlan {
     pub(super) fn new(
         state: Arc<SessionState>,
-        runtime: Arc<tokio::runtime::Runtime>,
+        threads: Arc<QueryThreads>,
         logical: LogicalPlan,
         zone: Arc<str>,
         tables: Vec<Arc<TableDef>>,
@@ -73,7 +73,7 @@ impl QueryPlan {
             if optimized { state.optimize(&logical).map_err(from_datafusion)? } else { logical };
         let fields = logical.schema().fields();
         let columns = fields.iter().map(|field| column(field)).collect::<Result<_>>()?;
-        Ok(Self { state, runtime, logical, optimized, asks_session, zone, columns, params, tables })
+        Ok(Self { state, threads, logical, optimized, asks_session, zone, columns, params, tables })
     }
 
     /// The plan as lines of text.
@@ -90,10 +90,10 @@ impl QueryPlan {
     pub fn open(&self, scanner: Arc<dyn TableScanner>, params: &[Value]) -> Result<RowStream> {
         let (sender, calls) = mpsc::unbounded_channel();
         let (physical, state) = self.physical(Arc::clone(&scanner), params, &sender)?;
-        let entered = self.runtime.enter();
+        let entered = self.threads.enter()?;
         let stream = execute_stream(physical, state.task_ctx()).map_err(from_datafusion)?;
         drop(entered);
-        Ok(RowStream::start(stream, calls, Arc::clone(&self.runtime), scanner))
+        RowStream::start(stream, calls, &self.threads, scanner)
     }
 
     fn physical(
@@ -123,8 +123,8 @@ impl QueryPlan {
             let values = ParamValues::List(values.collect::<Result<Vec<_>>>()?);
             logical = logical.with_param_values(values).map_err(from_datafusion)?;
         }
-        let entered = self.runtime.enter();
-        let physical = futures::executor::block_on(async {
+        let entered = self.threads.enter()?;
+        let physical = wait(async {
             if self.optimized {
                 state.query_planner().create_physical_plan(&logical, &state).await
             } else {
@@ -153,7 +153,6 @@ pub struct RowStream {
     /// Calls of functions that lock: they wait for this thread, whose session it is.
     calls: mpsc::UnboundedReceiver<LockCall>,
     computing: tokio::task::JoinHandle<()>,
-    runtime: Arc<tokio::runtime::Runtime>,
     scanner: Arc<dyn TableScanner>,
 }
 
@@ -166,19 +165,19 @@ impl RowStream {
     fn start(
         mut stream: SendableRecordBatchStream,
         calls: mpsc::UnboundedReceiver<LockCall>,
-        runtime: Arc<tokio::runtime::Runtime>,
+        threads: &QueryThreads,
         scanner: Arc<dyn TableScanner>,
-    ) -> Self {
+    ) -> Result<Self> {
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
-        let computing = runtime.spawn(async move {
+        let computing = threads.spawn(async move {
             while let Some(batch) = stream.next().await {
                 // Nobody listens any more.
                 if sender.send(batch).await.is_err() {
                     break;
                 }
             }
-        });
-        Self { batches, calls, computing, runtime, scanner }
+        })?;
+        Ok(Self { batches, calls, computing, scanner })
     }
 
     /// The next rows; `None` at the end. Blocks. Meanwhile it calls `lock` for whatever function asks for locks.
@@ -193,15 +192,15 @@ impl RowStream {
                 Poll::Ready(Some(call)) => Poll::Ready(Err(call)),
                 _ => batches.poll_recv(context).map(Ok),
             });
-            let batch = match self.runtime.block_on(async { timeout(CANCEL_POLL, next).await }) {
-                Err(_) => continue,
-                Ok(Err(call)) => {
+            let batch = match wait_for(next, CANCEL_POLL) {
+                None => continue,
+                Some(Err(call)) => {
                     let answer = lock(call.function, call.key)?;
                     // If nobody listens any more, the query is over.
                     let _ = call.reply.send(answer);
                     continue;
                 }
-                Ok(Ok(batch)) => batch,
+                Some(Ok(batch)) => batch,
             };
             match batch {
                 None if self.computing_failed() => {
@@ -220,8 +219,7 @@ impl RowStream {
 
     /// The channel is closed: whether by the end of the rows or by a panic.
     fn computing_failed(&mut self) -> bool {
-        let computing = &mut self.computing;
-        self.runtime.block_on(computing).is_err()
+        wait(&mut self.computing).is_err()
     }
 }
 

@@ -31,6 +31,7 @@ use super::functions;
 use super::plan::QueryPlan;
 use super::provider::Table;
 use super::rewrite;
+use super::threads::QueryThreads;
 use super::types::{arrow_type, sql_type};
 use super::views;
 use crate::DataType;
@@ -62,7 +63,7 @@ fn give_way(niceness: i32) {
 /// Plans queries. One per database.
 pub struct Planner {
     base: Arc<SessionState>,
-    runtime: Arc<tokio::runtime::Runtime>,
+    threads: Arc<QueryThreads>,
 }
 
 impl Planner {
@@ -83,16 +84,8 @@ impl Planner {
             SessionStateBuilder::new().with_config(config).with_default_features().build();
         base.add_analyzer_rule(Arc::new(CheckedArithmetic));
         functions::register(&mut base).map_err(from_datafusion)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .thread_name("millpond-query")
-            .on_thread_start(move || give_way(niceness))
-            .enable_time()
-            .build()
-            .map_err(|error| {
-                SqlError::internal(format!("could not start query threads: {error}"))
-            })?;
-        Ok(Self { base: Arc::new(base), runtime: Arc::new(runtime) })
+        let threads = QueryThreads::new(threads, move || give_way(niceness))?;
+        Ok(Self { base: Arc::new(base), threads: Arc::new(threads) })
     }
 
     /// Plans `query`. `params` are the types that the client gave to its parameters; those it left open are
@@ -131,7 +124,7 @@ impl Planner {
         let tables = names.used.into_inner();
         QueryPlan::new(
             state.clone(),
-            Arc::clone(&self.runtime),
+            Arc::clone(&self.threads),
             logical,
             zone.clone(),
             tables,

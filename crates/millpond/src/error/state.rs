@@ -93,13 +93,16 @@ impl SqlState {
     pub const DISK_FULL: SqlState = SqlState(*b"53100");
     pub const OUT_OF_MEMORY: SqlState = SqlState(*b"53200");
     pub const TOO_MANY_CONNECTIONS: SqlState = SqlState(*b"53300");
+    pub const CONFIGURATION_LIMIT_EXCEEDED: SqlState = SqlState(*b"53400");
     pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState(*b"54000");
     pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState(*b"54001");
     pub const TOO_MANY_COLUMNS: SqlState = SqlState(*b"54011");
     pub const QUERY_CANCELED: SqlState = SqlState(*b"57014");
     pub const ADMIN_SHUTDOWN: SqlState = SqlState(*b"57P01");
+    pub const CANNOT_CONNECT_NOW: SqlState = SqlState(*b"57P03");
     pub const IO_ERROR: SqlState = SqlState(*b"58030");
     pub const CONFIG_FILE_ERROR: SqlState = SqlState(*b"F0000");
+    pub const LOCK_FILE_EXISTS: SqlState = SqlState(*b"F0001");
     pub const INTERNAL_ERROR: SqlState = SqlState(*b"XX000");
     pub const DATA_CORRUPTED: SqlState = SqlState(*b"XX001");
 }

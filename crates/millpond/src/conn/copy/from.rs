@@ -112,10 +112,7 @@ impl Connection {
         self.statements_run = self.statements_run.saturating_add(1);
         let tag = CommandTag::counted("COPY", copy.into.rows);
         if self.script.is_none() {
-            // The extended protocol: Sync commits.
-            self.finish_statement(sink);
-            sink.complete(tag)?;
-            return Ok(Executed::Complete);
+            return self.portal_ended(Some(tag), sink);
         }
         let last = self.is_last_of_script();
         match self.statement_done(tag, last, sink)? {

@@ -1,0 +1,61 @@
+//! The connections of a database, so that its shutdown can end them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::CancelHandle;
+use crate::error::{Result, SqlError, SqlState};
+
+/// The open connections of a database.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    closed: bool,
+    next: u64,
+    handles: HashMap<u64, CancelHandle>,
+}
+
+/// One connection's place among them, given up when dropped.
+#[derive(Debug)]
+pub(super) struct Entry {
+    open: Arc<Mutex<Open>>,
+    number: u64,
+}
+
+impl Connections {
+    /// Adds a connection, unless the database is shut down.
+    pub(super) fn enter(&self, handle: &CancelHandle) -> Result<Entry> {
+        let mut open = self.open.lock();
+        if open.closed {
+            return Err(SqlError::fatal(
+                SqlState::CANNOT_CONNECT_NOW,
+                "the database system is shutting down",
+            ));
+        }
+        open.next += 1;
+        let number = open.next;
+        open.handles.insert(number, handle.clone());
+        Ok(Entry { open: Arc::clone(&self.open), number })
+    }
+
+    /// Admits no more connections, and ends those that there are: their next statement fails, as does the running one.
+    pub(crate) fn close(&self) {
+        let mut open = self.open.lock();
+        open.closed = true;
+        for handle in open.handles.values() {
+            handle.terminate();
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.open.lock().handles.remove(&self.number);
+    }
+}
