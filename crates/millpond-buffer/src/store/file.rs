@@ -12,7 +12,7 @@
 //! the same fork exclude each other through a mutex, striped by relation.
 //!
 //! # Durability and failure
-//! Each file written since the last sync is on a list once (`segment.rs` has the argument why none is missed). The
+//! Each file written since the last sync is on a list once (`unsynced.rs` has the argument why none is missed). The
 //! first failed sync stops the store for good: the kernel may have dropped the pages it couldn't write and
 //! reports that only once, so from then on every sync, write and change of size fails. Reads go on.
 //! A full device shows when a file grows (or when a write does not find its space) as an error that leaves the
@@ -68,10 +68,6 @@ pub struct FileStore {
     /// Excludes changes of a relation's files against each other.
     structure: Box<[Mutex<()>]>,
     unsynced: Arc<Unsynced>,
-    /// Names were added to or removed from the directory since the last sync.
-    dir_dirty: AtomicBool,
-    /// One sync at a time: a second caller's guarantee includes what the first one took off the list.
-    syncing: Mutex<()>,
     /// Cleared when the kernel says that it can't read without waiting.
     nowait: AtomicBool,
 }
@@ -113,6 +109,9 @@ impl FileStore {
             method => method,
         };
         raise_descriptor_limit();
+        let unsynced = Arc::<Unsynced>::default();
+        // Nobody knows what was made here before.
+        unsynced.add_names();
         Ok(Self {
             folder: Arc::new(Folder {
                 vfs,
@@ -124,9 +123,7 @@ impl FileStore {
             background: Background::new(io_method, options.io_workers),
             forks: Forks::new(),
             structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),
-            unsynced: Arc::default(),
-            dir_dirty: AtomicBool::new(true),
-            syncing: Mutex::new(()),
+            unsynced,
             nowait: AtomicBool::new(!options.direct_io),
         })
     }
@@ -329,10 +326,7 @@ impl PageStore for FileStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        let _alone = self.syncing.lock();
-        self.unsynced.check_running()?;
-        self.unsynced.sync()?;
-        self.sync_directory()
+        self.unsynced.sync(&*self.directory, &self.folder.path)
     }
 
     fn relations(&self) -> Result<Vec<RelationId>, StoreError> {

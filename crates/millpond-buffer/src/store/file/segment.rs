@@ -1,18 +1,11 @@
-//! One file: whole-transfer reads and writes, growth, and the mark that it needs a sync.
-//!
-//! # The dirty mark
-//! `dirty` says that the file is in the list of files to sync. A writer sets it *after* its system call
-//! returned and, if it was clear, appends the segment to the list. The syncer takes the list, clears the mark,
-//! and only then calls fdatasync. So a write that returned before the sync began is either covered by this
-//! fdatasync or is still in the list. Ordering: the swap is AcqRel, the clear is SeqCst by way of a swap too;
-//! what counts is that both happen on one word, so one of the two sees the other.
+//! One file: reads and writes of whole pages, growth, and the mark that it is to be synced.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use millpond_sync::atomic::{AtomicBool, Ordering};
 use millpond_sync::fill::{self, IoTarget};
 use millpond_vfs::{OpenFlags, VfsFile, retry};
 use rustix::io::Errno;
@@ -53,22 +46,27 @@ pub(super) struct Segment {
     path: PathBuf,
     /// The system's cache is passed by.
     direct: bool,
-    dirty: AtomicBool,
+    /// It is on the list of files to be synced, whose lock guards this.
+    listed: AtomicBool,
     removed: AtomicBool,
 }
 
 impl Segment {
+    #[cfg(all(test, shuttle))]
+    pub(super) fn of_file(file: Arc<dyn VfsFile>, path: PathBuf) -> Self {
+        Self::new(file, path, false)
+    }
+
+    fn new(file: Arc<dyn VfsFile>, path: PathBuf, direct: bool) -> Self {
+        let (listed, removed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { file, path, direct, listed, removed }
+    }
+
     /// Opens the file, or says `None` when it is not there and `create` is false.
     pub(super) fn open(folder: &Folder, path: PathBuf, create: bool) -> io::Result<Option<Self>> {
         let flags = OpenFlags { create, direct: folder.direct, ..OpenFlags::WRITE };
         match retry(|| folder.vfs.open(&path, flags)) {
-            Ok(file) => Ok(Some(Self {
-                file,
-                path,
-                direct: folder.direct,
-                dirty: AtomicBool::new(false),
-                removed: AtomicBool::new(false),
-            })),
+            Ok(file) => Ok(Some(Self::new(file, path, folder.direct))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => Ok(None),
             Err(error) => Err(error),
         }
@@ -170,7 +168,7 @@ impl Segment {
         Ok(Attempt::Done)
     }
 
-    /// Writes whole pages. The caller marks the segment dirty afterwards, whatever the outcome.
+    /// Writes whole pages. The caller puts the file on the list of those to be synced, whatever the outcome.
     pub(super) fn write(&self, first: u32, pages: &[&[u8; PAGE_SIZE]]) -> io::Result<()> {
         if self.direct && !pages.iter().all(|page| is_aligned(page.as_ptr())) {
             let mut buffer = PageBuffer::new(pages.len());
@@ -242,14 +240,9 @@ impl Segment {
         self.file.sync_data()
     }
 
-    /// Sets the dirty mark; true for the caller that set it and must put the segment on the list.
-    pub(super) fn set_dirty(&self) -> bool {
-        !self.dirty.swap(true, Ordering::AcqRel)
-    }
-
-    /// Clears the dirty mark, before the sync that covers what was written until now.
-    pub(super) fn clear_dirty(&self) {
-        self.dirty.swap(false, Ordering::AcqRel);
+    /// Notes whether it is on the list of files to be synced; returns whether it was. The caller has the list's lock.
+    pub(super) fn set_listed(&self, listed: bool) -> bool {
+        self.listed.swap(listed, Ordering::Relaxed)
     }
 
     /// Notes that the file was unlinked: it needs no sync any more.

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use millpond_vfs::retry;
 use parking_lot::MutexGuard;
@@ -77,7 +76,7 @@ impl FileStore {
     ) -> Result<Option<&'f Arc<Segment>>, FileError> {
         let Some((segment, created)) = fork.segment(index, true)? else { return Ok(None) };
         if created {
-            self.dir_dirty.store(true, Ordering::Release);
+            self.unsynced.add_names();
         }
         Ok(Some(segment))
     }
@@ -125,24 +124,13 @@ impl FileStore {
     fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
         for index in 0..=MAX_SEGMENTS {
             let path = names::segment_path(&self.folder.path, rel, index);
-            match retry(|| self.folder.vfs.remove(&path)) {
-                Ok(()) => self.dir_dirty.store(true, Ordering::Release),
+            let removed = retry(|| self.folder.vfs.remove(&path));
+            match removed {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                Err(error) => {
-                    return Err(StoreError::io(format!("remove {}", path.display()), error));
-                }
+                // A call that fails may have taken the name away first.
+                _ => self.unsynced.add_names(),
             }
-        }
-        Ok(())
-    }
-
-    /// Makes the names of files durable, if any came or went.
-    pub(super) fn sync_directory(&self) -> Result<(), StoreError> {
-        if self.dir_dirty.swap(false, Ordering::AcqRel) {
-            self.directory.sync().map_err(|error| {
-                let what = format!("sync the directory {}", self.folder.path.display());
-                self.unsynced.stop(what, error)
-            })?;
+            removed.map_err(|error| StoreError::io(format!("remove {}", path.display()), error))?;
         }
         Ok(())
     }

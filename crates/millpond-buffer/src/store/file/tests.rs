@@ -1,5 +1,5 @@
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use millpond_vfs::testing::AskingVfs;
 use millpond_vfs::{OsVfs, Vfs};
@@ -211,7 +211,7 @@ fn a_failed_sync_is_final() {
 fn whatever_changes_is_synced() {
     let dir = tempfile::tempdir().unwrap();
     let store = small(dir.path());
-    let is_left = || (store.dir_dirty.load(Ordering::Relaxed), store.unsynced.len());
+    let is_left = || store.unsynced.left();
     let after = |change: &dyn Fn() -> Result<(), StoreError>| {
         change().unwrap();
         let left = is_left();
@@ -250,7 +250,7 @@ fn idle_forks_are_closed_when_descriptors_run_out() {
     drop(used);
     store.forks.remove_idle();
     assert!(store.forks.is_empty());
-    assert_eq!(store.unsynced.len(), 2);
+    assert_eq!(store.unsynced.left().1, 2);
     store.sync().unwrap();
     assert_eq!(read(&store, 0, 4).unwrap(), [1, 2, 3, 4]);
 }
@@ -288,7 +288,7 @@ fn readers_writers_growth_and_sync_at_once() {
         });
     });
     store.sync().unwrap();
-    assert_eq!(store.unsynced.len(), 0);
+    assert_eq!(store.unsynced.left().1, 0);
     let expected: Vec<u8> = (1..=BLOCKS as u8).collect();
     assert_eq!(read(&store, 0, BLOCKS as usize).unwrap(), expected);
 }

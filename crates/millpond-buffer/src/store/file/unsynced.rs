@@ -1,51 +1,97 @@
-//! Which files have been written since the last sync, and whether the store has stopped: what the store shares with
-//! the threads that write for it in the background.
+//! What has changed since the last sync, and whether the store has stopped. The store shares this with the threads
+//! that write for it in the background.
+//!
+//! **State.** A list of files that have been written, each of them once: a file's mark says that it is on the list.
+//! A flag says that names have come or gone. One lock guards list, marks and flag.
+//!
+//! **Protocol.** A writer calls [`Unsynced::add`] *after* its system call has returned. A sync takes the list, with the
+//! marks, and only then calls the kernel. So a write that ended before the sync began is on the list that this sync
+//! takes, or was on a list that an earlier sync took. Syncs exclude each other, so the earlier one has ended. The same
+//! argument holds for names.
+//!
+//! **Failure.** The first sync that fails stops the store, and what it took is not put back. A sync that waited for it
+//! fails, too.
+
+#[cfg(all(test, shuttle))]
+mod models;
 
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
+use millpond_vfs::VfsDirectory;
 
 use super::segment::Segment;
 use crate::store::StoreError;
 
-/// Files to be synced. (`segment.rs` has the argument why none is missed.)
+#[derive(Default)]
+struct Changes {
+    files: Vec<Arc<Segment>>,
+    names: bool,
+}
+
+impl Changes {
+    /// All of them, which leaves none.
+    fn take(&mut self) -> Self {
+        for segment in &self.files {
+            segment.set_listed(false);
+        }
+        std::mem::take(self)
+    }
+}
+
+/// Files and names to be synced.
 #[derive(Default)]
 pub(super) struct Unsynced {
-    files: Mutex<Vec<Arc<Segment>>>,
+    changes: Mutex<Changes>,
+    /// Held by a sync until all that it took has been synced.
+    syncing: Mutex<()>,
     stopped: OnceLock<Arc<str>>,
 }
 
 impl Unsynced {
     /// A write to the file has ended, however: the next sync has to sync it.
     pub(super) fn add(&self, segment: &Arc<Segment>) {
-        if segment.set_dirty() {
-            self.files.lock().push(Arc::clone(segment));
+        let mut changes = self.changes.lock();
+        if !segment.set_listed(true) {
+            changes.files.push(Arc::clone(segment));
         }
     }
 
+    /// A name has come or gone, or may have: the next sync has to sync the directory.
+    pub(super) fn add_names(&self) {
+        self.changes.lock().names = true;
+    }
+
+    /// How many files, and whether names.
     #[cfg(all(test, not(miri)))]
-    pub(super) fn len(&self) -> usize {
-        self.files.lock().len()
+    pub(super) fn left(&self) -> (bool, usize) {
+        let changes = self.changes.lock();
+        (changes.names, changes.files.len())
     }
 
-    /// Syncs them all. On a failure nothing is put back, because the store has stopped.
-    pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.sync_by(Segment::sync_data)
-    }
-
-    /// The same, each by `sync_data`.
-    fn sync_by(&self, sync_data: impl Fn(&Segment) -> io::Result<()>) -> Result<(), StoreError> {
-        let files = std::mem::take(&mut *self.files.lock());
-        for segment in files {
-            segment.clear_dirty();
-            if segment.is_removed() {
-                continue;
-            }
-            sync_data(&segment)
-                .map_err(|error| self.stop(format!("sync {}", segment.path().display()), error))?;
+    /// Syncs everything that had ended when this began: the files, then the names in the directory.
+    pub(super) fn sync(&self, directory: &dyn VfsDirectory, path: &Path) -> Result<(), StoreError> {
+        let _alone = self.syncing.lock();
+        self.check_running()?;
+        let changes = self.changes.lock().take();
+        for segment in changes.files {
+            self.sync_file(&segment)?;
+        }
+        if changes.names {
+            let what = || format!("sync the directory {}", path.display());
+            directory.sync().map_err(|error| self.stop(what(), error))?;
         }
         Ok(())
+    }
+
+    fn sync_file(&self, segment: &Segment) -> Result<(), StoreError> {
+        if segment.is_removed() {
+            return Ok(());
+        }
+        let what = || format!("sync {}", segment.path().display());
+        segment.sync_data().map_err(|error| self.stop(what(), error))
     }
 
     /// Stops the store for good: nobody knows what the device has of what was written.
@@ -66,49 +112,78 @@ impl Unsynced {
 }
 
 // Miri opens no files.
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use millpond_vfs::testing::{AskingVfs, Call};
+    use millpond_vfs::{OsVfs, Vfs};
+
     use super::*;
     use crate::store::file::fork::Folder;
 
-    fn written(unsynced: &Unsynced, path: std::path::PathBuf) -> Arc<Segment> {
-        let folder = Folder {
-            vfs: Arc::new(millpond_vfs::OsVfs),
-            path: path.parent().unwrap().to_owned(),
-            segment_blocks: 3,
-            direct: false,
-        };
-        let segment = Arc::new(Segment::open(&folder, path, true).unwrap().unwrap());
-        segment.grow(1).unwrap();
-        unsynced.add(&segment);
-        segment
+    /// Something to do at a sync of a file.
+    type AtSync = dyn Fn() -> io::Result<()> + Send + Sync;
+
+    /// A directory with files in it that have been written, and what becomes of their syncs.
+    struct World {
+        folder: Folder,
+        directory: Arc<dyn VfsDirectory>,
+        unsynced: Unsynced,
+        at_sync: Arc<Mutex<Option<Box<AtSync>>>>,
+        _dir: tempfile::TempDir,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let at_sync: Arc<Mutex<Option<Box<AtSync>>>> = Arc::default();
+            let hook = Arc::clone(&at_sync);
+            let vfs = AskingVfs::new(OsVfs, move |call, _| match call {
+                Call::SyncData => hook.lock().take().map_or(Ok(()), |act| act()),
+                _ => Ok(()),
+            });
+            let directory = vfs.open_directory(dir.path()).unwrap();
+            let path = dir.path().to_owned();
+            let folder = Folder { vfs, path, segment_blocks: 3, direct: false };
+            Self { folder, directory, unsynced: Unsynced::default(), at_sync, _dir: dir }
+        }
+
+        fn written(&self, name: &str) -> Arc<Segment> {
+            let path = self.folder.path.join(name);
+            let segment = Arc::new(Segment::open(&self.folder, path, true).unwrap().unwrap());
+            segment.grow(1).unwrap();
+            self.unsynced.add(&segment);
+            segment
+        }
+
+        fn sync(&self) -> Result<(), StoreError> {
+            self.unsynced.sync(&*self.directory, &self.folder.path)
+        }
     }
 
     /// What the device was told before the write ended need not be all of it.
     #[test]
     fn a_write_that_ends_while_its_file_is_synced_is_synced_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let unsynced = Unsynced::default();
-        let segment = written(&unsynced, dir.path().join("1"));
-        let sync = |synced: &Segment| {
-            synced.sync_data()?;
-            unsynced.add(&segment);
+        let world = Arc::new(World::new());
+        let segment = world.written("1");
+        let later = Arc::downgrade(&world);
+        *world.at_sync.lock() = Some(Box::new(move || {
+            later.upgrade().into_iter().for_each(|world| world.unsynced.add(&segment));
             Ok(())
-        };
-        unsynced.sync_by(sync).unwrap();
-        assert_eq!(unsynced.len(), 1);
-        unsynced.sync().unwrap();
-        assert_eq!(unsynced.len(), 0);
+        }));
+        world.sync().unwrap();
+        assert_eq!(world.unsynced.left(), (false, 1));
+        world.sync().unwrap();
+        assert_eq!(world.unsynced.left(), (false, 0));
     }
 
     #[test]
     fn the_first_sync_that_fails_stops_the_store() {
-        let dir = tempfile::tempdir().unwrap();
-        let unsynced = Unsynced::default();
-        let _files = ["1", "2"].map(|name| written(&unsynced, dir.path().join(name)));
-        let failed = unsynced.sync_by(|_| Err(io::Error::other("made to fail")));
-        assert!(failed.unwrap_err().to_string().contains("made to fail"));
-        assert!(matches!(unsynced.check_running(), Err(StoreError::Stopped { .. })));
+        let world = World::new();
+        let _files = ["1", "2"].map(|name| world.written(name));
+        *world.at_sync.lock() = Some(Box::new(|| Err(io::Error::other("made to fail"))));
+        assert!(world.sync().unwrap_err().to_string().contains("made to fail"));
+        assert!(matches!(world.sync(), Err(StoreError::Stopped { .. })));
+        assert!(matches!(world.unsynced.check_running(), Err(StoreError::Stopped { .. })));
     }
 }
