@@ -24,9 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use io_uring::IoUring;
+use io_uring::{IoUring, types};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 
 use super::Job;
 use super::ring::{Ended, Ring, enter, file_of};
@@ -179,8 +180,24 @@ impl Tended for Common {
         has_finished
     }
 
+    /// For as long as the spare lets reads be. What the caller waits for may be in another ring, and it
+    /// may have come there: nothing that happens to this ring would tell.
     fn wait_for_completion(&self) -> bool {
-        self.enter(1)
+        if self.has_failed.load(Ordering::Acquire) {
+            return false;
+        }
+        // Kernels before 5.11 wait without a limit.
+        if !self.kernel.params().is_feature_ext_arg() {
+            return self.enter(1);
+        }
+        let limit = types::Timespec::from(LEISURE);
+        let args = types::SubmitArgs::new().timespec(&limit);
+        match self.kernel.submitter().submit_with_args(1, &args) {
+            Ok(_) => true,
+            Err(error) if error.raw_os_error() == Some(Errno::TIME.raw_os_error()) => false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
+            Err(_) => self.enter(1),
+        }
     }
 
     fn wake_spare(&self) {
@@ -229,7 +246,8 @@ impl Commons {
         self.own().submit(job)
     }
 
-    /// Tends the calling thread's ring until `is_done`. If that is of no use, `sleep`s: then others tend the rings.
+    /// Tends the calling thread's ring until `is_done`, or until that has had nothing for a while. If that is
+    /// of no use, `sleep`s: then others tend the rings.
     pub(super) fn wait(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
         tend(self.own(), is_done);
         if !is_done() {
@@ -290,4 +308,24 @@ fn turn(spare: &mut Spare, rings: &[Common], wake: &Wake) -> bool {
     // A signal, or no memory: then it just looks again.
     let _ = poll(&mut files, limit.as_ref());
     true
+}
+
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::*;
+
+    /// A read in the caller's ring does not end. What the caller waits for is in another ring: it is told
+    /// of that where it sleeps, and gets there.
+    #[test]
+    fn a_ring_without_completions_holds_nobody() {
+        let Ok(commons) = Commons::start(2) else {
+            println!("skipped: no io_uring here");
+            return;
+        };
+        assert!(commons.own().tending.began() || commons.own().tending.is_under_way());
+        let mut has_slept = false;
+        commons.wait(&|| false, &mut || has_slept = true);
+        commons.own().tending.ended(1);
+        assert!(has_slept);
+    }
 }
