@@ -215,6 +215,10 @@ fn recovery_in_memory_spills_to_a_file_elsewhere() {
     assert_eq!(heard.findings, Vec::<String>::new());
     let error = checked.unwrap_err().to_string();
     assert!(error.contains("temporary file"), "{error}");
+    let mut config = CheckConfig::new(dir.path());
+    config.changes = Spill::to_directory(0, Arc::new(OsVfs), dir.path().join("base"));
+    let error = check_with(config).1.unwrap_err().to_string();
+    assert!(error.contains("TMPDIR lies in the data directory"), "{error}");
 }
 
 #[test]

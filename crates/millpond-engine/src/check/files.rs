@@ -56,6 +56,22 @@ pub(super) fn check_names(vfs: &dyn Vfs, path: &Path, watch: &mut dyn Watch) -> 
     Ok(())
 }
 
+/// Fails if temporary files would be made in the directory that is checked.
+pub(super) fn refuse_inside(
+    vfs: &dyn Vfs,
+    path: &Path,
+    temporary: Option<&Path>,
+) -> EngineResult<()> {
+    let resolved = |path| vfs.resolve(path).ok();
+    match (resolved(path), temporary.and_then(resolved)) {
+        (Some(path), Some(temporary)) if temporary.starts_with(&path) => {
+            let source = io::Error::other("TMPDIR lies in the data directory");
+            Err(EngineError::TemporaryFile { what: "make", source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Holds every page against its checksum, for a database that can't be opened. Pages that a crash tore are among the
 /// findings, though recovery would restore them.
 pub(super) fn check_pages(

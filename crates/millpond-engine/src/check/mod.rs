@@ -93,6 +93,7 @@ impl CheckConfig {
 pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResult<Checked> {
     let CheckConfig { path, vfs, buffers, changes } = config;
     files::check_names(&*vfs, &path, watch)?;
+    files::refuse_inside(&*vfs, &path, changes.directory())?;
     let overlay: Arc<dyn Vfs> = Arc::new(OverlayVfs::new(Arc::clone(&vfs), changes));
     let directory = DataDirectory::open(&*overlay, &path)?;
     let mut checked = Checked::default();

@@ -3,7 +3,7 @@
 //! The file loses its name as soon as it is open, so nothing is left of it, whatever ends the process.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -55,6 +55,12 @@ impl Spill {
             directory: Some((vfs, directory)),
             blocks: Mutex::default(),
         }
+    }
+
+    /// Where the temporary file would be.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_ref().map(|(_, directory)| directory.as_path())
     }
 
     /// Keeps a block at a place that it has already, or at a new one.
