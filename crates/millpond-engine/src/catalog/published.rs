@@ -15,6 +15,13 @@ use super::def::Oid;
 use super::state::CatalogState;
 use crate::error::{EngineError, EngineResult};
 
+/// File numbers from here on are not given out. A number has 28 bits; the last 1024 are kept for repairs.
+const FILE_NUMBERS: u32 = RelationId::MAX.get() + 1 - 1024;
+/// With fewer left, making a file is warned about: a sixteenth of all.
+pub(crate) const FILE_NUMBERS_WARNING: u32 = 1 << 24;
+/// The server's log is told each time that so many more have been used.
+const LOG_EVERY: u32 = 1 << 16;
+
 /// The committed catalog, and the numbers given to new relations.
 #[derive(Debug)]
 pub(crate) struct Published {
@@ -61,11 +68,8 @@ impl Published {
 
     /// A number for a new table or index. Never given twice between two starts.
     pub(crate) fn new_oid(&self) -> EngineResult<Oid> {
-        let oid = self.next_oid.fetch_add(1, Ordering::Relaxed);
-        if oid == Oid::MAX {
-            return Err(EngineError::LimitExceeded { what: "oids are used up" });
-        }
-        Ok(oid)
+        let used_up = EngineError::LimitExceeded { what: "oids are used up" };
+        draw(&self.next_oid, Oid::MAX).ok_or(used_up)
     }
 
     /// The numbers that come next: oid and file.
@@ -73,10 +77,47 @@ impl Published {
         (self.next_oid.load(Ordering::Relaxed), self.next_storage.load(Ordering::Relaxed))
     }
 
-    /// A number for a new file.
+    /// A number for a new file. None is used again, ever: what an old file of a number left in the log or in a backup
+    /// would pass for the new one's.
     pub(crate) fn new_storage(&self) -> EngineResult<RelationId> {
-        let number = self.next_storage.fetch_add(1, Ordering::Relaxed);
-        RelationId::new(number)
-            .ok_or(EngineError::LimitExceeded { what: "file numbers are used up" })
+        let used_up = EngineError::LimitExceeded {
+            what: "the database has used up its file numbers; dump it and restore it into a new one",
+        };
+        let number = draw(&self.next_storage, FILE_NUMBERS).and_then(RelationId::new);
+        let left = self.file_numbers_left();
+        if number.is_some() && left < FILE_NUMBERS_WARNING && left.is_multiple_of(LOG_EVERY) {
+            tracing::warn!(left, "the database will run out of file numbers");
+        }
+        number.ok_or(used_up)
+    }
+
+    /// How many files can still be made.
+    pub(crate) fn file_numbers_left(&self) -> u32 {
+        FILE_NUMBERS.saturating_sub(self.next_storage.load(Ordering::Relaxed))
+    }
+}
+
+/// Draws the next number below a limit.
+fn draw(next: &AtomicU32, limit: u32) -> Option<u32> {
+    let next_of = |number| (number < limit).then_some(number + 1);
+    next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next_of).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_end_with_an_error_and_never_begin_again() {
+        let published = Published::new(CatalogState::default(), Oid::MAX - 1, FILE_NUMBERS - 1);
+        assert_eq!(published.new_oid().unwrap(), Oid::MAX - 1);
+        assert_eq!(published.new_storage().unwrap().get(), FILE_NUMBERS - 1);
+        for _ in 0..3 {
+            assert!(matches!(published.new_oid(), Err(EngineError::LimitExceeded { .. })));
+            let error = published.new_storage().unwrap_err().to_string();
+            assert!(error.contains("used up its file numbers"), "{error}");
+        }
+        assert_eq!(published.next_numbers(), (Oid::MAX, FILE_NUMBERS));
+        assert_eq!(published.file_numbers_left(), 0);
     }
 }

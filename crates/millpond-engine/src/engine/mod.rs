@@ -17,7 +17,7 @@ use millpond_buffer::trace::TraceStats;
 use millpond_buffer::{BackendKind, BufferPool, IoByContext, RelHandle};
 
 use crate::access::heap::HeapRelation;
-use crate::catalog::published::Published;
+use crate::catalog::published::{FILE_NUMBERS_WARNING, Published};
 use crate::catalog::{CatalogState, IndexDef, TableDef};
 use crate::ctx::{Ctx, Shared, backend_kind};
 use crate::error::{EngineError, EngineResult};
@@ -196,6 +196,13 @@ impl Engine {
     /// What the log has counted.
     pub fn log_stats(&self) -> crate::wal::LogStats {
         self.shared.log.stats()
+    }
+
+    /// How many more files of tables and indexes can be made, if that is few enough to be worth a warning. Each table,
+    /// index and TRUNCATE takes one, and none is used again.
+    pub fn few_file_numbers_left(&self) -> Option<u32> {
+        let left = self.published.file_numbers_left();
+        (left < FILE_NUMBERS_WARNING).then_some(left)
     }
 
     /// The committed catalog. Sessions with DDL of their own see [`Session::catalog`].

@@ -242,6 +242,11 @@ impl Connection {
             S::Lock { names, mode, nowait } => self.lock_tables(names, mode, *nowait)?,
             S::Unsupported(what) => return Err(SqlError::unsupported(what)),
         };
+        if let S::CreateTable(_) | S::CreateIndex(_) | S::AlterTable(_) | S::Truncate { .. } =
+            statement
+        {
+            self.warn_of_file_numbers(sink);
+        }
         Ok(Step::Done(tag))
     }
 

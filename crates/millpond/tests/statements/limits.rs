@@ -91,3 +91,48 @@ fn values_beyond_all_memory_are_refused() {
         .unwrap_err();
     assert_eq!(error.sqlstate.as_str(), "54000", "{error}");
 }
+
+/// Each table, index and TRUNCATE takes a number, and none is used again.
+#[test]
+fn file_numbers_end_with_warnings_and_then_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let settings = millpond::Settings::default().with("shared_buffers", "8MB").unwrap();
+        millpond::Database::open(dir.path(), settings).unwrap()
+    };
+    let database = open();
+    let mut c = database.connect().unwrap();
+    assert_eq!(run(&mut c, "create table t (a int)"), "CREATE TABLE\n");
+    c.batch("insert into t values (1)").unwrap();
+    drop(c);
+    database.shutdown().unwrap();
+    drop(database);
+    // A file left by a crash, with a number near the end, counts as used.
+    std::fs::write(dir.path().join("base").join(((1 << 28) - 1024 - 4).to_string()), "").unwrap();
+    let database = open();
+    let mut c = database.connect().unwrap();
+    for (left, sql, tag) in [
+        (2, "create table u (a int)", "CREATE TABLE"),
+        (1, "truncate u", "TRUNCATE TABLE"),
+        (0, "create index on t (a)", "CREATE INDEX"),
+    ] {
+        let warning = format!(
+            "WARNING: the database can make {left} more files of tables and indexes, and then none\n"
+        );
+        assert_eq!(run(&mut c, sql), format!("{warning}{tag}\n"));
+    }
+    let error = "ERROR: the database has used up its file numbers; \
+                 dump it and restore it into a new one [54000]\n";
+    for sql in ["create table v (a int)", "create index on u (a)", "truncate t"] {
+        assert_eq!(run(&mut c, sql), error);
+    }
+    // What there is goes on, also after a restart.
+    assert_eq!(run(&mut c, "insert into t values (2)"), "INSERT 0 1\n");
+    drop(c);
+    database.shutdown().unwrap();
+    drop(database);
+    let database = open();
+    let mut c = database.connect().unwrap();
+    assert_eq!(run(&mut c, "select * from t"), "a\n1\n2\nSELECT 2\n");
+    assert_eq!(run(&mut c, "create table v (a int)"), error);
+}

@@ -40,6 +40,19 @@ impl Connection {
         result
     }
 
+    /// Warns a client that has had files made if few more can be.
+    pub(super) fn warn_of_file_numbers(&self, sink: &mut dyn RowSink) {
+        if let Some(left) = self.database.engine().few_file_numbers_left() {
+            let message = format!(
+                "the database can make {left} more files of tables and indexes, and then none"
+            );
+            sink.notice(
+                &SqlError::warning(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                    .hint("Dump the database and restore it into a new one."),
+            );
+        }
+    }
+
     pub(super) fn create_table(
         &mut self,
         create: &ast::CreateTable,
