@@ -109,7 +109,7 @@ pub(crate) fn read_copies(
     Ok(Some([decode(&first), decode(&second)]))
 }
 
-fn encode(control: &Control) -> [u8; CONTROL_COPY_BYTES] {
+pub(crate) fn encode(control: &Control) -> [u8; CONTROL_COPY_BYTES] {
     let mut out = Vec::with_capacity(CONTROL_COPY_BYTES);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[0; 4]);
@@ -141,7 +141,7 @@ fn corrupt(what: &str) -> WalError {
     WalError::Control { what: format!("the control file is damaged: {what}") }
 }
 
-fn decode(bytes: &[u8; CONTROL_COPY_BYTES]) -> Result<Control, WalError> {
+pub(crate) fn decode(bytes: &[u8; CONTROL_COPY_BYTES]) -> Result<Control, WalError> {
     let mut reader = Reader(bytes);
     let short = || corrupt("too short");
     if reader.take(8) != Some(MAGIC) {
@@ -168,7 +168,7 @@ fn decode(bytes: &[u8; CONTROL_COPY_BYTES]) -> Result<Control, WalError> {
             what: format!("the data directory has pages of {page_bytes} bytes, not {PAGE_SIZE}"),
         });
     }
-    decode_rest(&mut reader).ok_or_else(short)
+    decode_rest(&mut reader).ok_or_else(|| corrupt("its length makes no sense"))
 }
 
 fn decode_rest(reader: &mut Reader<'_>) -> Option<Control> {
@@ -180,7 +180,7 @@ fn decode_rest(reader: &mut Reader<'_>) -> Option<Control> {
     let redo = Lsn(reader.u64()?);
     let checkpoint_end = Lsn(reader.u64()?);
     let checkpoint_time = reader.u64()?;
-    let state_bytes = reader.u32()? as usize;
+    let state_bytes = Some(reader.u32()? as usize).filter(|&bytes| bytes <= STATE_BYTES)?;
     let state = reader.take(state_bytes)?.to_vec();
     Some(Control {
         sequence,
@@ -248,6 +248,20 @@ mod tests {
         bytes[8..12].copy_from_slice(&crc.to_le_bytes());
         let error = decode(&bytes).unwrap_err().to_string();
         assert!(error.contains("format version 9"), "{error}");
+    }
+
+    #[test]
+    fn a_state_longer_than_any_that_is_written_is_refused() {
+        let mut bytes = encode(&Control { state: vec![7; STATE_BYTES], ..control() });
+        assert_eq!(decode(&bytes).unwrap().state, vec![7; STATE_BYTES]);
+        let length_at = 24 + 7 * 8;
+        assert_eq!(bytes[length_at..length_at + 4], (STATE_BYTES as u32).to_le_bytes());
+        bytes[length_at..length_at + 4].copy_from_slice(&(STATE_BYTES as u32 + 1).to_le_bytes());
+        bytes[8..12].fill(0);
+        let crc = crc_fast::crc32_iscsi(&bytes);
+        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        let error = decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains("damaged"), "{error}");
     }
 
     proptest! {

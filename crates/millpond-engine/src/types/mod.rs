@@ -143,7 +143,7 @@ impl DataType {
 
     /// The type of PostgreSQL's number and modifier; `None` when there is none such here.
     pub fn from_oid(oid: u32, typmod: i32) -> Option<Self> {
-        let length = u32::try_from(typmod - 4).ok().filter(|_| typmod >= 4);
+        let length = typmod.checked_sub(4).and_then(|length| u32::try_from(length).ok());
         Some(match oid {
             16 => Self::Bool,
             17 => Self::Bytea,

@@ -206,6 +206,9 @@ fn postgres_numbers_round_trip() {
     assert_eq!(DataType::Varchar(Some(40)).typmod(), 44);
     assert_eq!(DataType::Numeric { precision_scale: Some((10, 2)) }.typmod(), 655_366);
     assert_eq!(DataType::from_oid(114, -1), None);
+    for typmod in [i32::MIN, i32::MIN + 3, -1, 3] {
+        assert_eq!(DataType::from_oid(1043, typmod), Some(DataType::Varchar(None)));
+    }
     assert_eq!(DataType::Char(84).to_string(), "character(84)");
 }
 

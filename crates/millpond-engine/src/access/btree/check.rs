@@ -349,6 +349,13 @@ pub(crate) fn page_problems(page: &[u8; PAGE_SIZE], level: u16) -> Vec<String> {
         }
     }
     let items = Items::of(page);
+    for index in 0..items.len() {
+        let item = items.get(index);
+        // A search compares heads, whose padding is zero, and prefixes.
+        if !item.is_lowest(node.is_leaf()) && !node.key_is(index, item.key) {
+            problems.push(format!("entry {index} is not found under its own key"));
+        }
+    }
     for index in 1..items.len() {
         let (a, b) = (items.get(index - 1), items.get(index));
         if (a.key, a.tid) >= (b.key, b.tid) {

@@ -32,7 +32,7 @@ pub(crate) struct Item<'a> {
 impl Item<'_> {
     /// The entry before every key, of an inner page.
     #[inline]
-    pub(super) fn is_lowest(&self, leaf: bool) -> bool {
+    pub(crate) fn is_lowest(&self, leaf: bool) -> bool {
         !leaf && self.key.is_empty() && self.tid == 0
     }
 }

@@ -480,6 +480,20 @@ fn a_key_without_the_prefix_of_a_full_leaf_splits_it() {
 }
 
 #[test]
+fn a_head_with_a_damaged_padding_is_a_problem() {
+    // A search for the key passes by such an entry.
+    let entries: Vec<Entry> = (0u32..20).map(|n| (int(n << 20)[..4].to_vec(), 5)).collect();
+    let page = items_of(&entries, false).build(&leaf_frame(), 0..20).unwrap();
+    assert!(!Node(&*page).is_narrow());
+    assert_eq!(page_problems(&page, 0), [] as [String; 0]);
+    let mut damaged = page.clone();
+    // The lowest byte of the first head, which is kept as a little-endian number.
+    damaged[SLOTS] ^= 1;
+    assert_eq!(entries_of(&damaged), entries);
+    assert_eq!(page_problems(&damaged, 0), ["entry 0 is not found under its own key"]);
+}
+
+#[test]
 fn heads_of_short_keys_are_padded_with_zeros() {
     let key = [1, 2, 3, 4, 5, 6, 7, 8, 9];
     for len in 0..=9 {
