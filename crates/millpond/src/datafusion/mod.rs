@@ -12,6 +12,7 @@
 //! - [`types`], [`batch`], [`result`], [`params`]: rows to Arrow and back.
 //! - [`dialect`]: PostgreSQL's meaning of literals, integer arithmetic, sums and averages.
 //! - [`rewrite`]: PostgreSQL's spelling to DataFusion's.
+//! - [`threads`]: the threads that runs compute on; [`interrupt`]: how they learn that a run is to end.
 //!
 //! Nothing here writes. Blocking calls belong in the lane that may block.
 
@@ -20,6 +21,7 @@ mod dialect;
 mod errors;
 mod filter;
 mod functions;
+mod interrupt;
 mod params;
 mod plan;
 mod planner;

@@ -1,30 +1,33 @@
 //! A planned query, and a run of it.
 
-use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::ParamValues;
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::error::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{displayable, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use futures::StreamExt;
 use millpond_engine::catalog::TableDef;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::task::coop::unconstrained;
 
 use super::errors::from_datafusion;
 use super::functions::{self, LockCall, LockCalls};
+use super::interrupt::{Interrupt, watch};
 use super::params::{scalar, sql_types};
 use super::provider::Run;
 use super::result::ResultBatch;
 use super::rewrite::naming::shown;
-use super::threads::{QueryThreads, wait, wait_for};
+use super::threads::{QueryThreads, Team};
 use super::types::describe;
 use crate::advisory::{Advisory, Key};
 use crate::error::{Result, SqlError, SqlState};
@@ -81,27 +84,32 @@ impl QueryPlan {
         let values = vec![Value::Null; self.params.len()];
         // Nothing runs, so nobody is called.
         let (calls, _) = mpsc::unbounded_channel();
-        let (physical, _) = self.physical(scanner, &values, &calls)?;
-        let text = displayable(physical.as_ref()).indent(false).to_string();
-        Ok(text.lines().map(str::to_owned).collect())
+        let bound = self.bind(&scanner, &values, &calls)?;
+        let team = self.threads.team()?;
+        let interrupt = Interrupt::new(scanner);
+        let lines = async move {
+            let physical = bound.physical().await?;
+            let text = displayable(physical.as_ref()).indent(false).to_string();
+            Ok(text.lines().map(str::to_owned).collect())
+        };
+        let mut planning = Computing::start(team, interrupt, lines)?;
+        planning.result()
     }
 
     /// Starts a run. The rows come from `scanner`, whose snapshot the run is under.
     pub fn open(&self, scanner: Arc<dyn TableScanner>, params: &[Value]) -> Result<RowStream> {
         let (sender, calls) = mpsc::unbounded_channel();
-        let (physical, state) = self.physical(Arc::clone(&scanner), params, &sender)?;
-        let entered = self.threads.enter()?;
-        let stream = execute_stream(physical, state.task_ctx()).map_err(from_datafusion)?;
-        drop(entered);
-        RowStream::start(stream, calls, &self.threads, scanner)
+        let bound = self.bind(&scanner, params, &sender)?;
+        RowStream::start(bound, calls, self.threads.team()?, scanner)
     }
 
-    fn physical(
+    /// What a run begins with.
+    fn bind(
         &self,
-        scanner: Arc<dyn TableScanner>,
+        scanner: &Arc<dyn TableScanner>,
         params: &[Value],
         calls: &LockCalls,
-    ) -> Result<(Arc<dyn datafusion::physical_plan::ExecutionPlan>, SessionState)> {
+    ) -> Result<Bound> {
         if params.len() != self.params.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
@@ -109,11 +117,11 @@ impl QueryPlan {
             ));
         }
         let mut state = SessionState::clone(&self.state);
-        state.config_mut().set_extension(Arc::new(Run { scanner: Arc::clone(&scanner) }));
+        state.config_mut().set_extension(Arc::new(Run { scanner: Arc::clone(scanner) }));
         state.mark_start_execution();
         let mut logical = self.logical.clone();
         if self.asks_session {
-            logical = functions::bind_session(logical, &scanner, calls).map_err(from_datafusion)?;
+            logical = functions::bind_session(logical, scanner, calls).map_err(from_datafusion)?;
         }
         if !params.is_empty() {
             let values = params
@@ -123,16 +131,32 @@ impl QueryPlan {
             let values = ParamValues::List(values.collect::<Result<Vec<_>>>()?);
             logical = logical.with_param_values(values).map_err(from_datafusion)?;
         }
-        let entered = self.threads.enter()?;
-        let physical = wait(async {
-            if self.optimized {
-                state.query_planner().create_physical_plan(&logical, &state).await
-            } else {
-                state.create_physical_plan(&logical).await
-            }
-        });
-        drop(entered);
-        Ok((physical.map_err(from_datafusion)?, state))
+        Ok(Bound { state, logical, optimized: self.optimized })
+    }
+}
+
+/// A plan with the session and the parameters of a run.
+struct Bound {
+    state: SessionState,
+    logical: LogicalPlan,
+    /// See [`QueryPlan`].
+    optimized: bool,
+}
+
+impl Bound {
+    async fn physical(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        let Self { state, logical, optimized } = self;
+        let physical = if *optimized {
+            state.query_planner().create_physical_plan(logical, state).await
+        } else {
+            state.create_physical_plan(logical).await
+        };
+        physical.map_err(from_datafusion)
+    }
+
+    async fn start(&self, interrupt: &Arc<Interrupt>) -> Result<SendableRecordBatchStream> {
+        let physical = watch(self.physical().await?, interrupt).map_err(from_datafusion)?;
+        execute_stream(physical, self.state.task_ctx()).map_err(from_datafusion)
     }
 }
 
@@ -144,40 +168,104 @@ fn column(field: &Field) -> Result<ColumnDesc> {
     Ok(described)
 }
 
-/// A run of a query: its rows, a batch at a time.
+/// Something that is computed by a team, and the thread that waits for it.
 ///
-/// The query's own thread computes and this one waits, so that a cancelled statement ends at once even where an
-/// operator is busy for long. What is computed until then is thrown away.
-pub struct RowStream {
-    batches: mpsc::Receiver<DfResult<RecordBatch>>,
-    /// Calls of functions that lock: they wait for this thread, whose session it is.
-    calls: mpsc::UnboundedReceiver<LockCall>,
-    computing: tokio::task::JoinHandle<()>,
-    scanner: Arc<dyn TableScanner>,
+/// The team computes and the thread waits, so that a cancelled statement ends at once even where an
+/// operator is busy for long. What is computed until the operator notices is thrown away.
+struct Computing<T> {
+    task: JoinHandle<Result<T>>,
+    interrupt: Arc<Interrupt>,
+    /// Rests when nobody waits any more.
+    _team: Team,
 }
 
 /// How often a waiting statement looks whether it has been cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(20);
+
+impl<T: Send + 'static> Computing<T> {
+    fn start(
+        team: Team,
+        interrupt: Arc<Interrupt>,
+        task: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<Self> {
+        let task = team.spawn(task).ok_or_else(|| SqlError::internal("a team without threads"))?;
+        Ok(Self { task, interrupt, _team: team })
+    }
+
+    /// Waits for the end of the task.
+    fn result(&mut self) -> Result<T> {
+        let Self { task, interrupt, .. } = self;
+        match wait(interrupt, |context| Pin::new(&mut *task).poll(context))? {
+            Ok(result) => result,
+            Err(_) => Err(SqlError::internal("a query ended by a panic")),
+        }
+    }
+}
+
+impl<T> Drop for Computing<T> {
+    fn drop(&mut self) {
+        self.interrupt.abandon();
+        self.task.abort();
+    }
+}
+
+/// Wakes a thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits on this thread, which may be one of a runtime of the embedder's, until something is ready
+/// or the statement is cancelled.
+fn wait<T>(interrupt: &Interrupt, poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T> {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    // The embedder's task may have used its budget up, and gets no other while it waits here.
+    let mut ready = pin!(unconstrained(std::future::poll_fn(poll)));
+    loop {
+        interrupt.check_statement()?;
+        if let Poll::Ready(result) = ready.as_mut().poll(&mut context) {
+            return Ok(result);
+        }
+        std::thread::park_timeout(CANCEL_POLL);
+    }
+}
+
+/// A run of a query: its rows, a batch at a time.
+pub struct RowStream {
+    batches: mpsc::Receiver<RecordBatch>,
+    /// Calls of functions that lock: they wait for this thread, whose session it is.
+    calls: mpsc::UnboundedReceiver<LockCall>,
+    computing: Computing<()>,
+}
+
 /// Batches that are computed ahead of a slow client.
 const BATCHES_AHEAD: usize = 2;
 
 impl RowStream {
     fn start(
-        mut stream: SendableRecordBatchStream,
+        bound: Bound,
         calls: mpsc::UnboundedReceiver<LockCall>,
-        threads: &QueryThreads,
+        team: Team,
         scanner: Arc<dyn TableScanner>,
     ) -> Result<Self> {
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
-        let computing = threads.spawn(async move {
+        let interrupt = Interrupt::new(scanner);
+        let watched = Arc::clone(&interrupt);
+        let run = async move {
+            let mut stream = bound.start(&watched).await?;
             while let Some(batch) = stream.next().await {
                 // Nobody listens any more.
-                if sender.send(batch).await.is_err() {
+                if sender.send(batch.map_err(from_datafusion)?).await.is_err() {
                     break;
                 }
             }
-        })?;
-        Ok(Self { batches, calls, computing, scanner })
+            Ok(())
+        };
+        Ok(Self { batches, calls, computing: Computing::start(team, interrupt, run)? })
     }
 
     /// The next rows; `None` at the end. Blocks. Meanwhile it calls `lock` for whatever function asks for locks.
@@ -186,45 +274,26 @@ impl RowStream {
         lock: &mut dyn FnMut(Advisory, Key) -> Result<Value>,
     ) -> Result<Option<ResultBatch>> {
         loop {
-            self.scanner.check_cancelled()?;
             let (batches, calls) = (&mut self.batches, &mut self.calls);
-            let next = poll_fn(|context| match calls.poll_recv(context) {
+            let next = wait(&self.computing.interrupt, |context| match calls.poll_recv(context) {
                 Poll::Ready(Some(call)) => Poll::Ready(Err(call)),
                 _ => batches.poll_recv(context).map(Ok),
             });
-            let batch = match wait_for(next, CANCEL_POLL) {
-                None => continue,
-                Some(Err(call)) => {
+            let batch = match next? {
+                Err(call) => {
                     let answer = lock(call.function, call.key)?;
                     // If nobody listens any more, the query is over.
                     let _ = call.reply.send(answer);
                     continue;
                 }
-                Some(Ok(batch)) => batch,
+                Ok(batch) => batch,
             };
             match batch {
-                None if self.computing_failed() => {
-                    return Err(SqlError::internal("a query ended by a panic"));
-                }
-                None => return Ok(None),
-                Some(batch) => {
-                    let batch = batch.map_err(from_datafusion)?;
-                    if batch.num_rows() > 0 {
-                        return ResultBatch::new(&batch).map(Some);
-                    }
-                }
+                // The end of the rows, an error or a panic.
+                None => return self.computing.result().map(|()| None),
+                Some(batch) if batch.num_rows() > 0 => return ResultBatch::new(&batch).map(Some),
+                Some(_) => {}
             }
         }
-    }
-
-    /// The channel is closed: whether by the end of the rows or by a panic.
-    fn computing_failed(&mut self) -> bool {
-        wait(&mut self.computing).is_err()
-    }
-}
-
-impl Drop for RowStream {
-    fn drop(&mut self) {
-        self.computing.abort();
     }
 }

@@ -49,17 +49,6 @@ pub struct PlanRequest<'a> {
     pub zone: Zone,
 }
 
-/// Lowers the priority of the thread that calls it: who reads whole tables has work for as long as it is let, and would
-/// have a core of its own while those who read a row wait for their turn.
-fn give_way(niceness: i32) {
-    // Where it is forbidden, nothing is lost but the courtesy.
-    if niceness > 0
-        && let Err(error) = rustix::process::nice(niceness)
-    {
-        tracing::debug!(%error, "could not lower the priority of a query thread");
-    }
-}
-
 /// Plans queries. One per database.
 pub struct Planner {
     base: Arc<SessionState>,
@@ -84,8 +73,13 @@ impl Planner {
             SessionStateBuilder::new().with_config(config).with_default_features().build();
         base.add_analyzer_rule(Arc::new(CheckedArithmetic));
         functions::register(&mut base).map_err(from_datafusion)?;
-        let threads = QueryThreads::new(threads, move || give_way(niceness))?;
-        Ok(Self { base: Arc::new(base), threads: Arc::new(threads) })
+        Ok(Self { base: Arc::new(base), threads: QueryThreads::new(threads, niceness) })
+    }
+
+    /// Whether something of a run that has ended is still computed.
+    #[cfg(test)]
+    pub fn is_computing(&self) -> bool {
+        self.threads.is_computing()
     }
 
     /// Plans `query`. `params` are the types that the client gave to its parameters; those it left open are

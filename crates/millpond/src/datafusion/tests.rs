@@ -202,3 +202,35 @@ fn the_threads_of_queries_give_way() {
     check(&planner, "select 1", &[&["?column?"], &["1"]]);
     assert!(niceness_of("millpond-query").contains(&(here + 5)));
 }
+
+#[test]
+fn an_abandoned_run_ends_where_its_operators_are() {
+    let planner = Planner::new(0).unwrap();
+    for sql in [
+        // The filter of a join: hours without a row.
+        "select count(*) from generate_series(1,1000000) a(x), generate_series(1,1000000) b(y) where a.x * b.y % 7 = 9",
+        "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r",
+        "select sum(x) from generate_series(1, 1000000000000) a(x)",
+        "select x from generate_series(1, 1000000000000) a(x)",
+    ] {
+        let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+        let Statement::Query(query) = statements.remove(0) else { panic!("not a query: {sql}") };
+        let catalog = Arc::new(CatalogState::default());
+        let zone = crate::types::Zone::UTC;
+        let request = PlanRequest { catalog: &catalog, places: Places::default(), zone };
+        let plan = planner.plan(&request, query, &[]).unwrap();
+        drop(plan.open(Arc::new(Nothing), &[]).unwrap());
+        // They would go on for hours.
+        while planner.is_computing() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn levenshtein_has_postgresqls_limit() {
+    let planner = Planner::new(0).unwrap();
+    check(&planner, "select levenshtein('kitten', 'sitting') as d", &[&["d"], &["3"]]);
+    let error = run(&planner, "select levenshtein(repeat('a', 256), 'b')", &[]).unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::INVALID_PARAMETER_VALUE);
+}

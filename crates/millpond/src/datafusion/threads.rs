@@ -1,131 +1,178 @@
-//! The threads that queries run on, and waiting for them on any other thread.
+//! The threads that queries run on: a team of them for each run.
 //!
-//! The thread that waits may be one of an asynchronous runtime of the embedder's, on which tokio refuses to block and to
-//! end a runtime. So it parks itself ([`wait`]), and the runtime ends on a thread of its own.
+//! An operator may compute for long without letting another task in. On threads that all queries
+//! share, as many such queries as there are threads would hold up everybody else's; so each run has
+//! a team, as large as the machine has cores, and the system shares the cores out between them. A
+//! team rests between two runs, and is used again when nothing of the run before is left. One that
+//! has rested for long ends.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::runtime::{Builder, EnterGuard, Runtime};
-use tokio::task::JoinHandle;
+use tokio::runtime::{Builder, Runtime};
 
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 
-/// How long the end waits for operators that don't look whether they should stop.
-const LONGEST_END: Duration = Duration::from_secs(5);
+/// How long a team stays around with nothing to do, once others rest.
+const IDLE: Duration = Duration::from_secs(10);
+/// Address space, not memory: what plans need that nest deeply.
+const STACK_BYTES: usize = 8 << 20;
 
-/// The threads that a database's queries run on. They end with it.
-#[derive(Debug)]
+/// The teams.
 pub struct QueryThreads {
-    /// There until dropped.
-    runtime: Option<Runtime>,
+    /// Threads in a team.
+    size: usize,
+    niceness: i32,
+    /// Those of which nobody waits for anything. The last has worked last.
+    resting: Mutex<Vec<Resting>>,
+}
+
+struct Resting {
+    runtime: Runtime,
+    since: Instant,
 }
 
 impl QueryThreads {
-    /// So many threads; `on_start` runs first on each.
-    pub fn new(threads: usize, on_start: impl Fn() + Send + Sync + 'static) -> Result<Self> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads)
+    /// None yet. Their priority will be lower by `niceness` steps.
+    pub fn new(size: usize, niceness: i32) -> Arc<Self> {
+        Arc::new(Self { size, niceness, resting: Mutex::default() })
+    }
+
+    /// A team for a run.
+    pub fn team(self: &Arc<Self>) -> Result<Team> {
+        let mut resting = self.resting.lock();
+        let free = resting.iter().rposition(|team| team.runtime.metrics().num_alive_tasks() == 0);
+        let found = free.map(|at| resting.remove(at).runtime);
+        drop(resting);
+        let runtime = match found {
+            Some(runtime) => runtime,
+            None => self.start()?,
+        };
+        Ok(Team { runtime: Some(runtime), threads: Arc::clone(self) })
+    }
+
+    /// Whether a team that rests has not come to its end yet.
+    #[cfg(test)]
+    pub fn is_computing(&self) -> bool {
+        let resting = self.resting.lock();
+        resting.iter().any(|team| team.runtime.metrics().num_alive_tasks() > 0)
+    }
+
+    fn start(&self) -> Result<Runtime> {
+        let niceness = self.niceness;
+        let started = Builder::new_multi_thread()
+            .worker_threads(self.size)
             .thread_name("millpond-query")
-            .on_thread_start(on_start)
+            .thread_stack_size(STACK_BYTES)
+            .on_thread_start(move || give_way(niceness))
             .enable_time()
-            .build()
-            .map_err(|error| {
-                SqlError::internal(format!("could not start query threads: {error}"))
-            })?;
-        Ok(Self { runtime: Some(runtime) })
+            .build();
+        started.map_err(|error| {
+            let message = format!("could not start query threads: {error}");
+            SqlError::new(SqlState::INSUFFICIENT_RESOURCES, message)
+        })
     }
 
-    fn runtime(&self) -> Result<&Runtime> {
-        self.runtime.as_ref().ok_or_else(|| SqlError::internal("the query threads have ended"))
-    }
-
-    /// What is spawned under the guard runs on these threads.
-    pub fn enter(&self) -> Result<EnterGuard<'_>> {
-        Ok(self.runtime()?.enter())
-    }
-
-    /// Runs a task on these threads.
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<JoinHandle<()>> {
-        Ok(self.runtime()?.spawn(task))
+    /// A run is over, though something of it may still be ending.
+    fn rest(&self, runtime: Runtime) {
+        let now = Instant::now();
+        let mut resting = self.resting.lock();
+        let old = resting.iter().take_while(|team| now - team.since > IDLE).count();
+        let ended: Vec<_> = resting.drain(..old).collect();
+        resting.push(Resting { runtime, since: now });
+        drop(resting);
+        ended.into_iter().for_each(|team| team.runtime.shutdown_background());
     }
 }
 
 impl Drop for QueryThreads {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
-        let kept = Arc::new(Mutex::new(Some(runtime)));
-        let ending = Arc::clone(&kept);
-        let end = move || {
-            if let Some(runtime) = ending.lock().take() {
-                runtime.shutdown_timeout(LONGEST_END);
-            }
+        // An operator that computes on must not hold up whoever closes the database.
+        for team in self.resting.get_mut().drain(..) {
+            team.runtime.shutdown_background();
+        }
+    }
+}
+
+/// The threads of one run.
+pub struct Team {
+    /// There until it is dropped.
+    runtime: Option<Runtime>,
+    threads: Arc<QueryThreads>,
+}
+
+impl Team {
+    /// Starts a task.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Option<tokio::task::JoinHandle<T>> {
+        self.runtime.as_ref().map(|runtime| runtime.spawn(task))
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            self.threads.rest(runtime);
+        }
+    }
+}
+
+/// Lowers the priority of the thread that calls it: who reads whole tables has work for as long as
+/// it is let, and would have a core of its own while those who read a row wait for their turn.
+fn give_way(niceness: i32) {
+    // Where it is forbidden, nothing is lost but the courtesy.
+    if niceness > 0
+        && let Err(error) = rustix::process::nice(niceness)
+    {
+        tracing::debug!(%error, "could not lower the priority of a query thread");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// The threads that a task of a team runs on.
+    fn thread_of(team: &Team) -> thread::ThreadId {
+        let (sender, receiver) = mpsc::channel();
+        let task = async move { sender.send(thread::current().id()) };
+        team.spawn(task).expect("a team");
+        receiver.recv().expect("ran")
+    }
+
+    #[test]
+    fn a_team_that_computes_holds_up_no_other() {
+        let threads = QueryThreads::new(1, 0);
+        let (release, held) = mpsc::channel::<()>();
+        let first = threads.team().unwrap();
+        let busy = first.spawn(async move { held.recv() }).unwrap();
+        let busy_thread = {
+            // Nobody waits for it any more, but it computes on.
+            busy.abort();
+            drop(first);
+            let second = threads.team().unwrap();
+            let other = thread_of(&second);
+            drop(second);
+            other
         };
-        match thread::Builder::new().name("millpond-query-end".to_owned()).spawn(end) {
-            Ok(thread) => {
-                // A panic there has been reported.
-                let _ = thread.join();
-            }
-            // Without a thread to wait on, they end when they can.
-            Err(_) => {
-                if let Some(runtime) = kept.lock().take() {
-                    runtime.shutdown_background();
-                }
-            }
-        }
-    }
-}
-
-/// Wakes a thread that parks in [`wait_for`].
-struct Parked {
-    thread: Thread,
-    woken: AtomicBool,
-}
-
-impl Wake for Parked {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
+        let third = threads.team().unwrap();
+        assert_eq!(thread_of(&third), busy_thread, "a resting team is used again");
+        drop(release);
     }
 
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.thread.unpark();
-    }
-}
-
-/// Runs a future to its end on this thread, whatever else runs on it.
-pub fn wait<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Some(output) = wait_for(future.as_mut(), Duration::from_secs(3600)) {
-            return output;
-        }
-    }
-}
-
-/// The same, but for so long at most.
-pub fn wait_for<F: Future>(future: F, longest: Duration) -> Option<F::Output> {
-    // Where this runs inside of a task, tokio would end the task's turn after some messages, by never being ready again.
-    let mut future = pin!(tokio::task::unconstrained(future));
-    let parked = Arc::new(Parked { thread: thread::current(), woken: AtomicBool::new(false) });
-    let waker = Waker::from(Arc::clone(&parked));
-    let deadline = Instant::now() + longest;
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Some(output);
-        }
-        while !parked.woken.swap(false, Ordering::Acquire) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            thread::park_timeout(left);
-        }
+    #[test]
+    fn dropping_the_threads_waits_for_nothing() {
+        let (release, held) = mpsc::channel::<()>();
+        let threads = QueryThreads::new(1, 0);
+        let team = threads.team().unwrap();
+        team.spawn(async move { held.recv() }).unwrap();
+        drop(team);
+        drop(threads);
+        drop(release);
     }
 }
