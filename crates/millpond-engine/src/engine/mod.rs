@@ -7,6 +7,7 @@
 
 mod config;
 mod open;
+mod tuning;
 mod workers;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use millpond_buffer::trace::TraceStats;
 use millpond_buffer::{BackendKind, BufferPool, IoByContext, RelHandle};
+use parking_lot::Mutex;
 
 use crate::access::heap::HeapRelation;
 use crate::catalog::published::{FILE_NUMBERS_WARNING, Published};
@@ -32,6 +34,7 @@ use crate::transam::Transactions;
 use crate::wal::Log;
 
 pub use config::EngineConfig;
+pub use tuning::{AutovacuumTuning, Tuning};
 pub(crate) use workers::PooledCtx;
 
 use workers::CtxPool;
@@ -60,6 +63,8 @@ pub struct Engine {
     workers: CtxPool,
     background: Background,
     autovacuum: autovacuum::Current,
+    /// How tables are vacuumed in the background, now.
+    autovacuum_tuning: Mutex<AutovacuumTuning>,
     clients: AtomicUsize,
     closing: AtomicBool,
     system_id: u64,
@@ -120,6 +125,20 @@ impl Engine {
     /// How it was set up.
     pub fn config(&self) -> &EngineConfig {
         &self.config
+    }
+
+    /// Changes what can be changed while it runs, from the next checkpoint, sync or look for tables
+    /// on.
+    pub fn tune(&self, tuning: &Tuning) {
+        self.checkpoints.tune(tuning);
+        self.shared.log.tune(tuning.wal_writer_delay, tuning.wal_writer_flush_after_bytes);
+        *self.autovacuum_tuning.lock() = tuning.autovacuum.clone();
+        self.background.wake();
+    }
+
+    /// How tables are vacuumed in the background, now.
+    pub(crate) fn autovacuum_tuning(&self) -> AutovacuumTuning {
+        self.autovacuum_tuning.lock().clone()
     }
 
     /// The random number that tells this database from others.
@@ -266,13 +285,19 @@ impl Engine {
         if self.is_busy() {
             // Somebody is still changing things: what he has committed is in the log, the rest is not.
             tracing::warn!("sessions did not end in time: the next start will recover");
-            self.shared.log.flush(self.shared.log.insert_position())?;
-            return Ok(());
+            return self.flush_log();
         }
         self.checkpoints.run(Cause::Shutdown)?;
         let trimmed = self.shared.pool.trim();
         self.shared.log.close()?;
         Ok(trimmed?)
+    }
+
+    /// Returns when the log is on disk as far as it has been written.
+    pub fn flush_log(&self) -> EngineResult<()> {
+        let log = &self.shared.log;
+        log.flush(log.insert_position())?;
+        Ok(())
     }
 
     /// Ends all background threads, so that only sessions write to memory. For audits.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use millpond_buffer::trace::{PageTrace, TraceFile};
 use millpond_buffer::{BufferPool, FileStore, FileStoreOptions, Fork, PoolConfig, RelationId};
+use parking_lot::Mutex;
 
 use super::workers::CtxPool;
 use super::{Engine, EngineConfig};
@@ -162,6 +163,7 @@ pub(super) fn open_in(config: EngineConfig, directory: DataDirectory) -> EngineR
 
     let checkpoints = start_checkpoints(&config, recovering, &shared, &published)?;
     let max_parallel_workers = config.max_parallel_workers;
+    let autovacuum_tuning = config.tuning().autovacuum;
     let engine = Arc::new(Engine {
         config,
         shared,
@@ -171,6 +173,7 @@ pub(super) fn open_in(config: EngineConfig, directory: DataDirectory) -> EngineR
         workers: CtxPool::new(workers, max_parallel_workers),
         background: Background::default(),
         autovacuum: Default::default(),
+        autovacuum_tuning: Mutex::new(autovacuum_tuning),
         clients: AtomicUsize::new(0),
         closing: AtomicBool::new(false),
         system_id,

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::background::Signal;
 use crate::access::heap;
 use crate::catalog::{Oid, TableDef};
-use crate::engine::{Engine, EngineConfig};
+use crate::engine::{AutovacuumTuning, Engine};
 use crate::error::EngineError;
 use crate::proc::{AUTOVACUUM_WORKER, Interrupt, InterruptHandle};
 use crate::session::Session;
@@ -42,29 +42,33 @@ impl Current {
     }
 }
 
-fn is_due(table: &TableDef, config: &EngineConfig) -> bool {
+fn is_due(table: &TableDef, tuning: &AutovacuumTuning) -> bool {
     let rows = table.stats.live_rows() as f64;
     let dead = table.stats.dead_rows() as f64;
     let inserted = table.stats.inserted_since_vacuum() as f64;
-    dead > f64::from(config.autovacuum_threshold) + config.autovacuum_scale_factor * rows
+    dead > f64::from(tuning.threshold) + tuning.scale_factor * rows
         || inserted > INSERT_THRESHOLD + INSERT_SCALE_FACTOR * rows
 }
 
 /// Looks for tables to vacuum, again and again.
 pub(super) fn run(engine: Weak<Engine>, signal: Arc<Signal>) {
-    let Some(naptime) = engine.upgrade().map(|engine| engine.config().autovacuum_naptime) else {
-        return;
-    };
-    while signal.sleep(naptime) {
+    let naptime = || engine.upgrade().map(|engine| engine.autovacuum_tuning().naptime);
+    while let Some(naptime) = naptime()
+        && signal.sleep(naptime)
+    {
         let Some(engine) = engine.upgrade() else { return };
         if engine.stopped().is_some() || engine.is_closing() {
             return;
         }
+        let tuning = engine.autovacuum_tuning();
+        if !tuning.enabled {
+            continue;
+        }
         let due = engine.catalog();
-        let due = due.tables().filter(|table| is_due(table, engine.config()));
+        let due = due.tables().filter(|table| is_due(table, &tuning));
         let due: Vec<Oid> = due.map(|table| table.oid).collect();
         let dead = engine.catalog_heap().counters().dead_estimate();
-        let catalog_due = dead > u64::from(engine.config().autovacuum_threshold);
+        let catalog_due = dead > u64::from(tuning.threshold);
         if due.is_empty() && !catalog_due {
             continue;
         }

@@ -60,13 +60,16 @@ impl Signal {
 pub(crate) fn start(engine: &Arc<Engine>, background: &Background) -> EngineResult<()> {
     background.spawn(engine, "millpond-reclaim", reclaimer::run)?;
     background.spawn(engine, "millpond-upkeep", reclaimer::upkeep)?;
-    if engine.config().autovacuum {
-        background.spawn(engine, "millpond-vacuum", autovacuum::run)?;
-    }
+    background.spawn(engine, "millpond-vacuum", autovacuum::run)?;
     Ok(())
 }
 
 impl Background {
+    /// The threads look around, sooner than they would.
+    pub(crate) fn wake(&self) {
+        self.signal.changed.notify_all();
+    }
+
     fn spawn(
         &self,
         engine: &Arc<Engine>,

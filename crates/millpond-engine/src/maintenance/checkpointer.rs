@@ -28,6 +28,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::schedule::Schedule;
 use crate::control::{Control, ControlFile, STATE_BYTES};
+use crate::engine::Tuning;
 use crate::error::{EngineError, EngineResult};
 use crate::recovery::Recovering;
 use crate::transam::Xid;
@@ -121,7 +122,8 @@ struct Counters {
 pub struct Checkpoints {
     log: Arc<Log>,
     pool: Arc<BufferPool>,
-    config: CheckpointConfig,
+    /// When checkpoints happen by themselves, now.
+    config: Mutex<CheckpointConfig>,
     work: Mutex<Work>,
     /// How many wait for `work` who want a checkpoint at once: whoever has it shall not pace itself.
     hurry: AtomicUsize,
@@ -145,9 +147,26 @@ struct Signals {
     /// Where the log ended when it asked for a checkpoint; [`Lsn::MAX`]: that it can't grow any more.
     wanted: Option<Lsn>,
     ending: bool,
+    /// The time between two has been changed.
+    tuned: bool,
 }
 
 impl Checkpoints {
+    /// Changes when checkpoints happen by themselves.
+    pub(crate) fn tune(&self, tuning: &Tuning) {
+        let mut config = self.config.lock();
+        config.timeout = tuning.checkpoint_timeout;
+        config.max_wal_bytes = tuning.max_wal_bytes;
+        config.completion_target = tuning.checkpoint_completion_target;
+        drop(config);
+        self.signals.lock().tuned = true;
+        self.signalled.notify_all();
+    }
+
+    fn timeout(&self) -> Duration {
+        self.config.lock().timeout
+    }
+
     /// Takes over from recovery.
     pub fn new(
         recovering: Recovering,
@@ -163,7 +182,7 @@ impl Checkpoints {
         Ok(Arc::new(Self {
             log,
             pool,
-            config,
+            config: Mutex::new(config),
             work: Mutex::new(Work { control, session, parts, last_end: Lsn::ZERO }),
             hurry: AtomicUsize::new(0),
             redo,
@@ -292,10 +311,11 @@ impl Checkpoints {
     /// Sleeps while the checkpoint is ahead of its schedule: of the time, and of the log's growth.
     fn pace(&self, progress: WriteProgress, begun: Instant, redo: Lsn) {
         let done = progress.done as f64 / progress.total.max(1) as f64;
+        let config = self.config.lock().clone();
         let schedule = Schedule {
-            timeout: self.config.timeout,
+            timeout: config.timeout,
             trigger_bytes: self.trigger_bytes(),
-            completion_target: self.config.completion_target,
+            completion_target: config.completion_target,
         };
         loop {
             let grown = self.log.insert_position().get().saturating_sub(redo.get());
@@ -314,7 +334,7 @@ impl Checkpoints {
 
     /// A checkpoint begins when there is so much log; at most as much again comes while it is written.
     fn trigger_bytes(&self) -> u64 {
-        (self.config.max_wal_bytes / 2).max(1)
+        (self.config.lock().max_wal_bytes / 2).max(1)
     }
 
     /// Whether there is so much log before `position` that a checkpoint is wanted.
@@ -351,7 +371,7 @@ impl Checkpoints {
     fn work_until_end(&self) {
         // After a failure, not every segment filled is a reason to try again.
         const RETRY: Duration = Duration::from_secs(5);
-        let mut next = Instant::now() + self.config.timeout;
+        let mut next = Instant::now() + self.timeout();
         let mut not_before = Instant::now();
         let mut wanted;
         loop {
@@ -359,6 +379,10 @@ impl Checkpoints {
                 let mut signals = self.signals.lock();
                 while !signals.ending && signals.wanted.is_none() && Instant::now() < next {
                     self.signalled.wait_until(&mut signals, next);
+                    if std::mem::take(&mut signals.tuned) {
+                        // A longer time holds from the next checkpoint on.
+                        next = next.min(Instant::now() + self.timeout());
+                    }
                 }
                 while !signals.ending && Instant::now() < not_before {
                     self.signalled.wait_until(&mut signals, not_before);
@@ -375,10 +399,10 @@ impl Checkpoints {
                 }
             };
             match self.run(cause) {
-                Ok(()) => next = Instant::now() + self.config.timeout,
+                Ok(()) => next = Instant::now() + self.timeout(),
                 Err(_) => {
                     not_before = Instant::now() + RETRY;
-                    next = not_before.max(Instant::now() + self.config.timeout.min(RETRY));
+                    next = not_before.max(Instant::now() + self.timeout().min(RETRY));
                     let mut signals = self.signals.lock();
                     signals.wanted = signals.wanted.max(wanted);
                 }

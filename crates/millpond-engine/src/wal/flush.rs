@@ -332,14 +332,14 @@ impl Log {
 
     /// Whether what lies between is to be synced though nobody waits for it (`wal_writer_flush_after`).
     pub(super) fn has_gathered(&self, end: Lsn, flushed: Lsn) -> bool {
-        let after = self.config.flush_after_bytes;
+        let after = self.flush_after_bytes();
         after > 0 && end.get().saturating_sub(flushed.get()) >= after
     }
 
     /// A commit that nobody waits for is in the log. It is flushed soon: with what gathers, or after the delay; at once where
     /// nothing is to gather.
     pub fn commit_in_background(&self) {
-        if self.config.flush_after_bytes == 0 {
+        if self.flush_after_bytes() == 0 {
             self.flushing.kick();
         }
     }

@@ -76,7 +76,7 @@ impl Log {
             return false;
         }
         let awaited = self.flushing.group.awaited_by_tasks();
-        if awaited.is_some() || due || self.config.flush_after_bytes == 0 {
+        if awaited.is_some() || due || self.flush_after_bytes() == 0 {
             let (upto, pause) = awaited.unwrap_or_default();
             self.lead_in_background(upto, true, pause);
         } else if self.has_gathered(self.insert_position(), self.flushed()) {
@@ -163,7 +163,7 @@ fn flusher(log: &Weak<Log>) {
     let mut next_sync = Instant::now();
     loop {
         let Some(this) = log.upgrade() else { return };
-        let delay = this.config.writer_delay;
+        let delay = this.writer_delay();
         let idle = !this.sleep(Some(Instant::now() + delay));
         let due = idle || Instant::now() >= next_sync;
         if this.flusher_turn(idle, due) {

@@ -16,6 +16,7 @@
 //! and the slot that declared them complete was set after the stop (wal rule 7).
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE, page_lsn};
 use millpond_sync::CachePadded;
@@ -58,6 +59,10 @@ pub struct Log {
     pub(super) segments: Segments,
     pub(super) store: Arc<dyn LogStore>,
     pub(super) config: LogConfig,
+    /// [`LogConfig::writer_delay`] now, in microseconds.
+    writer_delay_us: AtomicU64,
+    /// [`LogConfig::flush_after_bytes`] now.
+    flush_after_bytes: AtomicU64,
     redo: CachePadded<AtomicU64>,
     /// Redo is under way: nothing may be inserted (wal rule 11).
     recovering: AtomicBool,
@@ -68,6 +73,10 @@ pub struct Log {
     /// Held shared by a session that makes or cuts a file, until the file is as the log says ([`super::storage`]).
     pub(super) file_changes: RwLock<()>,
     start_no: u32,
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Log {
@@ -115,8 +124,27 @@ impl Log {
             why: OnceLock::new(),
             file_changes: RwLock::default(),
             start_no: start.start_no,
+            writer_delay_us: AtomicU64::new(micros(config.writer_delay)),
+            flush_after_bytes: AtomicU64::new(config.flush_after_bytes),
             config,
         }))
+    }
+
+    /// Changes [`LogConfig::writer_delay`] and [`LogConfig::flush_after_bytes`]. (Relaxed: whoever
+    /// reads the old ones works by them once more.)
+    pub(crate) fn tune(&self, writer_delay: Duration, flush_after_bytes: u64) {
+        self.writer_delay_us.store(micros(writer_delay), Ordering::Relaxed);
+        self.flush_after_bytes.store(flush_after_bytes, Ordering::Relaxed);
+    }
+
+    /// How long a commit that does not wait may stay volatile, now.
+    pub(super) fn writer_delay(&self) -> Duration {
+        Duration::from_micros(self.writer_delay_us.load(Ordering::Relaxed))
+    }
+
+    /// After how many bytes the log's thread syncs, now.
+    pub(super) fn flush_after_bytes(&self) -> u64 {
+        self.flush_after_bytes.load(Ordering::Relaxed)
     }
 
     /// Inserts a record none of whose blocks needs an image. See [`Log::insert_with_pages`].

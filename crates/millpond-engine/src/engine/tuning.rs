@@ -1,0 +1,55 @@
+//! What a running engine can be told anew.
+
+use std::time::Duration;
+
+use super::EngineConfig;
+
+/// The settings of an engine that [`super::Engine::tune`] changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuning {
+    /// The longest time between two checkpoints (`checkpoint_timeout`).
+    pub checkpoint_timeout: Duration,
+    /// How much log there may be, about (`max_wal_size`).
+    pub max_wal_bytes: u64,
+    /// The part of the time between two checkpoints in which one is written
+    /// (`checkpoint_completion_target`).
+    pub checkpoint_completion_target: f64,
+    /// How long a commit that does not wait may stay volatile (`wal_writer_delay`).
+    pub wal_writer_delay: Duration,
+    /// After how much log the log's thread syncs (`wal_writer_flush_after`).
+    pub wal_writer_flush_after_bytes: u64,
+    /// How tables are vacuumed in the background.
+    pub autovacuum: AutovacuumTuning,
+}
+
+/// How tables are vacuumed in the background.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AutovacuumTuning {
+    /// Whether they are (`autovacuum`).
+    pub enabled: bool,
+    /// How often to look for tables to vacuum (`autovacuum_naptime`).
+    pub naptime: Duration,
+    /// Dead rows that a table may have before it is vacuumed (`autovacuum_vacuum_threshold`) ...
+    pub threshold: u32,
+    /// ... plus this fraction of its rows (`autovacuum_vacuum_scale_factor`).
+    pub scale_factor: f64,
+}
+
+impl EngineConfig {
+    /// What of it a running engine can be told anew.
+    pub fn tuning(&self) -> Tuning {
+        Tuning {
+            checkpoint_timeout: self.checkpoint_timeout,
+            max_wal_bytes: self.max_wal_bytes,
+            checkpoint_completion_target: self.checkpoint_completion_target,
+            wal_writer_delay: self.wal_writer_delay,
+            wal_writer_flush_after_bytes: self.wal_writer_flush_after_bytes,
+            autovacuum: AutovacuumTuning {
+                enabled: self.autovacuum,
+                naptime: self.autovacuum_naptime,
+                threshold: self.autovacuum_threshold,
+                scale_factor: self.autovacuum_scale_factor,
+            },
+        }
+    }
+}
