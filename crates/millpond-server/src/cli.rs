@@ -82,7 +82,11 @@ pub struct BenchScale {
     pub seconds: f64,
 }
 
-/// Serves a database until SIGTERM or SIGINT.
+/// Serves a database until a signal stops it.
+///
+/// SIGTERM stops as the setting shutdown_mode says, by default fast; SIGINT (Ctrl-C) stops fast:
+/// sessions end, within shutdown_timeout. SIGQUIT leaves at once, and the next start recovers.
+/// SIGHUP reads the configuration again.
 ///
 /// The first start creates the data directory, with user and database "postgres".
 #[derive(Debug, Args)]
@@ -104,10 +108,11 @@ pub struct Serve {
     /// Also listen on the Unix socket DIR/.s.PGSQL.PORT
     #[arg(long, value_name = "DIR")]
     pub socket_dir: Option<PathBuf>,
-    /// File of settings, lines like shared_buffers = 1GB
+    /// File of settings, lines like shared_buffers = 1GB [default: millpond.conf in the data
+    /// directory, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Change a setting, like --set shared_buffers=1GB (goes before --config's; may be repeated)
+    /// Change a setting, like --set shared_buffers=1GB (goes before the files; may be repeated)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub set: Vec<(String, String)>,
 }

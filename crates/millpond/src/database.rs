@@ -11,13 +11,13 @@ use crate::conn::shared::SharedPlans;
 use crate::conn::{self, ConnectOptions, Connection, Connections, Watchdog};
 use crate::error::Result;
 use crate::plan::external::ExternalPlanner;
-use crate::settings::{Settings, bulk_access_of};
+use crate::settings::{Configuration, Settings, bulk_access_of};
 use crate::statistics::Statistics;
 
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
-    settings: Arc<Settings>,
+    configuration: Configuration,
     engine: Arc<Engine>,
     query_engine: Option<ExternalPlanner>,
     statistics: Arc<Statistics>,
@@ -33,7 +33,7 @@ impl Database {
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
             query_engine: ExternalPlanner::new(&settings)?,
-            settings: Arc::new(settings),
+            configuration: Configuration::new(settings),
             engine,
             statistics,
             watchdog: Arc::new(Watchdog::default()),
@@ -53,9 +53,22 @@ impl Database {
         conn::open(self, session, options)
     }
 
-    /// The settings that it was opened with.
-    pub fn settings(&self) -> &Arc<Settings> {
-        &self.settings
+    /// Its settings as they are now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.configuration.current()
+    }
+
+    /// Where its settings come from, and what they are.
+    pub fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// Reads the configuration files again, as SIGHUP and `pg_reload_conf()` have it: see
+    /// [`Configuration`]. `false` if nothing could be applied; the server's log has the reason.
+    pub fn reload_configuration(&self) -> bool {
+        let Some(settings) = self.configuration.reload() else { return false };
+        self.engine.tune(&engine_config(&self.engine.config().path, &settings).tuning());
+        true
     }
 
     /// The engine below.

@@ -1,11 +1,13 @@
 //! What a query engine needs of a statement: the rows of tables under its snapshot, and who is asking.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
 
+use crate::database::Database;
 use crate::error::Result;
+use crate::settings::Origin;
 use crate::statistics::Statistics;
 
 /// The tables under one statement's snapshot, the transaction's own writes included. Scans are opened
@@ -73,6 +75,8 @@ pub struct SessionInfo {
     pub settings: Vec<SettingInfo>,
     /// What the server counts, if there is one.
     pub statistics: Option<Arc<Statistics>>,
+    /// The database, if it is there.
+    pub server: Weak<Database>,
 }
 
 /// A row of `pg_settings`.
@@ -84,4 +88,10 @@ pub struct SettingInfo {
     pub setting: String,
     /// What it does.
     pub description: String,
+    /// Whether the session has set it.
+    pub is_own: bool,
+    /// Where the database's value comes from.
+    pub origin: Origin,
+    /// Whether the configuration files have another value, for the next start.
+    pub is_pending: bool,
 }

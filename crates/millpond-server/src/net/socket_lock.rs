@@ -1,8 +1,10 @@
-//! The lock file of a Unix socket: `.s.PGSQL.PORT.lock` beside it holds the server's process id, as PostgreSQL's does.
+//! The lock file of a Unix socket: `.s.PGSQL.PORT.lock` beside it holds the server's process id, as
+//! PostgreSQL's does.
 //!
-//! The directory may be one where anybody can make files, such as `/tmp`. So the file comes into being whole, under a name that
-//! nothing has yet; what is there already is opened for reading only, and a symbolic link is not followed. Whether a
-//! server holds the lock is told by the process id alone: a file that a dead server has left is replaced.
+//! The directory may be one where anybody can make files, such as `/tmp`. So the file comes into
+//! being whole, under a name that nothing has yet; what is there already is opened for reading
+//! only, and a symbolic link is not followed. Whether a server holds the lock is told by the
+//! process id alone: a file that a dead server has left is replaced.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, getppid, test_kill_process};
@@ -100,7 +102,8 @@ impl SocketLock {
     }
 }
 
-/// Makes the file with this process's id in it, for the owner alone. `false`: there is something of that name.
+/// Makes the file with this process's id in it, for the owner alone. `false`: there is something of
+/// that name.
 fn create(path: &Path) -> io::Result<bool> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()
@@ -156,8 +159,9 @@ fn read_pid(file: File, path: &Path) -> Result<i32, SocketLockError> {
     }
 }
 
-/// Whether a process of that id runs that may be a server of the same user. This process and its parent are none: after the
-/// restart of a machine or a container they may have the id that the dead server had.
+/// Whether a process of that id runs that may be a server of the same user. This process and its
+/// parent are none: after the restart of a machine or a container they may have the id that the
+/// dead server had.
 fn is_other_process(pid: i32) -> bool {
     let Some(pid) = Pid::from_raw(pid) else { return false };
     if Some(pid) == Pid::from_raw(std::process::id().cast_signed()) || Some(pid) == getppid() {

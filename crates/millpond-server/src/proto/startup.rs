@@ -19,6 +19,8 @@ pub struct StartContext<'a, B> {
     pub backend: &'a B,
     /// Where their cancel keys are kept.
     pub keys: &'a CancelKeys,
+    /// No session begins any more: the server waits for the last one to end.
+    pub refusing: bool,
     /// Raised along with a cancel request, for a thread that waits on the client.
     pub cancelled: &'a Arc<AtomicBool>,
     /// Where the client is; empty for a Unix socket.
@@ -70,6 +72,10 @@ impl<B: Backend> Protocol<B> {
         context: &StartContext<'_, B>,
         out: &mut Output,
     ) -> millpond::Result<()> {
+        if context.refusing {
+            let message = "the database system is shutting down";
+            return Err(SqlError::fatal(SqlState::CANNOT_CONNECT_NOW, message));
+        }
         let mut session = context.backend.connect(ConnectOptions {
             user: startup.user,
             database: startup.database,

@@ -54,6 +54,11 @@ impl CancelKeys {
         }
     }
 
+    /// How many sessions there are.
+    pub fn len(&self) -> usize {
+        self.keys.lock().len()
+    }
+
     /// Interrupts everything, for a shutdown.
     pub fn terminate_all(&self) {
         let all: Vec<Interrupt> = self.keys.lock().values().map(|(_, c)| Arc::clone(c)).collect();

@@ -19,13 +19,17 @@ use lane::Lanes;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 /// What all loops and threads share.
 pub(crate) struct Shared<B: Backend> {
     backend: B,
     keys: CancelKeys,
     lanes: Arc<Lanes<Job<B>>>,
+    /// No session begins any more.
+    refusing: AtomicBool,
     stopping: AtomicBool,
     numbers: AtomicU64,
 }
@@ -60,7 +64,8 @@ pub struct Server<B: Backend> {
     shared: Arc<Shared<B>>,
     mailboxes: Arc<[Arc<Mailbox<B>>]>,
     acceptor: acceptor::Acceptor,
-    threads: Vec<JoinHandle<()>>,
+    /// Closed when the last loop has ended.
+    ended: Receiver<()>,
 }
 
 impl<B: Backend> Server<B> {
@@ -80,6 +85,7 @@ impl<B: Backend> Server<B> {
                 backend,
                 keys: CancelKeys::default(),
                 lanes: Lanes::new(sockets, work),
+                refusing: AtomicBool::new(false),
                 stopping: AtomicBool::new(false),
                 numbers: AtomicU64::new(1),
             }
@@ -87,29 +93,44 @@ impl<B: Backend> Server<B> {
         let loops =
             (0..config.loops.max(1)).map(|_| EventLoop::new()).collect::<io::Result<Vec<_>>>()?;
         let mailboxes: Arc<[_]> = loops.iter().map(EventLoop::mailbox).collect();
-        let mut threads = Vec::new();
+        let (running, ended) = mpsc::channel::<()>();
         for (i, one) in loops.into_iter().enumerate() {
             let shared = Arc::clone(&shared);
             let name = format!("loop {i}");
-            threads.push(thread::Builder::new().name(name).spawn(move || one.run(&shared))?);
+            let running = running.clone();
+            thread::Builder::new().name(name).spawn(move || {
+                let _running = running;
+                one.run(&shared);
+            })?;
         }
         let acceptor = acceptor::Acceptor::start(listeners, Arc::clone(&mailboxes), sockets)?;
-        Ok(Self { shared, mailboxes, acceptor, threads })
+        Ok(Self { shared, mailboxes, acceptor, ended })
     }
 
-    /// Accepts nobody any more, ends every session, and returns when all have gone.
-    pub fn stop(self) {
+    /// New sessions are refused with 57P03 from now on; those that are there go on.
+    pub fn refuse_sessions(&self) {
+        self.shared.refusing.store(true, Ordering::Relaxed);
+    }
+
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.shared.keys.len()
+    }
+
+    /// Accepts nobody any more, ends every session, and returns when all have gone: true. After
+    /// `limit` it returns without that: false, and a thread may still be at a session's work.
+    pub fn stop(self, limit: Option<Duration>) -> bool {
         self.acceptor.stop();
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.shared.keys.terminate_all();
         for mailbox in self.mailboxes.iter() {
             mailbox.wake();
         }
-        for thread in self.threads {
-            if thread.join().is_err() {
-                tracing::error!("an event loop has panicked");
-            }
-        }
+        let ended = match limit {
+            Some(limit) => self.ended.recv_timeout(limit),
+            None => self.ended.recv().map_err(RecvTimeoutError::from),
+        };
+        ended == Err(RecvTimeoutError::Disconnected)
     }
 
     /// The backend.

@@ -173,7 +173,7 @@ fn a_shutdown_says_goodbye() {
     busy.query("hold");
     copying.query("copy");
     assert_eq!(copying.reply().map(|r| r.kind), Some('G'));
-    fixture.server.take().expect("running").stop();
+    fixture.server.take().expect("running").stop(None);
     assert_eq!(idle.replies()[0].sqlstate(), "57P01");
     assert_eq!(copying.replies()[0].sqlstate(), "57P01");
     // Its statement is interrupted first, then it learns why.

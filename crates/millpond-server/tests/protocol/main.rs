@@ -49,7 +49,7 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            server.stop();
+            server.stop(None);
         }
     }
 }

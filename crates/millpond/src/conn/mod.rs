@@ -232,6 +232,7 @@ impl Connection {
     /// None begins once the session has been told to end.
     fn begin_statement(&mut self, text: &str, prepared: u64) -> Result<()> {
         self.began = current_timestamp();
+        self.settings.follow(self.database.configuration());
         // A statement that is run again has its text there already.
         let is_shown = prepared != 0 && prepared == self.shown;
         self.shown = prepared;
@@ -316,7 +317,7 @@ pub(crate) fn open(
     session: Session,
     options: ConnectOptions,
 ) -> Result<Connection> {
-    let mut settings = SessionSettings::new(Arc::clone(database.settings()));
+    let mut settings = SessionSettings::of(database.configuration());
     for (name, value) in &options.settings {
         settings.set_at_start(name, value)?;
     }

@@ -219,6 +219,9 @@ impl Connection {
             S::Show(which) => self.show(which, columns, sink)?,
             S::Reset(which) => self.reset(which)?,
             S::Discard { all } => self.discard(*all)?,
+            S::AlterSystem { name, value } => {
+                self.alter_system(name.as_deref(), value.as_deref())?
+            }
             S::CreateTable(create) => self.create_table(create, sql, sink)?,
             S::CreateIndex(create) => self.create_index(create, sql, sink)?,
             S::AlterTable(alter) => self.alter_table(alter, sql, sink)?,
@@ -321,17 +324,21 @@ impl Connection {
 }
 
 /// What system views show of the session.
-fn session_info(facts: &Facts<'_>, database: &crate::Database) -> SessionInfo {
+fn session_info(facts: &Facts<'_>, database: &Arc<crate::Database>) -> SessionInfo {
     SessionInfo {
         database: facts.database.to_owned(),
         user: facts.user.to_owned(),
         pid: facts.process_id,
         statistics: Some(Arc::clone(database.statistics())),
+        server: Arc::downgrade(database),
         settings: SettingId::all()
             .map(|id| SettingInfo {
                 name: id.definition().name.to_owned(),
                 setting: facts.settings.show(id),
                 description: id.definition().about.to_owned(),
+                is_own: facts.settings.is_own(id),
+                origin: facts.settings.origin(id),
+                is_pending: facts.settings.is_pending(id),
             })
             .collect(),
     }

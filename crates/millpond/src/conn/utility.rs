@@ -129,6 +129,17 @@ impl Connection {
         Ok(CommandTag::plain("RESET"))
     }
 
+    pub(super) fn alter_system(
+        &mut self,
+        name: Option<&str>,
+        value: Option<&str>,
+    ) -> Result<CommandTag> {
+        self.check_alone("ALTER SYSTEM")?;
+        self.need_wait()?;
+        self.database.configuration().alter_system(name, value)?;
+        Ok(CommandTag::plain("ALTER SYSTEM"))
+    }
+
     pub(super) fn discard(&mut self, all: bool) -> Result<CommandTag> {
         self.forget_plans();
         if !all {

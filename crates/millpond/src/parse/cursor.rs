@@ -77,6 +77,13 @@ impl<'t, 's> Cursor<'t, 's> {
         }
     }
 
+    /// Whether the token after the next is this unquoted word.
+    pub(super) fn is_second_word(&self, word: &str) -> bool {
+        let mut tokens = self.rest().iter().map(|token| &token.token);
+        let second = tokens.by_ref().filter(|token| !matches!(token, Token::Whitespace(_))).nth(1);
+        matches!(second, Some(Token::Word(w)) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
+    }
+
     pub(super) fn accept(&mut self, word: &str) -> bool {
         let found = self.is_word(word);
         if found {

@@ -143,26 +143,75 @@ pub(crate) enum Statement {
     CreateTable(Box<ast::CreateTable>),
     CreateIndex(Box<ast::CreateIndex>),
     AlterTable(Box<ast::AlterTable>),
-    Begin { modes: TransactionModes, start: bool },
-    Commit { chain: bool },
-    Rollback { chain: bool },
-    SetTransaction { modes: TransactionModes, session: bool },
-    Set { name: String, value: Option<String>, local: bool },
+    Begin {
+        modes: TransactionModes,
+        start: bool,
+    },
+    Commit {
+        chain: bool,
+    },
+    Rollback {
+        chain: bool,
+    },
+    SetTransaction {
+        modes: TransactionModes,
+        session: bool,
+    },
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
     Show(Which),
     Reset(Which),
-    Discard { all: bool },
-    DropTable { names: Vec<Name>, if_exists: bool },
-    DropIndex { names: Vec<Name>, if_exists: bool },
-    Truncate { names: Vec<Name> },
-    Vacuum { options: VacuumOptions, tables: Vec<Name> },
-    Analyze { options: VacuumOptions, tables: Vec<Name> },
+    Discard {
+        all: bool,
+    },
+    /// Without a name all; without a value `RESET`.
+    AlterSystem {
+        name: Option<String>,
+        value: Option<String>,
+    },
+    DropTable {
+        names: Vec<Name>,
+        if_exists: bool,
+    },
+    DropIndex {
+        names: Vec<Name>,
+        if_exists: bool,
+    },
+    Truncate {
+        names: Vec<Name>,
+    },
+    Vacuum {
+        options: VacuumOptions,
+        tables: Vec<Name>,
+    },
+    Analyze {
+        options: VacuumOptions,
+        tables: Vec<Name>,
+    },
     Checkpoint,
     Copy(Box<Copy>),
-    Explain { analyze: bool, statement: Box<Statement> },
-    Prepare { name: String, types: Vec<ast::DataType>, text: String },
-    Execute { name: String, args: Vec<ast::Expr> },
+    Explain {
+        analyze: bool,
+        statement: Box<Statement>,
+    },
+    Prepare {
+        name: String,
+        types: Vec<ast::DataType>,
+        text: String,
+    },
+    Execute {
+        name: String,
+        args: Vec<ast::Expr>,
+    },
     Deallocate(Which),
-    Lock { names: Vec<Name>, mode: &'static str, nowait: bool },
+    Lock {
+        names: Vec<Name>,
+        mode: &'static str,
+        nowait: bool,
+    },
     Unsupported(String),
 }
 

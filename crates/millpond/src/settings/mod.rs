@@ -3,6 +3,7 @@
 //!
 //! A setting is addressed by [`SettingId`], its place in the registry. Values are kept parsed.
 
+mod configuration;
 mod definition;
 mod registry;
 mod session;
@@ -10,6 +11,7 @@ mod session;
 mod tests;
 mod value;
 
+pub use configuration::{Configuration, ConfigurationFiles};
 pub use definition::{Context, Definition, Kind, Unit};
 pub use registry::SETTINGS;
 pub use session::SessionSettings;
@@ -17,6 +19,8 @@ pub(crate) use session::{bulk_access_of, pages_of};
 pub use value::SettingValue;
 pub(crate) use value::usage_limit_kb;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::error::{Result, SqlError, SqlState};
@@ -85,13 +89,47 @@ fn unknown(name: &str) -> SqlError {
 #[derive(Debug, Clone)]
 pub struct Settings {
     values: Vec<SettingValue>,
+    /// Where they come from.
+    origins: Vec<Origin>,
+    /// Those of which the files say something else, for the next start.
+    pending: Vec<bool>,
     /// The pages of `shared_buffers` now, once it has been changed; for all sessions.
     buffers: LiveBuffers,
+    /// Where to read them from again, if they were read from files.
+    files: Option<Arc<ConfigurationFiles>>,
+}
+
+/// Where a setting's value comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody has set it.
+    #[default]
+    Default,
+    /// A configuration file.
+    File {
+        /// Which.
+        path: Arc<Path>,
+        /// Where in it, from 1.
+        line: u32,
+    },
+    /// The command line, or the program that has opened the database.
+    CommandLine,
+}
+
+impl Origin {
+    /// PostgreSQL's words, as `pg_settings.source` shows them.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Origin::Default => "default",
+            Origin::File { .. } => "configuration file",
+            Origin::CommandLine => "command line",
+        }
+    }
 }
 
 /// A copy of the settings is another database's: nothing has been changed there.
 #[derive(Debug, Default)]
-struct LiveBuffers(AtomicI64);
+struct LiveBuffers(Arc<AtomicI64>);
 
 impl Clone for LiveBuffers {
     fn clone(&self) -> Self {
@@ -101,13 +139,19 @@ impl Clone for LiveBuffers {
 
 impl Default for Settings {
     fn default() -> Self {
-        let values = SETTINGS
+        let values: Vec<SettingValue> = SETTINGS
             .iter()
             .map(|d| {
                 value::parse(d, d.default).unwrap_or_else(|_| SettingValue::Text(d.default.into()))
             })
             .collect();
-        Settings { values, buffers: LiveBuffers::default() }
+        Settings {
+            origins: vec![Origin::Default; values.len()],
+            pending: vec![false; values.len()],
+            values,
+            buffers: LiveBuffers::default(),
+            files: None,
+        }
     }
 }
 
@@ -120,13 +164,7 @@ impl Settings {
     /// Sets a value given as text, as `--set NAME=VALUE` does. An unknown name or a bad value is an error
     /// that names the nearest valid one.
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
-        let id = SettingId::named(name)?;
-        let definition = id.definition();
-        if definition.context == Context::Internal {
-            return Err(cannot_be_changed(definition));
-        }
-        self.values[id.index()] = value::parse(definition, text)?;
-        Ok(())
+        self.put(name, text, Origin::CommandLine)
     }
 
     /// The same, as a builder.
@@ -151,6 +189,12 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// The same settings, for the same database.
+    fn clone_live(&self) -> Self {
+        let buffers = LiveBuffers(Arc::clone(&self.buffers.0));
+        Settings { buffers, ..self.clone() }
     }
 
     /// A value, parsed.

@@ -12,7 +12,7 @@ use millpond_engine::BulkAccess;
 use millpond_engine::transam::CommitDelay;
 
 use super::definition::Context;
-use super::{SettingId, SettingValue, Settings, cannot_be_changed, value};
+use super::{Configuration, Origin, SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
 use crate::types::{FormatOptions, Zone};
 
@@ -63,6 +63,8 @@ pub(crate) fn pages_of(kilobytes: u64) -> usize {
 #[derive(Debug)]
 pub struct SessionSettings {
     base: Arc<Settings>,
+    /// The configuration's when `base` was taken from it.
+    generation: u64,
     own: Vec<Option<SettingValue>>,
     changed: Vec<Changed>,
     to_report: Vec<SettingId>,
@@ -102,6 +104,7 @@ impl SessionSettings {
         };
         let mut settings = SessionSettings {
             base,
+            generation: 0,
             own,
             changed: Vec::new(),
             to_report: Vec::new(),
@@ -110,6 +113,50 @@ impl SessionSettings {
         };
         settings.refresh();
         settings
+    }
+
+    /// A new session's of a database that is open.
+    pub(crate) fn of(configuration: &Configuration) -> Self {
+        // A change in between is followed once more.
+        let generation = configuration.generation();
+        SessionSettings { generation, ..Self::new(configuration.current()) }
+    }
+
+    /// Takes over what has become of the database's settings, if anything.
+    #[inline]
+    pub(crate) fn follow(&mut self, configuration: &Configuration) {
+        if configuration.generation() != self.generation {
+            self.take_over(configuration);
+        }
+    }
+
+    #[cold]
+    fn take_over(&mut self, configuration: &Configuration) {
+        self.generation = configuration.generation();
+        let base = configuration.current();
+        for id in SettingId::all() {
+            let is_new = self.own[id.index()].is_none() && base.value(id) != self.base.value(id);
+            if is_new && id.definition().report && !self.to_report.contains(&id) {
+                self.to_report.push(id);
+            }
+        }
+        self.base = base;
+        self.refresh();
+    }
+
+    /// Whether the session has set it.
+    pub(crate) fn is_own(&self, id: SettingId) -> bool {
+        self.own[id.index()].is_some()
+    }
+
+    /// Where the database's value comes from.
+    pub(crate) fn origin(&self, id: SettingId) -> Origin {
+        self.base.origin(id).clone()
+    }
+
+    /// Whether the configuration files have another value, for the next start.
+    pub(crate) fn is_pending(&self, id: SettingId) -> bool {
+        self.base.is_pending(id)
     }
 
     /// A value.

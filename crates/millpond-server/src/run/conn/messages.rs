@@ -64,6 +64,7 @@ impl<B: Backend> Conn<B> {
                 let context = StartContext {
                     backend: &shared.backend,
                     keys: &shared.keys,
+                    refusing: shared.refusing.load(Ordering::Relaxed),
                     cancelled: &self.cancelled,
                     client_addr: &self.socket.peer(),
                 };

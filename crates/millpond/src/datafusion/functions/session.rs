@@ -40,6 +40,13 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
         let info = Arc::clone(info);
         function(name, (0, 1), Arrow::Utf8, move |args| reset(&info, args))
     }),
+    ("pg_reload_conf", (0, 0), Arrow::Boolean, |_, info, name| {
+        let server = info.server.clone();
+        function(name, (0, 0), Arrow::Boolean, move |_| {
+            let done = server.upgrade().is_some_and(|server| server.reload_configuration());
+            Ok(ScalarValue::from(done))
+        })
+    }),
     ("pg_stat_reset_backend_stats", (1, 1), Arrow::Utf8, |_, info, name| {
         let info = Arc::clone(info);
         function(name, (1, 1), Arrow::Utf8, move |args| {

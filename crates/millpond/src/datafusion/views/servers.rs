@@ -1,7 +1,9 @@
 //! What holds the relations: databases, schemas, roles, access methods, settings.
 
-use super::Kind::{Array, Bool, Char, Int4, Int8, Name, Oid, Text};
+use super::Kind::{Array, Bool, Char, Int4, Name, Oid, Text};
 use super::{Cell, Kind, Source, View};
+use crate::query::SettingInfo;
+use crate::settings::{self, Origin, SettingId};
 
 /// The views of this file.
 pub const VIEWS: &[View] = &[
@@ -208,21 +210,53 @@ const PG_SETTINGS: &[(&str, Kind)] = &[
     ("name", Text),
     ("setting", Text),
     ("unit", Text),
+    ("category", Text),
     ("short_desc", Text),
+    ("extra_desc", Text),
+    ("context", Text),
+    ("vartype", Text),
+    ("source", Text),
+    ("boot_val", Text),
+    ("sourcefile", Text),
+    ("sourceline", Int4),
     ("pending_restart", Bool),
-    ("sourceline", Int8),
 ];
 
+/// `setting` is what SHOW says, unit and all.
 fn pg_settings(source: &Source<'_>) -> Vec<Vec<Cell>> {
-    let row = |setting: &crate::query::SettingInfo| {
-        vec![
-            setting.name.as_str().into(),
-            setting.setting.as_str().into(),
-            Cell::Null,
-            setting.description.as_str().into(),
-            false.into(),
-            Cell::Null,
-        ]
+    source.session.settings.iter().filter_map(setting_row).collect()
+}
+
+fn setting_row(setting: &SettingInfo) -> Option<Vec<Cell>> {
+    let definition = SettingId::find(&setting.name)?.definition();
+    let kind = match definition.kind {
+        settings::Kind::Bool => "bool",
+        settings::Kind::Int(..) => "integer",
+        settings::Kind::Real(..) => "real",
+        settings::Kind::Enum(_) => "enum",
+        settings::Kind::Text | settings::Kind::List => "string",
     };
-    source.session.settings.iter().map(row).collect()
+    // As in PostgreSQL, the place is told where it is the value's.
+    let source = if setting.is_own { "session" } else { setting.origin.as_str() };
+    let (file, line) = match &setting.origin {
+        Origin::File { path, line } if !setting.is_own => {
+            (Cell::Text(path.display().to_string()), Cell::from(*line))
+        }
+        _ => (Cell::Null, Cell::Null),
+    };
+    Some(vec![
+        setting.name.as_str().into(),
+        setting.setting.as_str().into(),
+        Cell::Null,
+        Cell::Null,
+        setting.description.as_str().into(),
+        Cell::Null,
+        definition.context.as_str().into(),
+        kind.into(),
+        source.into(),
+        definition.default.into(),
+        file,
+        line,
+        setting.is_pending.into(),
+    ])
 }

@@ -12,7 +12,7 @@ use super::{Name, Statement, Which, copy};
 use crate::error::Result;
 use maintenance::{analyze, vacuum};
 use prepared::{execute, explain, prepare};
-use setting::{discard, set, show, which};
+use setting::{alter_system, discard, set, show, which};
 use transaction::{begin, end};
 
 /// First words of statements that are not there yet.
@@ -37,6 +37,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_, '_>) -> Result<Option<Statement>> {
             Statement::Reset(which(cursor)?)
         }
         "discard" => discard(cursor)?,
+        "alter" if cursor.is_second_word("system") => alter_system(cursor)?,
         "create" => return create(cursor),
         "drop" => drop(cursor)?,
         "truncate" => truncate(cursor)?,

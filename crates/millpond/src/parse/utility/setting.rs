@@ -46,19 +46,37 @@ pub(super) fn set(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
         let value = if cursor.accept("default") { None } else { Some(cursor.value()?) };
         return Ok(Statement::Set { name: "client_encoding".to_owned(), value, local });
     }
+    let (name, value) = assignment(cursor)?;
+    Ok(Statement::Set { name, value, local })
+}
+
+/// A name and its value, `None` for DEFAULT.
+fn assignment(cursor: &mut Cursor<'_, '_>) -> Result<(String, Option<String>)> {
     let name = setting_name(cursor)?;
     if !cursor.accept("to") && !cursor.accept_token(&Token::Eq) {
         return Err(cursor.unexpected());
     }
     if cursor.accept("default") {
-        return Ok(Statement::Set { name, value: None, local });
+        return Ok((name, None));
     }
     let mut value = cursor.value()?;
     while cursor.accept_token(&Token::Comma) {
         value.push_str(", ");
         value.push_str(&cursor.value()?);
     }
-    Ok(Statement::Set { name, value: Some(value), local })
+    Ok((name, Some(value)))
+}
+
+pub(super) fn alter_system(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
+    cursor.expect("alter")?;
+    cursor.expect("system")?;
+    if cursor.accept("reset") {
+        let name = if cursor.accept("all") { None } else { Some(setting_name(cursor)?) };
+        return Ok(Statement::AlterSystem { name, value: None });
+    }
+    cursor.expect("set")?;
+    let (name, value) = assignment(cursor)?;
+    Ok(Statement::AlterSystem { name: Some(name), value })
 }
 
 fn setting_name(cursor: &mut Cursor<'_, '_>) -> Result<String> {

@@ -36,6 +36,20 @@ pub(super) const SETTINGS: &[Definition] = &[
         "",
         "Accepted for compatibility, no effect: see serve --socket-dir.",
     ),
+    def(
+        "shutdown_mode",
+        Enum(&[("fast", "fast"), ("smart", "smart")]),
+        Sighup,
+        "fast",
+        "What SIGTERM does: fast ends the sessions, smart waits for them to end.",
+    ),
+    def(
+        "shutdown_timeout",
+        Int(0, 3600, Seconds),
+        Sighup,
+        "5",
+        "How long a fast shutdown may take before the server leaves without a checkpoint; 0 for no limit.",
+    ),
     unused("tcp_keepalives_idle", Int(0, I32, Seconds), User, "0"),
     def(
         "password_encryption",

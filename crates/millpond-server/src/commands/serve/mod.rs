@@ -1,26 +1,28 @@
 //! `millpond serve`: from the command line to a clean shutdown.
 
+mod signals;
+mod stopping;
+
 use crate::cli::Serve;
 use crate::net::{ListenError, Listener};
 use crate::run::{Server, ServerConfig};
+use millpond::settings::ConfigurationFiles;
 use millpond::{Database, Settings, SqlError};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signals::{Request, Signals};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Why the server did not start, or did not stop cleanly.
 #[derive(Debug, Error)]
 enum ServeError {
-    #[error("could not read configuration file {}: {source}", path.display())]
-    Config { path: PathBuf, source: io::Error },
-    #[error("{}: {}", path.display(), spoken(error))]
-    Setting { path: PathBuf, error: SqlError },
+    #[error("{}", spoken(.0))]
+    Configuration(SqlError),
     #[error("--set {name}={value}: {}", spoken(error))]
     Set { name: String, value: String, error: SqlError },
     #[error(transparent)]
@@ -57,8 +59,9 @@ pub fn serve(options: &Serve) -> ExitCode {
 fn run(options: &Serve) -> Result<(), ServeError> {
     let settings = settings(options)?;
     let address = options.listen.unwrap_or_else(|| default_address(&settings));
-    // From here on a signal ends the server in order, also while the database is being recovered.
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    warn_of_root();
+    // From here on signals have their meanings, also while the database is being recovered.
+    let signals = Signals::take()?;
     let tcp = Listener::tcp(address)?;
     let Listener::Tcp(_, bound) = &tcp else { return Ok(()) };
     let bound = *bound;
@@ -67,6 +70,7 @@ fn run(options: &Serve) -> Result<(), ServeError> {
     if let Some(dir) = &options.socket_dir {
         let listener = Listener::unix(dir, bound.port())?;
         if let Listener::Unix(_, path) = &listener {
+            signals.remove_at_leave(path);
             socket = Some(path.path().to_owned());
         }
         listeners.push(listener);
@@ -80,53 +84,86 @@ fn run(options: &Serve) -> Result<(), ServeError> {
     };
     let server = Server::start(Arc::clone(&database), listeners, config)?;
     announce(&options.data, bound, socket.as_deref());
-    if let Some(signal) = signals.forever().next() {
-        tracing::info!(signal, "shutting down");
-    }
-    leave_at_once_on(signals);
-    server.stop();
-    database.shutdown().map_err(ServeError::Shutdown)?;
-    tracing::info!("shut down");
-    Ok(())
-}
-
-/// From now on a second signal ends the process where it stands; the next start recovers from the log.
-fn leave_at_once_on(mut signals: Signals) {
-    let wait = move || {
-        if signals.forever().next().is_some() {
-            tracing::warn!("a second signal: leaving without a checkpoint");
-            std::process::exit(1);
+    signals.serving();
+    let limit = serve_until_stopped(&server, &database, &signals);
+    let stopped = stopping::stop_fast(server, database, &signals, limit);
+    let status = match stopped {
+        Ok(()) => {
+            tracing::info!("database system is shut down");
+            0
+        }
+        Err(error) => {
+            eprintln!("millpond: {}", ServeError::Shutdown(error));
+            1
         }
     };
-    if let Err(error) = thread::Builder::new().name("signals".to_owned()).spawn(wait) {
-        tracing::debug!(%error, "a second signal will not be heard");
+    // An operator that computes on must not hold up the end.
+    signals.leave(status)
+}
+
+/// How often a server that waits for its last session looks whether that has gone.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Returns when the sessions are to be ended, with the most that this may take.
+fn serve_until_stopped(
+    server: &Server<Arc<Database>>,
+    database: &Database,
+    signals: &Signals,
+) -> Option<Duration> {
+    let mut smart = false;
+    loop {
+        match signals.wait(smart.then_some(LOOK)) {
+            Some(Request::Reload) => {
+                tracing::info!("received SIGHUP, reloading configuration files");
+                database.reload_configuration();
+            }
+            Some(Request::Stop) if database.settings().text("shutdown_mode") == "smart" => {
+                if !smart {
+                    tracing::info!("received smart shutdown request");
+                }
+                smart = true;
+                server.refuse_sessions();
+            }
+            Some(Request::Stop | Request::StopFast) => {
+                tracing::info!("received fast shutdown request");
+                break;
+            }
+            None => {}
+        }
+        if smart && server.sessions() == 0 {
+            break;
+        }
+    }
+    let limit = database.settings().duration("shutdown_timeout");
+    (!limit.is_zero()).then_some(limit)
+}
+
+/// PostgreSQL refuses to run as root. A server that listens on loopback only may, but should not.
+fn warn_of_root() {
+    if rustix::process::geteuid().is_root() {
+        tracing::warn!(
+            "running as root: whoever finds a hole in the server owns the machine; start it as a user of its own"
+        );
     }
 }
 
 fn settings(options: &Serve) -> Result<Settings, ServeError> {
-    let mut settings = Settings::default();
-    if let Some(path) = &options.config {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ServeError::Config { path: path.clone(), source })?;
-        settings
-            .set_from_file(&text)
-            .map_err(|error| ServeError::Setting { path: path.clone(), error })?;
-    }
+    let mut scratch = Settings::default();
     for (name, value) in &options.set {
-        settings.set(name, value).map_err(|error| ServeError::Set {
+        scratch.set(name, value).map_err(|error| ServeError::Set {
             name: name.clone(),
             value: value.clone(),
             error,
         })?;
     }
-    if let Some(listen) = options.listen {
+    let mut command_line = options.set.clone();
+    if let Some(listen) = options.listen.filter(|listen| listen.port() != 0) {
         // So that SHOW port tells the truth.
-        let port = listen.port();
-        if port != 0 {
-            let _ = settings.set("port", &port.to_string());
-        }
+        command_line.push(("port".to_owned(), listen.port().to_string()));
     }
-    Ok(settings)
+    ConfigurationFiles::new(&options.data, options.config.clone(), command_line)
+        .read()
+        .map_err(ServeError::Configuration)
 }
 
 fn default_address(settings: &Settings) -> SocketAddr {

@@ -1,0 +1,246 @@
+//! Signals beside busy sessions, and queries beside queries that compute for long.
+
+mod common;
+
+use common::raw::{Raw, startup};
+use common::server::{ServerProcess, command};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const V3_0: u32 = 0x0003_0000;
+/// What a fast shutdown promises, whatever runs.
+const PROMISE: Duration = Duration::from_secs(5);
+/// Computes for hours, in the filter of a join.
+const ENDLESS: &str = "select count(*) from t a, t b, t c where a.x || b.x || c.x like '%q'";
+
+fn client(server: &ServerProcess) -> Raw {
+    Raw::tcp(server.port).startup(V3_0)
+}
+
+/// Runs a statement that must succeed, and returns the columns of its first row.
+fn run(client: &mut Raw, sql: &str) -> Vec<String> {
+    let replies = client.query(sql).replies();
+    let error = replies.iter().find(|reply| reply.kind == 'E');
+    assert!(error.is_none(), "{sql}: {}", error.map(|e| e.text()).unwrap_or_default());
+    let row = replies.iter().find(|reply| reply.kind == 'D');
+    row.map(|row| columns(&row.body)).unwrap_or_default()
+}
+
+fn columns(mut body: &[u8]) -> Vec<String> {
+    let mut take = |length: usize| {
+        let (taken, rest) = body.split_at(length);
+        body = rest;
+        taken.to_vec()
+    };
+    let count = u16::from_be_bytes(take(2).try_into().unwrap());
+    let column = |_| {
+        let length = i32::from_be_bytes(take(4).try_into().unwrap());
+        String::from_utf8(take(usize::try_from(length).unwrap_or(0))).unwrap()
+    };
+    (0..count).map(column).collect()
+}
+
+/// A table with rows enough that joins of it with itself never end.
+fn fill(client: &mut Raw) {
+    run(client, "create table t (i int primary key, x text)");
+    run(client, "insert into t select g, repeat('x', 100) || g from generate_series(1, 20000) g");
+}
+
+/// Starts a statement on a connection of its own.
+fn start(server: &ServerProcess, before: &[&str], sql: &str) -> Raw {
+    let mut client = client(server);
+    for sql in before {
+        run(&mut client, sql);
+    }
+    client.query(sql);
+    client
+}
+
+/// Returns when so many sessions beside this one are at a statement.
+fn await_busy(client: &mut Raw, sessions: usize) {
+    let count =
+        "select count(*) from pg_stat_activity where state = 'active' and pid <> pg_backend_pid()";
+    while run(client, count)[0].parse::<usize>().unwrap() < sessions {
+        std::thread::yield_now();
+    }
+}
+
+/// The error that a session ends with.
+fn fatal(client: &mut Raw) -> String {
+    let replies = client.replies();
+    let error = replies.iter().rev().find(|reply| reply.kind == 'E');
+    error.map(|reply| reply.sqlstate()).unwrap_or_default()
+}
+
+#[test]
+fn fast_shutdown_keeps_its_promise_whatever_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut server = ServerProcess::on(&data, dir.path(), &[]);
+    let mut first = client(&server);
+    fill(&mut first);
+    run(&mut first, "create table kept (i int primary key)");
+    run(&mut first, "insert into kept values (1)");
+    let mut busy = vec![
+        start(&server, &[], ENDLESS),
+        start(&server, &[], "select * from generate_series(1, 1000000000)"),
+        start(&server, &["begin", "insert into kept values (2)"], "select pg_sleep(1000)"),
+        start(&server, &["begin", "update t set x = 'y' where i = 1"], "select pg_sleep(1000)"),
+        start(&server, &[], "update t set x = 'z' where i = 1"),
+        start(
+            &server,
+            &[],
+            "insert into t select g, 'z' from generate_series(200000, 100000000) g",
+        ),
+        start(
+            &server,
+            &[],
+            "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r",
+        ),
+        start(
+            &server,
+            &[],
+            "select max(n) from (select row_number() over (order by a.x) n from t a, t b) y",
+        ),
+    ];
+    await_busy(&mut first, busy.len());
+    let began = Instant::now();
+    server.signal("TERM");
+    let status = server.child.wait().unwrap();
+    let took = began.elapsed();
+    assert_eq!(status.code(), Some(0));
+    assert!(took <= PROMISE, "{took:?}");
+    assert_eq!(fatal(&mut first), "57P01");
+    // The second reads nothing, so its socket is full of rows.
+    for (number, client) in busy.iter_mut().enumerate().filter(|(number, _)| *number != 1) {
+        assert_eq!(fatal(client), "57P01", "session {number}");
+    }
+    let mut server = ServerProcess::on(&data, dir.path(), &[]);
+    let mut after = client(&server);
+    assert_eq!(run(&mut after, "select count(*), max(i) from kept"), ["1", "1"]);
+    assert_eq!(run(&mut after, "select count(*), max(i) from t"), ["20000", "20000"]);
+    assert!(server.stop().success());
+    check(&data);
+}
+
+/// Planning is not interrupted, and holds the session's thread meanwhile.
+#[test]
+fn fast_shutdown_leaves_behind_what_does_not_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut server = ServerProcess::on(&data, dir.path(), &[]);
+    let mut first = client(&server);
+    run(&mut first, "create table t (i int primary key, x text)");
+    run(&mut first, "insert into t values (1, 'one')");
+    let tables: Vec<_> = (0..1000).map(|number| format!("t t{number}")).collect();
+    let stuck = start(
+        &server,
+        &["begin", "insert into t values (2, 'two')"],
+        &format!("select count(*) from {} where false", tables.join(", ")),
+    );
+    await_busy(&mut first, 1);
+    let began = Instant::now();
+    assert_eq!(server.stop().code(), Some(0));
+    let took = began.elapsed();
+    assert!(took <= PROMISE, "{took:?}");
+    drop(stuck);
+    let mut server = ServerProcess::on(&data, dir.path(), &[]);
+    assert_eq!(run(&mut client(&server), "select count(*), max(i) from t"), ["1", "1"]);
+    assert!(server.stop().success());
+    check(&data);
+}
+
+fn check(data: &Path) {
+    let checked = command().arg("check").arg("--data").arg(data).output().unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{said}{}", String::from_utf8_lossy(&checked.stderr));
+}
+
+#[test]
+fn smart_shutdown_waits_for_the_last_session() {
+    let mut server = ServerProcess::with(&["--set", "shutdown_mode=smart"]);
+    let mut session = client(&server);
+    run(&mut session, "create table t (i int)");
+    server.signal("TERM");
+    let mut refused;
+    loop {
+        // The signal is on its way.
+        refused = Raw::tcp(server.port);
+        let answers = refused.send(&startup(V3_0, &[("user", "postgres")])).replies();
+        if answers.iter().any(|reply| reply.kind == 'E' && reply.sqlstate() == "57P03") {
+            break;
+        }
+    }
+    // What is there goes on.
+    run(&mut session, "insert into t values (1)");
+    assert_eq!(run(&mut session, "select count(*) from t"), ["1"]);
+    assert!(server.child.try_wait().unwrap().is_none());
+    drop(session);
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_fast_shutdown_overtakes_a_smart_one() {
+    let mut server = ServerProcess::with(&["--set", "shutdown_mode=smart"]);
+    let mut session = client(&server);
+    server.signal("TERM");
+    server.signal("INT");
+    assert_eq!(fatal(&mut session), "57P01");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_immediate_shutdown_is_recovered_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut server = ServerProcess::on(&data, dir.path(), &[]);
+    let socket = dir.path().join(format!(".s.PGSQL.{}", server.port));
+    let mut session = client(&server);
+    fill(&mut session);
+    let busy = start(&server, &["begin", "delete from t"], ENDLESS);
+    await_busy(&mut session, 1);
+    server.signal("QUIT");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert!(!socket.exists());
+    drop(busy);
+    let mut server = ServerProcess::on(&data, dir.path(), &[]);
+    assert_eq!(run(&mut client(&server), "select count(*) from t"), ["20000"]);
+    assert!(server.stop().success());
+    check(&data);
+}
+
+#[test]
+fn other_signals_do_not_end_the_server() {
+    let mut server = ServerProcess::start();
+    let mut session = client(&server);
+    for name in ["HUP", "USR1", "USR2", "PIPE"] {
+        server.signal(name);
+        assert_eq!(run(&mut session, "select 1"), ["1"], "{name}");
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn queries_that_compute_for_long_starve_no_other() {
+    let mut server = ServerProcess::start();
+    let mut first = client(&server);
+    fill(&mut first);
+    run(&mut first, "create table small (i int)");
+    run(&mut first, "insert into small values (1), (2), (3)");
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let mut heavy: Vec<_> = (0..2 * cores).map(|_| start(&server, &[], ENDLESS)).collect();
+    await_busy(&mut first, heavy.len());
+    // Were they to wait for the others, they would wait for hours.
+    let mut fresh = client(&server);
+    assert_eq!(run(&mut fresh, "select 1"), ["1"]);
+    for _ in 0..10 {
+        assert_eq!(run(&mut fresh, "select count(*) from small"), ["3"]);
+    }
+    for client in &mut heavy {
+        let mut other = Raw::tcp(server.port);
+        other.send(&common::raw::cancel(client.pid, &client.secret));
+        assert_eq!(fatal(client), "57014");
+        assert_eq!(run(client, "select count(*) from small"), ["3"]);
+    }
+    assert!(server.stop().success());
+}
