@@ -50,22 +50,14 @@ impl ServerProcess {
         Self::spawn(shell, data, sockets, args, Stdio::inherit())
     }
 
-    fn spawn(
-        mut command: Command,
-        data: &Path,
-        sockets: &Path,
-        args: &[&str],
-        stderr: Stdio,
-    ) -> Self {
-        let mut child = command
-            .arg("serve")
-            .args(["--set", "shared_buffers=16MB"])
-            .arg("--data")
-            .arg(data)
-            .arg("--socket-dir")
-            .arg(sockets)
-            .args(if args.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] })
-            .args(args)
+    /// Starts a server and doesn't wait until it is ready.
+    pub fn begin(data: &Path, sockets: &Path, args: &[&str]) -> Child {
+        let mut serve = serve(command(), data, sockets, args);
+        serve.stdout(Stdio::null()).spawn().expect("millpond starts")
+    }
+
+    fn spawn(command: Command, data: &Path, sockets: &Path, args: &[&str], stderr: Stdio) -> Self {
+        let mut child = serve(command, data, sockets, args)
             .stdout(Stdio::piped())
             .stderr(stderr)
             .spawn()
@@ -107,6 +99,16 @@ impl Drop for ServerProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn serve(mut serve: Command, data: &Path, sockets: &Path, args: &[&str]) -> Command {
+    serve.args(["serve", "--set", "shared_buffers=16MB", "--data"]).arg(data);
+    serve.arg("--socket-dir").arg(sockets);
+    if !args.contains(&"--listen") {
+        serve.args(["--listen", "127.0.0.1:0"]);
+    }
+    serve.args(args);
+    serve
 }
 
 pub fn command() -> Command {
