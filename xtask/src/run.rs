@@ -68,8 +68,8 @@ impl Cmd {
         }
     }
 
-    /// Runs it and returns what it printed to its standard output; what it says besides goes where
-    /// ours goes. Fails if it does.
+    /// Runs it and returns its standard output. Its standard error goes where ours goes. A
+    /// command that fails is an error.
     pub fn output_of_success(mut self) -> Result<String, Failed> {
         match self.0.stderr(Stdio::inherit()).output() {
             Ok(output) if output.status.success() => {

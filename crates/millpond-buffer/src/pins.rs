@@ -206,7 +206,7 @@ impl PinSlots {
     /// (rule 13).
     #[inline]
     pub(crate) fn pin_and_unlatch(&self, number: u32, frame: &Frame) {
-        // The pin first: who takes frames looks at latches and then at pins.
+        // The pin first: a session that takes frames looks at latches and then at pins.
         if !mutant!("pool-unlatch-before-pin") {
             self.add(number);
         }

@@ -251,8 +251,8 @@ impl EntryRef {
         // have been seen absent (rule 4), which this store is the first to make true for this one. And
         // the store is the last access.
         if let Some(entry) = unsafe { entry.as_ref() } {
-            // No weaker, although a release fence has come before it where the version was made odd:
-            // that of a damaged page was odd already.
+            // No weaker, although a release fence has come before it where the version was made
+            // odd: that of a damaged page was odd already.
             entry.store(absent, Ordering::Release);
         }
     }

@@ -72,14 +72,14 @@
 //! loads the count with *acquire*, which pairs with each reader's release. Who is handed the latch is
 //! woken by the releaser, which orders as much.
 //!
-//! **Too many readers.** A guard that is forgotten ([`std::mem::forget`]) leaves its hold in the count
-//! for ever. The flags follow the count in the word, so it has a bound: a latch with [`MAX_READERS`] is
-//! full. [`Latch::try_shared`] refuses then, and [`Latch::shared`] panics with nothing taken. An upgrade
-//! lowers the count, and a downgrade begins at zero. A release that hands the latch to parked readers adds
-//! one for each; there is room for all threads above the bound.
+//! **Too many readers.** A guard that is forgotten ([`std::mem::forget`]) leaves its hold in the
+//! count for ever. The flags follow the count in the word, so it has a bound: a latch with
+//! [`MAX_READERS`] is full. [`Latch::try_shared`] refuses then, and [`Latch::shared`] panics with
+//! nothing taken. An upgrade lowers the count, and a downgrade begins at zero. A release that hands
+//! the latch to parked readers adds one for each; there is room for all threads above the bound.
 //!
-//! **Failure.** The latch allocates nothing, and closures that run under the queue's lock do not panic. A
-//! latch that is full is a panic, before anything has been taken.
+//! **Failure.** The latch allocates nothing, and closures that run under the queue's lock do not
+//! panic. A latch that is full is a panic, before anything has been taken.
 //!
 //! The latch is raw: it has no guard and no data, and does not care which thread releases it. What a caller has
 //! checked before it waited may no longer hold after it; only an upgrade keeps it true.

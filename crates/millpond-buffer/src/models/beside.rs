@@ -152,7 +152,8 @@ fn a_writer_and_a_page_that_comes_back() {
     ]);
 }
 
-/// The page was pinned before a session claims its frame, and is changed before that session looks for pins.
+/// The page was pinned before a session claims its frame, and is changed before that session looks
+/// for pins.
 #[test]
 fn a_claim_beside_a_change() {
     beside_after(
@@ -176,16 +177,16 @@ fn two_writers_that_write_back() {
     ]);
 }
 
-/// A page that is clean is looked at by somebody who would write it, and somebody else wants its
-/// frame.
+/// A session looks whether a clean page is to be written, and another wants its frame.
 #[test]
 fn a_pin_in_passing_beside_an_evictor() {
     beside(&[|world, stored| world.write_back(stored), |world, stored| world.evict(2, stored)]);
 }
 
-/// A session changes page 0 and writes it back, another makes it leave, and a third finds it absent:
-/// then the store has what was written. The page was pinned before its frame is claimed, so the write
-/// may end between the look for pins and the last step of the session that takes the frame.
+/// A session changes page 0 and writes it back, another makes it leave, and a third finds it
+/// absent: then the store has what was written. The page was pinned before its frame is claimed, so
+/// the write may end between the look for pins and the last step of the session that takes the
+/// frame.
 #[test]
 fn what_is_absent_is_in_the_store() {
     check(2, || {

@@ -20,7 +20,8 @@ struct Fork {
     relation: Relation,
     frame: Frame,
     board: PinBoard,
-    /// What whoever has an entry in hand reads, and the one who frees the entries writes.
+    /// A thread that has an entry in hand reads it, and the thread that frees the entries writes
+    /// it.
     entries_live: Unshared,
 }
 
@@ -113,7 +114,7 @@ fn a_load_beside_a_truncation() {
     beside(false, Fork::load, |relation| relation.set_blocks(0));
 }
 
-/// Whoever makes the page leave is done with its entry when that is seen absent.
+/// The session that makes the page leave is done with its entry when that is seen absent.
 #[test]
 fn an_eviction_beside_a_drop() {
     beside(true, Fork::evict, Relation::mark_dropped);

@@ -100,7 +100,7 @@ pub trait PageStore: Send + Sync + 'static {
     /// A page of zeros is how a new block reads, here and in the pool: it has no checksum, and no
     /// LSN. A store that wraps another (to encrypt, compress or sign pages) must let such pages
     /// through as they are. Blocks that the inner store has made by `extend` have never been
-    /// written through the wrapper, and are to read as zeros all the same.
+    /// written through the wrapper, and must still read as zeros.
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError>;
 
     /// Cuts the fork down to `block_count` blocks; does nothing if it is no longer than that.

@@ -1,4 +1,4 @@
-//! Who can't go on just now: it is told so, or waits and says what for.
+//! A session that can't go on just now is told so, or it waits and says what for.
 
 use super::support::*;
 use crate::frame::{FENCED, NoPin, OWNED};
@@ -19,7 +19,7 @@ fn a_page_that_is_leaving_would_block() {
     frame.update(|state| Some(state | OWNED)).unwrap();
     let has_tried = AtomicBool::new(false);
     let answer = std::thread::scope(|scope| {
-        // A caller that waits all the same does so until this thread ends it.
+        // A caller that waits nevertheless does so until this thread ends it.
         scope.spawn(|| {
             for _ in 0..if cfg!(miri) { 100 } else { 100_000 } {
                 if has_tried.load(Ordering::Relaxed) {
@@ -41,7 +41,7 @@ fn number_of(session: &BufferSession, rel: &RelHandle) -> u64 {
     super::support::number(session, rel, 0)
 }
 
-/// A store forgets a read. Who wants the page waits for ever, but says so.
+/// A store forgets a read. A session that wants the page waits for ever, but it says so.
 #[test]
 #[cfg_attr(miri, ignore = "what is forgotten is a leak to Miri")]
 fn a_read_that_is_forgotten_is_reported() {

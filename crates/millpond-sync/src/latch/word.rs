@@ -9,8 +9,8 @@ pub(super) const PARKED: u32 = 1 << 30;
 pub(super) const DRAINING: u32 = 1 << 29;
 pub(super) const WOKEN: u32 = 1 << 28;
 pub(super) const READERS: u32 = WOKEN - 1;
-/// With so many readers the latch is full: no other gets in. It is the highest bit of their count, so
-/// one test of the word finds it along with WRITER.
+/// With so many readers the latch is full: no other gets in. It is the highest bit of their count,
+/// so one test of the word finds it along with WRITER.
 pub(super) const FULL: u32 = 1 << 27;
 
 // A release hands the latch to parked readers without a look at the bound: there are fewer threads

@@ -180,8 +180,8 @@ impl Tended for Common {
         has_finished
     }
 
-    /// For as long as the spare lets reads be. What the caller waits for may be in another ring, and it
-    /// may have come there: nothing that happens to this ring would tell.
+    /// For as long as the spare lets reads be. What the caller waits for may be in another ring,
+    /// and it may have come there: nothing that happens to this ring would tell.
     fn wait_for_completion(&self) -> bool {
         if self.has_failed.load(Ordering::Acquire) {
             return false;
@@ -246,8 +246,8 @@ impl Commons {
         self.own().submit(job)
     }
 
-    /// Tends the calling thread's ring until `is_done`, or until that has had nothing for a while. If that is
-    /// of no use, `sleep`s: then others tend the rings.
+    /// Tends the calling thread's ring until `is_done`, or until that has had nothing for a while.
+    /// If that is of no use, `sleep`s: then others tend the rings.
     pub(super) fn wait(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
         tend(self.own(), is_done);
         if !is_done() {
@@ -314,8 +314,8 @@ fn turn(spare: &mut Spare, rings: &[Common], wake: &Wake) -> bool {
 mod tests {
     use super::*;
 
-    /// A read in the caller's ring does not end. What the caller waits for is in another ring: it is told
-    /// of that where it sleeps, and gets there.
+    /// A read in the caller's ring does not end. What the caller waits for is in another ring: it
+    /// is told of that where it sleeps, and gets there.
     #[test]
     fn a_ring_without_completions_holds_nobody() {
         let Ok(commons) = Commons::start(2) else {
