@@ -62,11 +62,20 @@ struct Given {
     freeze: bool,
 }
 
+/// Whether a statement begins that may be copied. (Another COPY may not, however deep it were.)
+fn is_preparable(cursor: &Cursor<'_, '_>) -> bool {
+    const FIRST: [&str; 7] = ["select", "with", "values", "table", "insert", "update", "delete"];
+    *cursor.peek() == Token::LParen || FIRST.iter().any(|word| cursor.is_word(word))
+}
+
 /// Parses what follows the word COPY.
 pub(super) fn parse(cursor: &mut Cursor<'_, '_>) -> Result<Copy> {
     let source = if cursor.accept_token(&Token::LParen) {
         let inside = cursor.inside_parentheses()?;
         let mut inner = Cursor::new(cursor.source, inside);
+        if !is_preparable(&inner) {
+            return Err(inner.unexpected());
+        }
         let statement = parse_one(&mut inner)?;
         if matches!(statement, Statement::Empty) {
             return Err(cursor.unexpected());

@@ -1,9 +1,9 @@
 //! A cursor over tokens, for the statements that are parsed here rather than by sqlparser.
 
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::dialect::Bounded;
 use super::source::Source;
 use super::{Name, convert_error, limits};
 use crate::error::{Result, SqlError};
@@ -196,7 +196,7 @@ impl<'t, 's> Cursor<'t, 's> {
         parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, sqlparser::parser::ParserError>,
     ) -> Result<T> {
         let rest = self.rest().to_vec();
-        let dialect = PostgreSqlDialect {};
+        let dialect = Bounded::new(rest.len());
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(limits::MAX_NESTING)
             .with_tokens_with_locations(rest);

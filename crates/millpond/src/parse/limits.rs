@@ -17,6 +17,13 @@ const MAX_TERM: usize = 200;
 /// Nesting that the parser follows.
 pub(super) const MAX_NESTING: usize = 80;
 
+/// How deep tables in parentheses may be nested. The parser goes back behind each, to try another meaning, and has no step in
+/// between at which it could be stopped.
+const MAX_TABLES: usize = 16;
+
+/// How often INTERVAL may follow itself, which never makes sense: the parser recurses for each without counting.
+const MAX_INTERVALS: usize = 8;
+
 /// Keywords that join two expressions, or two queries, into a deeper one. (Prefixes like NOT and nested parentheses
 /// are the parser's own recursion, which it limits.)
 const JOINING: &[Keyword] = &[
@@ -70,6 +77,8 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     // Sums over the levels that are open around the current one.
     let (mut logic_around, mut term_around) = (0, 0);
     let mut level = Level::default();
+    tables(tokens)?;
+    intervals(tokens)?;
     for token in tokens {
         match &token.token {
             token if opens(token) => {
@@ -107,6 +116,44 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         }
         let term = level.term.max(level.longest_term);
         if level.logic + logic_around > MAX_LOGIC || term + term_around > MAX_TERM {
+            return Err(too_complex());
+        }
+    }
+    Ok(())
+}
+
+/// Fails when tables in parentheses are nested too deep.
+fn tables(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut open: Vec<bool> = Vec::new();
+    let (mut depth, mut begins) = (0, false);
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => {
+                open.push(begins);
+                depth += usize::from(begins);
+                // What follows may be in parentheses, too.
+                continue;
+            }
+            Token::RParen => depth -= usize::from(open.pop().unwrap_or(false)),
+            _ => {}
+        }
+        if depth > MAX_TABLES {
+            return Err(too_complex());
+        }
+        begins = [Keyword::FROM, Keyword::JOIN, Keyword::LATERAL, Keyword::USING]
+            .iter()
+            .any(|keyword| is_word(&token.token, *keyword));
+    }
+    Ok(())
+}
+
+/// Fails when INTERVAL follows itself too often.
+fn intervals(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut run = 0;
+    for token in tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))) {
+        run = if is_word(&token.token, Keyword::INTERVAL) { run + 1 } else { 0 };
+        if run > MAX_INTERVALS {
             return Err(too_complex());
         }
     }

@@ -10,6 +10,7 @@
 mod copy;
 mod cursor;
 mod data_type;
+mod dialect;
 mod limits;
 mod row_lock;
 mod source;

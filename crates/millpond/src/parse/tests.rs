@@ -137,16 +137,77 @@ fn depth_is_limited() {
     let case = format!("select {}1{}", "case when true then ".repeat(400), " end".repeat(400));
     // The parser's own limit makes it a syntax error.
     assert!(parse(&case).is_err());
+    for sql in [
+        "interval ".repeat(10_000),
+        "select ".to_owned() + &"interval ".repeat(10_000) + "'1 day'",
+        "copy (".repeat(10_000) + "select 1" + &") to stdout".repeat(10_000),
+        "copy (copy (select 1) to stdout) to stdout".to_owned(),
+        "copy (explain select 1) to stdout".to_owned(),
+    ] {
+        assert!(parse(&sql).is_err());
+    }
+    let interval = format!("select {}'1'", "interval ".repeat(10_000));
+    assert_eq!(error(&interval).sqlstate, SqlState::STATEMENT_TOO_COMPLEX);
     // A chain that is just short enough is parsed, walked and dropped on a thread with a small stack.
     let fine = format!("select {}1, {}true", "1+".repeat(190), "true or ".repeat(590));
+    let intervals = format!("select {}'1'", "interval ".repeat(8));
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
         let parsed = parse(&fine).unwrap();
         drop(parsed);
+        let _ = parse(&intervals);
     });
     thread.unwrap().join().unwrap();
     // Many rows are no chain.
     let rows = format!("insert into t values {}(1, -2)", "(1, -2),".repeat(10_000));
     assert!(parse(&rows).is_ok());
+}
+
+#[test]
+fn texts_that_the_parser_tries_in_many_ways_end() {
+    // Each call doubles, or more than that, how often what is within is tried: none of these would end.
+    for start in [
+        "substring(",
+        "overlay(",
+        "position(",
+        "ceil(",
+        "cast(",
+        "convert(",
+        "interval(",
+        "not(",
+        "case(",
+        "f(",
+        "a.b(",
+        "(a).b(",
+        "a.b.c[",
+        "f(a := ",
+        "coalesce(",
+        "array[",
+        "(values (",
+        "(select * from (",
+        "row(",
+        "extract(",
+    ] {
+        for head in ["select ", "select * from "] {
+            for tail in ["", "1 1"] {
+                let sql = format!("{head}{}{tail}", start.repeat(60));
+                let state = error(&sql).sqlstate;
+                let known = [SqlState::SYNTAX_ERROR, SqlState::STATEMENT_TOO_COMPLEX];
+                assert!(known.contains(&state), "{state:?} for {sql}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_in_calls_and_tables_in_tables_are_parsed() {
+    let calls = format!("select {}a{}", "lower(".repeat(30), ")".repeat(30));
+    assert_eq!(parse(&calls).unwrap().len(), 1);
+    let replace = format!("select {}a{}", "replace(".repeat(30), ", 'x', 'y')".repeat(30));
+    assert_eq!(parse(&replace).unwrap().len(), 1);
+    let tables = format!("select * from {}t{}", "(select * from ".repeat(15), ") x".repeat(15));
+    assert_eq!(parse(&tables).unwrap().len(), 1);
+    let named = "select f(a => 1, b := 2, 3)";
+    assert_eq!(parse(named).unwrap().len(), 1);
 }
 
 proptest! {
