@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod fuzz;
 mod layers;
 mod mutants;
 mod nightly;
@@ -48,6 +49,12 @@ enum Habit {
     },
     /// What is written to memory that sessions share, with the feature `audit`: proofs that hot reads write none, and counts.
     Audit,
+    /// The fuzz targets: kept inputs, and others made from them (`--help` has the options). `guided TARGET`: one target under
+    /// libFuzzer, whose options may follow.
+    Fuzz {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// The criterion benchmarks below SQL (extra arguments go to `cargo bench`), or those beside PostgreSQL.
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
@@ -77,6 +84,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Nightly => nightly::install(),
         Habit::Miri { args } => nightly::miri(&args),
         Habit::Tsan { args } => nightly::tsan(&args),
+        Habit::Fuzz { args } => fuzz::run(&args),
         Habit::Loom => {
             models("loom", "models", &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::run::{Cmd, Failed, cargo, command};
 
 /// Pinned, so that a later nightly never breaks the checks of an earlier commit.
-const NIGHTLY: &str = "nightly-2026-04-16";
+pub const NIGHTLY: &str = "nightly-2026-04-16";
 
 const PACKAGES: [&str; 2] = ["millpond-sync", "millpond-buffer"];
 
@@ -87,16 +87,21 @@ fn words(words: &[&str]) -> Vec<String> {
 /// does not see what the kernel stores. Memory is mapped by way of libc, where it sees that: else what one pool's threads did at an
 /// address would race with those of another that is mapped there later.
 pub fn tsan(args: &[String]) -> Result<(), Failed> {
-    let version = command("rustc", &["-vV"]).output()?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.ok_or_else(|| Failed("rustc does not say what it runs on".to_owned()))?;
+    let host = host()?;
     for package in PACKAGES {
         cargo(&[&format!("+{NIGHTLY}"), "test", "--lib", "-p", package])
-            .args(&["-Zbuild-std".to_owned(), "--target".to_owned(), host.to_owned()])
+            .args(&["-Zbuild-std".to_owned(), "--target".to_owned(), host.clone()])
             .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying --cfg tsan --cfg rustix_use_libc")
             .env("CARGO_TARGET_DIR", "target/tsan")
             .args(args)
             .run()?;
     }
     Ok(())
+}
+
+/// What the compiler runs on.
+pub fn host() -> Result<String, Failed> {
+    let version = command("rustc", &["-vV"]).output()?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| Failed("rustc does not say what it runs on".to_owned()))
 }

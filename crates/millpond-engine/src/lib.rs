@@ -9,6 +9,9 @@ pub mod control;
 pub mod ctx;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod lmgr;
 pub mod maintenance;
 pub mod page;

@@ -27,6 +27,9 @@ mod datafusion;
 pub mod error;
 mod exec;
 mod expr;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod lex;
 mod parse;
 mod plan;

@@ -6,7 +6,7 @@
 //! start recovers.
 
 mod config;
-mod open;
+pub(crate) mod open;
 mod tuning;
 mod workers;
 

@@ -40,21 +40,21 @@ const CATALOG_FILLFACTOR: u8 = 100;
 
 /// What the control file keeps: three numbers, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
+pub(crate) struct State {
     next_xid: u64,
     next_oid: u32,
     next_storage: u32,
 }
 
 impl State {
-    fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(self) -> Vec<u8> {
         let mut bytes = self.next_xid.to_le_bytes().to_vec();
         bytes.extend_from_slice(&self.next_oid.to_le_bytes());
         bytes.extend_from_slice(&self.next_storage.to_le_bytes());
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (xid, rest) = bytes.split_first_chunk()?;
         let (oid, rest) = rest.split_first_chunk()?;
         let storage = rest.first_chunk()?;

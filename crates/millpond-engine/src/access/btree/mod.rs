@@ -18,7 +18,7 @@
 pub(crate) mod page;
 
 mod build;
-mod check;
+pub(crate) mod check;
 mod cursor;
 mod descend;
 mod env;

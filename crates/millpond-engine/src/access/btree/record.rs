@@ -18,6 +18,8 @@
 
 mod leaving;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use leaving::deleted;
 pub(crate) use leaving::{Meta, absorb_data, absorbed, delete_data, deleted_at};
 
 use millpond_buffer::PAGE_SIZE;

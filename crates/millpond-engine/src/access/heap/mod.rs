@@ -7,7 +7,7 @@ pub mod check;
 pub mod fetch;
 pub mod fetch_run;
 mod fsm;
-mod fsm_page;
+pub(crate) mod fsm_page;
 pub mod header;
 pub mod insert;
 pub mod judge;

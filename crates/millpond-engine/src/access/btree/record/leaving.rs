@@ -104,7 +104,7 @@ pub(super) fn delete(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoErr
     Ok(())
 }
 
-fn deleted() -> [u8; PAGE_SIZE] {
+pub(crate) fn deleted() -> [u8; PAGE_SIZE] {
     let mut page = [0; PAGE_SIZE];
     page[KIND..KIND + 2].copy_from_slice(&PAGE_KIND.to_le_bytes());
     page[FLAGS..FLAGS + 2].copy_from_slice(&FLAG_DELETED.to_le_bytes());

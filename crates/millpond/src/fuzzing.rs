@@ -1,0 +1,25 @@
+//! What reads the text of statements, for the fuzz targets in the workspace `fuzz/`.
+//!
+//! Only built with the feature `fuzzing`, and no part of the API.
+
+use crate::error::Result;
+use crate::lex::{self, Literals};
+use crate::parse;
+
+/// Takes a text through the lexer of the fast path and through the parser; returns how many statements it has.
+pub fn statements(sql: &str) -> Result<usize> {
+    let (mut key, mut literals) = (Vec::new(), Literals::new());
+    if lex::scan(sql, &mut key, &mut literals).is_some() {
+        let mut end = 0;
+        for literal in &literals {
+            assert!(literal.start >= end && literal.end >= literal.start, "literals are in order");
+            assert!(sql.get(literal.start as usize..literal.end as usize).is_some());
+            end = literal.end;
+        }
+        assert!(key.len() <= sql.len(), "a key is no longer than its text");
+        let _ = parse::parse_lifted(sql, &literals);
+    }
+    let _ = parse::parse_expression(sql);
+    let _ = parse::misunderstood(sql);
+    parse::parse(sql).map(|statements| statements.len())
+}

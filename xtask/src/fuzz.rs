@@ -1,0 +1,45 @@
+//! Fuzzing: the workspace in `fuzz/`.
+
+use crate::nightly::{NIGHTLY, host};
+use crate::run::{Cmd, Failed, cargo};
+
+/// What makes a compiler count branches and compared values, for libFuzzer.
+const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+                        -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+                        -Cllvm-args=-sanitizer-coverage-pc-table \
+                        -Cllvm-args=-sanitizer-coverage-trace-compares \
+                        -Ccodegen-units=1";
+
+/// Runs the targets on their corpora and on inputs made from them; or one target under libFuzzer, if the first word is
+/// `guided`.
+pub fn run(args: &[String]) -> Result<(), Failed> {
+    match args {
+        [first, target, rest @ ..] if first == "guided" => guided(target, rest),
+        [first] if first == "guided" => Err(Failed("cargo xtask fuzz guided TARGET".to_owned())),
+        _ => {
+            let mut all = vec!["--bin".to_owned(), "fuzz".to_owned(), "--".to_owned()];
+            all.extend_from_slice(args);
+            workspace(&["run", "--quiet"]).args(&all).run()
+        }
+    }
+}
+
+/// One target, led by the branches that its inputs take. What it finds worth keeping stays in `target/fuzz/corpus/TARGET`.
+fn guided(target: &str, args: &[String]) -> Result<(), Failed> {
+    let folder = format!("target/fuzz/corpus/{target}");
+    run(&["--target", target, "--write-seeds", &folder].map(str::to_owned))?;
+    let features = ["--features", "guided", "--bin", "guided", "--target"].map(str::to_owned);
+    workspace(&[&format!("+{NIGHTLY}"), "run", "--quiet"])
+        .args(&features)
+        .args(&[host()?, "--".to_owned(), folder, "-max_len=4096".to_owned()])
+        .args(args)
+        .env("RUSTFLAGS", COVERAGE)
+        .env("CARGO_TARGET_DIR", "target/fuzz/guided")
+        .env("MILLPOND_FUZZ_TARGET", target)
+        .run()
+}
+
+fn workspace(args: &[&str]) -> Cmd {
+    const MANIFEST: [&str; 3] = ["--locked", "--manifest-path", "fuzz/Cargo.toml"];
+    cargo(args).args(&MANIFEST.map(str::to_owned)).env("CARGO_TARGET_DIR", "target/fuzz")
+}
