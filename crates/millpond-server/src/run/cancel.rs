@@ -55,7 +55,7 @@ impl CancelKeys {
     }
 
     /// How many sessions there are.
-    pub fn len(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         self.keys.lock().len()
     }
 

@@ -114,7 +114,7 @@ impl<B: Backend> Server<B> {
 
     /// How many sessions there are.
     pub fn sessions(&self) -> usize {
-        self.shared.keys.len()
+        self.shared.keys.sessions()
     }
 
     /// Accepts nobody any more, ends every session, and returns when all have gone: true. After

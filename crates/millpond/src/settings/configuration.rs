@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{Context, Origin, SettingId, Settings, cannot_be_changed, value};
+use super::{Context, Definition, Origin, SettingId, Settings, cannot_be_changed, value};
 use crate::error::{Result, SqlError, SqlState};
 
 /// The configuration file that is read if none is named.
@@ -186,9 +186,7 @@ impl Configuration {
     pub(crate) fn alter_system(&self, name: Option<&str>, text: Option<&str>) -> Result<()> {
         let definition = name.map(SettingId::named).transpose()?.map(SettingId::definition);
         if let Some(definition) = definition {
-            if definition.context == Context::Internal {
-                return Err(cannot_be_changed(definition));
-            }
+            refuse_internal(definition)?;
             if let Some(text) = text {
                 value::parse(definition, text)?;
                 if text.contains('\n') {
@@ -221,6 +219,15 @@ impl Configuration {
             SqlError::new(SqlState::IO_ERROR, format!("could not write file \"{path}\": {error}"))
         })
     }
+}
+
+/// What tells a fact, or is a transaction's own, has no place in a file.
+fn refuse_internal(definition: &Definition) -> Result<()> {
+    if definition.context != Context::Internal && !definition.name.starts_with("transaction_") {
+        return Ok(());
+    }
+    let message = format!("parameter \"{}\" cannot be changed", definition.name);
+    Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
 }
 
 /// A line of the file that `ALTER SYSTEM` writes.
@@ -407,7 +414,7 @@ mod tests {
             assert_eq!(show(&configuration, "work_mem"), "8MB");
             let files = ConfigurationFiles::new(data.path(), None, Vec::new());
             let error = files.read().unwrap_err();
-            assert!(error.context.unwrap().contains(CONFIG_FILE));
+            assert!(error.context.as_ref().unwrap().contains(CONFIG_FILE));
         }
     }
 
@@ -437,6 +444,8 @@ mod tests {
             |name, text| configuration.alter_system(Some(name), Some(text)).unwrap_err().sqlstate;
         assert_eq!(state("no_such_thing", "1"), SqlState::UNDEFINED_OBJECT);
         assert_eq!(state("server_version", "1"), SqlState::CANT_CHANGE_RUNTIME_PARAM);
+        let own = state("transaction_isolation", "repeatable read");
+        assert_eq!(own, SqlState::CANT_CHANGE_RUNTIME_PARAM);
         assert_eq!(state("work_mem", "lots"), SqlState::INVALID_PARAMETER_VALUE);
         assert_eq!(state("application_name", "a\nb"), SqlState::INVALID_PARAMETER_VALUE);
         let embedded = Configuration::new(Settings::default());
