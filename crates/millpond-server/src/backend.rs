@@ -82,6 +82,12 @@ pub trait Session: Send + Sized + 'static {
     fn sync(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
     /// [`Connection::fail`]
     fn fail(&mut self);
+    /// [`Connection::on_idle_timeout`]
+    fn on_idle_timeout(&self, _waker: Waker) {}
+    /// [`CancelHandle::idle_timeout`]
+    fn idle_timeout(&self) -> Option<SqlError> {
+        None
+    }
     /// [`Connection::copy_data`]
     fn copy_data(&mut self, data: &[u8]) -> Result<()>;
     /// [`Connection::copy_done`]
@@ -211,6 +217,14 @@ impl Session for Connection {
 
     fn fail(&mut self) {
         Connection::fail(self);
+    }
+
+    fn on_idle_timeout(&self, waker: Waker) {
+        Connection::on_idle_timeout(self, waker);
+    }
+
+    fn idle_timeout(&self) -> Option<SqlError> {
+        Connection::cancel_handle(self).idle_timeout()
     }
 
     fn copy_data(&mut self, data: &[u8]) -> Result<()> {

@@ -215,3 +215,24 @@ fn check_looks_at_a_stopped_database_only() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("control file: copy 0") && said.contains("1 finding(s)"), "{said}");
 }
+
+#[test]
+fn a_client_that_is_idle_in_a_transaction_for_too_long_is_sent_away() {
+    let server = ServerProcess::start();
+    let mut idle = Raw::tcp(server.port).startup(0x0003_0000);
+    let mut other = Raw::tcp(server.port).startup(0x0003_0000);
+    idle.query("create table t (a int)").replies();
+    idle.query("set idle_in_transaction_session_timeout = '50ms'").replies();
+    for begin in ["begin; insert into t values (1)", "begin; select * from nothing"] {
+        let mut idle = Raw::tcp(server.port).startup(0x0003_0000);
+        idle.query("set idle_in_transaction_session_timeout = '50ms'").replies();
+        idle.query(begin).replies();
+        let told = idle.reply().expect("an error without a request");
+        assert_eq!((told.kind, &*told.sqlstate()), ('E', "25P03"));
+        assert!(idle.reply().is_none(), "the connection is closed");
+    }
+    // Its locks and its rows are gone, and a session outside of a transaction stays.
+    let kinds = other.query("begin; lock table t; select * from t; commit").kinds();
+    assert_eq!(kinds, "CCTCCZ");
+    assert_eq!(idle.query("select 1").kinds(), "TDCZ");
+}

@@ -9,6 +9,7 @@ use crate::wire::startup::{Packet, Startup, StartupError};
 use millpond::{ConnectOptions, SqlError, SqlState, TransactionStatus, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 /// The newest minor version of protocol 3 that we speak.
 const NEWEST_MINOR: u16 = 2;
@@ -25,6 +26,8 @@ pub struct StartContext<'a, B> {
     pub cancelled: &'a Arc<AtomicBool>,
     /// Where the client is; empty for a Unix socket.
     pub client_addr: &'a str,
+    /// Wakes the connection's loop.
+    pub waker: &'a Waker,
 }
 
 impl<B: Backend> Protocol<B> {
@@ -83,6 +86,7 @@ impl<B: Backend> Protocol<B> {
             settings: startup.settings,
         })?;
         session.set_wait(Wait::Never);
+        session.on_idle_timeout(context.waker.clone());
         let out = &mut out.bytes;
         if startup.minor > NEWEST_MINOR || !startup.unknown_options.is_empty() {
             reply::negotiate_protocol(out, startup.unknown_options);

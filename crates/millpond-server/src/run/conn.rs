@@ -62,6 +62,8 @@ pub struct Conn<B: Backend> {
     watching_room: bool,
     // Nothing is left to do but to send what there is.
     closing: bool,
+    // The session is to be asked whether it has been idle for too long.
+    woken: bool,
     since: Instant,
 }
 
@@ -84,6 +86,7 @@ impl<B: Backend> Conn<B> {
             stuck: false,
             watching_room: false,
             closing: false,
+            woken: false,
             since: Instant::now(),
         }
     }
@@ -117,10 +120,17 @@ impl<B: Backend> Conn<B> {
         Ok(())
     }
 
-    /// The commit is durable (or the log has failed, as the session will find).
-    pub fn note_commit(&mut self) {
-        if let Commit::Waiting = self.commit {
-            self.commit = Commit::Durable;
+    /// It comes back from the lane, and may have been woken while it was away.
+    pub fn note_return(&mut self) {
+        self.woken = true;
+    }
+
+    /// Somebody has woken the connection: its commit is durable (or the log has failed, as the session will find), or it
+    /// has been idle in a transaction for too long.
+    pub fn note_wake(&mut self) {
+        match self.commit {
+            Commit::Waiting => self.commit = Commit::Durable,
+            _ => self.woken = true,
         }
     }
 

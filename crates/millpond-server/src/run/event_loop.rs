@@ -50,8 +50,8 @@ pub enum Mail<B: Backend> {
     Accepted(Socket),
     /// A connection comes back from the lane.
     Returned(Box<Conn<B>>),
-    /// The log of a commit is durable; slot and number of the connection.
-    Committed(usize, u64),
+    /// The log of a commit is durable, or the session has been idle for too long; slot and number of the connection.
+    Woken(usize, u64),
 }
 
 /// What others know of a loop.
@@ -80,20 +80,20 @@ impl<B: Backend> Mailbox<B> {
     }
 }
 
-/// Tells a connection's loop that its commit is durable.
-pub struct CommitWaker<B: Backend> {
+/// Tells a connection's loop that it has something to do, without a word from its client.
+pub struct ConnWaker<B: Backend> {
     mailbox: Arc<Mailbox<B>>,
     slot: usize,
     number: u64,
 }
 
-impl<B: Backend> Wake for CommitWaker<B> {
+impl<B: Backend> Wake for ConnWaker<B> {
     fn wake(self: Arc<Self>) {
-        self.mailbox.post(Mail::Committed(self.slot, self.number));
+        self.mailbox.post(Mail::Woken(self.slot, self.number));
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.mailbox.post(Mail::Committed(self.slot, self.number));
+        self.mailbox.post(Mail::Woken(self.slot, self.number));
     }
 }
 
@@ -304,18 +304,19 @@ impl<B: Backend> EventLoop<B> {
         for letter in letters.drain(..) {
             match letter {
                 Mail::Accepted(socket) => self.accept(shared, socket),
-                Mail::Returned(conn) => {
+                Mail::Returned(mut conn) => {
+                    conn.note_return();
                     let slot = conn.slot;
                     if let Some(place) = self.slots.get_mut(slot) {
                         *place = Slot::Here(conn);
                         self.turn(shared, slot);
                     }
                 }
-                Mail::Committed(slot, number) => {
+                Mail::Woken(slot, number) => {
                     if let Some(Slot::Here(conn)) = self.slots.get_mut(slot)
                         && conn.number == number
                     {
-                        conn.note_commit();
+                        conn.note_wake();
                         self.turn(shared, slot);
                     }
                 }
@@ -337,7 +338,7 @@ impl<B: Backend> EventLoop<B> {
         }
         socket.prepare();
         let number = shared.next_number();
-        let waker = Arc::new(CommitWaker { mailbox: self.mailbox(), slot, number });
+        let waker = Arc::new(ConnWaker { mailbox: self.mailbox(), slot, number });
         let conn = Slot::Here(Box::new(Conn::new(socket, slot, number, waker.into())));
         match self.slots.get_mut(slot) {
             Some(place) => *place = conn,

@@ -2,10 +2,15 @@
 //!
 //! The engine has one flag per session that makes a running statement stop. Why it was raised is kept here, for the
 //! error's sake. A timeout is raised by one thread per database that sleeps until the next deadline.
+//!
+//! A session that is idle in a transaction for too long has no statement that could stop. Its next one fails, and who
+//! serves the session is woken to end it. Either the timeout or the next statement ends the idle time, by an exchange
+//! of `idle`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use millpond_engine::session::CancelHandle as EngineCancel;
@@ -17,7 +22,9 @@ use crate::error::{Result, SqlError, SqlState};
 const NONE: u8 = 0;
 const REQUEST: u8 = 1;
 const TIMEOUT: u8 = 2;
-const TERMINATE: u8 = 3;
+/// These two are for good.
+const IDLE: u8 = 3;
+const TERMINATE: u8 = 4;
 
 #[derive(Debug)]
 struct Shared {
@@ -26,6 +33,10 @@ struct Shared {
     reason: AtomicU8,
     /// The running statement, 0 between statements, so that a late timeout hits nobody else.
     statement: AtomicU64,
+    /// The statement after which the session is idle in a transaction and is watched; else 0.
+    idle: AtomicU64,
+    /// Whoever is to hear that the session has been idle for too long.
+    waker: Mutex<Option<Waker>>,
 }
 
 /// Cancels what a connection is doing, from any thread.
@@ -36,7 +47,13 @@ pub struct CancelHandle {
 
 impl CancelHandle {
     pub(super) fn new(engine: EngineCancel) -> Self {
-        let shared = Shared { engine, reason: AtomicU8::new(NONE), statement: AtomicU64::new(0) };
+        let shared = Shared {
+            engine,
+            reason: AtomicU8::new(NONE),
+            statement: AtomicU64::new(0),
+            idle: AtomicU64::new(0),
+            waker: Mutex::default(),
+        };
         CancelHandle { shared: Arc::new(shared) }
     }
 
@@ -47,9 +64,30 @@ impl CancelHandle {
         }
     }
 
-    /// The running statement, if any, fails soon with 57P01, and so does the next: the server is going down.
+    /// The running statement, if any, fails soon with 57P01, and so does every one after it: the server is going down.
     pub fn terminate(&self) {
         self.raise(TERMINATE);
+    }
+
+    /// Has `waker` woken when the session has been idle in a transaction for too long.
+    pub(super) fn on_idle_timeout(&self, waker: Waker) {
+        *self.shared.waker.lock() = Some(waker);
+    }
+
+    /// What to tell the client if the session has been idle in a transaction for too long: the session is to end.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Option<SqlError> {
+        (self.shared.reason.load(Ordering::Acquire) == IDLE).then(|| self.error())
+    }
+
+    /// The session is idle in a transaction, after this statement.
+    pub(super) fn begin_idle(&self, statement: u64) {
+        self.shared.idle.store(statement, Ordering::Release);
+    }
+
+    /// The session does something again.
+    pub(super) fn end_idle(&self) {
+        self.shared.idle.store(0, Ordering::Release);
     }
 
     fn raise(&self, reason: u8) {
@@ -69,7 +107,7 @@ impl CancelHandle {
         if self.shared.reason.load(Ordering::Relaxed) != NONE {
             let kept =
                 self.shared.reason.fetch_update(Ordering::AcqRel, Ordering::Acquire, |reason| {
-                    (reason != TERMINATE).then_some(NONE)
+                    (reason < IDLE).then_some(NONE)
                 });
             if kept.is_err() {
                 // The session has just taken the engine's flag down, as for every statement.
@@ -85,7 +123,7 @@ impl CancelHandle {
     #[inline]
     pub(super) fn check_end(&self) -> Result<()> {
         match self.shared.reason.load(Ordering::Relaxed) {
-            TERMINATE => Err(self.error()),
+            IDLE | TERMINATE => Err(self.error()),
             _ => Ok(()),
         }
     }
@@ -107,6 +145,10 @@ impl CancelHandle {
                 SqlState::ADMIN_SHUTDOWN,
                 "terminating connection due to administrator command",
             ),
+            IDLE => SqlError::fatal(
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                "terminating connection due to idle-in-transaction timeout",
+            ),
             TIMEOUT => SqlError::new(
                 SqlState::QUERY_CANCELED,
                 "canceling statement due to statement timeout",
@@ -125,9 +167,51 @@ pub(crate) struct Watchdog {
 
 #[derive(Debug, Default)]
 struct Queue {
-    deadlines: BTreeMap<(Instant, u64), (Weak<Shared>, u64)>,
+    deadlines: BTreeMap<(Instant, u64), Deadline>,
     next: u64,
     running: bool,
+}
+
+/// What is not to last longer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Watched {
+    /// A statement.
+    Statement(u64),
+    /// Being idle in a transaction after a statement.
+    Idle(u64),
+}
+
+#[derive(Debug)]
+struct Deadline {
+    shared: Weak<Shared>,
+    watched: Watched,
+}
+
+impl Deadline {
+    /// The time has passed.
+    fn strike(self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let handle = CancelHandle { shared };
+        let Shared { statement, idle, waker, .. } = &*handle.shared;
+        match self.watched {
+            Watched::Statement(number) => {
+                if statement.load(Ordering::Acquire) == number {
+                    handle.raise(TIMEOUT);
+                }
+            }
+            Watched::Idle(number) => {
+                let exchanged =
+                    idle.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
+                if exchanged.is_ok() {
+                    handle.raise(IDLE);
+                    let waker = waker.lock().clone();
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A deadline that is being watched; dropping it ends that.
@@ -138,17 +222,18 @@ pub(super) struct Watch {
 }
 
 impl Watchdog {
-    /// Cancels a statement when a time has passed.
+    /// Cancels a statement, or ends a session that is idle in a transaction, when a time has passed.
     pub(super) fn watch(
         self: &Arc<Self>,
         handle: &CancelHandle,
-        statement: u64,
+        watched: Watched,
         timeout: Duration,
     ) -> Watch {
         let mut queue = self.queue.lock();
         queue.next += 1;
         let key = (Instant::now() + timeout, queue.next);
-        queue.deadlines.insert(key, (Arc::downgrade(&handle.shared), statement));
+        let shared = Arc::downgrade(&handle.shared);
+        queue.deadlines.insert(key, Deadline { shared, watched });
         if !queue.running {
             let dog = Arc::downgrade(self);
             let started = std::thread::Builder::new()
@@ -169,12 +254,7 @@ impl Watchdog {
                 if entry.key().0 > now {
                     break;
                 }
-                let (shared, statement) = entry.remove();
-                if let Some(shared) = shared.upgrade()
-                    && shared.statement.load(Ordering::Acquire) == statement
-                {
-                    CancelHandle { shared }.raise(TIMEOUT);
-                }
+                entry.remove().strike();
             }
             // Wakes up now and then by itself, to see whether the database is still there.
             let longest = now + Duration::from_secs(1);

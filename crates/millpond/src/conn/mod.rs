@@ -117,6 +117,8 @@ pub struct Connection {
     prepared_count: u32,
     cancel: CancelHandle,
     watch: Option<cancel::Watch>,
+    /// While the session is idle in a transaction.
+    idle_watch: Option<cancel::Watch>,
     cache: Cache<Text>,
     key: Vec<u8>,
     literals: Literals,
@@ -238,11 +240,14 @@ impl Connection {
         self.shown = prepared;
         self.session.proc().show_statement((!is_shown).then_some(text), self.began);
         self.statement += 1;
+        if self.idle_watch.take().is_some() {
+            self.cancel.end_idle();
+        }
         self.session.clear_cancel();
         self.cancel.begin(self.statement)?;
         if let Some(timeout) = self.settings.statement_timeout() {
-            self.watch =
-                Some(self.database.watchdog().watch(&self.cancel, self.statement, timeout));
+            let watched = cancel::Watched::Statement(self.statement);
+            self.watch = Some(self.database.watchdog().watch(&self.cancel, watched, timeout));
         }
         Ok(())
     }
@@ -262,6 +267,9 @@ impl Connection {
 
     /// Shows watchers that the session waits for its client, unless an implicit transaction is still to be committed.
     fn show_state(&mut self) {
+        if let Block::Explicit | Block::Failed = self.block {
+            self.watch_idle_time();
+        }
         let state = match self.block {
             Block::Idle => ActivityState::Idle,
             Block::Implicit => return,
@@ -272,6 +280,24 @@ impl Connection {
         let is_quick = self.wait == Wait::Never && self.block == Block::Idle;
         let now = if is_quick { self.began } else { current_timestamp() };
         self.session.proc().show_state(state, now);
+    }
+
+    /// The session is idle in a transaction from now on, which must not last too long.
+    fn watch_idle_time(&mut self) {
+        // Before a new one is made: it must not strike any more.
+        self.idle_watch = None;
+        if let Some(timeout) = self.settings.idle_in_transaction_session_timeout() {
+            self.cancel.begin_idle(self.statement);
+            let watched = cancel::Watched::Idle(self.statement);
+            self.idle_watch = Some(self.database.watchdog().watch(&self.cancel, watched, timeout));
+        }
+    }
+
+    /// Has `waker` woken when the session has been idle in a transaction for `idle_in_transaction_session_timeout`. From
+    /// then on [`CancelHandle::idle_timeout`] says so, and every statement fails with that error. Its transaction is
+    /// rolled back when the connection is dropped.
+    pub fn on_idle_timeout(&self, waker: Waker) {
+        self.cancel.on_idle_timeout(waker);
     }
 
     /// Tells watchers who the session is.
@@ -347,6 +373,7 @@ pub(crate) fn open(
         prepared_count: 0,
         cancel,
         watch: None,
+        idle_watch: None,
         cache: Cache::new(CACHED_PLANS),
         key: Vec::new(),
         literals: Literals::new(),

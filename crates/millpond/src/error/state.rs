@@ -57,6 +57,7 @@ impl SqlState {
     pub const READ_ONLY_SQL_TRANSACTION: SqlState = SqlState(*b"25006");
     pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState(*b"25P01");
     pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState(*b"25P02");
+    pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: SqlState = SqlState(*b"25P03");
     pub const INVALID_SQL_STATEMENT_NAME: SqlState = SqlState(*b"26000");
     pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState(*b"28000");
     pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState(*b"2BP01");

@@ -77,6 +77,7 @@ pub struct SessionSettings {
 #[derive(Debug, Clone, Copy)]
 struct Hot {
     statement_timeout: Option<Duration>,
+    idle_in_transaction_session_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
     synchronous_commit: bool,
@@ -93,6 +94,7 @@ impl SessionSettings {
         let own = vec![None; super::SETTINGS.len()];
         let hot = Hot {
             statement_timeout: None,
+            idle_in_transaction_session_timeout: None,
             lock_timeout: None,
             deadlock_timeout: Duration::from_secs(1),
             synchronous_commit: true,
@@ -190,6 +192,11 @@ impl SessionSettings {
     /// `statement_timeout`, unless it is 0.
     pub fn statement_timeout(&self) -> Option<Duration> {
         self.hot.statement_timeout
+    }
+
+    /// `idle_in_transaction_session_timeout`, unless it is 0.
+    pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
+        self.hot.idle_in_transaction_session_timeout
     }
 
     /// `lock_timeout`, unless it is 0.
@@ -346,6 +353,7 @@ impl SessionSettings {
         };
         self.hot = Hot {
             statement_timeout: millis("statement_timeout"),
+            idle_in_transaction_session_timeout: millis("idle_in_transaction_session_timeout"),
             lock_timeout: millis("lock_timeout"),
             deadlock_timeout: Duration::from_millis(self.int("deadlock_timeout").unsigned_abs()),
             synchronous_commit: self.text("synchronous_commit") != "off",

@@ -195,3 +195,30 @@ fn a_failing_statement_takes_back_everything() {
         "count|min|max|sum\n11|3000|3010|3066\nSELECT 1\n"
     );
 }
+
+#[test]
+fn a_session_that_is_idle_in_a_transaction_for_too_long_is_over() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let handle = c.cancel_handle();
+    c.batch("create table t (a int); set idle_in_transaction_session_timeout = '20ms'").unwrap();
+    let (sender, told) = std::sync::mpsc::channel();
+    struct Tell(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+    impl std::task::Wake for Tell {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.lock().unwrap().send(()).unwrap();
+        }
+    }
+    c.on_idle_timeout(std::sync::Arc::new(Tell(sender.into())).into());
+    c.batch("begin; insert into t values (1)").unwrap();
+    told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    let expected = "FATAL: terminating connection due to idle-in-transaction timeout [25P03]\n";
+    assert!(handle.idle_timeout().is_some());
+    for sql in ["insert into t values (2)", "commit"] {
+        assert_eq!(run(&mut c, sql), expected);
+    }
+    // The transaction goes with the connection.
+    drop(c);
+    let mut other = fresh.database.connect().unwrap();
+    assert_eq!(run(&mut other, "select * from t"), "a\nSELECT 0\n");
+}

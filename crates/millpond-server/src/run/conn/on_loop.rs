@@ -45,6 +45,13 @@ impl<B: Backend> Conn<B> {
     }
 
     fn loop_turn(&mut self, shared: &Shared<B>, mut send: bool, alone: bool) -> Turn {
+        if std::mem::take(&mut self.woken)
+            && let Some(error) = self.protocol.session().and_then(|session| session.idle_timeout())
+        {
+            self.protocol.fatal(&error, &mut self.output);
+            self.closing = true;
+            return if self.send() { Turn::Close } else { Turn::Block };
+        }
         let mut step = match self.commit {
             Commit::None => Served::All,
             Commit::New(ticket) => Served::Commit(ticket),

@@ -100,7 +100,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "0",
         "How long one lock is waited for; 0 is without limit.",
     ),
-    unused("idle_in_transaction_session_timeout", Int(0, I32, Milliseconds), User, "0"),
+    def(
+        "idle_in_transaction_session_timeout",
+        Int(0, I32, Milliseconds),
+        User,
+        "0",
+        "How long a session may be idle in a transaction before it is ended; 0 is without limit.",
+    ),
     unused("idle_session_timeout", Int(0, I32, Milliseconds), User, "0"),
     def(
         "bytea_output",
