@@ -232,15 +232,13 @@ impl<'s> SharedPage<'s> {
     #[inline]
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
-        let (session, frame) = (self.pin.session, self.pin.descriptor());
-        session.note_unlatched(self.pin.page, How::Shared);
-        if self.pinned {
-            frame.latch().unlock_shared();
-        } else {
-            session.pins.pin_and_unlatch(self.pin.frame, frame);
-        }
-        // The pin passes from the one guard, which is not dropped, to the other.
+        // The pin passes from the one guard, which is not dropped, to the other. (A session that
+        // has four billion pins of the page panics here, and the latch stays held, as those pins
+        // do.)
         let this = ManuallyDrop::new(self);
+        let pin = &this.pin;
+        pin.session.note_unlatched(pin.page, How::Shared);
+        pin.session.pins.unlatch(pin.frame, this.pinned, || pin.descriptor());
         PinnedPage { ..*this.pin }
     }
 }

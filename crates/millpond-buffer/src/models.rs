@@ -208,7 +208,7 @@ impl World {
 
     fn latch_and_keep(&self, session: usize, number: u32) {
         if self.latch(number) {
-            self.slots[session].pin_and_unlatch(0, &self.frame);
+            self.slots[session].unlatch(0, false, || &self.frame);
             self.look(number);
             self.slots[session].remove(0);
         }

@@ -202,16 +202,21 @@ impl PinSlots {
         pinned
     }
 
-    /// Gives back the shared latch that has kept a page in its frame, and keeps the page by a pin
-    /// (rule 13).
-    #[inline]
-    pub(crate) fn pin_and_unlatch(&self, number: u32, frame: &Frame) {
+    /// Gives back the shared latch of a page's frame, and keeps the page by a pin (rule 13): by one
+    /// more, unless it `is_pinned` already. The frame is looked for in between.
+    #[inline(always)]
+    pub(crate) fn unlatch<'f>(
+        &self,
+        number: u32,
+        is_pinned: bool,
+        frame: impl FnOnce() -> &'f Frame,
+    ) {
         // The pin first: a session that takes frames looks at latches and then at pins.
-        if !mutant!("pool-unlatch-before-pin") {
+        if !is_pinned && !mutant!("pool-unlatch-before-pin") {
             self.add(number);
         }
-        frame.latch().unlock_shared();
-        if mutant!("pool-unlatch-before-pin") {
+        frame().latch().unlock_shared();
+        if !is_pinned && mutant!("pool-unlatch-before-pin") {
             self.add(number);
         }
     }
