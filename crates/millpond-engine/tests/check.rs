@@ -72,6 +72,7 @@ fn state_of(root: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
 }
 
 fn copy_directory(from: &Path, to: &Path) {
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
@@ -227,7 +228,7 @@ fn a_database_in_use_is_not_checked() {
     let engine = open(dir.path());
     let mut heard = Heard::default();
     let refused = check_directory(CheckConfig::new(dir.path()), &mut heard).unwrap_err();
-    assert!(refused.to_string().contains("in use by another process"), "{refused}");
+    assert!(refused.to_string().contains("is already open in this process"), "{refused}");
     engine.shutdown().unwrap();
     drop(engine);
     check(dir.path()).1.unwrap();
