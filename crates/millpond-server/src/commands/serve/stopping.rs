@@ -15,12 +15,12 @@ use std::thread;
 use std::time::Duration;
 
 /// What part of the bound sessions have to end.
-const SESSIONS_PART: f64 = 0.5;
+const SESSIONS_PART: f64 = 0.4;
 /// After what part of the bound the log is flushed to leave.
-const FLUSH_PART: f64 = 0.8;
+const FLUSH_PART: f64 = 0.7;
 /// After what part the process leaves even if the log could not be flushed. The rest is the
 /// system's, to take it down.
-const LEAVE_PART: f64 = 0.9;
+const LEAVE_PART: f64 = 0.8;
 
 /// Stops the server fast: within `limit`, if there is one.
 pub fn stop_fast(
