@@ -66,7 +66,7 @@ fn measure(directory: &Path) -> Result<(), Failure> {
                     std::process::abort();
                 }
             });
-            log.retire(log.flushed(), 256 << 20)?;
+            log.retire(log.flushed(), 256 << 20);
             println!(
                 "insert {bytes:5} bytes, {threads} threads: {:7.0} ns per record and thread, {:.2} M/s",
                 seconds * 1e9 * f64::from(threads) / count as f64,
@@ -91,7 +91,7 @@ fn measure(directory: &Path) -> Result<(), Failure> {
             count as f64 / seconds,
             syncs / count as f64
         );
-        log.retire(log.flushed(), 256 << 20)?;
+        log.retire(log.flushed(), 256 << 20);
     }
     for under_way in [1, 8, 32, 128] {
         let before = log.syncs();

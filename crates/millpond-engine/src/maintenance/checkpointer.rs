@@ -273,7 +273,7 @@ impl Checkpoints {
         })?;
         work.last_end = end;
         self.redo.store(redo.get(), Ordering::Relaxed);
-        self.log.retire(redo, self.trigger_bytes())?;
+        self.log.retire(redo, self.trigger_bytes());
         Ok(pages)
     }
 

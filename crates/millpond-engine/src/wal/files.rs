@@ -3,6 +3,17 @@
 //! A segment is created under another name, filled with zeros and synced before it gets its own:
 //! so a full disk is met when a segment is made, never when a record is written, and a segment that
 //! has its name has its length and its blocks (wal rule 8).
+//!
+//! # Descriptors
+//! Segments are opened when they are prepared, and stay open until a later one has been synced. The
+//! control file and the directories stay open, too. So only making segments ahead needs a descriptor.
+//!
+//! # Names
+//! Recovery relies on the names of segments that hold records, and on no other. Such a name is made
+//! durable by a sync of `wal/` before the first record goes there. A rename or removal of an old
+//! segment waits for no sync: what comes back after a crash is before the redo point or beyond a gap,
+//! and is removed. After a failed sync of `wal/` no name can be made durable, so no segment can be
+//! prepared until the next start; the log goes on in those that are (wal rule 8).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +46,33 @@ pub struct FileLogStore {
     root: PathBuf,
     root_directory: Arc<dyn VfsDirectory>,
     segment_bytes: u64,
+    /// Segments that are written, or will be next.
     open: Mutex<BTreeMap<u64, Arc<dyn VfsFile>>>,
+    /// The segment that recovery reads.
+    read: Mutex<Option<(u64, Arc<dyn VfsFile>)>>,
+    names: Mutex<Names>,
+    control: Mutex<Option<Arc<dyn VfsFile>>>,
+}
+
+/// What is known of the names in `wal/`.
+enum Names {
+    /// All are durable.
+    Durable,
+    /// Some may not be.
+    Changed,
+    /// A sync has failed, so no name can be made durable any more.
+    Lost(String),
+}
+
+impl Names {
+    fn check(&self) -> io::Result<()> {
+        match self {
+            Self::Lost(why) => Err(io::Error::other(format!(
+                "the names of log segments could not be made durable: {why}; restart to recover"
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl FileLogStore {
@@ -58,14 +95,26 @@ impl FileLogStore {
         let wal_directory = retry(|| vfs.open_directory(&wal))?;
         let root_directory = retry(|| vfs.open_directory(root))?;
         root_directory.sync()?;
-        let (root, open) = (root.to_owned(), Mutex::default());
-        Ok(Self { vfs, wal, wal_directory, root, root_directory, segment_bytes, open })
+        Ok(Self {
+            vfs,
+            wal,
+            wal_directory,
+            root: root.to_owned(),
+            root_directory,
+            segment_bytes,
+            open: Mutex::default(),
+            read: Mutex::default(),
+            // The last run may have ended between a change of names and the sync.
+            names: Mutex::new(Names::Changed),
+            control: Mutex::default(),
+        })
     }
 
     fn path(&self, segment: u64) -> PathBuf {
         self.wal.join(format!("{segment:016x}"))
     }
 
+    /// A file to write to. It stays open until a later segment has been synced.
     fn file(&self, segment: u64) -> io::Result<Arc<dyn VfsFile>> {
         let mut open = self.open.lock();
         if let Some(file) = open.get(&segment) {
@@ -73,19 +122,75 @@ impl FileLogStore {
         }
         let path = self.path(segment);
         let file = retry(|| self.vfs.open(&path, OpenFlags::WRITE))?;
-        // Writers are in the last segments; what is older is read once, by recovery.
-        if open.len() >= 8 {
-            open.pop_first();
-        }
         open.insert(segment, Arc::clone(&file));
         Ok(file)
+    }
+
+    /// A file to read from.
+    fn file_to_read(&self, segment: u64) -> io::Result<Arc<dyn VfsFile>> {
+        if let Some(file) = self.open.lock().get(&segment) {
+            return Ok(Arc::clone(file));
+        }
+        let mut read = self.read.lock();
+        if let Some((number, file)) = &*read
+            && *number == segment
+        {
+            return Ok(Arc::clone(file));
+        }
+        let path = self.path(segment);
+        let file = retry(|| self.vfs.open(&path, OpenFlags::READ))?;
+        *read = Some((segment, Arc::clone(&file)));
+        Ok(file)
+    }
+
+    /// Closes a segment that is to be renamed or removed.
+    fn close(&self, segment: u64) {
+        self.open.lock().remove(&segment);
+        let mut read = self.read.lock();
+        if read.as_ref().is_some_and(|(number, _)| *number == segment) {
+            *read = None;
+        }
+    }
+
+    /// Makes the segments' names durable, if some may not be. Is never tried again once it has failed.
+    fn sync_names(&self) -> io::Result<()> {
+        let mut names = self.names.lock();
+        names.check()?;
+        if matches!(*names, Names::Changed) {
+            let synced = self.wal_directory.sync();
+            *names = match &synced {
+                Ok(()) => Names::Durable,
+                Err(error) => Names::Lost(error.to_string()),
+            };
+            synced?;
+        }
+        Ok(())
+    }
+
+    /// Renames a segment, or what becomes one.
+    fn rename_segment(&self, from: &Path, to: u64) -> io::Result<()> {
+        let renamed = self.rename(from, &self.path(to));
+        let mut names = self.names.lock();
+        if !matches!(*names, Names::Lost(_)) {
+            *names = Names::Changed;
+        }
+        renamed
+    }
+
+    /// Makes a segment under another name, then gives it its own.
+    fn make(&self, unfinished: &Path, segment: u64) -> io::Result<()> {
+        let file = self.fill(unfinished)?;
+        self.rename_segment(unfinished, segment)?;
+        self.sync_names()?;
+        self.open.lock().insert(segment, file);
+        Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         retry(|| self.vfs.rename(from, to))
     }
 
-    fn fill(&self, path: &Path) -> io::Result<()> {
+    fn fill(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>> {
         let file = retry(|| self.vfs.open(path, CREATE_EMPTY))?;
         let zeros = vec![0; self.segment_bytes.min(FILL_BYTES) as usize];
         let mut at = 0;
@@ -94,7 +199,8 @@ impl FileLogStore {
             write_all_at(&*file, &zeros[..part], at)?;
             at += part as u64;
         }
-        file.sync_data()
+        file.sync_data()?;
+        Ok(file)
     }
 }
 
@@ -121,10 +227,8 @@ impl LogStore for FileLogStore {
 
     fn create(&self, segment: u64) -> io::Result<()> {
         let unfinished = self.wal.join(format!("{segment:016x}.new"));
-        let made = self
-            .fill(&unfinished)
-            .and_then(|()| self.rename(&unfinished, &self.path(segment)))
-            .and_then(|()| self.wal_directory.sync());
+        self.names.lock().check()?;
+        let made = self.make(&unfinished, segment);
         if made.is_err() {
             // Gives the space back; the first error is the one to report.
             let _ = retry(|| self.vfs.remove(&unfinished));
@@ -132,21 +236,24 @@ impl LogStore for FileLogStore {
         made
     }
 
+    fn prepare(&self, segment: u64) -> io::Result<()> {
+        self.sync_names()?;
+        self.file(segment).map(|_| ())
+    }
+
     fn recycle(&self, from: u64, to: u64) -> io::Result<()> {
-        self.open.lock().remove(&from);
-        self.rename(&self.path(from), &self.path(to))?;
-        self.wal_directory.sync()
+        self.close(from);
+        self.rename_segment(&self.path(from), to)
     }
 
     fn remove(&self, segment: u64) -> io::Result<()> {
-        self.open.lock().remove(&segment);
+        self.close(segment);
         let path = self.path(segment);
-        retry(|| self.vfs.remove(&path))?;
-        self.wal_directory.sync()
+        retry(|| self.vfs.remove(&path))
     }
 
     fn read(&self, segment: u64, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        read_exact_at(&*self.file(segment)?, bytes, offset)
+        read_exact_at(&*self.file_to_read(segment)?, bytes, offset)
     }
 
     fn write(&self, segment: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -154,7 +261,11 @@ impl LogStore for FileLogStore {
     }
 
     fn sync(&self, segment: u64) -> io::Result<()> {
-        self.file(segment)?.sync_data()
+        self.file(segment)?.sync_data()?;
+        let mut open = self.open.lock();
+        let later = open.split_off(&segment);
+        *open = later;
+        Ok(())
     }
 
     fn read_control(&self, copy: usize) -> io::Result<Option<[u8; CONTROL_COPY_BYTES]>> {
@@ -176,9 +287,12 @@ impl LogStore for FileLogStore {
     fn write_control(&self, copy: usize, bytes: &[u8; CONTROL_COPY_BYTES]) -> io::Result<()> {
         let path = self.root.join("control");
         let at = copy as u64 * CONTROL_COPY_STRIDE;
-        if exists(&*self.vfs, &path)? {
-            let file = retry(|| self.vfs.open(&path, OpenFlags::WRITE))?;
-            write_all_at(&*file, bytes, at)?;
+        let mut control = self.control.lock();
+        if control.is_none() && exists(&*self.vfs, &path)? {
+            *control = Some(retry(|| self.vfs.open(&path, OpenFlags::WRITE))?);
+        }
+        if let Some(file) = &*control {
+            write_all_at(&**file, bytes, at)?;
             return file.sync_data();
         }
         // A new one comes into being whole.
@@ -188,6 +302,8 @@ impl LogStore for FileLogStore {
         write_all_at(&*file, bytes, at)?;
         file.sync_data()?;
         self.rename(&unfinished, &path)?;
-        self.root_directory.sync()
+        self.root_directory.sync()?;
+        *control = Some(file);
+        Ok(())
     }
 }

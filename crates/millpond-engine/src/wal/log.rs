@@ -376,8 +376,8 @@ impl Log {
     }
 
     /// Gives up log before `redo`; keeps segments for about `ahead_bytes` to come.
-    pub fn retire(&self, redo: Lsn, ahead_bytes: u64) -> Result<(), WalError> {
-        self.segments.retire(redo, self.insert_position(), ahead_bytes)
+    pub fn retire(&self, redo: Lsn, ahead_bytes: u64) {
+        self.segments.retire(redo, self.insert_position(), ahead_bytes);
     }
 }
 

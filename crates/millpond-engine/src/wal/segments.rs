@@ -1,9 +1,10 @@
 //! Which segments exist, and room for records in them.
 //!
-//! Segments are made ahead of the records that go there, by the flusher thread. Ordinary records may
-//! fill all but the last of them; the last is a reserve for records that end transactions and for
-//! checkpoints, so that a full disk is an error of the transaction that met it, and not the end of
-//! the log (wal rule 8).
+//! Segments are made ahead of the records that go there, by the flusher thread, and prepared: their
+//! names are durable, and they are open. Ordinary records may fill all but the last of those that are
+//! prepared; the last is a reserve for records that end transactions and for
+//! checkpoints, so that a full disk, or a process without descriptors, is an error of the
+//! transaction that met it, and not the end of the log (wal rule 8).
 
 use std::io;
 use std::sync::Arc;
@@ -22,10 +23,19 @@ const AHEAD: u64 = 2;
 pub(crate) struct Segments {
     store: Arc<dyn LogStore>,
     segment_bytes: u64,
-    /// Segments below it exist; a record that ends above it cannot be written.
+    /// Segments below it are prepared; a record that ends above it cannot be written.
     end: AtomicU64,
-    /// The lowest segment, and whoever creates or removes segments.
-    first: Mutex<u64>,
+    files: Mutex<Files>,
+}
+
+/// Which files there are. A thread that creates, renames or removes one has this.
+struct Files {
+    /// The lowest segment.
+    first: u64,
+    /// Segments below it exist. The last of them may not be prepared yet.
+    made: u64,
+    /// Segments before `first` that could not be removed. The next checkpoint tries again.
+    left: Vec<u64>,
 }
 
 impl Segments {
@@ -36,16 +46,19 @@ impl Segments {
         let current = position.get() / segment_bytes;
         let failed = |source| WalError::io("could not list the log's segments", source);
         let found = store.segments().map_err(failed)?;
-        let mut end = current;
+        let mut made = current;
         for segment in found {
-            if segment == end {
-                end += 1;
-            } else if segment < first || segment > end {
-                remove(&*store, segment)?;
+            if segment == made {
+                made += 1;
+            } else if segment < first || segment > made {
+                store.remove(segment).map_err(|source| {
+                    let what = format!("could not remove log segment {segment:016x}");
+                    WalError::io(what, source)
+                })?;
             }
         }
-        let this =
-            Self { store, segment_bytes, end: AtomicU64::new(end), first: Mutex::new(first) };
+        let files = Mutex::new(Files { first, made, left: Vec::new() });
+        let this = Self { store, segment_bytes, end: AtomicU64::new(current), files };
         this.make_up_to(current + AHEAD)?;
         Ok(this)
     }
@@ -72,45 +85,61 @@ impl Segments {
     }
 
     fn make_up_to(&self, last: u64) -> Result<(), WalError> {
-        let _creating = self.first.lock();
+        let mut files = self.files.lock();
         loop {
             let end = self.end.load(Ordering::Relaxed);
             if end > last {
                 return Ok(());
             }
-            self.store.create(end).map_err(|source| match source.kind() {
+            let (verb, done) = if end < files.made {
+                ("prepare", self.store.prepare(end))
+            } else {
+                ("create", self.store.create(end))
+            };
+            done.map_err(|source| match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     WalError::DiskFull(Arc::new(source))
                 }
-                _ => WalError::io(format!("could not create log segment {end:016x}"), source),
+                _ => WalError::io(format!("could not {verb} log segment {end:016x}"), source),
             })?;
+            files.made = files.made.max(end + 1);
             self.end.store(end + 1, Ordering::Release);
         }
     }
 
     /// Gives up everything before `redo`: as many segments as `ahead_bytes` asks for are kept for
-    /// records to come, the rest is removed.
-    pub fn retire(&self, redo: Lsn, position: Lsn, ahead_bytes: u64) -> Result<(), WalError> {
-        let mut first = self.first.lock();
+    /// records to come, the rest is removed. A file that can't be renamed or removed is only in the
+    /// way: the log says so and goes on (wal rule 9).
+    pub fn retire(&self, redo: Lsn, position: Lsn, ahead_bytes: u64) {
         let ahead = (ahead_bytes / self.segment_bytes).max(AHEAD);
-        while *first < redo.get() / self.segment_bytes {
-            let end = self.end.load(Ordering::Relaxed);
-            if end <= position.get() / self.segment_bytes + ahead {
-                self.store.recycle(*first, end).map_err(|source| {
-                    WalError::io(format!("could not recycle log segment {:016x}", *first), source)
-                })?;
-                self.end.store(end + 1, Ordering::Release);
-            } else {
-                remove(&*self.store, *first)?;
+        let mut files = self.files.lock();
+        files.left.retain(|&segment| self.remove(segment).is_err());
+        while files.first < redo.get() / self.segment_bytes {
+            let from = files.first;
+            files.first += 1;
+            if files.made <= position.get() / self.segment_bytes + ahead {
+                match self.store.recycle(from, files.made) {
+                    Ok(()) => {
+                        files.made += 1;
+                        continue;
+                    }
+                    Err(error) => {
+                        tracing::warn!("could not recycle log segment {from:016x}: {error}")
+                    }
+                }
             }
-            *first += 1;
+            if let Err(error) = self.remove(from) {
+                tracing::warn!("could not remove log segment {from:016x}: {error}");
+                files.left.push(from);
+            }
         }
-        Ok(())
     }
-}
 
-fn remove(store: &dyn LogStore, segment: u64) -> Result<(), WalError> {
-    store.remove(segment).map_err(|source| {
-        WalError::io(format!("could not remove log segment {segment:016x}"), source)
-    })
+    /// Removes a segment unless it is gone, as after a failed call that had its effect.
+    fn remove(&self, segment: u64) -> io::Result<()> {
+        match self.store.remove(segment) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
 }

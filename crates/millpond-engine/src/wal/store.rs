@@ -5,7 +5,7 @@ use std::io;
 /// Bytes of one copy in the control file.
 pub const CONTROL_COPY_BYTES: usize = 512;
 
-/// The segments of the log and the control file. Each call may fail; what failed is not retried.
+/// The segments of the log and the control file. Each call may fail. A failed sync is never repeated.
 ///
 /// A segment is a file of a fixed length whose number is the log position of its first byte divided
 /// by that length. It has no header: all its bytes are log.
@@ -16,14 +16,21 @@ pub trait LogStore: Send + Sync + 'static {
     /// The numbers of all complete segments, ascending.
     fn segments(&self) -> io::Result<Vec<u64>>;
 
-    /// Creates a segment full of zeros. When it returns, space is allocated and the segment is
-    /// durable; when it fails, the segment does not exist.
+    /// Creates a segment full of zeros. When it returns, space is allocated, and the segment is
+    /// durable and prepared. When it fails, no record may go there.
     fn create(&self, segment: u64) -> io::Result<()>;
 
-    /// Gives a segment that is no longer needed a new number, durably. Its old bytes stay.
+    /// Prepares an existing segment for records: afterwards its name is durable, and writes and
+    /// syncs of it open no file.
+    fn prepare(&self, _segment: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Gives a segment that is no longer needed a new number. Its old bytes stay. The new name is
+    /// durable after [`LogStore::prepare`]; until then a crash may bring the old one back.
     fn recycle(&self, from: u64, to: u64) -> io::Result<()>;
 
-    /// Removes a segment, durably.
+    /// Removes a segment. A crash may bring it back.
     fn remove(&self, segment: u64) -> io::Result<()>;
 
     /// Reads from a segment; `offset + bytes.len()` is within it.
@@ -32,7 +39,8 @@ pub trait LogStore: Send + Sync + 'static {
     /// Writes to a segment; `offset + bytes.len()` is within it. Durable after [`LogStore::sync`].
     fn write(&self, segment: u64, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes everything written to the segment durable.
+    /// Makes everything written to the segment durable. Nothing is written to earlier ones from
+    /// then on.
     fn sync(&self, segment: u64) -> io::Result<()>;
 
     /// Reads one of the two copies in the control file; `None` if there is no control file.
