@@ -17,9 +17,11 @@
 //! reports that only once, so from then on every sync, write and change of size fails. Reads go on.
 //! A full device shows when a file grows (or when a write does not find its space) as an error that leaves the
 //! fork's size as it was; it may be tried again.
-//! When descriptors run out, forks that nobody is using are closed and the operation tried once more.
+//! The files of all stores share a budget of descriptors (`descriptors.rs`). Beyond it, a store closes forks that nobody is
+//! using. When descriptors run out nevertheless, it does so at once, and the operation is tried once more.
 
 mod background;
+mod descriptors;
 mod fork;
 mod forks;
 mod listing;
@@ -45,6 +47,7 @@ use rustix::io::Errno;
 
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
+use self::descriptors::Budget;
 use self::fork::{FileError, Folder, Fork, MAX_SEGMENTS};
 use self::forks::{ForkShare, Forks};
 pub use self::options::FileStoreOptions;
@@ -108,7 +111,6 @@ impl FileStore {
             IoMethod::IoUring if !vfs.gives_descriptors() => IoMethod::Worker,
             method => method,
         };
-        raise_descriptor_limit();
         let unsynced = Arc::<Unsynced>::default();
         // Nobody knows what was made here before.
         unsynced.add_names();
@@ -118,6 +120,7 @@ impl FileStore {
                 path: dir.to_owned(),
                 segment_blocks: options.segment_blocks,
                 direct: options.direct_io,
+                budget: Budget::new(options.reserved_descriptors),
             }),
             directory,
             background: Background::new(io_method, options.io_workers),
@@ -163,7 +166,7 @@ impl FileStore {
         self.forks.get(rel, || Fork::new(Arc::clone(&self.folder), rel))
     }
 
-    /// Runs a file operation; when descriptors have run out, closes idle forks and runs it once more.
+    /// Runs a file operation; when descriptors have run out, closes files and runs it once more.
     fn with_fork<T>(
         &self,
         rel: RelFork,
@@ -174,13 +177,28 @@ impl FileStore {
             let what = format!("{}: {} {}", operation(), error.verb, error.path.display());
             StoreError::io(what, error.source)
         };
-        match run(&self.fork(rel)) {
+        // The fork is let go before others are closed: it may be idle, too.
+        let first = run(&self.fork(rel));
+        let done = match first {
             Err(error) if is_out_of_descriptors(&error.source) => {
-                // Files still to be synced stay open by the list.
-                self.forks.remove_idle();
-                run(&self.fork(rel)).map_err(failed)
+                self.close_files(Some(0));
+                run(&self.fork(rel))
             }
-            other => other.map_err(failed),
+            other => other,
+        };
+        if self.folder.budget.was_exceeded() {
+            self.close_files(self.folder.budget.to_keep());
+        }
+        done.map_err(failed)
+    }
+
+    /// Closes forks that nobody is using. With `keep`, all but so many of the files that await a sync are synced and
+    /// closed, too.
+    fn close_files(&self, keep: Option<usize>) {
+        self.forks.remove_idle();
+        if let Some(keep) = keep {
+            // A failure has stopped the store, which its next write will say. Reads go on.
+            let _ = self.unsynced.sync_oldest(keep);
         }
     }
 
@@ -349,14 +367,4 @@ impl PageStore for FileStore {
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
-}
-
-/// Asks for as many descriptors as the system allows this process. Without them all still works, more slowly.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        let _ =
-            setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    }
 }

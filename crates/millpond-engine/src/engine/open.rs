@@ -35,6 +35,8 @@ use crate::wal::{Decoded, FileLogStore, Log, LogConfig, RmgrId, WalError};
 
 /// Sessions of the engine's own: checkpointer, upkeep, reclaimer, autovacuum, opening, and some to spare.
 const OWN_SESSIONS: usize = 8;
+/// Descriptors that are neither a connection's nor a relation's: log, directories, io_uring, temporary files.
+const OWN_DESCRIPTORS: usize = 64;
 /// The catalog's fill factor.
 const CATALOG_FILLFACTOR: u8 = 100;
 
@@ -265,6 +267,7 @@ fn file_options(config: &EngineConfig) -> FileStoreOptions {
     options.io_workers = config.io_workers;
     options.direct_io = config.direct_io;
     options.vfs = Arc::clone(&config.vfs);
+    options.reserved_descriptors = config.max_connections.saturating_add(OWN_DESCRIPTORS);
     options
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::descriptors::Budget;
 use super::names::segment_path;
 use super::reads::Pages;
 use super::segment::{Attempt, Segment};
@@ -46,6 +47,7 @@ pub(super) struct Folder {
     pub(super) segment_blocks: u32,
     /// Files pass the system's cache by.
     pub(super) direct: bool,
+    pub(super) budget: Budget,
 }
 
 /// A fork with its open files.

@@ -92,6 +92,7 @@ impl Forks {
 mod tests {
     use super::*;
     use crate::ids::RelationId;
+    use crate::store::file::descriptors::Budget;
     use crate::store::file::fork::Folder;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -103,6 +104,7 @@ mod tests {
             path: "nowhere".into(),
             segment_blocks: 3,
             direct: false,
+            budget: Budget::new(0),
         };
         Fork::new(Arc::new(folder), REL)
     }

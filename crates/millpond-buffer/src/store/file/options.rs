@@ -8,6 +8,7 @@ use super::IoMethod;
 
 const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
 const DEFAULT_IO_WORKERS: usize = 3;
+const DEFAULT_RESERVED_DESCRIPTORS: usize = 64;
 
 /// How a [`FileStore`](super::FileStore) lays out its files. Start from the default and change what you need.
 #[derive(Debug, Clone)]
@@ -22,6 +23,9 @@ pub struct FileStoreOptions {
     /// Whether files pass the operating system's cache by (`debug_io_direct = data`). Every miss then waits for
     /// the device, so a pool should be most of the memory.
     pub direct_io: bool,
+    /// How many of the process's descriptors are left to the rest of it. When the stores of the process would use more
+    /// than the others, they close files that nobody is using.
+    pub reserved_descriptors: usize,
     /// The file system: the kernel's unless told otherwise.
     pub vfs: Arc<dyn Vfs>,
 }
@@ -33,6 +37,7 @@ impl Default for FileStoreOptions {
             io_method: IoMethod::default(),
             io_workers: DEFAULT_IO_WORKERS,
             direct_io: false,
+            reserved_descriptors: DEFAULT_RESERVED_DESCRIPTORS,
             vfs: Arc::new(OsVfs),
         }
     }

@@ -10,6 +10,7 @@ use millpond_sync::fill::{self, IoTarget};
 use millpond_vfs::{OpenFlags, VfsFile, retry};
 use rustix::io::Errno;
 
+use super::descriptors::Counted;
 use super::fork::Folder;
 use crate::PAGE_SIZE;
 use crate::page::AlignedPage;
@@ -49,6 +50,7 @@ pub(super) struct Segment {
     /// It is on the list of files to be synced, whose lock guards this.
     listed: AtomicBool,
     removed: AtomicBool,
+    _counted: Counted,
 }
 
 impl Segment {
@@ -59,14 +61,18 @@ impl Segment {
 
     fn new(file: Arc<dyn VfsFile>, path: PathBuf, direct: bool) -> Self {
         let (listed, removed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { file, path, direct, listed, removed }
+        Self { file, path, direct, listed, removed, _counted: Counted::new() }
     }
 
     /// Opens the file, or says `None` when it is not there and `create` is false.
     pub(super) fn open(folder: &Folder, path: PathBuf, create: bool) -> io::Result<Option<Self>> {
         let flags = OpenFlags { create, direct: folder.direct, ..OpenFlags::WRITE };
         match retry(|| folder.vfs.open(&path, flags)) {
-            Ok(file) => Ok(Some(Self::new(file, path, folder.direct))),
+            Ok(file) => {
+                let opened = Self::new(file, path, folder.direct);
+                folder.budget.note_opened();
+                Ok(Some(opened))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => Ok(None),
             Err(error) => Err(error),
         }

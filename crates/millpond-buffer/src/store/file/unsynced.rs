@@ -9,6 +9,10 @@
 //! takes, or was on a list that an earlier sync took. Syncs exclude each other, so the earlier one has ended. The same
 //! argument holds for names.
 //!
+//! **Descriptors.** A file on the list stays open. It is synced before it is closed, by the descriptor that it was
+//! written by: Linux may forget that it could not write a page once nobody has the file open. So when files are to be
+//! closed for want of descriptors, the oldest on the list are synced ahead of time.
+//!
 //! **Failure.** The first sync that fails stops the store, and what it took is not put back. A sync that waited for it
 //! fails, too.
 
@@ -34,10 +38,17 @@ struct Changes {
 impl Changes {
     /// All of them, which leaves none.
     fn take(&mut self) -> Self {
-        for segment in &self.files {
+        Self { files: self.take_files(0), names: std::mem::take(&mut self.names) }
+    }
+
+    /// The oldest files, which leaves so many.
+    fn take_files(&mut self, keep: usize) -> Vec<Arc<Segment>> {
+        let later = self.files.split_off(self.files.len().saturating_sub(keep));
+        let taken = std::mem::replace(&mut self.files, later);
+        for segment in &taken {
             segment.set_listed(false);
         }
-        std::mem::take(self)
+        taken
     }
 }
 
@@ -86,6 +97,14 @@ impl Unsynced {
         Ok(())
     }
 
+    /// Syncs the files that have been on the list for longest, until so many are left there, and lets go of them.
+    pub(super) fn sync_oldest(&self, keep: usize) -> Result<(), StoreError> {
+        let _alone = self.syncing.lock();
+        self.check_running()?;
+        let oldest = self.changes.lock().take_files(keep);
+        oldest.into_iter().try_for_each(|segment| self.sync_file(&segment))
+    }
+
     fn sync_file(&self, segment: &Segment) -> Result<(), StoreError> {
         if segment.is_removed() {
             return Ok(());
@@ -119,6 +138,7 @@ mod tests {
     use millpond_vfs::{OsVfs, Vfs};
 
     use super::*;
+    use crate::store::file::descriptors::Budget;
     use crate::store::file::fork::Folder;
 
     /// Something to do at a sync of a file.
@@ -144,7 +164,8 @@ mod tests {
             });
             let directory = vfs.open_directory(dir.path()).unwrap();
             let path = dir.path().to_owned();
-            let folder = Folder { vfs, path, segment_blocks: 3, direct: false };
+            let budget = Budget::new(0);
+            let folder = Folder { vfs, path, segment_blocks: 3, direct: false, budget };
             Self { folder, directory, unsynced: Unsynced::default(), at_sync, _dir: dir }
         }
 
@@ -175,6 +196,20 @@ mod tests {
         assert_eq!(world.unsynced.left(), (false, 1));
         world.sync().unwrap();
         assert_eq!(world.unsynced.left(), (false, 0));
+    }
+
+    #[test]
+    fn the_oldest_files_are_synced_and_closed() {
+        let world = World::new();
+        let mut files: Vec<_> = ["1", "2", "3"].map(|name| world.written(name)).into();
+        let last = Arc::downgrade(&files.pop().unwrap());
+        let first = Arc::downgrade(&files.remove(0));
+        world.unsynced.sync_oldest(1).unwrap();
+        assert_eq!(world.unsynced.left(), (false, 1));
+        assert!(first.upgrade().is_none() && last.upgrade().is_some());
+        // Written again, it is on the list again.
+        world.unsynced.add(&files[0]);
+        assert_eq!(world.unsynced.left(), (false, 2));
     }
 
     #[test]

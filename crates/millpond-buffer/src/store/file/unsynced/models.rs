@@ -147,9 +147,13 @@ fn writers_beside_two_syncs(fails: bool) {
             world.make_name();
         }));
     }
-    for _ in 0..2 {
+    for number in 0..2 {
         let world = Arc::clone(&world);
         threads.push(thread::spawn(move || {
+            // One of them makes room first.
+            if number == 0 {
+                let _ = world.unsynced.sync_oldest(1);
+            }
             world.sync();
         }));
     }
