@@ -25,6 +25,7 @@ mod descriptors;
 mod fork;
 mod forks;
 mod listing;
+mod lock;
 mod names;
 mod options;
 mod reads;
@@ -41,7 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use millpond_vfs::{VfsDirectory, retry};
+use millpond_vfs::{VfsDirectory, VfsFile, retry};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
@@ -66,6 +67,7 @@ const STRIPES: usize = 32;
 pub struct FileStore {
     folder: Arc<Folder>,
     directory: Arc<dyn VfsDirectory>,
+    _lock: Arc<dyn VfsFile>,
     background: Background,
     forks: Forks,
     /// Excludes changes of a relation's files against each other.
@@ -85,7 +87,7 @@ impl fmt::Debug for FileStore {
 }
 
 impl FileStore {
-    /// Opens the directory, creating it if need be.
+    /// Opens the directory, creating it if need be. While another store has it open, that is an error.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(dir, FileStoreOptions::default())
     }
@@ -105,6 +107,7 @@ impl FileStore {
         }
         let vfs = options.vfs;
         retry(|| vfs.create_directory(dir)).map_err(failed)?;
+        let lock = lock::lock(&*vfs, dir).map_err(failed)?;
         let directory = retry(|| vfs.open_directory(dir)).map_err(failed)?;
         let io_method = match options.io_method {
             // A ring needs descriptors.
@@ -123,6 +126,7 @@ impl FileStore {
                 budget: Budget::new(options.reserved_descriptors),
             }),
             directory,
+            _lock: lock,
             background: Background::new(io_method, options.io_workers),
             forks: Forks::new(),
             structure: (0..STRIPES).map(|_| Mutex::new(())).collect(),

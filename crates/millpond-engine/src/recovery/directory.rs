@@ -4,7 +4,7 @@
 //! DATA/millpond.lock   locked by the process that has the directory open; holds its process id
 //! DATA/control         where recovery starts (control.rs)
 //! DATA/wal/            the log's segments
-//! DATA/base/           the relations' files
+//! DATA/base/           the relations' files, and `lock`, which the file store has locked
 //! DATA/pgsql_tmp/      files of sorts that are under way (sort/temp.rs); emptied at the start
 //! ```
 //!

@@ -73,6 +73,17 @@ fn runs_cross_segments() {
 }
 
 #[test]
+fn a_second_store_on_a_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = small(dir.path());
+    let second = FileStore::open(dir.path()).unwrap_err().to_string();
+    assert!(second.contains("another store has it open"), "{second}");
+    assert!(second.contains(&dir.path().display().to_string()), "{second}");
+    drop(first);
+    small(dir.path());
+}
+
+#[test]
 fn truncated_blocks_come_back_as_zeros() {
     let dir = tempfile::tempdir().unwrap();
     let store = small(dir.path());
@@ -95,6 +106,7 @@ fn a_torn_page_and_segments_left_over_from_a_crash_are_no_data() {
     let store = small(dir.path());
     store.create(REL).unwrap();
     store.extend(REL, BlockNumber(0), 1).unwrap();
+    drop(store);
     // The file system kept half a page and a later segment of a growth that was never synced.
     let torn = dir.path().join("16384");
     let mut bytes = fs::read(&torn).unwrap();
@@ -119,8 +131,10 @@ fn removal_takes_every_fork_and_may_be_repeated() {
     fs::write(dir.path().join("16384_other"), "not ours").unwrap();
     store.remove(REL.relation).unwrap();
     store.remove(REL.relation).unwrap();
-    let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, ["16384_other"]);
+    let mut left: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["16384_other", "lock"]);
     assert!(store.relations().unwrap().is_empty());
     assert!(matches!(write(&store, 0, &[1]), Err(StoreError::Missing { .. })));
     store.sync().unwrap();
