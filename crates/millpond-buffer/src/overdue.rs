@@ -7,7 +7,7 @@
 
 use crate::contained::contained;
 use millpond_sync::parking::{self, ParkResult};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a wait is before the log hears of it, and then how long between two reports.
 const REPORT_AFTER: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 30_000 });
@@ -15,7 +15,7 @@ const REPORT_AFTER: Duration = Duration::from_millis(if cfg!(test) { 20 } else {
 /// Parks on `key` if `still` holds, until it is unparked. It may come back earlier: the caller
 /// looks again.
 pub(crate) fn park(key: usize, still: impl FnOnce() -> bool, what: impl FnOnce() -> String) {
-    let deadline = Instant::now() + REPORT_AFTER;
+    let deadline = millpond_sync::clock::now() + REPORT_AFTER;
     if parking::park(key, still, Some(deadline)) == ParkResult::TimedOut {
         let (seconds, what) = (REPORT_AFTER.as_secs(), what());
         contained("the report of a long wait", || {

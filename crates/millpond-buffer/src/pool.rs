@@ -25,8 +25,9 @@ use crate::words::PageView;
 use millpond_sync::CachePadded;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::clock;
 use millpond_sync::sync::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub struct BufferPool {
     /// Held by whoever writes all dirty pages.
     pub(crate) writing_all: Mutex<()>,
     number: u64,
-    relations: Mutex<HashMap<RelFork, Arc<Relation>>>,
+    relations: Mutex<BTreeMap<RelFork, Arc<Relation>>>,
     session_numbers: Mutex<Vec<usize>>,
     /// Held while frames are claimed in the pool's own name.
     discarding: Mutex<()>,
@@ -101,7 +102,7 @@ impl BufferPool {
             syncs: AtomicU64::new(0),
             sync_us: AtomicU64::new(0),
             session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
-            relations: Mutex::new(HashMap::new()),
+            relations: Mutex::new(BTreeMap::new()),
             writing_all: Mutex::new(()),
             discarding: Mutex::new(()),
             pins: PinBoard::new(config.max_sessions, barriers),
@@ -201,10 +202,10 @@ impl BufferPool {
 
     /// Makes everything that has been written to the store durable: not what is dirty, which [`BufferPool::write_dirty`] writes.
     pub fn sync(&self) -> Result<(), BufferError> {
-        let start = std::time::Instant::now();
+        let start = clock::now();
         self.store.sync()?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
-        self.sync_us.fetch_add(start.elapsed().as_micros() as u64, Ordering::Relaxed);
+        self.sync_us.fetch_add(clock::since(start).as_micros() as u64, Ordering::Relaxed);
         Ok(())
     }
 

@@ -13,6 +13,11 @@
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use millpond_sync::scheduler;
+
+/// Processors of a simulation. A thread is on any of them whenever it asks.
+const SIMULATED: usize = 4;
+
 /// Processors whose numbers differ by that share a place.
 const MOST_NUMBERS: usize = 1024;
 
@@ -51,12 +56,18 @@ impl Processors {
 
 /// How many processors the process may use: so many places are enough.
 pub(crate) fn count() -> usize {
+    if scheduler::is_simulated() {
+        return SIMULATED;
+    }
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The place of the processor that this thread runs on, or of another if it has just moved. Whoever has fewer places takes
 /// the remainder.
 pub(crate) fn place() -> usize {
+    if let Some(number) = scheduler::number() {
+        return number as usize % SIMULATED;
+    }
     #[cfg(target_os = "linux")]
     let number = rustix::thread::sched_getcpu();
     #[cfg(not(target_os = "linux"))]

@@ -34,7 +34,7 @@ use crate::pool::BufferPool;
 use crate::session::BufferSession;
 use crate::stats::{Event, Histogram};
 use millpond_sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
-use millpond_sync::{mutant, parking};
+use millpond_sync::{clock, mutant, parking};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -154,7 +154,7 @@ impl<'s> Reclaimer<'s> {
         let mut this = Self {
             session,
             rate: 0.0,
-            since: Instant::now(),
+            since: clock::now(),
             taken: session.pool.clock.taken(),
             free: session.pool.free_frames(),
             target: 0,
@@ -204,14 +204,14 @@ impl<'s> Reclaimer<'s> {
     fn set_target(&mut self) {
         let pool = self.pool();
         let (taken, free) = (pool.clock.taken(), pool.free_frames());
-        let elapsed = self.since.elapsed();
+        let elapsed = clock::since(self.since);
         // What came onto the lists and is no longer there.
         let used =
             (taken.saturating_sub(self.taken) + self.free as u64).saturating_sub(free as u64);
         if elapsed >= HORIZON / 50 {
             let rate = used as f64 / elapsed.as_secs_f64();
             self.rate = rate.max(self.rate + (rate - self.rate) / 16.0);
-            (self.since, self.taken, self.free) = (Instant::now(), taken, free);
+            (self.since, self.taken, self.free) = (clock::now(), taken, free);
         }
         let frames = pool.frames();
         let wanted = (self.rate * HORIZON.as_secs_f64()) as usize;

@@ -113,9 +113,9 @@ impl Size {
 }
 
 fn wait_a_little() {
-    #[cfg(not(any(miri, shuttle, loom)))]
-    std::thread::sleep(std::time::Duration::from_millis(1));
-    #[cfg(any(miri, shuttle, loom))]
+    #[cfg(not(miri))]
+    millpond_sync::thread::sleep(std::time::Duration::from_millis(1));
+    #[cfg(miri)]
     millpond_sync::thread::yield_now();
 }
 

@@ -5,7 +5,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use millpond_sync::clock;
 
 use millpond_buffer::trace::TraceFile;
 use millpond_buffer::{BackendKind, BufferPool, BufferSession, Wait};
@@ -195,7 +197,7 @@ impl Ctx {
         if !self.may_wait() {
             return LockWait::Never;
         }
-        match self.lock_timeout.get().and_then(|timeout| Instant::now().checked_add(timeout)) {
+        match self.lock_timeout.get().and_then(|timeout| clock::now().checked_add(timeout)) {
             Some(until) => LockWait::Until(until),
             None => LockWait::Forever,
         }

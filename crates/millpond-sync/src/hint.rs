@@ -4,7 +4,9 @@
 #[inline]
 pub fn spin_loop() {
     #[cfg(not(any(loom, shuttle, miri)))]
-    std::hint::spin_loop();
+    if !crate::scheduler::yield_now() {
+        std::hint::spin_loop();
+    }
     #[cfg(any(loom, shuttle, miri))]
     crate::thread::yield_now();
 }

@@ -156,6 +156,7 @@ impl Latch {
     /// If [`MAX_READERS`] hold it: guards of it have been forgotten. Nothing has been taken then.
     #[inline]
     pub fn shared(&self) {
+        may_switch();
         if !self.try_shared() {
             self.wait_shared(0, None);
         }
@@ -194,6 +195,7 @@ impl Latch {
     /// Takes it exclusively.
     #[inline]
     pub fn exclusive(&self) {
+        may_switch();
         if !self.try_exclusive() {
             self.wait_exclusive(0, None);
         }
@@ -280,6 +282,12 @@ impl Latch {
     fn drain_key(&self) -> usize {
         self.key() + 1
     }
+}
+
+/// In a simulation with debug assertions, another thread may go on here.
+#[inline(always)]
+fn may_switch() {
+    crate::scheduler::hot_point();
 }
 
 impl Default for Latch {

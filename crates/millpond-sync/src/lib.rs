@@ -8,6 +8,7 @@
 pub mod asymmetric;
 pub mod atomic;
 pub mod audit;
+pub mod clock;
 pub mod counters;
 #[cfg(target_os = "linux")]
 pub mod fill;
@@ -16,6 +17,8 @@ pub mod latch;
 pub mod mutant;
 pub mod parking;
 pub mod prefetch;
+#[cfg_attr(any(loom, shuttle), path = "scheduler/absent.rs")]
+pub mod scheduler;
 #[cfg(all(feature = "send-batch", target_os = "linux", not(any(loom, shuttle))))]
 pub mod send_batch;
 pub mod sync;

@@ -1,7 +1,7 @@
 //! Waiting without burning a processor: threads queue up on a key (an address that the caller owns) and
 //! others wake them.
 //!
-//! By default this is `parking_lot_core`. Under a model checker it is one table, made of the checker's
+//! By default this is `parking_lot_core`, or the simulation's [`scheduler`]. Under a model checker it is one table, made of the checker's
 //! own mutex and condition variable, with the same promises:
 //!
 //! - a queue per key, first come first woken;
@@ -12,6 +12,8 @@
 //! aborts, since the queue would stay locked.
 
 use crate::audit;
+#[cfg(not(any(loom, shuttle)))]
+use crate::scheduler;
 use std::time::Instant;
 
 /// How a wait ended.
@@ -61,6 +63,15 @@ pub fn park_with(
     deadline: Option<Instant>,
 ) -> ParkResult {
     audit::locked(queue_of(key));
+    #[cfg(not(any(loom, shuttle)))]
+    let (validate, timed_out) = if scheduler::is_active() {
+        match scheduler::park((key, token), validate, timed_out, deadline) {
+            Ok(result) => return result,
+            Err(closures) => closures,
+        }
+    } else {
+        (validate, timed_out)
+    };
     let timed_out = |last| no_unwind(|| timed_out(last));
     imp::park(key, token, || no_unwind(validate), timed_out, deadline)
 }
@@ -88,10 +99,20 @@ pub fn unpark_all(key: usize) -> usize {
 /// threads get.
 pub fn unpark_filter(
     key: usize,
-    mut filter: impl FnMut(usize) -> Filter,
+    filter: impl FnMut(usize) -> Filter,
     callback: impl FnOnce(Unparked) -> usize,
 ) -> Unparked {
     audit::locked(queue_of(key));
+    #[cfg(not(any(loom, shuttle)))]
+    let (filter, callback) = if scheduler::is_active() {
+        match scheduler::unpark_filter(key, filter, callback) {
+            Ok(unparked) => return unparked,
+            Err(closures) => closures,
+        }
+    } else {
+        (filter, callback)
+    };
+    let mut filter = filter;
     imp::unpark_filter(key, |token| no_unwind(|| filter(token)), |r| no_unwind(|| callback(r)))
 }
 

@@ -8,7 +8,6 @@ const YIELDS: usize = if cfg!(any(miri, shuttle)) { 10 } else { 64 };
 const NAPS_WHEN_PINNED: usize = if cfg!(test) { 1 } else { 5 };
 /// How often to sleep in all: for as long as a thread on a crowded machine, or a device, may take.
 const NAPS: usize = if cfg!(shuttle) { 20 } else { 10_000 };
-#[cfg(not(any(loom, shuttle)))]
 const NAP: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// How long a session has waited for frames that others hold.
@@ -37,10 +36,7 @@ impl Patience {
         if self.naps > NAPS || self.naps_when_pinned > NAPS_WHEN_PINNED {
             return false;
         }
-        #[cfg(not(any(loom, shuttle)))]
-        std::thread::sleep(NAP);
-        #[cfg(any(loom, shuttle))]
-        thread::yield_now();
+        thread::sleep(NAP);
         true
     }
 }

@@ -52,9 +52,9 @@ impl BufferSession {
         if !self.io_timing.get() {
             return call();
         }
-        let start = std::time::Instant::now();
+        let start = millpond_sync::clock::now();
         let result = call();
-        self.count(time, start.elapsed().as_micros() as u64);
+        self.count(time, millpond_sync::clock::since(start).as_micros() as u64);
         result
     }
 

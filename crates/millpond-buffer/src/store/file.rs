@@ -42,8 +42,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use millpond_sync::sync::Mutex;
 use millpond_vfs::{VfsDirectory, VfsFile, retry};
-use parking_lot::Mutex;
 use rustix::io::Errno;
 
 pub use self::background::IoMethod;

@@ -3,7 +3,7 @@
 //! A state never changes. The engine publishes a new one, with the next generation, when a transaction
 //! with DDL commits; a transaction that has done DDL sees a state of its own until then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::def::{IndexDef, Oid, TableDef};
@@ -21,7 +21,7 @@ pub enum Relation {
 #[derive(Clone, Debug, Default)]
 pub struct CatalogState {
     pub(crate) generation: u64,
-    tables: HashMap<Oid, Arc<TableDef>>,
+    tables: BTreeMap<Oid, Arc<TableDef>>,
     /// Tables and indexes share one name space. The second oid is that of the index.
     names: HashMap<String, (Oid, Option<Oid>)>,
 }
@@ -60,7 +60,7 @@ impl CatalogState {
         self.tables.values().find_map(|table| table.index(oid).map(|index| (table, index)))
     }
 
-    /// All tables, in no particular order.
+    /// All tables, in the order of their ids.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<TableDef>> {
         self.tables.values()
     }

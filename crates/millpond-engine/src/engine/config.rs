@@ -49,6 +49,8 @@ pub struct EngineConfig {
     /// The part of the time between checkpoints over which one is spread
     /// (`checkpoint_completion_target`).
     pub checkpoint_completion_target: f64,
+    /// Bytes of a file of the log (`wal_segment_size`); a power of two. Fixed for the life of the directory.
+    pub wal_segment_bytes: u64,
     /// Bytes of log kept in memory (`wal_buffers`); a power of two.
     pub wal_buffer_bytes: usize,
     /// How soon the log of commits that don't wait is written (`wal_writer_delay`).
@@ -88,6 +90,7 @@ impl EngineConfig {
             checkpoint_timeout: Duration::from_secs(300),
             max_wal_bytes: 1 << 30,
             checkpoint_completion_target: 0.9,
+            wal_segment_bytes: 16 << 20,
             wal_buffer_bytes: 16 << 20,
             wal_writer_delay: Duration::from_millis(200),
             wal_writer_flush_after_bytes: 1 << 20,

@@ -12,11 +12,13 @@ mod workers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use millpond_sync::clock;
 
 use millpond_buffer::trace::TraceStats;
 use millpond_buffer::{BackendKind, BufferPool, IoByContext, RelHandle};
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use crate::access::heap::HeapRelation;
 use crate::catalog::published::{FILE_NUMBERS_WARNING, Published};
@@ -277,9 +279,9 @@ impl Engine {
         }
         self.background.stop();
         self.shared.procs.interrupt_all(Interrupt::Terminate);
-        let deadline = Instant::now() + PATIENCE;
-        while self.is_busy() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
+        let deadline = clock::now() + PATIENCE;
+        while self.is_busy() && clock::now() < deadline {
+            millpond_sync::thread::sleep(Duration::from_millis(5));
         }
         self.checkpoints.stop();
         if self.is_busy() {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use millpond_buffer::trace::{PageTrace, TraceFile};
 use millpond_buffer::{BufferPool, FileStore, FileStoreOptions, Fork, PoolConfig, RelationId};
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::workers::CtxPool;
 use super::{Engine, EngineConfig};
@@ -192,11 +192,11 @@ fn find_log_end(
     store: &FileStore,
 ) -> EngineResult<Recovering> {
     let log_config = LogConfig {
+        segment_bytes: config.wal_segment_bytes,
         buffer_bytes: config.wal_buffer_bytes,
         max_sessions: usize::from(sessions),
         writer_delay: config.wal_writer_delay,
         flush_after_bytes: config.wal_writer_flush_after_bytes,
-        ..LogConfig::default()
     };
     let vfs = Arc::clone(&config.vfs);
     let files = FileLogStore::open_on(vfs, &config.path, log_config.segment_bytes)

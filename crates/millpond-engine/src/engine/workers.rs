@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use crate::ctx::{Ctx, Shared};
 use crate::error::{EngineError, EngineResult};

@@ -51,7 +51,7 @@ impl LockManager {
             Told::Deadlock => ("detected deadlock while waiting for", ""),
             Told::Acquired => ("acquired", ""),
         };
-        let after = milliseconds(wait.begun.elapsed());
+        let after = milliseconds(millpond_sync::clock::since(wait.begun));
         let message = format!("process {process} {verb} {mode} on {tag}{rest} after {after} ms");
         if what == Told::Acquired {
             tracing::info!("{message}");

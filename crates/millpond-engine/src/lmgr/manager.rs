@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::clock;
 use millpond_sync::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -220,7 +221,7 @@ impl LockManager {
         let refused = match entry.request(proc.no(), mode) {
             Request::Granted => return Ok(Begun::Granted(Place::Table)),
             Request::Wait(position) if may_wait => {
-                let waiter = Waiter { session: proc.no(), mode, since: Instant::now() };
+                let waiter = Waiter { session: proc.no(), mode, since: clock::now() };
                 entry.enqueue(position, waiter);
                 *self.waits[proc.no().index()].lock() = Some((tag, mode));
                 self.procs.lock_wait(proc.no()).store(WAITING, Ordering::Relaxed);

@@ -31,6 +31,7 @@ pub(crate) use local::LocalLocks;
 pub use local::LockOwner;
 pub use manager::LockManager;
 pub use mode::{LockMode, ModeSet};
+pub(crate) use table::TagHash;
 pub use tag::LockTag;
 
 /// How long a request may wait.

@@ -8,10 +8,10 @@
 //! Failure: a wait that ends by timeout, cancel or deadlock leaves the queue as if it had never been there,
 //! and serves those it was ahead of.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millpond_sync::atomic::Ordering;
-use millpond_sync::parking;
+use millpond_sync::{clock, parking};
 use smallvec::SmallVec;
 
 use super::deadlock::Search;
@@ -44,7 +44,7 @@ impl LockManager {
         let word = self.procs.lock_wait(proc.no());
         let key = std::ptr::from_ref(word).addr();
         let until = if let LockWait::Until(until) = how { Some(until) } else { None };
-        let begun = Instant::now();
+        let begun = clock::now();
         let timeout = self.deadlock_timeout(proc);
         let is_logged = proc.local_locks().borrow().logs_waits;
         let wait = Wait { session: proc.no(), tag, mode, begun, timeout, is_logged };
@@ -58,14 +58,14 @@ impl LockManager {
             parking::park(key, must_wait, deadline);
             if word.load(Ordering::Acquire) == GRANTED {
                 word.store(IDLE, Ordering::Relaxed);
-                let waited = begun.elapsed();
+                let waited = clock::since(begun);
                 if waited >= timeout {
                     self.counters.waited(proc.no(), &tag, waited);
                     self.tell(&wait, Told::Acquired);
                 }
                 return Ok(());
             }
-            let now = Instant::now();
+            let now = clock::now();
             if proc.is_interrupted() {
                 return self.give_up(proc, tag, LockError::Cancelled);
             }

@@ -12,7 +12,7 @@
 use std::sync::{Arc, Weak};
 
 use millpond_buffer::AccessStrategy;
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::background::Signal;
 use crate::access::heap;

@@ -4,10 +4,10 @@
 //! away, and its threads with it.
 
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use millpond_sync::sync::{Condvar, Mutex};
+use millpond_sync::thread::{NamedThread, spawn_named};
 
 use super::{autovacuum, reclaimer};
 use crate::engine::Engine;
@@ -17,7 +17,7 @@ use crate::error::{EngineError, EngineResult};
 #[derive(Default)]
 pub(crate) struct Background {
     signal: Arc<Signal>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<NamedThread<()>>>,
 }
 
 /// Tells the threads to end.
@@ -50,7 +50,7 @@ impl Signal {
     pub(super) fn sleep(&self, time: Duration) -> bool {
         let mut ending = self.ending.lock();
         if !*ending {
-            self.changed.wait_for(&mut ending, time);
+            ending = self.changed.wait_for(ending, time);
         }
         !*ending
     }
@@ -77,8 +77,7 @@ impl Background {
         work: impl FnOnce(Weak<Engine>, Arc<Signal>) + Send + 'static,
     ) -> EngineResult<()> {
         let (engine, signal) = (Arc::downgrade(engine), Arc::clone(&self.signal));
-        let thread = std::thread::Builder::new().name(name.to_owned());
-        let handle = thread.spawn(move || work(engine, signal)).map_err(|error| {
+        let handle = spawn_named(name, move || work(engine, signal)).map_err(|error| {
             tracing::error!(name, %error, "could not start a thread");
             EngineError::Internal { what: "could not start a background thread" }
         })?;
@@ -90,10 +89,9 @@ impl Background {
     pub(crate) fn stop(&self) {
         self.signal.end();
         let threads = std::mem::take(&mut *self.threads.lock());
-        let me = std::thread::current().id();
         for thread in threads {
             // One of them may be who lets go of the engine last.
-            if thread.thread().id() != me && thread.join().is_err() {
+            if !thread.is_current() && thread.join().is_err() {
                 tracing::error!("a background thread has panicked");
             }
         }

@@ -19,12 +19,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use millpond_buffer::{
     BackendKind, BufferError, BufferPool, BufferSession, Lsn, StoreError, WriteProgress,
 };
-use parking_lot::{Condvar, Mutex};
+use millpond_sync::clock;
+use millpond_sync::sync::{Condvar, Mutex};
+use millpond_sync::thread::{NamedThread, spawn_named};
 
 use super::schedule::Schedule;
 use crate::control::{Control, ControlFile, STATE_BYTES};
@@ -131,7 +133,7 @@ pub struct Checkpoints {
     counters: Counters,
     signals: Mutex<Signals>,
     signalled: Condvar,
-    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+    thread: Mutex<Option<NamedThread<()>>>,
 }
 
 struct Work {
@@ -230,11 +232,11 @@ impl Checkpoints {
         if cause.is_spread() && self.log.is_idle_since(work.last_end) {
             return Ok(());
         }
-        let begun = Instant::now();
+        let begun = clock::now();
         let result = self.checkpoint(&mut work, cause, begun);
         match &result {
             Ok(pages) => {
-                tracing::info!(?cause, pages, ms = begun.elapsed().as_millis(), "checkpoint");
+                tracing::info!(?cause, pages, ms = clock::since(begun).as_millis(), "checkpoint");
                 let scheduled = cause == Cause::Scheduled;
                 let counter =
                     if scheduled { &self.counters.scheduled } else { &self.counters.requested };
@@ -262,12 +264,12 @@ impl Checkpoints {
         let end = Record::new(Xid::INVALID, RmgrId::Log, info::CHECKPOINT_END, &payload);
         let end = self.log.insert(stripe, &end)?.end;
         self.log.flush(end)?;
-        let checkpoint_time = UNIX_EPOCH.elapsed().map(|elapsed| elapsed.as_secs());
+        let checkpoint_time = clock::since_1970().as_secs();
         work.control.write(Control {
             clean: cause == Cause::Shutdown,
             redo,
             checkpoint_end: end,
-            checkpoint_time: checkpoint_time.unwrap_or_default(),
+            checkpoint_time,
             state,
             ..work.control.current().clone()
         })?;
@@ -299,7 +301,7 @@ impl Checkpoints {
     }
 
     fn sync_pages(&self) -> EngineResult<()> {
-        let begun = Instant::now();
+        let begun = clock::now();
         if let Err(error) = self.pool.sync() {
             self.log.stop(&format!("could not sync the data files: {error}"));
             return Err(error.into());
@@ -319,16 +321,16 @@ impl Checkpoints {
         };
         loop {
             let grown = self.log.insert_position().get().saturating_sub(redo.get());
-            let is_ahead = schedule.is_ahead(done, begun.elapsed(), grown);
+            let is_ahead = schedule.is_ahead(done, clock::since(begun), grown);
             let in_hurry = self.hurry.load(Ordering::Relaxed) > 0;
             if in_hurry || !is_ahead || self.log.is_stopped().is_some() {
                 return;
             }
-            let mut signals = self.signals.lock();
+            let signals = self.signals.lock();
             if signals.ending {
                 return;
             }
-            self.signalled.wait_for(&mut signals, Duration::from_millis(100));
+            drop(self.signalled.wait_for(signals, Duration::from_millis(100)));
         }
     }
 
@@ -360,9 +362,7 @@ impl Checkpoints {
             }
         });
         let this = Arc::clone(self);
-        let thread = std::thread::Builder::new()
-            .name("millpond-checkpoint".into())
-            .spawn(move || this.work_until_end())
+        let thread = spawn_named("millpond-checkpoint", move || this.work_until_end())
             .map_err(|source| WalError::io("could not start the checkpointer's thread", source))?;
         *self.thread.lock() = Some(thread);
         Ok(())
@@ -371,21 +371,21 @@ impl Checkpoints {
     fn work_until_end(&self) {
         // After a failure, not every segment filled is a reason to try again.
         const RETRY: Duration = Duration::from_secs(5);
-        let mut next = Instant::now() + self.timeout();
-        let mut not_before = Instant::now();
+        let mut next = clock::now() + self.timeout();
+        let mut not_before = clock::now();
         let mut wanted;
         loop {
             let cause = {
                 let mut signals = self.signals.lock();
-                while !signals.ending && signals.wanted.is_none() && Instant::now() < next {
-                    self.signalled.wait_until(&mut signals, next);
+                while !signals.ending && signals.wanted.is_none() && clock::now() < next {
+                    signals = self.signalled.wait_until(signals, next);
                     if std::mem::take(&mut signals.tuned) {
                         // A longer time holds from the next checkpoint on.
-                        next = next.min(Instant::now() + self.timeout());
+                        next = next.min(clock::now() + self.timeout());
                     }
                 }
-                while !signals.ending && Instant::now() < not_before {
-                    self.signalled.wait_until(&mut signals, not_before);
+                while !signals.ending && clock::now() < not_before {
+                    signals = self.signalled.wait_until(signals, not_before);
                 }
                 if signals.ending {
                     return;
@@ -394,15 +394,15 @@ impl Checkpoints {
                 match wanted {
                     Some(position) if self.is_much_log(position) => Cause::LogGrowth,
                     // A checkpoint that was under way has done away with it.
-                    Some(_) if Instant::now() < next => continue,
+                    Some(_) if clock::now() < next => continue,
                     _ => Cause::Scheduled,
                 }
             };
             match self.run(cause) {
-                Ok(()) => next = Instant::now() + self.timeout(),
+                Ok(()) => next = clock::now() + self.timeout(),
                 Err(_) => {
-                    not_before = Instant::now() + RETRY;
-                    next = not_before.max(Instant::now() + self.timeout().min(RETRY));
+                    not_before = clock::now() + RETRY;
+                    next = not_before.max(clock::now() + self.timeout().min(RETRY));
                     let mut signals = self.signals.lock();
                     signals.wanted = signals.wanted.max(wanted);
                 }
@@ -425,5 +425,5 @@ impl Checkpoints {
 }
 
 fn add_ms(counter: &AtomicU64, since: Instant) {
-    counter.fetch_add(since.elapsed().as_millis() as u64, Ordering::Relaxed);
+    counter.fetch_add(clock::since(since).as_millis() as u64, Ordering::Relaxed);
 }

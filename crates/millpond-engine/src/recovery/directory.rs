@@ -103,6 +103,10 @@ impl DataDirectory {
         let is_new = !exists(vfs, &lock_path).map_err(failed("look for", &lock_path))?;
         if is_new {
             refuse_foreign(vfs, path).map_err(failed("read directory", path))??;
+            // The directory's own name, if it is new.
+            if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
+                sync_directory(vfs, parent).map_err(failed("sync directory", parent))?;
+            }
         }
         refuse_shared(vfs, path, is_new)
             .map_err(failed("read or change permissions of", path))??;
@@ -165,7 +169,7 @@ fn refuse_shared(
 
 fn write_pid(lock: &dyn VfsFile) -> io::Result<()> {
     retry(|| lock.set_len(0))?;
-    write_all_at(lock, format!("{}\n", std::process::id()).as_bytes(), 0)
+    write_all_at(lock, format!("{}\n", millpond_sync::scheduler::process_id()).as_bytes(), 0)
 }
 
 fn read_pid(lock: &dyn VfsFile) -> Option<u32> {

@@ -159,11 +159,12 @@ fn create(store: &Arc<dyn LogStore>, pages: &dyn PageStore) -> EngineResult<Cont
 /// A number that no other database has, for all practical purposes.
 fn new_system_id() -> u64 {
     use std::hash::{BuildHasher, Hasher};
+    if let Some(number) = millpond_sync::scheduler::number() {
+        return number;
+    }
     // Seeded by the system's random numbers.
     let mut hasher = std::hash::RandomState::new().build_hasher();
-    hasher.write_u128(
-        std::time::UNIX_EPOCH.elapsed().map(|elapsed| elapsed.as_nanos()).unwrap_or_default(),
-    );
+    hasher.write_u128(millpond_sync::clock::since_1970().as_nanos());
     hasher.write_u32(std::process::id());
     hasher.finish()
 }

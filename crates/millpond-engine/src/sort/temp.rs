@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use millpond_sync::scheduler;
 use millpond_vfs::{OpenFlags, OsVfs, Vfs, VfsFile, read_exact_at, retry, write_all_at};
 
 use crate::{EngineError, EngineResult};
@@ -75,7 +76,8 @@ impl TempFiles {
     pub(crate) fn make(&self) -> EngineResult<Arc<dyn TempFile>> {
         loop {
             let number = self.made.fetch_add(1, Ordering::Relaxed);
-            let path = self.directory.join(format!("pgsql_tmp{}.{number}", std::process::id()));
+            let process = scheduler::process_id();
+            let path = self.directory.join(format!("pgsql_tmp{process}.{number}"));
             match retry(|| self.vfs.open(&path, OpenFlags::CREATE_NEW)) {
                 Ok(file) => {
                     retry(|| self.vfs.remove(&path)).map_err(failed("remove"))?;

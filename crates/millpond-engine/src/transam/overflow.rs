@@ -87,7 +87,7 @@ impl Directory {
 }
 
 #[cfg(not(any(loom, shuttle)))]
-type Lock = parking_lot::RwLock<Directory>;
+type Lock = millpond_sync::sync::RwLock<Directory>;
 #[cfg(any(loom, shuttle))]
 type Lock = models_lock::RwLock<Directory>;
 

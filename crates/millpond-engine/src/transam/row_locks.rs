@@ -22,15 +22,16 @@
 //! it, who replaced or deleted the version, is always xmax itself (ADR 13).
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 use millpond_buffer::PageId;
 use millpond_sync::CachePadded;
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
 
 use super::ids::Xid;
 use crate::error::{EngineError, EngineResult};
+use crate::lmgr::TagHash;
 
 const SHARDS: usize = 16;
 /// Rows with several holders at a time, some 100 bytes each.
@@ -122,7 +123,6 @@ impl Shard {
 /// The further holders of row versions.
 pub struct RowLocks {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
-    hasher: RandomState,
     rows_per_shard: usize,
 }
 
@@ -131,13 +131,12 @@ impl RowLocks {
     pub fn new(rows: usize) -> Self {
         RowLocks {
             shards: std::array::from_fn(|_| CachePadded::new(Mutex::default())),
-            hasher: RandomState::new(),
             rows_per_shard: rows.div_ceil(SHARDS),
         }
     }
 
     fn shard(&self, row: &RowVersion) -> &Mutex<Shard> {
-        &self.shards[self.hasher.hash_one(row) as usize % SHARDS]
+        &self.shards[(TagHash::default().hash_one(row) >> 40) as usize % SHARDS]
     }
 
     /// The holders noted for a version, those whose transactions have ended among them.

@@ -138,7 +138,7 @@ impl Transactions {
             self.maintain(ctx)?;
             if self.ring.room() <= enough {
                 // Some session lost the processor between drawing its id and publishing it.
-                std::thread::sleep(Duration::from_millis(1));
+                millpond_sync::thread::sleep(Duration::from_millis(1));
             }
         }
         Ok(())

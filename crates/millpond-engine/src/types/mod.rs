@@ -15,8 +15,6 @@ pub mod key;
 pub mod numeric;
 pub mod tuple;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 pub use datum::{Datum, Value};
 pub use numeric::{Numeric, NumericRef};
 
@@ -35,7 +33,7 @@ const EPOCH_2000_US: i64 = 946_684_800_000_000;
 
 /// The time stamp of now, UTC.
 pub fn current_timestamp() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = millpond_sync::clock::since_1970();
     i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX) - EPOCH_2000_US
 }
 

@@ -10,13 +10,15 @@
 //! (models/write_ahead.rs runs this on a disk whose syncs take time and fail.)
 
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use millpond_sync::clock;
 use millpond_sync::parking::{self, ParkResult};
 use millpond_sync::sync::Mutex;
+use millpond_sync::thread::NamedThread;
 
 use super::error::WalError;
 use super::group::Group;
@@ -38,7 +40,7 @@ pub(super) struct Flushing {
     /// The log's thread has something to do.
     pub(super) work: CachePadded<AtomicBool>,
     pub(super) ending: AtomicBool,
-    pub(super) thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+    pub(super) thread: Mutex<Option<NamedThread<()>>>,
     pub(super) counts: FlushCounts,
     /// The end of the last mark, see `mark_durable`.
     pub(super) marked: AtomicU64,
@@ -212,7 +214,7 @@ impl Log {
             return;
         }
         self.flushing.counts.add_pause();
-        let deadline = Some(Instant::now() + pause);
+        let deadline = Some(clock::now() + pause);
         let wanted = || self.flushing.wanted.load(Ordering::Acquire);
         let hurried = || self.flushing.hurried.load(Ordering::Acquire);
         let idle = || {

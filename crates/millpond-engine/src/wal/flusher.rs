@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use millpond_buffer::Lsn;
 use millpond_sync::atomic::Ordering;
-use millpond_sync::parking;
+use millpond_sync::thread::spawn_named;
+use millpond_sync::{clock, parking};
 
 use super::error::WalError;
 use super::log::Log;
@@ -23,9 +24,7 @@ const MARK_BYTES: u64 = padded(HEADER_BYTES) as u64;
 impl Log {
     pub(super) fn start_flusher(self: &Arc<Self>) -> Result<(), WalError> {
         let log = Arc::downgrade(self);
-        let thread = std::thread::Builder::new()
-            .name("millpond-log".into())
-            .spawn(move || flusher(&log))
+        let thread = spawn_named("millpond-log", move || flusher(&log))
             .map_err(|source| WalError::io("could not start the log's thread", source))?;
         *self.flushing.thread.lock() = Some(thread);
         Ok(())
@@ -160,17 +159,17 @@ impl Log {
 }
 
 fn flusher(log: &Weak<Log>) {
-    let mut next_sync = Instant::now();
+    let mut next_sync = clock::now();
     loop {
         let Some(this) = log.upgrade() else { return };
         let delay = this.writer_delay();
-        let idle = !this.sleep(Some(Instant::now() + delay));
-        let due = idle || Instant::now() >= next_sync;
+        let idle = !this.sleep(Some(clock::now() + delay));
+        let due = idle || clock::now() >= next_sync;
         if this.flusher_turn(idle, due) {
             return;
         }
         if due {
-            next_sync = Instant::now() + delay;
+            next_sync = clock::now() + delay;
         }
     }
 }

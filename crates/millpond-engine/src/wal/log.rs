@@ -24,7 +24,7 @@ use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::audit;
 use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
-use parking_lot::RwLock;
+use millpond_sync::sync::RwLock;
 use smallvec::SmallVec;
 
 use super::config::{LogConfig, LogStart};

@@ -52,7 +52,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use parking_lot::{Condvar, Mutex};
+use millpond_sync::sync::{Condvar, Mutex};
+use millpond_sync::thread::spawn_named;
 
 pub(super) use self::job::{Job, Piece, Pieces};
 use crate::store::Way;
@@ -267,7 +268,7 @@ fn start(method: IoMethod, workers: usize) -> Running {
         let serving = Serving::new(&shared);
         let name = format!("io worker {number}");
         let run = move || worker::run(&serving.0);
-        if let Err(error) = thread::Builder::new().name(name).spawn(run) {
+        if let Err(error) = spawn_named(&name, run) {
             tracing::warn!(%error, "could not start a thread that reads and writes");
         }
     }

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::RwLock;
+use millpond_sync::sync::RwLock;
 
 use super::fork::Fork;
 use crate::ids::RelFork;

@@ -4,8 +4,8 @@
 use std::io;
 use std::sync::Arc;
 
+use millpond_sync::sync::MutexGuard;
 use millpond_vfs::retry;
-use parking_lot::MutexGuard;
 
 use super::fork::{FileError, Fork, MAX_SEGMENTS};
 use super::segment::Segment;

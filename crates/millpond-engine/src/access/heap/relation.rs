@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use millpond_buffer::{BufferError, BufferPool, Fork, RelHandle, RelationId};
 use millpond_sync::counters::StripedCounters;
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::sync_scan::ScanPositions;
 use crate::transam::SessionNo;

@@ -35,7 +35,7 @@ fn next(shared: &Shared) -> Option<Job> {
         if queue.stop {
             return None;
         }
-        shared.work.wait(&mut queue);
+        queue = shared.work.wait(queue);
     }
 }
 
