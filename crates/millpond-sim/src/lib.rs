@@ -20,6 +20,7 @@ mod late;
 mod log;
 mod pages;
 pub mod schedule;
+pub mod vfs;
 
 pub use disk::{Fault, SimDisk};
 pub use log::SimLog;
