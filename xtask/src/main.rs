@@ -36,6 +36,15 @@ enum Habit {
     Loom,
     /// The shuttle models: large protocols, random schedules.
     Shuttle,
+    /// Fresh seeds of the simulated engine, on all processors, until one fails or the time is over.
+    Soak {
+        /// For how long.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// The first seed, to repeat a soak.
+        #[arg(long)]
+        first: Option<u64>,
+    },
     /// Mutants: each must be killed by its test, which passes without it.
     Mutants {
         /// Only those whose names begin with one of these.
@@ -108,6 +117,12 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             audited("test", buffer, &["--lib", "shared_writes"])?;
             audited("test", sql, &["--test", "read_only"])?;
             audited("test", SERVER, &["--lib", "bench::tests"])
+        }
+        Habit::Soak { minutes, first } => {
+            let numbers = [Some(minutes), first].into_iter().flatten();
+            cargo(&["run", "--profile", "soak", "-p", "millpond-sim", "--bin", "soak", "--"])
+                .args(&numbers.map(|number| number.to_string()).collect::<Vec<_>>())
+                .run()
         }
         Habit::Bench { bench, args } => bench::run(bench, &args),
         Habit::Layers => layers::check(),

@@ -1,6 +1,8 @@
-//! Simulated storage: a disk that crashes, tears and fails on demand.
+//! Simulated machines: disks that crash, tear and fail on demand, and the whole engine on them.
 //!
-//! [`SimDisk`] holds the relations' files, the log's segments and the control file of one database in
+//! [`vfs`] is a file system at the level of system calls. [`whole`] runs the whole engine on it, and
+//! a seed is a run. [`SimDisk`] is an older disk at the level of stores, for tests of the log, the
+//! heap and the tree by themselves: it holds the relations' files, the log's segments and the control file of one database in
 //! memory. It gives out a [`PageStore`](millpond_buffer::PageStore) and a
 //! [`LogStore`](millpond_engine::wal::LogStore) over them, counts every call, and can fail any of them.
 //!
@@ -21,6 +23,7 @@ mod log;
 mod pages;
 pub mod schedule;
 pub mod vfs;
+pub mod whole;
 
 pub use disk::{Fault, SimDisk};
 pub use log::SimLog;
