@@ -62,6 +62,18 @@ pub enum BufferError {
         /// How many there must be.
         least: u32,
     },
+    /// The store has something beyond the last block of the fork that the log knows of.
+    #[error(
+        "{rel} is too long: the store has {blocks} blocks of it, {known} are known, and not all others are zeros"
+    )]
+    TooLong {
+        /// The fork.
+        rel: RelFork,
+        /// How many blocks there are.
+        blocks: u32,
+        /// How many are known.
+        known: u32,
+    },
     /// There is no such block.
     #[error("block {block} of {rel} does not exist: there are {blocks}")]
     BeyondEnd {
@@ -151,7 +163,10 @@ impl BufferError {
     pub fn is_damage(&self) -> bool {
         use StoreError::{BeyondEnd, Missing};
         match self {
-            Self::Checksum { .. } | Self::Zeroed { .. } | Self::CutShort { .. } => true,
+            Self::Checksum { .. }
+            | Self::Zeroed { .. }
+            | Self::CutShort { .. }
+            | Self::TooLong { .. } => true,
             Self::Store(error) => matches!(error, Missing { .. } | BeyondEnd { .. }),
             _ => false,
         }

@@ -2,6 +2,8 @@
 //!
 //! Two copies, written in turn, each with its own checksum and a sequence number. A crash while one is
 //! being written leaves the other; the one with the higher number counts. docs/wal-format.md gives the bytes.
+//! Of a copy that is damaged nobody knows which was newer. The start goes on from the other one, says so, and the next
+//! write replaces the damaged copy, since that goes to the copy that is not in force.
 //!
 //! Failure: a write that fails leaves the older copy in force, and the log it needs has not been
 //! removed yet, because segments are retired only after the control file is durable (wal rule 9).
@@ -14,7 +16,7 @@ use crate::wal::record::Reader;
 use crate::wal::{CONTROL_COPY_BYTES, LogStore, WalError};
 
 /// The version of everything on disk. Another version is refused.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"millpond";
 /// Most bytes that others may keep in the control file.
@@ -47,6 +49,7 @@ pub struct Control {
 pub struct ControlFile {
     store: Arc<dyn LogStore>,
     current: Control,
+    damaged_copy: Option<WalError>,
 }
 
 impl ControlFile {
@@ -66,14 +69,25 @@ impl ControlFile {
             }
         }
         match (best, damage) {
-            (Some(current), _) => Ok(Some(Self { store, current })),
+            (Some(current), damaged_copy) => Ok(Some(Self { store, current, damaged_copy })),
             (None, damage) => Err(damage.unwrap_or_else(|| corrupt("it is empty"))),
         }
     }
 
+    /// What is wrong with the other copy. It may be the newer one. The next write replaces it.
+    pub fn damaged_copy(&self) -> Option<&WalError> {
+        self.damaged_copy.as_ref()
+    }
+
+    /// The number of the next start: above that of every start before, also if the copy that knew of the last one is
+    /// lost. (The two copies are at most one start apart.)
+    pub fn next_start_no(&self) -> u32 {
+        self.current.start_no + if self.damaged_copy.is_some() { 2 } else { 1 }
+    }
+
     /// Writes the first control file of a new database.
     pub fn create(store: Arc<dyn LogStore>, first: Control) -> Result<Self, WalError> {
-        let mut this = Self { store, current: first };
+        let mut this = Self { store, current: first, damaged_copy: None };
         // Both copies, so that from now on both are there.
         this.write(this.current.clone())?;
         this.write(this.current.clone())?;
@@ -93,6 +107,7 @@ impl ControlFile {
             .write_control(copy, &encode(&next))
             .map_err(|source| WalError::io("could not write the control file", source))?;
         self.current = next;
+        self.damaged_copy = None;
         Ok(())
     }
 }

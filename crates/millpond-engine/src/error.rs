@@ -6,7 +6,7 @@
 
 use std::io;
 
-use millpond_buffer::{BufferError, RelationId, StoreError};
+use millpond_buffer::{BufferError, Fork, RelFork, RelationId, StoreError};
 
 use crate::lmgr::{LockError, LockTag};
 use crate::recovery::DirectoryError;
@@ -82,6 +82,17 @@ pub enum EngineError {
         /// What is wrong there.
         what: String,
     },
+    /// A relation's file is missing, cut short or damaged. Other relations are not affected.
+    #[error("could not use {what} (file \"{file}\"): {source}")]
+    DamagedFile {
+        /// The relation, in words: `table "accounts"`.
+        what: String,
+        /// The file's path in the data directory.
+        file: String,
+        /// What is wrong with it.
+        #[source]
+        source: BufferError,
+    },
     /// A commit record was handed to a log that failed before confirming it: only a restart will tell whether
     /// the transaction has committed.
     #[error("the outcome of transaction {xid} is unknown until the server restarts")]
@@ -140,6 +151,7 @@ impl EngineError {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Corruption { .. } | Self::Redo(_) | Self::Table(_) => true,
+            Self::DamagedFile { .. } | Self::Directory(DirectoryError::Incomplete { .. }) => true,
             Self::Buffer(error) => is_damaged_page(error),
             Self::Wal(WalError::Corrupt { .. } | WalError::Control { .. }) => true,
             Self::Wal(WalError::Io { source, .. }) => millpond_vfs::is_lost(source),
@@ -153,6 +165,26 @@ fn is_damaged_page(error: &BufferError) -> bool {
         BufferError::BeyondEnd { .. } | BufferError::Damaged { .. } => true,
         BufferError::Store(StoreError::Io { source, .. }) => millpond_vfs::is_lost(source),
         other => other.is_damage(),
+    }
+}
+
+/// The path of a fork's first file in the data directory.
+pub fn relation_file(rel: RelFork) -> String {
+    match rel.fork {
+        Fork::Main => format!("base/{}", rel.relation),
+        fork => format!("base/{}_{}", rel.relation, fork.name()),
+    }
+}
+
+/// The error of opening a relation's files, which says what relation it is if they are damaged.
+pub(crate) fn damaged_relation(
+    error: BufferError,
+    rel: RelFork,
+    what: impl FnOnce() -> String,
+) -> EngineError {
+    match error.is_damage() {
+        true => EngineError::DamagedFile { what: what(), file: relation_file(rel), source: error },
+        false => error.into(),
     }
 }
 

@@ -29,6 +29,6 @@ pub mod wal;
 pub use bulk::BulkAccess;
 pub use ctx::{Ctx, Shared};
 pub use engine::{Engine, EngineConfig};
-pub use error::{EngineError, EngineResult};
+pub use error::{EngineError, EngineResult, relation_file};
 pub use session::Session;
 pub use sort::temp::TempFiles;

@@ -198,8 +198,14 @@ fn serve_alone(mut socket: UnixStream, backend: &Canned, keys: &CancelKeys) -> s
             let step = if protocol.starting() {
                 let Ok(Some((packet, length))) = startup::packet(input.data()) else { break };
                 input.consume(length);
-                let context =
-                    StartContext { backend, keys, cancelled: &cancelled, client_addr: "" };
+                let context = StartContext {
+                    backend,
+                    keys,
+                    refusing: false,
+                    cancelled: &cancelled,
+                    client_addr: "",
+                    waker: std::task::Waker::noop(),
+                };
                 protocol.packet(packet, &context, &mut output)
             } else {
                 let Ok(Some(frame)) = frontend::frame(input.data()) else { break };

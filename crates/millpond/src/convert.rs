@@ -156,6 +156,7 @@ impl From<EngineError> for SqlError {
                 DirectoryError::InUse { .. } | DirectoryError::AlreadyOpen { .. },
             ) => SqlError::fatal(SqlState::LOCK_FILE_EXISTS, message),
             EngineError::Buffer(error) => buffer_error(error, message),
+            EngineError::DamagedFile { source, .. } => buffer_error(source, message),
             EngineError::Wal(error) => wal_error(error, message),
             EngineError::Trace { source, .. } => SqlError::new(io_state(&source), message),
             EngineError::TemporaryFile { source, .. } => SqlError::new(io_state(&source), message),
@@ -204,14 +205,16 @@ fn buffer_error(error: BufferError, message: String) -> SqlError {
         BufferError::Size { .. } => SqlState::INVALID_PARAMETER_VALUE,
         BufferError::Shrinking { .. } => SqlState::OBJECT_IN_USE,
         BufferError::Checksum { .. }
+        | BufferError::Zeroed { .. }
+        | BufferError::CutShort { .. }
+        | BufferError::TooLong { .. }
         | BufferError::Damaged { .. }
         | BufferError::BeyondEnd { .. } => SqlState::DATA_CORRUPTED,
         BufferError::Dropped { .. } => SqlState::UNDEFINED_TABLE,
         BufferError::RelationFull { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
         BufferError::Store(StoreError::Io { source, .. }) => io_state(source),
-        BufferError::Store(StoreError::Missing { .. } | StoreError::BeyondEnd { .. }) => {
-            SqlState::DATA_CORRUPTED
-        }
+        BufferError::Store(StoreError::Missing { .. }) => SqlState::UNDEFINED_FILE,
+        BufferError::Store(StoreError::BeyondEnd { .. }) => SqlState::DATA_CORRUPTED,
         BufferError::Store(_) | BufferError::Log(_) => SqlState::IO_ERROR,
         _ => SqlState::INTERNAL_ERROR,
     };

@@ -24,13 +24,13 @@ use crate::access::heap::HeapRelation;
 use crate::catalog::published::{FILE_NUMBERS_WARNING, Published};
 use crate::catalog::{CatalogState, IndexDef, TableDef};
 use crate::ctx::{Ctx, Shared, backend_kind};
-use crate::error::{EngineError, EngineResult};
+use crate::error::{EngineError, EngineResult, damaged_relation};
 use crate::lmgr::LockManager;
 use crate::maintenance::autovacuum;
 use crate::maintenance::background::Background;
 use crate::maintenance::checkpointer::{Cause, CheckpointStats, Checkpoints};
 use crate::proc::{Interrupt, PoolSession, ProcArray};
-use crate::recovery::DataDirectory;
+use crate::recovery::{DamagedFork, DataDirectory, SetAside};
 use crate::session::Session;
 use crate::transam::Transactions;
 use crate::wal::Log;
@@ -55,6 +55,15 @@ pub struct BackendIo {
     pub io: IoByContext,
 }
 
+/// What the start has found to be wrong with files, without which the rest works.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Relations whose files are missing, cut short or too long.
+    pub damaged: Vec<DamagedFork>,
+    /// Files that nothing named, and where they are now.
+    pub set_aside: Vec<SetAside>,
+}
+
 /// A storage engine over one data directory.
 pub struct Engine {
     config: EngineConfig,
@@ -70,6 +79,7 @@ pub struct Engine {
     clients: AtomicUsize,
     closing: AtomicBool,
     system_id: u64,
+    findings: Findings,
     /// Last: the directory stays locked until everything else is gone.
     _directory: DataDirectory,
 }
@@ -146,6 +156,11 @@ impl Engine {
     /// The random number that tells this database from others.
     pub fn system_id(&self) -> u64 {
         self.system_id
+    }
+
+    /// What the start found to be wrong with files.
+    pub fn findings(&self) -> &Findings {
+        &self.findings
     }
 
     /// The vacuum that runs in the background.
@@ -234,10 +249,13 @@ impl Engine {
     /// The open heap of a table.
     #[inline]
     pub(crate) fn open_heap<'t>(&self, table: &'t TableDef) -> EngineResult<&'t HeapRelation> {
-        Ok(table.stats.heap(|| {
+        let opened = table.stats.heap(|| {
             let sessions = self.shared.procs.capacity();
             HeapRelation::open(&self.shared.pool, table.storage, table.fillfactor, sessions)
-        })?)
+        });
+        opened.map_err(|error| {
+            damaged_relation(error, table.storage.main(), || format!("table \"{}\"", table.name))
+        })
     }
 
     /// The open tree of an index.
@@ -246,7 +264,10 @@ impl Engine {
         if let Some(tree) = index.tree.get() {
             return Ok(tree);
         }
-        let tree = self.shared.pool.relation(index.storage.main())?;
+        let rel = index.storage.main();
+        let tree = self.shared.pool.relation(rel).map_err(|error| {
+            damaged_relation(error, rel, || format!("index \"{}\"", index.name))
+        })?;
         Ok(index.tree.get_or_init(|| tree))
     }
 

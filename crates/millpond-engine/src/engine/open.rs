@@ -2,34 +2,42 @@
 //!
 //! 1. lock the directory; find the end of the log; redo what the last run left undone;
 //! 2. settle the transactions that were running then (they are rolled back);
-//! 3. read the catalog, remove files that belong to nothing (a crash between making a file and committing
-//!    its table leaves such), and see that all others are there;
-//! 4. checkpoint, so that the next recovery begins here; start the background work.
+//! 3. read the catalog, and hold it against the forks that the log knows;
+//! 4. remove files of what was dropped or never committed, hold the lengths of all others against the files, move
+//!    files away that nothing names (wal rules 18 and 19);
+//! 5. checkpoint, so that the next recovery begins here; start the background work.
 //!
 //! What the control file keeps for us (see [`State`]): the next transaction id, oid and file number. Later
 //! records raise them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use millpond_buffer::trace::{PageTrace, TraceFile};
-use millpond_buffer::{BufferPool, FileStore, FileStoreOptions, Fork, PoolConfig, RelationId};
+use millpond_buffer::{
+    BufferPool, FileStore, FileStoreOptions, Fork, PoolConfig, RelFork, RelationId,
+};
 use millpond_sync::sync::Mutex;
 
 use super::workers::CtxPool;
-use super::{Engine, EngineConfig};
+use super::{Engine, EngineConfig, Findings};
 use crate::access::heap::HeapRelation;
 use crate::catalog::published::Published;
 use crate::catalog::{CATALOG_RELATION, CatalogState, FIRST_NORMAL_OID, heap, rows};
 use crate::ctx::{Ctx, Shared};
-use crate::error::{EngineError, EngineResult};
+use crate::error::{EngineError, EngineResult, relation_file};
 use crate::maintenance::background::{self, Background};
 use crate::maintenance::checkpointer::{Cause, CheckpointConfig, CheckpointParts, Checkpoints};
 use crate::proc::ProcArray;
-use crate::recovery::{DataDirectory, Recovering, RedoFiles, RedoParts};
+use crate::recovery::{
+    DataDirectory, Recovering, RedoFiles, RedoParts, committed_forks, mend_maps,
+    missing_in_catalog, remove_dropped, set_aside, settle_lengths, unnamed,
+};
 use crate::sort::temp::TempFiles;
-use crate::transam::{DEFAULT_RING_SIZE, Transactions, Xid};
+use crate::transam::visibility::Fates;
+use crate::transam::{DEFAULT_RING_SIZE, Transactions, Xid, XidStatus};
+use crate::wal::forks::KnownFork;
 use crate::wal::storage::{StorageRecord, create_fork};
 use crate::wal::{Decoded, FileLogStore, Log, LogConfig, RmgrId, WalError};
 
@@ -122,6 +130,10 @@ impl CheckpointParts for EngineCheckpoint {
         self.ctx.txns().checkpoint(&self.ctx)
     }
 
+    fn has_committed(&mut self, xid: Xid) -> EngineResult<bool> {
+        Ok(matches!(self.ctx.status(xid)?, XidStatus::Committed(_)))
+    }
+
     fn state(&mut self) -> Vec<u8> {
         let (next_oid, next_storage) = self.published.next_numbers();
         State { next_xid: self.ctx.txns().next_xid().0, next_oid, next_storage }.encode()
@@ -145,6 +157,7 @@ pub(super) fn open_in(config: EngineConfig, directory: DataDirectory) -> EngineR
         .map_err(|_| EngineError::LimitExceeded { what: "max_connections is too large" })?;
     let mut recovering = find_log_end(&config, sessions, &store)?;
     let (is_new, system_id) = (recovering.is_new(), recovering.system_id());
+    let start_no = recovering.start_no();
     let shared = assemble(&config, sessions, store, recovering.log())?;
 
     let mut parts = EngineRedo {
@@ -157,9 +170,11 @@ pub(super) fn open_in(config: EngineConfig, directory: DataDirectory) -> EngineR
     let ctx = Ctx::new(&shared, "startup")?;
     shared.txns.finish_recovery(&ctx)?;
 
+    let forks = committed_forks(&ctx)?;
+    mend_maps(&ctx, &forks)?;
     let catalog_heap = open_catalog(&ctx, is_new, usize::from(sessions))?;
-    let (state, next_oid, next_storage) =
-        load_catalog(&ctx, &catalog_heap, next_oid, next_storage)?;
+    let (state, next_oid) = load_catalog(&ctx, &catalog_heap, &forks, next_oid)?;
+    let (findings, next_storage) = settle_files(&ctx, &config, &forks, next_storage, start_no)?;
     let published = Arc::new(Published::new(state, next_oid, next_storage));
     drop(ctx);
 
@@ -179,6 +194,7 @@ pub(super) fn open_in(config: EngineConfig, directory: DataDirectory) -> EngineR
         clients: AtomicUsize::new(0),
         closing: AtomicBool::new(false),
         system_id,
+        findings,
         _directory: directory,
     });
     background::start(&engine, &engine.background)?;
@@ -277,18 +293,16 @@ fn store_error(error: millpond_buffer::StoreError) -> EngineError {
 
 /// The catalog's own table; made first of all in a new database.
 fn open_catalog(ctx: &Ctx, is_new: bool, sessions: usize) -> EngineResult<HeapRelation> {
-    let exists = ctx.pool().store().exists(CATALOG_RELATION.main()).map_err(store_error)?;
-    if !exists {
-        if !is_new && has_relations(ctx)? {
-            return Err(EngineError::Corruption {
-                place: "catalog".to_owned(),
-                what: "its file is missing".to_owned(),
-            });
-        }
+    let is_known = ctx.log().forks().get(CATALOG_RELATION.main()).is_some();
+    if !is_known && !is_new && has_relations(ctx)? {
+        return Err(EngineError::Corruption {
+            place: "catalog".to_owned(),
+            what: "the log does not know it, but there are files of tables".to_owned(),
+        });
     }
     for fork in [Fork::Main, Fork::Fsm].map(|fork| CATALOG_RELATION.fork(fork)) {
         // One by one: a crash may have come between them.
-        if !ctx.pool().store().exists(fork).map_err(store_error)? {
+        if ctx.log().forks().get(fork).is_none() {
             create_fork(ctx, ctx.pool(), Xid::INVALID, fork)?;
         }
     }
@@ -302,39 +316,60 @@ fn has_relations(ctx: &Ctx) -> EngineResult<bool> {
     Ok(files.iter().any(|file| file.get() >= FIRST_NORMAL_OID))
 }
 
-/// Reads the catalog and compares it with the files that there are.
+/// Reads the catalog. It must name those relations that the log knows, and no others.
 fn load_catalog(
     ctx: &Ctx,
     catalog: &HeapRelation,
+    forks: &BTreeMap<RelFork, KnownFork>,
     next_oid: u32,
-    next_storage: u32,
-) -> EngineResult<(CatalogState, u32, u32)> {
+) -> EngineResult<(CatalogState, u32)> {
     let mut state = CatalogState::default();
-    let (mut next_oid, mut next_storage) = (next_oid, next_storage);
-    let mut known: HashSet<RelationId> = HashSet::new();
+    let mut next_oid = next_oid;
+    let mut named: BTreeSet<RelationId> = BTreeSet::new();
     for table in rows::assemble(heap::load(ctx, catalog)?)? {
-        let indexes = table.indexes.iter().map(|index| (index.oid, index.storage));
-        for (oid, storage) in indexes.chain([(table.oid, table.storage)]) {
+        let indexes = table.indexes.iter().map(|index| (&index.name, index.oid, index.storage));
+        for (name, oid, storage) in indexes.chain([(&table.name, table.oid, table.storage)]) {
             next_oid = next_oid.max(oid + 1);
-            known.insert(storage);
+            if !forks.contains_key(&storage.main()) {
+                let file = relation_file(storage.main());
+                return Err(catalog_damage(format!(
+                    "relation \"{name}\" has file {file}, of which the log knows nothing"
+                )));
+            }
+            named.insert(storage);
         }
         state.insert(Arc::new(table));
     }
-    let files = ctx.pool().store().relations().map_err(store_error)?;
-    for &file in files.iter().filter(|file| file.get() >= FIRST_NORMAL_OID) {
-        next_storage = next_storage.max(file.get() + 1);
-        if !known.remove(&file) {
-            tracing::info!(%file, "removing a file that belongs to no table");
-            ctx.pool().drop_relation(file)?;
-        }
+    match missing_in_catalog(forks, &named) {
+        None => Ok((state, next_oid)),
+        Some(rel) => Err(catalog_damage(format!(
+            "no relation has file {}, which the log says is in use",
+            relation_file(rel)
+        ))),
     }
-    match known.iter().next() {
-        None => Ok((state, next_oid, next_storage)),
-        Some(missing) => Err(EngineError::Corruption {
-            place: format!("relation file {missing}"),
-            what: "it is missing".to_owned(),
-        }),
-    }
+}
+
+fn catalog_damage(what: String) -> EngineError {
+    let place = format!("the catalog (file {})", relation_file(CATALOG_RELATION.main()));
+    EngineError::Corruption { place, what }
+}
+
+/// Brings the files of `base/` and what is known of them together. Returns what is to be reported, and a number for new
+/// files above all that there are.
+fn settle_files(
+    ctx: &Ctx,
+    config: &EngineConfig,
+    forks: &BTreeMap<RelFork, KnownFork>,
+    next_storage: u32,
+    start_no: u32,
+) -> EngineResult<(Findings, u32)> {
+    remove_dropped(ctx)?;
+    let files: BTreeMap<_, _> =
+        ctx.pool().store().forks().map_err(store_error)?.into_iter().collect();
+    let highest = files.keys().map(|rel| rel.relation.get()).max().unwrap_or(0);
+    let damaged = settle_lengths(ctx, forks, &files)?;
+    let set_aside = set_aside(&*config.vfs, &config.path, start_no, &unnamed(ctx, &files))?;
+    Ok((Findings { damaged, set_aside }, next_storage.max(highest.saturating_add(1))))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //!    transaction manager logs the statuses it holds in memory: they are behind R, so recovery finds them.
 //! 3. Every page that is dirty now is written. A page changed by a record before R is among them, for it was
 //!    marked dirty before its record existed (wal rule 2), or has been written since.
-//! 4. The files are synced, CHECKPOINT_END is made durable, the control file names R.
+//! 4. The files are synced. What is known of forks is logged, and CHECKPOINT_END is made durable behind it (wal rule
+//!    17). The control file names R.
 //! 5. Log before R is recycled.
 //!
 //! If a step fails, the control file still names the older redo point and the log behind that is
@@ -34,6 +35,7 @@ use crate::engine::Tuning;
 use crate::error::{EngineError, EngineResult};
 use crate::recovery::Recovering;
 use crate::transam::Xid;
+use crate::wal::forks::log_forks;
 use crate::wal::storage::settle_files;
 use crate::wal::{Log, Record, RmgrId, WalError, info};
 
@@ -44,6 +46,9 @@ pub trait CheckpointParts: Send {
 
     /// Logs the statuses that are only in memory, on pages of the status relation.
     fn log_statuses(&mut self) -> EngineResult<()>;
+
+    /// Whether a transaction that has made a fork has committed. If it has not, it may yet do so.
+    fn has_committed(&mut self, xid: Xid) -> EngineResult<bool>;
 
     /// What recovery needs besides pages and later records, such as the next ids. At most
     /// [`STATE_BYTES`].
@@ -260,7 +265,8 @@ impl Checkpoints {
         let pages = self.write_pages(&work.session, cause, begun, redo)?;
         self.sync_pages()?;
 
-        let payload = redo.get().to_le_bytes();
+        self.log.forks().settle_makers(|xid| work.parts.has_committed(xid))?;
+        let payload = log_forks(&self.log, stripe, redo)?.encode();
         let end = Record::new(Xid::INVALID, RmgrId::Log, info::CHECKPOINT_END, &payload);
         let end = self.log.insert(stripe, &end)?.end;
         self.log.flush(end)?;

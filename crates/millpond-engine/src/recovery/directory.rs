@@ -5,6 +5,7 @@
 //! DATA/control         where recovery starts (control.rs)
 //! DATA/wal/            the log's segments
 //! DATA/base/           the relations' files, and `lock`, which the file store has locked
+//! DATA/quarantine/     files of base/ that nothing names (quarantine.rs)
 //! DATA/pgsql_tmp/      files of sorts that are under way (sort/temp.rs); emptied at the start
 //! ```
 //!
@@ -36,6 +37,14 @@ pub enum DirectoryError {
         path: String,
         /// The other process, if its lock file could be read.
         pid: Option<u32>,
+    },
+    /// A part of it is missing, so that there is nothing to recover from.
+    #[error(
+        "{path} is missing from the data directory; restore it from a backup (nothing was changed)"
+    )]
+    Incomplete {
+        /// What is missing.
+        path: String,
     },
     /// This process has it open already.
     #[error(
@@ -121,6 +130,7 @@ impl DataDirectory {
         }
         write_pid(&*lock).map_err(failed("write", &lock_path))?;
         let base = path.join("base");
+        refuse_incomplete(vfs, path).map_err(failed("read directory", path))??;
         retry(|| vfs.create_directory(&base)).map_err(failed("create directory", &base))?;
         sync_directory(vfs, path).map_err(failed("sync directory", path))?;
         Ok(Self { path: path.to_owned(), _lock: lock })
@@ -135,6 +145,23 @@ impl DataDirectory {
     pub fn base(&self) -> PathBuf {
         self.path.join("base")
     }
+}
+
+/// A directory with a control file has all of its parts, or they are lost.
+fn refuse_incomplete(vfs: &dyn Vfs, path: &Path) -> io::Result<Result<(), DirectoryError>> {
+    if !exists(vfs, &path.join("control"))? {
+        return Ok(Ok(()));
+    }
+    for part in [path.join("base"), path.join("wal")] {
+        match retry(|| vfs.list(&part)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err(DirectoryError::Incomplete { path: part.display().to_string() }));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// A directory without a lock file must be empty, but for what mounting a file system leaves there.

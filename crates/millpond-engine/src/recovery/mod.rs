@@ -3,7 +3,8 @@
 //! # Steps
 //!
 //! 1. [`Recovering::open`] reads the control file and walks the log from the redo point to its end, without
-//!    changing anything. Damage to log that had been durable is found here, and is an error.
+//!    changing anything. Damage to log that had been durable is found here, and is an error. So is damage to the
+//!    catalog or to the transaction statuses that redo would not mend (wal rule 20).
 //! 2. It writes the control file with the next start number, before anything else is written (wal
 //!    rule 10), and opens the log at its end. Now the pool can be made, which needs a log.
 //! 3. [`Recovering::redo`] applies the records in order. Nothing is logged meanwhile: a page image taken in the
@@ -15,17 +16,28 @@
 //! whichever of its results had reached the disk.
 
 mod directory;
+mod quarantine;
 mod redo;
+mod settle;
+mod survey;
 
 use std::sync::Arc;
 
 use millpond_buffer::{BufferPool, Lsn, PageStore};
 
 pub use directory::{DataDirectory, DirectoryError};
+pub(crate) use quarantine::set_aside;
+pub use quarantine::{QUARANTINE, SetAside};
 pub use redo::{RedoFiles, RedoParts, Redone};
+pub use settle::DamagedFork;
+pub(crate) use settle::{
+    committed_forks, mend_maps, missing_in_catalog, remove_dropped, settle_lengths, unnamed,
+};
 
+use self::survey::Survey;
 use crate::control::{Control, ControlFile};
 use crate::error::{EngineError, EngineResult};
+use crate::wal::forks::ForkList;
 use crate::wal::reader::{LogReader, Step};
 use crate::wal::{Decoded, Log, LogConfig, LogStart, LogStore, WalError};
 
@@ -35,6 +47,8 @@ pub struct Recovering {
     log: Arc<Log>,
     control: ControlFile,
     end: Lsn,
+    /// The forks that the last checkpoint knew.
+    known: ForkList,
     was_clean: bool,
     is_new: bool,
 }
@@ -64,15 +78,20 @@ impl Recovering {
             }
             .into());
         }
-        let end = find_end(&store, &now, &mut |_| {})?;
+        let (end, survey) = find_end(&store, &now, &mut |_| {})?;
+        survey.check_system_forks(pages)?;
+        let known = survey.into_known();
         let was_clean = now.clean;
         now.clean = false;
-        now.start_no += 1;
+        now.start_no = control.next_start_no();
+        if let Some(damage) = control.damaged_copy() {
+            tracing::warn!(%damage, "one of two copies of the control file is damaged: going on from the other one");
+        }
         let start = LogStart { end, redo: now.redo, start_no: now.start_no };
         control.write(now)?;
         let log = Log::open(Arc::clone(&store), config, start)?;
         log.set_recovering(true);
-        Ok(Self { store, log, control, end, was_clean, is_new })
+        Ok(Self { store, log, control, end, known, was_clean, is_new })
     }
 
     /// The log, for the pool. Nothing can be inserted until redo is over.
@@ -95,6 +114,11 @@ impl Recovering {
         self.control.current().system_id
     }
 
+    /// The number of this start (wal rule 10).
+    pub fn start_no(&self) -> u32 {
+        self.control.current().start_no
+    }
+
     /// Applies the log to the pages. Afterwards the log takes records.
     pub fn redo(
         &mut self,
@@ -103,7 +127,8 @@ impl Recovering {
     ) -> EngineResult<Redone> {
         let from = self.control.current().redo;
         parts.restore(&self.control.current().state)?;
-        let redone = redo::redo(&self.store, from, self.end, pool, parts)?;
+        self.log.forks().restore(&self.known);
+        let redone = redo::redo(&self.store, from, self.end, &self.log, pool, parts)?;
         self.log.set_recovering(false);
         if !self.is_new {
             tracing::info!(
@@ -175,11 +200,15 @@ pub(crate) fn find_end(
     store: &Arc<dyn LogStore>,
     control: &Control,
     heard: &mut dyn FnMut(&Decoded<'_>),
-) -> EngineResult<Lsn> {
+) -> EngineResult<(Lsn, Survey)> {
     let mut reader = LogReader::new(Arc::clone(store), control.redo)?;
+    let mut survey = Survey::new(control);
     let (end, why) = loop {
         match reader.next()? {
-            Step::Record(record) => heard(&record),
+            Step::Record(record) => {
+                survey.see(&record)?;
+                heard(&record);
+            }
             Step::End { at, why } => break (at, why),
         }
     };
@@ -191,6 +220,7 @@ pub(crate) fn find_end(
         let what = format!("{why}; the record at {claim} says that the log was durable here");
         return Err(WalError::Corrupt { at: end, what }.into());
     }
+    survey.finish()?;
     tracing::debug!(%end, why, "found the end of the log");
-    Ok(end)
+    Ok((end, survey))
 }

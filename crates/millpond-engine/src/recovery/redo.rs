@@ -4,24 +4,26 @@
 //! redone; any other is redone if its LSN is below the record's end. So it does not matter which of the changes
 //! had reached the disk before, and a page that was torn is whole again before it is changed.
 //!
-//! A record may speak of a page that is not there, or is all zeros: if its relation was dropped or truncated
-//! later. Such pages are noted, and forgotten when the drop or truncation comes along. If one
-//! is left at the end of the log, pages are missing, which is an error.
+//! A record may speak of a page that is not there, is all zeros or fails its checksum: if its relation was dropped or
+//! truncated later. Such pages are noted, and forgotten when the drop or truncation comes along. Those that are left at
+//! the end of the log are damaged. Of a system relation that is an error. A user's relation is reported, and read
+//! errors tell of it later: such a page is never taken for an empty one (wal rule 18).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use millpond_buffer::{
     BackendKind, BufferPool, BufferSession, Lsn, PAGE_SIZE, PageId, RelFork, RelHandle, RelationId,
-    is_new,
+    Wait, is_new,
 };
 
-use crate::error::{EngineError, EngineResult};
+use super::survey::is_system;
+use crate::error::{EngineError, EngineResult, relation_file};
 use crate::wal::reader::{LogReader, Step};
 use crate::wal::record::DecodedBlock;
 use crate::wal::rmgr::redo_of;
 use crate::wal::storage::StorageRecord;
-use crate::wal::{Decoded, LogStore, PageEdit, RmgrId, RmgrRedo};
+use crate::wal::{Decoded, Log, LogStore, PageEdit, RmgrId, RmgrRedo};
 
 /// What recovery asks of the parts whose state is not in pages.
 pub trait RedoParts {
@@ -46,6 +48,7 @@ pub struct Redone {
 
 /// The relations' files while records are applied.
 pub struct RedoFiles {
+    log: Arc<Log>,
     pool: Arc<BufferPool>,
     session: BufferSession,
     handles: HashMap<RelFork, RelHandle>,
@@ -53,11 +56,11 @@ pub struct RedoFiles {
 }
 
 impl RedoFiles {
-    fn new(pool: &Arc<BufferPool>) -> EngineResult<Self> {
+    fn new(log: &Arc<Log>, pool: &Arc<BufferPool>) -> EngineResult<Self> {
         let session = pool.session()?;
         session.set_backend_kind(BackendKind::Other);
-        let handles = HashMap::new();
-        Ok(Self { pool: Arc::clone(pool), session, handles, missing: BTreeSet::new() })
+        let (log, pool) = (Arc::clone(log), Arc::clone(pool));
+        Ok(Self { log, pool, session, handles: HashMap::new(), missing: BTreeSet::new() })
     }
 
     /// The buffer session that redo uses.
@@ -84,7 +87,9 @@ impl RedoFiles {
     pub fn drop_relation(&mut self, relation: RelationId) -> EngineResult<()> {
         self.handles.retain(|rel, _| rel.relation != relation);
         self.missing.retain(|page| page.relation() != relation);
-        Ok(self.pool.drop_relation(relation)?)
+        self.pool.drop_relation(relation)?;
+        self.log.forks().remove(relation);
+        Ok(())
     }
 
     fn storage(&mut self, payload: &[u8]) -> EngineResult<()> {
@@ -114,7 +119,19 @@ impl RedoFiles {
             self.missing.insert(block.page);
             return Ok(false);
         }
-        let mut page = self.session.pin_or_zero(&handle, block.page.block())?.into_exclusive()?;
+        let pinned = match rebuilds {
+            true => self.session.pin_or_zero(&handle, block.page.block())?,
+            // Not as a page of zeros, which would be found in memory later.
+            false => match self.session.pin(&handle, block.page.block(), Wait::Allowed) {
+                Err(error) if error.is_damage() => {
+                    tracing::debug!(%error, "found by redo");
+                    self.missing.insert(block.page);
+                    return Ok(false);
+                }
+                pinned => pinned?,
+            },
+        };
+        let mut page = pinned.into_exclusive()?;
         if !rebuilds && is_new(page.bytes()) {
             self.missing.insert(block.page);
             return Ok(false);
@@ -146,11 +163,12 @@ pub(super) fn redo(
     store: &Arc<dyn LogStore>,
     from: Lsn,
     end: Lsn,
+    log: &Arc<Log>,
     pool: &Arc<BufferPool>,
     parts: &mut dyn RedoParts,
 ) -> EngineResult<Redone> {
     let mut reader = LogReader::new(Arc::clone(store), from)?;
-    let mut files = RedoFiles::new(pool)?;
+    let mut files = RedoFiles::new(log, pool)?;
     let mut redone = Redone::default();
     while reader.position() < end {
         let record = match reader.next()? {
@@ -161,6 +179,7 @@ pub(super) fn redo(
             }
         };
         redone.records += 1;
+        log.forks().follow(&record)?;
         if record.rmgr == RmgrId::Storage {
             files.storage(record.payload)?;
         }
@@ -173,14 +192,20 @@ pub(super) fn redo(
         }
         parts.redo(&record, &mut files)?;
     }
-    match files.missing.first() {
-        None => Ok(redone),
-        Some(page) => Err(EngineError::Corruption {
-            place: page.to_string(),
-            what: format!(
-                "the log changes this page, but it is missing from the file ({} such pages)",
-                files.missing.len()
-            ),
-        }),
+    report_missing(&files)?;
+    Ok(redone)
+}
+
+/// Pages that records change, and that are not there.
+fn report_missing(files: &RedoFiles) -> EngineResult<()> {
+    const WHAT: &str = "the log changes this page, but it is missing from the file";
+    for page in &files.missing {
+        if is_system(page.rel_fork()) {
+            let what = format!("{WHAT} ({} such pages)", files.missing.len());
+            return Err(EngineError::Corruption { place: page.to_string(), what });
+        }
+        tracing::error!(%page, file = %relation_file(page.rel_fork()), "{WHAT}, or damaged there");
+        files.log.forks().write(*page);
     }
+    Ok(())
 }

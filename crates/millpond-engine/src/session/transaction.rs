@@ -7,6 +7,7 @@ use std::task::Waker;
 use millpond_buffer::{Lsn, RelationId};
 
 use super::Session;
+use crate::catalog::TableDef;
 use crate::error::{EngineError, EngineResult};
 use crate::proc::WaitEvent;
 use crate::table::TableError;
@@ -230,8 +231,8 @@ impl Session {
         } else {
             Durability::Flush
         };
-        let started =
-            self.ctx.txns().commit_start(&self.ctx, &self.transaction.dropped, durability);
+        let dropped = self.files_to_drop();
+        let started = self.ctx.txns().commit_start(&self.ctx, &dropped, durability);
         let ticket = match started {
             Ok(ticket) => ticket,
             Err(EngineError::WouldBlock) => return Err(EngineError::WouldBlock),
@@ -257,6 +258,23 @@ impl Session {
         }
         self.second_half()?;
         Ok(Commit::Done)
+    }
+
+    /// The files that go with the commit: those of what was dropped, and those that a statement which failed has left,
+    /// so that the catalog does not name them.
+    fn files_to_drop(&self) -> Vec<RelationId> {
+        let mut files = self.transaction.dropped.clone();
+        if !self.transaction.created.is_empty() {
+            let catalog = self.catalog();
+            let of_table = |table: &TableDef, file| {
+                table.storage == file || table.indexes.iter().any(|index| index.storage == file)
+            };
+            let is_named = |file| catalog.tables().any(|table| of_table(table, file));
+            let left = self.transaction.created.iter().copied();
+            let left = left.filter(|file| !files.contains(file) && !is_named(*file));
+            files.extend(left.collect::<Vec<_>>());
+        }
+        files
     }
 
     /// Wakes `waker` when the commit is durable or the log has failed.

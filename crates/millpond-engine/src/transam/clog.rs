@@ -9,13 +9,15 @@
 //! checkpoint began carries its image, and a torn page is restored from there (transam rule 9).
 
 use millpond_buffer::{
-    BlockNumber, BufferError, PAGE_SIZE, PageRead, RelFork, RelHandle, RelationId, Wait, is_new,
+    BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, PageRead, PageView, RelFork, RelHandle,
+    RelationId, Wait, is_new,
 };
 
 use super::ids::Xid;
 use super::ring::{CHUNK, ChunkBits};
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
+use crate::page::KIND;
 use crate::wal::{ImageMode, PageEdit, Record, RedoError, RmgrId, RmgrRedo, log_and_apply};
 
 /// The relation of the status pages.
@@ -49,9 +51,13 @@ pub(super) fn has_committed(ctx: &Ctx, rel: &RelHandle, xid: Xid) -> EngineResul
     let bit = xid.0 % CHUNK;
     let offset =
         HEADER_BYTES + (chunk % CHUNKS_PER_PAGE) as usize * CHUNK_BYTES + (bit / 8) as usize;
-    let byte = ctx.buffers().read(rel, block, ctx.wait(), |page| page.u8(offset));
-    match byte {
-        Ok(byte) => Ok(byte & 1 << (bit % 8) != 0),
+    let read = |page: &PageView<'_>| (page.u16(KIND), page.u8(offset));
+    match ctx.buffers().read(rel, block, ctx.wait(), read) {
+        Ok((CLOG_PAGE_KIND, byte)) => Ok(byte & 1 << (bit % 8) != 0),
+        Ok((kind, _)) => Err(EngineError::Corruption {
+            place: CLOG.page(block).to_string(),
+            what: format!("page of kind {kind} in the transaction statuses"),
+        }),
         Err(BufferError::BeyondEnd { .. }) => Err(EngineError::Corruption {
             place: CLOG.to_string(),
             what: format!("block {block} with the status of transaction {xid} is missing"),
@@ -60,7 +66,8 @@ pub(super) fn has_committed(ctx: &Ctx, rel: &RelHandle, xid: Xid) -> EngineResul
     }
 }
 
-/// Sets the bits of a chunk, through the log. The page comes into being if there is none yet.
+/// Sets the bits of a chunk, through the log. The page comes into being if there is none yet, and so do those before it,
+/// written each: no status page is ever all zeros (transam rule 9).
 pub(super) fn set_bits(
     ctx: &Ctx,
     rel: &RelHandle,
@@ -69,14 +76,25 @@ pub(super) fn set_bits(
 ) -> EngineResult<()> {
     let block = block_of(chunk)?;
     while rel.block_count() <= block.0 {
-        drop(ctx.buffers().extend(rel, Wait::Allowed)?);
+        let new = ctx.buffers().extend(rel, Wait::Allowed)?;
+        log_bits(ctx, new, 0, &ChunkBits::default())?;
     }
-    let mut page = ctx.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive()?;
+    let page = ctx.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive()?;
+    log_bits(ctx, page, (chunk % CHUNKS_PER_PAGE) as u16, bits)
+}
+
+/// Sets the bits of a page's chunk.
+fn log_bits(
+    ctx: &Ctx,
+    mut page: ExclusivePage<'_>,
+    chunk: u16,
+    bits: &ChunkBits,
+) -> EngineResult<()> {
     let mut data = [0; 2 + CHUNK_BYTES];
-    data[..2].copy_from_slice(&((chunk % CHUNKS_PER_PAGE) as u16).to_le_bytes());
+    data[..2].copy_from_slice(&chunk.to_le_bytes());
     data[2..].copy_from_slice(&bits.bytes);
     let record = Record::new(Xid::INVALID, RmgrId::Clog, INFO_SET_BITS, &[]).block(
-        CLOG.page(block),
+        page.page_id(),
         ImageMode::IfNeeded,
         &data,
     );

@@ -219,9 +219,12 @@ impl Transactions {
 
     /// Removes files. What is still in use is kept for [`Transactions::maintain`].
     pub(super) fn drop_files(&self, ctx: &Ctx, files: &[RelationId]) {
+        let forks = ctx.log().forks();
         for file in files {
+            // What is left of it when the engine ends, the next start removes (wal rule 19).
+            forks.set_dropped(*file);
             match ctx.pool().drop_relation(*file) {
-                Ok(()) => {}
+                Ok(()) => forks.remove(*file),
                 Err(BufferError::InUse { .. }) => self.undropped.lock().push(*file),
                 Err(error) => tracing::warn!(%file, %error, "a dropped relation's files remain"),
             }

@@ -24,6 +24,7 @@ pub use combo::ComboCids;
 pub(crate) use commit::PendingCommit;
 pub use commit::{CommitDelay, Durability, LoggedCommit};
 pub use ids::{CommandId, Csn, SessionNo, Xid};
+pub(crate) use record::files_to_drop;
 pub use row_locks::{LockStrength, Locker, Lockers, RowVersion};
 pub use snapshot::{Horizon, Isolation, Snapshot, XidStatus};
 pub use transactions::{DEFAULT_RING_SIZE, Transactions};

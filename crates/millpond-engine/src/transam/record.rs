@@ -69,6 +69,14 @@ impl EndRecord {
     }
 }
 
+/// The files that go with the end of a transaction, by its record; none with any other record of transactions.
+pub(crate) fn files_to_drop(info: u8, payload: &[u8]) -> Result<Vec<RelationId>, RedoError> {
+    match info {
+        INFO_COMMIT | INFO_ABORT => Ok(EndRecord::decode(payload)?.files),
+        _ => Ok(Vec::new()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,7 @@ use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{LockError, LockWait};
 use crate::proc::ProcArray;
+use crate::wal::storage::create_fork;
 
 /// Statuses that the ring holds unless configured otherwise: two megabytes.
 pub const DEFAULT_RING_SIZE: usize = 1 << 18;
@@ -85,12 +86,15 @@ impl Transactions {
     }
 
     /// The status pages, opened at first use.
-    pub(super) fn clog(&self, pool: &Arc<BufferPool>) -> EngineResult<&RelHandle> {
+    pub(super) fn clog(&self, ctx: &Ctx) -> EngineResult<&RelHandle> {
         if let Some(rel) = self.clog.get() {
             return Ok(rel);
         }
-        pool.create(clog::CLOG)?;
-        let rel = pool.relation(clog::CLOG)?;
+        // Only where the log knows of none: a file that is missing is damage, not a new database.
+        if ctx.log().forks().get(clog::CLOG).is_none() {
+            create_fork(ctx, ctx.pool(), Xid::INVALID, clog::CLOG)?;
+        }
+        let rel = ctx.pool().relation(clog::CLOG)?;
         Ok(self.clog.get_or_init(|| rel))
     }
 
@@ -179,7 +183,7 @@ impl Transactions {
 
     /// The fate of a transaction that has ended and whose number nobody asks for.
     fn settled_status(&self, ctx: &Ctx, xid: Xid) -> EngineResult<XidStatus> {
-        let committed = clog::has_committed(ctx, self.clog(ctx.pool())?, xid)?;
+        let committed = clog::has_committed(ctx, self.clog(ctx)?, xid)?;
         Ok(if committed { XidStatus::Committed(Csn::FROZEN) } else { XidStatus::Aborted })
     }
 

@@ -82,7 +82,7 @@ impl Transactions {
             let Some(chunk) = self.ring.oldest_chunk() else { break };
             let bits = self.ring.committed_in(chunk);
             if chunk >= upkeep.logged {
-                clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
+                clog::set_bits(ctx, self.clog(ctx)?, chunk, &bits)?;
             }
             // First, so that the overflow does not grow while the file can't.
             self.spill(ctx, upkeep)?;
@@ -106,7 +106,7 @@ impl Transactions {
             };
             let Some(kept) = overflow.in_memory(Xid(chunk * CHUNK)) else { continue };
             // Once the chunk is forgotten, the clog is asked.
-            clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
+            clog::set_bits(ctx, self.clog(ctx)?, chunk, &bits)?;
             upkeep.has_csn_pages = true;
             let place = Spilled { chunk, block: overflow.place(chunk) };
             let newest = csn_pages::write(ctx, self.csn_file(ctx.pool())?, place, &kept)?;
@@ -132,7 +132,7 @@ impl Transactions {
         upkeep.searched_at = horizon;
         for chunk in chunks {
             if let Some((bits, true)) = self.ring.overflow.bits(chunk, horizon) {
-                clog::set_bits(ctx, self.clog(ctx.pool())?, chunk, &bits)?;
+                clog::set_bits(ctx, self.clog(ctx)?, chunk, &bits)?;
                 self.ring.overflow.forget(chunk);
             }
         }
@@ -153,7 +153,7 @@ impl Transactions {
     pub fn checkpoint(&self, ctx: &Ctx) -> EngineResult<()> {
         self.procs.wait_for_commits();
         let mut upkeep = self.upkeep.lock();
-        let rel = self.clog(ctx.pool())?;
+        let rel = self.clog(ctx)?;
         let next = self.ring.next();
         let first = (self.ring.retired().0 / CHUNK).max(upkeep.logged);
         upkeep.logged = first;
@@ -233,7 +233,7 @@ impl Transactions {
         let Some(known) = recovered.as_ref() else { return Ok(()) };
         // Its numbers are the last run's.
         ctx.pool().drop_relation(csn_pages::CSN_RELATION)?;
-        let rel = self.clog(ctx.pool())?;
+        let rel = self.clog(ctx)?;
         for (chunk, bits) in &known.commits {
             clog::set_bits(ctx, rel, *chunk, bits)?;
         }

@@ -4,7 +4,7 @@
 //! forward path ([`log_and_apply`]) inserts the record and then runs that function; recovery runs the same
 //! function. There is no second code path that could disagree (wal rule 1).
 
-use millpond_buffer::{ExclusivePage, Lsn, PAGE_SIZE, PageChange, PageId, Wait};
+use millpond_buffer::{ExclusivePage, Lsn, PAGE_SIZE, PageChange, PageId, Wait, page_lsn};
 use smallvec::SmallVec;
 
 use super::log::Log;
@@ -173,6 +173,10 @@ pub fn log_and_apply(
     };
     for (index, mut change) in changes.into_iter().enumerate() {
         let block = &record.blocks[index];
+        if page_lsn(change.bytes()) == Lsn::ZERO {
+            // Its first record, which is in the log, and the page is still latched (wal rule 17).
+            log.forks().write(block.page);
+        }
         let mut edit = PageEdit::new(block.page, &mut change);
         if let Err(error) = redo.redo(record.info, index, block.data, record.payload, &mut edit) {
             log.stop(&format!(

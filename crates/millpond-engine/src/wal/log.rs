@@ -18,7 +18,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE, page_lsn};
+use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE, PageId, RelFork, page_lsn};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use millpond_sync::audit;
@@ -30,6 +30,7 @@ use smallvec::SmallVec;
 use super::config::{LogConfig, LogStart};
 use super::error::WalError;
 use super::flush::Flushing;
+use super::forks::Forks;
 use super::insertion::{Insertion, Place};
 use super::record::{self, EncodeError, ImageMode, Record, RmgrId};
 use super::segments::Segments;
@@ -72,6 +73,7 @@ pub struct Log {
     why: OnceLock<Arc<str>>,
     /// Held shared by a session that makes or cuts a file, until the file is as the log says ([`super::storage`]).
     pub(super) file_changes: RwLock<()>,
+    forks: Forks,
     start_no: u32,
 }
 
@@ -123,6 +125,7 @@ impl Log {
             counts: InsertCounts::new(slots),
             why: OnceLock::new(),
             file_changes: RwLock::default(),
+            forks: Forks::default(),
             start_no: start.start_no,
             writer_delay_us: AtomicU64::new(micros(config.writer_delay)),
             flush_after_bytes: AtomicU64::new(config.flush_after_bytes),
@@ -317,6 +320,11 @@ impl Log {
         redo_for(self.insertion.place(), self.redo.load(Ordering::Acquire))
     }
 
+    /// What it knows of forks.
+    pub fn forks(&self) -> &Forks {
+        &self.forks
+    }
+
     /// Everything below it is durable.
     pub fn flushed(&self) -> Lsn {
         self.flushing.flushed()
@@ -424,5 +432,17 @@ impl LogFlush for Log {
 
     fn flushed(&self) -> Lsn {
         Log::flushed(self)
+    }
+
+    /// Redo makes files as long as they must be, so nothing is asked of them meanwhile.
+    fn least_blocks(&self, rel: RelFork) -> Option<u32> {
+        if self.recovering.load(Ordering::Acquire) {
+            return None;
+        }
+        self.forks.least_blocks(rel)
+    }
+
+    fn may_be_zero(&self, page: PageId) -> bool {
+        self.forks.may_be_zero(page)
     }
 }

@@ -6,6 +6,7 @@ mod error;
 mod files;
 mod flush;
 mod flusher;
+pub mod forks;
 mod group;
 mod insertion;
 mod log;
@@ -39,6 +40,8 @@ pub mod info {
     /// Overwrites bytes of its pages: each block's data is any number of (offset: 2 bytes, length: 2
     /// bytes, that many bytes).
     pub const WRITE: u8 = 4;
+    /// A part of what a checkpoint knows of forks ([`forks`](super::forks)).
+    pub const FORKS: u8 = 5;
 }
 
 #[cfg(all(test, any(loom, shuttle)))]

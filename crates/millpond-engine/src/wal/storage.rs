@@ -73,6 +73,7 @@ pub fn create_fork(
     let record = Record::new(xid, RmgrId::Storage, info, &payload);
     let _not_done = session.log().file_changes.read();
     session.log().insert(session.stripe(), &record)?;
+    session.log().forks().create(rel, xid);
     Ok(pool.create(rel)?)
 }
 
@@ -89,6 +90,7 @@ pub fn truncate_fork(
     let _not_done = session.log().file_changes.read();
     let inserted = session.log().insert(session.stripe(), &record)?;
     session.log().flush(inserted.end)?;
+    session.log().forks().cut(rel, blocks);
     Ok(pool.truncate(rel, blocks)?)
 }
 

@@ -21,7 +21,9 @@ use millpond_engine::maintenance::checkpointer::{
 };
 use millpond_engine::proc::ProcArray;
 use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
-use millpond_engine::transam::{CommandId, Durability, LockStrength, Snapshot, Transactions, Xid};
+use millpond_engine::transam::{
+    CommandId, Durability, LockStrength, Snapshot, Transactions, Xid, XidStatus,
+};
 use millpond_engine::wal::storage::create_fork;
 use millpond_engine::wal::{Decoded, LogStore, RmgrId};
 use millpond_engine::{EngineError, EngineResult};
@@ -65,6 +67,10 @@ impl CheckpointParts for Parts {
 
     fn log_statuses(&mut self) -> EngineResult<()> {
         self.0.txns().checkpoint(&self.0)
+    }
+
+    fn has_committed(&mut self, xid: Xid) -> EngineResult<bool> {
+        Ok(matches!(self.0.txns().status(&self.0, xid)?, XidStatus::Committed(_)))
     }
 
     fn state(&mut self) -> Vec<u8> {

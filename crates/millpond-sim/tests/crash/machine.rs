@@ -12,7 +12,7 @@ use millpond_engine::maintenance::checkpointer::{
     Cause, CheckpointConfig, CheckpointParts, Checkpoints,
 };
 use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
-use millpond_engine::transam::SessionNo;
+use millpond_engine::transam::{SessionNo, Xid};
 use millpond_engine::wal::{Decoded, Log, LogConfig, LogStore, Logging};
 use millpond_sim::{Fault, SimDisk};
 use rand::rngs::StdRng;
@@ -141,6 +141,10 @@ impl CheckpointParts for NoParts {
 
     fn log_statuses(&mut self) -> EngineResult<()> {
         Ok(())
+    }
+
+    fn has_committed(&mut self, _: Xid) -> EngineResult<bool> {
+        Ok(true)
     }
 
     fn state(&mut self) -> Vec<u8> {

@@ -102,6 +102,7 @@ impl SqlState {
     pub const ADMIN_SHUTDOWN: SqlState = SqlState(*b"57P01");
     pub const CANNOT_CONNECT_NOW: SqlState = SqlState(*b"57P03");
     pub const IO_ERROR: SqlState = SqlState(*b"58030");
+    pub const UNDEFINED_FILE: SqlState = SqlState(*b"58P01");
     pub const CONFIG_FILE_ERROR: SqlState = SqlState(*b"F0000");
     pub const LOCK_FILE_EXISTS: SqlState = SqlState(*b"F0001");
     pub const INTERNAL_ERROR: SqlState = SqlState(*b"XX000");

@@ -101,19 +101,23 @@ fn storage(catalog: &CatalogState, oid: u32) -> Option<RelationId> {
 
 impl Scanner {
     fn size(&self, oid: u32) -> EngineResult<Option<RelationSize>> {
-        let bytes = |blocks: u32| u64::from(blocks) * PAGE_SIZE as u64;
+        let bytes = |blocks: EngineResult<u32>| match blocks {
+            // As PostgreSQL says of a file that is missing: a list of all sizes must not fail for one damaged table.
+            Err(error) if error.is_damage() => Ok(0),
+            blocks => blocks.map(|blocks| u64::from(blocks) * PAGE_SIZE as u64),
+        };
         if let Some((_, index)) = self.catalog.index(oid) {
-            let main = bytes(self.engine.index_block_count(index)?);
+            let main = bytes(self.engine.index_block_count(index))?;
             return Ok(Some(RelationSize { main, ..RelationSize::default() }));
         }
         let Some(table) = self.catalog.table(oid) else { return Ok(None) };
         let mut size = RelationSize {
-            main: bytes(self.engine.block_count(table)?),
-            fsm: bytes(self.engine.map_block_count(table)?),
+            main: bytes(self.engine.block_count(table))?,
+            fsm: bytes(self.engine.map_block_count(table))?,
             indexes: 0,
         };
         for index in &table.indexes {
-            size.indexes += bytes(self.engine.index_block_count(index)?);
+            size.indexes += bytes(self.engine.index_block_count(index))?;
         }
         Ok(Some(size))
     }

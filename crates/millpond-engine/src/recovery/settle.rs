@@ -1,0 +1,123 @@
+//! After redo: what is known of forks is held against the files that there are (wal rules 18 and 19).
+//!
+//! 1. Files of relations that were dropped go, and so do those of transactions that have not committed: the log names
+//!    them. Nothing else is ever removed.
+//! 2. A file longer than its fork is cut to its length: a crash came between its growth and the first record about the
+//!    new blocks, which are zeros.
+//! 3. A missing free space map is made anew, empty.
+//! 4. What is missing or too short is reported. The pool refuses such forks from then on; others are not affected.
+//! 5. Files that nothing names are moved away (quarantine.rs).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use millpond_buffer::{
+    BlockNumber, BufferError, Fork, PageBuffer, RelFork, RelationId, StoreError, is_new,
+};
+
+use super::survey::is_system;
+use crate::ctx::Ctx;
+use crate::error::{EngineResult, relation_file};
+use crate::transam::XidStatus;
+use crate::transam::visibility::Fates;
+use crate::wal::forks::KnownFork;
+
+/// A fork whose file is not what it should be.
+#[derive(Debug)]
+pub struct DamagedFork {
+    /// The fork.
+    pub rel: RelFork,
+    /// What is wrong.
+    pub error: BufferError,
+}
+
+/// The forks that belong to committed relations, by the log. Asks for the fate of each fork's maker.
+pub(crate) fn committed_forks(ctx: &Ctx) -> EngineResult<BTreeMap<RelFork, KnownFork>> {
+    let forks = ctx.log().forks();
+    forks.settle_makers(|xid| {
+        ctx.status(xid).map(|status| matches!(status, XidStatus::Committed(_)))
+    })?;
+    let mut all = forks.all();
+    all.retain(|_, fork| is_committed(fork));
+    Ok(all)
+}
+
+fn is_committed(fork: &KnownFork) -> bool {
+    !fork.dropped && !fork.made_by.is_valid()
+}
+
+/// Removes the files of what was dropped or never committed. After [`committed_forks`].
+pub(crate) fn remove_dropped(ctx: &Ctx) -> EngineResult<()> {
+    let forks = ctx.log().forks();
+    let gone = forks.all().into_iter().filter(|(_, fork)| !is_committed(fork));
+    let gone: BTreeSet<RelationId> = gone.map(|(rel, _)| rel.relation).collect();
+    for relation in gone {
+        tracing::info!(%relation, "removing files of a relation that was dropped or did not commit");
+        ctx.pool().drop_relation(relation)?;
+        forks.remove(relation);
+    }
+    Ok(())
+}
+
+/// Makes free space maps that are missing: they hold only hints.
+pub(crate) fn mend_maps(ctx: &Ctx, forks: &BTreeMap<RelFork, KnownFork>) -> EngineResult<()> {
+    for rel in forks.keys().filter(|rel| rel.fork != Fork::Main) {
+        if !ctx.pool().store().exists(*rel).map_err(BufferError::from)? {
+            tracing::warn!(file = %relation_file(*rel), "a free space map is missing: a new one is made");
+            ctx.pool().create(*rel)?;
+        }
+    }
+    Ok(())
+}
+
+/// Holds the lengths of main forks against the files, and returns what is damaged.
+pub(crate) fn settle_lengths(
+    ctx: &Ctx,
+    forks: &BTreeMap<RelFork, KnownFork>,
+    files: &BTreeMap<RelFork, u32>,
+) -> EngineResult<Vec<DamagedFork>> {
+    let mut damaged = Vec::new();
+    for (&rel, fork) in forks.iter().filter(|(rel, _)| rel.fork == Fork::Main) {
+        let error = match files.get(&rel) {
+            None => Some(StoreError::Missing { rel }.into()),
+            Some(&blocks) if blocks < fork.blocks => {
+                Some(BufferError::CutShort { rel, blocks, least: fork.blocks })
+            }
+            Some(&blocks) if blocks > fork.blocks => cut_to(ctx, rel, fork.blocks, blocks)?,
+            Some(_) => None,
+        };
+        if let Some(error) = error {
+            let file = relation_file(rel);
+            tracing::error!(%file, %error, "a relation's file is damaged: the relation cannot be used");
+            damaged.push(DamagedFork { rel, error });
+        }
+    }
+    Ok(damaged)
+}
+
+/// Cuts a fork to its length, if what lies beyond is zeros.
+fn cut_to(ctx: &Ctx, rel: RelFork, known: u32, blocks: u32) -> EngineResult<Option<BufferError>> {
+    let mut buffer = PageBuffer::new(1);
+    for block in known..blocks {
+        let read = ctx.pool().store().read(rel, BlockNumber(block), &mut buffer.pages_mut());
+        read.map_err(BufferError::from)?;
+        if !buffer.pages().all(is_new) {
+            return Ok(Some(BufferError::TooLong { rel, blocks, known }));
+        }
+    }
+    ctx.pool().truncate(rel, known)?;
+    Ok(None)
+}
+
+/// Relations of which there are files, and of which the log knows nothing.
+pub(crate) fn unnamed(ctx: &Ctx, files: &BTreeMap<RelFork, u32>) -> Vec<RelFork> {
+    let forks = ctx.log().forks();
+    files.keys().copied().filter(|rel| forks.get(*rel).is_none()).collect()
+}
+
+/// A user's committed relation that is not in `named`, which the catalog names.
+pub(crate) fn missing_in_catalog(
+    forks: &BTreeMap<RelFork, KnownFork>,
+    named: &BTreeSet<RelationId>,
+) -> Option<RelFork> {
+    forks.keys().copied().find(|rel| !is_system(*rel) && !named.contains(&rel.relation))
+}

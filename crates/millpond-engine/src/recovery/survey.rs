@@ -1,0 +1,158 @@
+//! What a walk through the log finds before anything is written: the forks that the last checkpoint knew, and whether the
+//! files that nothing works without are whole (wal rules 17 and 20).
+
+use std::collections::{HashMap, HashSet};
+
+use millpond_buffer::{
+    BlockNumber, BufferError, Fork, PageBuffer, PageId, PageStore, RelFork, StoreError, is_new,
+    verify_checksum,
+};
+
+use crate::catalog::FIRST_NORMAL_OID;
+use crate::control::Control;
+use crate::error::{EngineError, EngineResult, relation_file};
+use crate::wal::forks::{CheckpointEnd, ForkList, KnownFork, decode_list};
+use crate::wal::storage::StorageRecord;
+use crate::wal::{Decoded, RmgrId, WalError, info};
+
+/// Whether a fork belongs to the engine itself: without it nothing works, so damage to it is found before all else.
+pub(super) fn is_system(rel: RelFork) -> bool {
+    rel.relation.get() < FIRST_NORMAL_OID
+}
+
+/// What the records since the redo point say.
+pub(crate) struct Survey {
+    control: Control,
+    known: ForkList,
+    entries: u64,
+    end: Option<CheckpointEnd>,
+    /// Pages of system forks that redo restores, whatever is in the files.
+    restored: HashSet<PageId>,
+    /// System forks that redo makes.
+    made: HashSet<RelFork>,
+    /// System forks that redo cuts, with the fewest blocks that it leaves.
+    cut: HashMap<RelFork, u32>,
+}
+
+impl Survey {
+    pub(super) fn new(control: &Control) -> Self {
+        Self {
+            control: control.clone(),
+            known: ForkList::new(),
+            entries: 0,
+            end: None,
+            restored: HashSet::new(),
+            made: HashSet::new(),
+            cut: HashMap::new(),
+        }
+    }
+
+    /// Notes a record.
+    pub(super) fn see(&mut self, record: &Decoded<'_>) -> EngineResult<()> {
+        let malformed = |what: &str| WalError::Corrupt { at: record.start, what: what.to_owned() };
+        match (record.rmgr, record.info) {
+            (RmgrId::Log, info::FORKS) => {
+                let added = decode_list(record.payload, self.control.redo, &mut self.known);
+                self.entries += added.ok_or_else(|| malformed("malformed list of forks"))?;
+            }
+            (RmgrId::Log, info::CHECKPOINT_END) => {
+                let end = CheckpointEnd::decode(record.payload)
+                    .ok_or_else(|| malformed("malformed end of a checkpoint"))?;
+                if end.redo == self.control.redo {
+                    self.end = Some(end);
+                }
+            }
+            (RmgrId::Storage, _) => match StorageRecord::decode(record.payload)? {
+                StorageRecord::Create(rel) if is_system(rel) => {
+                    self.made.insert(rel);
+                }
+                StorageRecord::Truncate(rel, blocks) if is_system(rel) => {
+                    let least = self.cut.entry(rel).or_insert(blocks);
+                    *least = blocks.min(*least);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        for block in record.blocks.iter().filter(|block| is_system(block.page.rel_fork())) {
+            if block.image.is_some() || block.will_init {
+                self.restored.insert(block.page);
+            }
+        }
+        Ok(())
+    }
+
+    /// The walk is over: all of the checkpoint's list must have come by.
+    pub(super) fn finish(&self) -> EngineResult<()> {
+        let control = &self.control;
+        // A new database has no checkpoint before its first start is complete.
+        let is_whole = match self.end {
+            Some(end) => end.forks == self.entries,
+            None => control.checkpoint_end == control.redo,
+        };
+        if is_whole {
+            return Ok(());
+        }
+        let what = "the list of forks of the last checkpoint is not complete".to_owned();
+        Err(WalError::Corrupt { at: control.checkpoint_end, what }.into())
+    }
+
+    /// The forks that the checkpoint knew.
+    pub(super) fn into_known(self) -> ForkList {
+        self.known
+    }
+
+    /// Fails if a page of a system fork is missing or damaged that redo does not restore. Reads all of them.
+    pub(super) fn check_system_forks(&self, store: &dyn PageStore) -> EngineResult<()> {
+        for (rel, fork) in &self.known {
+            if is_system(*rel) && rel.fork == Fork::Main && !self.made.contains(rel) {
+                self.check_fork(store, *rel, fork).map_err(|error| damaged_system(*rel, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_fork(
+        &self,
+        store: &dyn PageStore,
+        rel: RelFork,
+        fork: &KnownFork,
+    ) -> Result<(), BufferError> {
+        if !store.exists(rel)? {
+            return Err(StoreError::Missing { rel }.into());
+        }
+        let blocks = store.block_count(rel)?;
+        let cut = self.cut.get(&rel).copied().unwrap_or(u32::MAX);
+        let mut buffer = PageBuffer::new(1);
+        for block in (0..fork.blocks.min(cut)).filter(|&block| fork.is_written(block)) {
+            let page = rel.page(BlockNumber(block));
+            if self.restored.contains(&page) {
+                continue;
+            }
+            if block >= blocks {
+                return Err(BufferError::CutShort { rel, blocks, least: fork.blocks });
+            }
+            store.read(rel, BlockNumber(block), &mut buffer.pages_mut())?;
+            for bytes in buffer.pages() {
+                verify_checksum(page, bytes)?;
+                if is_new(bytes) {
+                    return Err(BufferError::Zeroed { page });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error about a fork without which nothing works.
+pub(super) fn damaged_system(rel: RelFork, source: BufferError) -> EngineError {
+    if !source.is_damage() {
+        return source.into();
+    }
+    let what = match rel.relation {
+        crate::catalog::CATALOG_RELATION => "the catalog".to_owned(),
+        crate::transam::clog::CLOG_RELATION => "the transaction statuses".to_owned(),
+        other => format!("relation {other}"),
+    };
+    EngineError::DamagedFile { what, file: relation_file(rel), source }
+}

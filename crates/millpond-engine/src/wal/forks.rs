@@ -1,0 +1,222 @@
+//! What the log knows of forks: which there are, how many blocks of each have been written to, and which of these
+//! have not (wal rules 17 and 18).
+//!
+//! **State.** A table of [`KnownFork`]s. A record that creates, cuts or drops a fork changes it, and so does the first
+//! record that changes a block. Each checkpoint logs the whole table before its last record ([`log_forks`]). Recovery
+//! begins with that table and follows the records from the redo point on.
+//!
+//! **Why the table and the log agree.** A session notes a block after its record has been inserted, and before it gives
+//! the page's latch back. A checkpoint copies the table after it has written the pages that were dirty at its redo
+//! point, for which it needed their latches. So the copy has every block whose first record comes before the redo point;
+//! and each block that it has, has its record in the log before the copy. Records behind the redo point are followed
+//! again, which changes nothing where the copy has them. Creations and truncations are kept away while the copy is made
+//! and logged ([`Log::file_changes`](super::Log)). A fork that is dropped meanwhile has the record of that behind the
+//! redo point, or the checkpoint has waited for that commit.
+//!
+//! **Concurrency.** Locks by relation, held for a look into a table. No other lock is taken while one is held.
+
+mod encoding;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use millpond_buffer::{Fork, Lsn, PageId, RelFork, RelationId};
+use millpond_sync::CachePadded;
+use parking_lot::Mutex;
+
+use super::apply::RedoError;
+use super::error::WalError;
+use super::log::Log;
+use super::record::{Decoded, Record, RmgrId};
+use super::storage::StorageRecord;
+use crate::transam::{SessionNo, Xid, files_to_drop};
+
+pub(crate) use encoding::decode as decode_list;
+pub use encoding::{CheckpointEnd, ForkList};
+
+const SHARDS: usize = 16;
+
+type Shard = Mutex<HashMap<RelFork, KnownFork>>;
+
+/// A fork as the log knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownFork {
+    /// One more than the last block that has been written to. Stays 0 where changes are not logged: in free space maps.
+    pub blocks: u32,
+    /// Blocks below that which have not been written to: pages of zeros.
+    pub unwritten: BTreeSet<u32>,
+    /// The transaction that made it, until it is known to have committed.
+    pub made_by: Xid,
+    /// Its relation has been dropped, and files of it may be left.
+    pub dropped: bool,
+}
+
+impl KnownFork {
+    /// Whether a record has changed the block.
+    pub fn is_written(&self, block: u32) -> bool {
+        block < self.blocks && !self.unwritten.contains(&block)
+    }
+
+    fn write(&mut self, block: u32) {
+        if block >= self.blocks {
+            self.unwritten.extend(self.blocks..block);
+            self.blocks = block.saturating_add(1);
+        } else {
+            self.unwritten.remove(&block);
+        }
+    }
+
+    fn cut(&mut self, blocks: u32) {
+        if blocks < self.blocks {
+            self.blocks = blocks;
+            self.unwritten.split_off(&blocks);
+        }
+    }
+}
+
+/// The forks that the log knows.
+#[derive(Debug)]
+pub struct Forks {
+    shards: Box<[CachePadded<Shard>]>,
+}
+
+impl Default for Forks {
+    fn default() -> Self {
+        Self { shards: (0..SHARDS).map(|_| CachePadded::default()).collect() }
+    }
+}
+
+impl Forks {
+    fn shard(&self, relation: RelationId) -> &Shard {
+        &self.shards[relation.get() as usize % SHARDS]
+    }
+
+    /// A fork, if the log knows it.
+    pub fn get(&self, rel: RelFork) -> Option<KnownFork> {
+        self.shard(rel.relation).lock().get(&rel).cloned()
+    }
+
+    /// All of them, in order.
+    pub fn all(&self) -> BTreeMap<RelFork, KnownFork> {
+        let copy = |(rel, fork): (&RelFork, &KnownFork)| (*rel, fork.clone());
+        self.shards
+            .iter()
+            .flat_map(|shard| shard.lock().iter().map(copy).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Begins with the table of a checkpoint.
+    pub(crate) fn restore(&self, known: &ForkList) {
+        for (rel, fork) in known {
+            self.shard(rel.relation).lock().insert(*rel, fork.clone());
+        }
+    }
+
+    /// A fork has been created, by a transaction or by none.
+    pub(super) fn create(&self, rel: RelFork, made_by: Xid) {
+        let mut shard = self.shard(rel.relation).lock();
+        shard.entry(rel).or_insert_with(|| KnownFork { made_by, ..KnownFork::default() });
+    }
+
+    /// A record has changed a block. Forks that no record has created are passed over.
+    pub(crate) fn write(&self, page: PageId) {
+        if let Some(fork) = self.shard(page.relation()).lock().get_mut(&page.rel_fork()) {
+            fork.write(page.block().0);
+        }
+    }
+
+    /// A fork has no more blocks than that.
+    pub(super) fn cut(&self, rel: RelFork, blocks: u32) {
+        if let Some(fork) = self.shard(rel.relation).lock().get_mut(&rel) {
+            fork.cut(blocks);
+        }
+    }
+
+    /// A relation has been dropped; its files are still to be removed.
+    pub(crate) fn set_dropped(&self, relation: RelationId) {
+        let mut shard = self.shard(relation).lock();
+        for fork in Fork::ALL.map(|fork| relation.fork(fork)) {
+            if let Some(fork) = shard.get_mut(&fork) {
+                fork.dropped = true;
+            }
+        }
+    }
+
+    /// A relation's files have been removed.
+    pub(crate) fn remove(&self, relation: RelationId) {
+        let mut shard = self.shard(relation).lock();
+        for fork in Fork::ALL {
+            shard.remove(&relation.fork(fork));
+        }
+    }
+
+    /// Asks for each fork's maker whether it has committed, and remembers the answer.
+    pub(crate) fn settle_makers<E>(
+        &self,
+        mut has_committed: impl FnMut(Xid) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let makers: BTreeSet<Xid> = self.all().values().map(|fork| fork.made_by).collect();
+        for maker in makers.into_iter().filter(|maker| maker.is_valid()) {
+            if !has_committed(maker)? {
+                continue;
+            }
+            for shard in &self.shards {
+                for fork in shard.lock().values_mut().filter(|fork| fork.made_by == maker) {
+                    fork.made_by = Xid::INVALID;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many blocks a fork has at least; `None` if it is not known, or dropped.
+    pub(super) fn least_blocks(&self, rel: RelFork) -> Option<u32> {
+        let shard = self.shard(rel.relation).lock();
+        shard.get(&rel).filter(|fork| !fork.dropped).map(|fork| fork.blocks)
+    }
+
+    /// Whether a page may be all zeros.
+    pub(super) fn may_be_zero(&self, page: PageId) -> bool {
+        let shard = self.shard(page.relation()).lock();
+        shard.get(&page.rel_fork()).is_none_or(|fork| !fork.is_written(page.block().0))
+    }
+
+    /// Follows a record that was read from the log.
+    pub(crate) fn follow(&self, record: &Decoded<'_>) -> Result<(), RedoError> {
+        match record.rmgr {
+            RmgrId::Storage => match StorageRecord::decode(record.payload)? {
+                StorageRecord::Create(rel) => self.create(rel, record.xid),
+                StorageRecord::Truncate(rel, blocks) => self.cut(rel, blocks),
+            },
+            RmgrId::Transaction => {
+                for file in files_to_drop(record.info, record.payload)? {
+                    self.set_dropped(file);
+                }
+            }
+            _ => {}
+        }
+        for block in &record.blocks {
+            if block.image.is_some() || block.will_init {
+                self.write(block.page);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Logs what is known of all forks, for a checkpoint that has written its pages, and returns what its last record says.
+pub(crate) fn log_forks(
+    log: &Log,
+    stripe: SessionNo,
+    redo: Lsn,
+) -> Result<CheckpointEnd, WalError> {
+    let _no_change = log.file_changes.write();
+    let mut end = CheckpointEnd { redo, forks: 0 };
+    for payload in encoding::encode(redo, &log.forks().all(), &mut end.forks) {
+        let record = Record::new(Xid::INVALID, RmgrId::Log, super::info::FORKS, &payload);
+        log.insert(stripe, &record)?;
+    }
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests;

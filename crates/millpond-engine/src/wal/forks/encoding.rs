@@ -1,0 +1,132 @@
+//! The table of forks in the log: the payloads of [`info::FORKS`](super::super::info::FORKS) and of the checkpoint's end.
+//!
+//! docs/wal-format.md gives the bytes.
+
+use std::collections::BTreeMap;
+
+use millpond_buffer::{Fork, Lsn, RelFork, RelationId};
+
+use super::KnownFork;
+use crate::transam::Xid;
+use crate::wal::record::Reader;
+
+/// Forks in order.
+pub type ForkList = BTreeMap<RelFork, KnownFork>;
+
+/// A payload is not longer than that, so that it fits the smallest ring.
+const PAYLOAD_BYTES: usize = 8192;
+/// The longest entry but for its runs.
+const ENTRY_BYTES: usize = 20;
+const RUN_BYTES: usize = 8;
+/// Entries have at most so many runs; a fork with more has several entries.
+const RUNS: usize = 256;
+
+const DROPPED: u8 = 1;
+const HAS_MAKER: u8 = 2;
+
+/// What the last record of a checkpoint says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointEnd {
+    /// Where recovery begins.
+    pub redo: Lsn,
+    /// How many entries the checkpoint's lists of forks have together.
+    pub forks: u64,
+}
+
+impl CheckpointEnd {
+    /// The payload.
+    pub fn encode(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.redo.get().to_le_bytes());
+        bytes[8..].copy_from_slice(&self.forks.to_le_bytes());
+        bytes
+    }
+
+    /// Decodes a payload.
+    pub fn decode(payload: &[u8]) -> Option<Self> {
+        let mut reader = Reader(payload);
+        Some(Self { redo: Lsn(reader.u64()?), forks: reader.u64()? })
+    }
+}
+
+/// The payloads that list the forks, for a checkpoint with this redo point; counts the entries.
+pub(super) fn encode(redo: Lsn, forks: &ForkList, entries: &mut u64) -> Vec<Vec<u8>> {
+    let mut payloads = Vec::new();
+    let mut payload = redo.get().to_le_bytes().to_vec();
+    for (rel, fork) in forks {
+        let runs = runs(fork);
+        // At least one entry, without any.
+        for part in runs.chunks(RUNS).chain(runs.is_empty().then_some(&[][..])) {
+            if payload.len() + ENTRY_BYTES + part.len() * RUN_BYTES > PAYLOAD_BYTES {
+                let next = redo.get().to_le_bytes().to_vec();
+                payloads.push(std::mem::replace(&mut payload, next));
+            }
+            encode_entry(&mut payload, *rel, fork, part);
+            *entries += 1;
+        }
+    }
+    payloads.push(payload);
+    payloads
+}
+
+fn encode_entry(out: &mut Vec<u8>, rel: RelFork, fork: &KnownFork, runs: &[(u32, u32)]) {
+    let has_maker = fork.made_by.is_valid();
+    let flags = if fork.dropped { DROPPED } else { 0 } | if has_maker { HAS_MAKER } else { 0 };
+    out.extend_from_slice(&rel.relation.get().to_le_bytes());
+    out.extend_from_slice(&[rel.fork as u8, flags]);
+    out.extend_from_slice(&(runs.len() as u16).to_le_bytes());
+    out.extend_from_slice(&fork.blocks.to_le_bytes());
+    if has_maker {
+        out.extend_from_slice(&fork.made_by.0.to_le_bytes());
+    }
+    for (first, count) in runs {
+        out.extend_from_slice(&first.to_le_bytes());
+        out.extend_from_slice(&count.to_le_bytes());
+    }
+}
+
+/// The unwritten blocks as (first, count).
+fn runs(fork: &KnownFork) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &block in &fork.unwritten {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == block => *count += 1,
+            _ => runs.push((block, 1)),
+        }
+    }
+    runs
+}
+
+/// Adds what a payload lists, and returns how many entries that were; `None` if the payload is malformed, `Some(0)`
+/// also if it is another checkpoint's.
+pub(crate) fn decode(payload: &[u8], redo: Lsn, into: &mut ForkList) -> Option<u64> {
+    let mut reader = Reader(payload);
+    if Lsn(reader.u64()?) != redo {
+        return Some(0);
+    }
+    let mut entries = 0;
+    while !reader.0.is_empty() {
+        decode_entry(&mut reader, into)?;
+        entries += 1;
+    }
+    Some(entries)
+}
+
+fn decode_entry(reader: &mut Reader<'_>, into: &mut ForkList) -> Option<()> {
+    let relation = RelationId::new(reader.u32()?)?;
+    let rel = relation.fork(Fork::from_number(reader.u8()?)?);
+    let flags = reader.u8()?;
+    let runs = reader.u16()?;
+    let fork = into.entry(rel).or_default();
+    fork.blocks = reader.u32()?;
+    fork.dropped = flags & DROPPED != 0;
+    if flags & HAS_MAKER != 0 {
+        fork.made_by = Xid(reader.u64()?);
+    }
+    for _ in 0..runs {
+        let (first, count) = (reader.u32()?, reader.u32()?);
+        let end = first.checked_add(count).filter(|end| *end <= fork.blocks)?;
+        fork.unwritten.extend(first..end);
+    }
+    Some(())
+}

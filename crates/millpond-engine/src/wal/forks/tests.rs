@@ -1,0 +1,139 @@
+use millpond_buffer::BlockNumber;
+use proptest::prelude::*;
+
+use super::*;
+
+const REL: RelFork = RelationId::constant(20_000).main();
+
+fn page(block: u32) -> PageId {
+    REL.page(BlockNumber(block))
+}
+
+#[test]
+fn a_block_that_was_passed_over_may_be_zeros_until_it_is_written() {
+    let forks = Forks::default();
+    assert!(forks.may_be_zero(page(0)), "nothing is known of it");
+    forks.create(REL, Xid::INVALID);
+    assert_eq!(forks.least_blocks(REL), Some(0));
+    forks.write(page(2));
+    let zeros = |forks: &Forks| (0..5).filter(|&b| forks.may_be_zero(page(b))).collect::<Vec<_>>();
+    assert_eq!((forks.least_blocks(REL), zeros(&forks)), (Some(3), vec![0, 1, 3, 4]));
+    forks.write(page(0));
+    assert_eq!(zeros(&forks), [1, 3, 4]);
+    forks.cut(REL, 2);
+    assert_eq!((forks.least_blocks(REL), zeros(&forks)), (Some(2), vec![1, 2, 3, 4]));
+    forks.cut(REL, 1);
+    forks.write(page(1));
+    assert_eq!((forks.least_blocks(REL), zeros(&forks)), (Some(2), vec![2, 3, 4]));
+}
+
+#[test]
+fn a_dropped_relation_has_no_length_and_is_remembered_until_its_files_are_gone() {
+    let forks = Forks::default();
+    forks.create(REL, Xid(5));
+    forks.write(page(0));
+    forks.set_dropped(REL.relation);
+    assert_eq!(forks.least_blocks(REL), None);
+    assert!(forks.get(REL).unwrap().dropped);
+    forks.remove(REL.relation);
+    assert_eq!(forks.get(REL), None);
+}
+
+#[test]
+fn a_maker_that_has_committed_is_forgotten() {
+    let forks = Forks::default();
+    let other = RelationId::constant(20_001).main();
+    forks.create(REL, Xid(5));
+    forks.create(other, Xid(6));
+    forks.settle_makers(|xid| Ok::<_, ()>(xid == Xid(5))).unwrap();
+    assert_eq!(forks.get(REL).unwrap().made_by, Xid::INVALID);
+    assert_eq!(forks.get(other).unwrap().made_by, Xid(6));
+}
+
+/// What records say, in the order of the log.
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    Written(u32),
+    Cut(u32),
+    Dropped,
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    prop_oneof![
+        8 => (0u32..12).prop_map(Said::Written),
+        2 => (0u32..12).prop_map(Said::Cut),
+        1 => Just(Said::Dropped),
+    ]
+}
+
+fn apply(forks: &Forks, said: Said) {
+    match said {
+        Said::Written(block) => forks.write(page(block)),
+        Said::Cut(blocks) => forks.cut(REL, blocks),
+        Said::Dropped => forks.set_dropped(REL.relation),
+    }
+}
+
+fn known_fork() -> impl Strategy<Value = KnownFork> {
+    let unwritten = prop::collection::btree_set(0u32..3000, 0..1200);
+    (unwritten, 0u32..50, any::<bool>(), 0u64..3).prop_map(|(unwritten, more, dropped, maker)| {
+        let blocks = unwritten.last().map_or(0, |last| last + 1) + more;
+        KnownFork { blocks, unwritten, made_by: Xid(maker), dropped }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn lists_are_read_as_written(forks in prop::collection::vec(known_fork(), 0..40)) {
+        let forks: ForkList = (0..).map(|n| RelationId::constant(n).fork(Fork::Fsm)).zip(forks).collect();
+        let (redo, mut entries) = (Lsn(77), 0);
+        let payloads = encoding::encode(redo, &forks, &mut entries);
+        prop_assert!(payloads.iter().all(|payload| payload.len() <= 8192));
+        let (mut read, mut found) = (ForkList::new(), 0);
+        for payload in &payloads {
+            prop_assert_eq!(decode_list(payload, Lsn(78), &mut ForkList::new()), Some(0));
+            found += decode_list(payload, redo, &mut read).unwrap();
+        }
+        prop_assert_eq!((read, found), (forks, entries));
+    }
+
+    /// Recovery begins with what a checkpoint has copied at some time behind its redo point. Of the blocks first written
+    /// to in between, the copy has some and others not. In the end the table is what the whole log says.
+    #[test]
+    fn recovery_ends_with_what_the_whole_log_says(
+        log in prop::collection::vec((said(), any::<bool>()), 0..40),
+        (redo, copied) in (0usize..41, 0usize..41),
+    ) {
+        let dropped = log.iter().position(|(said, _)| matches!(said, Said::Dropped));
+        let log = &log[..dropped.map_or(log.len(), |at| at + 1)];
+        let redo = redo.min(log.len());
+        let copied = copied.clamp(redo, log.len());
+        let (whole, copy, recovered) = (Forks::default(), Forks::default(), Forks::default());
+        for forks in [&whole, &copy] {
+            forks.create(REL, Xid(9));
+        }
+        for (at, (said, is_late)) in log.iter().enumerate() {
+            apply(&whole, *said);
+            let is_missed = at >= redo && *is_late && matches!(said, Said::Written(_));
+            if at < copied && !is_missed {
+                apply(&copy, *said);
+            }
+        }
+        recovered.restore(&copy.all());
+        log[redo..].iter().for_each(|(said, _)| apply(&recovered, *said));
+        let (whole, recovered) = (whole.get(REL).unwrap(), recovered.get(REL).unwrap());
+        prop_assert_eq!(whole.dropped, recovered.dropped);
+        if !whole.dropped {
+            prop_assert_eq!(whole, recovered);
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let redo = bytes.first_chunk().map_or(Lsn(0), |first| Lsn(u64::from_le_bytes(*first)));
+        let _ = decode_list(&bytes, redo, &mut ForkList::new());
+        let _ = CheckpointEnd::decode(&bytes);
+    }
+}

@@ -1,0 +1,155 @@
+//! What a start does about files: what it removes, what it moves away, what it leaves.
+
+use super::*;
+use millpond_engine::recovery::QUARANTINE;
+
+#[test]
+fn a_file_that_nothing_names_is_moved_away_and_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    make_tables(dir.path());
+    fs::write(dir.path().join("base/99999"), b"somebody's rows").unwrap();
+    fs::write(dir.path().join("base/99999_fsm.1"), b"").unwrap();
+    fs::write(dir.path().join("base/letter.txt"), b"dear").unwrap();
+    let engine = open(dir.path());
+    let moved = &engine.findings().set_aside;
+    assert_eq!(moved.len(), 2, "{moved:?}");
+    let rows_of_somebody = moved.iter().find(|file| file.rel.fork == Fork::Main).unwrap();
+    assert!(rows_of_somebody.path.starts_with(dir.path().join(QUARANTINE)));
+    assert_eq!(fs::read(&rows_of_somebody.path).unwrap(), b"somebody's rows");
+    assert!(!dir.path().join("base/99999").exists() && dir.path().join("base/letter.txt").exists());
+    // Its number is not given to a new table at once.
+    let mut session = engine.session().unwrap();
+    let new = create(&mut session, NewTable { name: "new".into(), ..accounts() });
+    assert!(new.storage.get() > 99_999);
+}
+
+#[test]
+fn the_file_of_a_transaction_that_did_not_commit_goes() {
+    for checkpoint in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open(dir.path());
+        let mut session = engine.session().unwrap();
+        session.begin(RC).unwrap();
+        session.start_statement().unwrap();
+        let table = session.create_table(NewTable { name: "lost".into(), ..accounts() }).unwrap();
+        if checkpoint {
+            engine.checkpoint().unwrap();
+        }
+        engine.log().flush(engine.log().insert_position()).unwrap();
+        let file = dir.path().join(path_of(table.storage.main()));
+        assert!(file.exists());
+        // What a kill would leave at this moment.
+        let copy = tempfile::tempdir().unwrap();
+        copy_directory(dir.path(), copy.path());
+        let engine = open(copy.path());
+        assert!(!copy.path().join(file.strip_prefix(dir.path()).unwrap()).exists());
+        let findings = engine.findings();
+        assert!(findings.damaged.is_empty() && findings.set_aside.is_empty(), "{findings:?}");
+        assert_whole(&engine);
+    }
+}
+
+#[test]
+fn files_that_a_failed_statement_left_go_with_the_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    make_tables(dir.path());
+    let engine = open(dir.path());
+    let files = || engine.pool().store().relations().unwrap().len();
+    let before = files();
+    let mut session = engine.session().unwrap();
+    session.begin(RC).unwrap();
+    session.start_statement().unwrap();
+    let index = millpond_engine::catalog::NewIndex { name: Some("plain".into()), ..index(0, &[0]) };
+    let broken = NewTable { name: "broken".into(), indexes: vec![index], ..accounts() };
+    session.create_table(broken).unwrap_err();
+    session.end_statement();
+    // Who uses SQL can't do that.
+    session.commit().unwrap();
+    assert_eq!(files(), before);
+    drop(session);
+    engine.shutdown().unwrap();
+    drop(engine);
+    assert_whole(&open(dir.path()));
+}
+
+#[test]
+fn a_dropped_table_is_no_damage_before_and_after_a_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    make_tables(dir.path());
+    for name in ["plain", "indexed"] {
+        let engine = open(dir.path());
+        let mut session = engine.session().unwrap();
+        let dropped = table(&session, name);
+        run(&mut session, |s| s.drop_table(dropped.oid)).unwrap();
+        if name == "indexed" {
+            engine.checkpoint().unwrap();
+        }
+        drop((session, dropped, engine));
+        let engine = open(dir.path());
+        let findings = engine.findings();
+        assert!(findings.damaged.is_empty() && findings.set_aside.is_empty(), "{findings:?}");
+        assert_whole(&engine);
+    }
+}
+
+#[test]
+fn a_file_longer_than_its_table_is_cut_if_the_rest_is_zeros() {
+    let dir = tempfile::tempdir().unwrap();
+    make_tables(dir.path());
+    let engine = open(dir.path());
+    let file = dir.path().join(file_of(&engine.session().unwrap(), "plain", Fork::Main));
+    engine.shutdown().unwrap();
+    drop(engine);
+    let length = fs::metadata(&file).unwrap().len();
+    cut(&file, length + 3 * PAGE);
+    let engine = open(dir.path());
+    assert!(engine.findings().damaged.is_empty());
+    assert_eq!(fs::metadata(&file).unwrap().len(), length);
+    assert_eq!(rows(&mut engine.session().unwrap(), "plain").unwrap(), ROWS as u64);
+    engine.shutdown().unwrap();
+    drop(engine);
+    // Rows that nobody knows of are left alone, and reported.
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.extend_from_within(..PAGE as usize);
+    fs::write(&file, &bytes).unwrap();
+    let engine = open(dir.path());
+    assert_eq!(engine.findings().damaged.len(), 1);
+    drop(engine);
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}
+
+/// Page zeroed, and the table dropped, before anybody has noticed; with a truncation between.
+#[test]
+fn zeroed_pages_are_noticed_by_every_way_of_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    make_tables(dir.path());
+    settle(dir.path());
+    let engine = open(dir.path());
+    let session = engine.session().unwrap();
+    let files = ["indexed", "plain"].map(|name| file_of(&session, name, Fork::Main));
+    drop(session);
+    engine.shutdown().unwrap();
+    drop(engine);
+    for file in &files {
+        zero(&dir.path().join(file), 1);
+    }
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    for (name, file) in ["indexed", "plain"].into_iter().zip(&files) {
+        assert_names(&rows(&mut session, name).unwrap_err(), file);
+        let damaged = table(&session, name);
+        assert_names(&session.vacuum(damaged.oid).unwrap_err(), file);
+        let counted = run(&mut session, |s| {
+            s.create_index(millpond_engine::catalog::NewIndex {
+                name: Some(format!("{name}_owner")),
+                ..index(damaged.oid, &[1])
+            })
+        });
+        assert_names(&counted.map(drop).unwrap_err(), file);
+    }
+    assert_eq!(rows(&mut session, "other").unwrap(), ROWS as u64);
+    // TRUNCATE gives the table new files.
+    let damaged = table(&session, "plain");
+    run(&mut session, |s| s.truncate(&[damaged.oid])).unwrap();
+    assert_eq!(rows(&mut session, "plain").unwrap(), 0);
+}

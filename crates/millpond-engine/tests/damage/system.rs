@@ -1,0 +1,113 @@
+//! Files without which nothing works: damage to them stops the start, and changes nothing.
+
+use super::*;
+use millpond_engine::lmgr::LockMode;
+use millpond_engine::session::TransactionOptions;
+
+fn settled() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    make_tables(dir.path());
+    settle(dir.path());
+    dir
+}
+
+#[test]
+fn a_zeroed_page_of_the_catalog_loses_no_files() {
+    let dir = settled();
+    zero(&dir.path().join("base/1"), 0);
+    assert_refused(dir.path(), "base/1");
+}
+
+#[test]
+fn a_catalog_of_no_length_loses_no_files() {
+    let dir = settled();
+    cut(&dir.path().join("base/1"), 0);
+    assert_refused(dir.path(), "base/1");
+}
+
+#[test]
+fn a_directory_without_its_files_is_not_a_new_database() {
+    let dir = settled();
+    fs::remove_dir_all(dir.path().join("base")).unwrap();
+    assert_refused(dir.path(), "base");
+    fs::create_dir(dir.path().join("base")).unwrap();
+    assert_refused(dir.path(), "base/1");
+    let dir = settled();
+    fs::remove_dir_all(dir.path().join("wal")).unwrap();
+    assert_refused(dir.path(), "wal");
+}
+
+/// The first status page, when the running transactions are on a later one.
+#[test]
+fn a_zeroed_status_page_rolls_nothing_back() {
+    let dir = settled();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    let other = table(&session, "other");
+    for _ in 0..66_000 {
+        session.begin(TransactionOptions { asynchronous: true, ..RC }).unwrap();
+        session.start_statement().unwrap();
+        session.lock_table(&other, LockMode::RowExclusive).unwrap();
+        session.insert(&other, &row(1, "x", 1)).unwrap();
+        session.end_statement();
+        session.commit().unwrap();
+    }
+    drop((session, other));
+    engine.shutdown().unwrap();
+    drop(engine);
+    settle(dir.path());
+    let statuses = dir.path().join("base/2");
+    assert!(fs::metadata(&statuses).unwrap().len() >= 2 * PAGE);
+    zero(&statuses, 0);
+    assert_refused(dir.path(), "base/2");
+}
+
+/// A catalog from before a table was made has a valid checksum on each page.
+#[test]
+fn an_older_catalog_stops_the_start() {
+    let dir = settled();
+    let old = fs::read(dir.path().join("base/1")).unwrap();
+    let engine = open(dir.path());
+    let mut session = engine.session().unwrap();
+    create(&mut session, NewTable { name: "late".into(), ..accounts() });
+    drop(session);
+    engine.shutdown().unwrap();
+    drop(engine);
+    settle(dir.path());
+    fs::write(dir.path().join("base/1"), old).unwrap();
+    let error = Engine::open(config(dir.path())).err().unwrap().to_string();
+    assert!(error.contains("base/1"), "{error}");
+}
+
+/// The newer copy of the control file: the older one is used, the damage is mended by the start.
+#[test]
+fn a_damaged_copy_of_the_control_file_is_mended() {
+    let dir = settled();
+    let control =
+        OpenOptions::new().read(true).write(true).open(dir.path().join("control")).unwrap();
+    let copy = |n: u64| {
+        let mut bytes = [0; 512];
+        control.read_exact_at(&mut bytes, n * PAGE).unwrap();
+        bytes
+    };
+    let sequence = |n| u64::from_le_bytes(copy(n)[24..32].try_into().unwrap());
+    let newest = u64::from(sequence(1) > sequence(0));
+    let start_no = |n| u32::from_le_bytes(copy(n)[20..24].try_into().unwrap());
+    let last = start_no(newest);
+    control.write_all_at(&[copy(newest)[40] ^ 4], newest * PAGE + 40).unwrap();
+    let engine = open(dir.path());
+    // No start has the number of one before.
+    assert!(start_no(1 - newest).max(start_no(newest)) > last);
+    assert_eq!(rows(&mut engine.session().unwrap(), "indexed").unwrap(), ROWS as u64);
+    engine.shutdown().unwrap();
+    drop(engine);
+    // Either copy alone will do now.
+    for n in [0, 1] {
+        let whole = copy(n);
+        control.write_all_at(&[0; 512], n * PAGE).unwrap();
+        let read = millpond_engine::wal::FileLogStore::open(dir.path(), 16 << 20).unwrap();
+        let read = millpond_engine::control::ControlFile::read(Arc::new(read)).unwrap().unwrap();
+        assert!(read.damaged_copy().is_some());
+        control.write_all_at(&whole, n * PAGE).unwrap();
+    }
+}
