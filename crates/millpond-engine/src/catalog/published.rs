@@ -99,7 +99,7 @@ impl Published {
 
 /// Draws the next number below a limit.
 fn draw(next: &AtomicU32, limit: u32) -> Option<u32> {
-    let next_of = |number| (number < limit).then_some(number + 1);
+    let next_of = |number: u32| number.checked_add(1).filter(|next| *next <= limit);
     next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next_of).ok()
 }
 
