@@ -101,7 +101,7 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
         files::check_pages(vfs, &path, watch)?;
         return Ok(checked);
     }
-    drop(Meter::new(watch, Part::Recovery, 0));
+    watch.progress(Progress { part: Part::Recovery, done: 0, total: 0 });
     let mut engine_config = EngineConfig::new(&path);
     engine_config.vfs = overlay;
     engine_config.buffers = buffers;

@@ -144,9 +144,8 @@ pub(crate) fn page_problem(
         return Some("the page's header is not empty".to_owned());
     }
     let first = u64::from(block.0) * CHUNKS_PER_PAGE * CHUNK;
-    let bits = page[HEADER_BYTES..].iter().enumerate();
-    let last = bits.filter(|(_, byte)| **byte != 0).next_back();
-    let (at, byte) = last?;
+    let mut bits = page[HEADER_BYTES..].iter().enumerate();
+    let (at, byte) = bits.rfind(|(_, byte)| **byte != 0)?;
     let xid = first + 8 * at as u64 + u64::from(7 - byte.leading_zeros());
     (xid >= next.0).then(|| format!("transaction {xid} has committed, and the next is {next}"))
 }
