@@ -34,7 +34,7 @@ use millpond_vfs::{OsVfs, OverlayVfs, Spill, Vfs};
 use crate::catalog::TableDef;
 use crate::engine::{Engine, EngineConfig};
 use crate::error::EngineResult;
-use crate::recovery::DataDirectory;
+use crate::recovery::{DataDirectory, DirectoryError};
 use crate::session::Session;
 
 pub use watch::{Finding, Part, Progress, Watch};
@@ -95,8 +95,16 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
     files::check_names(&*vfs, &path, watch)?;
     files::refuse_inside(&*vfs, &path, changes.directory())?;
     let overlay: Arc<dyn Vfs> = Arc::new(OverlayVfs::new(Arc::clone(&vfs), changes));
-    let directory = DataDirectory::open(&*overlay, &path)?;
     let mut checked = Checked::default();
+    let directory = match DataDirectory::open(&*overlay, &path) {
+        Ok(directory) => directory,
+        // The missing part has been told of.
+        Err(DirectoryError::Incomplete { .. }) => {
+            files::check_pages(vfs, &path, watch)?;
+            return Ok(checked);
+        }
+        Err(error) => return Err(error.into()),
+    };
     if !log::check(&vfs, &overlay, &path, &mut checked, watch)? {
         files::check_pages(vfs, &path, watch)?;
         return Ok(checked);
