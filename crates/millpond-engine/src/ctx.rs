@@ -18,7 +18,7 @@ use crate::bulk::BulkAccess;
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{Acquired, LockManager, LockMode, LockOwner, LockTag, LockWait};
 use crate::proc::{ProcArray, ProcHandle};
-use crate::sort::temp::TempFiles;
+use crate::sort::temp::{TempFiles, TempSpace};
 use crate::transam::visibility::Fates;
 use crate::transam::{
     ComboCids, CommandId, CommitDelay, LockStrength, PendingCommit, SessionNo, Transactions, Xid,
@@ -69,6 +69,7 @@ pub struct Ctx {
     buffers: BufferSession,
     wait: Cell<Wait>,
     bulk_access: Cell<BulkAccess>,
+    temp_space: Arc<TempSpace>,
     lock_timeout: Cell<Option<Duration>>,
     commit_delay: Cell<CommitDelay>,
     combos: RefCell<ComboCids>,
@@ -90,12 +91,18 @@ impl Ctx {
             shared: shared.clone(),
             wait: Cell::new(Wait::Allowed),
             bulk_access: Cell::new(shared.bulk_access),
+            temp_space: Arc::default(),
             lock_timeout: Cell::new(None),
             commit_delay: Cell::default(),
             combos: RefCell::default(),
             heap: HeapSession::default(),
             pending_commit: RefCell::new(None),
         })
+    }
+
+    /// The room for the session's temporary files.
+    pub fn temp_space(&self) -> &Arc<TempSpace> {
+        &self.temp_space
     }
 
     /// What is shared.

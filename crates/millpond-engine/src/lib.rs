@@ -31,4 +31,4 @@ pub use ctx::{Ctx, Shared};
 pub use engine::{Engine, EngineConfig};
 pub use error::{EngineError, EngineResult, relation_file};
 pub use session::Session;
-pub use sort::temp::TempFiles;
+pub use sort::temp::{TempFile, TempFiles, TempSpace, TempSpaceExceeded};

@@ -1,12 +1,12 @@
 //! The engine's errors as PostgreSQL would say them.
 
 use millpond_buffer::{BufferError, StoreError};
-use millpond_engine::EngineError;
 use millpond_engine::recovery::DirectoryError;
 use millpond_engine::table::TableError;
 use millpond_engine::types::numeric::NumericError;
 use millpond_engine::types::tuple::EncodeError;
 use millpond_engine::wal::WalError;
+use millpond_engine::{EngineError, TempSpaceExceeded};
 
 use crate::Value;
 use crate::error::{SqlError, SqlState};
@@ -159,7 +159,7 @@ impl From<EngineError> for SqlError {
             EngineError::DamagedFile { source, .. } => buffer_error(source, message),
             EngineError::Wal(error) => wal_error(error, message),
             EngineError::Trace { source, .. } => SqlError::new(io_state(&source), message),
-            EngineError::TemporaryFile { source, .. } => SqlError::new(io_state(&source), message),
+            EngineError::TemporaryFile { what, source } => temporary_file(what, &source),
             EngineError::Redo(_) => SqlError::new(SqlState::DATA_CORRUPTED, message),
             EngineError::Directory(error) => directory_error(&error, message),
             _ => SqlError::internal(message),
@@ -178,10 +178,28 @@ fn directory_error(error: &DirectoryError, message: String) -> SqlError {
     }
 }
 
-fn io_state(error: &std::io::Error) -> SqlState {
+/// The code of what the system, or the bound of temporary files, has refused.
+pub(crate) fn io_state(error: &std::io::Error) -> SqlState {
+    if inner_of(error).is_some_and(|inner| inner.is::<TempSpaceExceeded>()) {
+        return SqlState::CONFIGURATION_LIMIT_EXCEEDED;
+    }
     match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => SqlState::DISK_FULL,
         _ => SqlState::IO_ERROR,
+    }
+}
+
+fn inner_of(error: &std::io::Error) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+    error.get_ref()
+}
+
+/// A temporary file can't be used; beyond `temp_file_limit` that is all there is to say.
+pub(crate) fn temporary_file(what: &str, source: &std::io::Error) -> SqlError {
+    match io_state(source) {
+        SqlState::CONFIGURATION_LIMIT_EXCEEDED => {
+            SqlError::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, source.to_string())
+        }
+        state => SqlError::new(state, format!("could not {what} a temporary file: {source}")),
     }
 }
 

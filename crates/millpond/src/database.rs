@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use millpond_buffer::IoMethod;
 use millpond_buffer::policy::ReplacementPolicy;
+use millpond_buffer::{IoMethod, PAGE_SIZE};
 use millpond_engine::engine::{Engine, EngineConfig};
 
 use crate::conn::shared::SharedPlans;
 use crate::conn::{self, ConnectOptions, Connection, Connections, Watchdog};
 use crate::error::Result;
+use crate::memory::{QueryMemory, default_limit, machine_bytes};
 use crate::plan::external::ExternalPlanner;
 use crate::settings::{Configuration, Settings, bulk_access_of};
 use crate::statistics::Statistics;
@@ -24,12 +25,14 @@ pub struct Database {
     watchdog: Arc<Watchdog>,
     plans: SharedPlans,
     connections: Connections,
+    memory: Arc<QueryMemory>,
 }
 
 impl Database {
     /// Opens the database in a directory, creates it if it is not there, recovers it if it was not shut down.
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Arc<Database>> {
         let engine = Engine::open(engine_config(path.as_ref(), &settings))?;
+        let memory = QueryMemory::new(query_memory_bytes(&settings));
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
             query_engine: ExternalPlanner::new(&settings)?,
@@ -39,6 +42,7 @@ impl Database {
             watchdog: Arc::new(Watchdog::default()),
             plans: SharedPlans::default(),
             connections: Connections::default(),
+            memory,
         }))
     }
 
@@ -96,6 +100,15 @@ impl Database {
         &self.watchdog
     }
 
+    /// Bytes of memory that the queries of all sessions hold, of `query_memory_limit`.
+    pub fn query_memory_used(&self) -> usize {
+        self.memory.used()
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<QueryMemory> {
+        &self.memory
+    }
+
     pub(crate) fn connections(&self) -> &Connections {
         &self.connections
     }
@@ -105,12 +118,18 @@ impl Database {
     }
 }
 
-/// The machine's memory, in pages; 0 if it can't be found out.
+/// The memory that the process may have, in pages; 0 if it can't be found out.
 fn memory_pages() -> usize {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kilobytes = total.and_then(|total| total.split_whitespace().next()?.parse::<usize>().ok());
-    kilobytes.unwrap_or(0) / 8
+    usize::try_from(machine_bytes() / PAGE_SIZE as u64).unwrap_or(0)
+}
+
+/// How much memory `query_memory_limit` gives to queries.
+fn query_memory_bytes(settings: &Settings) -> usize {
+    let bytes = match settings.bytes("query_memory_limit") {
+        0 => default_limit(machine_bytes(), settings.bytes("shared_buffers")),
+        bytes => bytes,
+    };
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// The engine's configuration from settings.

@@ -31,6 +31,7 @@ mod expr;
 #[doc(hidden)]
 pub mod fuzzing;
 mod lex;
+mod memory;
 mod parse;
 mod plan;
 pub mod query;

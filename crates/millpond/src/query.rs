@@ -4,9 +4,11 @@ use std::sync::{Arc, Weak};
 
 use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
+use millpond_engine::{TempFiles, TempSpace};
 
 use crate::database::Database;
 use crate::error::Result;
+use crate::memory::SessionMemory;
 use crate::settings::Origin;
 use crate::statistics::Statistics;
 
@@ -28,6 +30,9 @@ pub trait TableScanner: Send + Sync {
 
     /// Who runs the statement.
     fn session(&self) -> SessionInfo;
+
+    /// The memory and the temporary files that the query may use.
+    fn resources(&self) -> Resources;
 
     /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none (any more).
     fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>>;
@@ -60,6 +65,18 @@ pub trait RowSource: Send {
 
     /// How many visible rows the next page has; `None` at the end.
     fn count_page(&mut self) -> Result<Option<usize>>;
+}
+
+/// What a statement's operators keep rows in.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only a query engine asks"))]
+pub struct Resources {
+    /// The session's memory.
+    pub(crate) memory: Arc<SessionMemory>,
+    /// The directory of temporary files.
+    pub(crate) temp_files: Arc<TempFiles>,
+    /// The session's room in there.
+    pub(crate) temp_space: Arc<TempSpace>,
 }
 
 /// Who runs a statement, and what the views of settings and statistics show.

@@ -32,6 +32,7 @@ use crate::maintenance::checkpointer::{Cause, CheckpointStats, Checkpoints};
 use crate::proc::{Interrupt, PoolSession, ProcArray};
 use crate::recovery::{DamagedFork, DataDirectory, SetAside};
 use crate::session::Session;
+use crate::sort::temp::TempFiles;
 use crate::transam::Transactions;
 use crate::wal::Log;
 
@@ -198,6 +199,11 @@ impl Engine {
     /// The sessions: what they do, and what they wait for.
     pub fn sessions(&self) -> &Arc<ProcArray> {
         &self.shared.procs
+    }
+
+    /// The directory of temporary files.
+    pub fn temp_files(&self) -> &Arc<TempFiles> {
+        &self.shared.temp_files
     }
 
     /// The transactions.

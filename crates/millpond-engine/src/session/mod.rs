@@ -48,6 +48,7 @@ use crate::engine::Engine;
 use crate::error::EngineResult;
 use crate::lmgr::{LockMode, LockOwner, LockTag};
 use crate::proc::{Interrupt, InterruptHandle, ProcHandle};
+use crate::sort::temp::TempSpace;
 use crate::transam::{SessionNo, Xid};
 
 pub use transaction::{Commit, CommitTicket, TransactionOptions};
@@ -174,6 +175,11 @@ impl Session {
     /// How its bulk work uses the buffer pool.
     pub fn bulk_access(&self) -> BulkAccess {
         self.ctx.bulk_access()
+    }
+
+    /// The room for its temporary files (`temp_file_limit`).
+    pub fn temp_space(&self) -> &Arc<TempSpace> {
+        self.ctx.temp_space()
     }
 
     /// How long to wait for locks at most (`lock_timeout`).

@@ -2,6 +2,9 @@
 //!
 //! A file lives as long as it is open, so nothing is left to do when a statement fails or a session ends. What a crash
 //! leaves between making a file and taking its name away is removed when the directory is opened again.
+//!
+//! What a session's files hold together is bounded by its [`TempSpace`] (`temp_file_limit`). As in PostgreSQL, a file
+//! counts with its length.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,24 +19,92 @@ use crate::{EngineError, EngineResult};
 /// Makes a temporary file.
 pub(crate) type MakeFile<'a> = &'a dyn Fn() -> EngineResult<Arc<dyn TempFile>>;
 
-/// What runs are written to and read from.
-pub(crate) trait TempFile: Send + Sync {
+/// What runs are written to and read from. Gone when dropped.
+pub trait TempFile: Send + Sync {
     /// Writes all of it at a position.
     fn write_all_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
     /// Fills all of it from a position.
     fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()>;
 }
 
-/// A file without a name.
-struct Unnamed(Arc<dyn VfsFile>);
+/// A session's temporary files would become larger than `temp_file_limit`. It is the inner error of the
+/// [`io::Error`] with which the write fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("temporary file size exceeds \"temp_file_limit\" ({limit_kb}kB)")]
+pub struct TempSpaceExceeded {
+    /// The limit.
+    pub limit_kb: u64,
+}
 
-impl TempFile for Unnamed {
+/// The room that one session's temporary files share.
+#[derive(Debug)]
+pub struct TempSpace {
+    /// [`NO_LIMIT`]: as much as the disk has.
+    limit_kb: AtomicU64,
+    used_bytes: AtomicU64,
+}
+
+const NO_LIMIT: u64 = u64::MAX;
+
+impl Default for TempSpace {
+    fn default() -> Self {
+        Self { limit_kb: AtomicU64::new(NO_LIMIT), used_bytes: AtomicU64::new(0) }
+    }
+}
+
+impl TempSpace {
+    /// Sets the limit; `None`: there is none. Files that are larger already stay.
+    pub fn set_limit_kb(&self, limit: Option<u64>) {
+        self.limit_kb.store(limit.unwrap_or(NO_LIMIT), Ordering::Relaxed);
+    }
+
+    /// Bytes in the session's files.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> io::Result<()> {
+        let limit_kb = self.limit_kb.load(Ordering::Relaxed);
+        let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if used > limit_kb.saturating_mul(1024) {
+            self.give_back(bytes);
+            return Err(io::Error::other(TempSpaceExceeded { limit_kb }));
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A file that counts for its session.
+struct Counted {
+    file: Arc<dyn VfsFile>,
+    length: AtomicU64,
+    space: Arc<TempSpace>,
+}
+
+impl TempFile for Counted {
     fn write_all_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
-        write_all_at(&*self.0, bytes, position)
+        let end = position.saturating_add(bytes.len() as u64);
+        // Taken before it is written: what fails half-way may have grown the file.
+        let grown = end.saturating_sub(self.length.load(Ordering::Relaxed));
+        if grown > 0 {
+            self.space.take(grown)?;
+            self.length.fetch_add(grown, Ordering::Relaxed);
+        }
+        write_all_at(&*self.file, bytes, position)
     }
 
     fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
-        read_exact_at(&*self.0, bytes, position)
+        read_exact_at(&*self.file, bytes, position)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.space.give_back(*self.length.get_mut());
     }
 }
 
@@ -72,8 +143,8 @@ impl TempFiles {
         Ok(Self { vfs, directory, made: AtomicU64::new(0) })
     }
 
-    /// A new file.
-    pub(crate) fn make(&self) -> EngineResult<Arc<dyn TempFile>> {
+    /// A new file, for one thread to write. It counts for the session whose room that is.
+    pub fn make(&self, space: &Arc<TempSpace>) -> EngineResult<Arc<dyn TempFile>> {
         loop {
             let number = self.made.fetch_add(1, Ordering::Relaxed);
             let process = scheduler::process_id();
@@ -81,7 +152,8 @@ impl TempFiles {
             match retry(|| self.vfs.open(&path, OpenFlags::CREATE_NEW)) {
                 Ok(file) => {
                     retry(|| self.vfs.remove(&path)).map_err(failed("remove"))?;
-                    return Ok(Arc::new(Unnamed(file)));
+                    let (length, space) = (AtomicU64::new(0), Arc::clone(space));
+                    return Ok(Arc::new(Counted { file, length, space }));
                 }
                 // The system's directory is shared with other engines.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -101,7 +173,7 @@ mod tests {
     fn nothing_is_left_and_what_was_left_goes() {
         let data = tempfile::tempdir().unwrap();
         let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
-        let file = files.make().unwrap();
+        let file = files.make(&Arc::default()).unwrap();
         file.write_all_at(b"abc", 2).unwrap();
         let mut read = [0; 3];
         file.read_exact_at(&mut read, 2).unwrap();
@@ -110,11 +182,34 @@ mod tests {
         // A name that somebody else has is passed over.
         let taken = directory.join(format!("pgsql_tmp{}.1", std::process::id()));
         fs::write(&taken, b"another's").unwrap();
-        files.make().unwrap();
+        files.make(&Arc::default()).unwrap();
         fs::remove_file(taken).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
         fs::write(directory.join("pgsql_tmp1.2"), b"left by a crash").unwrap();
         TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn files_of_a_session_share_its_room() {
+        let data = tempfile::tempdir().unwrap();
+        let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
+        let space = Arc::new(TempSpace::default());
+        space.set_limit_kb(Some(2));
+        let (first, second) = (files.make(&space).unwrap(), files.make(&space).unwrap());
+        first.write_all_at(&[1; 1024], 0).unwrap();
+        second.write_all_at(&[1; 1000], 24).unwrap();
+        // What is there already can be written again.
+        first.write_all_at(&[2; 1024], 0).unwrap();
+        let error = second.write_all_at(&[1], 1024).unwrap_err();
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TempSpaceExceeded>());
+        assert_eq!(inner, Some(&TempSpaceExceeded { limit_kb: 2 }));
+        assert_eq!(error.to_string(), "temporary file size exceeds \"temp_file_limit\" (2kB)");
+        drop(first);
+        second.write_all_at(&[1], 1024).unwrap();
+        drop(second);
+        assert_eq!(space.used_bytes(), 0);
+        // Another session has room of its own.
+        files.make(&Arc::default()).unwrap().write_all_at(&[1; 4096], 0).unwrap();
     }
 }

@@ -28,7 +28,7 @@ fn sort(list: &[Owned], budget: usize) -> (Vec<Owned>, usize) {
     let made = Cell::new(0);
     let make = || {
         made.set(made.get() + 1);
-        files.make()
+        files.make(&Arc::default())
     };
     let mut sorter = Sorter::new(budget, &make);
     for (key, tid, unique) in list {
@@ -79,7 +79,7 @@ fn many_runs_take_several_passes() {
 fn a_merge_can_be_cancelled() {
     let data = tempfile::tempdir().unwrap();
     let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
-    let make = || files.make();
+    let make = || files.make(&Arc::default());
     let mut sorter = Sorter::new(4096, &make);
     for (key, tid, unique) in &shuffled(5000) {
         sorter.add(Entry { key, tid: *tid, unique: *unique }).unwrap();

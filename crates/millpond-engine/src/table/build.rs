@@ -41,7 +41,7 @@ pub(crate) fn build(
     tree: &RelHandle,
     refuse_null: &[usize],
 ) -> EngineResult<Built> {
-    let make_file = || ctx.shared().temp_files.make();
+    let make_file = || ctx.shared().temp_files.make(ctx.temp_space());
     let mut sorter = Sorter::new(ctx.bulk_access().maintenance_work_bytes, &make_file);
     let csn = ctx.txns().snapshot(ctx);
     let result = collect(ctx, table, heap, index, refuse_null, csn, &mut sorter);

@@ -11,6 +11,7 @@ use super::{Connection, Executed, Params, Pending};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
+use crate::memory::{Held, bytes_of};
 use crate::parse;
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
@@ -163,12 +164,14 @@ impl Connection {
                 }
                 result
             } else {
-                let mut rows = Collect::default();
+                let mut rows =
+                    Collect { held: Some(Held::new(&self.memory, "Portal")), ..Collect::default() };
                 let result = self.planned(planned, &portal.params, false, &mut rows);
                 if planned.columns.is_some() && result.is_ok() {
                     portal.reads = self.in_use.note(planned);
                     portal.state = PortalState::Holding {
                         rows: rows.rows,
+                        _held: rows.held,
                         tag: CommandTag::plain(planned.verb()),
                     };
                 }
@@ -279,6 +282,8 @@ impl Connection {
 #[derive(Debug, Default)]
 pub(super) struct Collect {
     pub(super) rows: VecDeque<Vec<Value>>,
+    /// What they are counted in; those that an embedder gets are its own.
+    held: Option<Held>,
 }
 
 impl RowSink for Collect {
@@ -287,7 +292,11 @@ impl RowSink for Collect {
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
-        self.rows.push_back(row.iter().map(Datum::to_value).collect());
+        let row: Vec<Value> = row.iter().map(Datum::to_value).collect();
+        if let Some(held) = &mut self.held {
+            held.grow(bytes_of(&row))?;
+        }
+        self.rows.push_back(row);
         Ok(())
     }
 
@@ -297,6 +306,9 @@ impl RowSink for Collect {
 
     fn discard(&mut self) {
         self.rows.clear();
+        if let Some(held) = &mut self.held {
+            held.clear();
+        }
     }
 }
 
@@ -306,7 +318,7 @@ fn give_held(
     max_rows: u64,
     sink: &mut dyn RowSink,
 ) -> Result<Option<CommandTag>> {
-    let PortalState::Holding { rows, tag } = &mut portal.state else {
+    let PortalState::Holding { rows, tag, .. } = &mut portal.state else {
         return Err(SqlError::internal("a portal holds no rows"));
     };
     let mut now = 0;

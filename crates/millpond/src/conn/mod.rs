@@ -71,6 +71,7 @@ use crate::exec::Scratch;
 use crate::expr::Facts;
 use crate::lex::Literals;
 use crate::lex::cache::Cache;
+use crate::memory::SessionMemory;
 use crate::settings::SessionSettings;
 use crate::sink::{CommandTag, RowSink};
 use crate::types::FormatOptions;
@@ -123,6 +124,7 @@ pub struct Connection {
     key: Vec<u8>,
     literals: Literals,
     scratch: Scratch,
+    memory: Arc<SessionMemory>,
     /// What the running statement has to say beside its result.
     notices: Notices,
     /// What is left to do of a text.
@@ -378,6 +380,7 @@ pub(crate) fn open(
         key: Vec::new(),
         literals: Literals::new(),
         scratch: Scratch::default(),
+        memory: SessionMemory::new(database.memory()),
         notices: Notices::default(),
         script: None,
         pending: None,

@@ -13,6 +13,7 @@ use super::types::{Description, Params};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
+use crate::memory::Held;
 use crate::parse::{self, Statement};
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag};
@@ -90,6 +91,8 @@ pub(super) enum PortalState {
     /// Rows that have been computed but not been asked for yet.
     Holding {
         rows: VecDeque<Vec<Value>>,
+        /// What the rows are counted in.
+        _held: Option<Held>,
         tag: CommandTag,
     },
     Done,

@@ -114,6 +114,7 @@ impl Connection {
             facts: &facts,
             scratch: &mut self.scratch,
             wait: self.wait,
+            memory: &self.memory,
             cancel: &self.cancel,
             info: &info,
         })

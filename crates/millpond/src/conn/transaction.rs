@@ -99,6 +99,9 @@ impl Connection {
             self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
             self.session.set_log_lock_waits(self.settings.bool("log_lock_waits"));
             self.session.set_bulk_access(self.settings.bulk_access());
+            self.session.temp_space().set_limit_kb(self.settings.temp_file_limit_kb());
+            let (work_mem, hash_multiplier) = self.settings.work_mem();
+            self.memory.set_work(work_mem, hash_multiplier);
         }
     }
 

@@ -105,6 +105,11 @@ impl RowReader {
         self.row(&pending, None, &line, each)
     }
 
+    /// Bytes of a row whose end has not come yet.
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.len()
+    }
+
     fn keep(&mut self, data: &[u8]) -> Result<()> {
         if self.pending.len() + data.len() > MAX_LINE {
             return Err(SqlError::new(

@@ -4,6 +4,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
+use crate::convert::temporary_file;
 use crate::error::{SqlError, SqlState};
 
 /// The SQL error that `error` stands for. An error of ours that travelled through DataFusion comes back as
@@ -29,11 +30,17 @@ pub fn from_datafusion(error: DataFusionError) -> SqlError {
         DataFusionError::NotImplemented(what) => SqlError::unsupported(what),
         DataFusionError::Plan(message) => from_plan(message),
         DataFusionError::Execution(message) => from_execution(message),
-        DataFusionError::ResourcesExhausted(message) => {
-            SqlError::new(SqlState::OUT_OF_MEMORY, message)
-        }
+        DataFusionError::ResourcesExhausted(message) => exhausted(message),
+        DataFusionError::IoError(source) => temporary_file("use", &source),
         other => SqlError::internal(other.strip_backtrace()),
     }
+}
+
+/// Memory that is not to be had, as PostgreSQL words it. Only temporary files are files to DataFusion here.
+fn exhausted(message: String) -> SqlError {
+    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+        .detail(message)
+        .hint("The queries of all sessions share query_memory_limit.")
 }
 
 /// An error that several partitions share cannot be moved out; ours is copied.
@@ -46,9 +53,8 @@ fn from_shared(error: &DataFusionError) -> SqlError {
         DataFusionError::ArrowError(source, _) => arrow(source),
         DataFusionError::Execution(message) => from_execution(message.clone()),
         DataFusionError::Plan(message) => from_plan(message.clone()),
-        DataFusionError::ResourcesExhausted(message) => {
-            SqlError::new(SqlState::OUT_OF_MEMORY, message.clone())
-        }
+        DataFusionError::ResourcesExhausted(message) => exhausted(message.clone()),
+        DataFusionError::IoError(source) => temporary_file("use", source),
         other => SqlError::internal(other.strip_backtrace()),
     }
 }
@@ -84,6 +90,7 @@ fn arrow(error: &ArrowError) -> SqlError {
         ArrowError::ComputeError(message) if message.contains("verflow") => {
             SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message.clone())
         }
+        ArrowError::IoError(_, source) => temporary_file("use", source),
         ArrowError::NotYetImplemented(what) => SqlError::unsupported(what),
         other => SqlError::internal(other.to_string()),
     }

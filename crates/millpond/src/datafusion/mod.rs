@@ -22,17 +22,20 @@ mod errors;
 mod filter;
 mod functions;
 mod interrupt;
+mod memory;
 mod params;
 mod plan;
 mod planner;
 mod provider;
 mod result;
 mod rewrite;
+mod spill;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod types;
 mod views;
+mod windows;
 
 pub use plan::QueryPlan;
 pub use planner::{PlanRequest, Planner};

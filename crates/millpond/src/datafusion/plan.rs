@@ -10,10 +10,13 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::ParamValues;
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
+use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use millpond_engine::catalog::TableDef;
 use tokio::sync::mpsc;
@@ -23,15 +26,18 @@ use tokio::task::coop::unconstrained;
 use super::errors::from_datafusion;
 use super::functions::{self, LockCall, LockCalls};
 use super::interrupt::{Interrupt, watch};
+use super::memory::SessionPool;
 use super::params::{scalar, sql_types};
 use super::provider::Run;
 use super::result::ResultBatch;
 use super::rewrite::naming::shown;
+use super::spill::SessionSpill;
 use super::threads::{QueryThreads, Team};
 use super::types::describe;
+use super::windows;
 use crate::advisory::{Advisory, Key};
 use crate::error::{Result, SqlError, SqlState};
-use crate::query::TableScanner;
+use crate::query::{Resources, TableScanner};
 use crate::{ColumnDesc, DataType, Value};
 
 /// A planned query: kept with a prepared statement, run any number of times.
@@ -118,6 +124,7 @@ impl QueryPlan {
         }
         let mut state = SessionState::clone(&self.state);
         state.config_mut().set_extension(Arc::new(Run { scanner: Arc::clone(scanner) }));
+        fit_to_work_mem(state.config_mut(), scanner.resources().memory.work());
         state.mark_start_execution();
         let mut logical = self.logical.clone();
         if self.asks_session {
@@ -131,7 +138,8 @@ impl QueryPlan {
             let values = ParamValues::List(values.collect::<Result<Vec<_>>>()?);
             logical = logical.with_param_values(values).map_err(from_datafusion)?;
         }
-        Ok(Bound { state, logical, optimized: self.optimized })
+        let resources = scanner.resources();
+        Ok(Bound { state, logical, optimized: self.optimized, resources })
     }
 }
 
@@ -141,11 +149,12 @@ struct Bound {
     logical: LogicalPlan,
     /// See [`QueryPlan`].
     optimized: bool,
+    resources: Resources,
 }
 
 impl Bound {
     async fn physical(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let Self { state, logical, optimized } = self;
+        let Self { state, logical, optimized, .. } = self;
         let physical = if *optimized {
             state.query_planner().create_physical_plan(logical, state).await
         } else {
@@ -155,10 +164,49 @@ impl Bound {
     }
 
     async fn start(&self, interrupt: &Arc<Interrupt>) -> Result<SendableRecordBatchStream> {
-        let physical = watch(self.physical().await?, interrupt).map_err(from_datafusion)?;
-        execute_stream(physical, self.state.task_ctx()).map_err(from_datafusion)
+        let physical = windows::counted(self.physical().await?).map_err(from_datafusion)?;
+        let physical = watch(physical, interrupt).map_err(from_datafusion)?;
+        let context = task_context(&self.state, self.resources.clone())?;
+        execute_stream(physical, context).map_err(from_datafusion)
     }
 }
+
+/// What a run's operators take memory and temporary files from.
+fn task_context(state: &SessionState, resources: Resources) -> Result<Arc<TaskContext>> {
+    let Resources { memory, temp_files: files, temp_space: space } = resources;
+    let mut disk = DiskManagerBuilder::default();
+    disk.set_temp_file_factory(Arc::new(SessionSpill { files, space }));
+    let runtime = RuntimeEnv {
+        memory_pool: Arc::new(SessionPool::new(memory)),
+        disk_manager: Arc::new(disk.build().map_err(from_datafusion)?),
+        ..RuntimeEnv::clone(state.runtime_env())
+    };
+    Ok(Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime))))
+}
+
+/// Has sorts take no more than a part of `work_mem` at once, be it ahead of merging or to sort in one piece, and has
+/// operators work on fewer rows at a time where it is small: some rows of each they need.
+fn fit_to_work_mem(config: &mut SessionConfig, work_mem: usize) {
+    let part = work_mem / 4;
+    let rows = (work_mem / BYTES_A_BATCH_ROW).clamp(FEWEST_BATCH_ROWS, BATCH_ROWS);
+    let now = &config.options().execution;
+    let in_place = now.sort_in_place_threshold_bytes.min(part);
+    let fits = now.sort_spill_reservation_bytes == part
+        && now.sort_in_place_threshold_bytes == in_place
+        && config.batch_size() == rows;
+    if !fits {
+        *config = std::mem::take(config).with_batch_size(rows);
+        let execution = &mut config.options_mut().execution;
+        execution.sort_spill_reservation_bytes = part;
+        execution.sort_in_place_threshold_bytes = in_place;
+    }
+}
+
+/// How many rows operators work on at a time, where `work_mem` is large enough: it is by default.
+pub(super) const BATCH_ROWS: usize = 8192;
+const FEWEST_BATCH_ROWS: usize = 64;
+/// So much of `work_mem` allows for one more row.
+const BYTES_A_BATCH_ROW: usize = 512;
 
 fn column(field: &Field) -> Result<ColumnDesc> {
     let mut described = describe(field).ok_or_else(|| {

@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use super::dialect::{self, CheckedArithmetic};
 use super::errors::from_datafusion;
 use super::functions;
-use super::plan::QueryPlan;
+use super::plan::{BATCH_ROWS, QueryPlan};
 use super::provider::Table;
 use super::rewrite;
 use super::threads::QueryThreads;
@@ -60,7 +60,8 @@ impl Planner {
     /// many steps of `nice`.
     pub fn new(niceness: i32) -> Result<Self> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut config = SessionConfig::new().with_target_partitions(threads).with_batch_size(8192);
+        let mut config =
+            SessionConfig::new().with_target_partitions(threads).with_batch_size(BATCH_ROWS);
         let options = config.options_mut();
         // Repartitioning small inputs between threads costs more than it brings.
         options.optimizer.enable_round_robin_repartition = false;

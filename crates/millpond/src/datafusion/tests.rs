@@ -7,8 +7,9 @@ use millpond_engine::catalog::{CatalogState, TableDef};
 
 use super::{PlanRequest, Planner};
 use crate::error::Result;
+use crate::memory::{QueryMemory, SessionMemory};
 use crate::plan::external::Places;
-use crate::query::{RowSource, SessionInfo, TableScanner};
+use crate::query::{Resources, RowSource, SessionInfo, TableScanner};
 use crate::{DataType, Datum, SqlError, SqlState, Value};
 
 /// A database without tables.
@@ -30,6 +31,12 @@ impl TableScanner for Nothing {
             pid: 42,
             ..SessionInfo::default()
         }
+    }
+
+    fn resources(&self) -> Resources {
+        let memory = SessionMemory::new(&QueryMemory::new(1 << 30));
+        memory.set_work(4 << 20, 2.0);
+        Resources { memory, temp_files: Arc::default(), temp_space: Arc::default() }
     }
 
     fn relation_size(&self, _: u32) -> Result<Option<crate::query::RelationSize>> {

@@ -11,6 +11,7 @@ use super::insert::{Vals, with_row_detail};
 use super::{Datums, Each, Exec, Scanner, damaged, emit, passes};
 use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
+use crate::memory::{Held, bytes_of};
 use crate::plan::external::ExternalPlan;
 use crate::plan::{Access, ChangePlan, Target};
 use crate::{Datum, Value};
@@ -79,10 +80,12 @@ impl Exec<'_> {
         let scanner = self.scanner(query)?;
         // All rows first: what is changed must not be read by the query that selects it.
         let mut found: Vec<(Tid, Vec<Value>)> = Vec::new();
+        let mut held = Held::new(self.memory, "ModifyTable");
         let tables: Arc<Scanner> = Arc::clone(&scanner);
         query.run(tables, params, &mut self.locker(), &mut |row| {
             if let Some(Datum::Int8(place)) = row.first() {
-                let values = row.iter().map(Datum::to_value).collect();
+                let values: Vec<Value> = row.iter().map(Datum::to_value).collect();
+                held.grow(size_of::<Tid>() + bytes_of(&values))?;
                 found.push((Tid::from_u64(*place as u64), values));
             }
             Ok(true)

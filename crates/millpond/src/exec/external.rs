@@ -38,6 +38,7 @@ impl Exec<'_> {
         for table in plan.tables() {
             self.session.lock_table(table, LockMode::AccessShare)?;
         }
-        Ok(Arc::new(Scanner::new(self.session, plan.tables(), self.cancel.clone(), (self.info)())?))
+        let (cancel, info) = (self.cancel.clone(), (self.info)());
+        Ok(Arc::new(Scanner::new(self.session, plan.tables(), cancel, info, self.memory)?))
     }
 }

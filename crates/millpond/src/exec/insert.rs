@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::{Datums, Each, Exec, emit};
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, Expr, Row, Val, cast};
+use crate::memory::{Held, bytes_of};
 use crate::plan::{InsertPlan, InsertSource, Output, Planned};
 use crate::{Datum, Value};
 
@@ -137,8 +138,11 @@ impl Exec<'_> {
     ) -> Result<u64> {
         // The whole result first: what is inserted must not be read by the query that it comes from.
         let mut found: Vec<Vec<Value>> = Vec::new();
+        let mut held = Held::new(self.memory, "Insert");
         self.run_each(query, params, &mut |row| {
-            found.push(row.iter().map(Datum::to_value).collect());
+            let row: Vec<Value> = row.iter().map(Datum::to_value).collect();
+            held.grow(bytes_of(&row))?;
+            found.push(row);
             Ok(true)
         })?;
         let env = Env { row: Row::None, params, facts: self.facts };

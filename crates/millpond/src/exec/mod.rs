@@ -15,6 +15,8 @@ mod rows;
 mod scanner;
 mod select;
 
+use std::sync::Arc;
+
 use millpond_buffer::Wait;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::session::Session;
@@ -28,6 +30,7 @@ use crate::conn::CancelHandle;
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Facts, Row, Val};
+use crate::memory::SessionMemory;
 use crate::plan::{Output, Plan, Planned};
 use crate::sink::RowSink;
 use crate::{Datum, Value};
@@ -62,6 +65,8 @@ pub(crate) struct Exec<'c> {
     pub(crate) facts: &'c Facts<'c>,
     pub(crate) scratch: &'c mut Scratch,
     pub(crate) wait: Wait,
+    /// What rows that it keeps are counted in.
+    pub(crate) memory: &'c Arc<SessionMemory>,
     /// Whether the statement has been told to stop.
     pub(crate) cancel: &'c CancelHandle,
     /// What the query engine asks about the session.

@@ -11,7 +11,8 @@ use millpond_engine::{Engine, EngineResult};
 
 use crate::conn::CancelHandle;
 use crate::error::{Result, SqlError};
-use crate::query::{RelationSize, RowSource, SessionInfo, TableScanner};
+use crate::memory::SessionMemory;
+use crate::query::{RelationSize, Resources, RowSource, SessionInfo, TableScanner};
 
 /// The tables of one statement.
 #[derive(Debug, Clone)]
@@ -22,6 +23,7 @@ pub(crate) struct Scanner {
     catalog: Arc<CatalogState>,
     cancel: CancelHandle,
     info: SessionInfo,
+    resources: Resources,
     /// The one row that the table to be changed has, when the query is asked again about it.
     only: Option<OneRow>,
 }
@@ -32,13 +34,19 @@ impl Scanner {
         tables: &[Arc<TableDef>],
         cancel: CancelHandle,
         info: SessionInfo,
+        memory: &Arc<SessionMemory>,
     ) -> Result<Self> {
         let scans = tables
             .iter()
             .map(|table| session.parallel_scan(table))
             .collect::<Result<Vec<_>, _>>()?;
         let (engine, catalog) = (Arc::clone(session.engine()), session.catalog());
-        Ok(Scanner { scans, engine, catalog, cancel, info, only: None })
+        let resources = Resources {
+            memory: Arc::clone(memory),
+            temp_files: Arc::clone(engine.temp_files()),
+            temp_space: Arc::clone(session.temp_space()),
+        };
+        Ok(Scanner { scans, engine, catalog, cancel, info, resources, only: None })
     }
 
     /// The same tables, but where the query asks for rows to be changed there is only this one.
@@ -76,6 +84,10 @@ impl TableScanner for Scanner {
 
     fn session(&self) -> SessionInfo {
         self.info.clone()
+    }
+
+    fn resources(&self) -> Resources {
+        self.resources.clone()
     }
 
     fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>> {

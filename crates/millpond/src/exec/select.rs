@@ -10,6 +10,7 @@ use super::{Each, Exec, emit, key, passes, row_count};
 use crate::Value;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Facts, Row};
+use crate::memory::{Held, bytes_of};
 use crate::plan::{Access, Aggregate, KeyPart, OnConflict, RowLock, SelectPlan, SortKey};
 
 impl Exec<'_> {
@@ -169,10 +170,12 @@ impl Exec<'_> {
         each: Each<'_>,
     ) -> Result<u64> {
         let mut found: Vec<(Vec<Value>, RowBuf)> = Vec::new();
+        let mut held = Held::new(self.memory, "Sort");
         self.rows(table, &plan.access, env, &mut |_, row| {
             if passes(plan.filter.as_ref(), table, row.bytes(), env)? {
                 let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
                 let keys = owned(plan.sort.iter().map(|key| &key.expr), &env)?;
+                held.grow(bytes_of(&keys) + size_of::<RowBuf>() + row.bytes().len())?;
                 found.push((keys, row.clone()));
             }
             Ok(true)
@@ -245,9 +248,12 @@ impl Exec<'_> {
         each: Each<'_>,
     ) -> Result<u64> {
         let mut found: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
+        let mut held = Held::new(self.memory, "Sort");
         self.filtered(plan, table, env, &mut |env| {
             let keys = owned(plan.sort.iter().map(|key| &key.expr), env)?;
-            found.push((keys, owned(plan.output.exprs.iter(), env)?));
+            let row = owned(plan.output.exprs.iter(), env)?;
+            held.grow(bytes_of(&keys) + bytes_of(&row))?;
+            found.push((keys, row));
             Ok(true)
         })?;
         found.sort_by(|(a, _), (b, _)| compare_keys(&plan.sort, a, b));

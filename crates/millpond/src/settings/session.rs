@@ -184,6 +184,11 @@ impl SessionSettings {
         SettingId::find(name).map_or(0, |id| self.value(id).as_int())
     }
 
+    /// A real number by name.
+    pub fn real(&self, name: &str) -> f64 {
+        SettingId::find(name).map_or(0.0, |id| self.value(id).as_real())
+    }
+
     /// A switch by name.
     pub fn bool(&self, name: &str) -> bool {
         SettingId::find(name).is_some_and(|id| self.value(id).as_bool())
@@ -232,6 +237,17 @@ impl SessionSettings {
     /// How bulk work uses the buffer pool.
     pub fn bulk_access(&self) -> BulkAccess {
         self.hot.bulk_access
+    }
+
+    /// `work_mem` in bytes, and `hash_mem_multiplier`.
+    pub(crate) fn work_mem(&self) -> (usize, f64) {
+        let kilobytes = usize::try_from(self.int("work_mem")).unwrap_or(0);
+        (kilobytes.saturating_mul(1024), self.real("hash_mem_multiplier"))
+    }
+
+    /// `temp_file_limit`; `None`: there is none.
+    pub(crate) fn temp_file_limit_kb(&self) -> Option<u64> {
+        u64::try_from(self.int("temp_file_limit")).ok()
     }
 
     /// What the text of values depends on.

@@ -16,6 +16,7 @@ use crate::copy::{CopyRow, RowReader};
 use crate::error::{Result, SqlError, SqlState};
 use crate::exec::{Datums, with_row_detail};
 use crate::expr::{Env, Expr, Row, Val};
+use crate::memory::Held;
 use crate::parse::{CopyOptions, Name};
 use crate::plan::{default_of, find_table};
 use crate::sink::{CommandTag, RowSink};
@@ -31,6 +32,8 @@ pub(in crate::conn) struct CopyIn {
     reader: RowReader,
     into: Target,
     ended: bool,
+    /// The row whose end has not come yet.
+    held: Held,
 }
 
 /// Where its rows go.
@@ -84,8 +87,9 @@ impl Connection {
             batch.freeze();
         }
         let holds = vec![Value::Null; fields];
+        let held = Held::new(&self.memory, "Copy");
         let into = Target { table, columns, defaults, batch, rows: 0, holds };
-        self.copy = Some(Box::new(CopyIn { reader, into, ended: false }));
+        self.copy = Some(Box::new(CopyIn { reader, into, ended: false, held }));
         Ok(Step::CopyIn(count(fields)))
     }
 
@@ -158,13 +162,16 @@ impl Connection {
         let session = &self.session;
         let facts = self.facts();
         let env = Env { row: Row::None, params: &[], facts: &facts };
-        let CopyIn { reader, into, ended } = copy;
+        let CopyIn { reader, into, ended, held } = copy;
         if *ended {
             return Ok(());
         }
         let mut each = |fields: &CopyRow<'_>| into.add(session, &env, fields);
         match data {
-            Some(data) => reader.feed(data, &mut each)?,
+            Some(data) => {
+                reader.feed(data, &mut each)?;
+                held.resize(reader.pending_bytes())?;
+            }
             None => {
                 reader.finish(&mut each)?;
                 if !into.batch.is_empty() {

@@ -1,0 +1,238 @@
+//! The memory of queries: what all sessions may have together, and what one session holds.
+//!
+//! ```text
+//! QueryMemory (query_memory_limit) <- SessionMemory (work_mem) <- operators of DataFusion, by its pool
+//!                                                              <- Held: rows that Millpond's own executor keeps
+//! ```
+//!
+//! Two bounds, of different kinds:
+//!
+//! - `work_mem` (for hash tables times `hash_mem_multiplier`) is for one operator. An operator that can go on in a
+//!   temporary file does so when it has that much.
+//! - `query_memory_limit` is for all operators of all sessions. An operator that can't go on in a file, and finds too
+//!   little left, ends its statement with 53200. One session gets at most three quarters, so that others can work
+//!   beside it.
+//!
+//! Counts are relaxed: they order nothing. A request counts before it is judged, so two at a time may both be refused where
+//! one would have fitted, but never both be granted where one fits.
+
+mod machine;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::{Result, SqlError, SqlState};
+
+pub(crate) use machine::machine_bytes;
+
+/// The least that `query_memory_limit` is by default.
+const LEAST_DEFAULT: u64 = 16 << 20;
+/// What a [`Held`] takes at a time.
+const STEP: usize = 64 << 10;
+
+/// What `query_memory_limit` is by default, in bytes: half of what the machine (or the control group) has beside the
+/// buffer pool.
+pub(crate) fn default_limit(machine: u64, shared_buffers: u64) -> u64 {
+    (machine.saturating_sub(shared_buffers) / 2).max(LEAST_DEFAULT)
+}
+
+/// The memory that the queries of all sessions share.
+#[derive(Debug)]
+pub(crate) struct QueryMemory {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl QueryMemory {
+    /// So many bytes for all.
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0) })
+    }
+
+    /// Bytes that are in use.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// What the operators of one session hold, and may.
+#[derive(Debug)]
+pub(crate) struct SessionMemory {
+    server: Arc<QueryMemory>,
+    used: AtomicUsize,
+    work: AtomicUsize,
+    hash_work: AtomicUsize,
+}
+
+impl SessionMemory {
+    pub(crate) fn new(server: &Arc<QueryMemory>) -> Arc<Self> {
+        let (used, work, hash_work) = Default::default();
+        Arc::new(Self { server: Arc::clone(server), used, work, hash_work })
+    }
+
+    /// Sets `work_mem` and `hash_mem_multiplier`.
+    pub(crate) fn set_work(&self, bytes: usize, hash_multiplier: f64) {
+        self.work.store(bytes, Ordering::Relaxed);
+        self.hash_work.store((bytes as f64 * hash_multiplier) as usize, Ordering::Relaxed);
+    }
+
+    /// `work_mem`, in bytes.
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only it spills"))]
+    pub(crate) fn work(&self) -> usize {
+        self.work.load(Ordering::Relaxed)
+    }
+
+    /// `work_mem` times `hash_mem_multiplier`.
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only it hashes"))]
+    pub(crate) fn hash_work(&self) -> usize {
+        self.hash_work.load(Ordering::Relaxed)
+    }
+
+    /// What the session's operators hold.
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only its pool asks"))]
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Takes memory for an operator. An error if the server's bound or the session's share of it leaves too little.
+    pub(crate) fn take(&self, bytes: usize, operator: &str) -> Result<()> {
+        let (server, share) = (&self.server, self.server.limit / 4 * 3);
+        let all = server.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let own = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if all > server.limit || own > share {
+            self.give_back(bytes);
+            return Err(out_of_memory(bytes, operator));
+        }
+        Ok(())
+    }
+
+    /// Counts memory that is in use already.
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only its pool does"))]
+    pub(crate) fn count(&self, bytes: usize) {
+        self.server.used.fetch_add(bytes, Ordering::Relaxed);
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives memory back.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.server.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The error of a request for memory that is not to be had, as PostgreSQL words it.
+#[cold]
+pub(crate) fn out_of_memory(bytes: usize, operator: &str) -> SqlError {
+    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+        .detail(format!("Failed on request of size {bytes} in operator \"{operator}\"."))
+        .hint("The queries of all sessions share query_memory_limit.")
+}
+
+/// Memory that rows take which the executor keeps, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    memory: Arc<SessionMemory>,
+    operator: &'static str,
+    used: usize,
+    taken: usize,
+}
+
+impl Held {
+    pub(crate) fn new(memory: &Arc<SessionMemory>, operator: &'static str) -> Self {
+        Self { memory: Arc::clone(memory), operator, used: 0, taken: 0 }
+    }
+
+    /// Counts more bytes.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
+        self.used = self.used.saturating_add(bytes);
+        if self.used > self.taken {
+            let step = (self.used - self.taken).max(STEP);
+            self.memory.take(step, self.operator)?;
+            self.taken += step;
+        }
+        Ok(())
+    }
+
+    /// Counts so many bytes instead.
+    pub(crate) fn resize(&mut self, bytes: usize) -> Result<()> {
+        if bytes > self.used {
+            return self.grow(bytes - self.used);
+        }
+        self.used = bytes;
+        let spare = self.taken - bytes;
+        if spare > STEP {
+            self.memory.give_back(spare);
+            self.taken = bytes;
+        }
+        Ok(())
+    }
+
+    /// Gives back all of it.
+    pub(crate) fn clear(&mut self) {
+        self.memory.give_back(self.taken);
+        (self.used, self.taken) = (0, 0);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.memory.give_back(self.taken);
+    }
+}
+
+/// About how many bytes some values take.
+pub(crate) fn bytes_of(values: &[crate::Value]) -> usize {
+    let more = |value: &crate::Value| match value {
+        crate::Value::Text(text) => text.capacity(),
+        crate::Value::Bytea(bytes) => bytes.capacity(),
+        // Its digits are elsewhere.
+        crate::Value::Numeric(_) => 32,
+        _ => 0,
+    };
+    let own = size_of::<Vec<crate::Value>>() + size_of_val(values);
+    own + values.iter().map(more).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_share_the_limit_and_leave_each_other_a_quarter() {
+        let server = QueryMemory::new(1000);
+        let (one, other) = (SessionMemory::new(&server), SessionMemory::new(&server));
+        one.take(750, "Sort").unwrap();
+        let error = one.take(1, "Sort").unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::OUT_OF_MEMORY);
+        assert_eq!(error.message, "out of memory");
+        let detail = "Failed on request of size 1 in operator \"Sort\".";
+        assert_eq!(error.detail.as_deref(), Some(detail));
+        other.take(250, "Sort").unwrap();
+        other.take(1, "Sort").unwrap_err();
+        one.give_back(750);
+        other.give_back(250);
+        assert_eq!((server.used(), one.used(), other.used()), (0, 0, 0));
+    }
+
+    #[test]
+    fn rows_that_are_held_are_given_back() {
+        let server = QueryMemory::new(1 << 20);
+        let session = SessionMemory::new(&server);
+        let mut held = Held::new(&session, "rows");
+        held.grow(10).unwrap();
+        assert_eq!(server.used(), STEP);
+        held.grow(100_000).unwrap();
+        assert!(server.used() >= 100_010);
+        held.grow(1 << 20).unwrap_err();
+        held.resize(5).unwrap();
+        assert!(server.used() <= STEP);
+        drop(held);
+        assert_eq!((server.used(), session.used()), (0, 0));
+    }
+
+    #[test]
+    fn default_is_half_of_what_the_buffer_pool_leaves() {
+        assert_eq!(default_limit(700 << 20, 128 << 20), 286 << 20);
+        assert_eq!(default_limit(0, 128 << 20), LEAST_DEFAULT);
+    }
+}

@@ -1,0 +1,184 @@
+//! Queries within bounds of memory: they go on in temporary files, or end with 53200 or 53400, and give everything back.
+#![cfg(feature = "datafusion")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::mpsc;
+use std::thread;
+
+use common::{Fresh, fresh_with};
+use millpond::{Connection, Settings, SqlError, SqlState, Value};
+
+/// A database whose queries have so much memory together.
+fn limited(query_memory: &str) -> Fresh {
+    let settings = Settings::default()
+        .with("shared_buffers", "8MB")
+        .and_then(|settings| settings.with("query_memory_limit", query_memory));
+    fresh_with(settings.unwrap())
+}
+
+fn connect(fresh: &Fresh, work_mem: &str, temp_file_limit: &str) -> Connection {
+    let options = millpond::ConnectOptions {
+        settings: vec![("work_mem".into(), work_mem.into())],
+        ..Default::default()
+    };
+    let mut connection = fresh.database.connect_as(options).unwrap();
+    if temp_file_limit != "-1" {
+        connection.batch(&format!("set temp_file_limit = '{temp_file_limit}'")).unwrap();
+    }
+    connection
+}
+
+/// Waits until all memory is back: what was abandoned goes when its threads come to it.
+fn wait_until_unused(fresh: &Fresh) {
+    while fresh.database.query_memory_used() != 0 {
+        thread::yield_now();
+    }
+}
+
+fn rows(connection: &mut Connection, sql: &str) -> Result<Vec<Vec<Value>>, SqlError> {
+    connection.query(sql, &[]).map(|rows| rows.rows)
+}
+
+const SORT: &str = "select t, g from (select lpad((g * 7919 % 100003)::text, 32, '0') || repeat('x', 60) as t, g \
+                    from generate_series(1, 30000) g(g)) x order by t";
+const MANY_KEYS: &str = "select t, g from (select g % 7 as g, lpad((g * 7919 % 100003)::text, 32, '0') as t from generate_series(1, 30000) g(g)) x \
+     order by g desc, t";
+const AGGREGATE: &str = "select sum(n), count(*), sum(m) from (select t, count(*) as n, max(g) as m \
+                         from (select lpad(((g % 15000) * 7919 % 100003)::text, 32, '0') as t, g from generate_series(1, 30000) g(g)) x \
+                         group by t) y";
+const DISTINCT: &str = "select count(*) from (select distinct a.i * 1000 + b.i \
+                        from generate_series(1, 300) a(i), generate_series(1, 100) b(i)) x";
+const WINDOW: &str = "select sum(r), max(r) from (select row_number() over (partition by g % 3 order by t) as r \
+                      from (select lpad((g * 7919 % 100003)::text, 32, '0') as t, g from generate_series(1, 30000) g(g)) x) y";
+const WHOLE_WINDOW: &str = "select max(l), sum(r) from (select max(length(t)) over () as l, count(*) over () as r \
+                            from (select repeat('x', 100) || g as t, g from generate_series(1, 30000) g(g)) x) y";
+const HASH_JOIN: &str = "select count(*), sum(a.g) from \
+                         (select lpad((g * 7919 % 100003)::text, 300, '0') as t, g from generate_series(1, 30000) g(g)) a \
+                         join (select lpad((g * 7919 % 100003)::text, 300, '0') as t from generate_series(1, 30000) g(g)) b on a.t = b.t";
+const CROSS_JOIN: &str = "select count(*) from (select repeat('x', 1000) || g as t \
+                          from generate_series(1, 30000) g(g)) a, generate_series(1, 2) b(i) where a.t <> b.i::text";
+const ARRAY: &str =
+    "select length(string_agg(repeat('x', 1000), '')) from generate_series(1, 30000) g(g)";
+
+#[test]
+fn operators_spill_at_work_mem_and_answer_the_same() {
+    let fresh = limited("256MB");
+    let mut ample = connect(&fresh, "64MB", "-1");
+    let mut little = connect(&fresh, "64kB", "-1");
+    // Nothing can be spilled here. Whether a repartitioning has to depends on how its threads run.
+    let mut nothing = connect(&fresh, "64kB", "0");
+    for (query, spills) in [
+        (SORT, Some(true)),
+        (MANY_KEYS, Some(true)),
+        (AGGREGATE, Some(true)),
+        (DISTINCT, Some(true)),
+        (WINDOW, Some(true)),
+        (WHOLE_WINDOW, Some(false)),
+        (HASH_JOIN, None),
+        (CROSS_JOIN, Some(false)),
+        (ARRAY, Some(false)),
+    ] {
+        let expected = rows(&mut ample, query).unwrap();
+        let found = rows(&mut little, query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
+        assert!(found == expected, "{query}: another answer");
+        match rows(&mut nothing, query) {
+            Err(error) => {
+                assert_ne!(spills, Some(false), "{query}: {error}");
+                assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{error:?}");
+                let message = "temporary file size exceeds \"temp_file_limit\" (0kB)";
+                assert_eq!(error.message, message);
+            }
+            Ok(found) => assert!(spills != Some(true) && found == expected, "{query}"),
+        }
+        wait_until_unused(&fresh);
+    }
+}
+
+#[test]
+fn queries_beyond_the_bound_of_all_end_or_spill() {
+    let fresh = limited("4MB");
+    // More than there is: the bound of all counts.
+    let mut c = connect(&fresh, "1GB", "-1");
+    for query in [HASH_JOIN, CROSS_JOIN, ARRAY, WHOLE_WINDOW] {
+        let error = rows(&mut c, query).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::OUT_OF_MEMORY, "{query}: {error:?}");
+        assert_eq!(error.message, "out of memory", "{query}: {error:?}");
+        assert!(
+            error.detail.as_ref().unwrap().starts_with("Failed on request of size"),
+            "{error:?}"
+        );
+        wait_until_unused(&fresh);
+    }
+    assert_eq!(rows(&mut c, "select 1").unwrap().len(), 1, "the session goes on");
+}
+
+#[test]
+fn rows_that_the_executor_keeps_count() {
+    let fresh = limited("4MB");
+    let mut c = connect(&fresh, "4MB", "-1");
+    c.batch("create table t (k int primary key, v text)").unwrap();
+    for from in [0, 2000, 4000, 6000] {
+        let sql = format!(
+            "insert into t select g + {from}, repeat('x', 700) from generate_series(1, 2000) g(g)"
+        );
+        c.batch(&sql).unwrap();
+    }
+    for statement in [
+        "select * from t order by v desc, k for update",
+        "insert into t select k + 100000, v from t",
+        "update t set v = o.v from t o where o.k = t.k",
+    ] {
+        let error = c.batch(statement).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::OUT_OF_MEMORY, "{statement}: {error:?}");
+        assert_eq!(error.message, "out of memory");
+        wait_until_unused(&fresh);
+    }
+    // Rows of a portal are held until it is gone.
+    let prepared = c.prepare("select k from t", &[]).unwrap();
+    let mut portal = c.bind(&prepared, Default::default()).unwrap();
+    c.execute_portal(&mut portal, 1, &mut common::Transcript::default()).unwrap();
+    assert!(fresh.database.query_memory_used() > 0);
+    drop(portal);
+    assert_eq!(fresh.database.query_memory_used(), 0);
+    assert_eq!(rows(&mut c, "select count(*) from t").unwrap(), [[Value::Int8(8000)]]);
+}
+
+#[test]
+fn cancelled_query_gives_its_memory_back() {
+    let fresh = limited("256MB");
+    let mut c = connect(&fresh, "1MB", "-1");
+    let handle = c.cancel_handle();
+    let (done, is_done) = mpsc::channel();
+    thread::scope(|scope| {
+        let database = &fresh.database;
+        scope.spawn(move || {
+            // As soon as it holds something, and again in case it had not begun.
+            while is_done.try_recv().is_err() {
+                if database.query_memory_used() > 0 {
+                    handle.cancel();
+                }
+                thread::yield_now();
+            }
+        });
+        let endless = "select count(*) from (select distinct a.i * 100000 + b.i \
+                       from generate_series(1, 20000) a(i), generate_series(1, 20000) b(i)) x";
+        let error = rows(&mut c, endless).unwrap_err();
+        done.send(()).unwrap();
+        assert_eq!(error.sqlstate, SqlState::QUERY_CANCELED, "{error:?}");
+    });
+    wait_until_unused(&fresh);
+}
+
+#[test]
+fn index_builds_stay_within_temp_file_limit() {
+    let fresh = limited("64MB");
+    let mut c = connect(&fresh, "4MB", "128kB");
+    c.batch("set maintenance_work_mem = '64kB'; create table t (k int, v text)").unwrap();
+    c.batch("insert into t select g, lpad((g * 7919 % 100003)::text, 32, '0') from generate_series(1, 20000) g(g)").unwrap();
+    let error = c.batch("create index on t (v)").unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED);
+    assert_eq!(error.message, "temporary file size exceeds \"temp_file_limit\" (128kB)");
+    c.batch("set temp_file_limit = -1; create index on t (v)").unwrap();
+}
