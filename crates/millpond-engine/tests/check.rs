@@ -264,7 +264,7 @@ fn damage_is_found_wherever_it_is() {
         names.sort();
         names
     }
-    let cases: [Damage; 11] = [
+    let cases: [Damage; 16] = [
         ("one copy", |dir| deface(&dir.join("control"), |b| b[30] ^= 1), "control file: copy 0"),
         (
             "both copies",
@@ -308,6 +308,31 @@ fn damage_is_found_wherever_it_is() {
             "a table",
             |dir| deface(&dir.join("base/16384"), |b| b[8192 + 8000] ^= 1),
             "accounts, block 1: checksum",
+        ),
+        (
+            "a table without a file",
+            |dir| fs::remove_file(dir.join("base/16384")).unwrap(),
+            "relation 16384 does not exist",
+        ),
+        (
+            "a short table",
+            |dir| deface(&dir.join("base/16384"), |b| b.truncate(8192)),
+            "relation 16384 is cut short",
+        ),
+        (
+            "zeros in a table",
+            |dir| deface(&dir.join("base/16384"), |b| b[8192..2 * 8192].fill(0)),
+            "block 1 of relation 16384 is all zeros",
+        ),
+        (
+            "zeros in the catalog",
+            |dir| deface(&dir.join("base/1"), |b| b[..8192].fill(0)),
+            "block 0 of relation 1 is all zeros",
+        ),
+        (
+            "a file that nothing names",
+            |dir| fs::write(dir.join("base/99999"), b"rows").unwrap(),
+            "base/99999: a file of 4 bytes that belongs to no relation",
         ),
         (
             "no files",

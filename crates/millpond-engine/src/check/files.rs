@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use millpond_buffer::{
-    BlockNumber, FileStore, FileStoreOptions, Fork, IoMethod, PAGE_SIZE, PageStore, RelFork,
-    verify_checksum,
+    BlockNumber, BufferError, FileStore, FileStoreOptions, Fork, IoMethod, PAGE_SIZE, PageStore,
+    RelFork, verify_checksum,
 };
 use millpond_vfs::{OverlayVfs, Spill, Vfs, retry};
 
 use super::watch::{Finding, Meter, Part, Watch};
-use crate::error::{EngineError, EngineResult};
+use crate::engine::Engine;
+use crate::error::{EngineError, EngineResult, relation_file};
 use crate::recovery::DirectoryError;
 
 /// The names in a directory; none if it is missing.
@@ -69,6 +70,20 @@ pub(super) fn refuse_inside(
             Err(EngineError::TemporaryFile { what: "make", source })
         }
         _ => Ok(()),
+    }
+}
+
+/// What the start found to be wrong with files, but for tables' and indexes' files that can't be opened: these are found
+/// when their turn comes.
+pub(super) fn report_settling(engine: &Engine, watch: &mut dyn Watch) {
+    for file in &engine.findings().set_aside {
+        let what = format_args!("a file of {} bytes that belongs to no relation", file.bytes);
+        watch.found(Finding::of(relation_file(file.rel), what));
+    }
+    for damaged in &engine.findings().damaged {
+        if let BufferError::TooLong { .. } = damaged.error {
+            watch.found(Finding::of(relation_file(damaged.rel), &damaged.error));
+        }
     }
 }
 

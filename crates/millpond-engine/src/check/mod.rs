@@ -95,20 +95,17 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
     files::check_names(&*vfs, &path, watch)?;
     files::refuse_inside(&*vfs, &path, changes.directory())?;
     let overlay: Arc<dyn Vfs> = Arc::new(OverlayVfs::new(Arc::clone(&vfs), changes));
-    let mut checked = Checked::default();
     let directory = match DataDirectory::open(&*overlay, &path) {
-        Ok(directory) => directory,
-        // The missing part has been told of.
-        Err(DirectoryError::Incomplete { .. }) => {
-            files::check_pages(vfs, &path, watch)?;
-            return Ok(checked);
-        }
-        Err(error) => return Err(error.into()),
+        // What is missing is a finding already.
+        Err(DirectoryError::Incomplete { .. }) => None,
+        opened => Some(opened?),
     };
-    if !log::check(&vfs, &overlay, &path, &mut checked, watch)? {
+    let mut checked = Checked::default();
+    let is_log_whole = log::check(&vfs, &overlay, &path, &mut checked, watch)?;
+    let Some(directory) = directory.filter(|_| is_log_whole) else {
         files::check_pages(vfs, &path, watch)?;
         return Ok(checked);
-    }
+    };
     watch.progress(Progress { part: Part::Recovery, done: 0, total: 0 });
     let mut engine_config = EngineConfig::new(&path);
     engine_config.vfs = overlay;
@@ -119,6 +116,7 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
     engine_config.io_method = IoMethod::Sync;
     match Engine::open_in(engine_config, directory) {
         Ok(engine) => {
+            files::report_settling(&engine, watch);
             statuses::check(&engine, watch)?;
             check_relations(&engine, &mut checked, watch)?;
         }

@@ -1,7 +1,7 @@
 //! Files of `DATA/base/` that nothing names: moved to `DATA/quarantine/`, never removed (wal rule 19).
 //!
-//! A crash leaves such a file if it comes between the creation of a file and the flush of the record about it; the file
-//! has no rows then. Or somebody has put it there, or the log that knew it is lost: then the rows are safe.
+//! No crash leaves such a file: the record of a creation is durable before the file is there. So somebody has put it
+//! there, or the log that knew it is lost; then its rows are safe.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,7 @@ use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{LockMode, LockTag};
 use crate::table::{TableError, build};
 use crate::types::tuple::MAX_COLUMNS;
-use crate::wal::storage::create_fork;
+use crate::wal::storage::create_forks;
 
 /// The class of the locks on names, which keep two transactions from creating the same one.
 const NAME_CLASS: u32 = 1;
@@ -125,9 +125,8 @@ impl Session {
         let xid = self.ctx.assign_xid()?;
         let storage = self.engine.published().new_storage()?;
         self.note_created(storage);
-        for &fork in forks {
-            create_fork(&self.ctx, self.ctx.pool(), xid, storage.fork(fork))?;
-        }
+        let forks: Vec<_> = forks.iter().map(|&fork| storage.fork(fork)).collect();
+        create_forks(&self.ctx, self.ctx.pool(), xid, &forks)?;
         Ok(storage)
     }
 

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use millpond_buffer::{Fork, Lsn, PageId, RelFork, RelationId};
 use millpond_sync::CachePadded;
-use parking_lot::Mutex;
+use millpond_sync::sync::Mutex;
 
 use super::apply::RedoError;
 use super::error::WalError;

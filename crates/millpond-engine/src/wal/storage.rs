@@ -7,7 +7,7 @@
 //! the record too old to be redone. A checkpoint waits for those under way whose records may be older than its redo
 //! point, and logs anew what is still owed of truncations that failed (wal rule 16).
 
-use millpond_buffer::{BufferPool, Fork, RelFork, RelationId};
+use millpond_buffer::{BufferPool, Fork, Lsn, RelFork, RelationId};
 
 use super::apply::{Logging, RedoError};
 use super::log::Log;
@@ -61,20 +61,38 @@ impl StorageRecord {
     }
 }
 
-/// Creates a fork: first in the log, then in the store. No checkpoint ends in between: it would make the record too old
-/// to be redone, with the file not yet there.
+/// Creates forks: first in the log, durably, then in the store. So a crash leaves no file that the log doesn't know. No
+/// checkpoint ends in between: it would make the records too old to be redone, with the files not yet there.
+pub fn create_forks(
+    session: &impl Logging,
+    pool: &BufferPool,
+    xid: Xid,
+    forks: &[RelFork],
+) -> EngineResult<()> {
+    let log = session.log();
+    let _not_done = log.file_changes.read();
+    let mut end = Lsn::ZERO;
+    for &rel in forks {
+        let (info, payload) = StorageRecord::Create(rel).encode();
+        let record = Record::new(xid, RmgrId::Storage, info, &payload);
+        end = log.insert(session.stripe(), &record)?.end;
+        log.forks().create(rel, xid);
+    }
+    log.flush(end)?;
+    for &rel in forks {
+        pool.create(rel)?;
+    }
+    Ok(())
+}
+
+/// [`create_forks`] for one.
 pub fn create_fork(
     session: &impl Logging,
     pool: &BufferPool,
     xid: Xid,
     rel: RelFork,
 ) -> EngineResult<()> {
-    let (info, payload) = StorageRecord::Create(rel).encode();
-    let record = Record::new(xid, RmgrId::Storage, info, &payload);
-    let _not_done = session.log().file_changes.read();
-    session.log().insert(session.stripe(), &record)?;
-    session.log().forks().create(rel, xid);
-    Ok(pool.create(rel)?)
+    create_forks(session, pool, xid, &[rel])
 }
 
 /// Cuts a fork down to `blocks` blocks. The record is durable before the file is cut: afterwards no

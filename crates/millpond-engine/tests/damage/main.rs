@@ -10,7 +10,7 @@ mod system;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn cut(file: &Path, bytes: u64) {
     OpenOptions::new().write(true).open(file).unwrap().set_len(bytes).unwrap();
 }
 
-/// Every file but the lock file, which holds the process id.
+/// Every file but lock files.
 fn bytes_of(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut rest = vec![dir.to_path_buf()];
@@ -78,7 +78,7 @@ fn bytes_of(dir: &Path) -> BTreeMap<String, Vec<u8>> {
             if path.is_dir() {
                 found.insert(name, Vec::new());
                 rest.push(path);
-            } else if name != "millpond.lock" {
+            } else if !name.ends_with("lock") {
                 found.insert(name, fs::read(&path).unwrap());
             }
         }
@@ -96,6 +96,7 @@ fn copy_directory(from: &Path, to: &Path) {
         }
     }
     fs::write(to.join("millpond.lock"), b"").unwrap();
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 fn rows(session: &mut Session, name: &str) -> EngineResult<u64> {

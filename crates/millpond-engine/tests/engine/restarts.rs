@@ -166,6 +166,8 @@ fn what_was_cut_off_does_not_come_back_after_a_checkpoint_and_a_crash() {
 }
 
 fn copy_directory(from: &std::path::Path, to: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o700)).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
