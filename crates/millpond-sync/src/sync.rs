@@ -26,7 +26,6 @@ pub struct Mutex<T>(imp::Mutex<T>);
 
 /// A lock that is held.
 pub struct MutexGuard<'a, T> {
-    #[cfg_attr(any(loom, shuttle), expect(dead_code, reason = "for simulated threads"))]
     lock: &'a Mutex<T>,
     held: imp::MutexGuard<'a, T>,
 }
