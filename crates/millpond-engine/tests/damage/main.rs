@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod log;
 mod matrix;
 mod settling;
 mod system;
@@ -61,6 +62,13 @@ fn path_of(rel: RelFork) -> String {
 fn zero(file: &Path, block: u64) {
     let file = OpenOptions::new().write(true).open(file).unwrap();
     file.write_all_at(&[0; PAGE as usize], block * PAGE).unwrap();
+}
+
+fn flip(file: &Path, at: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(file).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], at).unwrap();
 }
 
 fn cut(file: &Path, bytes: u64) {

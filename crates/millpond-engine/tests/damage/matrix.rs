@@ -10,10 +10,12 @@ enum Damage {
     Deleted,
     Cut,
     Zeroed,
+    Flipped,
     Exchanged,
 }
 
-const ALL: [Damage; 4] = [Damage::Deleted, Damage::Cut, Damage::Zeroed, Damage::Exchanged];
+const ALL: [Damage; 5] =
+    [Damage::Deleted, Damage::Cut, Damage::Zeroed, Damage::Flipped, Damage::Exchanged];
 
 impl Damage {
     fn inflict(self, dir: &Path, file: &str, other: &str) {
@@ -23,6 +25,7 @@ impl Damage {
             Self::Deleted => fs::remove_file(&path).unwrap(),
             Self::Cut => cut(&path, length / PAGE / 2 * PAGE),
             Self::Zeroed => zero(&path, (length / PAGE).saturating_sub(1)),
+            Self::Flipped => flip(&path, (length / PAGE).saturating_sub(1) * PAGE + 40),
             Self::Exchanged => {
                 fs::copy(dir.join(other), &path).unwrap();
             }
@@ -183,7 +186,8 @@ fn a_damaged_control_file_is_survived_or_stops_the_start() {
             Err(error) => {
                 assert!(error.to_string().contains("control file"), "{error}");
                 assert!(before == bytes_of(dir.path()));
-                assert_ne!(damage, Damage::Zeroed, "the second copy is whole");
+                let one_copy = [Damage::Zeroed, Damage::Flipped].contains(&damage);
+                assert!(!one_copy, "the other copy is whole");
             }
             Ok(engine) => {
                 let mut session = engine.session().unwrap();

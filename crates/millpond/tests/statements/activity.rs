@@ -51,6 +51,8 @@ fn prepared_statements_take_turns() {
     c.batch("create table t (k int primary key); insert into t values (1)").unwrap();
     let texts = ["select k from t where k = $1", "select -k from t where k = $1"];
     let prepared = texts.map(|text| c.prepare(text, &[]).unwrap());
+    // As the server does: what a client sends lasts until its Sync.
+    c.set_pipelined(true);
     for turn in [0, 0, 1, 1, 0] {
         c.set_wait(Wait::Never);
         let params = Params::from_iter([Value::Int4(1)]);

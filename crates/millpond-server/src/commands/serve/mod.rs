@@ -142,7 +142,7 @@ fn serve_until_stopped(
 fn warn_of_root() {
     if rustix::process::geteuid().is_root() {
         tracing::warn!(
-            "running as root: whoever finds a hole in the server owns the machine; start it as a user of its own"
+            "the server runs as root, so an attacker who enters it owns the machine; start it as another user"
         );
     }
 }

@@ -36,7 +36,7 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
             Ok(utf8_or_null(text(args, 0).map(|name| quoted(&name))))
         }),
         // DataFusion's has no limit, and its time is the product of the lengths.
-        function("levenshtein", (2, 2), Arrow::Int32, |args| levenshtein(args)),
+        function("levenshtein", (2, 2), Arrow::Int32, levenshtein),
         function("pg_size_pretty", (1, 1), Arrow::Utf8, |args| {
             Ok(utf8_or_null(number(args, 0).map(pretty_size)))
         }),
