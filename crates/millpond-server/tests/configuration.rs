@@ -1,4 +1,5 @@
 //! Configuration files, ALTER SYSTEM, and reading them again.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Signals beside busy sessions, and queries beside queries that compute for long.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -81,7 +82,7 @@ fn fast_shutdown_keeps_its_promise_whatever_runs() {
     fill(&mut first);
     run(&mut first, "create table kept (i int primary key)");
     run(&mut first, "insert into kept values (1)");
-    let mut busy = vec![
+    let mut busy = [
         start(&server, &[], ENDLESS),
         start(&server, &[], "select * from generate_series(1, 1000000000)"),
         start(&server, &["begin", "insert into kept values (2)"], "select pg_sleep(1000)"),

@@ -7,6 +7,7 @@
 //!
 //! `MILLPOND_CRASH_ROUNDS` sets the number of kills (3 unless given), `MILLPOND_POWER_CUTS` that of power cuts (none
 //! unless given, since they mount a file system and need root). `MILLPOND_SEED` replays the random choices.
+#![allow(clippy::unwrap_used)]
 
 mod bulk;
 #[path = "../common/mod.rs"]
