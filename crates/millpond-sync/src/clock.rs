@@ -1,4 +1,4 @@
-//! Time: the system's, or a simulation's ([`scheduler`](crate::scheduler)).
+//! Time: the system's, or a simulation's ([`scheduler`]).
 
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
