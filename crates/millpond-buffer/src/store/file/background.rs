@@ -50,6 +50,7 @@ use std::os::fd::OwnedFd;
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
 use std::thread;
 
 use millpond_sync::sync::{Condvar, Mutex};
