@@ -38,6 +38,9 @@ const CONTROL_COPY_STRIDE: u64 = 8192;
 /// For a file that is made anew, whatever was there.
 const CREATE_EMPTY: OpenFlags = OpenFlags { truncate: true, ..OpenFlags::CREATE };
 
+/// Segments that are open, by number.
+type OpenFiles = BTreeMap<u64, Arc<dyn VfsFile>>;
+
 /// The log of a data directory.
 pub struct FileLogStore {
     vfs: Arc<dyn Vfs>,
@@ -47,7 +50,7 @@ pub struct FileLogStore {
     root_directory: Arc<dyn VfsDirectory>,
     segment_bytes: u64,
     /// Segments that are written, or will be next.
-    open: Mutex<BTreeMap<u64, Arc<dyn VfsFile>>>,
+    open: Mutex<OpenFiles>,
     /// The segment that recovery reads.
     read: Mutex<Option<(u64, Arc<dyn VfsFile>)>>,
     names: Mutex<Names>,
@@ -116,7 +119,10 @@ impl FileLogStore {
 
     /// A file to write to. It stays open until a later segment has been synced.
     fn file(&self, segment: u64) -> io::Result<Arc<dyn VfsFile>> {
-        let mut open = self.open.lock();
+        self.file_among(&mut self.open.lock(), segment)
+    }
+
+    fn file_among(&self, open: &mut OpenFiles, segment: u64) -> io::Result<Arc<dyn VfsFile>> {
         if let Some(file) = open.get(&segment) {
             return Ok(Arc::clone(file));
         }
@@ -261,10 +267,18 @@ impl LogStore for FileLogStore {
     }
 
     fn sync(&self, segment: u64) -> io::Result<()> {
-        self.file(segment)?.sync_data()?;
-        let mut open = self.open.lock();
-        let later = open.split_off(&segment);
-        *open = later;
+        let (file, has_earlier) = {
+            let mut open = self.open.lock();
+            let file = self.file_among(&mut open, segment)?;
+            (file, open.range(..segment).next().is_some())
+        };
+        file.sync_data()?;
+        // Most syncs find no earlier file, and take the lock once.
+        if has_earlier {
+            let mut open = self.open.lock();
+            let later = open.split_off(&segment);
+            *open = later;
+        }
         Ok(())
     }
 
