@@ -147,6 +147,9 @@ pub(super) struct Background {
     method: IoMethod,
     workers: usize,
     running: OnceLock<Running>,
+    /// Held by the session that starts the threads. A simulation's scheduler sees threads that wait
+    /// for this lock; it would not see one that waits for `running`.
+    starting: Mutex<()>,
 }
 
 struct Running {
@@ -160,7 +163,8 @@ struct Running {
 
 impl Background {
     pub(super) fn new(method: IoMethod, workers: usize) -> Self {
-        Self { method, workers: workers.max(1), running: OnceLock::new() }
+        let workers = workers.max(1);
+        Self { method, workers, running: OnceLock::new(), starting: Mutex::default() }
     }
 
     /// What was asked for.
@@ -177,6 +181,10 @@ impl Background {
     }
 
     fn running(&self) -> &Running {
+        if let Some(running) = self.running.get() {
+            return running;
+        }
+        let _alone = self.starting.lock();
         self.running.get_or_init(|| start(self.method, self.workers))
     }
 
