@@ -150,7 +150,7 @@ impl Arena {
                 return;
             }
             let start = self.place.base.as_ptr().wrapping_add(bytes.start);
-            // SAFETY: within whole frames inside the region. Whoever still looks at them does so by
+            // SAFETY: within whole frames inside the region. A reader that still looks at them does so by
             // relaxed atomic loads, for which this is another's store of zeros.
             let released = unsafe { madvise(start.cast(), bytes.len(), Advice::LinuxDontNeed) };
             if let Err(error) = released {

@@ -30,7 +30,7 @@ pub trait LogFlush: Send + Sync + 'static {
     /// How far the log is durable. Only a hint: it may lag behind.
     fn flushed(&self) -> Lsn;
 
-    /// How many blocks of a fork have been written to at some time, if the log knows: the store has at least so many,
+    /// How many blocks of a fork have been written to at some time, if the log knows. The store has at least this number,
     /// or the fork is damaged. `None`: the log knows nothing about the fork, so any length is right.
     fn least_blocks(&self, _: RelFork) -> Option<u32> {
         None

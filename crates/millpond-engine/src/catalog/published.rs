@@ -19,7 +19,7 @@ use crate::error::{EngineError, EngineResult};
 const FILE_NUMBERS: u32 = RelationId::MAX.get() + 1 - 1024;
 /// With fewer left, making a file is warned about: a sixteenth of all.
 pub(crate) const FILE_NUMBERS_WARNING: u32 = 1 << 24;
-/// The server's log is told each time that so many more have been used.
+/// The server's log gets a line each time that this number of further ones has been used.
 const LOG_EVERY: u32 = 1 << 16;
 
 /// The committed catalog, and the numbers given to new relations.

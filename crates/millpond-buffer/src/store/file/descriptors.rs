@@ -1,6 +1,6 @@
 //! How many files the stores of a process may have open.
 //!
-//! A process has so many descriptors (`RLIMIT_NOFILE`). Some of them are reserved for the rest of the process: sockets,
+//! The system limits the descriptors of a process (`RLIMIT_NOFILE`). Some of them are reserved for the rest of the process: sockets,
 //! the log, temporary files. The stores together may have the others, but a quarter of all in any case.
 //!
 //! The count is of the process, and a store only closes files of its own. So it is a bound in the long run: a store

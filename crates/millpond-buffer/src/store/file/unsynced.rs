@@ -41,7 +41,7 @@ impl Changes {
         Self { files: self.take_files(0), names: std::mem::take(&mut self.names) }
     }
 
-    /// The oldest files, which leaves so many.
+    /// Takes the oldest files and leaves the given number.
     fn take_files(&mut self, keep: usize) -> Vec<Arc<Segment>> {
         let later = self.files.split_off(self.files.len().saturating_sub(keep));
         let taken = std::mem::replace(&mut self.files, later);
@@ -97,7 +97,7 @@ impl Unsynced {
         Ok(())
     }
 
-    /// Syncs the files that have been on the list for longest, until so many are left there, and lets go of them.
+    /// Syncs the files that have been on the list for longest, until the given number is left, and lets go of them.
     pub(super) fn sync_oldest(&self, keep: usize) -> Result<(), StoreError> {
         let _alone = self.syncing.lock();
         self.check_running()?;

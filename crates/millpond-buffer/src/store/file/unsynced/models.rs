@@ -20,7 +20,7 @@ const WRITES: usize = 2;
 #[derive(Debug, Default)]
 struct Device {
     written: AtomicU64,
-    /// Of these, so many writers have been told to the list.
+    /// How many of these writers have been told to the list.
     told: AtomicU64,
     synced: AtomicU64,
     fails: AtomicBool,
