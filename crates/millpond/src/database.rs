@@ -35,7 +35,7 @@ impl Database {
         let memory = QueryMemory::new(query_memory_bytes(&settings));
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
-            query_engine: ExternalPlanner::new(&settings)?,
+            query_engine: ExternalPlanner::new(&settings, &memory)?,
             configuration: Configuration::new(settings),
             engine,
             statistics,

@@ -4,11 +4,9 @@ use std::sync::{Arc, Weak};
 
 use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
-use millpond_engine::{TempFiles, TempSpace};
 
 use crate::database::Database;
 use crate::error::Result;
-use crate::memory::SessionMemory;
 use crate::settings::Origin;
 use crate::statistics::Statistics;
 
@@ -65,18 +63,6 @@ pub trait RowSource: Send {
 
     /// How many visible rows the next page has; `None` at the end.
     fn count_page(&mut self) -> Result<Option<usize>>;
-}
-
-/// What a statement's operators keep rows in.
-#[derive(Debug, Clone)]
-#[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only a query engine asks"))]
-pub struct Resources {
-    /// The session's memory.
-    pub(crate) memory: Arc<SessionMemory>,
-    /// The directory of temporary files.
-    pub(crate) temp_files: Arc<TempFiles>,
-    /// The session's room in there.
-    pub(crate) temp_space: Arc<TempSpace>,
 }
 
 /// Who runs a statement, and what the views of settings and statistics show.

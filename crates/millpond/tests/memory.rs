@@ -114,35 +114,79 @@ fn queries_beyond_the_bound_of_all_end_or_spill() {
     assert_eq!(rows(&mut c, "select 1").unwrap().len(), 1, "the session goes on");
 }
 
-#[test]
-fn rows_that_the_executor_keeps_count() {
+/// A table of 8000 rows, in a database whose queries have less memory together than it takes.
+fn with_large_table() -> (Fresh, Connection) {
     let fresh = limited("4MB");
     let mut c = connect(&fresh, "4MB", "-1");
-    c.batch("create table t (k int primary key, v text)").unwrap();
-    for from in [0, 2000, 4000, 6000] {
-        let sql = format!(
-            "insert into t select g + {from}, repeat('x', 700) from generate_series(1, 2000) g(g)"
-        );
-        c.batch(&sql).unwrap();
-    }
-    for statement in [
-        "select * from t order by v desc, k for update",
-        "insert into t select k + 100000, v from t",
-        "update t set v = o.v from t o where o.k = t.k",
-    ] {
+    c.batch(
+        "create table t (k int primary key, v text); \
+         insert into t select g, repeat('x', 700) from generate_series(1, 8000) g(g)",
+    )
+    .unwrap();
+    (fresh, c)
+}
+
+#[test]
+fn rows_that_a_statement_keeps_go_to_a_file() {
+    let (fresh, mut c) = with_large_table();
+    let statements = [
+        ("insert into t select k + 100000, v from t", 16_000),
+        ("update t set v = o.v || 'y' from t o where o.k = t.k", 16_000),
+        ("delete from t using t o where o.k = t.k + 100000", 8_000),
+    ];
+    c.batch("set temp_file_limit = '0'").unwrap();
+    for (statement, _) in statements {
         let error = c.batch(statement).unwrap_err();
-        assert_eq!(error.sqlstate, SqlState::OUT_OF_MEMORY, "{statement}: {error:?}");
-        assert_eq!(error.message, "out of memory");
+        assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{statement}");
+    }
+    c.batch("reset temp_file_limit").unwrap();
+    for (statement, count) in statements {
+        c.batch(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+        wait_until_unused(&fresh);
+        assert_eq!(rows(&mut c, "select count(*) from t").unwrap(), [[Value::Int8(count)]]);
+    }
+    let sums = rows(&mut c, "select min(k), max(k), min(length(v)) from t").unwrap();
+    assert_eq!(sums, [[Value::Int4(100_001), Value::Int4(108_000), Value::Int4(701)]]);
+}
+
+#[test]
+fn sort_by_the_executor_goes_to_a_file() {
+    let (fresh, mut c) = with_large_table();
+    for sql in [
+        "select k, v from t order by k % 100 desc, v, k",
+        "select k, v from t order by k % 100 desc, v, k for update",
+        "select k, v from t order by k % 100 desc, v, k limit 5000 offset 3000",
+    ] {
+        c.batch("set temp_file_limit = '0'").unwrap();
+        if !sql.ends_with("for update") {
+            let error = rows(&mut c, sql).unwrap_err();
+            assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{sql}");
+        }
+        c.batch("reset temp_file_limit").unwrap();
+        let found = rows(&mut c, sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let mut wanted: Vec<i32> = (1..=8000).collect();
+        wanted.sort_by_key(|k| (-(k % 100), *k));
+        let skipped = if sql.ends_with("3000") { 3000 } else { 0 };
+        let keys: Vec<_> = found.iter().map(|row| row[0].clone()).collect();
+        let wanted: Vec<_> = wanted[skipped..].iter().map(|k| Value::Int4(*k)).collect();
+        assert!(keys == wanted, "{sql}: another order");
+        drop(found);
         wait_until_unused(&fresh);
     }
-    // Rows of a portal are held until it is gone.
-    let prepared = c.prepare("select k from t", &[]).unwrap();
+}
+
+#[test]
+fn rows_of_a_portal_are_held_until_it_is_gone() {
+    let (fresh, mut c) = with_large_table();
+    let prepared = c.prepare("select k, v from t", &[]).unwrap();
     let mut portal = c.bind(&prepared, Default::default()).unwrap();
     c.execute_portal(&mut portal, 1, &mut common::Transcript::default()).unwrap();
     assert!(fresh.database.query_memory_used() > 0);
+    let mut rest = common::Transcript::default();
+    c.execute_portal(&mut portal, 0, &mut rest).unwrap();
+    assert_eq!(rest.text.matches('x').count(), 7999 * 700);
     drop(portal);
     assert_eq!(fresh.database.query_memory_used(), 0);
-    assert_eq!(rows(&mut c, "select count(*) from t").unwrap(), [[Value::Int8(8000)]]);
 }
 
 #[test]

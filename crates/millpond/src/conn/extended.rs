@@ -11,7 +11,7 @@ use super::{Connection, Executed, Params, Pending};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
-use crate::memory::{Held, bytes_of};
+use crate::memory::{Resources, Tuplestore};
 use crate::parse;
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
@@ -164,16 +164,17 @@ impl Connection {
                 }
                 result
             } else {
-                let mut rows =
-                    Collect { held: Some(Held::new(&self.memory, "Portal")), ..Collect::default() };
-                let result = self.planned(planned, &portal.params, false, &mut rows);
+                let mut kept = Keep::new(&Resources::new(&self.session, &self.memory));
+                let mut result = self.planned(planned, &portal.params, false, &mut kept);
                 if planned.columns.is_some() && result.is_ok() {
                     portal.reads = self.in_use.note(planned);
-                    portal.state = PortalState::Holding {
-                        rows: rows.rows,
-                        _held: rows.held,
-                        tag: CommandTag::plain(planned.verb()),
-                    };
+                    match kept.rows.into_rows() {
+                        Ok(rows) => {
+                            let tag = CommandTag::plain(planned.verb());
+                            portal.state = PortalState::Holding { rows, tag };
+                        }
+                        Err(error) => result = Err(error),
+                    }
                 }
                 result
             };
@@ -282,8 +283,6 @@ impl Connection {
 #[derive(Debug, Default)]
 pub(super) struct Collect {
     pub(super) rows: VecDeque<Vec<Value>>,
-    /// What they are counted in; those that an embedder gets are its own.
-    held: Option<Held>,
 }
 
 impl RowSink for Collect {
@@ -292,11 +291,7 @@ impl RowSink for Collect {
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
-        let row: Vec<Value> = row.iter().map(Datum::to_value).collect();
-        if let Some(held) = &mut self.held {
-            held.grow(bytes_of(&row))?;
-        }
-        self.rows.push_back(row);
+        self.rows.push_back(row.iter().map(Datum::to_value).collect());
         Ok(())
     }
 
@@ -306,9 +301,37 @@ impl RowSink for Collect {
 
     fn discard(&mut self) {
         self.rows.clear();
-        if let Some(held) = &mut self.held {
-            held.clear();
-        }
+    }
+}
+
+/// Keeps the rows of a portal that the client takes in parts.
+struct Keep {
+    resources: Resources,
+    rows: Tuplestore,
+}
+
+impl Keep {
+    fn new(resources: &Resources) -> Self {
+        let rows = Tuplestore::new(resources, "Portal");
+        Self { resources: resources.clone(), rows }
+    }
+}
+
+impl RowSink for Keep {
+    fn columns(&mut self, _columns: &[ColumnDesc]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
+        self.rows.push(row)
+    }
+
+    fn complete(&mut self, _tag: CommandTag) -> Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self) {
+        self.rows = Tuplestore::new(&self.resources, "Portal");
     }
 }
 
@@ -318,14 +341,13 @@ fn give_held(
     max_rows: u64,
     sink: &mut dyn RowSink,
 ) -> Result<Option<CommandTag>> {
-    let PortalState::Holding { rows, tag, .. } = &mut portal.state else {
+    let PortalState::Holding { rows, tag } = &mut portal.state else {
         return Err(SqlError::internal("a portal holds no rows"));
     };
     let mut now = 0;
     while max_rows == 0 || now < max_rows {
-        let Some(row) = rows.pop_front() else { break };
-        let datums: Vec<Datum<'_>> = row.iter().map(Value::as_datum).collect();
-        sink.row(&datums)?;
+        let Some(row) = rows.next()? else { break };
+        sink.row(&row)?;
         now += 1;
     }
     // PostgreSQL, too, says "suspended" when exactly as many rows were left as were asked for.

@@ -1,6 +1,5 @@
 //! Prepared statements: what they are, how they are made and kept; and portals.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,7 +12,7 @@ use super::types::{Description, Params};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
-use crate::memory::Held;
+use crate::memory::Rows;
 use crate::parse::{self, Statement};
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag};
@@ -90,9 +89,7 @@ pub(super) enum PortalState {
     Blocked,
     /// Rows that have been computed but not been asked for yet.
     Holding {
-        rows: VecDeque<Vec<Value>>,
-        /// What the rows are counted in.
-        _held: Option<Held>,
+        rows: Rows,
         tag: CommandTag,
     },
     Done,

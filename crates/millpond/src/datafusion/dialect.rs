@@ -63,7 +63,7 @@ pub fn apply(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 }
 
 /// Rewrites the expressions of one node; its columns keep their names.
-fn rewrite_expressions(
+pub(super) fn rewrite_expressions(
     node: LogicalPlan,
     rewrite: impl Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>,
 ) -> DfResult<Transformed<LogicalPlan>> {

@@ -10,6 +10,7 @@
 //! - [`provider`]: tables, scanned in parts under the statement's snapshot; [`filter`] drops rows early.
 //! - [`views`]: the system views. [`functions`]: PostgreSQL's functions that DataFusion lacks.
 //! - [`types`], [`batch`], [`result`], [`params`]: rows to Arrow and back.
+//! - [`bounded`]: functions that can make long text of short arguments.
 //! - [`dialect`]: PostgreSQL's meaning of literals, integer arithmetic, sums and averages.
 //! - [`rewrite`]: PostgreSQL's spelling to DataFusion's.
 //! - [`threads`]: the threads that runs compute on; [`interrupt`]: how they learn that a run is to end.
@@ -17,6 +18,7 @@
 //! Nothing here writes. Blocking calls belong in the lane that may block.
 
 mod batch;
+mod bounded;
 mod dialect;
 mod errors;
 mod filter;

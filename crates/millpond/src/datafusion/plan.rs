@@ -37,7 +37,8 @@ use super::types::describe;
 use super::windows;
 use crate::advisory::{Advisory, Key};
 use crate::error::{Result, SqlError, SqlState};
-use crate::query::{Resources, TableScanner};
+use crate::memory::Resources;
+use crate::query::TableScanner;
 use crate::{ColumnDesc, DataType, Value};
 
 /// A planned query: kept with a prepared statement, run any number of times.

@@ -25,6 +25,7 @@ use datafusion::sql::sqlparser::ast::{Query, Statement};
 use millpond_engine::catalog::{CatalogState, TableDef};
 use parking_lot::Mutex;
 
+use super::bounded::BoundedText;
 use super::dialect::{self, CheckedArithmetic};
 use super::errors::from_datafusion;
 use super::functions;
@@ -36,6 +37,7 @@ use super::types::{arrow_type, sql_type};
 use super::views;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
+use crate::memory::QueryMemory;
 use crate::plan::external::Places;
 use crate::types::Zone;
 
@@ -56,9 +58,9 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Sets DataFusion up: its functions, ours, and the threads that queries run on, whose priority is lower by that
-    /// many steps of `nice`.
-    pub fn new(niceness: i32) -> Result<Self> {
+    /// Sets DataFusion up: its functions, ours, and the threads that queries run on, whose priority is lower
+    /// by that many steps of `nice`. Results of functions are bounded by a share of `memory`.
+    pub fn new(niceness: i32, memory: &Arc<QueryMemory>) -> Result<Self> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut config =
             SessionConfig::new().with_target_partitions(threads).with_batch_size(BATCH_ROWS);
@@ -73,6 +75,7 @@ impl Planner {
         let mut base =
             SessionStateBuilder::new().with_config(config).with_default_features().build();
         base.add_analyzer_rule(Arc::new(CheckedArithmetic));
+        base.add_analyzer_rule(Arc::new(BoundedText { memory: Arc::clone(memory) }));
         functions::register(&mut base).map_err(from_datafusion)?;
         Ok(Self { base: Arc::new(base), threads: QueryThreads::new(threads, niceness) })
     }

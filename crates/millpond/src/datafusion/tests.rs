@@ -7,10 +7,15 @@ use millpond_engine::catalog::{CatalogState, TableDef};
 
 use super::{PlanRequest, Planner};
 use crate::error::Result;
-use crate::memory::{QueryMemory, SessionMemory};
+use crate::memory::{QueryMemory, Resources, SessionMemory};
 use crate::plan::external::Places;
-use crate::query::{Resources, RowSource, SessionInfo, TableScanner};
+use crate::query::{RowSource, SessionInfo, TableScanner};
 use crate::{DataType, Datum, SqlError, SqlState, Value};
+
+/// Plans with ample memory.
+fn planner(niceness: i32) -> Planner {
+    Planner::new(niceness, &QueryMemory::new(1 << 30)).unwrap()
+}
 
 /// A database without tables.
 struct Nothing;
@@ -88,7 +93,7 @@ fn check(planner: &Planner, sql: &str, expected: &[&[&str]]) {
 
 #[test]
 fn expressions_and_names_are_postgresqls() {
-    let planner = Planner::new(0).unwrap();
+    let planner = planner(0);
     check(&planner, "select 1", &[&["?column?"], &["1"]]);
     check(&planner, "select 1, 1 as a, 2 as a", &[&["?column?", "a", "a"], &["1", "1", "2"]]);
     check(&planner, "select count(*) from (values (1), (2)) t(x)", &[&["count"], &["2"]]);
@@ -132,7 +137,7 @@ fn expressions_and_names_are_postgresqls() {
 
 #[test]
 fn errors_have_their_codes() {
-    let planner = Planner::new(0).unwrap();
+    let planner = planner(0);
     let cases = [
         ("select 1 / 0", SqlState::DIVISION_BY_ZERO),
         ("select * from nowhere", SqlState::UNDEFINED_TABLE),
@@ -154,7 +159,7 @@ fn errors_have_their_codes() {
 
 #[test]
 fn parameters_get_types_and_values() {
-    let planner = Planner::new(0).unwrap();
+    let planner = planner(0);
     let rows = run(
         &planner,
         "select x from (values (1), (2), (3)) t(x) where x > $1 order by x",
@@ -165,7 +170,7 @@ fn parameters_get_types_and_values() {
 
 #[test]
 fn system_views_answer() {
-    let planner = Planner::new(0).unwrap();
+    let planner = planner(0);
     check(
         &planner,
         "select nspname from pg_namespace order by 1",
@@ -205,14 +210,14 @@ fn the_threads_of_queries_give_way() {
         println!("skipped: these tests already run at the lowest priority");
         return;
     }
-    let planner = Planner::new(5).unwrap();
+    let planner = planner(5);
     check(&planner, "select 1", &[&["?column?"], &["1"]]);
     assert!(niceness_of("millpond-query").contains(&(here + 5)));
 }
 
 #[test]
 fn an_abandoned_run_ends_where_its_operators_are() {
-    let planner = Planner::new(0).unwrap();
+    let planner = planner(0);
     for sql in [
         // The filter of a join: hours without a row.
         "select count(*) from generate_series(1,1000000) a(x), generate_series(1,1000000) b(y) where a.x * b.y % 7 = 9",
@@ -236,7 +241,7 @@ fn an_abandoned_run_ends_where_its_operators_are() {
 
 #[test]
 fn levenshtein_has_postgresqls_limit() {
-    let planner = Planner::new(0).unwrap();
+    let planner = planner(0);
     check(&planner, "select levenshtein('kitten', 'sitting') as d", &[&["d"], &["3"]]);
     let error = run(&planner, "select levenshtein(repeat('a', 256), 'b')", &[]).unwrap_err();
     assert_eq!(error.sqlstate, SqlState::INVALID_PARAMETER_VALUE);

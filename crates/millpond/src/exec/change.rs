@@ -11,7 +11,7 @@ use super::insert::{Vals, with_row_detail};
 use super::{Datums, Each, Exec, Scanner, damaged, emit, passes};
 use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
-use crate::memory::{Held, bytes_of};
+use crate::memory::Tuplestore;
 use crate::plan::external::ExternalPlan;
 use crate::plan::{Access, ChangePlan, Target};
 use crate::{Datum, Value};
@@ -79,23 +79,25 @@ impl Exec<'_> {
         self.session.lock_table(&plan.table, LockMode::RowExclusive)?;
         let scanner = self.scanner(query)?;
         // All rows first: what is changed must not be read by the query that selects it.
-        let mut found: Vec<(Tid, Vec<Value>)> = Vec::new();
-        let mut held = Held::new(self.memory, "ModifyTable");
+        let mut found = Tuplestore::new(&self.resources(), "ModifyTable");
         let tables: Arc<Scanner> = Arc::clone(&scanner);
         query.run(tables, params, &mut self.locker(), &mut |row| {
-            if let Some(Datum::Int8(place)) = row.first() {
-                let values: Vec<Value> = row.iter().map(Datum::to_value).collect();
-                held.grow(size_of::<Tid>() + bytes_of(&values))?;
-                found.push((Tid::from_u64(*place as u64), values));
+            // A row without a place is of no row of the table.
+            if matches!(row.first(), Some(Datum::Int8(_))) {
+                found.push(row)?;
             }
             Ok(true)
         })?;
+        let mut found = found.into_rows()?;
         // The row's place, its new values, and then the places of the rows that it was joined with.
         let computed = 1 + plan.set.as_ref().map_or(0, Vec::len);
         let env = Env { row: Row::None, params, facts: self.facts };
         let (mut row, mut old) = (RowBuf::default(), Vec::new());
         let mut count = 0;
-        for (tid, mut values) in found {
+        while let Some(selected) = found.next()? {
+            let Some(Datum::Int8(place)) = selected.first() else { continue };
+            let tid = Tid::from_u64(*place as u64);
+            let mut values: Vec<Value> = selected.iter().map(Datum::to_value).collect();
             if !self.session.fetch(&plan.table, tid, &mut row)? {
                 continue;
             }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::{Datums, Each, Exec, emit};
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, Expr, Row, Val, cast};
-use crate::memory::{Held, bytes_of};
+use crate::memory::Tuplestore;
 use crate::plan::{InsertPlan, InsertSource, Output, Planned};
 use crate::{Datum, Value};
 
@@ -137,20 +137,14 @@ impl Exec<'_> {
         each: Each<'_>,
     ) -> Result<u64> {
         // The whole result first: what is inserted must not be read by the query that it comes from.
-        let mut found: Vec<Vec<Value>> = Vec::new();
-        let mut held = Held::new(self.memory, "Insert");
-        self.run_each(query, params, &mut |row| {
-            let row: Vec<Value> = row.iter().map(Datum::to_value).collect();
-            held.grow(bytes_of(&row))?;
-            found.push(row);
-            Ok(true)
-        })?;
+        let mut found = Tuplestore::new(&self.resources(), "Insert");
+        let count = self.run_each(query, params, &mut |row| found.push(row).map(|()| true))?;
+        let mut found = found.into_rows()?;
         let env = Env { row: Row::None, params, facts: self.facts };
         let mut batch = RowBatch::new();
         // What RETURNING is about and has not been stored yet.
         let mut unreturned: Vec<Vec<Value>> = Vec::new();
-        for source in &found {
-            let source: Vec<Datum<'_>> = source.iter().map(Value::as_datum).collect();
+        while let Some(source) = found.next()? {
             let env = env.with_row(Row::Datums(&source));
             let values = exprs.iter().map(|e| e.eval(&env)).collect::<Result<Vals<'_>>>()?;
             let row: Datums<'_> = values.iter().map(Val::datum).collect();
@@ -166,7 +160,7 @@ impl Exec<'_> {
             self.session.insert_batch(&plan.table, &mut batch)?;
         }
         emit_all(plan, &mut unreturned, &env, each)?;
-        Ok(found.len() as u64)
+        Ok(count)
     }
 
     /// What RETURNING computes comes after the change, which can't be taken back any more.

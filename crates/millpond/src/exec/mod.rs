@@ -30,7 +30,8 @@ use crate::conn::CancelHandle;
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Facts, Row, Val};
-use crate::memory::SessionMemory;
+pub(crate) use crate::memory::Datums;
+use crate::memory::{Resources, SessionMemory};
 use crate::plan::{Output, Plan, Planned};
 use crate::sink::RowSink;
 use crate::{Datum, Value};
@@ -55,9 +56,6 @@ impl Scratch {
         self.row.bytes()
     }
 }
-
-/// Datums of one row.
-pub(crate) type Datums<'a> = SmallVec<[Datum<'a>; 12]>;
 
 /// One statement in execution.
 pub(crate) struct Exec<'c> {
@@ -110,6 +108,11 @@ impl Exec<'_> {
             Plan::Change(plan) => self.change(plan, params, each),
             Plan::External(plan) => self.external(plan, params, each),
         }
+    }
+
+    /// What the statement keeps rows in.
+    fn resources(&self) -> Resources {
+        Resources::new(self.session, self.memory)
     }
 
     fn may_wait(&self) -> bool {

@@ -11,8 +11,8 @@ use millpond_engine::{Engine, EngineResult};
 
 use crate::conn::CancelHandle;
 use crate::error::{Result, SqlError};
-use crate::memory::SessionMemory;
-use crate::query::{RelationSize, Resources, RowSource, SessionInfo, TableScanner};
+use crate::memory::{Resources, SessionMemory};
+use crate::query::{RelationSize, RowSource, SessionInfo, TableScanner};
 
 /// The tables of one statement.
 #[derive(Debug, Clone)]
@@ -41,11 +41,7 @@ impl Scanner {
             .map(|table| session.parallel_scan(table))
             .collect::<Result<Vec<_>, _>>()?;
         let (engine, catalog) = (Arc::clone(session.engine()), session.catalog());
-        let resources = Resources {
-            memory: Arc::clone(memory),
-            temp_files: Arc::clone(engine.temp_files()),
-            temp_space: Arc::clone(session.temp_space()),
-        };
+        let resources = Resources::new(session, memory);
         Ok(Scanner { scans, engine, catalog, cancel, info, resources, only: None })
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millpond_engine::access::Tid;
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
@@ -10,7 +11,7 @@ use super::{Each, Exec, emit, key, passes, row_count};
 use crate::Value;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Facts, Row};
-use crate::memory::{Held, bytes_of};
+use crate::memory::Sorter;
 use crate::plan::{Access, Aggregate, KeyPart, OnConflict, RowLock, SelectPlan, SortKey};
 
 impl Exec<'_> {
@@ -169,22 +170,27 @@ impl Exec<'_> {
         (limit, offset): (u64, u64),
         each: Each<'_>,
     ) -> Result<u64> {
-        let mut found: Vec<(Vec<Value>, RowBuf)> = Vec::new();
-        let mut held = Held::new(self.memory, "Sort");
+        let resources = self.resources();
+        let compare = |a: &[Value], b: &[Value]| compare_keys(&plan.sort, a, b);
+        let mut sorter = Sorter::new(&resources, plan.sort.len(), &compare);
         self.rows(table, &plan.access, env, &mut |_, row| {
-            if passes(plan.filter.as_ref(), table, row.bytes(), env)? {
+            if let Some(tid) = row.tid()
+                && passes(plan.filter.as_ref(), table, row.bytes(), env)?
+            {
                 let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
                 let keys = owned(plan.sort.iter().map(|key| &key.expr), &env)?;
-                held.grow(bytes_of(&keys) + size_of::<RowBuf>() + row.bytes().len())?;
-                found.push((keys, row.clone()));
+                sorter.push(keys, vec![Value::Int8(tid.to_u64() as i64)])?;
             }
             Ok(true)
         })?;
-        found.sort_by(|(a, _), (b, _)| compare_keys(&plan.sort, a, b));
+        let (mut sorted, mut row) = (sorter.finish()?, RowBuf::default());
         let (mut seen, mut given) = (0u64, 0u64);
-        for (_, mut row) in found {
-            if given == limit {
-                break;
+        while given < limit
+            && let Some(place) = sorted.next()?
+        {
+            let [Value::Int8(place)] = place.as_slice() else { continue };
+            if !self.session.fetch(table, Tid::from_u64(*place as u64), &mut row)? {
+                continue;
             }
             if !self.lock_row(plan, table, env, &mut row, lock)? {
                 continue;
@@ -247,20 +253,22 @@ impl Exec<'_> {
         (limit, offset): (u64, u64),
         each: Each<'_>,
     ) -> Result<u64> {
-        let mut found: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
-        let mut held = Held::new(self.memory, "Sort");
+        let resources = self.resources();
+        let compare = |a: &[Value], b: &[Value]| compare_keys(&plan.sort, a, b);
+        let mut sorter = Sorter::new(&resources, plan.sort.len(), &compare);
         self.filtered(plan, table, env, &mut |env| {
             let keys = owned(plan.sort.iter().map(|key| &key.expr), env)?;
-            let row = owned(plan.output.exprs.iter(), env)?;
-            held.grow(bytes_of(&keys) + bytes_of(&row))?;
-            found.push((keys, row));
+            sorter.push(keys, owned(plan.output.exprs.iter(), env)?)?;
             Ok(true)
         })?;
-        found.sort_by(|(a, _), (b, _)| compare_keys(&plan.sort, a, b));
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        let take = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut given = 0;
-        for (_, row) in found.iter().skip(skip).take(take) {
+        let (mut sorted, mut seen, mut given) = (sorter.finish()?, 0, 0);
+        while given < limit
+            && let Some(row) = sorted.next()?
+        {
+            seen += 1;
+            if seen <= offset {
+                continue;
+            }
             let row: Vec<_> = row.iter().map(Value::as_datum).collect();
             given += 1;
             if !each(&row)? {

@@ -14,7 +14,7 @@ mod like;
 mod tests;
 pub(crate) mod types;
 
-pub(crate) use func::Func;
+pub(crate) use func::{Func, check_length};
 
 use std::cmp::Ordering;
 

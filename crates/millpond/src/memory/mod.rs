@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! QueryMemory (query_memory_limit) <- SessionMemory (work_mem) <- operators of DataFusion, by its pool
-//!                                                              <- Held: rows that Millpond's own executor keeps
+//!                                                              <- Held: what Millpond's own executor keeps
+//!                                                                 in a Tuplestore, a Sorter, a portal
 //! ```
 //!
 //! Two bounds, of different kinds:
@@ -17,13 +18,22 @@
 //! one would have fitted, but never both be granted where one fits.
 
 mod machine;
+mod row_bytes;
+mod sort;
+mod tuplestore;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use millpond_engine::session::Session;
+use millpond_engine::{TempFiles, TempSpace};
+
 use crate::error::{Result, SqlError, SqlState};
 
 pub(crate) use machine::machine_bytes;
+pub(crate) use row_bytes::Datums;
+pub(crate) use sort::Sorter;
+pub(crate) use tuplestore::{Rows, Tuplestore};
 
 /// The least that `query_memory_limit` is by default.
 const LEAST_DEFAULT: u64 = 16 << 20;
@@ -52,6 +62,12 @@ impl QueryMemory {
     /// Bytes that are in use.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be in use.
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only its functions ask"))]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 }
 
@@ -120,6 +136,28 @@ impl SessionMemory {
     }
 }
 
+/// What a statement's operators keep rows in.
+#[derive(Debug, Clone)]
+pub struct Resources {
+    /// The session's memory.
+    pub(crate) memory: Arc<SessionMemory>,
+    /// The directory of temporary files.
+    pub(crate) temp_files: Arc<TempFiles>,
+    /// The session's room in there.
+    pub(crate) temp_space: Arc<TempSpace>,
+}
+
+impl Resources {
+    /// Those of a session.
+    pub(crate) fn new(session: &Session, memory: &Arc<SessionMemory>) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            temp_files: Arc::clone(session.engine().temp_files()),
+            temp_space: Arc::clone(session.temp_space()),
+        }
+    }
+}
+
 /// The error of a request for memory that is not to be had, as PostgreSQL words it.
 #[cold]
 pub(crate) fn out_of_memory(bytes: usize, operator: &str) -> SqlError {
@@ -142,14 +180,15 @@ impl Held {
         Self { memory: Arc::clone(memory), operator, used: 0, taken: 0 }
     }
 
-    /// Counts more bytes.
+    /// Counts more bytes; after an error as many as before.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
-        self.used = self.used.saturating_add(bytes);
-        if self.used > self.taken {
-            let step = (self.used - self.taken).max(STEP);
+        let used = self.used.saturating_add(bytes);
+        if used > self.taken {
+            let step = (used - self.taken).max(STEP);
             self.memory.take(step, self.operator)?;
             self.taken += step;
         }
+        self.used = used;
         Ok(())
     }
 

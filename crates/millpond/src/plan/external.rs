@@ -28,6 +28,7 @@ mod with {
     use crate::advisory::{Advisory, Key};
     use crate::datafusion::{PlanRequest, Planner, QueryPlan};
     use crate::error::Result;
+    use crate::memory::QueryMemory;
     use crate::query::TableScanner;
     use crate::settings::Settings;
     use crate::sink::ColumnDesc;
@@ -38,9 +39,9 @@ mod with {
     pub(crate) struct ExternalPlanner(Planner);
 
     impl ExternalPlanner {
-        pub(crate) fn new(settings: &Settings) -> Result<Option<Self>> {
+        pub(crate) fn new(settings: &Settings, memory: &Arc<QueryMemory>) -> Result<Option<Self>> {
             let niceness = i32::try_from(settings.int("query_threads_nice")).unwrap_or(0);
-            Ok(Some(ExternalPlanner(Planner::new(niceness)?)))
+            Ok(Some(ExternalPlanner(Planner::new(niceness, memory)?)))
         }
 
         pub(crate) fn plan(
@@ -118,6 +119,7 @@ mod without {
     use crate::Value;
     use crate::advisory::{Advisory, Key};
     use crate::error::Result;
+    use crate::memory::QueryMemory;
     use crate::query::TableScanner;
     use crate::settings::Settings;
     use crate::sink::ColumnDesc;
@@ -128,7 +130,7 @@ mod without {
     pub(crate) enum ExternalPlanner {}
 
     impl ExternalPlanner {
-        pub(crate) fn new(_settings: &Settings) -> Result<Option<Self>> {
+        pub(crate) fn new(_settings: &Settings, _memory: &Arc<QueryMemory>) -> Result<Option<Self>> {
             Ok(None)
         }
 

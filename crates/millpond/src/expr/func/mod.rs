@@ -13,7 +13,7 @@ use crate::settings::SettingId;
 use crate::types::USECS_PER_DAY;
 use crate::{Datum, Value};
 
-pub(super) use string::check_length;
+pub(crate) use string::check_length;
 pub(super) use table::{Args, Returns, find, names};
 
 /// A function that the binder has chosen, with arguments of the right types.

@@ -108,7 +108,7 @@ fn joined(values: &[Datum<'_>]) -> Result<String> {
 }
 
 /// Refuses values larger than PostgreSQL's: computing them could take all memory.
-pub(in crate::expr) fn check_length(bytes: usize) -> Result<()> {
+pub(crate) fn check_length(bytes: usize) -> Result<()> {
     if bytes >= 1 << 30 {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
     }
