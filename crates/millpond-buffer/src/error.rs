@@ -1,6 +1,6 @@
 //! What can go wrong in the pool.
 
-use crate::ids::{BlockNumber, PageId, RelFork};
+use crate::ids::{BlockNumber, Lsn, PageId, RelFork};
 use crate::log::LogFlushError;
 use crate::store::StoreError;
 
@@ -51,6 +51,16 @@ pub enum BufferError {
     Zeroed {
         /// The page.
         page: PageId,
+    },
+    /// The page read from the store is whole, but it is not the version that the log knows of: an older copy, say.
+    #[error("invalid page: {page} has LSN {lsn}, and the log's last change of it ends at {known}")]
+    OtherVersion {
+        /// The page.
+        page: PageId,
+        /// The LSN in the page.
+        lsn: Lsn,
+        /// The LSN that it should have.
+        known: Lsn,
     },
     /// The store has fewer blocks of the fork than the log knows of.
     #[error("{rel} is cut short: the store has {blocks} blocks of it, and there were {least}")]
@@ -165,6 +175,7 @@ impl BufferError {
         match self {
             Self::Checksum { .. }
             | Self::Zeroed { .. }
+            | Self::OtherVersion { .. }
             | Self::CutShort { .. }
             | Self::TooLong { .. } => true,
             Self::Store(error) => matches!(error, Missing { .. } | BeyondEnd { .. }),

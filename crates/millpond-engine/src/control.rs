@@ -16,7 +16,7 @@ use crate::wal::record::Reader;
 use crate::wal::{CONTROL_COPY_BYTES, LogStore, WalError};
 
 /// The version of everything on disk. Another version is refused.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 const MAGIC: &[u8; 8] = b"millpond";
 /// Most bytes that others may keep in the control file.

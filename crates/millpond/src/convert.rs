@@ -224,6 +224,7 @@ fn buffer_error(error: BufferError, message: String) -> SqlError {
         BufferError::Shrinking { .. } => SqlState::OBJECT_IN_USE,
         BufferError::Checksum { .. }
         | BufferError::Zeroed { .. }
+        | BufferError::OtherVersion { .. }
         | BufferError::CutShort { .. }
         | BufferError::TooLong { .. }
         | BufferError::Damaged { .. }

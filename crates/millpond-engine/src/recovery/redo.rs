@@ -17,8 +17,8 @@ use millpond_buffer::{
     Wait, is_new,
 };
 
-use super::survey::is_system;
 use crate::error::{EngineError, EngineResult, relation_file};
+use crate::wal::forks::is_system;
 use crate::wal::reader::{LogReader, Step};
 use crate::wal::record::DecodedBlock;
 use crate::wal::rmgr::redo_of;
@@ -205,7 +205,8 @@ fn report_missing(files: &RedoFiles) -> EngineResult<()> {
             return Err(EngineError::Corruption { place: page.to_string(), what });
         }
         tracing::error!(%page, file = %relation_file(page.rel_fork()), "{WHAT}, or damaged there");
-        files.log.forks().write(*page);
+        // Not the engine's own, whose LSNs are kept.
+        files.log.forks().write(*page, Lsn::ZERO);
     }
     Ok(())
 }

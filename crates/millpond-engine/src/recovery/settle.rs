@@ -14,12 +14,11 @@ use millpond_buffer::{
     BlockNumber, BufferError, Fork, PageBuffer, RelFork, RelationId, StoreError, is_new,
 };
 
-use super::survey::is_system;
 use crate::ctx::Ctx;
 use crate::error::{EngineResult, relation_file};
 use crate::transam::XidStatus;
 use crate::transam::visibility::Fates;
-use crate::wal::forks::KnownFork;
+use crate::wal::forks::{KnownFork, is_system};
 
 /// A fork whose file is not what it should be.
 #[derive(Debug)]

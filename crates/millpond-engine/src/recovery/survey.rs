@@ -4,21 +4,15 @@
 use std::collections::{HashMap, HashSet};
 
 use millpond_buffer::{
-    BlockNumber, BufferError, Fork, PageBuffer, PageId, PageStore, RelFork, StoreError, is_new,
-    verify_checksum,
+    BlockNumber, BufferError, Fork, Lsn, PageBuffer, PageId, PageStore, RelFork, StoreError,
+    is_new, page_lsn, verify_checksum,
 };
 
-use crate::catalog::FIRST_NORMAL_OID;
 use crate::control::Control;
 use crate::error::{EngineError, EngineResult, relation_file};
-use crate::wal::forks::{CheckpointEnd, ForkList, KnownFork, decode_list};
+use crate::wal::forks::{CheckpointEnd, ForkList, KnownFork, decode_list, is_system};
 use crate::wal::storage::StorageRecord;
 use crate::wal::{Decoded, RmgrId, WalError, info};
-
-/// Whether a fork belongs to the engine itself: without it nothing works, so damage to it is found before all else.
-pub(super) fn is_system(rel: RelFork) -> bool {
-    rel.relation.get() < FIRST_NORMAL_OID
-}
 
 /// What the records since the redo point say.
 pub(crate) struct Survey {
@@ -137,6 +131,12 @@ impl Survey {
                 verify_checksum(page, bytes)?;
                 if is_new(bytes) {
                     return Err(BufferError::Zeroed { page });
+                }
+                // Redo changes it nowhere, so it is as the checkpoint has left it (wal rule 20).
+                let (lsn, known) = (page_lsn(bytes), fork.lsn(block));
+                if known.is_some_and(|known| known != lsn) {
+                    let known = known.unwrap_or(Lsn::ZERO);
+                    return Err(BufferError::OtherVersion { page, lsn, known });
                 }
             }
         }

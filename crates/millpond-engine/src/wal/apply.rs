@@ -7,6 +7,7 @@
 use millpond_buffer::{ExclusivePage, Lsn, PAGE_SIZE, PageChange, PageId, Wait, page_lsn};
 use smallvec::SmallVec;
 
+use super::forks::is_system;
 use super::log::Log;
 use super::record::Record;
 use super::rmgr::redo_of;
@@ -173,9 +174,9 @@ pub fn log_and_apply(
     };
     for (index, mut change) in changes.into_iter().enumerate() {
         let block = &record.blocks[index];
-        if page_lsn(change.bytes()) == Lsn::ZERO {
+        if page_lsn(change.bytes()) == Lsn::ZERO || is_system(block.page.rel_fork()) {
             // Its first record, which is in the log, and the page is still latched (wal rule 17).
-            log.forks().write(block.page);
+            log.forks().write(block.page, inserted.end);
         }
         let mut edit = PageEdit::new(block.page, &mut change);
         if let Err(error) = redo.redo(record.info, index, block.data, record.payload, &mut edit) {

@@ -2,14 +2,17 @@
 //! have not (wal rules 17 and 18).
 //!
 //! **State.** A table of [`KnownFork`]s. A record that creates, cuts or drops a fork changes it, and so does the first
-//! record that changes a block. Each checkpoint logs the whole table before its last record ([`log_forks`]). Recovery
+//! record that changes a block. Of the catalog and of the transaction statuses each record does, because the table has
+//! the LSNs of their pages. Each checkpoint logs the whole table before its last record ([`log_forks`]). Recovery
 //! begins with that table and follows the records from the redo point on.
 //!
 //! **Why the table and the log agree.** A session notes a block after its record has been inserted, and before it gives
 //! the page's latch back. A checkpoint copies the table after it has written the pages that were dirty at its redo
 //! point, for which it needed their latches. So the copy has every block whose first record comes before the redo point;
 //! and each block that it has, has its record in the log before the copy. Records behind the redo point are followed
-//! again, which changes nothing where the copy has them. Creations and truncations are kept away while the copy is made
+//! again, which changes nothing where the copy has them. An LSN that is behind the redo point in the copy is of no use:
+//! the page's first record behind that point has an image, so redo restores the page. An LSN before the redo point is
+//! that of the page on disk, because the checkpoint has written the page. Creations and truncations are kept away while the copy is made
 //! and logged ([`Log::file_changes`](super::Log)). A fork that is dropped meanwhile has the record of that behind the
 //! redo point, or the checkpoint has waited for that commit.
 //!
@@ -28,6 +31,7 @@ use super::error::WalError;
 use super::log::Log;
 use super::record::{Decoded, Record, RmgrId};
 use super::storage::StorageRecord;
+use crate::catalog::FIRST_NORMAL_OID;
 use crate::transam::{SessionNo, Xid, files_to_drop};
 
 pub(crate) use encoding::decode as decode_list;
@@ -48,12 +52,28 @@ pub struct KnownFork {
     pub made_by: Xid,
     /// Its relation has been dropped, and files of it may be left.
     pub dropped: bool,
+    /// Where the last record about each block ends, which is the LSN of its page. Kept for the main forks of the
+    /// engine itself; zero for blocks that have not been written to.
+    pub lsns: Vec<Lsn>,
 }
 
 impl KnownFork {
     /// Whether a record has changed the block.
     pub fn is_written(&self, block: u32) -> bool {
         block < self.blocks && !self.unwritten.contains(&block)
+    }
+
+    /// The LSN that the page of a block must have, if the log keeps that.
+    pub fn lsn(&self, block: u32) -> Option<Lsn> {
+        self.lsns.get(block as usize).copied().filter(|lsn| *lsn != Lsn::ZERO)
+    }
+
+    fn set_lsn(&mut self, block: u32, end: Lsn) {
+        let length = self.lsns.len().max(self.blocks as usize);
+        self.lsns.resize(length, Lsn::ZERO);
+        if let Some(lsn) = self.lsns.get_mut(block as usize) {
+            *lsn = end;
+        }
     }
 
     fn write(&mut self, block: u32) {
@@ -69,8 +89,15 @@ impl KnownFork {
         if blocks < self.blocks {
             self.blocks = blocks;
             self.unwritten.split_off(&blocks);
+            self.lsns.truncate(blocks as usize);
         }
     }
+}
+
+/// Whether a fork belongs to the engine itself. Nothing works without it, so damage to it is found before all else, and
+/// the log keeps the LSNs of its pages (wal rule 20).
+pub(crate) fn is_system(rel: RelFork) -> bool {
+    rel.relation.get() < FIRST_NORMAL_OID
 }
 
 /// The forks that the log knows.
@@ -117,10 +144,23 @@ impl Forks {
         shard.entry(rel).or_insert_with(|| KnownFork { made_by, ..KnownFork::default() });
     }
 
-    /// A record has changed a block. Forks that no record has created are passed over.
-    pub(crate) fn write(&self, page: PageId) {
+    /// The first record about a block, or any about a block of the engine's own, ends there. Forks that no record has
+    /// created are passed over.
+    pub(crate) fn write(&self, page: PageId, end: Lsn) {
         if let Some(fork) = self.shard(page.relation()).lock().get_mut(&page.rel_fork()) {
             fork.write(page.block().0);
+            if is_system(page.rel_fork()) {
+                fork.set_lsn(page.block().0, end);
+            }
+        }
+    }
+
+    /// A record that was read from the log changes a block that has been written to.
+    fn change(&self, page: PageId, end: Lsn) {
+        if is_system(page.rel_fork())
+            && let Some(fork) = self.shard(page.relation()).lock().get_mut(&page.rel_fork())
+        {
+            fork.set_lsn(page.block().0, end);
         }
     }
 
@@ -196,7 +236,9 @@ impl Forks {
         }
         for block in &record.blocks {
             if block.image.is_some() || block.will_init {
-                self.write(block.page);
+                self.write(block.page, record.end);
+            } else {
+                self.change(block.page, record.end);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@
 mod common;
 mod log;
 mod matrix;
+mod older;
 mod settling;
 mod system;
 

@@ -1,15 +1,7 @@
 //! Files without which nothing works: damage to them stops the start, and changes nothing.
 
+use super::older::{settled, with_two_status_pages};
 use super::*;
-use millpond_engine::lmgr::LockMode;
-use millpond_engine::session::TransactionOptions;
-
-fn settled() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    make_tables(dir.path());
-    settle(dir.path());
-    dir
-}
 
 #[test]
 fn a_zeroed_page_of_the_catalog_loses_no_files() {
@@ -40,43 +32,9 @@ fn a_directory_without_its_files_is_not_a_new_database() {
 /// The first status page, when the running transactions are on a later one.
 #[test]
 fn a_zeroed_status_page_rolls_nothing_back() {
-    let dir = settled();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let other = table(&session, "other");
-    for _ in 0..66_000 {
-        session.begin(TransactionOptions { asynchronous: true, ..RC }).unwrap();
-        session.start_statement().unwrap();
-        session.lock_table(&other, LockMode::RowExclusive).unwrap();
-        session.insert(&other, &row(1, "x", 1)).unwrap();
-        session.end_statement();
-        session.commit().unwrap();
-    }
-    drop((session, other));
-    engine.shutdown().unwrap();
-    drop(engine);
-    settle(dir.path());
-    let statuses = dir.path().join("base/2");
-    assert!(fs::metadata(&statuses).unwrap().len() >= 2 * PAGE);
-    zero(&statuses, 0);
+    let dir = with_two_status_pages().0;
+    zero(&dir.path().join("base/2"), 0);
     assert_refused(dir.path(), "base/2");
-}
-
-/// A catalog from before a table was made has a valid checksum on each page.
-#[test]
-fn an_older_catalog_stops_the_start() {
-    let dir = settled();
-    let old = fs::read(dir.path().join("base/1")).unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    create(&mut session, NewTable { name: "late".into(), ..accounts() });
-    drop(session);
-    engine.shutdown().unwrap();
-    drop(engine);
-    settle(dir.path());
-    fs::write(dir.path().join("base/1"), old).unwrap();
-    let error = Engine::open(config(dir.path())).err().unwrap().to_string();
-    assert!(error.contains("base/1"), "{error}");
 }
 
 /// The newer copy of the control file: the older one is used, the damage is mended by the start.

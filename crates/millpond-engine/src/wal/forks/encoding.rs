@@ -20,9 +20,29 @@ const ENTRY_BYTES: usize = 20;
 const RUN_BYTES: usize = 8;
 /// Entries have at most so many runs; a fork with more has several entries.
 const RUNS: usize = 256;
+/// Entries have at most so many LSNs, after the number of the first one's block.
+const LSNS: usize = 512;
 
 const DROPPED: u8 = 1;
 const HAS_MAKER: u8 = 2;
+const HAS_LSNS: u8 = 4;
+
+/// What an entry says besides its fork's length.
+enum Part<'a> {
+    /// Blocks that have not been written to, as (first, count).
+    Unwritten(&'a [(u32, u32)]),
+    /// The LSNs of the blocks from that one on.
+    Lsns(u32, &'a [Lsn]),
+}
+
+impl Part<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Unwritten(runs) => runs.len() * RUN_BYTES,
+            Self::Lsns(_, lsns) => 4 + lsns.len() * 8,
+        }
+    }
+}
 
 /// What the last record of a checkpoint says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +76,15 @@ pub(super) fn encode(redo: Lsn, forks: &ForkList, entries: &mut u64) -> Vec<Vec<
     for (rel, fork) in forks {
         let runs = runs(fork);
         // At least one entry, without any.
-        for part in runs.chunks(RUNS).chain(runs.is_empty().then_some(&[][..])) {
-            if payload.len() + ENTRY_BYTES + part.len() * RUN_BYTES > PAYLOAD_BYTES {
+        let unwritten = runs.chunks(RUNS).chain(runs.is_empty().then_some(&[][..]));
+        let lsns = fork.lsns.chunks(LSNS).zip((0..).step_by(LSNS));
+        let lsns = lsns.map(|(lsns, first)| Part::Lsns(first, lsns));
+        for part in unwritten.map(Part::Unwritten).chain(lsns) {
+            if payload.len() + ENTRY_BYTES + part.bytes() > PAYLOAD_BYTES {
                 let next = redo.get().to_le_bytes().to_vec();
                 payloads.push(std::mem::replace(&mut payload, next));
             }
-            encode_entry(&mut payload, *rel, fork, part);
+            encode_entry(&mut payload, *rel, fork, &part);
             *entries += 1;
         }
     }
@@ -69,19 +92,31 @@ pub(super) fn encode(redo: Lsn, forks: &ForkList, entries: &mut u64) -> Vec<Vec<
     payloads
 }
 
-fn encode_entry(out: &mut Vec<u8>, rel: RelFork, fork: &KnownFork, runs: &[(u32, u32)]) {
+fn encode_entry(out: &mut Vec<u8>, rel: RelFork, fork: &KnownFork, part: &Part<'_>) {
     let has_maker = fork.made_by.is_valid();
+    let (kind, count) = match part {
+        Part::Unwritten(runs) => (0, runs.len()),
+        Part::Lsns(_, lsns) => (HAS_LSNS, lsns.len()),
+    };
     let flags = if fork.dropped { DROPPED } else { 0 } | if has_maker { HAS_MAKER } else { 0 };
     out.extend_from_slice(&rel.relation.get().to_le_bytes());
-    out.extend_from_slice(&[rel.fork as u8, flags]);
-    out.extend_from_slice(&(runs.len() as u16).to_le_bytes());
+    out.extend_from_slice(&[rel.fork as u8, flags | kind]);
+    out.extend_from_slice(&(count as u16).to_le_bytes());
     out.extend_from_slice(&fork.blocks.to_le_bytes());
     if has_maker {
         out.extend_from_slice(&fork.made_by.0.to_le_bytes());
     }
-    for (first, count) in runs {
-        out.extend_from_slice(&first.to_le_bytes());
-        out.extend_from_slice(&count.to_le_bytes());
+    match part {
+        Part::Unwritten(runs) => {
+            for (first, count) in *runs {
+                out.extend_from_slice(&first.to_le_bytes());
+                out.extend_from_slice(&count.to_le_bytes());
+            }
+        }
+        Part::Lsns(first, lsns) => {
+            out.extend_from_slice(&first.to_le_bytes());
+            lsns.iter().for_each(|lsn| out.extend_from_slice(&lsn.get().to_le_bytes()));
+        }
     }
 }
 
@@ -116,17 +151,33 @@ fn decode_entry(reader: &mut Reader<'_>, into: &mut ForkList) -> Option<()> {
     let relation = RelationId::new(reader.u32()?)?;
     let rel = relation.fork(Fork::from_number(reader.u8()?)?);
     let flags = reader.u8()?;
-    let runs = reader.u16()?;
+    let count = reader.u16()?;
     let fork = into.entry(rel).or_default();
     fork.blocks = reader.u32()?;
     fork.dropped = flags & DROPPED != 0;
     if flags & HAS_MAKER != 0 {
         fork.made_by = Xid(reader.u64()?);
     }
-    for _ in 0..runs {
+    if flags & HAS_LSNS != 0 {
+        return decode_lsns(reader, fork, count);
+    }
+    for _ in 0..count {
         let (first, count) = (reader.u32()?, reader.u32()?);
         let end = first.checked_add(count).filter(|end| *end <= fork.blocks)?;
         fork.unwritten.extend(first..end);
+    }
+    Some(())
+}
+
+fn decode_lsns(reader: &mut Reader<'_>, fork: &mut KnownFork, count: u16) -> Option<()> {
+    // They come in order, so the number of the first one's block is known.
+    let first = reader.u32()? as usize;
+    let end = first + usize::from(count);
+    if first != fork.lsns.len() || end > fork.blocks as usize {
+        return None;
+    }
+    for _ in 0..count {
+        fork.lsns.push(Lsn(reader.u64()?));
     }
     Some(())
 }

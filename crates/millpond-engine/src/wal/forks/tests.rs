@@ -5,6 +5,9 @@ use super::*;
 
 const REL: RelFork = RelationId::constant(20_000).main();
 
+/// One of the engine's own, whose LSNs are kept.
+const OWN: RelFork = RelationId::constant(2).main();
+
 fn page(block: u32) -> PageId {
     REL.page(BlockNumber(block))
 }
@@ -15,15 +18,15 @@ fn a_block_that_was_passed_over_may_be_zeros_until_it_is_written() {
     assert!(forks.may_be_zero(page(0)), "nothing is known of it");
     forks.create(REL, Xid::INVALID);
     assert_eq!(forks.least_blocks(REL), Some(0));
-    forks.write(page(2));
+    forks.write(page(2), Lsn(9));
     let zeros = |forks: &Forks| (0..5).filter(|&b| forks.may_be_zero(page(b))).collect::<Vec<_>>();
     assert_eq!((forks.least_blocks(REL), zeros(&forks)), (Some(3), vec![0, 1, 3, 4]));
-    forks.write(page(0));
+    forks.write(page(0), Lsn(9));
     assert_eq!(zeros(&forks), [1, 3, 4]);
     forks.cut(REL, 2);
     assert_eq!((forks.least_blocks(REL), zeros(&forks)), (Some(2), vec![1, 2, 3, 4]));
     forks.cut(REL, 1);
-    forks.write(page(1));
+    forks.write(page(1), Lsn(9));
     assert_eq!((forks.least_blocks(REL), zeros(&forks)), (Some(2), vec![2, 3, 4]));
 }
 
@@ -31,7 +34,7 @@ fn a_block_that_was_passed_over_may_be_zeros_until_it_is_written() {
 fn a_dropped_relation_has_no_length_and_is_remembered_until_its_files_are_gone() {
     let forks = Forks::default();
     forks.create(REL, Xid(5));
-    forks.write(page(0));
+    forks.write(page(0), Lsn(9));
     forks.set_dropped(REL.relation);
     assert_eq!(forks.least_blocks(REL), None);
     assert!(forks.get(REL).unwrap().dropped);
@@ -66,19 +69,36 @@ fn said() -> impl Strategy<Value = Said> {
     ]
 }
 
-fn apply(forks: &Forks, said: Said) {
+fn apply(forks: &Forks, rel: RelFork, (at, said): (usize, Said)) {
     match said {
-        Said::Written(block) => forks.write(page(block)),
-        Said::Cut(blocks) => forks.cut(REL, blocks),
-        Said::Dropped => forks.set_dropped(REL.relation),
+        Said::Written(block) => forks.write(rel.page(BlockNumber(block)), Lsn(at as u64 + 1)),
+        Said::Cut(blocks) => forks.cut(rel, blocks),
+        Said::Dropped => forks.set_dropped(rel.relation),
     }
+}
+
+#[test]
+fn only_the_engines_own_forks_have_lsns() {
+    let forks = Forks::default();
+    for rel in [REL, OWN] {
+        forks.create(rel, Xid::INVALID);
+        forks.write(rel.page(BlockNumber(2)), Lsn(70));
+        forks.write(rel.page(BlockNumber(2)), Lsn(80));
+    }
+    let lsns = |rel| (0..4).map(|block| forks.get(rel).unwrap().lsn(block)).collect::<Vec<_>>();
+    assert_eq!(lsns(REL), [None; 4]);
+    assert_eq!(lsns(OWN), [None, None, Some(Lsn(80)), None]);
+    forks.cut(OWN, 2);
+    assert_eq!(lsns(OWN), [None; 4]);
 }
 
 fn known_fork() -> impl Strategy<Value = KnownFork> {
     let unwritten = prop::collection::btree_set(0u32..3000, 0..1200);
-    (unwritten, 0u32..50, any::<bool>(), 0u64..3).prop_map(|(unwritten, more, dropped, maker)| {
+    let flags = (any::<bool>(), any::<bool>());
+    (unwritten, 0u32..50, flags, 0u64..3).prop_map(|(unwritten, more, (dropped, is_own), maker)| {
         let blocks = unwritten.last().map_or(0, |last| last + 1) + more;
-        KnownFork { blocks, unwritten, made_by: Xid(maker), dropped }
+        let lsns = (0..blocks).filter(|_| is_own).map(|block| Lsn(u64::from(block) * 7)).collect();
+        KnownFork { blocks, unwritten, made_by: Xid(maker), dropped, lsns }
     })
 }
 
@@ -105,6 +125,7 @@ proptest! {
     fn recovery_ends_with_what_the_whole_log_says(
         log in prop::collection::vec((said(), any::<bool>()), 0..40),
         (redo, copied) in (0usize..41, 0usize..41),
+        rel in prop_oneof![Just(REL), Just(OWN)],
     ) {
         let dropped = log.iter().position(|(said, _)| matches!(said, Said::Dropped));
         let log = &log[..dropped.map_or(log.len(), |at| at + 1)];
@@ -112,18 +133,20 @@ proptest! {
         let copied = copied.clamp(redo, log.len());
         let (whole, copy, recovered) = (Forks::default(), Forks::default(), Forks::default());
         for forks in [&whole, &copy] {
-            forks.create(REL, Xid(9));
+            forks.create(rel, Xid(9));
         }
         for (at, (said, is_late)) in log.iter().enumerate() {
-            apply(&whole, *said);
+            apply(&whole, rel, (at, *said));
             let is_missed = at >= redo && *is_late && matches!(said, Said::Written(_));
             if at < copied && !is_missed {
-                apply(&copy, *said);
+                apply(&copy, rel, (at, *said));
             }
         }
         recovered.restore(&copy.all());
-        log[redo..].iter().for_each(|(said, _)| apply(&recovered, *said));
-        let (whole, recovered) = (whole.get(REL).unwrap(), recovered.get(REL).unwrap());
+        for (at, (said, _)) in log.iter().enumerate().skip(redo) {
+            apply(&recovered, rel, (at, *said));
+        }
+        let (whole, recovered) = (whole.get(rel).unwrap(), recovered.get(rel).unwrap());
         prop_assert_eq!(whole.dropped, recovered.dropped);
         if !whole.dropped {
             prop_assert_eq!(whole, recovered);
