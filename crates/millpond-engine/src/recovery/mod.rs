@@ -203,24 +203,36 @@ pub(crate) fn find_end(
 ) -> EngineResult<(Lsn, Survey)> {
     let mut reader = LogReader::new(Arc::clone(store), control.redo)?;
     let mut survey = Survey::new(control);
-    let (end, why) = loop {
+    let (end, upto, why) = loop {
         match reader.next()? {
             Step::Record(record) => {
                 survey.see(&record)?;
                 heard(&record);
             }
-            Step::End { at, why } => break (at, why),
+            Step::End { at, upto, why } => break (at, upto, why),
         }
     };
+    let damaged = |known: String| {
+        let segments = segments_of(store.segment_bytes(), end, upto);
+        let what = format!("{why} ({segments}); {known}");
+        Err(WalError::Corrupt { at: end, what }.into())
+    };
     if end < control.checkpoint_end {
-        let what = format!("{why}; the last checkpoint ends at {}", control.checkpoint_end);
-        return Err(WalError::Corrupt { at: end, what }.into());
+        return damaged(format!("the last checkpoint ends at {}", control.checkpoint_end));
     }
     if let Some(claim) = reader.find_claim_beyond(end)? {
-        let what = format!("{why}; the record at {claim} says that the log was durable here");
-        return Err(WalError::Corrupt { at: end, what }.into());
+        return damaged(format!("the record at {claim} says that the log was durable here"));
     }
     survey.finish()?;
     tracing::debug!(%end, why, "found the end of the log");
     Ok((end, survey))
+}
+
+/// The names of the segments that have the bytes from `start` to `end`.
+fn segments_of(segment_bytes: u64, start: Lsn, end: Lsn) -> String {
+    let (first, last) = (start.get() / segment_bytes, (end.get() - 1) / segment_bytes);
+    match first == last {
+        true => format!("segment {first:016x}"),
+        false => format!("segments {first:016x} to {last:016x}"),
+    }
 }

@@ -173,7 +173,7 @@ pub(super) fn redo(
     while reader.position() < end {
         let record = match reader.next()? {
             Step::Record(record) => record,
-            Step::End { at, why } => {
+            Step::End { at, why, .. } => {
                 let place = format!("the log at {at}");
                 return Err(EngineError::Corruption { place, what: format!("it changed: {why}") });
             }

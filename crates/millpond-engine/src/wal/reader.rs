@@ -29,6 +29,8 @@ pub enum Step<'a> {
     End {
         /// Where.
         at: Lsn,
+        /// The end of the bytes that are no record, as far as they were looked at.
+        upto: Lsn,
         /// What is there instead.
         why: String,
     },
@@ -56,22 +58,25 @@ impl LogReader {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Step<'_>, WalError> {
         let at = self.at;
+        let end = |bytes: usize, why: String| {
+            Ok(Step::End { at, upto: Lsn(at.get() + bytes as u64), why })
+        };
         let total = match self.bytes.at(at, HEADER_BYTES)? {
-            None => return Ok(Step::End { at, why: "the segment is missing".into() }),
+            None => return end(HEADER_BYTES, "the segment is missing".into()),
             Some(bytes) => record::claimed_bytes(bytes, at),
         };
         let total = match total {
             Ok(total) => total,
-            Err(error) => return Ok(Step::End { at, why: error.to_string() }),
+            Err(error) => return end(HEADER_BYTES, error.to_string()),
         };
         let Some(bytes) = self.bytes.at(at, total)? else {
-            return Ok(Step::End { at, why: "the rest of the record is missing".into() });
+            return end(total, "the rest of the record is missing".into());
         };
         match record::decode(bytes, at) {
-            Err(error) => Ok(Step::End { at, why: error.to_string() }),
+            Err(error) => end(total, error.to_string()),
             // (wal rule 10)
             Ok(found) if found.start_no < self.start_no => {
-                Ok(Step::End { at, why: "a record left by an earlier start".into() })
+                end(total, "a record left by an earlier start".into())
             }
             Ok(found) => {
                 self.start_no = found.start_no;

@@ -1,76 +1,212 @@
-//! The log's segments, damaged in the middle of what recovery needs.
+//! Damage to the log: what a start needs of it, after a clean stop and after a crash.
+//!
+//! After a clean stop all of it is needed: the control file says where it ends. After a crash the last flush may be
+//! missing, because a crash can leave the log like that.
 
 use std::path::PathBuf;
 
+use millpond_engine::EngineConfig;
 use millpond_engine::lmgr::LockMode;
+use millpond_engine::wal::FileLogStore;
+use millpond_engine::wal::reader::{LogReader, Step};
 
 use super::*;
+
+/// Small segments, so that the log has some.
+const SEGMENT: u64 = 1 << 16;
+/// Commits after the last checkpoint, each of which is flushed.
+const COMMITS: i32 = 60;
+
+fn small(dir: &Path) -> EngineConfig {
+    let mut config = config(dir);
+    config.wal_segment_bytes = SEGMENT;
+    config.wal_buffer_bytes = SEGMENT as usize;
+    config
+}
+
+fn start(dir: &Path) -> EngineResult<Arc<Engine>> {
+    Engine::open(small(dir))
+}
+
+/// A stopped or crashed directory, and its log directory as it was at half of the commits.
+struct Logged {
+    dir: tempfile::TempDir,
+    halfway: BTreeMap<String, Vec<u8>>,
+    /// Where the log was durable at that time.
+    middle: u64,
+}
+
+fn logged(crashed: bool) -> Logged {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = start(dir.path()).unwrap();
+    let mut session = engine.session().unwrap();
+    let table = create(&mut session, NewTable { name: "plain".into(), ..accounts() });
+    fill(&mut session, &table, ROWS);
+    engine.checkpoint().unwrap();
+    let (mut middle, mut halfway) = (0, BTreeMap::new());
+    let owner = "o".repeat(4000);
+    for id in 0..COMMITS {
+        if id == COMMITS / 2 {
+            middle = engine.log().insert_position().get();
+            halfway = bytes_of(&dir.path().join("wal"));
+        }
+        run(&mut session, |s| {
+            s.lock_table(&table, LockMode::RowExclusive)?;
+            s.insert(&table, &row(ROWS + 1 + id, &owner, 1)).map(|_| ())
+        })
+        .unwrap();
+    }
+    drop((session, table));
+    if !crashed {
+        engine.shutdown().unwrap();
+    }
+    drop(engine);
+    Logged { dir, halfway, middle }
+}
+
+impl Logged {
+    fn segment(&self, at: u64) -> (PathBuf, String) {
+        let name = format!("{:016x}", at / SEGMENT);
+        (self.dir.path().join("wal").join(&name), name)
+    }
+
+    /// From the redo point on, where each record starts. The end is the last.
+    fn records(&self) -> Vec<u64> {
+        let store = Arc::new(FileLogStore::open(self.dir.path(), SEGMENT).unwrap());
+        let control = millpond_engine::control::ControlFile::read(store.clone()).unwrap().unwrap();
+        let mut reader = LogReader::new(store, control.current().redo).unwrap();
+        let mut starts = Vec::new();
+        loop {
+            match reader.next().unwrap() {
+                Step::Record(record) => starts.push(record.start.get()),
+                Step::End { at, .. } => {
+                    starts.push(at.get());
+                    return starts;
+                }
+            }
+        }
+    }
+
+    /// The start is refused with an error that names the segment, and nothing has changed.
+    fn assert_refused(&self, segment: &str, what: &str) {
+        let dir = self.dir.path();
+        let before = bytes_of(dir);
+        let error = start(dir).err().unwrap_or_else(|| panic!("{what}: the start is not refused"));
+        assert!(error.to_string().contains(segment), "{what}: {segment} is not named: {error}");
+        let after = bytes_of(dir);
+        assert!(before == after, "{what}: a file has changed");
+    }
+
+    fn rows(&self) -> u64 {
+        let engine = start(self.dir.path()).unwrap();
+        rows(&mut engine.session().unwrap(), "plain").unwrap()
+    }
+}
 
 /// What is done to a segment, and how it is done at a place in it.
 type Inflict = (&'static str, fn(&Path, u64));
 
-/// Commits after the last checkpoint, each of which is flushed.
-const COMMITS: i32 = 20;
-
-/// A directory whose engine was killed after some commits; and where in the log half of them end.
-fn crashed() -> (tempfile::TempDir, PathBuf, u64) {
-    let dir = tempfile::tempdir().unwrap();
-    make_tables(dir.path());
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let plain = table(&session, "plain");
-    let mut middle = 0;
-    for id in 0..COMMITS {
-        if id == COMMITS / 2 {
-            middle = engine.log().insert_position().get();
-        }
-        run(&mut session, |s| {
-            s.lock_table(&plain, LockMode::RowExclusive)?;
-            s.insert(&plain, &row(id, "late", 1)).map(|_| ())
-        })
-        .unwrap();
-    }
-    let bytes = config(dir.path()).wal_segment_bytes;
-    drop((session, engine, plain));
-    let segment = dir.path().join(format!("wal/{:016x}", middle / bytes));
-    (dir, segment, middle % bytes)
-}
-
-fn assert_refused_or_whole(dir: &Path, what: &str) {
-    match Engine::open(config(dir)) {
-        Err(error) => assert!(error.to_string().contains("log"), "{what}: {error}"),
-        Ok(engine) => {
-            let mut session = engine.session().unwrap();
-            let all = (ROWS + COMMITS) as u64;
-            assert_eq!(rows(&mut session, "plain").unwrap(), all, "{what}");
-        }
-    }
-}
+const INFLICT: [Inflict; 5] = [
+    ("deleted", |segment, _| fs::remove_file(segment).unwrap()),
+    ("cut short", |segment, at| cut(segment, at)),
+    ("a bit flipped", |segment, at| flip(segment, at + 30)),
+    ("a page of zeros", |segment, at| {
+        let file = OpenOptions::new().write(true).open(segment).unwrap();
+        file.write_all_at(&[0; 200], at).unwrap();
+    }),
+    ("another relation's file", |segment, _| {
+        let base = segment.parent().unwrap().parent().unwrap().join("base/1");
+        fs::copy(base, segment).unwrap();
+    }),
+];
 
 #[test]
 fn a_log_that_is_damaged_before_its_end_stops_the_start() {
-    let inflict: [Inflict; 5] = [
-        ("deleted", |segment, _| fs::remove_file(segment).unwrap()),
-        ("cut short", |segment, at| cut(segment, at)),
-        ("a bit flipped", |segment, at| flip(segment, at + 30)),
-        ("a page of zeros", |segment, at| {
-            let file = OpenOptions::new().write(true).open(segment).unwrap();
-            file.write_all_at(&[0; 200], at).unwrap();
-        }),
-        ("another relation's file", |segment, _| {
-            let base = segment.parent().unwrap().parent().unwrap().join("base/1");
-            fs::copy(base, segment).unwrap();
-        }),
-    ];
-    for (what, inflict) in inflict {
-        let (dir, segment, at) = crashed();
-        inflict(&segment, at);
-        let before = bytes_of(dir.path());
-        assert_refused_or_whole(dir.path(), what);
-        if Engine::open(config(dir.path())).is_err() {
-            let base: Vec<_> = before.keys().filter(|name| name.starts_with("base/")).collect();
-            let after = bytes_of(dir.path());
-            assert!(base.iter().all(|name| before[*name] == after[*name]), "{what}: files changed");
+    for (crashed, (what, inflict)) in
+        [false, true].into_iter().flat_map(|crashed| INFLICT.map(|one| (crashed, one)))
+    {
+        let log = logged(crashed);
+        // After a clean stop, redo begins with the last checkpoint.
+        let at = if crashed { log.middle } else { log.records()[1] };
+        let (path, name) = log.segment(at);
+        inflict(&path, at % SEGMENT);
+        log.assert_refused(&name, what);
+    }
+}
+
+/// Each segment is replaced by what it held before: another segment's bytes, zeros, or the first part of its own.
+#[test]
+fn an_older_copy_of_a_segment_stops_the_start() {
+    for crashed in [false, true] {
+        let log = logged(crashed);
+        let records = log.records();
+        let (first, end) = (records[0], records[records.len() - 1]);
+        let whole = bytes_of(&log.dir.path().join("wal"));
+        // After a crash, the last segment has the last flush.
+        let last = end / SEGMENT - u64::from(crashed);
+        assert!(!crashed || last > first / SEGMENT, "there is one segment only");
+        for segment in first / SEGMENT..=last {
+            let (path, name) = log.segment(segment * SEGMENT);
+            let recycled = whole.values().next().unwrap();
+            let mut half = whole[&name].clone();
+            half[SEGMENT as usize / 2..].fill(0);
+            let zeros = vec![0; SEGMENT as usize];
+            let halfway = log.halfway.get(&name);
+            for (what, older) in [("recycled", recycled), ("half full", &half), ("new", &zeros)]
+                .into_iter()
+                .chain(halfway.map(|bytes| ("halfway", bytes)))
+            {
+                if needed(older, &records, segment) == needed(&whole[&name], &records, segment) {
+                    continue;
+                }
+                fs::write(&path, older).unwrap();
+                log.assert_refused(&name, what);
+            }
+            fs::write(&path, &whole[&name]).unwrap();
+        }
+        assert_eq!(log.rows(), (ROWS + COMMITS) as u64);
+    }
+}
+
+/// The bytes of a segment that are log, from the first record to the end of the last.
+fn needed<'a>(bytes: &'a [u8], records: &[u64], segment: u64) -> &'a [u8] {
+    let within = |at: u64| at.saturating_sub(segment * SEGMENT).min(SEGMENT) as usize;
+    &bytes[within(records[0])..within(records[records.len() - 1])]
+}
+
+/// After a clean stop no record may be missing, be it of the last flush.
+#[test]
+fn after_a_clean_stop_the_last_flush_is_needed() {
+    let log = logged(false);
+    let whole = bytes_of(log.dir.path());
+    let control = {
+        let store = Arc::new(FileLogStore::open(log.dir.path(), SEGMENT).unwrap());
+        millpond_engine::control::ControlFile::read(store).unwrap().unwrap().current().clone()
+    };
+    assert!(control.clean);
+    let needed = log.records().into_iter().take_while(|at| *at < control.checkpoint_end.get());
+    let needed: Vec<u64> = needed.collect();
+    assert!(needed.len() > 3, "{needed:?}");
+    for at in needed {
+        let (path, name) = log.segment(at);
+        let before = fs::read(&path).unwrap();
+        for (what, inflict) in INFLICT {
+            inflict(&path, at % SEGMENT);
+            log.assert_refused(&name, &format!("{what} at {at:x}"));
+            fs::write(&path, &before).unwrap();
         }
     }
+    assert!(whole == bytes_of(log.dir.path()));
+    assert_eq!(log.rows(), (ROWS + COMMITS) as u64);
+}
+
+/// After a crash, damage in the last flush looks like the end that a crash leaves. What was durable before is there.
+#[test]
+fn after_a_crash_the_last_flush_may_be_the_end() {
+    let log = logged(true);
+    let records = log.records();
+    let (path, _) = log.segment(records[records.len() - 2]);
+    flip(&path, records[records.len() - 2] % SEGMENT + 30);
+    let found = log.rows();
+    assert!(found == (ROWS + COMMITS) as u64 || found == (ROWS + COMMITS) as u64 - 1, "{found}");
 }
