@@ -62,6 +62,15 @@ pub enum BufferError {
         /// The LSN that it should have.
         known: Lsn,
     },
+    /// The page read from the store is newer than the log: the page belongs to another database, or the log's end is
+    /// lost.
+    #[error("invalid page: {page} has LSN {lsn}, where the log has not been yet")]
+    BeyondLog {
+        /// The page.
+        page: PageId,
+        /// The LSN in the page.
+        lsn: Lsn,
+    },
     /// The store has fewer blocks of the fork than the log knows of.
     #[error("{rel} is cut short: the store has {blocks} blocks of it, and there were {least}")]
     CutShort {
@@ -176,6 +185,7 @@ impl BufferError {
             Self::Checksum { .. }
             | Self::Zeroed { .. }
             | Self::OtherVersion { .. }
+            | Self::BeyondLog { .. }
             | Self::CutShort { .. }
             | Self::TooLong { .. } => true,
             Self::Store(error) => matches!(error, Missing { .. } | BeyondEnd { .. }),

@@ -41,6 +41,12 @@ pub trait LogFlush: Send + Sync + 'static {
     fn may_be_zero(&self, _: PageId) -> bool {
         true
     }
+
+    /// Whether the log is durable up to `lsn`. A page that is read from the store with an LSN beyond is damage, since
+    /// the pool writes no page ahead of its log. Unless told otherwise, the log has got there.
+    fn has_reached(&self, _: Lsn) -> bool {
+        true
+    }
 }
 
 /// No log: everything counts as durable. For pools that need none, and for tests.

@@ -10,7 +10,7 @@ use crate::error::BufferError;
 use crate::freelist::Freelists;
 use crate::ids::{Lsn, PageId, RelFork};
 use crate::log::LogFlush;
-use crate::page::{PageBytes, has_no_checksum, is_new, verify_checksum};
+use crate::page::{PageBytes, has_no_checksum, is_new, page_lsn, verify_checksum};
 use crate::page_read::PageRead;
 use crate::pins::PinBoard;
 use crate::policy::{Clock, Probation};
@@ -176,14 +176,18 @@ impl BufferPool {
         Ok(())
     }
 
-    /// Checks a page that was read: it is what was written there, or zeros where they may be.
+    /// Checks a page that was read: it is what was written there, or zeros where they may be, and the log has come that far.
     pub(crate) fn verify(&self, page: PageId, bytes: &PageBytes) -> Result<(), BufferError> {
         verify_checksum(page, bytes)?;
         // (No page but one of zeros has the checksum zero, but for one in four billion.)
         if has_no_checksum(bytes) && is_new(bytes) && !self.log.may_be_zero(page) {
             return Err(BufferError::Zeroed { page });
         }
-        Ok(())
+        let lsn = page_lsn(bytes);
+        match self.log.has_reached(lsn) {
+            true => Ok(()),
+            false => Err(BufferError::BeyondLog { page, lsn }),
+        }
     }
 
     /// Creates a fork in the store; does nothing if it exists.

@@ -225,6 +225,7 @@ fn buffer_error(error: BufferError, message: String) -> SqlError {
         BufferError::Checksum { .. }
         | BufferError::Zeroed { .. }
         | BufferError::OtherVersion { .. }
+        | BufferError::BeyondLog { .. }
         | BufferError::CutShort { .. }
         | BufferError::TooLong { .. }
         | BufferError::Damaged { .. }

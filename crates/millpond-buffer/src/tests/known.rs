@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::support::REL;
 use crate::*;
 
+/// Where its log ends.
+const END: Lsn = Lsn(u64::from_le_bytes([1; 8]));
+
 /// A log that knows how long the fork is, and that all of its pages but one have been written to.
 #[derive(Default)]
 struct KnowingLog {
@@ -21,6 +24,9 @@ impl LogFlush for KnowingLog {
     }
     fn least_blocks(&self, rel: RelFork) -> Option<u32> {
         (rel == REL).then(|| self.least.load(Ordering::Relaxed))
+    }
+    fn has_reached(&self, lsn: Lsn) -> bool {
+        lsn <= END
     }
     fn may_be_zero(&self, page: PageId) -> bool {
         let block = page.block().0;
@@ -59,6 +65,27 @@ fn a_page_of_zeros_is_damage_unless_the_log_allows_it() {
     // Twice: what was refused once must not be found in memory later.
     for _ in 0..2 {
         assert_eq!([0, 1, 2, 3, 4].map(kinds), ["read", "zeroed", "zeroed", "read", "read"]);
+    }
+}
+
+#[test]
+fn a_page_from_beyond_the_log_is_damage() {
+    let (store, pool) = five(4);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    let beyond = Lsn(END.get() + 1);
+    for (block, lsn) in [(1, END), (2, beyond)] {
+        let id = REL.page(BlockNumber(block));
+        let mut page = [1; PAGE_SIZE];
+        page[..8].copy_from_slice(&lsn.get().to_le_bytes());
+        set_checksum(id, &mut page);
+        store.write(REL, BlockNumber(block), &[&page]).unwrap();
+    }
+    session.pin(&rel, BlockNumber(1), Wait::Allowed).map(drop).unwrap();
+    for _ in 0..2 {
+        let refused = session.pin(&rel, BlockNumber(2), Wait::Allowed).map(drop).unwrap_err();
+        let is_right = matches!(refused, BufferError::BeyondLog { lsn, .. } if lsn == beyond);
+        assert!(is_right && refused.is_damage(), "{refused}");
     }
 }
 

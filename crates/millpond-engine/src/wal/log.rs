@@ -445,4 +445,8 @@ impl LogFlush for Log {
     fn may_be_zero(&self, page: PageId) -> bool {
         self.forks.may_be_zero(page)
     }
+
+    fn has_reached(&self, lsn: Lsn) -> bool {
+        lsn <= self.flushed()
+    }
 }

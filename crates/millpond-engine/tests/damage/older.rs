@@ -119,3 +119,26 @@ fn an_older_catalog_of_the_same_files_stops_the_start() {
         assert_refused(dir.path(), "base/1");
     }
 }
+
+/// What it looks like when the log is older than the tables: the last segment after a crash, say.
+#[test]
+fn a_page_newer_than_the_log_is_an_error() {
+    let (before, after) = (settled(), tempfile::tempdir().unwrap());
+    copy_directory(before.path(), after.path());
+    let engine = open(after.path());
+    let mut session = engine.session().unwrap();
+    let file = file_of(&session, "indexed", Fork::Main);
+    let indexed = table(&session, "indexed");
+    // A row of the first page.
+    assert!(run(&mut session, |s| add(s, &indexed, 1, 1)).unwrap());
+    drop((session, indexed));
+    engine.shutdown().unwrap();
+    drop(engine);
+    // Only the first page, so that the file is not too long.
+    let newer = fs::read(after.path().join(&file)).unwrap();
+    bring_back(before.path(), &file, &newer[..PAGE as usize]);
+    let engine = open(before.path());
+    let mut session = engine.session().unwrap();
+    assert_names(&rows(&mut session, "indexed").unwrap_err(), &file);
+    assert_eq!(rows(&mut session, "other").unwrap(), ROWS as u64);
+}
