@@ -45,6 +45,8 @@ pub(crate) struct Lost {
     /// Frames that were pinned, changed or written meanwhile and may be free to go soon; or the
     /// barrier could not be had.
     pub(crate) otherwise: usize,
+    /// The barrier could not be had, so nobody knows which of them are pinned.
+    pub(crate) is_refused: bool,
 }
 
 impl<'a> Claims<'a> {
@@ -152,6 +154,7 @@ pub(crate) fn settle(
             }
         }
     });
+    lost.is_refused = !looked;
     let looked = looked || mutant!("pool-settle-without-look");
     for at in 0..claimed.len() {
         let frame = &frames[claimed[at] as usize];

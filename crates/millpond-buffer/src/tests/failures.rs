@@ -233,6 +233,22 @@ fn a_refused_barrier_keeps_a_fork() {
     assert_eq!(pool.free_frames(), 2);
 }
 
+/// A block that comes again finds the old page still in memory, because the cut that owed its removal had no barrier.
+#[test]
+fn a_refused_barrier_ends_the_removal_of_a_page_with_an_error() {
+    let Bench { pool, .. } = bench(4, 2);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    assert_eq!(number(&session, &rel, 1), 1);
+    pool.pins.refuse.store(true, Ordering::Relaxed);
+    let in_use = |error| matches!(error, BufferError::InUse { .. });
+    assert!(in_use(pool.truncate(REL, 1).unwrap_err()));
+    assert!(in_use(session.extend(&rel, Wait::Allowed).map(drop).unwrap_err()));
+    pool.pins.refuse.store(false, Ordering::Relaxed);
+    drop(session.extend(&rel, Wait::Allowed).unwrap());
+    assert_eq!(number(&session, &rel, 1), 0, "it is a new page");
+}
+
 /// A log that, when armed, says that it was asked to flush, waits until it may go on, and fails.
 #[derive(Default)]
 struct SlowToFail(Mutex<Option<(Sender<()>, Receiver<()>)>>);
