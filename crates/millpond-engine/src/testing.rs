@@ -10,9 +10,9 @@ use crate::transam::{Transactions, Xid};
 use crate::wal::{FileLogStore, Log, LogConfig, LogStart};
 
 /// What a test stands on.
-pub(crate) struct Fixture {
+pub(crate) struct Fixture<S: PageStore = MemoryStore> {
     pub(crate) shared: Shared,
-    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) store: Arc<S>,
     pub(crate) directory: tempfile::TempDir,
 }
 
@@ -28,9 +28,11 @@ impl Fixture {
     pub(crate) fn with(sessions: u16, frames: usize, ring_size: usize) -> Self {
         Self::on(MemoryStore::new(), sessions, frames, ring_size)
     }
+}
 
+impl<S: PageStore> Fixture<S> {
     /// The same with a store of the caller's.
-    pub(crate) fn on(store: MemoryStore, sessions: u16, frames: usize, ring_size: usize) -> Self {
+    pub(crate) fn on(store: S, sessions: u16, frames: usize, ring_size: usize) -> Self {
         let store = Arc::new(store);
         let directory = tempfile::tempdir().unwrap();
         let shared =
@@ -45,7 +47,7 @@ impl Fixture {
         sessions: u16,
         frames: usize,
         ring_size: usize,
-        store: &Arc<MemoryStore>,
+        store: &Arc<S>,
         directory: &std::path::Path,
         end: Lsn,
         start_no: u32,
@@ -74,7 +76,7 @@ impl Fixture {
     }
 }
 
-impl Drop for Fixture {
+impl<S: PageStore> Drop for Fixture<S> {
     fn drop(&mut self) {
         self.shared.log.abandon();
     }

@@ -216,9 +216,16 @@ impl Overflow {
         });
     }
 
-    /// Forgets the extents whose commits nobody can tell apart any more, or that hold none. Returns whether the file is
-    /// unused now.
-    pub(super) fn forget_spilled(&self, horizon: Csn) -> bool {
+    /// Whether the file holds anything that is still of interest, or a place in it is given out.
+    pub(super) fn has_spilled(&self) -> bool {
+        !self.directory.read().extents.is_empty()
+    }
+
+    /// Forgets the extents whose commits nobody can tell apart any more, or that hold none.
+    pub(super) fn forget_spilled(&self, horizon: Csn) {
+        if !self.has_spilled() {
+            return;
+        }
         self.change(|directory| {
             let Directory { extents, free, places, .. } = directory;
             extents.retain(|_, extent| {
@@ -232,8 +239,7 @@ impl Overflow {
                 free.clear();
                 *places = 0;
             }
-            extents.is_empty()
-        })
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Transactions over a real pool and log: fates, snapshots, horizons, retirement, commits that fail, recovery.
 
 mod commits;
+mod failing_disk;
 mod old_snapshots;
 mod recovery;
 mod waits;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use millpond_buffer::{BlockNumber, Lsn, RelationId, Wait};
+use millpond_buffer::{BlockNumber, BufferError, Lsn, PageStore, RelationId, Wait};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -61,6 +61,7 @@ impl Transactions {
         self.retire(ctx, &mut upkeep)?;
         self.forget(ctx, &mut upkeep)?;
         self.spill(ctx, &mut upkeep)?;
+        let cut = self.cut_csn_file(ctx, &mut upkeep);
         upkeep.rounds += 1;
         let sweeps = upkeep.rounds.is_multiple_of(ROUNDS_PER_SWEEP);
         drop(upkeep);
@@ -69,7 +70,7 @@ impl Transactions {
         }
         let undropped = std::mem::take(&mut *self.undropped.lock());
         self.drop_files(ctx, &undropped);
-        Ok(())
+        cut
     }
 
     /// Retires the oldest chunks once the ring is half full.
@@ -91,10 +92,17 @@ impl Transactions {
         Ok(())
     }
 
-    /// Writes the oldest chunks of the overflow to the commit number file, if there are too many in memory.
+    /// Writes the oldest chunks of the overflow to the commit number file, if there are too many in memory that a
+    /// snapshot needs. An error leaves them there. Then nothing more is retired, so the memory stays bounded, and
+    /// transactions get no id (see ADR 19).
     fn spill(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
         let overflow = &self.ring.overflow;
         let limit = self.kept_chunks.load(Ordering::Relaxed);
+        if overflow.len() <= limit {
+            return Ok(());
+        }
+        // The snapshots may be gone. So a disk that stays full refuses nothing any more.
+        self.forget(ctx, upkeep)?;
         let mut excess = overflow.len().saturating_sub(limit);
         if excess == 0 {
             return Ok(());
@@ -136,13 +144,21 @@ impl Transactions {
                 self.ring.overflow.forget(chunk);
             }
         }
-        if upkeep.has_csn_pages && self.ring.overflow.forget_spilled(horizon) {
+        self.ring.overflow.forget_spilled(horizon);
+        Ok(())
+    }
+
+    /// Gives the space of the commit number file back once nothing in it is needed. No transaction waits for that, so
+    /// an error here refuses none.
+    fn cut_csn_file(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
+        if !upkeep.has_csn_pages || self.ring.overflow.has_spilled() {
+            return Ok(());
+        }
+        match ctx.pool().truncate(csn_pages::CSN_FILE, 0) {
+            Ok(()) => upkeep.has_csn_pages = false,
             // A page that a reader has pinned is cut off in the next round.
-            match ctx.pool().truncate(csn_pages::CSN_FILE, 0) {
-                Ok(()) => upkeep.has_csn_pages = false,
-                Err(BufferError::InUse { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            Err(BufferError::InUse { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -231,7 +247,7 @@ impl Transactions {
         let mut upkeep = self.upkeep.lock();
         let mut recovered = self.recovered.lock();
         let Some(known) = recovered.as_ref() else { return Ok(()) };
-        // Its numbers are the last run's.
+        // Its numbers are the last run's. The log does not know the file, and need not: see csn_pages.rs.
         ctx.pool().drop_relation(csn_pages::CSN_RELATION)?;
         let rel = self.clog(ctx)?;
         for (chunk, bits) in &known.commits {

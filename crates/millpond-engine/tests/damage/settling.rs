@@ -23,6 +23,24 @@ fn a_file_that_nothing_names_is_moved_away_and_reported() {
     assert!(new.storage.get() > 99_999);
 }
 
+/// Relation 3, which the log does not know. Whatever is in its file, nothing of it is read or kept.
+#[test]
+fn the_file_of_commit_numbers_goes_at_each_start() {
+    let dir = tempfile::tempdir().unwrap();
+    make_tables(dir.path());
+    let numbers = ["base/3", "base/3.1"].map(|name| dir.path().join(name));
+    for left in [Vec::new(), vec![0; 3 * PAGE as usize], b"somebody's bytes".to_vec()] {
+        for file in &numbers {
+            fs::write(file, &left).unwrap();
+        }
+        let engine = open(dir.path());
+        let findings = engine.findings();
+        assert!(findings.damaged.is_empty() && findings.set_aside.is_empty(), "{findings:?}");
+        assert!(numbers.iter().all(|file| !file.exists()));
+        assert_whole(&engine);
+    }
+}
+
 #[test]
 fn the_file_of_a_transaction_that_did_not_commit_goes() {
     for checkpoint in [false, true] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use millpond_buffer::MemoryStore;
+use millpond_buffer::{MemoryStore, PageBuffer};
 
 use super::*;
 use crate::transam::csn_pages::CSN_FILE;
@@ -110,6 +110,40 @@ fn snapshots_that_follow_one_another_use_places_in_the_file_again() {
         most = most.max(world.file_blocks());
     }
     assert!(most <= 4 * 64, "{most} blocks for two snapshots of at most 128 chunks");
+}
+
+/// The log knows nothing of the file, so the pool takes zeros and old pages for good. The reader doesn't.
+#[test]
+fn a_page_that_is_lost_is_an_error_and_no_status() {
+    let mut world = World::new(7);
+    let reader = world.fixture.ctx();
+    let held = reader.txns().snapshot(&reader);
+    // More chunks than the pool has frames.
+    world.run(100);
+    let pool = &world.fixture.shared.pool;
+    pool.write_dirty(reader.buffers(), |_| ()).unwrap();
+    let store = &world.fixture.store;
+    let mut first = PageBuffer::new(1);
+    store.read(CSN_FILE, BlockNumber(0), &mut first.pages_mut()).unwrap();
+    let zeros = PageBuffer::new(1);
+    let blocks = world.file_blocks();
+    for block in 0..blocks {
+        let other = if block % 2 == 0 { &zeros } else { &first };
+        let pages: Vec<_> = other.pages().collect();
+        store.write(CSN_FILE, BlockNumber(block), &pages).unwrap();
+    }
+    let mut errors = 0;
+    for (xid, csn) in world.fates.iter().step_by(31) {
+        match reader.txns().status(&reader, *xid) {
+            Ok(XidStatus::Committed(seen)) => {
+                assert_eq!(Some(seen <= held), csn.map(|csn| csn <= held))
+            }
+            Ok(status) => assert_eq!((status, *csn), (XidStatus::Aborted, None)),
+            Err(EngineError::Corruption { .. } | EngineError::Buffer(_)) => errors += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(errors > 100, "{errors} errors");
 }
 
 #[test]
