@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 use super::descriptors::Budget;
 use super::names::segment_path;
 use super::reads::Pages;
-use super::segment::{Attempt, Segment};
+use super::segment::{Attempt, Segment, whole_pages};
 use crate::ids::RelFork;
-use millpond_vfs::Vfs;
+use millpond_vfs::{Vfs, retry};
 
 const CHUNK: usize = 256;
 /// Enough for 2^32 blocks in the smallest segments that [`super::FileStoreOptions`] allows.
@@ -84,6 +84,13 @@ impl Fork {
         std::iter::once(&self.first).chain(rest).filter_map(OnceLock::get)
     }
 
+    /// A segment whose file is open. Makes no room for one that isn't.
+    fn open_segment(&self, index: u32) -> Option<&Arc<Segment>> {
+        let Some(index) = (index as usize).checked_sub(1) else { return self.first.get() };
+        let chunk = self.rest.get()?.get(index / CHUNK)?.get()?;
+        chunk[index % CHUNK].get()
+    }
+
     fn slot(&self, index: u32) -> Option<&Slot> {
         let Some(index) = (index as usize).checked_sub(1) else { return Some(&self.first) };
         if index >= CHUNK * CHUNKS {
@@ -125,20 +132,37 @@ impl Fork {
         Ok(self.segment(0, false)?.is_some())
     }
 
-    /// Whole pages up to the first segment that is not full.
+    /// Whole pages up to the first segment that is not full. Opens no file: a relation of a terabyte has a thousand
+    /// segments, and only those that are read or written are worth a descriptor.
     pub(super) fn block_count(&self) -> Result<u32, FileError> {
         let mut total: u32 = 0;
         for index in 0..MAX_SEGMENTS {
-            let Some((segment, _)) = self.segment(index, false)? else { break };
-            let blocks = segment
-                .block_count()
-                .map_err(|source| FileError::new("read the size of", segment.path(), source))?;
+            let Some(blocks) = self.segment_blocks(index)? else { break };
             total = total.saturating_add(blocks.min(self.folder.segment_blocks));
             if blocks < self.folder.segment_blocks {
                 break;
             }
         }
         Ok(total)
+    }
+
+    /// Whole pages of a segment: by its open file, or else by its name. `None` if there is no such file.
+    fn segment_blocks(&self, index: u32) -> Result<Option<u32>, FileError> {
+        let failed =
+            |path: &Path, source: io::Error| FileError::new("read the size of", path, source);
+        if let Some(segment) = self.open_segment(index) {
+            let blocks = segment.block_count().map_err(|source| failed(segment.path(), source))?;
+            return Ok(Some(blocks));
+        }
+        if self.removed.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let path = segment_path(&self.folder.path, self.rel, index);
+        match retry(|| self.folder.vfs.len(&path)).and_then(whole_pages) {
+            Ok(blocks) => Ok(Some(blocks)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(failed(&path, source)),
+        }
     }
 
     /// Splits a run of blocks at segment borders: (segment, block in it, position in the run, length).

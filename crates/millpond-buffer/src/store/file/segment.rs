@@ -87,10 +87,9 @@ impl Segment {
         &self.path
     }
 
-    /// Whole pages in the file. A torn last page, which a crash may leave, doesn't count.
+    /// Whole pages in the file.
     pub(super) fn block_count(&self) -> io::Result<u32> {
-        let pages = retry(|| self.file.len())? / PAGE_BYTES;
-        u32::try_from(pages).map_err(|_| io::Error::other("file is larger than any segment"))
+        retry(|| self.file.len()).and_then(whole_pages)
     }
 
     /// Reads whole pages by the file's descriptor, one into each target. For direct I/O the targets
@@ -259,6 +258,12 @@ impl Segment {
     pub(super) fn is_removed(&self) -> bool {
         self.removed.load(Ordering::Acquire)
     }
+}
+
+/// How many whole pages a file of that length has. A torn last page, which a crash may leave, doesn't count.
+pub(super) fn whole_pages(bytes: u64) -> io::Result<u32> {
+    let pages = bytes / PAGE_BYTES;
+    u32::try_from(pages).map_err(|_| io::Error::other("file is larger than any segment"))
 }
 
 /// Whether memory that begins there will do for direct I/O.

@@ -2,10 +2,11 @@
 //! relation exclude each other; those of different ones may share a lock.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use millpond_sync::sync::MutexGuard;
-use millpond_vfs::retry;
+use millpond_vfs::{exists, retry};
 
 use super::fork::{FileError, Fork, MAX_SEGMENTS};
 use super::segment::Segment;
@@ -121,17 +122,29 @@ impl FileStore {
         unlinked
     }
 
+    /// Takes the names of a fork's segments away, the last one first. So a removal that was cut short leaves no gap, and
+    /// the next one finds what is left.
     fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
-        for index in 0..=MAX_SEGMENTS {
-            let path = names::segment_path(&self.folder.path, rel, index);
+        let path = |index| names::segment_path(&self.folder.path, rel, index);
+        let mut segments = 0;
+        while segments <= MAX_SEGMENTS && self.is_there(&path(segments))? {
+            segments += 1;
+        }
+        for path in (0..segments).rev().map(path) {
             let removed = retry(|| self.folder.vfs.remove(&path));
+            // A call that fails may have taken the name away first.
+            self.unsynced.add_names();
             match removed {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                // A call that fails may have taken the name away first.
-                _ => self.unsynced.add_names(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => other
+                    .map_err(|error| StoreError::io(format!("remove {}", path.display()), error))?,
             }
-            removed.map_err(|error| StoreError::io(format!("remove {}", path.display()), error))?;
         }
         Ok(())
+    }
+
+    fn is_there(&self, path: &Path) -> Result<bool, StoreError> {
+        exists(&*self.folder.vfs, path)
+            .map_err(|error| StoreError::io(format!("look for {}", path.display()), error))
     }
 }

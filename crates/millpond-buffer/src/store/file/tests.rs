@@ -1,8 +1,9 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use millpond_vfs::testing::AskingVfs;
+use millpond_vfs::testing::{AskingVfs, Call};
 use millpond_vfs::{OsVfs, Vfs};
+use rustix::io::Errno;
 
 use super::*;
 use crate::ids;
@@ -143,6 +144,71 @@ fn removal_takes_every_fork_and_may_be_repeated() {
 }
 
 /// Whoever looks at a fork between its removal and that of its name must not leave the old file to a new fork.
+#[test]
+fn a_removal_that_failed_halfway_can_be_completed() {
+    let dir = tempfile::tempdir().unwrap();
+    let fails = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&fails);
+    let vfs = AskingVfs::new(OsVfs, move |call, path| {
+        let refused = call == Call::Remove && path.ends_with("16384.1");
+        if refused && asked.load(Ordering::Relaxed) {
+            return Err(Errno::IO.into());
+        }
+        Ok(())
+    });
+    let store = small_on(vfs, dir.path());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 9).unwrap();
+    store.remove(REL.relation).unwrap_err();
+    assert_eq!(store.relations().unwrap(), [REL.relation], "what is left is found again");
+    fails.store(false, Ordering::Relaxed);
+    store.remove(REL.relation).unwrap();
+    assert_eq!(store.relations().unwrap(), []);
+}
+
+#[test]
+fn the_length_of_a_fork_is_read_without_opening_its_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), 20).unwrap();
+    drop(store);
+    let opened = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&opened);
+    let vfs = AskingVfs::new(OsVfs, move |call, path| {
+        let is_segment = path.to_string_lossy().contains("16384");
+        count.fetch_add(u32::from(is_segment && call == Call::Open), Ordering::Relaxed);
+        Ok(())
+    });
+    let store = small_on(vfs, dir.path());
+    assert_eq!(store.block_count(REL).unwrap(), 20);
+    assert_eq!(opened.load(Ordering::Relaxed), 0);
+    // Growth needs the first segment, which says that the fork exists, and those that grow.
+    store.extend(REL, BlockNumber(20), 2).unwrap();
+    assert_eq!(store.block_count(REL).unwrap(), 22);
+    assert_eq!(opened.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_segment_in_the_middle_that_is_short_or_missing_ends_the_fork() {
+    for missing in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = small(dir.path());
+        store.create(REL).unwrap();
+        store.extend(REL, BlockNumber(0), 12).unwrap();
+        drop(store);
+        let middle = dir.path().join("16384.2");
+        if missing {
+            fs::remove_file(middle).unwrap();
+        } else {
+            fs::OpenOptions::new().write(true).open(middle).unwrap().set_len(0).unwrap();
+        }
+        let store = small(dir.path());
+        assert_eq!(store.block_count(REL).unwrap(), 6);
+        assert_eq!(store.forks().unwrap(), [(REL, 6)]);
+    }
+}
+
 #[test]
 fn a_fork_that_was_looked_at_as_it_was_removed_is_made_anew() {
     let dir = tempfile::tempdir().unwrap();
