@@ -7,6 +7,7 @@ use millpond_engine::catalog::TableDef;
 
 use crate::database::Database;
 use crate::error::Result;
+use crate::memory::Resources;
 use crate::settings::Origin;
 use crate::statistics::Statistics;
 

@@ -16,7 +16,7 @@ use crate::memory::Rows;
 use crate::parse::{self, Statement};
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag};
-use crate::{DataType, Value, Wait};
+use crate::{DataType, Wait};
 
 /// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`, most drivers).
 const RECENT_STATEMENTS: usize = 64;

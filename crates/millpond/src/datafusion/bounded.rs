@@ -9,9 +9,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use datafusion::arrow::compute::{cast, concat_elements_utf8};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::kernels::concat_elements::concat_elements_utf8;
 use datafusion::arrow::datatypes::{DataType as Arrow, FieldRef, Int64Type};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result as DfResult};
