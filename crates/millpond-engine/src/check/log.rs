@@ -16,22 +16,23 @@ use crate::wal::{FileLogStore, LogConfig, LogStore, WalError};
 const CONTROL: &str = "control file";
 const LOG: &str = "log";
 
-/// Checks both. Says whether recovery can use them.
+/// Checks both. Returns the control file if recovery can use them.
 pub(super) fn check(
     vfs: &Arc<dyn Vfs>,
     overlay: &Arc<dyn Vfs>,
     path: &Path,
     checked: &mut Checked,
     watch: &mut dyn Watch,
-) -> EngineResult<bool> {
+) -> EngineResult<Option<Control>> {
     // The control file does not depend on it.
     let store = open(overlay, path, LogConfig::default().segment_bytes)?;
-    let Some(control) = check_control(&*store, watch)? else { return Ok(false) };
-    if control.segment_bytes != store.segment_bytes() {
-        let (found, wanted) = (control.segment_bytes, store.segment_bytes());
-        let what = format!("the log has segments of {found} bytes, this program's have {wanted}");
-        return Err(WalError::Incompatible { what }.into());
+    let Some(control) = check_control(&*store, watch)? else { return Ok(None) };
+    let wanted = control.segment_bytes;
+    if !wanted.is_power_of_two() {
+        watch.found(Finding::of(CONTROL, format_args!("log segments of {wanted} bytes")));
+        return Ok(None);
     }
+    let store = open(overlay, path, wanted)?;
     check_segments(&**vfs, path, &*store, watch)?;
     let store: Arc<dyn LogStore> = store;
     let segments = store.segments().map_err(|source| failed("list the log's segments", source))?;
@@ -43,10 +44,10 @@ pub(super) fn check(
         meter.reach(record.end.get().saturating_sub(redo));
     });
     match end {
-        Ok(_) => Ok(true),
+        Ok(_) => Ok(Some(control)),
         Err(error) if error.is_damage() => {
             watch.found(Finding::of(LOG, error));
-            Ok(false)
+            Ok(None)
         }
         Err(error) => Err(error),
     }

@@ -101,8 +101,8 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
         opened => Some(opened?),
     };
     let mut checked = Checked::default();
-    let is_log_whole = log::check(&vfs, &overlay, &path, &mut checked, watch)?;
-    let Some(directory) = directory.filter(|_| is_log_whole) else {
+    let control = log::check(&vfs, &overlay, &path, &mut checked, watch)?;
+    let (Some(directory), Some(control)) = (directory, control) else {
         files::check_pages(vfs, &path, watch)?;
         return Ok(checked);
     };
@@ -110,6 +110,7 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
     let mut engine_config = EngineConfig::new(&path);
     engine_config.vfs = overlay;
     engine_config.buffers = buffers;
+    engine_config.wal_segment_bytes = control.segment_bytes;
     engine_config.autovacuum = false;
     engine_config.max_connections = 1;
     engine_config.max_parallel_workers = 0;

@@ -5,28 +5,14 @@
 
 use std::path::PathBuf;
 
-use millpond_engine::EngineConfig;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::wal::FileLogStore;
 use millpond_engine::wal::reader::{LogReader, Step};
 
 use super::*;
 
-/// Small segments, so that the log has some.
-const SEGMENT: u64 = 1 << 16;
 /// Commits after the last checkpoint, each of which is flushed.
 const COMMITS: i32 = 60;
-
-fn small(dir: &Path) -> EngineConfig {
-    let mut config = config(dir);
-    config.wal_segment_bytes = SEGMENT;
-    config.wal_buffer_bytes = SEGMENT as usize;
-    config
-}
-
-fn start(dir: &Path) -> EngineResult<Arc<Engine>> {
-    Engine::open(small(dir))
-}
 
 /// A stopped or crashed directory, and its log directory as it was at half of the commits.
 struct Logged {
@@ -38,7 +24,7 @@ struct Logged {
 
 fn logged(crashed: bool) -> Logged {
     let dir = tempfile::tempdir().unwrap();
-    let engine = start(dir.path()).unwrap();
+    let engine = open(dir.path());
     let mut session = engine.session().unwrap();
     let table = create(&mut session, NewTable { name: "plain".into(), ..accounts() });
     fill(&mut session, &table, ROWS);
@@ -91,14 +77,16 @@ impl Logged {
     fn assert_refused(&self, segment: &str, what: &str) {
         let dir = self.dir.path();
         let before = bytes_of(dir);
-        let error = start(dir).err().unwrap_or_else(|| panic!("{what}: the start is not refused"));
+        let error = Engine::open(config(dir))
+            .err()
+            .unwrap_or_else(|| panic!("{what}: the start is not refused"));
         assert!(error.to_string().contains(segment), "{what}: {segment} is not named: {error}");
         let after = bytes_of(dir);
         assert!(before == after, "{what}: a file has changed");
     }
 
     fn rows(&self) -> u64 {
-        let engine = start(self.dir.path()).unwrap();
+        let engine = open(self.dir.path());
         rows(&mut engine.session().unwrap(), "plain").unwrap()
     }
 }

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod expected;
 mod log;
 mod matrix;
 mod older;
@@ -20,11 +21,25 @@ use common::*;
 use millpond_buffer::{Fork, RelFork};
 use millpond_engine::catalog::{NewTable, TableDef};
 use millpond_engine::table::Direction;
-use millpond_engine::{Engine, EngineError, EngineResult, Session};
+use millpond_engine::types::Datum;
+use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
 const PAGE: u64 = 8192;
 /// So many that a table has some pages.
 const ROWS: i32 = 1000;
+/// Bytes of a log segment: few, so that a directory is copied quickly.
+const SEGMENT: u64 = 1 << 16;
+
+fn config(path: &Path) -> EngineConfig {
+    let mut config = common::config(path);
+    config.wal_segment_bytes = SEGMENT;
+    config.wal_buffer_bytes = SEGMENT as usize;
+    config
+}
+
+fn open(path: &Path) -> Arc<Engine> {
+    Engine::open(config(path)).unwrap()
+}
 
 /// A table of many rows with an index, one without, and one without rows.
 fn make_tables(dir: &Path) {

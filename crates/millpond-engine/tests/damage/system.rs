@@ -63,7 +63,7 @@ fn a_damaged_copy_of_the_control_file_is_mended() {
     for n in [0, 1] {
         let whole = copy(n);
         control.write_all_at(&[0; 512], n * PAGE).unwrap();
-        let read = millpond_engine::wal::FileLogStore::open(dir.path(), 16 << 20).unwrap();
+        let read = millpond_engine::wal::FileLogStore::open(dir.path(), SEGMENT).unwrap();
         let read = millpond_engine::control::ControlFile::read(Arc::new(read)).unwrap().unwrap();
         assert!(read.damaged_copy().is_some());
         control.write_all_at(&whole, n * PAGE).unwrap();
