@@ -1,7 +1,7 @@
 //! Proof that a database is whole: what `millpond check` runs on a data directory that nobody uses.
 //!
 //! - the control file, both copies;
-//! - the log: every record from the redo point to the end, and that no segment is missing or cut short;
+//! - the log: every record from the redo point to the end, and that no segment is cut short;
 //! - the catalog: pages, and that its rows make tables;
 //! - the status pages of transactions;
 //! - every page of every table and index: its checksum (by reading it), and that no file is missing. Not the free
