@@ -11,14 +11,19 @@ use millpond_sync::thread::{NamedThread, sleep, spawn_named};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use super::damage::judge;
 use super::definitions::{TABLES, define, found, name_of};
 use super::ledger::Ledger;
 use super::plan::{Plan, Trouble};
+use super::registers::{History, note};
 use super::tables::{ACCOUNTS, BALANCE, accounts, history, named, recorded, row, run};
 use super::writers::{compare, read, write};
+use crate::history::Txn;
 use crate::vfs::{Errno, Rates, SimFs, VfsFault, When};
 
-const SEGMENT: u64 = 1 << 17;
+pub(super) const SEGMENT: u64 = 1 << 17;
+/// Sessions whose transactions are judged as a history.
+const NOTING: usize = 2;
 /// Starts that the power may interrupt, in a row.
 const MOST_STARTS: u32 = 3;
 
@@ -38,14 +43,14 @@ fn config(fs: &SimFs, plan: &Plan) -> EngineConfig {
     config
 }
 
-fn start(fs: &SimFs, plan: &Plan) -> EngineResult<Arc<Engine>> {
+pub(super) fn start(fs: &SimFs, plan: &Plan) -> EngineResult<Arc<Engine>> {
     if plan.is_mild {
         fs.set_rates(Rates::MILD);
     }
     Engine::open(config(fs, plan))
 }
 
-fn surely<T>(what: &str, result: EngineResult<T>) -> T {
+pub(super) fn surely<T>(what: &str, result: EngineResult<T>) -> T {
     result.unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
@@ -53,6 +58,8 @@ fn surely<T>(what: &str, result: EngineResult<T>) -> T {
 pub(super) struct Ended {
     /// Commits that were acknowledged.
     pub commits: u64,
+    /// Transactions that the history has.
+    pub judged: u64,
     /// Calls of the first life.
     pub first_life: u64,
 }
@@ -60,26 +67,32 @@ pub(super) struct Ended {
 /// All lives.
 pub(super) fn lives(fs: &SimFs, plan: &Plan, seed: u64) -> Ended {
     let rng = &mut StdRng::seed_from_u64(seed);
-    let mut ledger = Ledger::new(plan.writers);
+    let (mut ledger, mut history) = (Ledger::new(plan.writers), History::default());
     let mut engine = surely("the first start", start(fs, plan));
     populate(&engine);
     let mut first_life = 0;
     for life in 0..plan.lives {
         make_trouble(fs, plan, rng);
         let before = fs.calls();
+        let noting = start_noting(&engine, plan, &history, rng);
         let is_up = live(fs, &engine, plan, rng, &mut ledger);
+        noting.into_iter().for_each(|thread| history.add(joined(thread)));
         if life == 0 {
             first_life = fs.calls() - before;
         }
-        end(fs, engine, plan, is_up, rng);
+        end(fs, engine, is_up, rng);
         restart_without_power(fs, plan, rng);
+        judge(fs, plan, &ledger, seed ^ u64::from(life) << 32);
         engine = surely("start", start(fs, plan));
         examine(&engine, &mut ledger, rng, life);
+        let settled = engine.session().and_then(|mut session| history.settle(&mut session));
+        surely("read the registers", settled);
     }
+    let judged = history.judge() as u64;
     let commits = ledger.writers.iter().map(|numbers| numbers.acknowledged as u64);
     let commits = ledger.commits + commits.sum::<u64>();
     surely("shutdown", engine.shutdown());
-    Ended { commits, first_life }
+    Ended { commits, judged, first_life }
 }
 
 fn populate(engine: &Arc<Engine>) {
@@ -93,6 +106,24 @@ fn populate(engine: &Arc<Engine>) {
             .try_for_each(|id| session.insert(&table, &row(id, "somebody", BALANCE)).map(drop))
     });
     surely("fill accounts", fill);
+    surely("make registers", History::populate(&mut session));
+}
+
+/// Sessions that note what they see.
+fn start_noting(
+    engine: &Arc<Engine>,
+    plan: &Plan,
+    history: &History,
+    rng: &mut StdRng,
+) -> Vec<NamedThread<Vec<Txn>>> {
+    let steps = plan.steps;
+    let start = |number: usize| {
+        let (engine, clock) = (Arc::clone(engine), Arc::clone(&history.clock));
+        let mut rng = StdRng::seed_from_u64(rng.random());
+        let work = move || note(&engine, &mut rng, &clock, steps);
+        started(spawn_named(&format!("noting {number}"), work))
+    };
+    (0..NOTING).map(start).collect()
 }
 
 fn make_trouble(fs: &SimFs, plan: &Plan, rng: &mut StdRng) {
@@ -166,15 +197,14 @@ fn joined<T>(thread: NamedThread<T>) -> T {
 }
 
 /// The engine ends, in one way or another.
-fn end(fs: &SimFs, engine: Arc<Engine>, plan: &Plan, is_up: bool, rng: &mut StdRng) {
+fn end(fs: &SimFs, engine: Arc<Engine>, is_up: bool, rng: &mut StdRng) {
     fs.set_max_open(None);
-
     match rng.random_range(0..4) {
         0 => {
             fs.heal();
             let result = engine.shutdown();
-            // After trouble it may refuse, with the reason; the next start recovers.
-            let may_refuse = !is_up || plan.trouble != Trouble::None;
+            // It may refuse if the machine is down, or if the engine has stopped; the next start recovers.
+            let may_refuse = !is_up || fs.is_powered_off() || engine.stopped().is_some();
             assert!(may_refuse || result.is_ok(), "shutdown: {result:?}");
         }
         _ => engine.log().abandon(),

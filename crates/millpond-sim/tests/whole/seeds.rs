@@ -53,6 +53,12 @@ fn seeds_that_once_failed_run() {
 }
 
 #[test]
+fn transactions_are_judged_as_a_history() {
+    let judged = surely(1).judged;
+    assert!(judged > 20, "{judged} transactions");
+}
+
+#[test]
 fn one_seed() {
     surely(number("SIM_SEED").unwrap_or(1));
 }
