@@ -1,6 +1,7 @@
 //! A whole engine underneath the access methods, for tests: pages in memory, the log in a temporary directory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_buffer::{BufferPool, Lsn, MemoryStore, PageStore, PoolConfig};
 
@@ -57,6 +58,8 @@ impl<S: PageStore> Fixture<S> {
             segment_bytes: 1 << 20,
             buffer_bytes: 1 << 20,
             max_sessions: sessions as usize,
+            // Nothing in a test happens because time has passed.
+            writer_delay: Duration::from_secs(3600),
             ..LogConfig::default()
         };
         let start = LogStart { end, redo: LOG_START, start_no };

@@ -1,10 +1,14 @@
 //! A whole engine with its threads in the background.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_buffer::{BlockNumber, Wait};
+use millpond_buffer::{BlockNumber, IoMethod, Wait};
+use millpond_vfs::OsVfs;
+use millpond_vfs::testing::{AskingVfs, Call};
+use parking_lot::Mutex;
 
 use crate::catalog::{ColumnDef, IndexColumn, NewIndex, NewTable, TableDef};
 use crate::lmgr::{LockMode, LockTag};
@@ -102,5 +106,42 @@ fn autovacuum_gives_a_table_up_for_who_waits_and_comes_back() {
         std::thread::yield_now();
     }
     drop((session, waiter, holder));
+    engine.shutdown().unwrap();
+}
+
+/// The names of the log's segments, in order.
+fn segments(data: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(data.join("wal")).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A crash at this moment needs the log from the redo point that the file still names (wal rule 9).
+#[test]
+fn a_checkpoint_forgets_log_after_it_has_written_the_control_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (its_seen, data) = (Arc::clone(&seen), dir.path().to_owned());
+    let vfs = AskingVfs::new(OsVfs, move |call, path: &Path| {
+        if call == Call::Write && path.file_stem().is_some_and(|name| name == "control") {
+            its_seen.lock().extend(segments(&data).into_iter().next());
+        }
+        Ok(())
+    });
+    let mut config = EngineConfig::new(dir.path());
+    (config.vfs, config.io_method) = (vfs, IoMethod::Sync);
+    (config.buffers, config.max_connections) = (256, 8);
+    config.wal_segment_bytes = 1 << 16;
+    let engine = Engine::open(config).unwrap();
+    let mut session = engine.session().unwrap();
+    table(&mut session);
+    let first = segments(dir.path()).swap_remove(0);
+    seen.lock().clear();
+    engine.checkpoint().unwrap();
+    assert_eq!(*seen.lock(), std::slice::from_ref(&first));
+    assert!(segments(dir.path())[0] > first, "nothing was forgotten");
+    drop(session);
     engine.shutdown().unwrap();
 }

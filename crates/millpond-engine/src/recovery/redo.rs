@@ -210,3 +210,6 @@ fn report_missing(files: &RedoFiles) -> EngineResult<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ mod commits;
 mod failing_disk;
 mod old_snapshots;
 mod recovery;
+mod status_pages;
 mod waits;
 
 use std::sync::Arc;

@@ -126,6 +126,7 @@ pub fn settle_files(log: &Log, stripe: SessionNo, pool: &BufferPool) -> EngineRe
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use millpond_buffer::{
         BlockNumber, MemoryStore, PAGE_SIZE, PageStore, PoolConfig, StoreError, Wait,
@@ -134,6 +135,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::Fixture;
+    use crate::wal::reader::{LogReader, Step};
     use crate::wal::{FileLogStore, LogConfig, LogStart};
 
     /// A store that runs something in the middle of a creation.
@@ -210,17 +213,42 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_checkpoint_waits_for_the_file_of_a_logged_creation() {
+    /// A log whose thread does nothing by itself, and a pool on a store that can be interrupted.
+    fn interrupted() -> (tempfile::TempDir, Arc<Log>, Arc<Interrupted>, Arc<BufferPool>) {
         let directory = tempfile::tempdir().unwrap();
         let files = Arc::new(FileLogStore::open(directory.path(), 1 << 16).unwrap());
-        let config = LogConfig { segment_bytes: 1 << 16, max_sessions: 2, ..LogConfig::default() };
-        let (end, start_no) = (millpond_buffer::Lsn(1 << 16), 1);
+        let config = LogConfig {
+            segment_bytes: 1 << 16,
+            max_sessions: 2,
+            writer_delay: Duration::from_secs(3600),
+            ..LogConfig::default()
+        };
+        let (end, start_no) = (Lsn(1 << 16), 1);
         let log = Log::open(files, config, LogStart { end, redo: end, start_no }).unwrap();
         let store =
             Arc::new(Interrupted { store: MemoryStore::new(), meanwhile: Mutex::default() });
         let pool = BufferPool::new(PoolConfig::new(8, 2), store.clone(), log.clone()).unwrap();
+        (directory, log, store, pool)
+    }
 
+    /// No crash leaves a file of which the log knows nothing (wal rule 19).
+    #[test]
+    fn a_file_is_made_after_its_record_is_durable() {
+        let (_directory, log, store, pool) = interrupted();
+        let (its_log, before) = (Arc::clone(&log), log.insert_position());
+        *store.meanwhile.lock() = Some(Box::new(move || {
+            assert!(its_log.insert_position() > before, "there is no record");
+            assert_eq!(its_log.flushed(), its_log.insert_position());
+        }));
+        let rel = RelationId::constant(9).main();
+        create_fork(&One(Arc::clone(&log)), &pool, Xid(1), rel).unwrap();
+        assert!(store.meanwhile.lock().is_none(), "nothing was made");
+        log.abandon();
+    }
+
+    #[test]
+    fn a_checkpoint_waits_for_the_file_of_a_logged_creation() {
+        let (_directory, log, store, pool) = interrupted();
         // What a checkpoint takes before it goes on ([`settle_files`]).
         let (tried, of_checkpoint) = (Arc::new(Mutex::new(None)), Arc::clone(&log));
         let result = Arc::clone(&tried);
@@ -233,6 +261,29 @@ mod tests {
         settle_files(&log, SessionNo(1), &pool).unwrap();
         assert!(pool.store().exists(rel).unwrap());
         log.abandon();
+    }
+
+    /// The file could not be cut, because a page is in use.
+    #[test]
+    fn a_checkpoint_logs_anew_a_truncation_that_is_owed() {
+        let fixture = Fixture::new();
+        let (ctx, log) = (fixture.ctx(), &fixture.shared.log);
+        let rel = RelationId::constant(9).main();
+        create_fork(&ctx, ctx.pool(), Xid(1), rel).unwrap();
+        let handle = ctx.pool().relation(rel).unwrap();
+        (0..2).for_each(|_| drop(ctx.buffers().extend(&handle, Wait::Allowed).unwrap()));
+        let pinned = ctx.buffers().pin(&handle, BlockNumber(1), Wait::Allowed).unwrap();
+        truncate_fork(&ctx, ctx.pool(), rel, 1).unwrap_err();
+        drop(pinned);
+        let redo = log.insert_position();
+        settle_files(log, log.maintenance_stripe(), ctx.pool()).unwrap();
+        log.flush(log.insert_position()).unwrap();
+        let files = FileLogStore::open(fixture.directory.path(), 1 << 20).unwrap();
+        let mut reader = LogReader::new(Arc::new(files), redo).unwrap();
+        let Step::Record(record) = reader.next().unwrap() else { panic!("nothing was logged") };
+        assert_eq!(record.rmgr, RmgrId::Storage);
+        let again = StorageRecord::decode(record.payload).unwrap();
+        assert_eq!(again, StorageRecord::Truncate(rel, 1));
     }
 
     #[test]

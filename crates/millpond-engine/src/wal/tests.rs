@@ -14,6 +14,7 @@ use crate::transam::{SessionNo, Xid};
 mod failing_files;
 mod gathering;
 mod group_commit;
+mod starts;
 
 const SEGMENT: u64 = 1 << 16;
 
@@ -251,15 +252,12 @@ fn a_record_for_the_end_of_the_log_gives_way_to_others() {
 fn damage_before_the_durable_mark_is_told_from_a_torn_tail() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(&directory);
-    let config = LogConfig { writer_delay: Duration::from_millis(1), ..config(1) };
-    let log = Log::open(Arc::clone(&store), config, start(SEGMENT)).unwrap();
+    let log = Log::without_thread(Arc::clone(&store), config(1), start(SEGMENT)).unwrap();
     let record = Record::new(Xid(1), RmgrId::Transaction, 0, b"commit");
     let inserted = log.insert(SessionNo(0), &record).unwrap();
     log.flush(inserted.end).unwrap();
-    // Nothing else is inserted: the mark follows on its own.
-    while log.insert_position() == inserted.end || log.flushed() < log.insert_position() {
-        std::thread::yield_now();
-    }
+    // Nothing else is inserted: the log's thread, when it wakes up, appends the mark.
+    log.flusher_turn(true, false);
     log.close().unwrap();
     let offset = inserted.start.get() % SEGMENT + 30;
     let mut byte = [0];

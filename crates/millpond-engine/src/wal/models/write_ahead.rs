@@ -121,8 +121,8 @@ fn check(log: &Log, disk: &Disk) {
     assert!(flushed <= disk.durable(), "said to be durable, and is not");
 }
 
-fn commit(log: &Log, disk: &Disk, session: u16) {
-    let record = Record::new(Xid(1), RmgrId::Transaction, 0, b"commit");
+fn commit(log: &Log, disk: &Disk, session: u16, payload: &[u8]) {
+    let record = Record::new(Xid(1), RmgrId::Transaction, 0, payload);
     let inserted = match log.insert(SessionNo(session), &record) {
         Ok(inserted) => inserted,
         Err(WalError::Stopped { .. }) => return,
@@ -162,7 +162,7 @@ fn sessions(sessions: u16, each: usize, fails: usize) {
     for session in 0..sessions {
         let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
         threads.push(thread::spawn(move || {
-            (0..each).for_each(|_| commit(&log, &disk, session));
+            (0..each).for_each(|_| commit(&log, &disk, session, b"commit"));
         }));
     }
     for turn in 0..each {
@@ -192,9 +192,76 @@ fn nothing_is_confirmed_after_a_sync_that_failed() {
     }
 }
 
+/// An insertion that meets the stop leaves a hole. The hole counts as complete only after the stop,
+/// so a leader that looks for the stop after the slots sees it (wal rule 7).
+fn hole() {
+    let disk = Arc::new(Disk::new(NEVER));
+    let log = open(&disk, 2, 0);
+    log.insertion.begin(1, log.insertion.place().lsn);
+    log.insertion.reserve(64);
+    let leader = {
+        let log = Arc::clone(&log);
+        thread::spawn(move || log.flush(log.insert_position()))
+    };
+    // Setting the reason for a stop is no step of the scheduler's.
+    thread::yield_now();
+    log.stop("made to");
+    log.insertion.finish(1);
+    assert!(leader.join().expect("a leader").is_err());
+    assert_eq!(disk.written.load(Ordering::SeqCst), SEGMENT, "the hole was written");
+}
+
+#[test]
+fn no_hole_is_written() {
+    shuttle::check_random(hole, 3000);
+    shuttle::check_pct(hole, 1000, 3);
+}
+
 fn insert(log: &Log, session: u16) {
     let record = Record::new(Xid(1), RmgrId::Heap, 0, b"bulk");
     log.insert(SessionNo(session), &record).expect("an insertion");
+}
+
+/// The log's thread, which sleeps until it is told, and which no delay wakes.
+fn spawn_writer(log: &Arc<Log>, disk: &Arc<Disk>) -> thread::JoinHandle<()> {
+    let (log, disk) = (Arc::clone(log), Arc::clone(disk));
+    thread::spawn(move || {
+        while !log.flusher_turn(false, false) {
+            check(&log, &disk);
+            log.sleep(None);
+        }
+    })
+}
+
+fn end_writer(log: &Log, disk: &Disk, writer: thread::JoinHandle<()>) {
+    log.flushing.ending.store(true, Ordering::Release);
+    log.flushing.kick();
+    writer.join().expect("the log's thread");
+    check(log, disk);
+}
+
+/// Two records fill the ring, so a session waits for room while a leader waits for the session's
+/// record (wal rule 4).
+fn crowded(sessions: u16, each: usize) {
+    let disk = Arc::new(Disk::new(NEVER));
+    let log = open(&disk, sessions, 0);
+    let writer = spawn_writer(&log, &disk);
+    let threads: Vec<_> = (0..sessions)
+        .map(|session| {
+            let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
+            thread::spawn(move || {
+                (0..each).for_each(|_| commit(&log, &disk, session, &[7; 180]));
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("a session"));
+    end_writer(&log, &disk, writer);
+}
+
+#[test]
+fn sessions_that_wait_for_room_and_leaders_that_wait_for_them_go_on() {
+    shuttle::check_random(|| crowded(3, 3), 1000);
+    shuttle::check_pct(|| crowded(3, 3), 1000, 4);
 }
 
 /// Sessions insert and commit nothing; the log's thread sleeps until it is told, and no delay wakes it. What it is told of
@@ -204,15 +271,7 @@ fn gathering(sessions: u16, each: usize) {
     let disk = Arc::new(Disk::new(NEVER));
     // Of the ring not an eighth is filled, which would tell the log's thread as well.
     let log = open(&disk, sessions, 1 << 13);
-    let writer = {
-        let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
-        thread::spawn(move || {
-            while !log.flusher_turn(false, false) {
-                check(&log, &disk);
-                log.sleep(None);
-            }
-        })
-    };
+    let writer = spawn_writer(&log, &disk);
     let threads: Vec<_> = (0..sessions)
         .map(|session| {
             let log = Arc::clone(&log);
@@ -228,10 +287,7 @@ fn gathering(sessions: u16, each: usize) {
         log.insert_position().get() - log.flushed().get() < AFTER
     };
     assert!((0..10_000).any(is_synced), "nobody has told the log's thread");
-    log.flushing.ending.store(true, Ordering::Release);
-    log.flushing.kick();
-    writer.join().expect("the log's thread");
-    check(&log, &disk);
+    end_writer(&log, &disk, writer);
 }
 
 #[test]

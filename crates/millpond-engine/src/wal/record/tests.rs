@@ -43,6 +43,14 @@ fn another_position_does_not_pass() {
     assert_eq!(decode(&bytes, Lsn(72)).unwrap_err(), DecodeError::Position(64));
 }
 
+/// What a recycled segment holds does not become a record by another position alone.
+#[test]
+fn a_record_with_another_position_written_into_it_does_not_pass() {
+    let mut bytes = sealed(&Record::new(Xid(1), RmgrId::Log, 0, b""), &[], Lsn(64));
+    bytes[8..16].copy_from_slice(&72u64.to_le_bytes());
+    assert_eq!(decode(&bytes, Lsn(72)).unwrap_err(), DecodeError::Checksum);
+}
+
 #[test]
 fn every_flipped_bit_is_found() {
     let page = [0x5a; PAGE_SIZE];
