@@ -1,5 +1,10 @@
 //! The mutants of `millpond-engine`, whose rules are in the READMEs of its parts.
 
-use super::Mutant;
+use super::{Mutant, engine_log, engine_transactions};
 
-pub(super) const MUTANTS: &[Mutant] = &[];
+/// A table for each part.
+const PARTS: &[&[Mutant]] = &[engine_log::MUTANTS, engine_transactions::MUTANTS];
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    PARTS.concat()
+}

@@ -11,6 +11,8 @@
 
 mod buffer;
 mod engine;
+mod engine_log;
+mod engine_transactions;
 mod runner;
 mod sources;
 mod sync;
@@ -75,7 +77,6 @@ const fn mutant(
 
 impl Mutant {
     /// The test is in that file of the package's `tests`.
-    #[allow(dead_code, reason = "for the tables of crates whose tests are there")]
     const fn in_target(mut self, target: &'static str) -> Self {
         self.test.binary.target = Some(target);
         self
@@ -84,7 +85,7 @@ impl Mutant {
 
 /// The whole table.
 fn table() -> Vec<Mutant> {
-    [sync::MUTANTS, buffer::MUTANTS, engine::MUTANTS].concat()
+    [sync::MUTANTS, buffer::MUTANTS, &engine::mutants()].concat()
 }
 
 /// Runs the mutants whose names begin with one of `prefixes`, or all of them.

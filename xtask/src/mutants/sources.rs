@@ -1,4 +1,4 @@
-//! The mutants that the sources have.
+//! The mutants that the sources have, and the rules that the documents have.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,13 @@ use crate::run::Failed;
 /// Where mutants are described, with examples.
 const DESCRIPTION: &str = "millpond-sync/src/mutant.rs";
 
-/// Fails unless the table has the mutants that the sources have.
+/// Documents each of whose numbered rules has a mutant, and what their rules are called.
+const RULES: &[(&str, &str)] = &[
+    ("wal rule", "crates/millpond-engine/src/wal/README.md"),
+    ("transam rule", "crates/millpond-engine/src/transam/README.md"),
+];
+
+/// Fails unless the table has the mutants that the sources have, and a mutant for each rule.
 pub(super) fn compare(table: &[Mutant]) -> Result<(), Failed> {
     let mut in_sources = BTreeSet::new();
     collect(&runner::root().join("crates"), &mut in_sources)?;
@@ -26,7 +32,28 @@ pub(super) fn compare(table: &[Mutant]) -> Result<(), Failed> {
     if !without_source.is_empty() {
         return Err(Failed(format!("mutants that no source has: {without_source}")));
     }
+    let without_mutant = rules_without_mutant(table)?.join(", ");
+    if !without_mutant.is_empty() {
+        return Err(Failed(format!("rules without a mutant: {without_mutant}")));
+    }
     Ok(())
+}
+
+fn rules_without_mutant(table: &[Mutant]) -> Result<Vec<String>, Failed> {
+    let mut without = Vec::new();
+    for (name, path) in RULES {
+        let text = fs::read_to_string(runner::root().join(path))
+            .map_err(|error| Failed(format!("could not read {path}: {error}")))?;
+        let numbers = text.lines().filter_map(number_of_rule);
+        let rules = numbers.map(|number| format!("{name} {number}"));
+        without.extend(rules.filter(|rule| table.iter().all(|mutant| mutant.rule != rule)));
+    }
+    Ok(without)
+}
+
+/// The number of the rule that begins in this line.
+fn number_of_rule(line: &str) -> Option<u32> {
+    line.split_once(". ")?.0.parse().ok()
 }
 
 fn collect(folder: &Path, names: &mut BTreeSet<String>) -> Result<(), Failed> {

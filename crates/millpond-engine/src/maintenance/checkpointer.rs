@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 use millpond_buffer::{
     BackendKind, BufferError, BufferPool, BufferSession, Lsn, StoreError, WriteProgress,
 };
-use millpond_sync::clock;
 use millpond_sync::sync::{Condvar, Mutex};
 use millpond_sync::thread::{NamedThread, spawn_named};
+use millpond_sync::{clock, mutant};
 
 use super::schedule::Schedule;
 use crate::control::{Control, ControlFile, STATE_BYTES};
@@ -270,6 +270,9 @@ impl Checkpoints {
         let end = Record::new(Xid::INVALID, RmgrId::Log, info::CHECKPOINT_END, &payload);
         let end = self.log.insert(stripe, &end)?.end;
         self.log.flush(end)?;
+        if mutant!("wal-forget-before-control-file") {
+            self.log.retire(redo, self.trigger_bytes());
+        }
         let checkpoint_time = clock::since_1970().as_secs();
         work.control.write(Control {
             clean: cause == Cause::Shutdown,

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use millpond_sync::atomic::{AtomicU32, Ordering, fence};
-use millpond_sync::parking;
 use millpond_sync::prefetch::prefetch;
+use millpond_sync::{mutant, parking};
 use smallvec::SmallVec;
 
 use super::{
@@ -78,7 +78,9 @@ impl ProcHandle {
             self.line().snapshot.store(load().0, Ordering::Relaxed);
             // Either a horizon's scan that comes later sees the line, or the load below sees everything that
             // the scan's ceiling saw.
-            fence(Ordering::SeqCst);
+            if !mutant!("transam-snapshot-without-fence") {
+                fence(Ordering::SeqCst);
+            }
         }
         let csn = load();
         held.push(csn);
@@ -105,7 +107,9 @@ impl ProcHandle {
     /// Announces that an id of at least `floor` is about to be drawn: by a read-modify-write with Release, which
     /// publishes this store to whoever loads a later id (transam rule 6).
     pub(crate) fn announce_xid(&self, floor: Xid) {
-        self.line().xid.store(floor.0 | PROVISIONAL, Ordering::Relaxed);
+        if !mutant!("transam-draw-unannounced") {
+            self.line().xid.store(floor.0 | PROVISIONAL, Ordering::Relaxed);
+        }
     }
 
     /// Publishes the running transaction's id, or that there is none.
@@ -140,7 +144,9 @@ impl ProcHandle {
         let idle = word.load(Ordering::Relaxed);
         debug_assert_eq!(idle & IN_COMMIT, 0, "a session commits one transaction at a time");
         word.store(idle | IN_COMMIT, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        if !mutant!("transam-commit-without-fence") {
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// Ends the time that [`enter_commit`](Self::enter_commit) began, if it did.

@@ -28,11 +28,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use millpond_sync::audit;
-use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
+use millpond_sync::{CachePadded, audit, mutant, parking};
 
 pub use activity::{Activity, ActivityState, WaitEvent};
 pub use handle::{ProcHandle, Waiting};
@@ -172,7 +170,9 @@ impl ProcArray {
     /// `ceiling` must have been loaded from the commit clock before the call (transam rule 5).
     pub(crate) fn oldest_snapshot(&self, ceiling: Csn) -> Csn {
         // Pairs with the fence in `ProcHandle::publish_snapshot`.
-        fence(Ordering::SeqCst);
+        if !mutant!("transam-horizon-without-fence") {
+            fence(Ordering::SeqCst);
+        }
         let published = self.lines.iter().map(|line| line.snapshot.load(Ordering::Acquire));
         Csn(published.filter(|csn| *csn != 0).fold(ceiling.0, u64::min))
     }
@@ -242,7 +242,7 @@ impl ProcArray {
         for line in &self.lines {
             let word = &line.in_commit;
             let seen = word.load(Ordering::Acquire);
-            if seen & IN_COMMIT == 0 {
+            if seen & IN_COMMIT == 0 || mutant!("transam-checkpoint-without-wait") {
                 continue;
             }
             let awaited = seen | COMMIT_AWAITED;

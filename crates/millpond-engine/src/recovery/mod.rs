@@ -24,6 +24,7 @@ mod survey;
 use std::sync::Arc;
 
 use millpond_buffer::{BufferPool, Lsn, PageStore};
+use millpond_sync::mutant;
 
 pub use directory::{DataDirectory, DirectoryError};
 pub(crate) use quarantine::set_aside;
@@ -79,7 +80,9 @@ impl Recovering {
             .into());
         }
         let (end, survey) = find_end(&store, &now, &mut |_| {})?;
-        survey.check_system_forks(pages)?;
+        if !mutant!("wal-start-on-damaged-files") {
+            survey.check_system_forks(pages)?;
+        }
         let known = survey.into_known();
         let was_clean = now.clean;
         now.clean = false;
@@ -88,7 +91,9 @@ impl Recovering {
             tracing::warn!(%damage, "one of two copies of the control file is damaged: going on from the other one");
         }
         let start = LogStart { end, redo: now.redo, start_no: now.start_no };
-        control.write(now)?;
+        if !mutant!("wal-start-without-number") {
+            control.write(now)?;
+        }
         let log = Log::open(Arc::clone(&store), config, start)?;
         log.set_recovering(true);
         Ok(Self { store, log, control, end, known, was_clean, is_new })
@@ -220,7 +225,9 @@ pub(crate) fn find_end(
     if end < control.checkpoint_end {
         return damaged(format!("the last checkpoint ends at {}", control.checkpoint_end));
     }
-    if let Some(claim) = reader.find_claim_beyond(end)? {
+    if let Some(claim) = reader.find_claim_beyond(end)?
+        && !mutant!("wal-later-claim-ignored")
+    {
         return damaged(format!("the record at {claim} says that the log was durable here"));
     }
     survey.finish()?;

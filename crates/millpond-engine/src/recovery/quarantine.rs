@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use millpond_buffer::{FileStore, RelFork};
+use millpond_sync::mutant;
 use millpond_vfs::{Vfs, retry, sync_directory};
 
 use super::DirectoryError;
@@ -66,7 +67,10 @@ fn move_files(
         if forks.contains(&rel) {
             let (from, path) = (base.join(&name), target.join(&name));
             let bytes = retry(|| vfs.len(&from))?;
-            retry(|| vfs.rename(&from, &path))?;
+            match mutant!("wal-unknown-files-removed") {
+                true => retry(|| vfs.remove(&from))?,
+                false => retry(|| vfs.rename(&from, &path))?,
+            }
             moved.push(SetAside { rel, path, bytes });
         }
     }

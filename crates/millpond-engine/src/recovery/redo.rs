@@ -16,6 +16,7 @@ use millpond_buffer::{
     BackendKind, BufferPool, BufferSession, Lsn, PAGE_SIZE, PageId, RelFork, RelHandle, RelationId,
     Wait, is_new,
 };
+use millpond_sync::mutant;
 
 use crate::error::{EngineError, EngineResult, relation_file};
 use crate::wal::forks::is_system;
@@ -132,7 +133,7 @@ impl RedoFiles {
             },
         };
         let mut page = pinned.into_exclusive()?;
-        if !rebuilds && is_new(page.bytes()) {
+        if !rebuilds && is_new(page.bytes()) && !mutant!("wal-redo-on-zeros") {
             self.missing.insert(block.page);
             return Ok(false);
         }

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use millpond_buffer::{
     BlockNumber, BufferError, Fork, PageBuffer, RelFork, RelationId, StoreError, is_new,
 };
+use millpond_sync::mutant;
 
 use crate::ctx::Ctx;
 use crate::error::{EngineResult, relation_file};
@@ -48,6 +49,7 @@ fn is_committed(fork: &KnownFork) -> bool {
 pub(crate) fn remove_dropped(ctx: &Ctx) -> EngineResult<()> {
     let forks = ctx.log().forks();
     let gone = forks.all().into_iter().filter(|(_, fork)| !is_committed(fork));
+    let gone = gone.filter(|_| !mutant!("wal-uncommitted-files-stay"));
     let gone: BTreeSet<RelationId> = gone.map(|(rel, _)| rel.relation).collect();
     for relation in gone {
         tracing::info!(%relation, "removing files of a relation that was dropped or did not commit");
@@ -99,7 +101,7 @@ fn cut_to(ctx: &Ctx, rel: RelFork, known: u32, blocks: u32) -> EngineResult<Opti
     for block in known..blocks {
         let read = ctx.pool().store().read(rel, BlockNumber(block), &mut buffer.pages_mut());
         read.map_err(BufferError::from)?;
-        if !buffer.pages().all(is_new) {
+        if !buffer.pages().all(is_new) && !mutant!("wal-rows-beyond-the-end-cut") {
             return Ok(Some(BufferError::TooLong { rel, blocks, known }));
         }
     }
@@ -118,5 +120,6 @@ pub(crate) fn missing_in_catalog(
     forks: &BTreeMap<RelFork, KnownFork>,
     named: &BTreeSet<RelationId>,
 ) -> Option<RelFork> {
-    forks.keys().copied().find(|rel| !is_system(*rel) && !named.contains(&rel.relation))
+    let is_missing = |rel: &RelFork| !is_system(*rel) && !named.contains(&rel.relation);
+    forks.keys().copied().find(is_missing).filter(|_| !mutant!("wal-start-on-an-old-catalog"))
 }

@@ -3,8 +3,8 @@
 //! The number is drawn by a read-modify-write with Release after the transaction's word got its committing
 //! mark; it is loaded with Acquire by who takes a snapshot (transam rule 4). The word has a line of its own.
 
-use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::{CachePadded, ordering};
 
 use super::ids::Csn;
 
@@ -25,6 +25,6 @@ impl CommitClock {
 
     /// Draws the next number.
     pub(crate) fn draw(&self) -> Csn {
-        Csn(self.0.fetch_add(1, Ordering::AcqRel) + 1)
+        Csn(self.0.fetch_add(1, ordering!("transam-number-relaxed", AcqRel)) + 1)
     }
 }

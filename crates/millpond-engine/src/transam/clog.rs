@@ -12,6 +12,7 @@ use millpond_buffer::{
     BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, PageRead, PageView, RelFork, RelHandle,
     RelationId, Wait, is_new,
 };
+use millpond_sync::mutant;
 
 use super::ids::Xid;
 use super::ring::{CHUNK, ChunkBits};
@@ -54,10 +55,14 @@ pub(super) fn has_committed(ctx: &Ctx, rel: &RelHandle, xid: Xid) -> EngineResul
     let read = |page: &PageView<'_>| (page.u16(KIND), page.u8(offset));
     match ctx.buffers().read(rel, block, ctx.wait(), read) {
         Ok((CLOG_PAGE_KIND, byte)) => Ok(byte & 1 << (bit % 8) != 0),
+        Ok((0, _)) if mutant!("transam-zeros-are-rollbacks") => Ok(false),
         Ok((kind, _)) => Err(EngineError::Corruption {
             place: CLOG.page(block).to_string(),
             what: format!("page of kind {kind} in the transaction statuses"),
         }),
+        Err(BufferError::BeyondEnd { .. }) if mutant!("transam-missing-page-is-rollback") => {
+            Ok(false)
+        }
         Err(BufferError::BeyondEnd { .. }) => Err(EngineError::Corruption {
             place: CLOG.to_string(),
             what: format!("block {block} with the status of transaction {xid} is missing"),
@@ -77,7 +82,9 @@ pub(super) fn set_bits(
     let block = block_of(chunk)?;
     while rel.block_count() <= block.0 {
         let new = ctx.buffers().extend(rel, Wait::Allowed)?;
-        log_bits(ctx, new, 0, &ChunkBits::default())?;
+        if !mutant!("transam-status-page-left-zero") {
+            log_bits(ctx, new, 0, &ChunkBits::default())?;
+        }
     }
     let page = ctx.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive()?;
     log_bits(ctx, page, (chunk % CHUNKS_PER_PAGE) as u16, bits)

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use millpond_buffer::{BufferError, Lsn, RelationId};
 use millpond_sync::atomic::Ordering;
+use millpond_sync::mutant;
 
 use super::ids::{Csn, Xid};
 use super::record::{EndRecord, INFO_ABORT, INFO_COMMIT};
@@ -115,7 +116,9 @@ impl Transactions {
             Ok(inserted) => {
                 // Files must not go before it is certain that they may.
                 let lsn = match durability {
-                    Durability::Background if files.is_empty() => {
+                    Durability::Background
+                        if files.is_empty() || mutant!("transam-files-before-durable") =>
+                    {
                         ctx.log().commit_in_background();
                         Lsn::ZERO
                     }
@@ -144,6 +147,7 @@ impl Transactions {
         };
         // At once if the caller has waited, as he should have; never on trust.
         if !ticket.is_ready()
+            && !mutant!("transam-seen-before-durable")
             && let Err(error) = ctx.log().flush(ticket.lsn)
         {
             return Err(self.leave_in_doubt(ctx, xid, error));
@@ -211,6 +215,9 @@ impl Transactions {
         // A log that cannot confirm a commit must not go on as if nothing had happened.
         ctx.log().stop(&format!("the commit of transaction {xid} was not confirmed: {error}"));
         self.in_doubt.store(true, Ordering::Release);
+        if mutant!("transam-doubt-is-rollback") {
+            self.ring.set_aborted(xid);
+        }
         *ctx.pending_commit().borrow_mut() = None;
         self.finish(ctx, Some(xid));
         tracing::error!(%xid, %error, "the outcome of a commit is unknown until the next start");

@@ -24,6 +24,7 @@
 //! [`FIRST_NORMAL_OID`]: crate::catalog::FIRST_NORMAL_OID
 
 use millpond_buffer::{BufferError, PAGE_SIZE, PageRead, RelFork, RelHandle, RelationId, Wait};
+use millpond_sync::mutant;
 
 use super::ids::{Csn, Xid};
 use super::overflow::{Kept, Spilled};
@@ -81,8 +82,9 @@ pub(super) fn read(
 ) -> EngineResult<Option<XidStatus>> {
     let at = NUMBERS_AT + NUMBER_BYTES * (xid.0 % CHUNK) as usize;
     let read = ctx.buffers().read(rel, place.block, ctx.wait(), |page| {
-        let is_its =
-            kind(page) == PageKind::CommitNumbers as u16 && page.u64(CHUNK_AT) == place.chunk;
+        let is_of_chunk =
+            page.u64(CHUNK_AT) == place.chunk || mutant!("transam-page-of-another-chunk");
+        let is_its = kind(page) == PageKind::CommitNumbers as u16 && is_of_chunk;
         is_its.then(|| (page.u64(SMALLEST_AT), page.u64(at) & NUMBER_MASK))
     });
     match read {

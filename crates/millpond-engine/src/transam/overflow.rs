@@ -19,9 +19,9 @@
 use std::collections::BTreeMap;
 
 use millpond_buffer::BlockNumber;
-use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::sync::Arc;
+use millpond_sync::{CachePadded, mutant};
 
 use super::ids::{Csn, Xid};
 use super::ring::{CHUNK, ChunkBits, Found};
@@ -179,7 +179,8 @@ impl Overflow {
         for (index, word) in kept.words.iter().enumerate() {
             let status = word.load().status();
             bits.note(index as u64, status);
-            old &= !matches!(status, Status::Committed(csn) if csn > horizon);
+            let is_young = matches!(status, Status::Committed(csn) if csn > horizon);
+            old &= !is_young || mutant!("transam-needed-numbers-forgotten");
         }
         let forgettable = old && bits.settled;
         Some((bits, forgettable))

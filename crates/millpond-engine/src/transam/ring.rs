@@ -22,9 +22,9 @@
 //! A committer whose word was moved finds its word in the overflow ([`super::overflow`]), where it was put before. A
 //! chunk leaves the overflow when nobody can tell its commits apart any more and their clog bits are written.
 
-use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::sync::Arc;
+use millpond_sync::{CachePadded, mutant, ordering};
 
 use super::ids::{Csn, Xid};
 use super::overflow::{Kept, Overflow, Spilled};
@@ -125,14 +125,14 @@ impl StatusRing {
     /// Draws an id. The caller has seen [`room`](Self::room) for as many ids as there are sessions, and
     /// draws one: so no two of them can overrun the ring together.
     pub(crate) fn draw(&self) -> Xid {
-        let xid = Xid(self.next.fetch_add(1, Ordering::AcqRel));
+        let xid = Xid(self.next.fetch_add(1, ordering!("transam-draw-relaxed", AcqRel)));
         self.slot(xid).set(Status::Running(xid));
         xid
     }
 
     /// Marks a transaction as committing and gives the word that its number must go to.
     pub(crate) fn mark_committing(&self, xid: Xid) -> Option<WordRef<'_>> {
-        if self.slot(xid).mark_committing(xid) {
+        if mutant!("transam-commit-without-mark") || self.slot(xid).mark_committing(xid) {
             return Some(WordRef::Ring(self.slot(xid)));
         }
         let kept = self.overflow.in_memory(xid)?;
@@ -150,10 +150,14 @@ impl StatusRing {
         let slot = self.slot(xid);
         loop {
             let loaded = slot.load();
-            if xid.0 < self.bounds.retired.load(Ordering::Acquire) {
+            let retired = self.bounds.retired.load(Ordering::Acquire);
+            if xid.0 < retired && !mutant!("transam-read-not-validated") {
                 return self.overflow.find(xid);
             }
             match loaded.status() {
+                Status::Committing(_) if mutant!("transam-mark-not-waited-for") => {
+                    return Found::Status(XidStatus::InProgress);
+                }
                 Status::Committing(_) => slot.wait_committing(loaded),
                 Status::Moved => return self.overflow.find(xid),
                 Status::Running(id) | Status::Aborted(id) if id != xid => return Found::Unknown,
@@ -214,9 +218,15 @@ impl StatusRing {
                 self.hand_over(Xid(id), kept.word(Xid(id)));
             }
         }
-        self.bounds.retired.store(ids.end, Ordering::Release);
+        let too_late = mutant!("transam-empty-before-retired");
+        if !too_late {
+            self.bounds.retired.store(ids.end, Ordering::Release);
+        }
         for id in ids.clone() {
             self.slot(Xid(id)).set(Status::Empty);
+        }
+        if too_late {
+            self.bounds.retired.store(ids.end, Ordering::Release);
         }
         self.bounds.reusable.store(ids.end, Ordering::Release);
     }

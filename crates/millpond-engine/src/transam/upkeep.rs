@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use millpond_buffer::BufferError;
 use millpond_sync::atomic::Ordering;
+use millpond_sync::mutant;
 
 use super::ids::{Csn, Xid};
 use super::overflow::Spilled;
@@ -43,7 +44,7 @@ impl Recovered {
     }
 
     fn saw(&mut self, xid: Xid) {
-        if xid.is_normal() && xid >= self.next {
+        if xid.is_normal() && xid >= self.next && !mutant!("transam-ids-of-records-forgotten") {
             self.next = Xid(xid.0 + 1);
         }
     }
@@ -82,7 +83,7 @@ impl Transactions {
         while self.ring.room() <= self.ring.size() / 2 {
             let Some(chunk) = self.ring.oldest_chunk() else { break };
             let bits = self.ring.committed_in(chunk);
-            if chunk >= upkeep.logged {
+            if chunk >= upkeep.logged && !mutant!("transam-retire-before-status-page") {
                 clog::set_bits(ctx, self.clog(ctx)?, chunk, &bits)?;
             }
             // First, so that the overflow does not grow while the file can't.
@@ -248,14 +249,18 @@ impl Transactions {
         let mut recovered = self.recovered.lock();
         let Some(known) = recovered.as_ref() else { return Ok(()) };
         // Its numbers are the last run's. The log does not know the file, and need not: see csn_pages.rs.
-        ctx.pool().drop_relation(csn_pages::CSN_RELATION)?;
+        if !mutant!("transam-numbers-of-the-last-run") {
+            ctx.pool().drop_relation(csn_pages::CSN_RELATION)?;
+        }
         let rel = self.clog(ctx)?;
         for (chunk, bits) in &known.commits {
             clog::set_bits(ctx, rel, *chunk, bits)?;
         }
         let last = (known.next.0.max(1) - 1) / CHUNK;
         clog::set_bits(ctx, rel, last, &ChunkBits::default())?;
-        clog::check_unused(ctx, rel, known.next)?;
+        if !mutant!("transam-ids-given-out-again") {
+            clog::check_unused(ctx, rel, known.next)?;
+        }
         self.ring.restart(known.next);
         upkeep.logged = self.ring.retired().0 / CHUNK;
         *recovered = None;

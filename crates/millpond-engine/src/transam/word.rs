@@ -24,7 +24,7 @@
 //! Acquire and so sees the mark or something later: it cannot take the transaction for running (transam rule 4).
 
 use millpond_sync::atomic::{AtomicU64, Ordering};
-use millpond_sync::{hint, parking};
+use millpond_sync::{hint, mutant, parking};
 
 use super::ids::{Csn, Xid};
 use super::snapshot::XidStatus;
@@ -127,7 +127,10 @@ impl StatusWord {
 
     /// Running to committing; fails if the word has been moved (or given to a later transaction).
     pub(crate) fn mark_committing(&self, xid: Xid) -> bool {
-        let id = xid.0 << STATE_BITS;
+        let id = match mutant!("transam-word-of-any-transaction") {
+            true => self.0.load(Ordering::Relaxed) & !STATE_MASK,
+            false => xid.0 << STATE_BITS,
+        };
         self.change(id | RUNNING, id | COMMITTING)
     }
 

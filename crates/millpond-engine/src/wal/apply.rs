@@ -5,6 +5,7 @@
 //! function. There is no second code path that could disagree (wal rule 1).
 
 use millpond_buffer::{ExclusivePage, Lsn, PAGE_SIZE, PageChange, PageId, Wait, page_lsn};
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::forks::is_system;
@@ -141,6 +142,9 @@ pub trait Logging {
     fn wait(&self) -> Wait;
 }
 
+/// Pages as they are before a record changes them.
+type Before<'p> = SmallVec<[&'p [u8; PAGE_SIZE]; 4]>;
+
 /// The one way to change pages: inserts `record` and then applies it to `pages`, which are its blocks
 /// in order, exclusively latched. Returns the record's end, which is now the pages' LSN.
 ///
@@ -166,24 +170,33 @@ pub fn log_and_apply(
     }
     // Dirty before the record exists: a checkpoint that begins behind the record finds the pages,
     // one that begins before it will redo the record (wal rule 2).
+    let insert = |before: Before<'_>| log.insert_with_pages(session.stripe(), &record, &before);
+    let too_early = match mutant!("wal-insert-before-mark") {
+        true => Some(insert(pages.iter().map(|page| page.bytes()).collect())?),
+        false => None,
+    };
     let changes: SmallVec<[PageChange<'_>; 4]> =
         pages.iter_mut().map(|page| page.change()).collect();
-    let inserted = {
-        let before: SmallVec<[&[u8; PAGE_SIZE]; 4]> = changes.iter().map(|c| c.bytes()).collect();
-        log.insert_with_pages(session.stripe(), &record, &before)?
+    let inserted = match too_early {
+        Some(inserted) => inserted,
+        None => insert(changes.iter().map(|change| change.bytes()).collect())?,
     };
     for (index, mut change) in changes.into_iter().enumerate() {
         let block = &record.blocks[index];
-        if page_lsn(change.bytes()) == Lsn::ZERO || is_system(block.page.rel_fork()) {
+        let is_new =
+            page_lsn(change.bytes()) == Lsn::ZERO && !mutant!("wal-new-block-not-noted");
+        if is_new || is_system(block.page.rel_fork()) {
             // Its first record, which is in the log, and the page is still latched (wal rule 17).
             log.forks().write(block.page, inserted.end);
         }
         let mut edit = PageEdit::new(block.page, &mut change);
         if let Err(error) = redo.redo(record.info, index, block.data, record.payload, &mut edit) {
-            log.stop(&format!(
-                "record at {} does not apply to {}: {error}",
-                inserted.start, block.page
-            ));
+            if !mutant!("wal-go-on-after-failed-redo") {
+                log.stop(&format!(
+                    "record at {} does not apply to {}: {error}",
+                    inserted.start, block.page
+                ));
+            }
             return Err(error.into());
         }
         change.publish(inserted.end);

@@ -15,10 +15,10 @@ use std::time::Duration;
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use millpond_sync::clock;
 use millpond_sync::parking::{self, ParkResult};
 use millpond_sync::sync::Mutex;
 use millpond_sync::thread::NamedThread;
+use millpond_sync::{clock, mutant};
 
 use super::error::WalError;
 use super::group::Group;
@@ -243,11 +243,19 @@ impl Log {
         leader: Leader,
     ) -> Result<(), WalError> {
         let target = loop {
+            let too_early = mutant!("wal-look-for-stop-before-slots");
+            if too_early {
+                self.check_running()?;
+            }
             let (complete, blocker) = self.insertion.complete();
             // Only now: a hole left by an insert that met the stop counts as complete.
-            self.check_running()?;
+            if !too_early {
+                self.check_running()?;
+            }
             // Who wrote ahead may have left nothing to write.
-            if complete > self.insertion.written() {
+            let waits_first =
+                mutant!("wal-wait-for-slot-before-write") && blocker.is_some() && complete < upto;
+            if complete > self.insertion.written() && !waits_first {
                 self.write_out(&mut self.flushing.writing.lock(), complete, leader)?;
             }
             match blocker {
@@ -309,6 +317,9 @@ impl Log {
         segment: u64,
     ) -> Result<(), WalError> {
         if let Err(error) = result {
+            if what == "sync" && mutant!("wal-sync-again") {
+                return Err(WalError::io("could not sync", error));
+            }
             self.stop(&format!("could not {what} log segment {segment:016x}: {error}"));
         }
         self.check_running()
@@ -327,7 +338,7 @@ impl Log {
         let part = self.insertion.ring_bytes() / 8;
         if start.get() / part != end.get() / part {
             self.flushing.kick();
-        } else if self.has_gathered(end, self.flushed()) {
+        } else if self.has_gathered(end, self.flushed()) && !mutant!("wal-gather-in-silence") {
             self.flushing.nudge();
         }
     }

@@ -23,8 +23,8 @@ mod encoding;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use millpond_buffer::{Fork, Lsn, PageId, RelFork, RelationId};
-use millpond_sync::CachePadded;
 use millpond_sync::sync::Mutex;
+use millpond_sync::{CachePadded, mutant};
 
 use super::apply::RedoError;
 use super::error::WalError;
@@ -211,13 +211,15 @@ impl Forks {
     /// How many blocks a fork has at least; `None` if it is not known, or dropped.
     pub(super) fn least_blocks(&self, rel: RelFork) -> Option<u32> {
         let shard = self.shard(rel.relation).lock();
-        shard.get(&rel).filter(|fork| !fork.dropped).map(|fork| fork.blocks)
+        let known = shard.get(&rel).filter(|fork| !fork.dropped).map(|fork| fork.blocks);
+        known.filter(|_| !mutant!("wal-any-length"))
     }
 
     /// Whether a page may be all zeros.
     pub(super) fn may_be_zero(&self, page: PageId) -> bool {
         let shard = self.shard(page.relation()).lock();
-        shard.get(&page.rel_fork()).is_none_or(|fork| !fork.is_written(page.block().0))
+        let is_free = |fork: &KnownFork| !fork.is_written(page.block().0);
+        shard.get(&page.rel_fork()).is_none_or(is_free) || mutant!("wal-zeros-are-a-page")
     }
 
     /// Follows a record that was read from the log.

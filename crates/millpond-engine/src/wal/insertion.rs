@@ -43,8 +43,8 @@ use std::time::Instant;
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
-use millpond_sync::audit;
 use millpond_sync::parking;
+use millpond_sync::{audit, mutant};
 
 const EPOCH_SHIFT: u32 = 56;
 const POSITION_MASK: u64 = (1 << EPOCH_SHIFT) - 1;
@@ -150,7 +150,9 @@ impl Insertion {
         if self.has_room(end) {
             return true;
         }
-        self.replace(slot, start.get());
+        if !mutant!("wal-wait-for-room-with-old-bound") {
+            self.replace(slot, start.get());
+        }
         while !self.has_room(end) {
             if stopped() {
                 return false;

@@ -21,10 +21,10 @@ use std::time::Duration;
 use millpond_buffer::{LogFlush, LogFlushError, Lsn, PAGE_SIZE, PageId, RelFork, page_lsn};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use millpond_sync::audit;
 use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
 use millpond_sync::sync::RwLock;
+use millpond_sync::{audit, mutant};
 use smallvec::SmallVec;
 
 use super::config::{LogConfig, LogStart};
@@ -103,7 +103,8 @@ impl Log {
         let segment_bytes = store.segment_bytes();
         let first = start.redo.get() / segment_bytes;
         let segments = Segments::open(Arc::clone(&store), first, start.end)?;
-        for segment in first..=start.end.get() / segment_bytes {
+        let unsynced = first..=start.end.get() / segment_bytes;
+        for segment in unsynced.filter(|_| !mutant!("wal-tail-not-synced")) {
             store.sync(segment).map_err(|source| {
                 WalError::io(format!("could not sync log segment {segment:016x}"), source)
             })?;
@@ -171,7 +172,7 @@ impl Log {
         let mut scratch = self.scratch[slot].lock();
         loop {
             self.check_running()?;
-            if self.recovering.load(Ordering::Relaxed) {
+            if self.recovering.load(Ordering::Relaxed) && !mutant!("wal-insert-during-redo") {
                 return Err(WalError::Recovering);
             }
             let place = self.insertion.place();
@@ -426,6 +427,9 @@ impl LogFlush for Log {
     fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
         if let Some(why) = self.is_stopped() {
             return Err(LogFlushError::new(why));
+        }
+        if mutant!("wal-page-before-log") {
+            return Ok(());
         }
         self.flush(lsn).map_err(|error| LogFlushError::new(error.to_string()))
     }

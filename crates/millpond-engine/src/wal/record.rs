@@ -17,6 +17,7 @@ mod decode;
 mod tests;
 
 use millpond_buffer::{Lsn, PAGE_SIZE, PageId};
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use crate::transam::Xid;
@@ -199,7 +200,9 @@ pub fn encode(
     }
     out.extend_from_slice(record.payload);
     let bytes = out.len();
-    out.resize(padded(bytes), 0);
+    if !mutant!("wal-records-share-words") {
+        out.resize(padded(bytes), 0);
+    }
     if out.len() > MAX_RECORD_BYTES {
         return Err(EncodeError::TooLong { bytes, limit: MAX_RECORD_BYTES });
     }
@@ -249,6 +252,9 @@ fn outer_crc(head: &[u8], inner: [u8; 4]) -> u32 {
     let mut bytes = [0; 20];
     bytes[..16].copy_from_slice(head);
     bytes[16..].copy_from_slice(&inner);
+    if mutant!("wal-checksum-without-position") {
+        bytes[4..12].fill(0);
+    }
     crc_fast::crc32_iscsi(&bytes)
 }
 

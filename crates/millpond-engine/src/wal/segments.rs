@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use millpond_buffer::Lsn;
 use millpond_sync::atomic::{AtomicU64, Ordering};
+use millpond_sync::mutant;
 use millpond_sync::sync::Mutex;
 
 use super::error::WalError;
@@ -65,7 +66,8 @@ impl Segments {
 
     /// Whether a record may end at `end`. Ordinary records leave the reserve alone.
     pub fn allows(&self, end: Lsn, ordinary: bool) -> bool {
-        let segments = self.end.load(Ordering::Relaxed) - u64::from(ordinary);
+        let segments = self.end.load(Ordering::Relaxed)
+            - u64::from(ordinary && !mutant!("wal-reserve-for-all"));
         end.get() <= segments * self.segment_bytes
     }
 

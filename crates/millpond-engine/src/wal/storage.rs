@@ -8,6 +8,7 @@
 //! point, and logs anew what is still owed of truncations that failed (wal rule 16).
 
 use millpond_buffer::{BufferPool, Fork, Lsn, RelFork, RelationId};
+use millpond_sync::mutant;
 
 use super::apply::{Logging, RedoError};
 use super::log::Log;
@@ -70,7 +71,7 @@ pub fn create_forks(
     forks: &[RelFork],
 ) -> EngineResult<()> {
     let log = session.log();
-    let _not_done = log.file_changes.read();
+    let _not_done = (!mutant!("wal-create-unseen")).then(|| log.file_changes.read());
     let mut end = Lsn::ZERO;
     for &rel in forks {
         let (info, payload) = StorageRecord::Create(rel).encode();
@@ -78,7 +79,9 @@ pub fn create_forks(
         end = log.insert(session.stripe(), &record)?.end;
         log.forks().create(rel, xid);
     }
-    log.flush(end)?;
+    if !mutant!("wal-file-before-its-record") {
+        log.flush(end)?;
+    }
     for &rel in forks {
         pool.create(rel)?;
     }
@@ -116,6 +119,9 @@ pub fn truncate_fork(
 /// older, having logged anew the truncations that failed and have left more in a file than belongs there.
 pub fn settle_files(log: &Log, stripe: SessionNo, pool: &BufferPool) -> EngineResult<()> {
     drop(log.file_changes.write());
+    if mutant!("wal-owed-cut-forgotten") {
+        return Ok(());
+    }
     pool.for_each_owed_cut(|rel, blocks| {
         let (info, payload) = StorageRecord::Truncate(rel, blocks).encode();
         log.insert(stripe, &Record::new(Xid::INVALID, RmgrId::Storage, info, &payload))?;

@@ -4,6 +4,7 @@
 //! reading counts as "no idea", and writing begins such a page anew.
 
 use millpond_buffer::{BlockNumber, BufferError, Wait};
+use millpond_sync::mutant;
 
 use super::fsm_page::{self, BLOCKS_PER_PAGE};
 use super::relation::HeapRelation;
@@ -80,7 +81,9 @@ fn write(
         drop(ctx.buffers().extend(&heap.fsm, ctx.wait())?);
     }
     let pinned = match ctx.buffers().pin(&heap.fsm, page, ctx.wait()) {
-        Err(BufferError::Checksum { .. }) => ctx.buffers().pin_or_zero(&heap.fsm, page)?,
+        Err(BufferError::Checksum { .. }) if !mutant!("wal-torn-hint-is-damage") => {
+            ctx.buffers().pin_or_zero(&heap.fsm, page)?
+        }
         other => other?,
     };
     let mut latched = pinned.into_exclusive()?;

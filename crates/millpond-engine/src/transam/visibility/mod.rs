@@ -15,6 +15,8 @@
 #[cfg(test)]
 mod tests;
 
+use millpond_sync::mutant;
+
 use super::ids::{CommandId, Xid};
 use super::row_locks::LockStrength;
 use super::snapshot::{Horizon, Snapshot, XidStatus};
@@ -66,6 +68,7 @@ pub fn visible(
         } else {
             match fates.status(header.xmin)? {
                 XidStatus::Committed(csn) if snapshot.sees(csn) => {}
+                XidStatus::Committed(_) if mutant!("transam-later-commit-seen") => {}
                 _ => return Ok(false),
             }
         }
@@ -77,6 +80,7 @@ pub fn visible(
         return Ok(own_cmax(header, fates)? >= snapshot.command);
     }
     match fates.status(header.xmax)? {
+        XidStatus::Committed(_) if mutant!("transam-later-deletion-seen") => Ok(false),
         XidStatus::Committed(csn) => Ok(!snapshot.sees(csn)),
         XidStatus::InProgress | XidStatus::Aborted => Ok(true),
     }
