@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_sync::clock;
+use millpond_sync::{clock, mutant};
 
 use millpond_buffer::trace::TraceFile;
 use millpond_buffer::{BackendKind, BufferPool, BufferSession, Wait};
@@ -286,7 +286,9 @@ impl Ctx {
             LockStrength::NoKeyUpdate => LockMode::Exclusive,
             LockStrength::Update => LockMode::AccessExclusive,
         };
-        self.lock(tag, mode)?;
+        if !mutant!("lock-row-without-turn") {
+            self.lock(tag, mode)?;
+        }
         let turn = RowTurn { ctx: self, tag, mode };
         self.wait_for_xid(xid)?;
         Ok(turn)

@@ -11,6 +11,8 @@
 
 mod buffer;
 mod engine;
+mod engine_access;
+mod engine_locks;
 mod engine_log;
 mod engine_transactions;
 mod runner;

@@ -14,6 +14,9 @@ const DESCRIPTION: &str = "millpond-sync/src/mutant.rs";
 const RULES: &[(&str, &str)] = &[
     ("wal rule", "crates/millpond-engine/src/wal/README.md"),
     ("transam rule", "crates/millpond-engine/src/transam/README.md"),
+    ("heap rule", "crates/millpond-engine/src/access/heap/README.md"),
+    ("btree rule", "crates/millpond-engine/src/access/btree/README.md"),
+    ("lmgr rule", "crates/millpond-engine/src/lmgr/README.md"),
 ];
 
 /// Fails unless the table has the mutants that the sources have, and a mutant for each rule.

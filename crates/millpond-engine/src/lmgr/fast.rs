@@ -19,8 +19,8 @@
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use millpond_sync::audit;
 use millpond_sync::prefetch::prefetch;
+use millpond_sync::{audit, mutant, ordering};
 
 use super::mode::LockMode;
 use crate::transam::SessionNo;
@@ -95,7 +95,9 @@ impl FastPath {
         let slot = &self.slots[session.index()][index];
         let word = word(relation, mode);
         slot.store(word, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        if !mutant!("lock-weak-without-fence") {
+            fence(Ordering::SeqCst);
+        }
         if counter.load(Ordering::Acquire) == 0 {
             return Noted::Slot(index as u8);
         }
@@ -114,20 +116,25 @@ impl FastPath {
         relation: u32,
         mode: LockMode,
     ) -> bool {
-        self.slots[session.index()][slot as usize % SLOTS]
-            .compare_exchange(word(relation, mode), 0, Ordering::Release, Ordering::Relaxed)
-            .is_ok()
+        let slot = &self.slots[session.index()][slot as usize % SLOTS];
+        if mutant!("lock-slot-left-by-store") {
+            slot.store(0, Ordering::Release);
+            return true;
+        }
+        slot.compare_exchange(word(relation, mode), 0, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Announces a strong locker: from here on nobody notes a weak lock on the relation unseen.
     pub(crate) fn raise(&self, relation: u32) {
         self.counter(relation).fetch_add(1, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
+        if !mutant!("lock-strong-without-fence") {
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// The strong locker has released its lock or given up.
     pub(crate) fn lower(&self, relation: u32) {
-        self.counter(relation).fetch_sub(1, Ordering::Release);
+        self.counter(relation).fetch_sub(1, ordering!("lock-lower-relaxed", Release));
     }
 
     /// Empties all slots that hold a lock on the relation and hands them over. The caller has

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::manager::LockManager;
@@ -36,7 +37,7 @@ pub(super) enum Told {
 impl LockManager {
     /// Tells the log, if it wants to know.
     pub(super) fn tell(&self, wait: &Wait, what: Told) {
-        if wait.is_logged {
+        if wait.is_logged && !(what == Told::Acquired && mutant!("lock-long-wait-end-untold")) {
             self.log(wait, what);
         }
     }
@@ -85,7 +86,7 @@ impl LockManager {
             let partition = self.partition(&wait.tag);
             let Some(entry) = partition.get(&wait.tag) else { return };
             for holder in entry.conflicting_holders(wait.session, wait.mode) {
-                if self.procs.is_autovacuum(holder) {
+                if self.procs.is_autovacuum(holder) || mutant!("lock-stops-any-holder") {
                     stopped.push(self.procs.process_id(holder));
                     self.procs.interrupt_session(holder, Interrupt::Cancel);
                 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
-use millpond_sync::clock;
 use millpond_sync::sync::{Mutex, MutexGuard};
+use millpond_sync::{clock, mutant};
 use smallvec::SmallVec;
 
 use super::counters::LockCounters;
@@ -120,6 +120,7 @@ impl LockManager {
             Begun::AlreadyHeld => return Ok(Acquired::AlreadyHeld),
             Begun::Granted(place) => place,
             Begun::Queued => {
+                let _held = mutant!("lock-wait-under-mutex").then(|| self.partition(&tag));
                 if let Err(error) = self.wait(proc, tag, mode, how) {
                     self.abandon(&tag, mode);
                     return Err(error);
@@ -142,7 +143,9 @@ impl LockManager {
     ) -> Result<Begun, LockError> {
         let mut local = proc.local_locks().borrow_mut();
         if let Some(held) = local.held.get_mut(&(tag, mode)) {
-            *held.count(owner) += 1;
+            if !mutant!("lock-not-counted") {
+                *held.count(owner) += 1;
+            }
             return Ok(Begun::AlreadyHeld);
         }
         if let Some(place) = self.note_weak(proc, &mut local, &tag, mode) {
@@ -215,7 +218,9 @@ impl LockManager {
     ) -> Result<Begun, LockError> {
         let mut partition = self.partition(&tag);
         let entry = partition.entry(tag);
-        if let Some(relation) = strong_relation(&tag, mode) {
+        if let Some(relation) = strong_relation(&tag, mode)
+            && !mutant!("lock-strong-without-transfer")
+        {
             self.fast.collect(relation, |session, mode| entry.grant(session, mode));
         }
         let refused = match entry.request(proc.no(), mode) {

@@ -1,5 +1,6 @@
 //! Giving locks back (lmgr rule 9), and serving those who waited for them.
 
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::local::{Held, LocalLocks, LockOwner, Place};
@@ -35,6 +36,9 @@ impl LockManager {
 
     /// Gives back what the transaction holds.
     pub fn release_transaction(&self, proc: &ProcHandle) {
+        if mutant!("lock-of-session-ends-with-transaction") {
+            return self.release_all(proc);
+        }
         self.release_where(proc, |held| held.by_transaction = 0);
     }
 

@@ -12,6 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Instant;
 
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::mode::{LockMode, ModeSet};
@@ -130,15 +131,17 @@ impl Entry {
         let waited: ModeSet =
             self.queue.iter().fold(ModeSet::EMPTY, |set, waiter| set.with(waiter.mode));
         let free = !self.conflicts_with_holders(session, mode);
-        if free && !conflicts.intersects(waited) {
+        if free && (mutant!("lock-overtakes-queue") || !conflicts.intersects(waited)) {
             self.grant(session, mode);
             return Request::Granted;
         }
         let own = self.held_by(session);
         let mut ahead = ModeSet::EMPTY;
         for (position, waiter) in self.queue.iter().enumerate() {
-            if waiter.mode.conflicts().intersects(own) {
-                if self.held_by(waiter.session).intersects(conflicts) {
+            if waiter.mode.conflicts().intersects(own) && !mutant!("lock-holder-queues-last") {
+                if self.held_by(waiter.session).intersects(conflicts)
+                    && !mutant!("lock-mutual-wait-unseen")
+                {
                     return Request::Deadlock(waiter.session);
                 }
                 if free && !conflicts.intersects(ahead) {
@@ -197,8 +200,14 @@ impl Entry {
         session: SessionNo,
         mode: LockMode,
     ) -> impl Iterator<Item = SessionNo> + '_ {
-        let conflicts = mode.conflicts();
-        let others = self.granted.iter().filter(move |(s, _)| *s != session);
+        let conflicts = match mode {
+            LockMode::RowExclusive if mutant!("lock-conflict-left-out") => {
+                mode.conflicts().without(LockMode::Share)
+            }
+            _ => mode.conflicts(),
+        };
+        let is_other = move |s| s != session || mutant!("lock-conflicts-with-own");
+        let others = self.granted.iter().filter(move |(s, _)| is_other(*s));
         others.filter(move |(_, modes)| modes.intersects(conflicts)).map(|(s, _)| *s)
     }
 

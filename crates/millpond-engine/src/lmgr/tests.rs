@@ -1,5 +1,7 @@
 //! Conflicts, owners, waits, deadlocks, and races of many threads. Schedules of one thread: `schedules.rs`.
 
+mod reporting;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +12,8 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::proc::{Interrupt, ProcArray, ProcHandle};
 use crate::testing::Hearer;
-use crate::transam::Xid;
+use crate::transam::visibility::Fates;
+use crate::transam::{Durability, Xid};
 
 fn setup(sessions: u16) -> (Arc<LockManager>, Vec<ProcHandle>) {
     let procs = ProcArray::new(sessions);
@@ -175,6 +178,36 @@ fn waits_end_by_timeout_and_by_cancel() {
     assert!(manager.list().is_empty());
     manager.acquire(&procs[2], TABLE, LockMode::AccessShare, LockWait::Never).unwrap();
     assert!(manager.list()[0].fast_path, "the counter of strong lockers is down again");
+}
+
+/// (lmgr rule 5)
+#[test]
+fn a_lock_that_is_granted_at_the_last_moment_is_held() {
+    let (manager, procs) = setup(2);
+    manager.acquire(&procs[0], KEY, LockMode::Exclusive, LockWait::Never).unwrap();
+    let owner = LockOwner::Transaction;
+    let begun = manager.begin(&procs[1], owner, KEY, LockMode::Exclusive, true).unwrap();
+    assert_eq!(begun, super::manager::Begun::Queued);
+    manager.release_all(&procs[0]);
+    // The waiter's time is up before the waiter notices the grant.
+    assert_eq!(manager.give_up(&procs[1], KEY, LockError::Timeout), Ok(()));
+    manager.note_held(&procs[1], owner, KEY, LockMode::Exclusive, super::local::Place::Table);
+    manager.release_all(&procs[1]);
+    assert!(manager.list().is_empty());
+}
+
+/// (lmgr rule 9)
+#[test]
+fn locks_are_held_until_the_transaction_has_its_status() {
+    let fixture = crate::testing::Fixture::new();
+    let (holder, other) = (fixture.ctx(), fixture.ctx());
+    let xid = holder.assign_xid().unwrap();
+    holder.lock(KEY, LockMode::Exclusive).unwrap();
+    let ticket = holder.txns().commit_start(&holder, &[], Durability::Flush).unwrap();
+    assert!(other.lock_nowait(KEY, LockMode::Exclusive).is_err());
+    holder.txns().commit_finish(&holder, ticket).unwrap();
+    assert!(other.status(xid).unwrap().is_committed());
+    assert!(other.lock_nowait(KEY, LockMode::Exclusive).is_ok());
 }
 
 #[test]

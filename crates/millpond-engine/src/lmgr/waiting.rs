@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use millpond_sync::atomic::Ordering;
-use millpond_sync::{clock, parking};
+use millpond_sync::{clock, mutant, parking};
 use smallvec::SmallVec;
 
 use super::deadlock::Search;
@@ -54,12 +54,15 @@ impl LockManager {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            let must_wait = || word.load(Ordering::Acquire) == WAITING && !proc.is_interrupted();
+            let must_wait = || {
+                let is_waiting = word.load(Ordering::Acquire) == WAITING;
+                (is_waiting && !proc.is_interrupted()) || mutant!("lock-parks-without-look")
+            };
             parking::park(key, must_wait, deadline);
             if word.load(Ordering::Acquire) == GRANTED {
                 word.store(IDLE, Ordering::Relaxed);
                 let waited = clock::since(begun);
-                if waited >= timeout {
+                if waited >= timeout || mutant!("lock-counts-short-waits") {
                     self.counters.waited(proc.no(), &tag, waited);
                     self.tell(&wait, Told::Acquired);
                 }
@@ -110,7 +113,7 @@ impl LockManager {
     ) -> Result<(), LockError> {
         let mut partition = self.partition(&tag);
         let word = self.procs.lock_wait(proc.no());
-        if word.load(Ordering::Relaxed) == GRANTED {
+        if word.load(Ordering::Relaxed) == GRANTED && !mutant!("lock-grant-lost-at-timeout") {
             word.store(IDLE, Ordering::Relaxed);
             return Ok(());
         }
@@ -131,6 +134,9 @@ impl LockManager {
         *self.waits[session.index()].lock() = None;
         if let Some(entry) = partition.get_mut(tag) {
             entry.dequeue(session);
+        }
+        if mutant!("lock-leaver-serves-nobody") {
+            return SmallVec::new();
         }
         self.serve(partition, tag)
     }

@@ -1,5 +1,7 @@
 //! Waiting for the end of a transaction: a lock on its id that exists only while someone waits (lmgr rule 6).
 
+use millpond_sync::mutant;
+
 use super::local::LockOwner;
 use super::manager::LockManager;
 use super::mode::LockMode;
@@ -33,7 +35,7 @@ impl LockManager {
         if entry.held_by(runner).is_empty() {
             entry.grant(runner, LockMode::Exclusive);
             self.procs.set_xid_awaited(runner);
-            if !is_running() {
+            if !is_running() && !mutant!("lock-xid-without-second-look") {
                 // The runner may have looked at its mark before it was set.
                 entry.ungrant(runner, LockMode::Exclusive);
                 let served = self.serve(&mut partition, &tag);

@@ -29,6 +29,7 @@
 use std::ops::Range;
 
 use millpond_buffer::{PAGE_SIZE, PageRead};
+use millpond_sync::mutant;
 
 use super::{FLAGS, KIND, PageError, PageKind, PageMut};
 
@@ -124,7 +125,8 @@ impl Line {
     #[inline]
     pub fn item(self) -> Option<Range<usize>> {
         let (start, end) = (self.target() as usize, self.target() as usize + self.len() as usize);
-        (self.is_normal() && start >= LINES && end <= PAGE_SIZE).then_some(start..end)
+        let is_within = end <= PAGE_SIZE || mutant!("heap-item-beyond-page");
+        (self.is_normal() && start >= LINES && is_within).then_some(start..end)
     }
 }
 

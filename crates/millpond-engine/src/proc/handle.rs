@@ -173,7 +173,9 @@ impl ProcHandle {
     /// To be called after the status was set: either this sees the mark, or the waiter who sets it sees
     /// the status (lmgr rule 6).
     pub(crate) fn take_xid_awaited(&self) -> bool {
-        fence(Ordering::SeqCst);
+        if !mutant!("lock-xid-runner-without-fence") {
+            fence(Ordering::SeqCst);
+        }
         let mark = &self.desk().xid_awaited;
         // A plain load on the common path: the line stays shared.
         mark.load(Ordering::Relaxed) != 0 && mark.swap(0, Ordering::AcqRel) != 0

@@ -232,7 +232,9 @@ impl ProcArray {
     pub(crate) fn set_xid_awaited(&self, session: SessionNo) {
         self.desks[session.index()].xid_awaited.store(1, Ordering::Relaxed);
         // Pairs with the fence in `ProcHandle::take_xid_awaited`.
-        fence(Ordering::SeqCst);
+        if !mutant!("lock-xid-waiter-without-fence") {
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// Waits until every commit whose record may lie before a redo point that was fixed before the call has

@@ -1,5 +1,7 @@
 //! Locking rows, and waiting for one's turn at a row.
 
+use millpond_sync::mutant;
+
 use super::Session;
 use super::write::Changed;
 use crate::access::Tid;
@@ -98,7 +100,7 @@ impl Session {
             // Nothing that is in the way is waited for, so there is no turn to keep.
             self.end_turn();
             // Of a row with successors, some could be locked and others not.
-            if strength == LockStrength::KeyShare {
+            if strength == LockStrength::KeyShare && !mutant!("lock-row-without-look") {
                 let outcome = self.lock_versions(place, strength, Manner::Look, by)?;
                 if matches!(outcome, ChangeOutcome::InProgress { .. }) {
                     return Ok(None);
@@ -171,18 +173,25 @@ impl Session {
                     return Err(EngineError::WouldBlock);
                 }
                 // Those in the queue may be waiting for the lock that this transaction holds already.
-                ChangeOutcome::InProgress { xid, holds: true } => self.ctx.wait_for_xid(xid)?,
+                ChangeOutcome::InProgress { xid, holds: true }
+                    if !mutant!("lock-row-holder-queues") =>
+                {
+                    self.ctx.wait_for_xid(xid)?
+                }
                 // The new turn begins before the old one ends: nobody slips in.
                 ChangeOutcome::InProgress { xid, .. } => {
                     let queue = match root {
                         Some(root) => root,
+                        None if mutant!("lock-row-queue-of-version") => tid,
                         None => heap::root_of(&self.ctx, heap, tid)?,
                     };
                     let kept = self.ctx.wait_for_row(*oid, queue, wanted, xid)?.keep();
                     self.end_turn();
                     self.turn.set(Some(Turn { kept, table: *oid, version: tid }));
                 }
-                outcome @ ChangeOutcome::Updated { .. } => return Ok(outcome),
+                outcome @ ChangeOutcome::Updated { .. } if !mutant!("lock-row-turn-not-kept") => {
+                    return Ok(outcome);
+                }
                 outcome => {
                     self.end_turn();
                     return Ok(outcome);

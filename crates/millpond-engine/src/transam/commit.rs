@@ -126,6 +126,9 @@ impl Transactions {
                 };
                 let pending = PendingCommit { end: inserted.end, files: files.to_vec() };
                 *ctx.pending_commit().borrow_mut() = Some(pending);
+                if mutant!("lock-released-before-status") {
+                    ctx.locks().release_transaction(ctx.proc());
+                }
                 Ok(LoggedCommit { lsn, xid: Some(xid) })
             }
             Err(error @ WalError::Stopped { .. }) => {

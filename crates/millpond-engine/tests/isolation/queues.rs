@@ -1,7 +1,10 @@
 //! All who wait for a row are in one queue, whichever way they came to it.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
+use millpond_engine::Session;
+use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::{LockMode, LockTag};
 use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
@@ -106,4 +109,43 @@ fn a_row_whose_root_has_changed_has_one_queue() {
     bank.assert_balance(1, 100 + 1111);
     let locks = bank.engine.locks().list();
     assert!(locks.iter().all(|lock| !matches!(lock.tag, LockTag::Tuple { .. })), "{locks:?}");
+}
+
+/// A session that holds a row and wants a stronger lock on it does not queue: those in the queue may
+/// wait for its own transaction (lmgr rule 8).
+#[test]
+fn a_holder_that_wants_a_stronger_lock_does_not_queue() {
+    let bank = Bank::new(2);
+    // No search for deadlocks ends a wait here.
+    bank.engine.locks().set_deadlock_timeout(Duration::from_secs(3600));
+    let lock = |session: &Session, accounts: &Arc<TableDef>, strength| {
+        let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
+        session.lock_table(accounts, LockMode::RowShare).unwrap();
+        assert!(session.lookup(accounts, key, &[Datum::Int4(1)], &mut found).unwrap());
+        let outcome = session.lock_row(accounts, &mut found, strength).unwrap();
+        assert!(matches!(outcome, RowOutcome::Done(_)), "{outcome:?}");
+    };
+    let [mut first, mut second] = [(); 2].map(|()| bank.session());
+    for session in [&mut first, &mut second] {
+        start(session, RC);
+        lock(session, &bank.accounts, LockStrength::Share);
+    }
+    // The newcomer has the turn, and waits for one of the two holders.
+    let newcomer = bank.in_thread(RC, move |session, accounts| {
+        lock(session, accounts, LockStrength::Update);
+        session.commit().unwrap();
+    });
+    bank.until_so_many_wait(1);
+    let (accounts, (done, is_done)) = (bank.accounts.clone(), mpsc::channel());
+    let holder = std::thread::spawn(move || {
+        lock(&first, &accounts, LockStrength::Update);
+        done.send(()).unwrap();
+        first.commit().unwrap();
+    });
+    bank.until_so_many_wait(2);
+    assert_eq!(bank.queue(), [], "both wait for transactions");
+    second.commit().unwrap();
+    is_done.recv().unwrap();
+    holder.join().unwrap();
+    newcomer.join().unwrap();
 }

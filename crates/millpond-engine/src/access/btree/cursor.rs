@@ -15,6 +15,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, PageView, RelHandle, Ring};
+use millpond_sync::mutant;
 
 use super::ROOT;
 use super::descend::{Side, Step, Steps, aside, damaged, right_of, step};
@@ -240,7 +241,8 @@ impl Cursor {
         let tid = Node(&*self.page).high_into(&mut high).unwrap_or(0);
         // The leaf may begin before the high key, with what has been seen.
         let target = Target { key: &high, tid };
-        self.copy_leaf(env, rel, target, Side::At, (target, upper))
+        let from = if mutant!("btree-scan-sees-twice") { Target::first(&[]) } else { target };
+        self.copy_leaf(env, rel, target, Side::At, (from, upper))
     }
 
     /// Copies the leaf at the right link; `None` if it has left the tree.
@@ -282,7 +284,7 @@ impl Cursor {
         self.key.clear();
         let Some(tid) = Node(&*self.page).high_into(&mut self.key) else { return false };
         let end = Node(&*self.spare).compare_high(Target { key: &self.key, tid });
-        end.is_none_or(Ordering::is_gt)
+        end.is_none_or(Ordering::is_gt) || mutant!("btree-scan-in-circles")
     }
 
     /// Goes down and copies the leaf, noting its fence when the scan goes backward.

@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 
 use millpond_buffer::{BlockNumber, RelHandle};
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::ROOT;
@@ -86,7 +87,7 @@ pub(crate) fn right_of<P: PageRead + ?Sized>(
     side: Side,
 ) -> Option<u32> {
     let beyond = match side {
-        Side::At => node.is_beyond(target),
+        Side::At => node.is_beyond(target) && !mutant!("btree-without-move-right"),
         Side::Before => node.compare_high(target).is_some_and(Ordering::is_lt),
         Side::Last => return node.right(),
     };
@@ -96,7 +97,8 @@ pub(crate) fn right_of<P: PageRead + ?Sized>(
 /// What a page is that is no node.
 #[cold]
 pub(crate) fn aside<R, P: PageRead + ?Sized>(node: Node<'_, P>) -> Step<R> {
-    if node.is_deleted() { Step::Gone } else { Step::Lost }
+    let is_deleted = node.is_deleted() && !mutant!("btree-deleted-page-is-damage");
+    if is_deleted { Step::Gone } else { Step::Lost }
 }
 
 /// Counts steps, so that damaged links can't lead in circles for ever.
@@ -176,7 +178,7 @@ pub(crate) fn find_page_on<E: Env + ?Sized>(
         if path.len() <= index {
             path.resize(index + 1, 0);
         }
-        if path[index] == 0 {
+        if path[index] == 0 || mutant!("btree-path-from-the-right") {
             path[index] = block;
         }
         match next {

@@ -5,6 +5,7 @@
 use millpond_buffer::{
     BlockNumber, BufferSession, ExclusivePage, Lsn, PinnedPage, ReadStream, RelHandle, Ring, Wait,
 };
+use millpond_sync::mutant;
 
 use crate::wal::{Record, apply};
 use crate::{Ctx, EngineResult};
@@ -103,7 +104,8 @@ impl Env for Ctx {
         let horizon = self.txns().horizon();
         stamp.csn > self.txns().last_csn().0
             || stamp.xid > self.txns().next_xid().0
-            || (horizon.csn.0 > stamp.csn && horizon.oldest_running_xid.0 >= stamp.xid)
+            || ((horizon.csn.0 > stamp.csn || mutant!("btree-page-free-under-snapshots"))
+                && horizon.oldest_running_xid.0 >= stamp.xid)
     }
 
     fn log_and_apply(

@@ -12,6 +12,7 @@
 //! Latches are taken child before parent and left before right, so there is no circle (btree rule 7).
 
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, RelHandle, Wait};
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
@@ -132,7 +133,7 @@ fn new_page<'e, E: Env + ?Sized>(
         None => env.buffers().extend(rel, env.wait())?,
     };
     let meta = read_meta(env, rel)?;
-    Ok((page, meta.active))
+    Ok((page, if mutant!("btree-split-without-stamp") { 0 } else { meta.active }))
 }
 
 fn read_meta<E: Env + ?Sized>(env: &E, rel: &RelHandle) -> EngineResult<Meta> {
@@ -183,7 +184,8 @@ fn cut_page<'i>(
         return Ok((cut, Some(new)));
     }
     items.retain(|index| index != new.0);
-    let without = (!frame.is_leaf()).then(|| cut_near(&items, &frame, new.0, right)).flatten();
+    let may_make_room = !frame.is_leaf() && !mutant!("btree-inner-page-makes-no-room");
+    let without = may_make_room.then(|| cut_near(&items, &frame, new.0, right)).flatten();
     let cut =
         without.ok_or_else(|| damaged(rel, page.block().get(), "no way to split the page"))?;
     Ok((cut, None))
@@ -204,13 +206,18 @@ fn split_page<'e, E: Env + ?Sized>(
     let separator = (&cut.key[..], cut.tid);
     SplitData { new, at: cut.at, right: right_block, cycle, separator }.encode(&mut left_data);
     record::image(&mut right_data, &cut.right);
-    let record = new_record(SPLIT).block(right.page_id(), ImageMode::Never, &right_data).block(
+    let mut record = new_record(SPLIT).block(right.page_id(), ImageMode::Never, &right_data).block(
         page.page_id(),
         ImageMode::IfNeeded,
         &left_data,
     );
     let child = child.filter(|_| new.is_some());
-    log_with_child(env, &mut [&mut right, &mut page], record, child)?;
+    let mut halves = [&mut right, &mut page];
+    if mutant!("btree-link-before-page") {
+        record.blocks.swap(0, 1);
+        halves.swap(0, 1);
+    }
+    log_with_child(env, &mut halves, record, child)?;
     drop(right);
     match insert_downlink(env, rel, path, &mut page, separator, right_block) {
         // The entry is in the tree. What keeps the downlink from being added now does not keep the next writer.
@@ -323,7 +330,7 @@ fn latch_parent<'e, E: Env + ?Sized>(
             block = path.get(usize::from(level)).copied().unwrap_or(found);
         }
         steps.take(rel, block)?;
-        if block == child {
+        if block == child && !mutant!("btree-child-latched-as-parent") {
             return Err(damaged(
                 rel,
                 block,

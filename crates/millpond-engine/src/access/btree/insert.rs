@@ -7,6 +7,7 @@
 use millpond_buffer::{
     BlockNumber, ExclusivePage, PAGE_SIZE, PinnedPage, RelHandle, SharedPage, Wait,
 };
+use millpond_sync::mutant;
 
 use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
@@ -46,7 +47,7 @@ pub enum InsertOutcome {
 
 /// Refuses keys that are too long for a tree.
 pub fn check_key(key: &[u8]) -> EngineResult<()> {
-    if key.len() > MAX_KEY_BYTES {
+    if key.len() > MAX_KEY_BYTES && !mutant!("btree-key-without-limit") {
         return Err(EngineError::IndexRowTooLarge { size: key.len(), limit: MAX_KEY_BYTES });
     }
     Ok(())
@@ -68,8 +69,16 @@ pub fn insert<E: Env + ?Sized>(
     let mut path = Path::new();
     let mut leaf;
     if let Some(check) = unique {
-        leaf = latch_leaf(env, rel, Target::first(key), &mut path)?;
+        let first = match mutant!("btree-unique-from-own-place") {
+            true => place,
+            false => Target::first(key),
+        };
+        leaf = latch_leaf(env, rel, first, &mut path)?;
         match check_unique(env, rel, &leaf, key, tid, check)? {
+            InsertOutcome::Done if mutant!("btree-unique-under-two-latches") => {
+                drop(leaf);
+                leaf = latch_leaf(env, rel, place, &mut path)?;
+            }
             InsertOutcome::Done => leaf = move_right(env, rel, leaf, place, &path)?,
             conflict => return Ok(conflict),
         }
@@ -100,7 +109,7 @@ fn latch_leaf<'e, E: Env + ?Sized>(
         let page = latch(env, rel, block)?;
         let node = Node(page.bytes());
         // The root may have grown, or the page left the tree, before the latch was ours: go down again.
-        if node.is_node() && node.is_leaf() {
+        if (node.is_node() && node.is_leaf()) || mutant!("btree-root-latched-unseen") {
             return move_right(env, rel, page, target, path);
         }
     }
@@ -117,7 +126,7 @@ fn move_right<'e, E: Env + ?Sized>(
     let mut steps = Steps::new(rel);
     loop {
         let node = Node(page.bytes());
-        if node.is_split_incomplete() {
+        if node.is_split_incomplete() && !mutant!("btree-writer-passes-mark") {
             page = finish_split(env, rel, path, page)?;
             continue;
         }
@@ -224,7 +233,7 @@ pub fn prepare_insert<'e, E: Env + ?Sized>(
             && !node.is_beyond(target)
             && node.room_for(&item).is_some()
     })?;
-    if !ready {
+    if !ready && !mutant!("btree-prepared-without-room") {
         return Err(EngineError::WouldBlock);
     }
     Ok(PreparedInsert { _leaf: Some(pin(env, rel, block)?) })

@@ -23,6 +23,7 @@ pub(crate) use leaving::deleted;
 pub(crate) use leaving::{Meta, absorb_data, absorbed, delete_data, deleted_at};
 
 use millpond_buffer::PAGE_SIZE;
+use millpond_sync::mutant;
 
 use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
 use super::page::layout::{
@@ -54,6 +55,10 @@ impl RmgrRedo for BTreeRedo {
         _payload: &[u8],
         page: &mut PageEdit<'_>,
     ) -> Result<(), RedoError> {
+        let block_index = match (info, block_index) {
+            (SPLIT, 0 | 1) if mutant!("btree-link-before-page") => 1 - block_index,
+            _ => block_index,
+        };
         match (info, block_index) {
             (INSERT, 0) => insert(data, page),
             (SPLIT, 1) => cut_left(data, page),

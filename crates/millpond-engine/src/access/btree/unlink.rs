@@ -10,6 +10,8 @@
 
 use millpond_buffer::{BlockNumber, ExclusivePage, PAGE_SIZE, RelHandle};
 
+use millpond_sync::mutant;
+
 use super::META;
 use super::descend::{Path, Side, find_page_on, right_of};
 use super::env::{Env, latch};
@@ -101,7 +103,12 @@ fn log_unlink<'e, E: Env + ?Sized>(
         return Ok(false);
     }
     let (mut left_data, mut parent_data) = (Vec::new(), Vec::new());
-    record::absorb_data(&mut left_data, right, high);
+    let mut own_high = Vec::new();
+    let taken_over = match Node(left.bytes()).high_into(&mut own_high) {
+        Some(tid) if mutant!("btree-range-not-taken-over") => (&own_high[..], tid),
+        _ => high,
+    };
+    record::absorb_data(&mut left_data, right, taken_over);
     record::remove_data(&mut parent_data, &[slot as u16]);
     let data = record::delete_data(env.stamp());
     let record = new_record(UNLINK)
@@ -116,7 +123,8 @@ fn log_unlink<'e, E: Env + ?Sized>(
 /// before everything that is under way.
 pub(crate) fn is_free<E: Env + ?Sized>(env: &E, page: &[u8; PAGE_SIZE]) -> bool {
     let node = Node(page);
-    node.is_new() || (node.is_deleted() && env.is_over(record::deleted_at(page)))
+    let is_over = |stamp| env.is_over(stamp) || mutant!("btree-page-free-at-once");
+    node.is_new() || (node.is_deleted() && is_over(record::deleted_at(page)))
 }
 
 /// Puts a page that [`is_free`] into the list. The list was emptied when the vacuum began, so it isn't in it.

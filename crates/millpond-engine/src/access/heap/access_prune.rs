@@ -4,6 +4,7 @@
 //! latch is free. Never waits for anything, and a failure to prune is no failure of the operation.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, Ring};
+use millpond_sync::mutant;
 
 use super::judge::judge;
 use super::last_fate::LastFate;
@@ -93,6 +94,15 @@ pub fn apply_plan(
 ) -> EngineResult<()> {
     let mut data = ctx.heap().scratch();
     plan.encode(&mut data);
+    if mutant!("heap-prune-unlogged") {
+        let mut pruned = *latched.bytes();
+        if plan.apply(&mut pruned).is_ok() {
+            let mut change = latched.change();
+            change.write_page(&pruned);
+            change.publish_unlogged();
+        }
+        return Ok(());
+    }
     log_has_room(ctx, 1, data.len())?;
     let record = Record::new(Xid::INVALID, RmgrId::Heap, record::PRUNE, &[]).block(
         latched.page_id(),

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use millpond_buffer::{BlockNumber, BufferError, PageRead};
+use millpond_sync::mutant;
 
 use super::access_prune::prune_in_passing;
 use super::header::{self, TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
@@ -83,13 +84,19 @@ pub(super) fn find_version<P: PageRead + ?Sized>(
             break;
         };
         let flags = header::read_flags(page, range.start);
-        if found.passed == 0 && !redirected && flags.contains(TupleFlags::HEAP_ONLY) {
+        if found.passed == 0
+            && !redirected
+            && flags.contains(TupleFlags::HEAP_ONLY)
+            && !mutant!("heap-root-of-any-kind")
+        {
             break;
         }
         let mut next = 0;
         let seen = all_visible || {
             let header = TupleHeader::read(page, range.start);
-            if prior_xmax.is_some_and(|xmax| xmax != header.xmin) {
+            if prior_xmax.is_some_and(|xmax| xmax != header.xmin)
+                && !mutant!("heap-chain-without-xmin")
+            {
                 break;
             }
             prior_xmax = Some(header.xmax);
@@ -229,7 +236,7 @@ fn follow<P: PageRead + ?Sized>(
     for _ in 0..item::MAX_LINES {
         let Some(range) = page::tuple(page, at.offset) else { return Ok(Followed::Gone) };
         let header = TupleHeader::read(page, range.start);
-        if header.xmin != maker {
+        if header.xmin != maker && !mutant!("heap-newest-without-maker") {
             return Ok(Followed::Gone);
         }
         if !header.is_heap_only() {

@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use millpond_buffer::{PAGE_SIZE, PageRead, Ring};
+use millpond_sync::mutant;
 
 use super::access_prune::prune_in_passing;
 use super::fetch::{LONG_CHAIN, find_version, none_beyond_end};
@@ -102,7 +103,9 @@ impl FetchedRun {
                 .map(|()| find_all(&*copy, roots, snapshot, &fates, seen, |_| ()))
         } else {
             session.read_with(main, first.block, wait, ring, |view| {
-                seen.clear();
+                if !mutant!("heap-rows-of-first-try-kept") {
+                    seen.clear();
+                }
                 let take = |columns: Range<usize>| {
                     let at = columns.start;
                     copy.get_mut(columns).into_iter().for_each(|to| view.copy(at, to));
@@ -117,7 +120,9 @@ impl FetchedRun {
             Err(error) => Err(error.into()),
         };
         // Made of torn bytes, or not all.
-        seen.clear();
+        if !mutant!("heap-torn-rows-kept") {
+            seen.clear();
+        }
         found
     }
 }

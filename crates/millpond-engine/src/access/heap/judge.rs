@@ -1,5 +1,7 @@
 //! What pruning makes of a version: fates looked up, turned into a [`Verdict`].
 
+use millpond_sync::mutant;
+
 use super::header::{TupleFlags, TupleHeader};
 use super::prune::{Fate, Verdict};
 use crate::error::EngineResult;
@@ -16,6 +18,7 @@ pub fn judge(
 ) -> EngineResult<Verdict> {
     let fate = match dead_to_all(header, horizon, fates)? {
         Deadness::Dead => Fate::Dead,
+        Deadness::RecentlyDead(_) if mutant!("heap-prune-under-snapshots") => Fate::Dead,
         Deadness::RecentlyDead(_) => Fate::RecentlyDead,
         Deadness::Live { .. } => Fate::Live,
         Deadness::InsertInProgress(_) => Fate::Inserting,
@@ -33,6 +36,8 @@ pub fn judge(
             XidStatus::Aborted => true,
             XidStatus::Committed(_) => header.is_locked_only(),
         }
-        && !(header.has_more_lockers() && is_held());
+        && !(header.has_more_lockers()
+            && is_held()
+            && !mutant!("heap-xmax-forgotten-under-holders"));
     Ok(Verdict { fate, xmin_is_old, xmax_is_void })
 }

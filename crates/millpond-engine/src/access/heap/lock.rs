@@ -10,6 +10,7 @@
 //! comes later. On the old version they stay noted, because the change may be rolled back.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, PageId, Wait};
+use millpond_sync::mutant;
 
 use super::header::{TupleFlags, TupleHeader};
 use super::page::{self, Mark};
@@ -253,8 +254,8 @@ pub(super) fn carry(
     others: &Lockers,
     by: Changer,
 ) -> EngineResult<()> {
-    let (Some(&head), Some(header)) = (others.first(), page::header(latched.bytes(), offset))
-    else {
+    let head = others.first().filter(|_| !mutant!("heap-holders-left-behind"));
+    let (Some(&head), Some(header)) = (head, page::header(latched.bytes(), offset)) else {
         return Ok(());
     };
     let new = locked_by(&header, head, others.len() > 1);

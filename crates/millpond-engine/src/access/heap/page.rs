@@ -14,6 +14,7 @@
 use std::ops::Range;
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
+use millpond_sync::mutant;
 
 use super::header::{
     CID, CTID_BLOCK, CTID_OFFSET, FLAGS as TUPLE_FLAGS, TUPLE_HEADER_LEN, TupleFlags, TupleHeader,
@@ -142,7 +143,9 @@ impl Chain {
         if self.at_root && !redirected && header.is_heap_only() {
             return None;
         }
-        if self.prior_xmax.is_some_and(|xmax| xmax != header.xmin) {
+        if self.prior_xmax.is_some_and(|xmax| xmax != header.xmin)
+            && !mutant!("heap-chain-without-xmin")
+        {
             return None;
         }
         let offset = self.next;
@@ -251,7 +254,9 @@ pub fn mark<P: PageMut + ?Sized>(page: &mut P, mark: &Mark) -> Result<(), PageEr
     page.put_u16(at + CTID_OFFSET, mark.next.offset);
     page.put_u16(at + TUPLE_FLAGS, mark.flags.0);
     if !mark.flags.contains(TupleFlags::XMAX_LOCK_ONLY) {
-        set_all_visible(page, false);
+        if !mutant!("heap-deletion-leaves-all-visible") {
+            set_all_visible(page, false);
+        }
         note_prunable(page, mark.xmax);
     }
     Ok(())

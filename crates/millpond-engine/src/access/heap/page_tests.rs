@@ -351,6 +351,33 @@ proptest! {
     }
 }
 
+/// A link ends where another row has reused the successor's line pointer (heap rule 4).
+#[test]
+fn a_line_pointer_that_is_used_again_ends_the_chain() {
+    let mut page = Box::new([0; PAGE_SIZE]);
+    page::init(&mut *page);
+    let put = |page: &mut Page, offset, xmin, flags| {
+        let cid = CommandId(0);
+        let new = NewTuple { offset, xmin, cid, flags, natts: 1, payload: b"row" };
+        page::put_tuple(page, &new).unwrap();
+    };
+    put(&mut page, 1, Xid(3), TupleFlags::NONE);
+    let flags = TupleFlags::UPDATED_AWAY.with(TupleFlags::HOT_UPDATED);
+    let next = Tid::new(BLOCK, 2);
+    page::mark(&mut *page, &Mark { offset: 1, xmax: Xid(4), cid: CommandId(0), flags, next })
+        .unwrap();
+    for (maker, is_successor) in [(Xid(4), true), (Xid(9), false)] {
+        let mut page = page.clone();
+        put(&mut page, 2, maker, TupleFlags::HEAP_ONLY);
+        let mut chain = Chain::from_root(1);
+        assert!(chain.next(&*page).is_some());
+        assert_eq!(chain.next(&*page).is_some(), is_successor);
+        let sees = |header: &TupleHeader| header.xmin == maker;
+        let found = super::fetch::find_version(&*page, 1, sees, |_| ());
+        assert_eq!(found.offset, if is_successor { 2 } else { 0 });
+    }
+}
+
 fn hole_end(page: &Page) -> usize {
     use millpond_buffer::PageRead;
     page.u16(item::UPPER) as usize

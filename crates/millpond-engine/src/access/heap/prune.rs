@@ -13,9 +13,10 @@
 //! redirects as pairs from and to, then the other four lists.
 
 use millpond_buffer::PAGE_SIZE;
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
-use super::header::{TupleFlags, TupleHeader};
+use super::header::{TupleFlags, TupleHeader, XMIN};
 use super::page::{self, Chain, is_all_visible};
 use super::record::Input;
 use crate::page::item::{self, Line, LineSet, LineState, MAX_LINES};
@@ -143,6 +144,11 @@ impl PrunePlan {
                 return Err(PageError::Line { offset, what: "no tuple to freeze" });
             };
             page::set_flags(page, offset, header.flags.with(TupleFlags::XMIN_FROZEN))?;
+            if mutant!("heap-freeze-overwrites-xmin")
+                && let Some(range) = page::tuple(page, offset)
+            {
+                page.put_u64(range.start + XMIN, Xid::FROZEN.0);
+            }
         }
         for &offset in &self.forget {
             page::clear_xmax(page, offset)?;
@@ -254,7 +260,7 @@ fn prune_chain(
     }
     match survivor {
         Some(offset) => plan.redirects.push((root, offset)),
-        None if options.has_indexes => plan.dead.push(root),
+        None if options.has_indexes && !mutant!("heap-prune-frees-roots") => plan.dead.push(root),
         None => plan.unused.push(root),
     }
 }
@@ -275,7 +281,10 @@ fn tidy(
         if gone.contains(offset) {
             continue;
         }
-        if verdict.xmin_is_old && !header.flags.contains(TupleFlags::XMIN_FROZEN) {
+        if verdict.xmin_is_old
+            && !header.flags.contains(TupleFlags::XMIN_FROZEN)
+            && !mutant!("heap-left-unfrozen")
+        {
             plan.freeze.push(offset);
         }
         if verdict.xmax_is_void {
@@ -283,7 +292,8 @@ fn tidy(
         }
         // The mark of an update that was rolled back stays while the row has holders besides.
         let settled = verdict.xmax_is_void || header.has_no_xmax() || header.is_locked_only();
-        all_visible &= verdict.fate == Fate::Live && verdict.xmin_is_old && settled;
+        let is_old = verdict.xmin_is_old || mutant!("heap-all-visible-too-soon");
+        all_visible &= verdict.fate == Fate::Live && is_old && settled;
         if matches!(verdict.fate, Fate::Deleting | Fate::RecentlyDead | Fate::Dead)
             && (!hint.is_valid() || header.xmax < hint)
         {

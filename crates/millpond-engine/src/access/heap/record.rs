@@ -23,6 +23,7 @@
 //!   values after the change.
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE};
+use millpond_sync::mutant;
 
 use super::header::{TUPLE_HEADER_LEN, TupleFlags};
 use super::page::{self, Mark, NewTuple};
@@ -200,7 +201,9 @@ pub fn apply<P: PageMut + ?Sized>(
     match (info & !INIT_PAGE, block) {
         (INSERT, 0) | (UPDATE_MOVED, 0) => {
             page::put_tuple(page, &decode_tuple(data)?)?;
-            page::set_all_visible(page, false);
+            if !mutant!("heap-insertion-leaves-all-visible") {
+                page::set_all_visible(page, false);
+            }
             Ok(())
         }
         (INSERT_MANY, 0) => apply_many(page, &mut input),

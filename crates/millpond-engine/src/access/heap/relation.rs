@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use millpond_buffer::{BufferError, BufferPool, Fork, RelHandle, RelationId};
 use millpond_sync::counters::StripedCounters;
+use millpond_sync::mutant;
 use millpond_sync::sync::Mutex;
 
 use super::sync_scan::ScanPositions;
@@ -88,7 +89,8 @@ impl HeapCounters {
     #[inline]
     pub fn add(&self, session: SessionNo, event: HeapEvent, n: u64) {
         let counters = self.counters.get_or_init(|| StripedCounters::new(self.stripes));
-        counters.add(session.index(), event as usize, n);
+        let stripe = if mutant!("heap-counts-in-one-stripe") { 0 } else { session.index() };
+        counters.add(stripe, event as usize, n);
     }
 
     /// Notes what a vacuum left, which began when the counts were `counts`.
@@ -194,5 +196,23 @@ impl HeapRelation {
     /// The counters.
     pub fn counters(&self) -> &Arc<HeapCounters> {
         &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (heap rule 11)
+    #[test]
+    fn each_session_counts_in_a_stripe_of_its_own() {
+        let counters = HeapCounters::new(3);
+        for session in 0..3 {
+            counters.add(SessionNo(session), HeapEvent::Deleted, u64::from(session) + 1);
+        }
+        let stripes = counters.counters.get().unwrap();
+        let counted = [0, 1, 2].map(|stripe| stripes.get(stripe, HeapEvent::Deleted as usize));
+        assert_eq!(counted, [1, 2, 3]);
+        assert_eq!(counters.counts().deleted, 6);
     }
 }

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, ReadStream, Ring, StreamOptions};
 use millpond_sync::atomic::{AtomicU32, Ordering};
+use millpond_sync::mutant;
 
 use super::access_prune::prune_in_passing;
 use super::header::{TUPLE_HEADER_LEN, TupleHeader};
@@ -197,7 +198,8 @@ impl HeapScan {
         if let ScanBlocks::Range(range) = &self.source.blocks {
             let start = self.heap.counters().scans().start(lane, range);
             self.source.chunk = start..range.end;
-            self.source.wrapped = range.start..start;
+            let is_whole = !mutant!("heap-scan-without-wrap");
+            self.source.wrapped = range.start..if is_whole { start } else { range.start };
             self.lane = Some(lane);
         }
         self

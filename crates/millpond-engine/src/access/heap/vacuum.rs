@@ -11,6 +11,7 @@
 //! vacuum can stop, or crash, anywhere.
 
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, Ring};
+use millpond_sync::mutant;
 
 use super::access_prune::{apply_plan, plan_latched};
 use super::fsm;
@@ -292,6 +293,13 @@ fn free_dead(
     dead: &mut DeadTids,
     stats: &mut VacuumStats,
 ) -> EngineResult<()> {
+    if mutant!("heap-lines-freed-before-entries") {
+        for (block, lines) in &dead.pages {
+            let mut latched = target.latch(*block)?;
+            let plan = plan_free(latched.bytes(), lines);
+            apply_plan(target.ctx, &mut latched, &plan)?;
+        }
+    }
     pass(&|tid| dead.contains(tid))?;
     stats.index_passes += 1;
     let Target { ctx, heap, ring, .. } = target;

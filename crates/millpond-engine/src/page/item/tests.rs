@@ -153,3 +153,12 @@ fn lines_keep_their_parts() {
     assert_eq!(Line::redirect(256).target(), 256);
     assert_eq!((Line::DEAD.state(), Line::UNUSED.state()), (LineState::Dead, LineState::Unused));
 }
+
+/// (heap rule 10)
+#[test]
+fn a_line_pointer_names_nothing_outside_of_the_page() {
+    for (at, len) in [(0, 64), (24, 64), (8184, 9), (32, 8161), (0x7fff, 0x7fff), (8192, 1)] {
+        assert_eq!(Line::normal(at, len).item(), None, "{len} bytes at {at}");
+    }
+    assert_eq!(Line::normal(8184, 8).item(), Some(8184..8192));
+}

@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use millpond_buffer::PAGE_SIZE;
+use millpond_sync::mutant;
 
 use super::PageRead;
 use super::form::{Form, body};
@@ -115,6 +116,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     #[inline]
     pub(crate) fn count(self) -> usize {
         let most = if self.is_narrow() { Narrow::MAX_SLOTS } else { Wide::MAX_SLOTS };
+        let most = if mutant!("btree-count-unclamped") { usize::MAX } else { most };
         usize::from(self.0.u16(COUNT)).min(most)
     }
 
@@ -295,6 +297,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
 /// A leaf has room for one as long as its prefix: a key without that prefix comes before or after all others, and a cut
 /// at that end needs no longer separator (btree rule 12).
 pub(crate) fn bytes_for_high(leaf: bool, prefix: usize, high: usize) -> usize {
+    let leaf = leaf && !mutant!("btree-leaf-without-room-for-high");
     let separator = if leaf && prefix != 0 { BODY_HEADER_BYTES + TID_BYTES + prefix } else { 0 };
     high.max(separator)
 }

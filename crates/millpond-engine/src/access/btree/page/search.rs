@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use millpond_sync::mutant;
+
 use super::PageRead;
 use super::form::Form;
 use super::layout::{COUNT, PREFIX_LEN};
@@ -35,7 +37,11 @@ pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
         let keep = F::head(slot) == head && {
             let rest = F::rest(page, slot);
             let key_order = F::compare_key_rest(page, &rest, suffix);
-            before(key_order.then_with(|| F::tid(page, slot, &rest).cmp(&target.tid)))
+            let tid_order = || match mutant!("btree-order-without-tid") {
+                true => Ordering::Equal,
+                false => F::tid(page, slot, &rest).cmp(&target.tid),
+            };
+            before(key_order.then_with(tid_order))
         };
         if keep {
             low = probe + 1;

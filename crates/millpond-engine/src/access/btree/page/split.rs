@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use millpond_buffer::PAGE_SIZE;
+use millpond_sync::mutant;
 
 use super::items::{Frame, Item, Items, common_prefix};
 use super::layout::{FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, WIDE_SLOT_BYTES};
@@ -97,8 +98,9 @@ pub(crate) fn left_half(
 }
 
 fn left_frame(frame: &Frame, right_block: u32, key: &[u8], tid: u64) -> Frame {
+    let mark = if mutant!("btree-split-unmarked") { 0 } else { FLAG_INCOMPLETE_SPLIT };
     Frame {
-        flags: frame.flags | FLAG_INCOMPLETE_SPLIT,
+        flags: frame.flags | mark,
         right: right_block,
         high: Some((key.to_vec(), tid)),
         ..frame.clone()

@@ -117,6 +117,17 @@ fn fit(entries: &mut Vec<Entry>, frame: &Frame, inner: bool) -> Page {
     }
 }
 
+/// A search stays within the page, whatever the bytes say (btree rule 2).
+#[test]
+fn a_page_of_ones_has_no_more_slots_than_a_page_can_have() {
+    for flags in [0, FLAG_LEAF, FLAG_LEAF | FLAG_NARROW] {
+        let mut page = Box::new([0xFF; PAGE_SIZE]);
+        page[super::layout::FLAGS..][..2].copy_from_slice(&flags.to_le_bytes());
+        let node = Node(&*page);
+        assert!(SLOTS + node.count() * node.slot_bytes() <= PAGE_SIZE, "{} slots", node.count());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 

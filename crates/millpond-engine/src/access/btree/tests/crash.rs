@@ -97,6 +97,50 @@ fn the_next_writer_finishes_an_incomplete_split() {
     assert_eq!(entries_in(&recovered, &env), entries + 1);
 }
 
+/// The crash comes between the two records of an inner page's split. All later entries belong
+/// below the right half, which has no downlink yet. The next writer adds the downlink, so the
+/// right half can be split in turn (btree rule 6).
+#[test]
+fn a_page_without_a_downlink_gets_it_before_it_is_split() {
+    let tree = Tree::new(300);
+    let env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    // Few separators fit an inner page: they are long and have nothing in common.
+    let key = |n: u32, last: u32| {
+        let first = n.wrapping_mul(2_654_435_761).to_be_bytes();
+        [&first[..], &[7; 900], &last.to_be_bytes()].concat()
+    };
+    // The record of an inner page's split also covers the child.
+    let inner = || {
+        let infos = tree.log.infos();
+        (0..infos.len()).find(|&at| infos[at] == SPLIT && tree.log.blocks_of(at) == 3)
+    };
+    let mut n = 0;
+    while inner().is_none() {
+        for last in 0..64 {
+            insert(&env, &tree.rel, &key(n, last), tid(64 * n + last), None).unwrap();
+        }
+        n += 1;
+    }
+    let recovered = tree.recover(inner().unwrap() + 1, 1);
+    let env = recovered.env();
+    let high_of = |block: u32| {
+        let read = env.buffers().read(&recovered.rel, BlockNumber(block), Wait::Allowed, |view| {
+            let (node, mut high) = (page::node::Node(view), Vec::new());
+            let is_marked = node.is_node() && node.level() == 1 && node.is_split_incomplete();
+            is_marked.then(|| node.high_into(&mut high)).map(|_| high)
+        });
+        read.unwrap()
+    };
+    let high = (1..recovered.rel.block_count()).find_map(high_of).unwrap();
+    let before = entries_in(&recovered, &env);
+    for n in 0..400u32 {
+        let key = [&high[..], &n.to_be_bytes(), &[9; 900]].concat();
+        insert(&env, &recovered.rel, &key, tid(n), None).unwrap();
+    }
+    assert_eq!(entries_in(&recovered, &env), before + 400);
+}
+
 #[test]
 fn a_stopped_log_changes_nothing() {
     let tree = Tree::new(100);

@@ -65,6 +65,8 @@ pub(super) struct TestEnv {
     session: BufferSession,
     log: Arc<TestLog>,
     pub(super) wait: Wait,
+    /// Called between two pages of a record.
+    pub(super) between_pages: Option<Box<dyn Fn()>>,
 }
 
 impl Env for TestEnv {
@@ -102,6 +104,11 @@ impl Env for TestEnv {
         };
         for (index, (page, (id, data))) in pages.iter_mut().zip(&blocks).enumerate() {
             assert_eq!(page.page_id(), *id);
+            if index > 0
+                && let Some(look) = &self.between_pages
+            {
+                look();
+            }
             apply(page, record.info, index, data, end);
         }
         Ok(end)
@@ -164,6 +171,7 @@ impl Tree {
             session: self.pool.session().unwrap(),
             log: Arc::clone(&self.log),
             wait: Wait::Allowed,
+            between_pages: None,
         }
     }
 

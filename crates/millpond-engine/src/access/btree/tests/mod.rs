@@ -3,7 +3,9 @@
 mod crash;
 mod damage;
 mod harness;
+mod interleaving;
 mod outliers;
+mod page_reuse;
 mod scans;
 mod threads;
 
@@ -141,7 +143,10 @@ fn a_unique_key_is_taken_once() {
     asked.set(0);
     assert_eq!(put(700, 2), InsertOutcome::Done);
     assert_eq!(asked.get(), 2000);
-    assert_eq!(put(3, 9), InsertOutcome::Duplicate(Tid::new(BlockNumber(700), 2)));
+    // The answer does not depend on the new entry's own place among them.
+    for block in [3, 2500] {
+        assert_eq!(put(block, 9), InsertOutcome::Duplicate(Tid::new(BlockNumber(700), 2)));
+    }
     vacuum(&env, &tree.rel, None, &|tid| tid.offset == 2).unwrap();
     assert_eq!(put(3000, 3), InsertOutcome::Done);
     assert_eq!(put(3, 9), InsertOutcome::Wait(Xid(77)));
@@ -171,6 +176,34 @@ fn keys_that_are_too_long_are_refused() {
     let refused = insert(&env, &tree.rel, &key, tid(1), None);
     assert!(matches!(refused, Err(EngineError::IndexRowTooLarge { .. })));
     assert!(insert(&env, &tree.rel, &key[1..], tid(1), None).is_ok());
+}
+
+/// A leaf is full to its last byte, and the new key lacks most of its prefix and comes last. Only the
+/// cut before that key leaves two pages that fit, and the left one needs a high key (btree rule 12).
+#[test]
+fn a_full_leaf_has_room_for_a_high_key() {
+    let key = |n: u32| [&[9; 2000][..], &n.to_be_bytes()].concat();
+    let built = |count: u32| {
+        let tree = Tree::new(60);
+        let env = tree.env();
+        let entries = (0..count).map(|n| Ok((key(n), tid(n))));
+        bulk_build(&env, &tree.rel, entries, 100).unwrap();
+        (tree, env)
+    };
+    let levels = |count| {
+        let (tree, env) = built(count);
+        tree.check(&env).levels
+    };
+    let (mut full, mut more) = (100, 1000);
+    assert_eq!([levels(full), levels(more)], [1, 2]);
+    while more - full > 1 {
+        let middle = u32::midpoint(full, more);
+        if levels(middle) == 1 { full = middle } else { more = middle }
+    }
+    let (tree, env) = built(full);
+    let outlier = [&[9; 1000][..], &[10; 600]].concat();
+    insert(&env, &tree.rel, &outlier, tid(full), None).unwrap();
+    assert_eq!(tree.check(&env).entries, u64::from(full) + 1);
 }
 
 #[test]

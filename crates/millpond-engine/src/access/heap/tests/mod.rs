@@ -8,4 +8,5 @@ mod model;
 mod row_locks;
 mod runs;
 mod sync_scans;
+mod versions;
 mod world;

@@ -413,6 +413,21 @@ fn a_map_full_of_garbage_costs_only_time() {
     assert!(fsm.block_count() > 0);
 }
 
+/// (heap rule 1)
+#[test]
+fn what_pruning_does_to_a_page_is_redone() {
+    let mut model = Model::new(100);
+    model.run(&[Action::InsertMany { count: 40, len: 100 }], true);
+    for salt in 0..3 {
+        let update = |key: usize| Action::Update { key: key + salt, len: 100, moves_key: false };
+        model.run(&(0..20).map(update).collect::<Vec<_>>(), salt != 1);
+        model.run(&[Action::Delete { key: 30 }], true);
+        model.vacuum();
+    }
+    model.check();
+    model.check_redo();
+}
+
 #[test]
 fn an_emptied_heap_is_cut_off() {
     let mut model = Model::new(100);
