@@ -30,5 +30,6 @@ pub use bulk::BulkAccess;
 pub use ctx::{Ctx, Shared};
 pub use engine::{Engine, EngineConfig};
 pub use error::{EngineError, EngineResult, relation_file};
+pub use millpond_vfs::is_out_of_descriptors;
 pub use session::Session;
 pub use sort::temp::{TempFile, TempFiles, TempSpace, TempSpaceExceeded};

@@ -214,6 +214,14 @@ pub fn is_lost(error: &io::Error) -> bool {
         || matches!(error.kind(), NotFound | UnexpectedEof | InvalidData)
 }
 
+/// Whether the process or the system has no descriptor left for another open file.
+#[must_use]
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let limits = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    limits.contains(&error.raw_os_error())
+}
+
 /// Fills all of `bytes` from `offset` on. A file that ends before is
 /// [`io::ErrorKind::UnexpectedEof`].
 pub fn read_exact_at(file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<()> {

@@ -6,11 +6,14 @@ use millpond_engine::table::TableError;
 use millpond_engine::types::numeric::NumericError;
 use millpond_engine::types::tuple::EncodeError;
 use millpond_engine::wal::WalError;
-use millpond_engine::{EngineError, TempSpaceExceeded};
+use millpond_engine::{EngineError, TempSpaceExceeded, is_out_of_descriptors};
 
 use crate::Value;
 use crate::error::{SqlError, SqlState};
 use crate::expr::cast;
+
+#[cfg(test)]
+mod tests;
 
 impl From<NumericError> for SqlError {
     #[cold]
@@ -158,7 +161,7 @@ impl From<EngineError> for SqlError {
             EngineError::Buffer(error) => buffer_error(error, message),
             EngineError::DamagedFile { source, .. } => buffer_error(source, message),
             EngineError::Wal(error) => wal_error(error, message),
-            EngineError::Trace { source, .. } => SqlError::new(io_state(&source), message),
+            EngineError::Trace { source, .. } => io_error(&source, message),
             EngineError::TemporaryFile { what, source } => temporary_file(what, &source),
             EngineError::Redo(_) => SqlError::new(SqlState::DATA_CORRUPTED, message),
             EngineError::Directory(error) => directory_error(&error, message),
@@ -183,7 +186,11 @@ pub(crate) fn io_state(error: &std::io::Error) -> SqlState {
     if inner_of(error).is_some_and(|inner| inner.is::<TempSpaceExceeded>()) {
         return SqlState::CONFIGURATION_LIMIT_EXCEEDED;
     }
+    if is_out_of_descriptors(error) {
+        return SqlState::INSUFFICIENT_RESOURCES;
+    }
     match error.kind() {
+        std::io::ErrorKind::OutOfMemory => SqlState::OUT_OF_MEMORY,
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => SqlState::DISK_FULL,
         _ => SqlState::IO_ERROR,
     }
@@ -193,13 +200,25 @@ fn inner_of(error: &std::io::Error) -> Option<&(dyn std::error::Error + Send + S
     error.get_ref()
 }
 
+/// An error of the system, as PostgreSQL names it.
+fn io_error(source: &std::io::Error, message: String) -> SqlError {
+    match io_state(source) {
+        SqlState::INSUFFICIENT_RESOURCES => SqlError::new(
+            SqlState::INSUFFICIENT_RESOURCES,
+            format!("out of file descriptors: {message}"),
+        )
+        .hint("Raise the limit of open files (ulimit -n), or use fewer connections."),
+        state => SqlError::new(state, message),
+    }
+}
+
 /// A temporary file can't be used; beyond `temp_file_limit` that is all there is to say.
 pub(crate) fn temporary_file(what: &str, source: &std::io::Error) -> SqlError {
     match io_state(source) {
         SqlState::CONFIGURATION_LIMIT_EXCEEDED => {
             SqlError::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, source.to_string())
         }
-        state => SqlError::new(state, format!("could not {what} a temporary file: {source}")),
+        _ => io_error(source, format!("could not {what} a temporary file: {source}")),
     }
 }
 
@@ -207,7 +226,7 @@ fn wal_error(error: WalError, message: String) -> SqlError {
     let state = match &error {
         WalError::WouldBlock => return would_block(),
         WalError::DiskFull(_) => SqlState::DISK_FULL,
-        WalError::Io { source, .. } => io_state(source),
+        WalError::Io { source, .. } => return io_error(source, message),
         WalError::Stopped { .. } => SqlState::IO_ERROR,
         WalError::Record(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
         WalError::Incompatible { .. } => SqlState::FEATURE_NOT_SUPPORTED,
@@ -232,7 +251,7 @@ fn buffer_error(error: BufferError, message: String) -> SqlError {
         | BufferError::BeyondEnd { .. } => SqlState::DATA_CORRUPTED,
         BufferError::Dropped { .. } => SqlState::UNDEFINED_TABLE,
         BufferError::RelationFull { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
-        BufferError::Store(StoreError::Io { source, .. }) => io_state(source),
+        BufferError::Store(StoreError::Io { source, .. }) => return io_error(source, message),
         BufferError::Store(StoreError::Missing { .. }) => SqlState::UNDEFINED_FILE,
         BufferError::Store(StoreError::BeyondEnd { .. }) => SqlState::DATA_CORRUPTED,
         BufferError::Store(_) | BufferError::Log(_) => SqlState::IO_ERROR,

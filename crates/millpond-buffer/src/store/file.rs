@@ -43,8 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use millpond_sync::sync::Mutex;
-use millpond_vfs::{VfsDirectory, VfsFile, retry};
-use rustix::io::Errno;
+use millpond_vfs::{VfsDirectory, VfsFile, is_out_of_descriptors, retry};
 
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
@@ -366,9 +365,4 @@ impl PageStore for FileStore {
     fn forks(&self) -> Result<Vec<(RelFork, u32)>, StoreError> {
         self.list_forks()
     }
-}
-
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    let code = error.raw_os_error();
-    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
 }
