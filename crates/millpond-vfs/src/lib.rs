@@ -173,6 +173,11 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
         false
     }
 
+    /// After [`VfsFile::try_lock`] said `false`: the process that has the lock, if the system tells.
+    fn lock_holder(&self) -> Option<u32> {
+        None
+    }
+
     /// The kernel's descriptor, for calls that this trait lacks: reads into memory that others look
     /// at, reads that must not wait, io_uring. A simulated file has none, and a caller without one
     /// reads by [`VfsFile::read_at`].

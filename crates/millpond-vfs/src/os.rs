@@ -28,6 +28,23 @@ struct OsFile {
 /// Device and inode.
 type FileId = (u64, u64);
 
+/// Which process has a file locked with `flock`, by the kernel's list of locks. In another container a process has no
+/// number, which reads as 0.
+fn holder_in(locks: &str, (device, inode): FileId) -> Option<u32> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let file = format!("{major:02x}:{minor:02x}:{inode}");
+    locks.lines().find_map(|line| {
+        // 1: FLOCK  ADVISORY  WRITE 7990 fe:00:10051587 0 EOF
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            [_, "FLOCK", _, _, process, locked, ..] if locked == file => {
+                process.parse().ok().filter(|process| *process != 0)
+            }
+            _ => None,
+        }
+    })
+}
+
 /// The files that this process has locked. A process id that is written into the file does not
 /// tell: in another container it is another process. The list is locked while a file is locked or
 /// unlocked, so that it is always true.
@@ -186,6 +203,10 @@ impl VfsFile for OsFile {
         self.id().is_ok_and(|id| held().contains(&id))
     }
 
+    fn lock_holder(&self) -> Option<u32> {
+        holder_in(&fs::read_to_string("/proc/locks").ok()?, self.id().ok()?)
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.file.as_fd())
     }
@@ -196,6 +217,19 @@ impl VfsFile for OsFile {
 mod tests {
     use super::*;
     use crate::{exists, read_exact_at, sync_directory, write_all_at};
+
+    #[test]
+    fn the_holder_of_a_lock_is_found_in_the_kernels_list() {
+        let locks = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 12 fe:01:77 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 13 fe:00:77 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 0 fe:00:78 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 14 fe:00:77 0 EOF\n";
+        let device = rustix::fs::makedev(0xfe, 0);
+        assert_eq!(holder_in(locks, (device, 77)), Some(14));
+        assert_eq!(holder_in(locks, (device, 78)), None, "it is in another container");
+        assert_eq!(holder_in(locks, (device, 79)), None);
+    }
 
     #[test]
     fn written_bytes_are_read_back_and_the_end_is_known() {

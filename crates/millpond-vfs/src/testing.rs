@@ -172,6 +172,10 @@ impl VfsFile for Asking<dyn VfsFile> {
         self.inner.is_locked_here()
     }
 
+    fn lock_holder(&self) -> Option<u32> {
+        self.inner.lock_holder()
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

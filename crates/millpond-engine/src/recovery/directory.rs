@@ -16,9 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use millpond_vfs::{
-    OpenFlags, Vfs, VfsFile, exists, read_up_to_at, retry, sync_directory, write_all_at,
-};
+use millpond_vfs::{OpenFlags, Vfs, VfsFile, exists, retry, sync_directory, write_all_at};
 
 const LOCK_FILE: &str = "millpond.lock";
 /// What nobody may be allowed to do in a directory with data: the group to write, others anything.
@@ -35,7 +33,7 @@ pub enum DirectoryError {
     InUse {
         /// The directory.
         path: String,
-        /// The other process, if its lock file could be read.
+        /// The other process, if the system tells which.
         pid: Option<u32>,
     },
     /// A part of it is missing, so that there is nothing to recover from.
@@ -125,7 +123,8 @@ impl DataDirectory {
             let path = path.display().to_string();
             return Err(match lock.is_locked_here() {
                 true => DirectoryError::AlreadyOpen { path },
-                false => DirectoryError::InUse { path, pid: read_pid(&*lock) },
+                // The lock file has the process id of the last server. A check that holds the lock writes none.
+                false => DirectoryError::InUse { path, pid: lock.lock_holder() },
             });
         }
         write_pid(&*lock).map_err(failed("write", &lock_path))?;
@@ -199,12 +198,6 @@ fn write_pid(lock: &dyn VfsFile) -> io::Result<()> {
     write_all_at(lock, format!("{}\n", millpond_sync::scheduler::process_id()).as_bytes(), 0)
 }
 
-fn read_pid(lock: &dyn VfsFile) -> Option<u32> {
-    let mut bytes = [0; 16];
-    let count = read_up_to_at(lock, &mut bytes, 0).ok()?;
-    std::str::from_utf8(bytes.get(..count)?).ok()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
@@ -236,6 +229,19 @@ mod tests {
         let error = DataDirectory::open(&OsVfs, &path).unwrap_err().to_string();
         assert!(error.contains("another process"), "{error}");
         assert!(error.contains(&format!("PID {}", std::process::id())), "{error}");
+    }
+
+    /// As a check holds it, which writes nothing: the lock file still names the last server.
+    #[test]
+    fn the_process_that_is_named_is_the_one_that_has_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        drop(DataDirectory::open(&OsVfs, &path).unwrap());
+        fs::write(path.join(LOCK_FILE), "4194303\n").unwrap();
+        let file = fs::File::open(path.join(LOCK_FILE)).unwrap();
+        file.try_lock().unwrap();
+        let error = DataDirectory::open(&OsVfs, &path).unwrap_err().to_string();
+        assert!(error.contains("another process") && !error.contains("4194303"), "{error}");
     }
 
     #[test]

@@ -239,6 +239,10 @@ impl VfsFile for Handle {
         self.below.as_ref().is_some_and(|below| below.is_locked_here())
     }
 
+    fn lock_holder(&self) -> Option<u32> {
+        self.below.as_ref()?.lock_holder()
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
