@@ -6,6 +6,7 @@ mod common;
 use common::raw::Raw;
 use common::server::ServerProcess;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 struct Fixture {
@@ -124,10 +125,70 @@ fn a_hangup_reads_the_files_again() {
     assert_eq!(answer(&mut session, "show max_connections"), "400");
     let view = "select name from pg_settings where pending_restart";
     assert_eq!(answer(&mut session, view), "max_connections");
-    // A mistake changes nothing.
-    fs::write(fixture.data.join("millpond.conf"), "lock_timeout = 4s\nnonsense\n").unwrap();
-    assert_eq!(answer(&mut session, "select pg_reload_conf()"), "f");
+    assert!(server.stop().success());
+}
+
+/// As in PostgreSQL: `pg_reload_conf()` asks for a reload, and the log and a view say what came of it.
+#[test]
+fn a_mistake_in_the_file_changes_nothing_and_is_in_the_view() {
+    let fixture = Fixture::new("lock_timeout = 3s\n");
+    let mut server = fixture.serve(&[]);
+    let mut session = client(&server);
+    let config = fixture.data.join("millpond.conf");
+    fs::write(&config, "lock_timeout = 4s\nnonsense = 1\n").unwrap();
+    assert_eq!(answer(&mut session, "select pg_reload_conf()"), "t");
     assert_eq!(answer(&mut session, "show lock_timeout"), "3s");
+    let view = "select sourceline, seqno, name, setting, applied, error from pg_file_settings";
+    let unknown = "2|2|nonsense|1|f|unrecognized configuration parameter";
+    assert_eq!(answer(&mut session, view), format!("1|1|lock_timeout|4s|f|-;{unknown}"));
+    let files = answer(&mut session, "select distinct sourcefile from pg_file_settings");
+    assert_eq!(files, config.canonicalize().unwrap().display().to_string());
+    fs::write(&config, "lock_timeout = 4s\nmax_connections = 7\n").unwrap();
+    answer(&mut session, "alter system set work_mem = '8MB'");
+    let lines = "1|1|lock_timeout|4s|t|-;2|2|max_connections|7|f|setting could not be applied;3|3|work_mem|8MB|t|-";
+    assert_eq!(answer(&mut session, view), lines);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn the_socket_has_the_permissions_that_are_asked_for() {
+    let fixture = Fixture::new("unix_socket_permissions = 0700\n");
+    let socket = |server: &ServerProcess| {
+        let path = server.sockets.join(format!(".s.PGSQL.{}", server.port));
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    let mut server = fixture.serve(&[]);
+    assert_eq!(socket(&server), 0o700);
+    assert_eq!(answer(&mut client(&server), "show unix_socket_permissions"), "0700");
+    assert!(server.stop().success());
+    let mut server = fixture.serve(&["--set", "unix_socket_permissions=0770"]);
+    assert_eq!(socket(&server), 0o770);
+    assert!(server.stop().success());
+    fs::write(fixture.data.join("millpond.conf"), "").unwrap();
+    let mut server = fixture.serve(&[]);
+    assert_eq!(socket(&server), 0o777);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn what_the_database_finds_for_itself_is_shown() {
+    let fixture = Fixture::new("max_connections = 30\n");
+    let mut server = fixture.serve(&[]);
+    let mut session = client(&server);
+    for name in ["query_memory_limit", "max_query_threads", "max_shared_buffers"] {
+        let shown = answer(&mut session, &format!("show {name}"));
+        assert!(shown != "0" && shown.starts_with(|first: char| first.is_ascii_digit()), "{shown}");
+        let view = format!(
+            "select setting, boot_val, source, pending_restart from pg_settings where name = '{name}'"
+        );
+        let expected = format!("{shown}|0|default|f");
+        assert_eq!(answer(&mut session, &view), expected);
+        answer(&mut session, "select pg_reload_conf()");
+        assert_eq!(answer(&mut session, &view), expected);
+    }
+    assert!(server.stop().success());
+    let mut server = fixture.serve(&["--set", "query_memory_limit=64MB"]);
+    assert_eq!(answer(&mut client(&server), "show query_memory_limit"), "64MB");
     assert!(server.stop().success());
 }
 

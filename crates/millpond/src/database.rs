@@ -30,12 +30,18 @@ pub struct Database {
 
 impl Database {
     /// Opens the database in a directory, creates it if it is not there, recovers it if it was not shut down.
-    pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Arc<Database>> {
-        let engine = Engine::open(engine_config(path.as_ref(), &settings))?;
-        let memory = QueryMemory::new(query_memory_bytes(&settings));
+    pub fn open(path: impl AsRef<Path>, mut settings: Settings) -> Result<Arc<Database>> {
+        let config = engine_config(path.as_ref(), &settings);
+        let (query_memory, query_threads) =
+            (query_memory_bytes(&settings), query_threads(&settings));
+        settings.found("max_shared_buffers", config.max_buffers.max(config.buffers) as u64);
+        settings.found("query_memory_limit", query_memory as u64 / 1024);
+        settings.found("max_query_threads", query_threads as u64);
+        let engine = Engine::open(config)?;
+        let memory = QueryMemory::new(query_memory);
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
-            query_engine: ExternalPlanner::new(&settings, &memory)?,
+            query_engine: ExternalPlanner::new(&settings, query_threads, &memory)?,
             configuration: Configuration::new(settings),
             engine,
             statistics,
@@ -68,7 +74,8 @@ impl Database {
     }
 
     /// Reads the configuration files again, as SIGHUP and `pg_reload_conf()` have it: see
-    /// [`Configuration`]. `false` if nothing could be applied; the server's log has the reason.
+    /// [`Configuration`]. `false` if nothing could be applied; the server's log has the reason, and the view
+    /// `pg_file_settings`.
     pub fn reload_configuration(&self) -> bool {
         let Some(settings) = self.configuration.reload() else { return false };
         self.engine.tune(&engine_config(&self.engine.config().path, &settings).tuning());
@@ -130,6 +137,18 @@ fn query_memory_bytes(settings: &Settings) -> usize {
         bytes => bytes,
     };
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// How many threads queries have (`max_query_threads`).
+fn query_threads(settings: &Settings) -> usize {
+    let count = |name: &str| usize::try_from(settings.int(name)).unwrap_or(0);
+    match count("max_query_threads") {
+        0 => {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            (2 * count("max_connections")).max(32 * processors)
+        }
+        threads => threads,
+    }
 }
 
 /// The engine's configuration from settings.

@@ -104,8 +104,14 @@ impl Listener {
         Ok(Listener::Tcp(listener, bound))
     }
 
-    /// Listens on `dir/.s.PGSQL.PORT`. A socket that a dead server left behind is replaced.
+    /// Listens on `dir/.s.PGSQL.PORT`. A socket that a dead server left behind is replaced. Everybody who may enter the
+    /// directory may connect.
     pub fn unix(dir: &Path, port: u16) -> Result<Self, ListenError> {
+        Self::unix_with(dir, port, 0o777)
+    }
+
+    /// The same with permission bits (`unix_socket_permissions`): who may write to the socket may connect.
+    pub fn unix_with(dir: &Path, port: u16, permissions: u32) -> Result<Self, ListenError> {
         let path = dir.join(format!(".s.PGSQL.{port}"));
         let failed = |source| ListenError::Unix { path: path.clone(), source };
         let lock = SocketLock::take(&path)?;
@@ -123,8 +129,7 @@ impl Listener {
             fs::remove_file(&path).map_err(failed)?;
         }
         let listener = unix::UnixListener::bind(&path).map_err(failed)?;
-        // Who may connect is decided by the directory's permissions, as with PostgreSQL's default.
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(permissions)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let listener = net::UnixListener::from_std(listener);
         let lock = Mutex::new(Some(lock));

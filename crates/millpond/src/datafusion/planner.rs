@@ -58,9 +58,9 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Sets DataFusion up: its functions, ours, and the threads that queries run on, whose priority is lower
-    /// by that many steps of `nice`. Results of functions are bounded by a share of `memory`.
-    pub fn new(niceness: i32, memory: &Arc<QueryMemory>) -> Result<Self> {
+    /// Sets DataFusion up: its functions, ours, and the `query_threads` threads that queries run on, whose
+    /// priority is lower by that many steps of `nice`. Results of functions are bounded by a share of `memory`.
+    pub fn new(niceness: i32, query_threads: usize, memory: &Arc<QueryMemory>) -> Result<Self> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut config =
             SessionConfig::new().with_target_partitions(threads).with_batch_size(BATCH_ROWS);
@@ -77,7 +77,8 @@ impl Planner {
         base.add_analyzer_rule(Arc::new(CheckedArithmetic));
         base.add_analyzer_rule(Arc::new(BoundedText { memory: Arc::clone(memory) }));
         functions::register(&mut base).map_err(from_datafusion)?;
-        Ok(Self { base: Arc::new(base), threads: QueryThreads::new(threads, niceness) })
+        let threads = QueryThreads::new(threads, query_threads, niceness);
+        Ok(Self { base: Arc::new(base), threads })
     }
 
     /// Whether something of a run that has ended is still computed.

@@ -14,7 +14,7 @@ use crate::{DataType, Datum, SqlError, SqlState, Value};
 
 /// Plans with ample memory.
 fn planner(niceness: i32) -> Planner {
-    Planner::new(niceness, &QueryMemory::new(1 << 30)).unwrap()
+    Planner::new(niceness, 1000, &QueryMemory::new(1 << 30)).unwrap()
 }
 
 /// A database without tables.

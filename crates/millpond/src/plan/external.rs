@@ -39,9 +39,14 @@ mod with {
     pub(crate) struct ExternalPlanner(Planner);
 
     impl ExternalPlanner {
-        pub(crate) fn new(settings: &Settings, memory: &Arc<QueryMemory>) -> Result<Option<Self>> {
+        /// A planner whose queries have at most `query_threads` threads together, and share that memory.
+        pub(crate) fn new(
+            settings: &Settings,
+            query_threads: usize,
+            memory: &Arc<QueryMemory>,
+        ) -> Result<Option<Self>> {
             let niceness = i32::try_from(settings.int("query_threads_nice")).unwrap_or(0);
-            Ok(Some(ExternalPlanner(Planner::new(niceness, memory)?)))
+            Ok(Some(ExternalPlanner(Planner::new(niceness, query_threads, memory)?)))
         }
 
         pub(crate) fn plan(
@@ -130,7 +135,11 @@ mod without {
     pub(crate) enum ExternalPlanner {}
 
     impl ExternalPlanner {
-        pub(crate) fn new(_settings: &Settings, _memory: &Arc<QueryMemory>) -> Result<Option<Self>> {
+        pub(crate) fn new(
+            _settings: &Settings,
+            _query_threads: usize,
+            _memory: &Arc<QueryMemory>,
+        ) -> Result<Option<Self>> {
             Ok(None)
         }
 

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::{Context, Definition, Origin, SettingId, Settings, cannot_be_changed, value};
+use crate::convert::io_state;
 use crate::error::{Result, SqlError, SqlState};
 
 /// The configuration file that is read if none is named.
@@ -93,18 +94,33 @@ impl ConfigurationFiles {
         Ok(settings)
     }
 
+    /// The configuration file and what `ALTER SYSTEM` writes, in the order in which they are read.
+    pub(super) fn all_paths(&self) -> [PathBuf; 2] {
+        let first = self.named.clone().unwrap_or_else(|| self.data.join(CONFIG_FILE));
+        [first, self.data.join(AUTO_FILE)]
+    }
+
+    /// Whether the configuration file is named on the command line, so that it has to be there.
+    pub(super) fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
+
+    /// Whether the command line sets it.
+    pub(super) fn is_on_command_line(&self, setting: &str) -> bool {
+        self.command_line.iter().any(|(name, _)| name.eq_ignore_ascii_case(setting))
+    }
+
     /// What the files say, in order: the last one of a name counts.
     fn entries(&self) -> Result<Vec<Entry>> {
-        let mut entries = match &self.named {
-            Some(path) => parse(path, &read(path)?)?,
-            None => optional(&self.data.join(CONFIG_FILE))?,
-        };
-        entries.extend(optional(&self.data.join(AUTO_FILE))?);
+        let [first, auto] = self.all_paths();
+        let mut entries =
+            if self.is_named() { parse(&first, &read(&first)?)? } else { optional(&first)? };
+        entries.extend(optional(&auto)?);
         Ok(entries)
     }
 }
 
-fn read(path: &Path) -> Result<String> {
+pub(super) fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(|error| {
         let path = path.display();
         SqlError::new(
@@ -216,7 +232,7 @@ impl Configuration {
         }
         replace(&path, &lines).map_err(|error| {
             let path = path.display();
-            SqlError::new(SqlState::IO_ERROR, format!("could not write file \"{path}\": {error}"))
+            SqlError::new(io_state(&error), format!("could not write file \"{path}\": {error}"))
         })
     }
 }
@@ -262,9 +278,7 @@ fn reread(files: &ConfigurationFiles, entries: &[Entry], running: &Settings) -> 
         let definition = id.definition();
         let is_named = |name: &str| name.eq_ignore_ascii_case(definition.name);
         // The command line has the last word, and has not changed.
-        if definition.context == Context::Internal
-            || files.command_line.iter().any(|(name, _)| is_named(name))
-        {
+        if definition.context == Context::Internal || files.is_on_command_line(definition.name) {
             continue;
         }
         let entry = entries.iter().rev().find(|entry| is_named(&entry.name));
@@ -310,7 +324,7 @@ impl Settings {
         let differs = self.values[id.index()] != new;
         let name = definition.name;
         // The buffer pool has a command of its own for this (SET shared_buffers).
-        if matches!(definition.context, Context::Postmaster | Context::Superuser) {
+        if matches!(definition.context, Context::Postmaster | Context::Database) {
             if differs && !self.pending[id.index()] {
                 tracing::warn!(
                     "parameter \"{name}\" cannot be changed without restarting the server"

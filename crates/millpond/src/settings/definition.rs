@@ -10,6 +10,8 @@ pub enum Context {
     /// When the database is opened; a running server would have to read its configuration again.
     Sighup,
     /// When the database is opened, and by a session for the whole database.
+    Database,
+    /// By a superuser's session at any time. Every user is one, for now.
     Superuser,
     /// By any session at any time.
     User,
@@ -22,9 +24,14 @@ impl Context {
             Context::Internal => "internal",
             Context::Postmaster => "postmaster",
             Context::Sighup => "sighup",
-            Context::Superuser => "superuser",
+            Context::Database | Context::Superuser => "superuser",
             Context::User => "user",
         }
+    }
+
+    /// Whether a session may have a value of its own.
+    pub const fn is_of_session(self) -> bool {
+        matches!(self, Context::Superuser | Context::User)
     }
 }
 
@@ -110,13 +117,15 @@ pub enum Unit {
     Seconds,
     /// Minutes.
     Minutes,
+    /// Permission bits of a file, which are written in octal.
+    Permissions,
 }
 
 impl Unit {
     /// The words of this unit's family, and how much of the smallest word one unit is.
     pub(super) const fn family(self) -> Option<(&'static [(&'static str, i64)], i64)> {
         Some(match self {
-            Unit::None => return None,
+            Unit::None | Unit::Permissions => return None,
             Unit::Bytes => (MEMORY_UNITS, 1),
             Unit::Kilobytes => (MEMORY_UNITS, 1 << 10),
             Unit::Pages => (MEMORY_UNITS, 8192),
@@ -131,7 +140,7 @@ impl Unit {
     /// PostgreSQL's word for the unit, as `pg_settings.unit` shows it.
     pub const fn as_str(self) -> Option<&'static str> {
         Some(match self {
-            Unit::None => return None,
+            Unit::None | Unit::Permissions => return None,
             Unit::Bytes => "B",
             Unit::Kilobytes => "kB",
             Unit::Pages => "8kB",

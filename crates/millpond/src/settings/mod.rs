@@ -5,6 +5,7 @@
 
 mod configuration;
 mod definition;
+mod file_settings;
 mod registry;
 mod session;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod value;
 
 pub use configuration::{Configuration, ConfigurationFiles};
 pub use definition::{Context, Definition, Kind, Unit};
+pub use file_settings::FileSetting;
 pub use registry::SETTINGS;
 pub use session::SessionSettings;
 pub(crate) use session::{bulk_access_of, pages_of};
@@ -95,6 +97,8 @@ pub struct Settings {
     pending: Vec<bool>,
     /// The pages of `shared_buffers` now, once it has been changed; for all sessions.
     buffers: LiveBuffers,
+    /// What is in force where the value says that the database is to find one.
+    in_force: Vec<(SettingId, i64)>,
     /// Where to read them from again, if they were read from files.
     files: Option<Arc<ConfigurationFiles>>,
 }
@@ -150,6 +154,7 @@ impl Default for Settings {
             pending: vec![false; values.len()],
             values,
             buffers: LiveBuffers::default(),
+            in_force: Vec::new(),
             files: None,
         }
     }
@@ -202,8 +207,22 @@ impl Settings {
         &self.values[id.index()]
     }
 
-    /// What a setting that has been changed for the whole database is now.
+    /// The database has found a value for a setting that leaves it the choice (0), in the setting's unit. `SHOW` tells it
+    /// from now on.
+    pub(crate) fn found(&mut self, name: &str, value: u64) {
+        if let Some(id) = SettingId::find(name) {
+            self.in_force.retain(|(known, _)| *known != id);
+            self.in_force.push((id, i64::try_from(value).unwrap_or(i64::MAX)));
+        }
+    }
+
+    /// What a setting is in force with, if that is not its value: it has been changed for the whole database, or the
+    /// database has found one.
     pub(crate) fn live(&self, id: SettingId) -> Option<SettingValue> {
+        if *self.value(id) == SettingValue::Int(0) {
+            let found = self.in_force.iter().find(|(known, _)| *known == id);
+            return found.map(|(_, value)| SettingValue::Int(*value));
+        }
         let pages = self.buffers.0.load(Ordering::Relaxed);
         (pages > 0 && id.definition().name == "shared_buffers").then_some(SettingValue::Int(pages))
     }
@@ -216,7 +235,8 @@ impl Settings {
     /// A value as `SHOW` shows it.
     pub fn show(&self, name: &str) -> Result<String> {
         let id = SettingId::named(name)?;
-        Ok(value::show(id.definition(), self.value(id)))
+        let live = self.live(id);
+        Ok(value::show(id.definition(), live.as_ref().unwrap_or_else(|| self.value(id))))
     }
 
     /// A size in bytes (`shared_buffers`, `max_wal_size`, ...); 0 for what has none.

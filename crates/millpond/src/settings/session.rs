@@ -11,7 +11,6 @@ use millpond_buffer::{PAGE_SIZE, RingSizes, StreamOptions};
 use millpond_engine::BulkAccess;
 use millpond_engine::transam::CommitDelay;
 
-use super::definition::Context;
 use super::{Configuration, Origin, SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
 use crate::types::{FormatOptions, Zone};
@@ -282,7 +281,7 @@ impl SessionSettings {
     pub fn set(&mut self, id: SettingId, text: Option<&str>, local: bool) -> Result<()> {
         let new = match text {
             Some(text) => Some(self.check(id, text)?),
-            None if id.definition().context == Context::User => None,
+            None if id.definition().context.is_of_session() => None,
             None => return Err(cannot_be_changed(id.definition())),
         };
         self.assign(id, new, local);
@@ -322,7 +321,7 @@ impl SessionSettings {
 
     fn check(&self, id: SettingId, text: &str) -> Result<SettingValue> {
         let definition = id.definition();
-        if definition.context != Context::User {
+        if !definition.context.is_of_session() {
             return Err(cannot_be_changed(definition));
         }
         value::parse(definition, text)

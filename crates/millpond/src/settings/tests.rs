@@ -51,6 +51,45 @@ fn errors_name_the_nearest() {
 }
 
 #[test]
+fn permissions_are_read_and_shown_in_octal() {
+    let mut settings = Settings::default();
+    assert_eq!(settings.show("unix_socket_permissions").unwrap(), "0777");
+    for (text, shown) in [("0700", "0700"), ("448", "0700"), ("0x1c0", "0700"), ("0", "0000")] {
+        settings.set("unix_socket_permissions", text).unwrap();
+        assert_eq!(settings.show("unix_socket_permissions").unwrap(), shown, "{text}");
+    }
+    assert_eq!(settings.int("unix_socket_permissions"), 0);
+    for wrong in ["01000", "777", "-1", "rwx", "0700kB"] {
+        let error = settings.set("unix_socket_permissions", wrong).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::INVALID_PARAMETER_VALUE, "{wrong}");
+    }
+}
+
+#[test]
+fn a_superuser_sets_the_limit_of_temporary_files() {
+    let id = SettingId::named("temp_file_limit").unwrap();
+    assert_eq!(id.definition().context.as_str(), "superuser");
+    // Every user is one, for now.
+    let mut session = SessionSettings::new(Arc::new(Settings::default()));
+    session.set(id, Some("1MB"), false).unwrap();
+    assert_eq!(session.temp_file_limit_kb(), Some(1024));
+    session.set(id, None, false).unwrap();
+    assert_eq!(session.temp_file_limit_kb(), None);
+}
+
+#[test]
+fn what_the_database_has_found_is_shown_where_nothing_is_set() {
+    let mut settings = Settings::default();
+    settings.found("query_memory_limit", 3 << 10);
+    assert_eq!(settings.show("query_memory_limit").unwrap(), "3MB");
+    assert_eq!(settings.int("query_memory_limit"), 0);
+    let session = SessionSettings::new(Arc::new(settings.clone()));
+    assert_eq!(session.show(SettingId::named("query_memory_limit").unwrap()), "3MB");
+    settings.set("query_memory_limit", "1MB").unwrap();
+    assert_eq!(settings.show("query_memory_limit").unwrap(), "1MB");
+}
+
+#[test]
 fn configuration_files() {
     let mut settings = Settings::default();
     settings

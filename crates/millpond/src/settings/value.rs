@@ -243,6 +243,12 @@ fn parse_number(name: &str, text: &str, unit: Unit) -> Result<f64> {
     let trimmed = text.trim();
     let end = number_end(trimmed);
     let (digits, word) = (&trimmed[..end], trimmed[end..].trim());
+    if unit == Unit::Permissions
+        && let Some(octal) = digits.strip_prefix('0').filter(|octal| !octal.is_empty())
+        && let Ok(number) = u32::from_str_radix(octal, 8)
+    {
+        return if word.is_empty() { Ok(number.into()) } else { Err(bad(String::new())) };
+    }
     let number: f64 = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         Some(hex) => i64::from_str_radix(hex, 16).map_err(|_| bad(String::new()))? as f64,
         None => digits.parse().map_err(|_| bad(String::new()))?,
@@ -325,6 +331,7 @@ pub(crate) fn show(definition: &Definition, value: &SettingValue) -> String {
                     None => int.to_string(),
                 }
             }
+            None if unit == Unit::Permissions => format!("{int:04o}"),
             _ => int.to_string(),
         },
     }

@@ -68,7 +68,8 @@ fn run(options: &Serve) -> Result<(), ServeError> {
     let mut listeners = vec![tcp];
     let mut socket = None;
     if let Some(dir) = &options.socket_dir {
-        let listener = Listener::unix(dir, bound.port())?;
+        let permissions = u32::try_from(settings.int("unix_socket_permissions")).unwrap_or(0o777);
+        let listener = Listener::unix_with(dir, bound.port(), permissions)?;
         if let Listener::Unix(_, path) = &listener {
             signals.remove_at_leave(path);
             socket = Some(path.path().to_owned());

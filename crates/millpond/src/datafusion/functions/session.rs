@@ -43,8 +43,11 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
     ("pg_reload_conf", (0, 0), Arrow::Boolean, |_, info, name| {
         let server = info.server.clone();
         function(name, (0, 0), Arrow::Boolean, move |_| {
-            let done = server.upgrade().is_some_and(|server| server.reload_configuration());
-            Ok(ScalarValue::from(done))
+            // As in PostgreSQL it only asks for that. What is wrong with the files is in the server's log and in
+            // pg_file_settings.
+            let Some(server) = server.upgrade() else { return Ok(ScalarValue::from(false)) };
+            server.reload_configuration();
+            Ok(ScalarValue::from(true))
         })
     }),
     ("pg_stat_reset_backend_stats", (1, 1), Arrow::Utf8, |_, info, name| {

@@ -3,7 +3,7 @@
 use super::Kind::{Array, Bool, Char, Int4, Name, Oid, Text};
 use super::{Cell, Kind, Source, View};
 use crate::query::SettingInfo;
-use crate::settings::{self, Origin, SettingId};
+use crate::settings::{self, FileSetting, Origin, SettingId};
 
 /// The views of this file.
 pub const VIEWS: &[View] = &[
@@ -44,6 +44,13 @@ pub const VIEWS: &[View] = &[
         oid: 12012,
         columns: PG_SETTINGS,
         rows: pg_settings,
+    },
+    View {
+        schema: "pg_catalog",
+        name: "pg_file_settings",
+        oid: 12013,
+        columns: PG_FILE_SETTINGS,
+        rows: pg_file_settings,
     },
 ];
 
@@ -259,4 +266,31 @@ fn setting_row(setting: &SettingInfo) -> Option<Vec<Cell>> {
         line,
         setting.is_pending.into(),
     ])
+}
+
+const PG_FILE_SETTINGS: &[(&str, Kind)] = &[
+    ("sourcefile", Text),
+    ("sourceline", Int4),
+    ("seqno", Int4),
+    ("name", Text),
+    ("setting", Text),
+    ("applied", Bool),
+    ("error", Text),
+];
+
+fn pg_file_settings(source: &Source<'_>) -> Vec<Vec<Cell>> {
+    let server = source.session.server.upgrade();
+    let lines = server.map(|server| server.configuration().file_settings()).unwrap_or_default();
+    let row = |(number, line): (i32, FileSetting)| {
+        vec![
+            line.path.display().to_string().into(),
+            line.line.into(),
+            number.into(),
+            line.name.into(),
+            line.setting.into(),
+            line.applied.into(),
+            line.error.into(),
+        ]
+    };
+    (1..).zip(lines).map(row).collect()
 }

@@ -3,7 +3,7 @@
 use super::I32;
 use crate::settings::definition::Context::{Postmaster, Sighup, User};
 use crate::settings::definition::Kind::{Bool, Enum, Int, Text};
-use crate::settings::definition::Unit::{None as No, Seconds};
+use crate::settings::definition::Unit::{None as No, Permissions, Seconds};
 use crate::settings::definition::{Definition, def, unused};
 
 pub(super) const SETTINGS: &[Definition] = &[
@@ -35,6 +35,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         Postmaster,
         "",
         "Accepted for compatibility, no effect: see serve --socket-dir.",
+    ),
+    def(
+        "unix_socket_permissions",
+        Int(0, 0o777, Permissions),
+        Postmaster,
+        "0777",
+        "Who may connect to the Unix socket, as permission bits of a file in octal.",
     ),
     def(
         "shutdown_mode",

@@ -1,7 +1,7 @@
 //! Memory, workers, background writing, locks.
 
 use super::I32;
-use crate::settings::definition::Context::{Postmaster, Sighup, Superuser, User};
+use crate::settings::definition::Context::{Database, Postmaster, Sighup, Superuser, User};
 use crate::settings::definition::Kind::{Enum, Int, Real, Text};
 use crate::settings::definition::Unit::{Kilobytes, Milliseconds, None as No, Pages};
 use crate::settings::definition::{Definition, def, unused};
@@ -11,7 +11,7 @@ pub(super) const SETTINGS: &[Definition] = &[
     def(
         "shared_buffers",
         Int(16, I32 / 2, Pages),
-        Superuser,
+        Database,
         "16384",
         "The size of the buffer pool: SET changes it at once, for everybody, up to max_shared_buffers.",
     ),
@@ -76,12 +76,12 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(0, I32, Kilobytes),
         Postmaster,
         "0",
-        "How much memory the queries of all sessions take together, one session's at most three quarters of it; 0 for half of what the machine or control group has beside shared_buffers.",
+        "How much memory the queries of all sessions take together, one session's at most three quarters of it; 0 for half of what the machine or control group has beside shared_buffers, which SHOW then tells.",
     ),
     def(
         "temp_file_limit",
         Int(-1, I32, Kilobytes),
-        User,
+        Superuser,
         "-1",
         "How large the temporary files of a session become together; -1 for no limit.",
     ),
@@ -206,6 +206,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         Postmaster,
         "4",
         "How much lower than the others' the priority is of the threads that run joins, aggregates and other queries.",
+    ),
+    def(
+        "max_query_threads",
+        Int(0, 1_000_000, No),
+        Postmaster,
+        "0",
+        "How many threads run the joins, aggregates and other queries of all sessions together; 0 for twice max_connections, and at least 32 for each processor, which SHOW then tells.",
     ),
     unused("max_parallel_workers_per_gather", Int(0, 1024, No), User, "2"),
     unused("vacuum_cost_delay", Real(0.0, 100.0, Milliseconds), User, "0"),
