@@ -55,8 +55,9 @@ fn looks_for_equal_keys(rows: i32) -> u64 {
     looks(&engine) - before
 }
 
-/// A descent of two or three levels for each row, and each page once. A check that goes through the rows of the same key
-/// one after the other would look at 4 leaves for each row of the few, and at 16 for each of the many.
+/// A descent of two or three levels for each row, and each page once. A check that goes through the
+/// rows of the same key one after the other would look at 4 leaves for each row of the few, and at
+/// 16 for each of the many.
 #[test]
 fn rows_with_equal_keys_are_checked_in_n_log_n_steps() {
     let (few, many) = (2000, 8000);
@@ -67,7 +68,8 @@ fn rows_with_equal_keys_are_checked_in_n_log_n_steps() {
     assert!(more < 1.5, "{few_looks} looks for {few} rows, {many_looks} for {many}");
 }
 
-/// How long that takes for many rows: `cargo test --release -p millpond-engine --test check -- --ignored --nocapture`.
+/// How long that takes for many rows: `cargo test --release -p millpond-engine --test check --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn a_hundred_thousand_equal_keys() {

@@ -128,7 +128,8 @@ fn a_hangup_reads_the_files_again() {
     assert!(server.stop().success());
 }
 
-/// As in PostgreSQL: `pg_reload_conf()` asks for a reload, and the log and a view say what came of it.
+/// As in PostgreSQL: `pg_reload_conf()` asks for a reload, and the log and a view say what came of
+/// it.
 #[test]
 fn a_mistake_in_the_file_changes_nothing_and_is_in_the_view() {
     let fixture = Fixture::new("lock_timeout = 3s\n");

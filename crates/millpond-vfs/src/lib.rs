@@ -173,7 +173,8 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
         false
     }
 
-    /// After [`VfsFile::try_lock`] said `false`: the process that has the lock, if the system tells.
+    /// After [`VfsFile::try_lock`] said `false`: the process that has the lock, if the system
+    /// tells.
     fn lock_holder(&self) -> Option<u32> {
         None
     }

@@ -28,8 +28,8 @@ struct OsFile {
 /// Device and inode.
 type FileId = (u64, u64);
 
-/// Which process has a file locked with `flock`, by the kernel's list of locks. In another container a process has no
-/// number, which reads as 0.
+/// Which process has a file locked with `flock`, by the kernel's list of locks. In another
+/// container a process has no number, which reads as 0.
 fn holder_in(locks: &str, (device, inode): FileId) -> Option<u32> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let file = format!("{major:02x}:{minor:02x}:{inode}");

@@ -180,7 +180,8 @@ impl BufferPool {
         claims.claim_from(number, page)?;
         let lost = claims.settle(Leaves::Discarded, false);
         match claims.frames() {
-            // Without the barrier the page may be pinned. That counts as pinned, for which there is a limit.
+            // Without the barrier the page may be pinned. That counts as pinned, for which there is
+            // a limit.
             [] if lost.pinned > 0 || lost.is_refused => Err(NoTake::Pinned),
             [] => Err(NoTake::Busy),
             _ => Ok(()),

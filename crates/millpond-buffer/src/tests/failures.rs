@@ -233,7 +233,8 @@ fn a_refused_barrier_keeps_a_fork() {
     assert_eq!(pool.free_frames(), 2);
 }
 
-/// A block that comes again finds the old page still in memory, because the cut that owed its removal had no barrier.
+/// A block that comes again finds the old page still in memory, because the cut that owed its
+/// removal had no barrier.
 #[test]
 fn a_refused_barrier_ends_the_removal_of_a_page_with_an_error() {
     let Bench { pool, .. } = bench(4, 2);

@@ -123,7 +123,8 @@ impl DataDirectory {
             let path = path.display().to_string();
             return Err(match lock.is_locked_here() {
                 true => DirectoryError::AlreadyOpen { path },
-                // The lock file has the process id of the last server. A check that holds the lock writes none.
+                // The lock file has the process id of the last server. A check that holds the lock
+                // writes none.
                 false => DirectoryError::InUse { path, pid: lock.lock_holder() },
             });
         }

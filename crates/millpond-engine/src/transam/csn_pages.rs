@@ -8,17 +8,21 @@
 //! | 24..32 | the smallest commit number in the chunk |
 //! | 32..7200 | for each id 7 bytes: its commit number less the smallest, plus 1; 0 if it was rolled back |
 //!
-//! Commit numbers mean nothing after a restart (transam rule 10). So nothing of this is logged, and a start removes the
-//! file before it looks for files that nothing names.
+//! Commit numbers mean nothing after a restart (transam rule 10). So nothing of this is logged, and
+//! a start removes the file before it looks for files that nothing names.
 //!
 //! # Why the log need not know the file
-//! The log's table of forks does not have relation 3. So the pool takes any length for it and any page of zeros
-//! (wal rule 18), and no start moves it to `quarantine/` (wal rule 19). That is safe for three reasons:
+//! The log's table of forks does not have relation 3. So the pool takes any length for it and any
+//! page of zeros (wal rule 18), and no start moves it to `quarantine/` (wal rule 19). That is safe
+//! for three reasons:
 //!
-//! - Each page says which chunk it holds, and a chunk is written once. A page of zeros, a page that is missing and the
-//!   page of another chunk are an error for the reader ([`Transactions::status`]). A flipped bit fails the checksum.
-//! - The directory of the file is in memory only. A start has an empty one, so it never reads what an earlier run left.
-//! - Numbers below [`FIRST_NORMAL_OID`] are the engine's own. So a file of that name never holds a user's rows.
+//! - Each page says which chunk it holds, and a chunk is written once. A page of zeros, a page that
+//!   is missing and the page of another chunk are an error for the reader
+//!   ([`Transactions::status`]). A flipped bit fails the checksum.
+//! - The directory of the file is in memory only. A start has an empty one, so it never reads what
+//!   an earlier run left.
+//! - Numbers below [`FIRST_NORMAL_OID`] are the engine's own. So a file of that name never holds a
+//!   user's rows.
 //!
 //! [`Transactions::status`]: super::transactions::Transactions::status
 //! [`FIRST_NORMAL_OID`]: crate::catalog::FIRST_NORMAL_OID

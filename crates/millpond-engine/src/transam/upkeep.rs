@@ -93,9 +93,9 @@ impl Transactions {
         Ok(())
     }
 
-    /// Writes the oldest chunks of the overflow to the commit number file, if there are too many in memory that a
-    /// snapshot needs. An error leaves them there. Then nothing more is retired, so the memory stays bounded, and
-    /// transactions get no id (see ADR 19).
+    /// Writes the oldest chunks of the overflow to the commit number file, if there are too many in
+    /// memory that a snapshot needs. An error leaves them there. Then nothing more is retired, so
+    /// the memory stays bounded, and transactions get no id (see ADR 19).
     fn spill(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
         let overflow = &self.ring.overflow;
         let limit = self.kept_chunks.load(Ordering::Relaxed);
@@ -149,8 +149,8 @@ impl Transactions {
         Ok(())
     }
 
-    /// Gives the space of the commit number file back once nothing in it is needed. No transaction waits for that, so
-    /// an error here refuses none.
+    /// Gives the space of the commit number file back once nothing in it is needed. No transaction
+    /// waits for that, so an error here refuses none.
     fn cut_csn_file(&self, ctx: &Ctx, upkeep: &mut Upkeep) -> EngineResult<()> {
         if !upkeep.has_csn_pages || self.ring.overflow.has_spilled() {
             return Ok(());
@@ -248,7 +248,8 @@ impl Transactions {
         let mut upkeep = self.upkeep.lock();
         let mut recovered = self.recovered.lock();
         let Some(known) = recovered.as_ref() else { return Ok(()) };
-        // Its numbers are the last run's. The log does not know the file, and need not: see csn_pages.rs.
+        // Its numbers are the last run's. The log does not know the file, and need not: see
+        // csn_pages.rs.
         if !mutant!("transam-numbers-of-the-last-run") {
             ctx.pool().drop_relation(csn_pages::CSN_RELATION)?;
         }

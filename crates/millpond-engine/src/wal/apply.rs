@@ -183,8 +183,7 @@ pub fn log_and_apply(
     };
     for (index, mut change) in changes.into_iter().enumerate() {
         let block = &record.blocks[index];
-        let is_new =
-            page_lsn(change.bytes()) == Lsn::ZERO && !mutant!("wal-new-block-not-noted");
+        let is_new = page_lsn(change.bytes()) == Lsn::ZERO && !mutant!("wal-new-block-not-noted");
         if is_new || is_system(block.page.rel_fork()) {
             // Its first record, which is in the log, and the page is still latched (wal rule 17).
             log.forks().write(block.page, inserted.end);

@@ -104,13 +104,14 @@ impl Listener {
         Ok(Listener::Tcp(listener, bound))
     }
 
-    /// Listens on `dir/.s.PGSQL.PORT`. A socket that a dead server left behind is replaced. Everybody who may enter the
-    /// directory may connect.
+    /// Listens on `dir/.s.PGSQL.PORT`. A socket that a dead server left behind is replaced.
+    /// Everybody who may enter the directory may connect.
     pub fn unix(dir: &Path, port: u16) -> Result<Self, ListenError> {
         Self::unix_with(dir, port, 0o777)
     }
 
-    /// The same with permission bits (`unix_socket_permissions`): who may write to the socket may connect.
+    /// The same with permission bits (`unix_socket_permissions`): a user who may write to it may
+    /// connect.
     pub fn unix_with(dir: &Path, port: u16, permissions: u32) -> Result<Self, ListenError> {
         let path = dir.join(format!(".s.PGSQL.{port}"));
         let failed = |source| ListenError::Unix { path: path.clone(), source };

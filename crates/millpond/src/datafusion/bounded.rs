@@ -269,7 +269,9 @@ fn of(args: &[Argument], number: usize, row: usize) -> Bytes {
 
 fn sum(args: &[Argument], row: usize) -> usize {
     // What is no text is written as one that is short.
-    args.iter().map(|arg| arg.text(row).len().max(if let Argument::Number(..) = arg { 64 } else { 0 })).sum()
+    args.iter()
+        .map(|arg| arg.text(row).len().max(if let Argument::Number(..) = arg { 64 } else { 0 }))
+        .sum()
 }
 
 /// Of so many characters; those that fill it up have as many bytes as the widest of them.

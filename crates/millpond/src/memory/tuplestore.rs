@@ -177,7 +177,9 @@ pub(super) mod tests {
         let mut rows = store.into_rows().unwrap();
         let mut found = Vec::new();
         while let Some(row) = rows.next().unwrap() {
-            let [Datum::Int4(number), Datum::Text(text)] = row.as_slice() else { panic!("{row:?}") };
+            let [Datum::Int4(number), Datum::Text(text)] = row.as_slice() else {
+                panic!("{row:?}")
+            };
             found.push((*number, text.len()));
         }
         found

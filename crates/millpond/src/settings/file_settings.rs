@@ -1,5 +1,5 @@
-//! What the configuration files say at this moment, line by line, and whether a reload would apply it: the view
-//! `pg_file_settings`. Nothing is applied here, and nothing goes to the log.
+//! What the configuration files say at this moment, line by line, and whether a reload would apply
+//! it: the view `pg_file_settings`. Nothing is applied here, and nothing goes to the log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,7 +122,8 @@ mod tests {
 
     use super::*;
 
-    /// The lines of these files, for a server that was started with others: name, value, applied, error.
+    /// The lines of these files, for a server that was started with others: name, value, applied,
+    /// error.
     fn lines(config: &str, auto: &str) -> Vec<(Option<String>, bool, Option<String>)> {
         let data = tempfile::tempdir().unwrap();
         let command_line = vec![("port".to_owned(), "7000".to_owned())];

@@ -207,8 +207,8 @@ impl Settings {
         &self.values[id.index()]
     }
 
-    /// The database has found a value for a setting that leaves it the choice (0), in the setting's unit. `SHOW` tells it
-    /// from now on.
+    /// The database has found a value for a setting that leaves it the choice (0), in the setting's
+    /// unit. `SHOW` tells it from now on.
     pub(crate) fn found(&mut self, name: &str, value: u64) {
         if let Some(id) = SettingId::find(name) {
             self.in_force.retain(|(known, _)| *known != id);
@@ -216,8 +216,8 @@ impl Settings {
         }
     }
 
-    /// What a setting is in force with, if that is not its value: it has been changed for the whole database, or the
-    /// database has found one.
+    /// What a setting is in force with, if that is not its value: it has been changed for the whole
+    /// database, or the database has found one.
     pub(crate) fn live(&self, id: SettingId) -> Option<SettingValue> {
         if *self.value(id) == SettingValue::Int(0) {
             let found = self.in_force.iter().find(|(known, _)| *known == id);

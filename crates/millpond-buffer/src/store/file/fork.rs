@@ -132,8 +132,9 @@ impl Fork {
         Ok(self.segment(0, false)?.is_some())
     }
 
-    /// Whole pages up to the first segment that is not full. Opens no file: a relation of a terabyte has a thousand
-    /// segments, and only those that are read or written are worth a descriptor.
+    /// Whole pages up to the first segment that is not full. Opens no file: a relation of a
+    /// terabyte has a thousand segments, and only those that are read or written are worth a
+    /// descriptor.
     pub(super) fn block_count(&self) -> Result<u32, FileError> {
         let mut total: u32 = 0;
         for index in 0..MAX_SEGMENTS {
@@ -146,7 +147,8 @@ impl Fork {
         Ok(total)
     }
 
-    /// Whole pages of a segment: by its open file, or else by its name. `None` if there is no such file.
+    /// Whole pages of a segment: by its open file, or else by its name. `None` if there is no such
+    /// file.
     fn segment_blocks(&self, index: u32) -> Result<Option<u32>, FileError> {
         let failed =
             |path: &Path, source: io::Error| FileError::new("read the size of", path, source);

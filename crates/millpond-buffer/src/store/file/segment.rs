@@ -260,7 +260,8 @@ impl Segment {
     }
 }
 
-/// How many whole pages a file of that length has. A torn last page, which a crash may leave, doesn't count.
+/// How many whole pages a file of that length has. A torn last page, which a crash may leave,
+/// doesn't count.
 pub(super) fn whole_pages(bytes: u64) -> io::Result<u32> {
     let pages = bytes / PAGE_BYTES;
     u32::try_from(pages).map_err(|_| io::Error::other("file is larger than any segment"))

@@ -122,8 +122,8 @@ impl FileStore {
         unlinked
     }
 
-    /// Takes the names of a fork's segments away, the last one first. So a removal that was cut short leaves no gap, and
-    /// the next one finds what is left.
+    /// Takes the names of a fork's segments away, the last one first. So a removal that was cut
+    /// short leaves no gap, and the next one finds what is left.
     fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
         let path = |index| names::segment_path(&self.folder.path, rel, index);
         let mut segments = 0;

@@ -1,4 +1,5 @@
-//! The commit number file on a disk that is full, or that fails: who gets an error, what grows, and what is read.
+//! The commit number file on a disk that is full, or that fails: who gets an error, what grows, and
+//! what is read.
 
 use std::io;
 use std::path::Path;

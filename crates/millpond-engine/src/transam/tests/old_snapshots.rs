@@ -112,7 +112,8 @@ fn snapshots_that_follow_one_another_use_places_in_the_file_again() {
     assert!(most <= 4 * 64, "{most} blocks for two snapshots of at most 128 chunks");
 }
 
-/// The log knows nothing of the file, so the pool takes zeros and old pages for good. The reader doesn't.
+/// The log knows nothing of the file, so the pool takes zeros and old pages for good. The reader
+/// doesn't.
 #[test]
 fn a_page_that_is_lost_is_an_error_and_no_status() {
     let mut world = World::new(7);

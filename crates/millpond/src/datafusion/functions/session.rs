@@ -43,8 +43,8 @@ const FUNCTIONS: &[(&str, (usize, usize), Arrow, Bind)] = &[
     ("pg_reload_conf", (0, 0), Arrow::Boolean, |_, info, name| {
         let server = info.server.clone();
         function(name, (0, 0), Arrow::Boolean, move |_| {
-            // As in PostgreSQL it only asks for that. What is wrong with the files is in the server's log and in
-            // pg_file_settings.
+            // As in PostgreSQL it only asks for that. What is wrong with the files is in the
+            // server's log and in pg_file_settings.
             let Some(server) = server.upgrade() else { return Ok(ScalarValue::from(false)) };
             server.reload_configuration();
             Ok(ScalarValue::from(true))
