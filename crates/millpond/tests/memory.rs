@@ -114,10 +114,10 @@ fn queries_beyond_the_bound_of_all_end_or_spill() {
     assert_eq!(rows(&mut c, "select 1").unwrap().len(), 1, "the session goes on");
 }
 
-/// A table of 8000 rows, in a database whose queries have less memory together than it takes.
+/// A table of 8000 rows, which take several times as much as `work_mem`.
 fn with_large_table() -> (Fresh, Connection) {
-    let fresh = limited("4MB");
-    let mut c = connect(&fresh, "4MB", "-1");
+    let fresh = limited("64MB");
+    let mut c = connect(&fresh, "1MB", "-1");
     c.batch(
         "create table t (k int primary key, v text); \
          insert into t select g, repeat('x', 700) from generate_series(1, 8000) g(g)",
@@ -135,7 +135,8 @@ fn rows_that_a_statement_keeps_go_to_a_file() {
         ("delete from t using t o where o.k = t.k + 100000", 8_000),
     ];
     c.batch("set temp_file_limit = '0'").unwrap();
-    for (statement, _) in statements {
+    // The third finds nothing yet.
+    for (statement, _) in &statements[..2] {
         let error = c.batch(statement).unwrap_err();
         assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{statement}");
     }
@@ -153,19 +154,20 @@ fn rows_that_a_statement_keeps_go_to_a_file() {
 fn sort_by_the_executor_goes_to_a_file() {
     let (fresh, mut c) = with_large_table();
     for sql in [
-        "select k, v from t order by k % 100 desc, v, k",
-        "select k, v from t order by k % 100 desc, v, k for update",
-        "select k, v from t order by k % 100 desc, v, k limit 5000 offset 3000",
+        "select k, v from t order by v, k desc",
+        "select k, v from t order by v, k desc for update",
+        "select k, v from t where k > 0 order by v, k desc",
+        "select k, v from t where k > 0 order by v, k desc limit 5000 offset 3000",
     ] {
         c.batch("set temp_file_limit = '0'").unwrap();
         if !sql.ends_with("for update") {
             let error = rows(&mut c, sql).unwrap_err();
-            assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{sql}");
+            assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{sql}: {error:?}");
         }
         c.batch("reset temp_file_limit").unwrap();
         let found = rows(&mut c, sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let mut wanted: Vec<i32> = (1..=8000).collect();
-        wanted.sort_by_key(|k| (-(k % 100), *k));
+        wanted.reverse();
         let skipped = if sql.ends_with("3000") { 3000 } else { 0 };
         let keys: Vec<_> = found.iter().map(|row| row[0].clone()).collect();
         let wanted: Vec<_> = wanted[skipped..].iter().map(|k| Value::Int4(*k)).collect();
@@ -173,6 +175,46 @@ fn sort_by_the_executor_goes_to_a_file() {
         drop(found);
         wait_until_unused(&fresh);
     }
+}
+
+#[test]
+fn long_results_of_functions_are_refused_before_they_are_made() {
+    let fresh = limited("64MB");
+    let mut c = connect(&fresh, "4MB", "-1");
+    // Each is computed by the query engine, for a batch of rows.
+    let of_series = |expression: &str| {
+        format!("select max(length({expression})) from generate_series(1, 8) g(i)")
+    };
+    for (expression, state) in [
+        ("lpad('x', 2000000000 + i, 'ab')", SqlState::PROGRAM_LIMIT_EXCEEDED),
+        ("rpad(i::text, 1000000000 + i)", SqlState::OUT_OF_MEMORY),
+        ("repeat('x', 1000000000 + i)", SqlState::OUT_OF_MEMORY),
+        ("replace(repeat('a', 200000 + i), 'a', repeat('b', 100))", SqlState::OUT_OF_MEMORY),
+        (
+            "regexp_replace(repeat('a', 200000 + i), 'a', repeat('b', 100), 'g')",
+            SqlState::OUT_OF_MEMORY,
+        ),
+        ("repeat('x', 1500000 + i) || repeat('y', 1500000)", SqlState::OUT_OF_MEMORY),
+        ("concat(repeat('x', 1500000 + i), repeat('y', 1500000))", SqlState::OUT_OF_MEMORY),
+    ] {
+        let error = rows(&mut c, &of_series(expression)).unwrap_err();
+        assert_eq!(error.sqlstate, state, "{expression}: {error:?}");
+    }
+    for (expression, length) in [
+        ("lpad(i::text, 9, 'ä')", 9),
+        ("repeat('xy', 100 + i)", 216),
+        // The worst that the lengths allow does not happen.
+        ("replace(repeat('a', 200000 + i), 'z', repeat('b', 100))", 200_008),
+        ("regexp_replace(repeat('a', 200000 + i), 'z', repeat('b', 100), 'g')", 200_008),
+        ("'x' || i || null::text || 'y'", 0),
+        ("concat('x', i, null, 'y')", 3),
+        ("concat_ws('--', 'x', i, null, 'y')", 7),
+    ] {
+        let found = rows(&mut c, &of_series(expression)).unwrap();
+        let length = if length == 0 { Value::Null } else { Value::Int4(length) };
+        assert_eq!(found, [[length]], "{expression}");
+    }
+    wait_until_unused(&fresh);
 }
 
 #[test]

@@ -259,7 +259,7 @@ impl Bytes {
     }
 }
 
-fn text<'a>(args: &'a [Argument], number: usize, row: usize) -> &'a str {
+fn text(args: &[Argument], number: usize, row: usize) -> &str {
     args.get(number).map_or("", |arg| arg.text(row))
 }
 

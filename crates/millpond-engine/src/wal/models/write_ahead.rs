@@ -240,8 +240,8 @@ fn end_writer(log: &Log, disk: &Disk, writer: thread::JoinHandle<()>) {
     check(log, disk);
 }
 
-/// Two records fill the ring, so a session waits for room while a leader waits for the session's
-/// record (wal rule 4).
+/// Two records fill the ring. A leader that wants everything durable waits for a session's record,
+/// and the session waits for room (wal rule 4).
 fn crowded(sessions: u16, each: usize) {
     let disk = Arc::new(Disk::new(NEVER));
     let log = open(&disk, sessions, 0);
@@ -254,6 +254,10 @@ fn crowded(sessions: u16, each: usize) {
             })
         })
         .collect();
+    for _ in 0..2 * each {
+        log.flush(log.insert_position()).expect("the log goes on");
+        thread::yield_now();
+    }
     threads.into_iter().for_each(|thread| thread.join().expect("a session"));
     end_writer(&log, &disk, writer);
 }
