@@ -52,7 +52,8 @@ pub enum BufferError {
         /// The page.
         page: PageId,
     },
-    /// The page read from the store is whole, but it is not the version that the log knows of: an older copy, say.
+    /// The page read from the store is whole, but it is not the version that the log knows of: an
+    /// older copy, say.
     #[error("invalid page: {page} has LSN {lsn}, and the log's last change of it ends at {known}")]
     OtherVersion {
         /// The page.
@@ -62,8 +63,8 @@ pub enum BufferError {
         /// The LSN that it should have.
         known: Lsn,
     },
-    /// The page read from the store is newer than the log: the page belongs to another database, or the log's end is
-    /// lost.
+    /// The page read from the store is newer than the log: the page belongs to another database, or
+    /// the log's end is lost.
     #[error("invalid page: {page} has LSN {lsn}, where the log has not been yet")]
     BeyondLog {
         /// The page.

@@ -42,8 +42,9 @@ pub trait LogFlush: Send + Sync + 'static {
         true
     }
 
-    /// Whether the log is durable up to `lsn`. A page that is read from the store with an LSN beyond is damage, since
-    /// the pool writes no page ahead of its log. Unless told otherwise, the log has got there.
+    /// Whether the log is durable up to `lsn`. A page that is read from the store with an LSN
+    /// beyond is damage, since the pool writes no page ahead of its log. Unless told otherwise, the
+    /// log has got there.
     fn has_reached(&self, _: Lsn) -> bool {
         true
     }

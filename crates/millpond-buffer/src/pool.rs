@@ -176,7 +176,8 @@ impl BufferPool {
         Ok(())
     }
 
-    /// Checks a page that was read: it is what was written there, or zeros where they may be, and the log has come that far.
+    /// Checks a page that was read: it is what was written there, or zeros where they may be, and
+    /// the log has come that far.
     pub(crate) fn verify(&self, page: PageId, bytes: &PageBytes) -> Result<(), BufferError> {
         verify_checksum(page, bytes)?;
         // (No page but one of zeros has the checksum zero, but for one in four billion.)

@@ -96,8 +96,9 @@ fn check_control(store: &dyn LogStore, watch: &mut dyn Watch) -> EngineResult<Op
     Ok(valid.pop())
 }
 
-/// The lengths of the segments. Which there are says nothing by itself: after a crash, segments from before the redo
-/// point may be back, and others beyond a gap (wal rule 9). One that is missing where records are is found by reading.
+/// The lengths of the segments. Which there are says nothing by itself: after a crash, segments
+/// from before the redo point may be back, and others beyond a gap (wal rule 9). One that is
+/// missing where records are is found by reading.
 fn check_segments(
     vfs: &dyn Vfs,
     path: &Path,

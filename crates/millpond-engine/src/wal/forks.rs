@@ -1,20 +1,23 @@
 //! What the log knows of forks: which there are, how many blocks of each have been written to, and which of these
 //! have not (wal rules 17 and 18).
 //!
-//! **State.** A table of [`KnownFork`]s. A record that creates, cuts or drops a fork changes it, and so does the first
-//! record that changes a block. Of the catalog and of the transaction statuses each record does, because the table has
-//! the LSNs of their pages. Each checkpoint logs the whole table before its last record ([`log_forks`]). Recovery
-//! begins with that table and follows the records from the redo point on.
+//! **State.** A table of [`KnownFork`]s. A record that creates, cuts or drops a fork changes it,
+//! and so does the first record that changes a block. Of the catalog and of the transaction
+//! statuses each record does, because the table has the LSNs of their pages. Each checkpoint logs
+//! the whole table before its last record ([`log_forks`]). Recovery begins with that table and
+//! follows the records from the redo point on.
 //!
-//! **Why the table and the log agree.** A session notes a block after its record has been inserted, and before it gives
-//! the page's latch back. A checkpoint copies the table after it has written the pages that were dirty at its redo
-//! point, for which it needed their latches. So the copy has every block whose first record comes before the redo point;
-//! and each block that it has, has its record in the log before the copy. Records behind the redo point are followed
-//! again, which changes nothing where the copy has them. An LSN that is behind the redo point in the copy is of no use:
-//! the page's first record behind that point has an image, so redo restores the page. An LSN before the redo point is
-//! that of the page on disk, because the checkpoint has written the page. Creations and truncations are kept away while the copy is made
-//! and logged ([`Log::file_changes`](super::Log)). A fork that is dropped meanwhile has the record of that behind the
-//! redo point, or the checkpoint has waited for that commit.
+//! **Why the table and the log agree.** A session notes a block after its record has been inserted,
+//! and before it gives the page's latch back. A checkpoint copies the table after it has written
+//! the pages that were dirty at its redo point, for which it needed their latches. So the copy has
+//! every block whose first record comes before the redo point; and each block that it has, has its
+//! record in the log before the copy. Records behind the redo point are followed again, which
+//! changes nothing where the copy has them. An LSN that is behind the redo point in the copy is of
+//! no use: the page's first record behind that point has an image, so redo restores the page. An
+//! LSN before the redo point is that of the page on disk, because the checkpoint has written the
+//! page. Creations and truncations are kept away while the copy is made and logged
+//! ([`Log::file_changes`](super::Log)). A fork that is dropped meanwhile has the record of that
+//! behind the redo point, or the checkpoint has waited for that commit.
 //!
 //! **Concurrency.** Locks by relation, held for a look into a table. No other lock is taken while one is held.
 
@@ -52,8 +55,8 @@ pub struct KnownFork {
     pub made_by: Xid,
     /// Its relation has been dropped, and files of it may be left.
     pub dropped: bool,
-    /// Where the last record about each block ends, which is the LSN of its page. Kept for the main forks of the
-    /// engine itself; zero for blocks that have not been written to.
+    /// Where the last record about each block ends, which is the LSN of its page. Kept for the main
+    /// forks of the engine itself; zero for blocks that have not been written to.
     pub lsns: Vec<Lsn>,
 }
 
@@ -94,8 +97,8 @@ impl KnownFork {
     }
 }
 
-/// Whether a fork belongs to the engine itself. Nothing works without it, so damage to it is found before all else, and
-/// the log keeps the LSNs of its pages (wal rule 20).
+/// Whether a fork belongs to the engine itself. Nothing works without it, so damage to it is found
+/// before all else, and the log keeps the LSNs of its pages (wal rule 20).
 pub(crate) fn is_system(rel: RelFork) -> bool {
     rel.relation.get() < FIRST_NORMAL_OID
 }
@@ -144,8 +147,8 @@ impl Forks {
         shard.entry(rel).or_insert_with(|| KnownFork { made_by, ..KnownFork::default() });
     }
 
-    /// The first record about a block, or any about a block of the engine's own, ends there. Forks that no record has
-    /// created are passed over.
+    /// The first record about a block, or any about a block of the engine's own, ends there. Forks
+    /// that no record has created are passed over.
     pub(crate) fn write(&self, page: PageId, end: Lsn) {
         if let Some(fork) = self.shard(page.relation()).lock().get_mut(&page.rel_fork()) {
             fork.write(page.block().0);

@@ -14,13 +14,15 @@ pub(super) enum Expect {
     Whole,
     /// All is there, and the check finds it.
     WholeAndFound,
-    /// It is not known that the pages are older: rows may be missing. The check finds what does not fit together.
+    /// It is not known that the pages are older: rows may be missing. The check finds what does not
+    /// fit together.
     OnlyCheckFinds,
 }
 
 use Expect::*;
 
-/// For each kind of file and each damage, in the order of `Damage::ALL`: after a clean stop, and after a crash.
+/// For each kind of file and each damage, in the order of `Damage::ALL`: after a clean stop, and
+/// after a crash.
 #[rustfmt::skip]
 pub(super) const EXPECTED: [(Kind, [[Expect; 2]; 7]); 7] = [
     //                deleted          cut              zeroed           flipped

@@ -1,7 +1,7 @@
 //! Damage to the log: what a start needs of it, after a clean stop and after a crash.
 //!
-//! After a clean stop all of it is needed: the control file says where it ends. After a crash the last flush may be
-//! missing, because a crash can leave the log like that.
+//! After a clean stop all of it is needed: the control file says where it ends. After a crash the
+//! last flush may be missing, because a crash can leave the log like that.
 
 use std::path::PathBuf;
 
@@ -122,7 +122,8 @@ fn a_log_that_is_damaged_before_its_end_stops_the_start() {
     }
 }
 
-/// Each segment is replaced by what it held before: another segment's bytes, zeros, or the first part of its own.
+/// Each segment is replaced by what it held before: another segment's bytes, zeros, or the first
+/// part of its own.
 #[test]
 fn an_older_copy_of_a_segment_stops_the_start() {
     for crashed in [false, true] {
@@ -188,7 +189,8 @@ fn after_a_clean_stop_the_last_flush_is_needed() {
     assert_eq!(log.rows(), (ROWS + COMMITS) as u64);
 }
 
-/// After a crash, damage in the last flush looks like the end that a crash leaves. What was durable before is there.
+/// After a crash, damage in the last flush looks like the end that a crash leaves. What was durable
+/// before is there.
 #[test]
 fn after_a_crash_the_last_flush_may_be_the_end() {
     let log = logged(true);

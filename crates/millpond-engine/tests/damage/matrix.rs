@@ -1,4 +1,5 @@
-//! Each kind of file and each kind of damage, after a clean stop and after a crash: one expectation for each.
+//! Each kind of file and each kind of damage, after a clean stop and after a crash: one expectation
+//! for each.
 //!
 //! Each cell goes through the check, a start, and reads of all tables.
 
@@ -98,7 +99,8 @@ impl Made {
     fn place(&self, kind: Kind, length: u64) -> u64 {
         match kind {
             Kind::Log => self.log.1,
-            // Pages that have been changed since. The index has its meta page before, which readers don't need.
+            // Pages that have been changed since. The index has its meta page before, which readers
+            // don't need.
             Kind::Heap | Kind::Catalog => 0,
             Kind::Index => PAGE,
             _ => (length / PAGE).saturating_sub(1) * PAGE,

@@ -31,7 +31,8 @@ fn commit_rows(session: &mut Session, count: u32) {
     }
 }
 
-/// A directory in which the running transactions are on the second status page, and the status file as it was halfway.
+/// A directory in which the running transactions are on the second status page, and the status file
+/// as it was halfway.
 pub(super) fn with_two_status_pages() -> (tempfile::TempDir, &'static [u8]) {
     static MADE: OnceLock<(tempfile::TempDir, Vec<u8>)> = OnceLock::new();
     let (made, halfway) = MADE.get_or_init(make_two_status_pages);

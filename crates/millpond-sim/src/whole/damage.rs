@@ -1,7 +1,9 @@
-//! What is done with a directory after a crash, before the next start: the check, and damage to one of its files.
+//! What is done with a directory after a crash, before the next start: the check, and damage to one
+//! of its files.
 //!
-//! The check finds nothing in what a crash has left, and changes no byte of it. After damage to one file the start, reads
-//! and the check give the whole ledger, or an error that names the place. Afterwards the files are as before.
+//! The check finds nothing in what a crash has left, and changes no byte of it. After damage to one
+//! file the start, reads and the check give the whole ledger, or an error that names the place.
+//! Afterwards the files are as before.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,7 +156,8 @@ fn damage(fs: &SimFs, image: &Image, rng: &mut StdRng) -> Option<Hit> {
     Some(Hit { file: file.clone(), what })
 }
 
-/// Whether it is known elsewhere that these bytes were durable. Of the log's last flush after a crash it is not.
+/// Whether it is known elsewhere that these bytes were durable. Of the log's last flush after a
+/// crash it is not.
 fn is_known(fs: &SimFs, file: &Path, hit: std::ops::Range<usize>) -> bool {
     if file.parent() != Some(&Path::new(DATA).join("wal")) {
         return true;

@@ -203,7 +203,8 @@ fn end(fs: &SimFs, engine: Arc<Engine>, is_up: bool, rng: &mut StdRng) {
         0 => {
             fs.heal();
             let result = engine.shutdown();
-            // It may refuse if the machine is down, or if the engine has stopped; the next start recovers.
+            // It may refuse if the machine is down, or if the engine has stopped; the next start
+            // recovers.
             let may_refuse = !is_up || fs.is_powered_off() || engine.stopped().is_some();
             assert!(may_refuse || result.is_ok(), "shutdown: {result:?}");
         }

@@ -5,9 +5,10 @@
 //! shutdown. The same seed gives the same calls in the same order, so [`Report::hash`] is the same.
 //!
 //! The oracles: [`ledger`] knows what was acknowledged, readers compare sums inside of a snapshot,
-//! and the engine's own check finds nothing, before VACUUM and after. The check of the directory changes no
-//! byte of what a crash has left. Damage to one file ([`damage`]) ends in the whole ledger or in an error.
-//! Transactions on [`registers`] are a history, in which no isolation level is broken.
+//! and the engine's own check finds nothing, before VACUUM and after. The check of the directory
+//! changes no byte of what a crash has left. Damage to one file ([`damage`]) ends in the whole
+//! ledger or in an error. Transactions on [`registers`] are a history, in which no isolation level
+//! is broken.
 
 mod damage;
 mod definitions;

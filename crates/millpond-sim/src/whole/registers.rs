@@ -1,6 +1,8 @@
-//! Sessions whose transactions read and write registers, and note what they saw: [`history`](crate::history) judges it.
+//! Sessions whose transactions read and write registers, and note what they saw:
+//! [`history`](crate::history) judges it.
 //!
-//! A register is a row: its key, its value, which nobody else writes, and its version, which each write raises by one.
+//! A register is a row: its key, its value, which nobody else writes, and its version, which each
+//! write raises by one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
