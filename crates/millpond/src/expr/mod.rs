@@ -14,7 +14,9 @@ mod like;
 mod tests;
 pub(crate) mod types;
 
-pub(crate) use func::{Func, check_length};
+pub(crate) use func::Func;
+#[cfg(feature = "datafusion")]
+pub(crate) use func::check_length;
 
 use std::cmp::Ordering;
 
