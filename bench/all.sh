@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# What docs/benchmarks.md shows of the buffer pool, in two steps, so that a quiet machine is needed for the second only.
+# The measurements of the buffer pool in docs/benchmarks.md, in two steps. Only the second step
+# needs a quiet machine.
 #
 #   bench/all.sh prepare           # builds, and makes the servers' data directories in $WORK
-#   bench/all.sh measure SECONDS   # measures, in about so many seconds: connections, bulk, pool, trees, pins, and io if asked
+#   bench/all.sh measure SECONDS   # measures for about SECONDS: connections, bulk, pool, trees,
+#                                  # pins; and io if PARTS has it
 #
-# Environment: WORK (/tmp/millpond-bench), OUT (target/bench), MILLPOND (target/release/millpond), SCALE (100), PARTS (which of
-# the six), CONNECTIONS_ARGS and BULK_ARGS for `cargo xtask bench`, CACHES_ARGS for pool and trees; lib.sh has the rest.
-# RocksDB takes part if Debian's librocksdb-dev and libclang1-14 are installed; io takes fio and root.
+# Environment: WORK (/tmp/millpond-bench), OUT (target/bench), MILLPOND (target/release/millpond),
+# SCALE (100), PARTS (which of the six to run). CONNECTIONS_ARGS, BULK_ARGS and CACHES_ARGS are
+# further arguments of connections, bulk, and pool and trees. lib.sh describes the others. RocksDB
+# is included if Debian's librocksdb-dev and libclang1-14 are installed. io needs fio and root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export WORK=${WORK:-/tmp/millpond-bench}
@@ -33,9 +36,9 @@ case ${1:?prepare or measure} in
     [ -x "$millpond" ] || cargo build --release
     cargo build --package xtask
     has pool || has trees && caches build
-    has pins && cargo bench --package millpond-buffer --no-run
-    has io && cargo build --release --package millpond-buffer --example io_depth
-    # In a shell of its own, whose end stops the servers.
+    has pins && cargo bench --package millpond-buffer --bench pins --no-run
+    has io && cargo bench --package millpond-buffer --bench io_depth --no-run
+    # A subshell: when it ends, the servers are stopped.
     (
       # shellcheck source=lib.sh
       . bench/lib.sh
@@ -50,16 +53,16 @@ case ${1:?prepare or measure} in
   measure)
     budget=${2:?seconds}
     ends=$((SECONDS + budget))
-    # What the parts that follow take, whatever the budget.
+    # The time of the later parts, which does not depend on the budget.
     later=0
     has pool && later=$((later + 170))
     has trees && later=$((later + 90))
     has pins && later=$((later + 60))
     has io && later=$((later + 400))
-    # At least 1: 0 would be no limit.
+    # At least 1, because 0 means no limit.
     left() { local left=$((ends - SECONDS - later)); echo $((left > 0 ? left : 1)); }
     if has connections; then
-      # Seven tenths of what connections and bulk have together.
+      # Connections gets seven tenths of the time for connections and bulk.
       time=$(left)
       has bulk && time=$((time * 7 / 10 + 1))
       # shellcheck disable=SC2086
@@ -71,8 +74,8 @@ case ${1:?prepare or measure} in
     has pool && caches run -- pool ${CACHES_ARGS:-} | tee "$out/pool.md"
     # shellcheck disable=SC2086
     has trees && caches run -- trees ${CACHES_ARGS:-} | tee "$out/trees.md"
-    has pins && cargo bench --quiet --package millpond-buffer -- --warm-up-time 0.3 --measurement-time 1 pin | tee "$out/pins.txt"
-    # Empties the system's cache, so it comes last.
+    has pins && cargo bench --quiet --package millpond-buffer --bench pins -- --warm-up-time 0.3 --measurement-time 1 pin | tee "$out/pins.txt"
+    # This empties the system's cache, so it comes last.
     has io && bench/io.sh "${IO_SECONDS:-3}" 3 2 | tee "$out/io.md"
     exit 0 ;;
   *) echo "prepare or measure, not $1" >&2; exit 2 ;;

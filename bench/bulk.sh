@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Point readers beside bulk work, as CSV. `cargo xtask bench bulk` runs this and makes a table of it; see there for what the
-# variables below mean.
+# Point readers beside bulk work, as CSV. `cargo xtask bench bulk` runs this script and makes a
+# table of its output. The options of that command explain the variables below.
 #
-# A case: for a few seconds the point readers (two clients of `pgbench -S`) run beside a loop of one job. In the middle of
-# that, from `begin` to `end`, is the window in which is counted
-#   hits, reads   pages that the point readers asked the pool for and found, and that it had to read, as the server's own
-#                 statistics tell: PostgreSQL 18's of these two backends (pg_stat_get_backend_io), Millpond's pg_stat_io of
-#                 clients in context "normal", which its bulk work is not in
-#   preads        pages that the point readers' processes or threads read from files, as the kernel tells (/proc/PID/io)
-#   cpu_ms        processor time of all of the server but the point readers' processes or threads
+# A case: for a few seconds the point readers (two clients of `pgbench -S`) run beside a loop of one
+# job. Figures are counted in a window in the middle, from `begin` to `end`:
+#   hits, reads   pages that the point readers found in the pool, and pages that it had to read.
+#                 They come from the server's own statistics: on PostgreSQL 18 those of the two
+#                 backends (pg_stat_get_backend_io), on Millpond pg_stat_io of clients in context
+#                 "normal", which excludes its bulk work
+#   preads        pages that the point readers' processes or threads read from files, according to
+#                 the kernel (/proc/PID/io)
+#   cpu_ms        processor time of the whole server without the point readers' processes or threads
 #
-# With SELECTS nothing depends on the clock: each of the point readers makes as many selects, twice, the job beside it all along. The
-# keys are the same beside every job. Those of the second time are counted (hits, reads), by the backend itself at its end.
+# With SELECTS no figure depends on the clock. Each point reader makes SELECTS selects, twice, with
+# the job beside it all the time. The keys are the same beside every job. Only the second half is
+# counted (hits, reads), by the backend itself at its end.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -33,7 +36,7 @@ cat >"$work/zipfian.sql" <<'SQL'
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 SQL
 echo 'select count(*) from pgbench_accounts;' >"$work/seqscan.sql"
-# PostgreSQL has to be told; for Millpond the condition is enough.
+# PostgreSQL needs these settings; for Millpond the condition is enough.
 echo 'set enable_seqscan = off; set enable_bitmapscan = off; select sum(abalance) from pgbench_accounts where aid > 0;' >"$work/indexscan.sql"
 echo 'vacuum (disable_page_skipping) pgbench_accounts;' >"$work/vacuum.sql"
 for key in uniform zipfian; do
@@ -46,7 +49,7 @@ SQL
 done
 printf 'truncate bench_copy;\n\\copy bench_copy from %s\n' "'$work/copy.$copy_rows'" >"$work/copy.sql"
 
-prepare() { # system: what a job needs that the tables of pgbench are not
+prepare() { # system: makes what a job needs in addition to pgbench's tables
   [ "$selects" = 0 ] || query "$1" 'create table if not exists bench_counts (hits int8, reads int8)' 2>>"$errors"
   case " ${jobs[*]} " in *' copy '*)
     if [ ! -s "$work/copy.$copy_rows" ]; then
@@ -56,24 +59,24 @@ prepare() { # system: what a job needs that the tables of pgbench are not
   esac
 }
 before() { # system job
-  # A dead row in nearly every page.
+  # Makes a dead row in nearly every page.
   [ "$2" != vacuum ] || query "$1" 'update pgbench_accounts set abalance = abalance + 1 where aid % 61 = 0'
   query "$1" checkpoint
 }
 
-points() { # system keys seconds: two clients of -S, known to pg_stat_activity as "points"
-  # With a default_seed of their own, every pgbench's wanted accounts would be others, and the pool not warm for them.
+points() { # system keys seconds: runs two clients of -S, "points" in pg_stat_activity
+  # With another default_seed, each pgbench would want other accounts: a cold pool for them.
   # shellcheck disable=SC2046
   PGAPPNAME=points timeout $(($3 + 60)) "$bin/pgbench" $(where "$1") -n -M simple -c 2 -j 2 -T "$3" -s "$scale" -D default_seed=1 \
     -f "$work/$2.sql" postgres 2>>"$errors"
 }
-counted_points() { # system keys seed: the same, a number of selects; leaves their counts in bench_counts
+counted_points() { # system keys seed: runs $selects selects each; counts go to bench_counts
   query "$1" 'truncate bench_counts'
   # shellcheck disable=SC2046
   "$bin/pgbench" $(where "$1") -n -M simple -c 2 -j 2 -t "$selects" -s "$scale" --random-seed="$3" -D default_seed=1 -D n=0 -D last="$selects" \
     -f "$work/$2.counted.sql" postgres 2>>"$errors"
 }
-jobs_loop() { # system job: runs the job again and again; each one's milliseconds go to $work/times
+jobs_loop() { # system job: repeats the job; the milliseconds of each go to $work/times
   local t0 job
   while [ ! -e "$work/enough" ]; do
     t0=$(now_ms)
@@ -84,11 +87,11 @@ jobs_loop() { # system job: runs the job again and again; each one's millisecond
   done
 }
 
-# utime + stime of processes, in ticks; with `reaped`, also of their children that are gone.
+# utime + stime of processes, in ticks. `reaped`: those of a process's ended children.
 ticks() { cat "$@" 2>/dev/null | sed 's/^.*) //' | awk '{n += $12 + $13} END {print n + 0}'; }
 reaped() { sed 's/^.*) //' "/proc/$1/stat" | awk '{print $14 + $15}'; }
 rchar() { cat "$@" 2>/dev/null | awk '/^rchar/ {n += $2} END {print n + 0}'; }
-# Prints: milliseconds, hits, reads, bytes read by the point readers, ticks of all the rest.
+# Prints: milliseconds, hits, reads, bytes read by the point readers, ticks of everything else.
 sample() { # system keys
   local pid all own io at counts=
   pid=$(pid_of "$1")
@@ -107,7 +110,7 @@ sample() { # system keys
     at=$(now_ms); all=$(($(ticks "/proc/$pid/stat" "${children[@]}") + $(reaped "$pid")))
     own=$(ticks "${readers[@]/%//stat}" </dev/null); io=$(rchar "${readers[@]/%//io}" </dev/null)
   fi
-  # Nobody reads points: all that the server does is the job's.
+  # There are no point readers: all of the server's work belongs to the job.
   [ "$2" != none ] || own=0
   echo "$at ${counts:--|-} $io $((all - own))" | tr '|' ' '
 }
@@ -125,10 +128,10 @@ counted_case_of() { # system keys job run
   end_loop "$loop"
   echo "$system,$key,$job,$run,$tps,$((end - begin)),${counts/|/,},,,$(mid <"$work/times")"
 }
-end_loop() { # process of jobs_loop, if there is one
+end_loop() { # process of jobs_loop, or empty
   touch "$work/enough"
   [ -n "$1" ] || return 0
-  # The job under way is cancelled, unless none has ended yet: then its time is wanted.
+  # Cancels the running job, unless no job has ended yet: then the time of this one is needed.
   [ ! -s "$work/times" ] || kill -INT "$(cat "$work/job.pid")" 2>/dev/null || true
   wait "$1" || true
 }
@@ -147,7 +150,7 @@ case_of() { # system keys job run
   end_loop "$loop"
   times=$(mid <"$work/times")
   echo "$begin $end" | awk -v OFS=, -v system_="$system" -v key="$key" -v job="$job" -v run="$run" -v tps="$tps" -v ms="$times" -v tick="$tick_ms" '{
-    # Counts that go back are of readers that have ended already.
+    # Counts that decrease belong to readers that have already ended.
     known = $2 != "-" && $7 != "-" && $7 >= $2
     print system_, key, job, run, tps, $6 - $1, known ? $7 - $2 : "", known ? $8 - $3 : "", key == "none" || $9 < $4 ? "" : int(($9 - $4) / 8192), ($10 - $5) * tick, ms }'
 }
@@ -155,7 +158,7 @@ case_of() { # system keys job run
 csv "system,keys,job,run,tps,window_ms,hits,reads,preads,cpu_ms,job_ms"
 for system in "${systems[@]}"; do
   settings=()
-  # Without these two, PostgreSQL's count(*) is a scan of the index, and its scans are done by several processes.
+  # Without these settings, PostgreSQL scans the index for count(*), with several processes.
   [ "$system" = mp ] || settings=(enable_indexonlyscan=off "max_parallel_workers_per_gather=$parallel")
   start "$system" "$buffers" autovacuum=off max_wal_size=4GB "${settings[@]}"
 done

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Durable commits of one row beside PostgreSQL, alternating, medians: how many, how slow, and how many fsyncs they take.
+# Durable commits of one row on Millpond and PostgreSQL: how many, how slow, and how many fsyncs
+# they take. The systems alternate; figures are medians.
 #
-#   bench/commits.sh SECONDS RUNS
+#     bench/commits.sh SECONDS RUNS
 #
-# Every client changes a row of its own (KINDS=update) or inserts rows (insert), a transaction each, synchronous_commit
-# on. PG="pg15 pg18" compares with both (pg15); CLIENTS, KINDS and MODE override 1 2 8 32 128, "update insert" and
-# prepared; SET="commit_delay=100 commit_siblings=5" goes to all servers. The ratio is that of the medians, and
-# in brackets the least and the largest of the runs' own ratios. lib.sh has the rest.
+# Every client updates its own row (KINDS=update) or inserts rows (insert), one transaction each,
+# with synchronous_commit on. PG="pg15 pg18" compares with both (default: pg15). CLIENTS, KINDS and
+# MODE override 1 2 8 32 128, "update insert" and prepared. SET="commit_delay=100 commit_siblings=5"
+# goes to all servers. The ratio is that of the medians. In brackets are the smallest and the
+# largest ratio of single runs. lib.sh describes the other variables.
 set -euo pipefail
 seconds=${1:?seconds} runs=${2:?runs}
 # shellcheck source=lib.sh
@@ -21,16 +23,16 @@ update commits set n = :n where id = :client_id;'
 insert into inserted (client, n) values (:client_id, :n);'
 )
 
-# fsyncs of the log so far.
+# The fsyncs of the log so far.
 fsyncs() {
   case $1 in
     pg15) query pg15 'select wal_sync from pg_stat_wal' ;;
-    # A server without the query engine does not tell.
+    # A server without the query engine has no such view.
     *) query "$1" "select coalesce(sum(fsyncs), 0)::int8 from pg_stat_io where object = 'wal'" 2>/dev/null || echo 0 ;;
   esac
 }
 
-# One run: commits a second go to .t, the 99th percentile in milliseconds to .l, fsyncs per commit to .f.
+# One run. Commits/s go to .t, the 99th percentile in ms to .l, fsyncs per commit to .f.
 run() { # system kind clients
   local system=$1 kind=$2 clients=$3 threads=2 before after out="$work/pgbench.out"
   [ "$clients" = 1 ] && threads=1

@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
-# Millpond beside PostgreSQL under pgbench, alternating, medians: the tables of docs/benchmarks.md.
+# Millpond beside PostgreSQL under pgbench, in turn: medians, as in the tables of
+# docs/benchmarks.md.
 #
-#   bench/compare.sh select  SCALE SECONDS RUNS     # -S at several client counts, simple and prepared
+#   bench/compare.sh select  SCALE SECONDS RUNS     # -S at several client counts, both modes
 #   bench/compare.sh tpcb    SCALE SECONDS RUNS     # the default script
-#   bench/compare.sh update  SCALE SECONDS RUNS     # -N: the default script without the rows that everybody changes
-#   bench/compare.sh hot     SCALE SECONDS RUNS     # everybody changes one row
+#   bench/compare.sh update  SCALE SECONDS RUNS     # -N: the default script without the rows that
+#                                                   # all clients update
+#   bench/compare.sh hot     SCALE SECONDS RUNS     # all clients update one row
 #   bench/compare.sh init    SCALE 0 RUNS           # pgbench -i
 #   bench/compare.sh queries SCALE 0 RUNS           # count(*), sum, group by over the accounts
-#   bench/compare.sh limit   SCALE SECONDS RUNS     # -S against a server that does nothing (CANNED=program)
+#   bench/compare.sh limit   SCALE SECONDS RUNS     # -S on a server without work (CANNED=program)
 #
-# CANNED is the example `canned` of millpond-server; with READ=FILE it reads pages of that file, 92 for a hundred selects.
+# CANNED is the example `canned` of millpond-server. With READ=FILE it reads pages of that file, 92
+# for a hundred selects.
 #
-# PG="pg15 pg18" compares with both (pg15). All servers get shared_buffers=128MB, or what BUFFERS says. CLIENTS and MODES override the
-# series; SYNC="on off" measures what writes with each of these as synchronous_commit (on); LATENCY=0.1 logs a tenth of the
-# transactions and adds columns of 99th percentiles; lib.sh has the rest.
+# PG="pg15 pg18" compares with both (default: pg15). BUFFERS is the shared_buffers of all servers
+# (default: 128MB). CLIENTS and MODES override the series. SYNC="on off" runs the benchmarks that
+# write with each of these values of synchronous_commit (default: on). LATENCY=0.1 logs a tenth of
+# the transactions and adds columns of 99th percentiles. lib.sh describes the other variables.
 set -euo pipefail
 what=${1:?what} scale=${2:?scale} seconds=${3:?seconds} runs=${4:?runs}
 # shellcheck source=lib.sh
@@ -21,7 +25,7 @@ what=${1:?what} scale=${2:?scale} seconds=${3:?seconds} runs=${4:?runs}
 read -ra others <<<"${PG:-pg15}"
 systems=("${others[@]}" mp) buffers=${BUFFERS:-128MB}
 
-# What pgbench is told to run: `-b NAME` or `-f FILE`.
+# pgbench's arguments for its script: `-b NAME` or `-f FILE`.
 script=()
 series() { # modes clients...
   local modes=$1 system mode c reached p99; shift
@@ -35,7 +39,7 @@ series() { # modes clients...
     echo "| $mode | $c |$(medians t "${systems[@]}")$(ratios more t "${others[@]}")${LATENCY:+$(medians l "${systems[@]}")}"
   done; done
 }
-# Series of what writes, for each synchronous_commit.
+# Series of the benchmarks that write, one for each synchronous_commit.
 writing() { # modes clients...
   local sync system; local syncs=(${SYNC:-on})
   for sync in "${syncs[@]}"; do
@@ -46,7 +50,7 @@ writing() { # modes clients...
   done
 }
 took_ms() { local t0; t0=$(now_ms); "$@" >/dev/null 2>>"$errors"; echo $(($(now_ms) - t0)); }
-compare_ms() { # label command: the command is called with the system in place of SYSTEM
+compare_ms() { # label command: runs the command with the system in place of SYSTEM
   local label=$1 system; shift
   forget
   for _ in $(seq "$runs"); do for system in "${systems[@]}"; do took_ms "${@/#SYSTEM/$system}" >>"$work/$system.t"; done; done

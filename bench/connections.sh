@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Throughput of `pgbench -S` as connections rise, as CSV. `cargo xtask bench connections` runs this and makes tables and
-# drawings of it; see there for what the variables below mean.
+# Throughput of `pgbench -S` as connections rise, as CSV. `cargo xtask bench connections` runs this
+# script and makes tables and charts of its output. The options of that command explain the
+# variables below.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -19,17 +20,17 @@ for at in "${!sizes[@]}"; do
     say "$size: $(name_of "$system"): warming up"
     tps "$system" 16 "$mode" "$warmup" -b select-only >/dev/null
   done
-  # A whole series a round, so that a machine that slows down slows all alike, and what a budget cuts off are rounds.
+  # Round by round: a machine that slows down affects all alike, and a budget cuts off whole rounds.
   for run in $(seq "$runs"); do
     begun=$SECONDS
     for c in "${clients[@]}"; do for system in "${systems[@]}"; do
       ! measured "$size,$c,$run,$system" || continue
       read -r reached p99 < <(tps "$system" "$c" "$mode" "$seconds" -b select-only)
-      # Nothing is reached in a time that connecting took up: it may be tried again.
+      # There is no result if connecting took all the time. The cell may be measured again.
       [ -z "$reached" ] || echo "$size,$c,$run,$system,$reached,$p99"
       say "$size: run $run: $c clients: $(name_of "$system"): $reached"
     done; done
-    # The next round takes as long as this one; each size has its share of the budget.
+    # The next round takes as long as this one. Each size gets an equal share of the budget.
     if [ "$budget" -gt 0 ] && [ $((SECONDS + SECONDS - begun)) -gt $((budget * (at + 1) / ${#sizes[@]})) ]; then
       say "$size: the budget is used up after $run runs"
       break

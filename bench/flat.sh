@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# How Millpond's own throughput of `pgbench -S` depends on the number of connections, as CSV: many short cells, in each
-# round one for each number of clients and in an order of its own, so that what else happens on the machine meets all of them
-# alike. `cargo xtask bench flat` runs this and says how sure the ratio is; see there for what the variables below mean.
-# CANNED: the example `canned` of millpond-server, which does nothing; measured in the same rounds. READ=FILE: but it reads pages of
-# that file, 92 for a hundred selects.
+# How Millpond's throughput of `pgbench -S` depends on the number of connections, as CSV. Cells are
+# many and short. Each round has one for each number of clients, in a random order, so that other
+# work on the machine affects all of them alike. `cargo xtask bench flat` runs this script and
+# reports how certain the ratio is. The options of that command explain the variables below.
+#
+# CANNED: the example `canned` of millpond-server, which does no work, measured in the same rounds.
+# With READ=FILE it reads pages of that file, 92 for a hundred selects.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,7 +19,7 @@ systems=(mp)
 canned_port=5499
 if [ -n "${CANNED:-}" ]; then systems+=(canned); fi
 
-# Nanoseconds of processor time that the process has had, or nothing where the system does not say.
+# Nanoseconds of processor time that the process has used; nothing where the system does not tell.
 cpu_ns() { cat "/proc/$1/task/"*/schedstat 2>/dev/null | awk '{ns += $1} END {printf "%.0f", ns}'; }
 cell() { # system clients
   local pid=$mp_pid port=${MP_PORT:-5416} before threads=2

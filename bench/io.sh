@@ -1,18 +1,21 @@
 #!/bin/sh
-# Random reads of 8 KiB: the pool against fio, on the same file, at the same depth, in turn; medians of RUNS.
-#   bench/io.sh [SECONDS [RUNS [GIGABYTES]]]
-# threads: so many sessions, each waiting for its page, against as many jobs of fio with pread. io_uring: one session with a
-# read stream of that depth, against one job of fio with io_uring at that depth.
-# Needs fio, and root to empty the system's cache. The file goes to $DIR (default: a new directory under /var/tmp).
+# Random reads of 8 KiB: the pool and fio in turn, on the same file, at the same depth; medians.
+#
+#     bench/io.sh [SECONDS [RUNS [GIGABYTES]]]
+#
+# threads: `depth` sessions, each of which waits for its page, and as many jobs of fio with pread.
+# io_uring: one session with a read stream of that depth, and one job of fio with io_uring at that
+# depth. Needs fio, and root to empty the system's cache. The file is in $DIR (default: in
+# /var/tmp).
 set -eu
 seconds=${1:-5} runs=${2:-3} gigabytes=${3:-4}
 cd "$(dirname "$0")/.."
-cargo build --quiet --release -p millpond-buffer --example io_depth
-io_depth=${CARGO_TARGET_DIR:-target}/release/examples/io_depth
-dir=${DIR:-$(mktemp -d /var/tmp/millpond-io.XXXXXX)}
+io_depth() { cargo bench --quiet -p millpond-buffer --bench io_depth -- "$@"; }
+cargo bench --quiet -p millpond-buffer --bench io_depth --no-run
+dir=$(realpath "${DIR:-$(mktemp -d /var/tmp/millpond-io.XXXXXX)}")
 [ -n "${DIR:-}" ] || trap 'rm -rf "$dir"' EXIT
-"$io_depth" "$dir" prepare $((gigabytes * 131072)) > "$dir/name"
-# Segments are of 1 GiB: fio gets all of them.
+io_depth "$dir" prepare $((gigabytes * 131072)) > "$dir/name"
+# Segments have 1 GiB; fio gets all of them.
 files=$(ls "$dir"/1 "$dir"/1.* 2>/dev/null | tr '\n' ':' | sed 's/:$//')
 
 median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)], all[1], all[NR] }'; }
@@ -37,7 +40,7 @@ for cache in ${CACHES:-direct buffered}; do
         : > "$dir/fio"; : > "$dir/pool"
         for run in $(seq "$runs"); do
             cold; with_fio "$fio_depth" $direct $engine "$jobs" >> "$dir/fio"
-            cold; "$io_depth" "$dir" read "$depth" "$seconds" $cache "$method" >> "$dir/pool"
+            cold; io_depth "$dir" read "$depth" "$seconds" $cache "$method" >> "$dir/pool"
         done
         fio=$(median < "$dir/fio") pool=$(median < "$dir/pool")
         echo "$fio $pool" | awk -v cache=$cache -v how="$method" -v depth="$depth" '{

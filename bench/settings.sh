@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# What a setting costs: pgbench -S on Millpond as it is and with each of some settings, in turn, medians.
+# What settings cost: pgbench -S on Millpond without and with each of them, in turn; medians.
 #
-#   bench/settings.sh SCALE SECONDS RUNS NAME=VALUE...    # e.g. 100 3 5 trace_pages=/tmp/pages.trace replacement_policy=clock-sweep
+#     bench/settings.sh SCALE SECONDS RUNS NAME=VALUE...
 #
-# Every run starts the server anew and warms it up for WARMUP_SECONDS (3). CLIENTS overrides 2 27, MODE prepared, BUFFERS 128MB; lib.sh has the
-# rest.
+# Example: bench/settings.sh 100 3 5 trace_pages=/tmp/pages.trace replacement_policy=clock-sweep
+#
+# Every run starts the server again and warms it up for WARMUP_SECONDS (default: 3). CLIENTS
+# overrides 2 27, MODE prepared, BUFFERS 128MB. lib.sh describes the other variables.
 set -euo pipefail
 scale=${1:?scale} seconds=${2:?seconds} runs=${3:?runs}
 settings=("" "${@:4}")

@@ -1,10 +1,11 @@
-//! How the `millpond` binary is linked in release: functions that came out identical are folded into one, and
-//! relocations are packed.
+//! Linker options of the `millpond` binary in release builds: identical functions are folded into
+//! one, and relocations are packed.
 //!
-//! Generic code makes many of the first; folding takes several megabytes off the binary. Tables of functions make a hundred
-//! and fifty thousand of the second, which take 24 bytes each, and packed a few bits. Both are features of LLD, which rustc
-//! links with on x86-64 Linux unless it is told otherwise; elsewhere nothing is asked for. Packed relocations are
-//! asked for only where the C library here understands them (glibc 2.36); an older one would refuse the binary, and say why.
+//! Generic code produces many identical functions; folding them saves several megabytes. Tables of
+//! functions produce 150,000 relocations of 24 bytes each; a packed relocation takes a few bits.
+//! Both are features of LLD, which rustc uses by default on x86-64 Linux; for other targets this
+//! script sets no options. Relocations are packed only if this machine's C library understands them
+//! (glibc 2.36 or later); an older library refuses to start the binary, with an error message.
 
 use std::env;
 use std::process::Command;
@@ -22,7 +23,7 @@ fn main() {
     }
 }
 
-/// The version of the C library of the machine that builds, where it is glibc and says so.
+/// The version of the build machine's C library, if it is glibc and reports one.
 fn glibc() -> Option<(u32, u32)> {
     let answer = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
     let text = String::from_utf8(answer.stdout).ok()?;

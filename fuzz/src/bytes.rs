@@ -1,11 +1,10 @@
-//! How an input's bytes become pages, choices and texts.
+//! Turns an input's bytes into pages, choices and texts.
 //!
-//! An input is read from its front: first what chooses, then what is decoded. What is missing is zero, so that every input
-//! means something.
+//! First come the choices, then what is decoded. Missing bytes are zero: every input is valid.
 
 use millpond_buffer::PAGE_SIZE;
 
-/// What is left of an input.
+/// The unread rest of an input.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -28,26 +27,26 @@ impl<'a> Bytes<'a> {
         u64::from_le_bytes(word)
     }
 
-    /// So many bytes, or as many as there are.
+    /// The next `count` bytes, or as many as there are.
     pub fn take(&mut self, count: usize) -> &'a [u8] {
         let (head, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
         head
     }
 
-    /// One of several.
+    /// One of several values, chosen by the next byte.
     pub fn choose<T: Copy>(&mut self, of: &[T]) -> T {
         of[usize::from(self.byte()) % of.len()]
     }
 
-    /// Bytes with their length in front.
+    /// Bytes after a byte with their length.
     pub fn short(&mut self) -> &'a [u8] {
         let length = self.byte();
         self.take(length.into())
     }
 
-    /// A page: one of `bases` with some bytes changed. (A number of changes; of each its offset, and the bytes with their
-    /// length in front.)
+    /// A page: one of `bases` with some bytes changed. The input has the number of changes, and for
+    /// each its offset and its bytes after their length.
     pub fn page(&mut self, bases: &[[u8; PAGE_SIZE]]) -> Box<[u8; PAGE_SIZE]> {
         let mut page = Box::new([0; PAGE_SIZE]);
         page.copy_from_slice(&bases[usize::from(self.byte()) % bases.len()]);
@@ -61,7 +60,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// An input that [`Bytes::page`] reads as a base with these changes.
+/// An input that [`Bytes::page`] reads as this base with these changes.
 pub fn page_input(base: u8, changes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut out = vec![base, changes.len() as u8];
     for (at, bytes) in changes {

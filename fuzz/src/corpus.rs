@@ -1,16 +1,16 @@
-//! The inputs that are kept: `corpus/TARGET/`, a file each.
+//! The kept inputs: one file each, in `corpus/TARGET/`.
 
 use std::path::PathBuf;
 use std::{fs, io};
 
 use crate::targets::Target;
 
-/// Where a target's inputs are kept.
+/// The folder with a target's kept inputs.
 pub fn folder(target: &Target) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus")).join(target.name)
 }
 
-/// A target's kept inputs, in the order of their names, and those that the target makes itself.
+/// A target's kept inputs in the order of their names, and then its seeds.
 pub fn inputs(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     let mut inputs = Vec::new();
     let folder = folder(target);

@@ -1,13 +1,15 @@
-//! Fuzz targets: for everything that reads bytes from outside, a function that reads any bytes.
+//! Fuzz targets: a function for each reader of outside data, which accepts arbitrary bytes.
 //!
-//! A target panics where a decoder breaks one of its promises: it ends in a value or in an error, takes memory in proportion to its
-//! input, and reads what it has written as the same. docs/testing.md says how to run them.
+//! A target panics if a decoder breaks a promise. A decoder ends in a value or an error, takes
+//! memory in proportion to its input, and reads back what it wrote as the same value.
+//! docs/testing.md says how to run the targets.
 //!
-//! * [`targets`]: the functions, and inputs to begin with
-//! * [`mutate`]: other inputs, made from those
-//! * [`bytes`]: how an input's bytes become pages, choices and texts
+//! * [`targets`]: the targets, and their seeds
+//! * [`mutate`]: makes inputs from others
+//! * [`bytes`]: turns an input's bytes into pages, choices and texts
 //!
-//! Two programs run them: `fuzz`, on any compiler, and `guided`, which libFuzzer leads by the branches that are taken.
+//! Two programs run the targets: `fuzz` on any compiler, and `guided` under libFuzzer, which
+//! follows the branches that inputs take.
 
 pub mod bytes;
 pub mod corpus;
@@ -21,10 +23,10 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// What any input may take beside what its length allows.
+/// The memory that any input may take in addition to what its length allows.
 const MEMORY_BYTES: usize = 1 << 20;
 
-/// Runs a target on an input, and holds it to a bound on memory. Nothing else may run in the process.
+/// Runs a target on an input and checks the bound on memory. Nothing else may run in the process.
 pub fn check(target: &Target, input: &[u8]) {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();

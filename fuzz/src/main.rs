@@ -1,7 +1,8 @@
 //! `fuzz`: runs targets on their corpora and on inputs made from them, on any compiler.
 //!
-//! A target runs in a process of its own, which keeps the number of the input that it is at in a file. So whatever an input does
-//! (a panic, a stack that overflows, memory without bound, no end), it is known which one it was, and kept.
+//! A target runs in its own process, which writes the number of the current input to a file.
+//! Whatever an input does (a panic, a stack overflow, memory without bound, an endless loop), the
+//! program knows the input and keeps it.
 
 mod progress;
 
@@ -23,29 +24,29 @@ struct Args {
     /// Only this target (may be given several times).
     #[arg(long)]
     target: Vec<String>,
-    /// Inputs to be made for each target.
+    /// Number of inputs to make for each target.
     #[arg(long)]
     inputs: Option<u64>,
     /// Seconds for all targets together, if the number of inputs isn't given.
     #[arg(long, default_value_t = 45.0)]
     seconds: f64,
-    /// What the made inputs follow from; a new one by default.
+    /// Seed of the made inputs; a new one by default.
     #[arg(long)]
     seed: Option<u64>,
     /// Runs the target on these files instead.
     files: Vec<PathBuf>,
-    /// Writes the inputs that a target begins with to a folder, for `guided`.
+    /// Writes the target's seeds and kept inputs to a folder, for `guided`.
     #[arg(long)]
     write_seeds: Option<PathBuf>,
     /// Lists the targets.
     #[arg(long)]
     list: bool,
-    /// Where the process that runs a target notes its progress.
+    /// File to which the process that runs a target writes its progress.
     #[arg(long, hide = true)]
     progress: Option<PathBuf>,
 }
 
-/// What a target's process may have.
+/// The address space that a target's process may have.
 const MEMORY_BYTES: u64 = 4 << 30;
 
 fn main() -> ExitCode {
@@ -105,7 +106,7 @@ fn write_seeds(target: &Target, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs a target in a process of its own. `false` if an input was found that it fails on.
+/// Runs a target in its own process. `false` if it fails on an input.
 fn run_apart(target: &Target, args: &Args, seed: u64, targets: usize) -> io::Result<bool> {
     let file = std::env::temp_dir().join(format!("millpond-fuzz-{}", std::process::id()));
     let progress = Progress::create(&file)?;
@@ -138,7 +139,7 @@ fn run_apart(target: &Target, args: &Args, seed: u64, targets: usize) -> io::Res
     Ok(false)
 }
 
-/// The corpus comes first, then what is made from it.
+/// Input number `number`: the corpus comes first, then inputs made from it.
 fn input(target: &Target, corpus: &[Vec<u8>], seed: u64, number: u64) -> Vec<u8> {
     let kept = usize::try_from(number).ok().and_then(|number| corpus.get(number));
     let made = || Mutator::new(corpus, target.tokens, seed, target.longest).input(number);

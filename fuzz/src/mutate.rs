@@ -1,11 +1,11 @@
-//! Inputs made from others.
+//! Makes inputs from others.
 //!
-//! An input follows from the corpus, a seed and its number alone, so that any can be made again.
+//! An input depends only on the corpus, a seed and its number, so every input can be made again.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Numbers at which decoders change their minds.
+/// Boundary values at which decoders behave differently.
 const NUMBERS: &[u64] = &[
     0,
     1,
@@ -55,7 +55,7 @@ pub struct Mutator<'a> {
 }
 
 impl<'a> Mutator<'a> {
-    /// Inputs of at most `longest` bytes, from a corpus with something in it.
+    /// Makes inputs of at most `longest` bytes from a corpus, which must not be empty.
     pub fn new(corpus: &'a [Vec<u8>], tokens: &'a [&'a [u8]], seed: u64, longest: usize) -> Self {
         Self { corpus, tokens, seed, longest }
     }

@@ -1,4 +1,4 @@
-//! The number of the input that a target's process is at.
+//! The number of the input that a target's process is running.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How long an input may take. (Millions of them are run, and a slow one takes milliseconds.)
+/// The time limit of an input. (A run has millions of inputs, and a slow one takes milliseconds.)
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// A file with a number, and the same number for a thread that watches it.
@@ -19,32 +19,32 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A new file.
+    /// Creates the file.
     pub fn create(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
         Ok(Self { file: options.open(path)?, at: Arc::default() })
     }
 
-    /// A file that is there.
+    /// Opens an existing file.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { file: OpenOptions::new().write(true).open(path)?, at: Arc::default() })
     }
 
-    /// Notes a number.
+    /// Writes a number.
     pub fn write(&self, number: u64) -> io::Result<()> {
         self.at.store(number, Ordering::Relaxed);
         self.file.write_all_at(&number.to_le_bytes(), 0)
     }
 
-    /// The number that was noted.
+    /// Reads the number.
     pub fn read(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.file.read_exact_at(&mut bytes, 0)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Ends the process if an input takes too long.
+    /// Starts a thread that aborts the process if an input takes too long.
     pub fn watch(&self) {
         let at = Arc::clone(&self.at);
         thread::spawn(move || {

@@ -1,17 +1,17 @@
-//! Fuzzing: the workspace in `fuzz/`.
+//! Fuzzing, with the separate workspace in `fuzz/`.
 
 use crate::nightly::{NIGHTLY, host};
 use crate::run::{Cmd, Failed, cargo};
 
-/// What makes a compiler count branches and compared values, for libFuzzer.
+/// Compiler options that instrument branches and comparisons for libFuzzer.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                         -Cllvm-args=-sanitizer-coverage-pc-table \
                         -Cllvm-args=-sanitizer-coverage-trace-compares \
                         -Ccodegen-units=1";
 
-/// Runs the targets on their corpora and on inputs made from them; or one target under libFuzzer, if the first word is
-/// `guided`.
+/// Runs the targets on their corpora and on inputs made from them. If the first argument is
+/// `guided`, runs one target under libFuzzer.
 pub fn run(args: &[String]) -> Result<(), Failed> {
     match args {
         [first, target, rest @ ..] if first == "guided" => guided(target, rest),
@@ -24,7 +24,8 @@ pub fn run(args: &[String]) -> Result<(), Failed> {
     }
 }
 
-/// One target, led by the branches that its inputs take. What it finds worth keeping stays in `target/fuzz/corpus/TARGET`.
+/// Runs one target under libFuzzer, which follows the branches that inputs take. The inputs that
+/// libFuzzer keeps stay in `target/fuzz/corpus/TARGET`.
 fn guided(target: &str, args: &[String]) -> Result<(), Failed> {
     let folder = format!("target/fuzz/corpus/{target}");
     run(&["--target", target, "--write-seeds", &folder].map(str::to_owned))?;

@@ -1,19 +1,22 @@
-//! `cargo xtask`: the developer's habits, each one command.
+//! `cargo xtask`: one command for each routine task of a developer.
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod comments;
 mod fuzz;
 mod layers;
 mod mutants;
 mod nightly;
 mod run;
+mod scoreboard;
+mod systems;
 
 use clap::{Parser, Subcommand};
 
 use run::{Failed, cargo};
 
-/// The developer's habits, each one command.
+/// One command for each routine task of a developer.
 #[derive(Parser)]
 struct Args {
     #[command(subcommand)]
@@ -22,13 +25,14 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Habit {
-    /// Formatting, lints and the dependency rules: what fails fastest.
+    /// Formatting, lints and the dependency rules: the fastest checks.
     Check,
     /// The tests; extra arguments go to `cargo test`.
     Test { args: Vec<String> },
     /// Installs the pinned nightly compiler that `miri` and `tsan` need, through rustup.
     Nightly,
-    /// Miri (tree borrows) over the crates that hold unsafe code; extra arguments go to `cargo miri test`.
+    /// Miri (tree borrows) over the crates that hold unsafe code; extra arguments go to `cargo miri
+    /// test`.
     Miri { args: Vec<String> },
     /// ThreadSanitizer over the same crates; extra arguments go to `cargo test`.
     Tsan { args: Vec<String> },
@@ -36,43 +40,76 @@ enum Habit {
     Loom,
     /// The shuttle models: large protocols, random schedules.
     Shuttle,
-    /// Fresh seeds of the simulated engine, on all processors, until one fails or the time is over.
+    /// New seeds of the simulated engine, on all processors, until one fails or the time is over.
     Soak {
-        /// For how long.
+        /// The duration.
         #[arg(long, default_value_t = 10)]
         minutes: u64,
         /// The first seed, to repeat a soak.
         #[arg(long)]
         first: Option<u64>,
+        /// Only `busy` or only `slow` clients. Without it, both shapes take turns.
+        #[arg(long)]
+        clients: Option<String>,
     },
-    /// Mutants: each must be killed by its test, which passes without it.
+    /// Mutants: each must be killed by its test, and the test must pass without it.
     Mutants {
-        /// Only those whose names begin with one of these.
+        /// Only the mutants whose names begin with one of these.
         prefixes: Vec<String>,
-        /// Only lists them.
+        /// Only lists the mutants.
         #[arg(long)]
         list: bool,
         /// Shows what the killed tests printed.
         #[arg(long)]
         verbose: bool,
     },
-    /// What is written to memory that sessions share, with the feature `audit`: proofs that hot reads write none, and counts.
+    /// Writes to memory that sessions share (feature `audit`): proofs that hot reads make none,
+    /// counts.
     Audit,
-    /// The fuzz targets: kept inputs, and others made from them (`--help` has the options). `guided TARGET`: one target under
-    /// libFuzzer, whose options may follow.
+    /// The fuzz targets, on kept inputs and on others made from them (`--help` lists the options).
+    /// `guided TARGET` runs one target under libFuzzer, whose options may follow.
     Fuzz {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// The criterion benchmarks below SQL (extra arguments go to `cargo bench`), or those beside PostgreSQL.
+    /// The criterion benchmarks below SQL (extra arguments go to `cargo bench`), or those beside
+    /// PostgreSQL.
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
         #[command(subcommand)]
         bench: Option<Box<bench::Bench>>,
         args: Vec<String>,
     },
-    /// The direction of dependency between the crates.
+    /// The tests below SQL on the paths that need nothing of Linux, as macOS runs them (names of
+    /// crates select).
+    Portable {
+        packages: Vec<String>,
+        /// Only lints them.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Checks the code for macOS and for Linux on aarch64.
+    Targets {
+        /// Only installs what this command and `musl` need.
+        #[arg(long)]
+        install: bool,
+        /// The SQL crate and the server, too.
+        #[arg(long)]
+        server: bool,
+    },
+    /// Builds a static server with musl: quickly and without DataFusion, or in full.
+    Musl {
+        /// A release build with DataFusion.
+        #[arg(long)]
+        full: bool,
+    },
+    /// PostgreSQL's regression statements beside a private PostgreSQL 15: the share with the same
+    /// result.
+    Scoreboard(scoreboard::Options),
+    /// The direction of dependency between crates, and circles of modules within them.
     Layers,
+    /// The width and the words of comments.
+    Comments,
 }
 
 fn main() {
@@ -87,6 +124,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Check => {
             cargo(&["fmt", "--all", "--check"]).run()?;
             cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+            comments::check()?;
             layers::check()
         }
         Habit::Test { args } => cargo(&["test", "--workspace"]).args(&args).run(),
@@ -95,11 +133,13 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Tsan { args } => nightly::tsan(&args),
         Habit::Fuzz { args } => fuzz::run(&args),
         Habit::Loom => {
-            models("loom", "models", &["millpond-sync", "millpond-buffer", "millpond-engine"])
+            models("loom", &["models"], &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }
-        Habit::Shuttle => {
-            models("shuttle", "shuttle", &["millpond-sync", "millpond-buffer", "millpond-engine"])
-        }
+        Habit::Shuttle => models(
+            "shuttle",
+            &["shuttle", "write_ahead"],
+            &["millpond-sync", "millpond-buffer", "millpond-engine"],
+        ),
         Habit::Mutants { prefixes, list, verbose } => mutants::run(&prefixes, list, verbose),
         Habit::Audit => {
             const SERVER: &[&str] =
@@ -108,6 +148,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
                 |command: &'static str, packages: &[&'static str], rest: &[&'static str]| {
                     cargo(&[&[command][..], packages, rest].concat()).run()
                 };
+            const LAB: &[&str] = &["-p", "millpond-lab", "--features", "audit"];
             let engine = &["-p", "millpond-engine", "--features", "audit"];
             let sql = &["-p", "millpond", "--no-default-features", "--features", "audit"];
             let buffer = &["-p", "millpond-buffer", "--features", "audit"];
@@ -116,24 +157,35 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             audited("test", engine, &["--test", "read_only"])?;
             audited("test", buffer, &["--lib", "shared_writes"])?;
             audited("test", sql, &["--test", "read_only"])?;
-            audited("test", SERVER, &["--lib", "bench::tests"])
+            audited("test", LAB, &["--lib", "bench::tests"])
         }
-        Habit::Soak { minutes, first } => {
-            let numbers = [Some(minutes), first].into_iter().flatten();
+        Habit::Soak { minutes, first, clients } => {
+            let mut args = vec![minutes.to_string()];
+            let first = first.map(|seed| seed.to_string());
+            for (name, value) in [("--first", first), ("--clients", clients)] {
+                args.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+            }
             cargo(&["run", "--profile", "soak", "-p", "millpond-sim", "--bin", "soak", "--"])
-                .args(&numbers.map(|number| number.to_string()).collect::<Vec<_>>())
+                .args(&args)
                 .run()
         }
         Habit::Bench { bench, args } => bench::run(bench, &args),
+        Habit::Portable { check: true, .. } => systems::check_portable(),
+        Habit::Portable { packages, check: false } => systems::portable(&packages),
+        Habit::Targets { install: true, .. } => systems::install_targets(),
+        Habit::Targets { server, install: false } => systems::targets(server),
+        Habit::Musl { full } => systems::musl(full),
+        Habit::Scoreboard(options) => scoreboard::run(&options),
         Habit::Layers => layers::check(),
+        Habit::Comments => comments::check(),
     }
 }
 
-/// Runs the tests whose paths contain `named`, built with the checker's cfg in a target directory of its
-/// own, so that the ordinary build's artifacts stay valid.
-fn models(checker: &str, named: &str, packages: &[&str]) -> Result<(), Failed> {
+/// Runs the tests whose paths contain one of `named`, built with the checker's cfg. They have their
+/// own target directory, so that the ordinary build's artifacts stay valid.
+fn models(checker: &str, named: &[&str], packages: &[&str]) -> Result<(), Failed> {
     for package in packages {
-        cargo(&["test", "--release", "--lib", "-p", package, named])
+        cargo(&[&["test", "--release", "--lib", "-p", package, "--"], named].concat())
             .env("RUSTFLAGS", &format!("--cfg {checker}"))
             .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
             .run()?;

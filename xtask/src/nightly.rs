@@ -1,4 +1,4 @@
-//! Checks that need a nightly compiler: Miri and ThreadSanitizer, over the crates with unsafe code.
+//! Checks that need a nightly compiler: Miri and ThreadSanitizer, on the crates with unsafe code.
 
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ pub const NIGHTLY: &str = "nightly-2026-04-16";
 
 const PACKAGES: [&str; 2] = ["millpond-sync", "millpond-buffer"];
 
-/// Installs the compiler with what the checks need.
+/// Installs the compiler and the components that the checks need.
 pub fn install() -> Result<(), Failed> {
     let options = ["--profile", "minimal", "--component", "miri", "--component", "rust-src"];
     command("rustup", &["toolchain", "install", NIGHTLY, "--no-self-update"])
@@ -20,11 +20,11 @@ pub fn install() -> Result<(), Failed> {
         .run()
 }
 
-/// How many tests a run of Miri gets at a time: few, so that no processor is left with many at the end.
+/// The number of tests in a run of Miri: small, so that no processor has much left at the end.
 const BATCH: usize = 8;
 
-/// Undefined behaviour, under tree borrows. Without arguments all tests are shared out among the processors, for Miri
-/// itself uses one.
+/// Checks for undefined behaviour, under tree borrows. Without arguments all tests are shared among
+/// the processors, because Miri itself uses only one.
 pub fn miri(args: &[String]) -> Result<(), Failed> {
     if !args.is_empty() {
         return PACKAGES.iter().try_for_each(|package| under_miri(package).args(args).run());
@@ -40,7 +40,7 @@ pub fn miri(args: &[String]) -> Result<(), Failed> {
         }
         batches.extend(tests.chunks(BATCH).map(|batch| (package, words(batch))));
     }
-    // From the end: the pool as a whole, which takes longest.
+    // Taken from the end: the tests of the whole pool take longest.
     let batches = Mutex::new(batches);
     let next = || batches.lock().ok().and_then(|mut left| left.pop());
     let work = || {
@@ -67,14 +67,14 @@ pub fn miri(args: &[String]) -> Result<(), Failed> {
 
 /// Miri on the unit tests of a package.
 ///
-/// Interior mutability is looked at by allocation, not by byte: a pool consists of arrays of atomics, which take Miri ten times
-/// as long otherwise.
+/// Interior mutability is tracked by allocation instead of by byte. Otherwise the pool's arrays of
+/// atomics would take Miri ten times as long.
 fn under_miri(package: &str) -> Cmd {
     const FLAGS: &str = "-Zmiri-tree-borrows -Zmiri-tree-borrows-no-precise-interior-mut \
                          -Zmiri-disable-isolation -Zmiri-backtrace=0";
     cargo(&[&format!("+{NIGHTLY}"), "miri", "test", "--lib", "-p", package])
         .env("MIRIFLAGS", FLAGS)
-        // Of the panics that tests ask for nobody reads them, and Miri is slow to make them.
+        // No one reads the backtraces of expected panics, and Miri is slow to make them.
         .env("RUST_BACKTRACE", "0")
         .env("CARGO_TARGET_DIR", "target/miri")
 }
@@ -83,9 +83,12 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Data races, with the standard library built so that its synchronization is seen, too. Pages are copied into frames, since it
-/// does not see what the kernel stores. Memory is mapped by way of libc, where it sees that: else what one pool's threads did at an
-/// address would race with those of another that is mapped there later.
+/// Checks for data races, with an instrumented standard library, whose synchronization is then
+/// seen.
+///
+/// Pages are copied into frames, because ThreadSanitizer does not see the kernel's stores. Memory
+/// is mapped through libc, where ThreadSanitizer sees it. Otherwise it would report races between
+/// the threads of two pools that are mapped at the same address one after the other.
 pub fn tsan(args: &[String]) -> Result<(), Failed> {
     let host = host()?;
     for package in PACKAGES {
@@ -99,7 +102,7 @@ pub fn tsan(args: &[String]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What the compiler runs on.
+/// The target triple of this machine.
 pub fn host() -> Result<String, Failed> {
     let version = command("rustc", &["-vV"]).output()?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));

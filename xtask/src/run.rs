@@ -1,9 +1,9 @@
-//! Running a command, with its words shown when it fails.
+//! Runs commands, and shows the command line of one that fails.
 
 use std::fmt;
 use std::process::{Command, Stdio};
 
-/// A command that could not be run or that ended badly.
+/// The error of a command that could not be run or that failed.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
@@ -13,11 +13,10 @@ impl fmt::Display for Failed {
     }
 }
 
-/// A command being put together.
+/// A command under construction.
 pub struct Cmd(Command);
 
-/// A `cargo` command. It goes through `cargo` on the PATH, not through the one that runs the xtask,
-/// so that `+toolchain` works.
+/// A `cargo` command. It runs the `cargo` on the PATH, so that `+toolchain` works.
 pub fn cargo(args: &[&str]) -> Cmd {
     command("cargo", args)
 }
@@ -26,7 +25,7 @@ pub fn cargo(args: &[&str]) -> Cmd {
 pub fn command(program: &str, args: &[&str]) -> Cmd {
     let mut command = Command::new(program);
     command.args(args);
-    // Set by the `cargo run` that started the xtask; they would override `+toolchain`.
+    // The `cargo run` that started the xtask sets these; they would override `+toolchain`.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     Cmd(command)
 }
@@ -38,13 +37,13 @@ impl Cmd {
         self
     }
 
-    /// Sets a variable for the command.
+    /// Sets an environment variable for the command.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.0.env(name, value);
         self
     }
 
-    /// Runs it, output going where ours goes.
+    /// Runs the command with inherited output.
     pub fn run(mut self) -> Result<(), Failed> {
         match self.0.status() {
             Ok(status) if status.success() => Ok(()),
@@ -53,7 +52,7 @@ impl Cmd {
         }
     }
 
-    /// Runs it, and shows what it printed if it fails.
+    /// Runs the command, and shows its output only if it fails.
     pub fn quiet(mut self) -> Result<(), Failed> {
         match self.0.output() {
             Ok(output) if output.status.success() => Ok(()),
@@ -68,8 +67,8 @@ impl Cmd {
         }
     }
 
-    /// Runs it and returns its standard output. Its standard error goes where ours goes. A
-    /// command that fails is an error.
+    /// Runs the command, inheriting standard error, and returns its standard output. A command that
+    /// fails is an error.
     pub fn output_of_success(mut self) -> Result<String, Failed> {
         match self.0.stderr(Stdio::inherit()).output() {
             Ok(output) if output.status.success() => {
@@ -80,7 +79,7 @@ impl Cmd {
         }
     }
 
-    /// Runs it and returns what it printed, whether it succeeded or not.
+    /// Runs the command and returns its standard output, even if it fails.
     pub fn output(mut self) -> Result<String, Failed> {
         let output = self
             .0

@@ -1,7 +1,7 @@
-//! The caches, each behind the same two questions: a word of a page, a copy of a page.
+//! The caches, each with the same two operations: read a word of a page, copy a page.
 //!
-//! A page that is not there is read from the file with `pread`. A cache of values gets it as an `Arc` of its bytes,
-//! which is what its users would do; the pool and the sharded pool have frames.
+//! A missing page is read from the file with `pread`. A cache of values gets it as an `Arc` of its
+//! bytes, as its users would do. The buffer pool and the sharded pool have frames.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ use parking_lot::RwLock;
 
 pub type Page = [u8; PAGE_SIZE];
 
-/// Where in a page the word is that is asked for.
+/// The offset in a page of the word that is read.
 pub const WORD: usize = 24;
 
 /// The file of pages.
@@ -36,7 +36,7 @@ impl Source {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let mut page = Arc::<Page>::new_uninit();
         if let Some(bytes) = Arc::get_mut(&mut page) {
-            // SAFETY: bytes that may be uninitialised need no initialisation to be seen as such.
+            // SAFETY: `MaybeUninit` bytes may be uninitialised, so a reference to them is valid.
             let bytes = unsafe { &mut *bytes.as_mut_ptr().cast::<[MaybeUninit<u8>; PAGE_SIZE]>() };
             let at = u64::from(block) * PAGE_SIZE as u64;
             match rustix::io::pread(&self.file, &mut bytes[..], at) {
@@ -44,7 +44,7 @@ impl Source {
                 other => panic!("block {block}: {:?}", other.map(|(read, _)| read.len())),
             }
         }
-        // SAFETY: the read has filled all of it.
+        // SAFETY: the read has filled the whole page.
         unsafe { page.assume_init() }
     }
 
@@ -61,7 +61,7 @@ fn word(page: &Page) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// A cache of pages; a thread reads through a reader of its own.
+/// A cache of pages. Each thread reads through its own reader.
 pub trait Cache: Sync {
     type Reader<'a>: Reader
     where
@@ -70,9 +70,9 @@ pub trait Cache: Sync {
 }
 
 pub trait Reader {
-    /// A word of the page.
+    /// Reads a word of the page.
     fn word(&mut self, block: u32) -> u64;
-    /// The whole page.
+    /// Copies the whole page.
     fn copy(&mut self, block: u32, to: &mut Page);
 }
 
@@ -104,7 +104,7 @@ impl Reader for PoolReader<'_> {
     }
 }
 
-/// The buffer pool, pages pinned and latched for reading.
+/// The buffer pool, with pages pinned and latched for reading.
 pub struct Pinned(pub Pool);
 
 pub struct PinnedReader<'a>(PoolReader<'a>);
@@ -133,14 +133,14 @@ impl Reader for PinnedReader<'_> {
     }
 }
 
-/// A cache of values: how it looks a page up and, if it is not there, loads it.
+/// A cache of values: looks a page up and loads it if it is missing.
 pub trait Values: Sync {
     fn get(&self, block: u32) -> Arc<Page>;
 }
 
 pub struct ValuesReader<'a, V>(&'a V);
 
-/// Makes a cache of a cache of values.
+/// A cache of pages on top of a cache of values.
 pub struct Valued<V>(pub V);
 
 impl<V: Values> Cache for Valued<V> {
@@ -186,7 +186,7 @@ impl Values for Moka {
     }
 }
 
-/// Its own way to load once is asynchronous; two threads that miss the same page both load it here.
+/// Foyer's own single loading is asynchronous. Here two threads may both load a missing page.
 pub struct Foyer(pub foyer_memory::Cache<u32, Arc<Page>, RandomState>, pub Arc<Source>);
 
 impl Values for Foyer {
@@ -200,7 +200,7 @@ impl Values for Foyer {
 
 const SHARDS: usize = 64;
 
-/// What one writes oneself: shards, each a hash table and frames behind a lock that readers share, and a clock.
+/// A typical home-made pool: shards of a hash table, frames, a readers-writer lock and a clock.
 pub struct Sharded {
     shards: Box<[RwLock<Shard>]>,
     source: Arc<Source>,
@@ -244,7 +244,7 @@ impl Sharded {
 }
 
 impl Shard {
-    /// Under the lock: one load at a time in a shard, and one of a page.
+    /// Loads a page under the shard's lock: one load at a time in a shard, and each page once.
     fn load(&mut self, block: u32, source: &Source) -> usize {
         if let Some(frame) = self.frames.get(&block) {
             return *frame;

@@ -1,21 +1,21 @@
-//! The keys of a measurement, drawn before it begins.
+//! The keys of a measurement, drawn before it starts.
 
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
-/// How many keys a thread has drawn; it goes round.
+/// The number of keys drawn for a thread, which it uses in a cycle.
 const COUNT: usize = 1 << 20;
 
-/// Which keys are wanted.
+/// The distribution of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// All equally often.
+    /// All keys equally often.
     Uniform,
-    /// The one of rank n as often as n to the power of -1.1, ranks dealt out at random.
+    /// The key of rank n with a frequency of n to the power of -1.1. Ranks are assigned at random.
     Zipfian,
-    /// One key always.
+    /// Always the same key.
     One,
 }
 
@@ -28,9 +28,9 @@ impl Keys {
         }
     }
 
-    /// Keys less than `bound` for each of `threads` threads.
+    /// Draws keys below `bound` for each of `threads` threads.
     pub fn draw(self, bound: u32, threads: usize) -> Vec<Vec<u32>> {
-        // One dealing of ranks for all threads: what is hot is hot for everybody.
+        // One assignment of ranks for all threads, so that they share their hot keys.
         let mut dealt: Vec<u32> = (0..bound).collect();
         dealt.shuffle(&mut SmallRng::seed_from_u64(7));
         (0..threads as u64)

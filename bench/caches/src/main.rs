@@ -1,8 +1,9 @@
-//! The buffer pool beside caches, and Millpond's tables beside embedded key-value stores.
+//! Compares the buffer pool with caches, and Millpond's tables with embedded key-value stores.
 //!
-//! `cargo run --release -- pool` and `cargo run --release --features rocksdb -- trees` in this directory print tables of
-//! medians with their ranges. Everything is measured in turn, round by round, so that a machine that changes its speed
-//! changes it for all. Random keys are drawn beforehand.
+//! In this directory, run `cargo run --release -- pool` or `cargo run --release --features rocksdb
+//! -- trees`. They print tables of medians with their ranges. All subjects are measured in turn,
+//! round by round, so that a machine that changes its speed affects all alike. Random keys are
+//! drawn before the measurement.
 
 mod caches;
 mod keys;

@@ -1,22 +1,22 @@
-//! Threads that do something for a while, medians, tables.
+//! Runs threads for a given time, and makes medians and tables.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Keys between two looks at the clock.
+/// The number of keys between two checks of the clock.
 const BATCH: usize = 256;
 
-/// What threads have done together.
+/// The work of all threads together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
-    /// Millions of keys a second.
+    /// Millions of keys per second.
     pub millions: f64,
-    /// Keys.
+    /// The number of keys.
     pub count: u64,
 }
 
-/// Does `work` on batches of keys in one thread for each list of keys. `work` is made in its thread by `start`.
+/// Runs `work`, made by `start` in each thread, on one list of keys per thread, in batches.
 pub fn rate<W: FnMut(&[u32]) -> u64>(
     keys: &[Vec<u32>],
     time: Duration,

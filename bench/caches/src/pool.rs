@@ -1,4 +1,4 @@
-//! The pool as a cache of 8 KiB pages: all hits, then ten times as many pages as it holds.
+//! The pool as a cache of 8 KiB pages: first all hits, then with ten times the pages that fit.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,18 +19,18 @@ use crate::{How, Result};
 
 const REL: RelFork = RelationId::constant(1).main();
 
-/// What is done with each page.
+/// What is read of each page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Word,
     Copy,
 }
 
-/// One cache, without its type.
+/// One cache, independent of its type.
 trait Subject {
     fn name(&self) -> &str;
     fn rate(&self, keys: &[Vec<u32>], how: &How, work: Work) -> Rate;
-    /// Reads pages one after the other, however long that takes.
+    /// Reads pages one after the other, without a time limit.
     fn fill(&self, blocks: &[u32]);
     /// Pages read from the file so far.
     fn reads(&self) -> u64;
@@ -78,7 +78,7 @@ impl<C: Cache, F: Fn(&C) -> u64 + Sync> Subject for Named<C, F> {
     }
 }
 
-/// Writes a file of `blocks` pages, each of which says which it is.
+/// Writes a file of `blocks` pages. Each page has its own number.
 fn write_file(store: Arc<FileStore>, blocks: u32) -> Result<()> {
     let pool = BufferPool::new(PoolConfig::new(4096, 1), store, Arc::new(NoLog))?;
     pool.create(REL)?;
@@ -159,7 +159,7 @@ fn rounds(
     results
 }
 
-/// The whole comparison.
+/// Runs the whole comparison.
 pub fn run(how: &How, pages: u32) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let mut options = FileStoreOptions::default();
@@ -177,11 +177,11 @@ fn names(subjects: &[Box<dyn Subject>]) -> impl Iterator<Item = String> {
 }
 
 fn all_hits(subjects: &[Box<dyn Subject>], how: &How, pages: u32) -> Result<()> {
-    // Half of what fits: shards and windows for newcomers never have to throw anything out.
+    // Half of what fits, so that shards and admission windows never have to evict a page.
     let wanted = pages / 2;
     let every: Vec<u32> = (0..wanted).collect();
     for subject in subjects {
-        // Twice, for caches that admit a page when it comes again.
+        // Twice, for caches that admit a page only at its second access.
         subject.fill(&every);
         subject.fill(&every);
     }

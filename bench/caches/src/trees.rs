@@ -1,7 +1,8 @@
-//! Point reads by key, everything in memory: rows of a 4-byte key and 100 bytes, read in transactions of 256 reads.
+//! Point reads by key, with all data in memory: rows of a 4-byte key and 100 bytes, read in
+//! transactions of 256 reads.
 //!
-//! Millpond reads a table: its primary key's tree, then the row under a snapshot. The others keep the value in the tree.
-//! Each has 1 GiB of cache (LMDB maps its file, and has the system's).
+//! Millpond reads a table: first its primary key's tree, then the row under a snapshot. The others
+//! store the value in the tree. Each has 1 GiB of cache (LMDB maps its file and has the system's).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::{How, Result};
 const CACHE_BYTES: usize = 1 << 30;
 const VALUE_BYTES: usize = 100;
 
-/// A value that tells its key.
+/// A value that identifies its key.
 fn value(key: u32) -> [u8; VALUE_BYTES] {
     let mut value = [b'x'; VALUE_BYTES];
     for (place, byte) in value.iter_mut().enumerate().take(8) {
@@ -30,7 +31,7 @@ fn value(key: u32) -> [u8; VALUE_BYTES] {
     value
 }
 
-/// What is kept of a value: enough to see that it is the right one.
+/// A summary of a value, enough to see that it is the right one.
 fn digest(value: &[u8]) -> u64 {
     debug_assert_eq!(value.len(), VALUE_BYTES);
     value.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
@@ -155,9 +156,9 @@ struct Lmdb {
 impl Lmdb {
     fn load(path: &Path, rows: u32) -> Result<Self> {
         std::fs::create_dir_all(path)?;
-        // SAFETY: nobody else has the file of this fresh directory.
+        // SAFETY: no other process or thread uses the file of this new directory.
         let env = unsafe { heed::EnvOpenOptions::new().map_size(8 << 30).open(path)? };
-        // The database borrows it for as long as the process lives.
+        // The database borrows it until the process ends.
         let env: &'static heed::Env = Box::leak(Box::new(env));
         let made = env.create_databases_and_commit(env.write_txn()?, |opener, txn| {
             let database = opener.create_database::<Bytes, Bytes>(txn, None)?;
@@ -275,7 +276,7 @@ impl Tree for Rocks {
     }
 }
 
-/// The whole comparison.
+/// Runs the whole comparison.
 pub fn run(how: &How, rows: u32) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let at = |name| directory.path().join(name);
@@ -289,7 +290,7 @@ pub fn run(how: &How, rows: u32) -> Result<()> {
     let every: Vec<u32> = (0..rows).collect();
     let wanted = every.iter().fold(0, |sum, key| sum ^ digest(&value(*key)));
     for tree in &trees {
-        // Fills the caches, and proves that all answer alike.
+        // Fills the caches, and checks that all return the same values.
         let mut work = tree.work();
         let sum = every.chunks(256).fold(0, |sum, keys| sum ^ work(keys));
         assert_eq!(sum, wanted, "{}", tree.name());

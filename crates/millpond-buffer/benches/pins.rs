@@ -1,8 +1,8 @@
-//! What a hit costs: pins and unpins, with and without a latch, of 1 to 10,000 pages held at a time, in
-//! file order and at random; optimistic reads; and misses that the store serves from memory. The pins are of 50,000 pages,
-//! in a pool of 400 MB.
+//! The cost of a hit: pins and unpins, with and without a latch, in file order and at random. From
+//! 1 to 10,000 pages are held at a time. Also optimistic reads, and misses that the store serves
+//! from memory. The pins are of 50,000 pages, in a pool of 400 MB.
 //!
-//! `cargo bench -p millpond-buffer`
+//! `cargo bench -p millpond-buffer --bench pins`
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use millpond_buffer::*;
@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 const REL: RelFork = RelationId::constant(1).main();
-/// As many as PostgreSQL's counterpart chooses from.
+/// As many blocks as PostgreSQL's counterpart chooses from.
 const BLOCKS: u32 = 50_000;
 const COUNTS: [u32; 9] = [1, 2, 3, 7, 11, 19, 100, 988, 10_000];
 
@@ -30,7 +30,7 @@ fn pool(frames: usize, blocks: u32) -> (Arc<BufferPool>, RelHandle) {
     (pool, rel)
 }
 
-/// Blocks to visit: the first ones in their order, or some of the whole fork's in none.
+/// Blocks to visit: the first `count` in their order, or `count` of the whole fork in no order.
 fn blocks(count: u32, random: bool) -> Vec<BlockNumber> {
     let mut blocks: Vec<_> = (0..if random { BLOCKS } else { count }).map(BlockNumber).collect();
     if random {
@@ -54,8 +54,8 @@ fn pin_shared<'s>(
     session.pin_shared(rel, block, Wait::Allowed).expect("a page")
 }
 
-/// The four modes of docs/benchmarks.md: all pinned, then all released, or each at once; with a shared latch taken and
-/// given back at each pin, or without.
+/// The four modes of docs/measurements: all pinned, then all released, or each at once; and with
+/// or without a shared latch taken and given back at each pin.
 fn pins(c: &mut Criterion) {
     let (pool, rel) = pool(52_000, BLOCKS);
     let session = pool.session().expect("a session");

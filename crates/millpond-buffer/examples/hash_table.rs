@@ -1,10 +1,10 @@
 //! A small persistent hash table on the pool: buckets of pages, read optimistically, changed under
-//! exclusive latches. Counts the words of the files that are named, or its own.
+//! exclusive latches. It counts the words of the files that are named, or of its own source.
 //!
 //! `cargo run --release -p millpond-buffer --example hash_table -- FOLDER [FILE...]`
 //!
-//! Without a log it is only as durable as its last `save`; a database would log each change and give the
-//! record's end to `publish`.
+//! Without a log it is only as durable as its last `save`. A database would log each change and
+//! give the record's end to `publish`.
 
 use millpond_buffer::*;
 use std::error::Error;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 const TABLE: RelFork = RelationId::constant(1).main();
 const BUCKETS: u32 = 64;
 
-// A page: LSN and checksum (the pool's), then at 16 the next page of the bucket, at 20 the number of
-// entries, and from 32 on the entries: a key's hash and a value.
+// A page: LSN and checksum (the pool's), then at 16 the next page of the bucket, and at 20 the
+// number of entries. The entries follow from 32 on: a key's hash and a value each.
 const NEXT: usize = 16;
 const COUNT: usize = 20;
 const ENTRIES: usize = 32;
@@ -27,7 +27,7 @@ struct HashTable {
     rel: RelHandle,
 }
 
-/// Where a key is in a page. Runs on torn bytes too, so it trusts no count.
+/// The place of a key in a page. This also runs on torn bytes, so it trusts no count.
 fn find(page: &impl PageRead, key: u64) -> Option<usize> {
     let count = (page.u32(COUNT) as usize).min(ROOM);
     (0..count).map(|at| ENTRIES + at * ENTRY).find(|at| page.u64(*at) == key)
@@ -62,7 +62,6 @@ impl HashTable {
         }
     }
 
-    /// Changes a key's value.
     fn update(&self, key: u64, change: impl Fn(u64) -> u64) -> Result<(), BufferError> {
         let mut block = Self::bucket(key);
         loop {

@@ -1,13 +1,15 @@
-//! A hash table of counters with a log of its own: several threads write and read at a time, and what was committed
-//! survives a crash.
+//! A hash table of counters with a log of its own. Several threads write and read at a time, and
+//! what was committed survives a crash.
 //!
 //! `cargo run --release -p millpond-buffer --example logged_table -- FOLDER [crash]`
 //!
-//! With `crash` it ends without having written its pages. Run it again, and it finds every committed count all the same.
+//! With `crash` it ends without having written its pages. When it is run again, it still finds
+//! every committed count.
 //!
-//! A record is one write to one page: its length and checksum, the page, the offset, the bytes. The log is kept from the
-//! beginning, so a page that a crash has torn is made again from zeros; a database would begin at its last checkpoint, and
-//! log the whole page with its first change after that.
+//! A record is one write to one page: its length and checksum, the page, the offset, the bytes. The
+//! log is kept from the beginning, so a page that a crash has torn is made again from zeros. A
+//! database would begin at its last checkpoint, and would log the whole page with its first change
+//! after that.
 
 use crc_fast::{CrcAlgorithm, checksum};
 use millpond_buffer::*;
@@ -23,7 +25,8 @@ const WRITERS: u64 = 3;
 const COUNTS: u64 = 300;
 const KEYS: u64 = 20_000;
 
-// A page: the pool's 12 bytes, the next page of the bucket, the number of entries, entries of a key and a count.
+// A page: the pool's 12 bytes, the next page of the bucket, the number of entries, and the entries,
+// each a key and a count.
 const NEXT: usize = 12;
 const COUNT: usize = 16;
 const ENTRIES: usize = 32;
@@ -37,7 +40,8 @@ struct Log {
     durable: AtomicU64,
 }
 
-/// What has been appended and not been written, and where it ends. Once a flush has failed, the reason.
+/// The records that have been appended and not written, and where they end. After a failed flush,
+/// also the reason.
 struct Tail {
     bytes: Vec<u8>,
     end: u64,
@@ -51,7 +55,7 @@ struct Record<'a> {
     bytes: &'a [u8],
 }
 
-/// The first record in what is left of a log, if it is whole.
+/// The record at `at` in a log, if it is whole.
 fn record(log: &[u8], at: usize) -> Option<Record<'_>> {
     let number =
         |from: usize| Some(u32::from_le_bytes(log.get(at + from..)?.get(..4)?.try_into().ok()?));
@@ -86,7 +90,6 @@ impl Log {
         self.tail.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Appends a record, and says where it ends.
     fn append(&self, page: PageId, offset: usize, bytes: &[u8]) -> Lsn {
         let mut body = page.raw().to_le_bytes().to_vec();
         body.extend((offset as u32).to_le_bytes());
@@ -102,7 +105,8 @@ impl Log {
 }
 
 impl LogFlush for Log {
-    /// Whoever comes first flushes for all who have appended before; those who append meanwhile are the next one's.
+    /// The first thread that comes flushes for all that have appended before. The next thread
+    /// flushes what others append meanwhile.
     fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
         let _alone = self.flushing.lock();
         let (bytes, end) = {
@@ -116,7 +120,7 @@ impl LogFlush for Log {
             (std::mem::take(&mut tail.bytes), tail.end)
         };
         if let Err(why) = (&self.file).write_all(&bytes).and_then(|()| self.file.sync_data()) {
-            // What is in the file now, nobody knows: nothing may follow it.
+            // The contents of the file are unknown now, so nothing may follow them.
             return Err(self.tail().stopped.insert(LogFlushError::new(why.to_string())).clone());
         }
         self.durable.store(end, Ordering::Release);
@@ -128,13 +132,13 @@ impl LogFlush for Log {
     }
 }
 
-/// Where a key is in a page. Runs on torn bytes too, so it trusts no count.
+/// The place of a key in a page. This also runs on torn bytes, so it trusts no count.
 fn find(page: &impl PageRead, key: u64) -> Option<usize> {
     let count = (page.u32(COUNT) as usize).min(ROOM);
     (0..count).map(|at| ENTRIES + at * 16).find(|at| page.u64(*at) == key)
 }
 
-/// One thread's way to the table.
+/// One thread's access to the table.
 struct Table {
     session: BufferSession,
     rel: RelHandle,
@@ -146,7 +150,6 @@ impl Table {
         Ok(Self { session: pool.session()?, rel: pool.relation(TABLE)?, log: log.clone() })
     }
 
-    /// Logs a write, and does it.
     fn write(&self, page: &mut ExclusivePage<'_>, offset: usize, bytes: &[u8]) -> Lsn {
         // Dirty from here on: a checkpoint that begins before the record exists finds the page.
         let mut change = page.change();
@@ -196,7 +199,8 @@ impl Table {
                 self.write(&mut page, ENTRIES + count as usize * 16, &entry);
                 break self.write(&mut page, COUNT, &(count + 1).to_le_bytes());
             } else {
-                // Logged before the link to it, so that who follows the link after a crash finds a page.
+                // Logged before the link to it, so that a session that follows the link after a
+                // crash finds a page.
                 let mut new = self.session.extend(&self.rel, Wait::Allowed)?;
                 self.write(&mut new, NEXT, &0u32.to_le_bytes());
                 block = new.block();

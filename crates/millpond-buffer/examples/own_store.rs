@@ -1,9 +1,9 @@
-//! A page store of one's own: pages as objects of a bucket, as a cloud's object storage has them, here the files
-//! of a folder. The pool neither knows nor cares.
+//! A page store of your own: pages as objects of a bucket, as in a cloud's object storage. Here the
+//! objects are the files of a folder. The pool need not know.
 //!
 //! `cargo run --release -p millpond-buffer --example own_store -- FOLDER`
 //!
-//! Run it again, and it finds what it left behind.
+//! When it is run again, it finds what it left behind.
 
 use millpond_buffer::*;
 use std::error::Error;
@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Objects: whole values under names, put, got, listed and deleted.
+/// A bucket of objects: whole values under names, which can be put, got, listed and deleted.
 struct Bucket {
     folder: PathBuf,
     /// Objects that were put since the last flush.
@@ -23,7 +23,7 @@ impl Bucket {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.folder.join(name);
         let half = path.with_extension("new");
-        // Renamed into place, so that nobody ever sees half an object.
+        // Renamed into place, so that no reader ever sees half an object.
         let put = fs::write(&half, bytes).and_then(|()| fs::rename(&half, &path));
         put.map_err(|why| StoreError::io(format!("put {name}"), why))?;
         self.unsynced().push(path);
@@ -68,7 +68,8 @@ impl Bucket {
 /// Pages as objects "relation.fork.block", and each fork's length as "relation.fork.length".
 struct ObjectStore {
     bucket: Bucket,
-    /// Why an earlier flush failed. What was put before it may be lost, so it must not be forgotten.
+    /// The reason why an earlier flush failed. What was put before it may be lost, so later calls
+    /// must see it.
     stopped: Mutex<Option<Arc<str>>>,
 }
 
@@ -137,7 +138,7 @@ impl PageStore for ObjectStore {
         Ok(self.length(rel)?.unwrap_or(0))
     }
 
-    /// Takes no room: a block without an object is a page of zeros.
+    /// Takes no space: a block without an object is a page of zeros.
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
         let now = self.length(rel)?.ok_or(StoreError::Missing { rel })?;
         self.set_length(rel, now.max(first.get().saturating_add(count)))
@@ -157,7 +158,7 @@ impl PageStore for ObjectStore {
     ) -> Result<(), StoreError> {
         for (block, page) in self.blocks(rel, first, pages.len())?.zip(pages) {
             match self.bucket.get(&Self::name(rel, block))? {
-                // The pool checks what it is given: a cut object fails its checksum.
+                // The pool checks what it is given: a truncated object fails its checksum.
                 Some(object) if object.len() == PAGE_SIZE => page.copy_from_slice(&object),
                 Some(_) => page.fill(0xff),
                 None => page.fill(0),
@@ -166,7 +167,7 @@ impl PageStore for ObjectStore {
         Ok(())
     }
 
-    /// A bucket always has to be waited for.
+    /// Always false: every read of a bucket has to wait.
     fn try_read(
         &self,
         _: RelFork,

@@ -1,34 +1,55 @@
-//! The memory of the frames: one region, mapped when the pool is made and unmapped when the last of its
-//! sessions, and the last read that it has been lent to, is gone (rule 2). It has room for as many frames as the pool can ever have; what is not used
-//! takes addresses but no memory. The same goes for the descriptors.
+//! The memory of the frames: one region, mapped when the pool is made. It is unmapped when the
+//! pool's last session and the last read that borrowed it are gone (rule 2). It has room for as
+//! many frames as the pool can ever have. Unused frames take addresses but no memory, and so do
+//! their descriptors.
 //!
-//! The bytes of a frame are only ever accessed as relaxed atomic words, or, while a latch keeps writers
-//! away, or its owner checks it, through a shared reference to bytes (rule 5). No `&mut` to them is ever formed: the kernel
-//! fills them as atomic words.
-//!
-//! Page words are the standard library's atomics even under a model checker: the checker explores the
-//! protocol around them, not each of 1,024 words.
+//! All accesses to the bytes of a frame are relaxed atomic, with one exception (rule 5). They may
+//! be read through a shared reference to bytes while a latch keeps writers away, or while the
+//! frame's owner checks them. No code forms a `&mut` to them: the kernel fills them as atomic
+//! words.
 #![allow(unsafe_code)]
 
 use crate::PAGE_SIZE;
-use crate::error::BufferError;
-use crate::frame::{Frame, fence_before_filling};
 use crate::page::PageBytes;
+use crate::page::words::PageWords;
+use millpond_sync::atomic::{Ordering, fence};
 #[cfg(not(any(miri, shuttle)))]
 use millpond_sync::audit;
 use millpond_sync::mutant;
 use smallvec::SmallVec;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-/// Words in a page.
-pub const PAGE_WORDS: usize = PAGE_SIZE / 8;
+#[cfg(all(test, not(any(loom, shuttle))))]
+thread_local! {
+    /// How often this thread has made the fence before filling.
+    pub(crate) static FENCED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
 
-/// The bytes of a frame, as optimistic readers see them, in memory order. Who may load them may do so at any time, as
-/// [`std::sync::atomic::AtomicU64`] allows.
-pub type PageWords = [AtomicU64; PAGE_WORDS];
+/// Why there is no memory for frames.
+#[derive(Debug, Clone)]
+pub(crate) enum ArenaError {
+    /// The size is zero or too large.
+    Size { what: &'static str },
+    /// The system has none.
+    OutOfMemory { bytes: usize, why: Arc<str> },
+}
+
+/// The release fence before this thread, or a kernel that it calls, stores to the bytes of an owned
+/// frame. Another thread may have made the version odd. The frame may have come through a freelist,
+/// a load that was handed over, or a queue of reads. That thread's release fence does not cover
+/// this thread's stores. This fence does: it pairs with the acquire fence of `Version::validate`. A
+/// reader that has seen any of the new bytes sees what this thread knows, and so sees the odd
+/// version.
+#[inline]
+pub(crate) fn fence_before_filling() {
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    FENCED.with(|fenced| fenced.set(fenced.get() + 1));
+    if !mutant!("pool-filling-without-fence") {
+        fence(Ordering::Release);
+    }
+}
 
 /// One region of memory for all frames.
 pub(crate) struct Arena {
@@ -36,15 +57,14 @@ pub(crate) struct Arena {
     region: Arc<Region>,
 }
 
-/// Where a region is.
 #[derive(Clone, Copy)]
 struct Place {
     base: NonNull<u8>,
     frames: usize,
 }
 
-// SAFETY: the region belongs to the arena and what has been lent of it alone, and is accessed only through `words` (atomics) and
-// `bytes` (whose callers keep writers away).
+// SAFETY: the region belongs only to the arena and to the memory lent from it. It is accessed only
+// through `words` (atomics) and `bytes` (whose callers keep writers away).
 unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
@@ -59,7 +79,7 @@ impl Place {
     }
 }
 
-/// What keeps a region mapped.
+/// Keeps a region mapped.
 struct Region(Place);
 
 impl Region {
@@ -71,26 +91,27 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: `base` and the size are those of `map`, and no reference into the region is left,
-        // since references borrow the arena, or what has been lent, which own this.
+        // SAFETY: `base` and the size are those of `map`. No reference into the region is left: a
+        // reference borrows the arena or a `IoFrames`, and both own this `Region`.
         unsafe { unmap(self.0.base, self.0.frames * PAGE_SIZE) };
     }
 }
 
-/// The memory of frames, lent to a read that fills them and may outlast whoever has begun it. It stays mapped, and the frames
-/// are nobody's, until this has been given back: also if it never is, because a device may still write.
-pub(crate) struct Lent {
+/// The memory of frames, lent to a read that fills them. The read may outlast the session that
+/// began it. Until this is given back, the region stays mapped and the frames hold no page. That
+/// also holds if this is never given back, because a device may still write.
+pub(crate) struct IoFrames {
     region: Arc<Region>,
     frames: SmallVec<[u32; 4]>,
 }
 
-impl Lent {
-    /// How many frames.
+impl IoFrames {
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Their memory, to be filled by whoever calls this: what he knows is seen by late readers who see what he, or a kernel that he calls, then stores.
+    /// Their memory, which the calling thread is about to fill, itself or through the kernel. A
+    /// late reader that sees any new byte also sees what this thread knows (the odd versions).
     pub(crate) fn words(&self) -> impl Iterator<Item = &PageWords> {
         if !mutant!("pool-lend-without-fence") {
             fence_before_filling();
@@ -100,67 +121,131 @@ impl Lent {
 }
 
 impl Arena {
-    /// Memory for that many frames, all zero.
-    pub(crate) fn new(frames: usize, huge_pages: bool) -> Result<Self, BufferError> {
+    /// Memory for `frames` frames, all zeros.
+    pub(crate) fn new(frames: usize, huge_pages: bool) -> Result<Self, ArenaError> {
         let bytes = frames.checked_mul(PAGE_SIZE).filter(|&bytes| bytes > 0);
-        let bytes = bytes.ok_or(BufferError::Config { what: "the pool's size in bytes" })?;
-        let base = map(bytes, huge_pages)
-            .map_err(|why| BufferError::OutOfMemory { bytes, why: why.into() })?;
+        let bytes = bytes.ok_or(ArenaError::Size { what: "the pool's size in bytes" })?;
+        let base = map(bytes, huge_pages)?;
         let place = Place { base, frames };
         Ok(Self { place, region: Arc::new(Region(place)) })
     }
 
-    /// A frame's words.
     #[inline]
     pub(crate) fn words(&self, frame: u32) -> &PageWords {
-        // SAFETY: `address` is inside the region, which lives as long as `self`, is zero-initialised
-        // and aligned to a page; and all concurrent accesses to it are atomic or, through `bytes`,
-        // reads while nobody writes.
+        // SAFETY: `address` is inside the region, which lives as long as `self`, is
+        // zero-initialised and aligned to a page. All concurrent accesses to it are atomic, or are
+        // reads through `bytes` while no thread writes.
         unsafe { &*self.place.address(frame).cast::<PageWords>() }
     }
 
     /// Lends the memory of frames that the caller owns.
-    pub(crate) fn lend(&self, frames: impl Iterator<Item = u32>) -> Lent {
-        Lent { region: Arc::clone(&self.region), frames: frames.collect() }
+    pub(crate) fn lend(&self, frames: impl Iterator<Item = u32>) -> IoFrames {
+        IoFrames { region: Arc::clone(&self.region), frames: frames.collect() }
     }
 
     /// A frame's bytes.
     ///
     /// # Safety
     ///
-    /// While the reference lives nobody may store to the frame's words: for as long the caller holds the frame's
-    /// latch, shared or exclusive, or owns the frame, has not lent its memory, and lets nobody store.
+    /// While the reference lives, no thread may store to the frame's words. So for that time the
+    /// caller must hold the frame's latch, shared or exclusive. Or it must own the frame, must not
+    /// have lent its memory, and must let no thread store.
     #[inline]
     pub(crate) unsafe fn bytes(&self, frame: u32) -> &PageBytes {
-        // SAFETY: inside the region as for `words`; nobody writes, by this function's contract.
+        // SAFETY: inside the region as for `words`; no thread writes, by this function's contract.
         unsafe { &*self.place.address(frame).cast::<PageBytes>() }
     }
 
-    /// Gives the memory of frames back to the system, as far as that takes memory from no other
-    /// frame. They stay mapped. The caller owns them, and nobody refers to their bytes.
+    /// Gives the memory of frames back to the system, except for system pages that other frames
+    /// share. The frames stay mapped. The caller owns them, and nothing refers to their bytes.
     pub(crate) fn release(&self, frames: Range<usize>) {
         if frames.is_empty() {
             return;
         }
         #[cfg(not(any(miri, shuttle)))]
         {
-            use rustix::mm::{Advice, madvise};
             let bytes = whole_pages(frames, rustix::param::page_size());
             if bytes.is_empty() {
                 return;
             }
             let start = self.place.base.as_ptr().wrapping_add(bytes.start);
-            // SAFETY: within whole frames inside the region. A reader that still looks at them does so by
-            // relaxed atomic loads, for which this is another's store of zeros.
-            let released = unsafe { madvise(start.cast(), bytes.len(), Advice::LinuxDontNeed) };
+            // SAFETY: within whole frames inside the region. A late reader looks at them only by
+            // relaxed atomic loads; to it this is a store of zeros by another thread, now or later.
+            let released = unsafe { system::release(start.cast(), bytes.len()) };
             if let Err(error) = released {
-                tracing::warn!(%error, "the memory of frames could not be given back");
+                tracing::warn!(%error, "could not return unused frame memory to the system");
             }
         }
     }
 }
 
-/// The bytes of frames, without what they share with others of a page of the system's. Such a page
+/// What Linux has for large mappings.
+#[cfg(all(target_os = "linux", not(any(millpond_portable, miri, shuttle))))]
+mod system {
+    use rustix::io::Result;
+    use rustix::mm::{Advice, MapFlags, madvise};
+    use std::ffi::c_void;
+
+    /// The pool's memory counts when it is used, not when it is mapped.
+    pub(super) const MAP: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+
+    /// Gives pages back at once. Their next use finds zeros.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns these whole pages, and needs nothing that is in them.
+    pub(super) unsafe fn release(start: *mut c_void, bytes: usize) -> Result<()> {
+        // SAFETY: by this function's contract.
+        unsafe { madvise(start, bytes, Advice::LinuxDontNeed) }
+    }
+
+    /// Asks for huge pages.
+    ///
+    /// # Safety
+    ///
+    /// The pages are mapped and the caller's own.
+    pub(super) unsafe fn advise_huge(start: *mut c_void, bytes: usize) -> Result<()> {
+        // SAFETY: by this function's contract. The advice changes no contents.
+        unsafe { madvise(start, bytes, Advice::LinuxHugepage) }
+    }
+}
+
+/// What every system has: memory that it takes back when it needs it, and no choice of page size.
+#[cfg(all(not(all(target_os = "linux", not(millpond_portable))), not(any(miri, shuttle))))]
+mod system {
+    use rustix::io::{Errno, Result};
+    use rustix::mm::MapFlags;
+    use std::ffi::c_void;
+
+    pub(super) const MAP: MapFlags = MapFlags::PRIVATE;
+
+    /// Gives pages back when the system is short of memory. Until then they keep their contents;
+    /// afterwards their next use finds zeros.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns these whole pages, and needs nothing that is in them.
+    pub(super) unsafe fn release(start: *mut c_void, bytes: usize) -> Result<()> {
+        // SAFETY: by this function's contract. rustix knows this advice on Linux alone.
+        let failed = unsafe { libc::madvise(start, bytes, libc::MADV_FREE) } != 0;
+        if failed {
+            let error = std::io::Error::last_os_error();
+            return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
+        }
+        Ok(())
+    }
+
+    /// Huge pages are not for a program to ask for.
+    ///
+    /// # Safety
+    ///
+    /// None is needed: it does nothing.
+    pub(super) unsafe fn advise_huge(_start: *mut c_void, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes of frames, without the system pages that they share with other frames. A system page
 /// may be larger than a frame.
 #[cfg(not(any(miri, shuttle)))]
 fn whole_pages(frames: Range<usize>, system_page: usize) -> Range<usize> {
@@ -169,104 +254,32 @@ fn whole_pages(frames: Range<usize>, system_page: usize) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The descriptors of all frames that the pool can have.
-///
-/// Descriptors of frames that were never used are zero, and take no memory: see [`Frame::begin_life`].
-#[cfg(not(any(miri, loom, shuttle)))]
-pub(crate) struct Descriptors {
-    base: NonNull<Frame>,
-    len: usize,
-}
-
-// SAFETY: the region belongs to the table alone, and is accessed only as shared `Frame`s, which are `Sync`.
-#[cfg(not(any(miri, loom, shuttle)))]
-unsafe impl Send for Descriptors {}
-// SAFETY: as above.
-#[cfg(not(any(miri, loom, shuttle)))]
-unsafe impl Sync for Descriptors {}
-
-#[cfg(not(any(miri, loom, shuttle)))]
-impl Descriptors {
-    /// In huge pages like the frames: each access to a page of the pool comes with one to its descriptor.
-    pub(crate) fn new(len: usize, huge_pages: bool) -> Result<Self, BufferError> {
-        let bytes = len.checked_mul(size_of::<Frame>()).filter(|&bytes| bytes > 0);
-        let bytes = bytes.ok_or(BufferError::Config { what: "the number of frames" })?;
-        let base = map(bytes, huge_pages)
-            .map_err(|why| BufferError::OutOfMemory { bytes, why: why.into() })?;
-        Ok(Self { base: base.cast(), len })
-    }
-}
-
-#[cfg(not(any(miri, loom, shuttle)))]
-impl Deref for Descriptors {
-    type Target = [Frame];
-
-    #[inline]
-    fn deref(&self) -> &[Frame] {
-        // SAFETY: the region has `len` descriptors, lives as long as `self`, is aligned to a page of
-        // memory, and all zeros is a `Frame`: it consists of atomic integers and pointers.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
-    }
-}
-
-#[cfg(not(any(miri, loom, shuttle)))]
-impl Drop for Descriptors {
-    fn drop(&mut self) {
-        // SAFETY: `base` and the size are those of `map`; references borrow `self`. Frames own nothing.
-        unsafe { unmap(self.base.cast(), self.len * size_of::<Frame>()) };
-    }
-}
-
-/// The descriptors of all frames that the pool can have. (A model checker's atomics are not zeros.)
-#[cfg(any(miri, loom, shuttle))]
-pub(crate) struct Descriptors(Box<[Frame]>);
-
-#[cfg(any(miri, loom, shuttle))]
-impl Descriptors {
-    pub(crate) fn new(len: usize, _huge_pages: bool) -> Result<Self, BufferError> {
-        Ok(Self((0..len).map(|_| Frame::new()).collect()))
-    }
-}
-
-#[cfg(any(miri, loom, shuttle))]
-impl Deref for Descriptors {
-    type Target = [Frame];
-
-    fn deref(&self) -> &[Frame] {
-        &self.0
-    }
-}
-
 #[cfg(not(any(miri, shuttle)))]
-fn map(bytes: usize, huge_pages: bool) -> Result<NonNull<u8>, String> {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+pub(crate) fn map(bytes: usize, huge_pages: bool) -> Result<NonNull<u8>, ArenaError> {
+    use rustix::mm::{ProtFlags, mmap_anonymous};
+    let failed = |why: String| ArenaError::OutOfMemory { bytes, why: why.into() };
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a fresh anonymous mapping, at an address of the system's choice.
     let base = unsafe {
-        mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes,
-            protection,
-            MapFlags::PRIVATE | MapFlags::NORESERVE,
-        )
-        .map_err(|error| error.to_string())?
+        mmap_anonymous(std::ptr::null_mut(), bytes, protection, system::MAP)
+            .map_err(|error| failed(error.to_string()))?
     };
     if huge_pages {
-        // SAFETY: advice on our own fresh mapping changes none of its contents. That it may be refused
-        // is fine: it is only about speed.
-        let advised = unsafe { madvise(base, bytes, Advice::LinuxHugepage) };
+        // SAFETY: the advice is for a fresh mapping of this function's own, and changes none of its
+        // contents. The system may refuse it, which affects only speed.
+        let advised = unsafe { system::advise_huge(base, bytes) };
         if let Err(error) = advised {
             tracing::debug!(%error, "no huge pages for the pool");
         }
     }
     audit::mapped(base.addr(), bytes);
-    NonNull::new(base.cast()).ok_or_else(|| "mapped at address zero".to_owned())
+    NonNull::new(base.cast()).ok_or_else(|| failed("mapped at address zero".to_owned()))
 }
 
 #[cfg(not(any(miri, shuttle)))]
-unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+pub(crate) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     audit::unmapped(base.as_ptr().addr());
-    // SAFETY: by this function's only caller, the mapping is ours and unused.
+    // SAFETY: both callers pass a mapping that `map` made for them and that nothing uses any more.
     let unmapped = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
     if let Err(error) = unmapped {
         tracing::error!(%error, "could not unmap the pool");
@@ -279,14 +292,14 @@ fn layout(bytes: usize) -> std::alloc::Layout {
 }
 
 #[cfg(any(miri, shuttle))]
-fn map(bytes: usize, _huge_pages: bool) -> Result<NonNull<u8>, String> {
+pub(crate) fn map(bytes: usize, _huge_pages: bool) -> Result<NonNull<u8>, ArenaError> {
     // SAFETY: the size is not zero.
     let base = unsafe { std::alloc::alloc_zeroed(layout(bytes)) };
-    NonNull::new(base).ok_or_else(|| "out of memory".to_owned())
+    NonNull::new(base).ok_or_else(|| ArenaError::OutOfMemory { bytes, why: "no memory".into() })
 }
 
 #[cfg(any(miri, shuttle))]
-unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+pub(crate) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     // SAFETY: allocated by `map` with the same layout.
     unsafe { std::alloc::dealloc(base.as_ptr(), layout(bytes)) };
 }
@@ -295,10 +308,10 @@ unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
 mod tests {
     use super::*;
 
-    /// With pages of 64 KiB the system takes memory back by eight frames: those at the ends stay.
+    /// With system pages of eight frames (64 KiB), memory goes back in groups of eight frames.
     #[test]
-    fn memory_goes_back_by_pages_of_the_system() {
-        const SYSTEM_PAGE: usize = 64 << 10;
+    fn memory_is_released_in_whole_system_pages() {
+        const SYSTEM_PAGE: usize = 8 * PAGE_SIZE;
         let frames = |range: Range<usize>| range.start * PAGE_SIZE..range.end * PAGE_SIZE;
         assert_eq!(whole_pages(3..50, 4096), frames(3..50));
         assert_eq!(whole_pages(3..50, SYSTEM_PAGE), frames(8..48));

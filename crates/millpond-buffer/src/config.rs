@@ -1,8 +1,8 @@
-//! How a pool is set up.
+//! The settings of a pool: its sizes, and how much of it each kind of bulk work may have.
 
 use crate::error::BufferError;
 use crate::policy::ReplacementPolicy;
-use crate::ring::RingSizes;
+use crate::stats::IoContext;
 use crate::trace::PageTrace;
 use std::sync::Arc;
 
@@ -20,28 +20,30 @@ const MAX_FREELISTS: usize = 1 << 16;
 pub struct PoolConfig {
     /// How many pages the pool holds.
     pub frames: usize,
-    /// How many pages it can be made to hold later ([`crate::BufferPool::resize`]): so many addresses are
-    /// reserved, but no memory. Fewer than `frames`, such as 0: as many as `frames`.
+    /// How many pages [`crate::BufferPool::resize`] can make it hold later. Their addresses are
+    /// reserved, but no memory. A value less than `frames`, such as 0, means `frames`.
     pub max_frames: usize,
     /// How many sessions can exist at a time (at most 65,534).
     pub max_sessions: usize,
     /// How many freelists there are (at most 65,536); 0 for one per processor.
     pub freelists: usize,
-    /// How many frames a session takes from the clock at a time (1 to 1024).
+    /// How many frames of the clock sweep a session examines as one piece (1 to 1024).
     pub sweep_batch: usize,
     /// Whether to ask the system for huge pages.
     pub huge_pages: bool,
-    /// Whether to use the system's `membarrier`, where it has it, so that a pin needs no memory barrier.
+    /// Whether to use the system call `membarrier`, if there is one, so that a pin needs no memory
+    /// barrier.
     pub membarrier: bool,
     /// How many neighbouring pages one write may carry (1 to 128).
     pub max_write_run: usize,
-    /// How many such writes a checkpoint, the reclaimer or a job with a ring may each have under way (at least 1).
+    /// How many such writes a checkpoint, the reclaimer or a job with a ring may each have in
+    /// progress (at least 1).
     pub io_max_concurrency: usize,
-    /// Which pages leave.
+    /// Which pages are evicted.
     pub policy: ReplacementPolicy,
-    /// Where accesses are recorded, if they are: a `trace::TraceFile`, for example.
+    /// Where accesses are recorded, if at all: a `trace::TraceFile`, for example.
     pub trace: Option<Arc<dyn PageTrace>>,
-    /// How many pages the rings of bulk work have.
+    /// How many pages the rings of bulk work have (PostgreSQL's buffer access strategies).
     pub ring_sizes: RingSizes,
 }
 
@@ -96,12 +98,124 @@ impl Default for PoolConfig {
     }
 }
 
-/// Whether an operation may wait for a device, for another session's load, or for a dirty page to be
-/// written. An event loop says [`Wait::Never`], and hands what would block to a thread that may.
+/// How a job uses the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum AccessStrategy {
+    /// No bulk work: its pages compete with all others by use.
+    #[default]
+    Normal,
+    /// A large read: a scan of a relation of more than a quarter of the pool.
+    BulkRead,
+    /// A large write: loading or building a relation.
+    BulkWrite,
+    /// Visiting every page to tidy it up.
+    Vacuum,
+}
+
+impl AccessStrategy {
+    /// The context in which its input and output are counted.
+    pub(crate) fn io_context(self) -> IoContext {
+        match self {
+            Self::Normal => IoContext::Normal,
+            Self::BulkRead => IoContext::BulkRead,
+            Self::BulkWrite => IoContext::BulkWrite,
+            Self::Vacuum => IoContext::Vacuum,
+        }
+    }
+}
+
+/// The number of pages in a ring, by strategy; 0: no ring. A ring never has more than an eighth of
+/// the pool, except for a bulk read whose pages wait for the log.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// let mut config = PoolConfig::default();
+/// // A longer ring for vacuum, and none for scans.
+/// config.ring_sizes = RingSizes::default().with_vacuum(1024).with_bulk_read(0);
+/// assert_eq!(config.ring_sizes.pages(AccessStrategy::Vacuum), 1024);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RingSizes {
+    /// Bulk reads.
+    pub bulk_read: usize,
+    /// Bulk writes.
+    pub bulk_write: usize,
+    /// Vacuum.
+    pub vacuum: usize,
+}
+
+impl Default for RingSizes {
+    /// PostgreSQL's: 256 kB, 16 MB and 2 MB.
+    fn default() -> Self {
+        Self { bulk_read: 32, bulk_write: 2048, vacuum: 256 }
+    }
+}
+
+impl RingSizes {
+    /// With rings of that many pages for bulk reads.
+    #[must_use]
+    pub const fn with_bulk_read(mut self, pages: usize) -> Self {
+        self.bulk_read = pages;
+        self
+    }
+
+    /// With rings of that many pages for bulk writes.
+    #[must_use]
+    pub const fn with_bulk_write(mut self, pages: usize) -> Self {
+        self.bulk_write = pages;
+        self
+    }
+
+    /// With rings of that many pages for vacuum.
+    #[must_use]
+    pub const fn with_vacuum(mut self, pages: usize) -> Self {
+        self.vacuum = pages;
+        self
+    }
+
+    /// The number of pages in a strategy's ring.
+    #[must_use]
+    pub fn pages(&self, strategy: AccessStrategy) -> usize {
+        match strategy {
+            AccessStrategy::Normal => 0,
+            AccessStrategy::BulkRead => self.bulk_read,
+            AccessStrategy::BulkWrite => self.bulk_write,
+            AccessStrategy::Vacuum => self.vacuum,
+        }
+    }
+}
+
+/// Whether an operation may wait for a device, for another session's load, or for a dirty page to
+/// be written. An event loop passes [`Wait::Never`], and moves a call that would block to a thread
+/// that may.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// fn first(session: &BufferSession, rel: &RelHandle, wait: Wait) -> Result<u64, BufferError> {
+///     session.read(rel, BlockNumber(0), wait, |page| page.u64(16))
+/// }
+/// let value = match first(&session, &rel, Wait::Never) {
+///     // On a thread that may wait:
+///     Err(error) if error.is_would_block() => first(&session, &rel, Wait::Allowed)?,
+///     result => result?,
+/// };
+/// # assert_eq!(value, 0);
+/// # Ok::<(), BufferError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Wait {
-    /// Return [`BufferError::WouldBlock`] instead of waiting. (Latches are short, and are waited for
-    /// all the same.)
+    /// Return [`BufferError::WouldBlock`] instead of waiting. (The call still waits for latches,
+    /// which are held only briefly.)
     Never,
     /// Wait.
     #[default]

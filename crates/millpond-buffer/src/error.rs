@@ -1,15 +1,32 @@
-//! What can go wrong in the pool.
+//! The errors of the pool.
 
+use crate::arena::ArenaError;
 use crate::ids::{BlockNumber, Lsn, PageId, RelFork};
 use crate::log::LogFlushError;
+use crate::page::ChecksumMismatch;
 use crate::store::StoreError;
 
-/// An error of the pool. None of them leaves a frame, a pin or a translation entry stuck, and each
+/// An error of the pool. No error leaves a frame, a pin or a translation entry stuck, and each
 /// operation may be tried again.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// let error = session.pin(&rel, BlockNumber(7), Wait::Allowed).expect_err("there is one block");
+/// assert!(matches!(error, BufferError::BeyondEnd { blocks: 1, .. }));
+/// assert!(!error.is_damage() && !error.is_would_block());
+/// # Ok::<(), BufferError>(())
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BufferError {
-    /// The operation would have to wait and was told not to. Nothing has happened.
+    /// The operation would have to wait and was told not to. It has changed nothing.
     #[error("the operation would have to wait")]
     WouldBlock,
     /// Every frame is pinned.
@@ -23,15 +40,16 @@ pub enum BufferError {
     Size {
         /// The size asked for.
         frames: usize,
-        /// The limit, fixed when the pool was made.
+        /// The limit, which was fixed when the pool was made.
         max: usize,
     },
-    /// The pool could not be made as small as asked, because pages stay in use, or because frames are lost.
+    /// The pool could not be made as small as asked, because pages stay in use or because frames
+    /// are lost.
     #[error("the pool has {frames} pages now and can't shrink further {}", until_when(is_lost))]
     Shrinking {
         /// Its size now.
         frames: usize,
-        /// The page in the last frame that could not be given up.
+        /// The page in the last frame that could not be freed.
         page: Option<PageId>,
         /// Whether that frame is lost: a device may still write to it, so it stays until a restart.
         is_lost: bool,
@@ -46,14 +64,14 @@ pub enum BufferError {
         /// The checksum of what was read.
         computed: u32,
     },
-    /// The page was read as zeros, and the log knows of changes to it.
+    /// The page was read as zeros, but the log knows of changes to it.
     #[error("invalid page: {page} is all zeros, but it had been written to")]
     Zeroed {
         /// The page.
         page: PageId,
     },
-    /// The page read from the store is whole, but it is not the version that the log knows of: an
-    /// older copy, say.
+    /// The page read from the store is whole, but is not the version that the log knows of. It may
+    /// be an older copy.
     #[error("invalid page: {page} has LSN {lsn}, and the log's last change of it ends at {known}")]
     OtherVersion {
         /// The page.
@@ -73,7 +91,9 @@ pub enum BufferError {
         lsn: Lsn,
     },
     /// The store has fewer blocks of the fork than the log knows of.
-    #[error("{rel} is cut short: the store has {blocks} blocks of it, and there were {least}")]
+    #[error(
+        "{rel} is too short: the store has {blocks} blocks, but the log knows of at least {least}"
+    )]
     CutShort {
         /// The fork.
         rel: RelFork,
@@ -82,7 +102,7 @@ pub enum BufferError {
         /// How many there must be.
         least: u32,
     },
-    /// The store has something beyond the last block of the fork that the log knows of.
+    /// The store has data beyond the last block of the fork that the log knows of.
     #[error(
         "{rel} is too long: the store has {blocks} blocks of it, {known} are known, and not all others are zeros"
     )]
@@ -134,7 +154,7 @@ pub enum BufferError {
         /// The fork.
         rel: RelFork,
     },
-    /// A change of the page was interrupted half-way; only recovery can mend it.
+    /// A change of the page was interrupted half-way. Only recovery can repair it.
     #[error("a change of {page} was interrupted: restart to recover it from the log")]
     Damaged {
         /// The page.
@@ -152,13 +172,13 @@ pub enum BufferError {
         /// The limit.
         max: usize,
     },
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("invalid pool configuration: {what}")]
     Config {
         /// What is wrong.
         what: &'static str,
     },
-    /// The memory of the pool could not be had.
+    /// The memory of the pool could not be allocated.
     #[error("could not allocate {bytes} bytes for the pool: {why}")]
     OutOfMemory {
         /// How much.
@@ -168,7 +188,22 @@ pub enum BufferError {
     },
 }
 
-/// How long a pool can't shrink, for its last frame.
+impl From<ArenaError> for BufferError {
+    fn from(error: ArenaError) -> Self {
+        match error {
+            ArenaError::Size { what } => Self::Config { what },
+            ArenaError::OutOfMemory { bytes, why } => Self::OutOfMemory { bytes, why },
+        }
+    }
+}
+
+impl From<ChecksumMismatch> for BufferError {
+    fn from(ChecksumMismatch { page, stored, computed }: ChecksumMismatch) -> Self {
+        Self::Checksum { page, stored, computed }
+    }
+}
+
+/// Says until when the pool can't shrink, by the state of its last frame.
 fn until_when(is_lost: &bool) -> &'static str {
     match is_lost {
         true => "before a restart: a device may still write to its last frame",
@@ -177,8 +212,8 @@ fn until_when(is_lost: &bool) -> &'static str {
 }
 
 impl BufferError {
-    /// Whether what the store has is not what had been written to it: a file is missing, cut short or changed. It stays
-    /// so however often it is tried.
+    /// Whether the store's contents are damaged: a file is missing, cut short or changed. Trying
+    /// again does not help.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         use StoreError::{BeyondEnd, Missing};

@@ -1,52 +1,70 @@
-//! Guards: what one holds of a page, and what that allows (rule 5).
+//! Guards: how a session holds a page, and what that allows (rule 5).
 //!
 //! | guard | the page stays in memory | its bytes |
 //! |---|---|---|
 //! | [`PinnedPage`] | yes | only through an optimistic closure |
-//! | [`SharedPage`] | yes | may be read: nobody changes them |
-//! | [`ExclusivePage`] | yes | may be read; nobody else reads or changes them, except optimistically |
+//! | [`SharedPage`] | yes | may be read: no thread changes them |
+//! | [`ExclusivePage`] | yes | may be read; others may only read them optimistically |
 //! | [`PageChange`] | yes | may be changed |
 //!
 //! Dropping a guard gives back what it holds, on every path. A [`PageChange`] that is dropped after
-//! something was written but before it was published leaves the page *damaged*: its bytes may be anything
-//! between two states, so it is never written and no longer handed out, and recovery mends it. So does one that is forgotten
-//! ([`std::mem::forget`]). Another guard that is forgotten keeps what it holds: a pin as long as its session, a latch
-//! as long as the pool, and who wants the page then waits for ever.
+//! a write but before it was published leaves the page *damaged*. Its bytes may be anything between
+//! two states, so the pool never writes it and no longer hands it out; recovery repairs it. So does
+//! one that is forgotten at that point ([`std::mem::forget`]). Any other forgotten guard keeps what
+//! it holds: a pin as long as its session, a latch as long as the pool. A session that needs that
+//! latch then waits for ever.
 //!
-//! **What was true before a wait is looked at again after it.** Whoever waits for a latch may have waited for somebody
-//! who left the page damaged; so every way to the bytes looks after the latch has been taken, and not only
-//! when the page is pinned. (That the frame still has the page needs no second look: the pin sees to it, and nobody waits
-//! for a page's latch without one.)
+//! **After a wait, the state is checked again.** The previous holder of a latch may have left the
+//! page damaged. So every way to the bytes checks that after it has taken the latch, and not only
+//! when it pins the page. (That the frame still has the page needs no second check. The pin keeps
+//! it there, and no session waits for a page's latch without a pin.)
 #![allow(unsafe_code)]
 
 mod change;
 
 pub use self::change::PageChange;
-use crate::contained::contained;
+use crate::catch_panic::catch_panic;
+use crate::core::frame::{DAMAGED, Frame};
+use crate::core::held_latches::How;
+use crate::core::pins::Added;
+use crate::core::session::SessionCore;
 use crate::error::BufferError;
-use crate::frame::{DAMAGED, Frame};
 use crate::ids::{BlockNumber, Lsn, PageId};
-use crate::latched::How;
+use crate::page::read::PageRead;
+use crate::page::words::PageView;
 use crate::page::{PageBytes, page_lsn};
-use crate::page_read::PageRead;
-use crate::pins::Added;
-use crate::session::BufferSession;
-use crate::words::PageView;
 use millpond_sync::mutant;
 use std::cmp::Ordering;
 use std::fmt;
 use std::mem::ManuallyDrop;
 
-/// A pinned page: it stays in memory.
+/// A pinned page, which stays in memory.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// let page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?;
+/// let first = page.read(|page| page.u64(16))?; // Optimistic: the closure may run again.
+/// let mut page = page.into_exclusive()?;       // Other sessions may have come in between.
+/// assert_eq!(page.u64(16), first);
+/// # page.change().cancel();
+/// # Ok::<(), BufferError>(())
+/// ```
 pub struct PinnedPage<'s> {
-    session: &'s BufferSession,
+    session: &'s SessionCore,
     frame: u32,
     page: PageId,
 }
 
 impl<'s> PinnedPage<'s> {
     #[inline]
-    pub(crate) fn new(session: &'s BufferSession, frame: u32, page: PageId) -> Self {
+    pub(crate) fn new(session: &'s SessionCore, frame: u32, page: PageId) -> Self {
         Self { session, frame, page }
     }
 
@@ -76,18 +94,20 @@ impl<'s> PinnedPage<'s> {
         self.frame as usize
     }
 
-    /// Reads from it optimistically, as [`BufferSession::read`] does. The session must not be changing
-    /// it. Fails only if the page has been damaged since it was pinned.
+    /// Reads from the page optimistically, as [`BufferSession::read`](crate::BufferSession::read)
+    /// does. The session must not be changing it. Fails only if the page has been damaged since it
+    /// was pinned.
     #[inline]
     pub fn read<R>(&self, f: impl FnMut(&PageView<'_>) -> R) -> Result<R, BufferError> {
         self.session.read_pinned(self.frame, self.page, f)
     }
 
-    /// Takes the latch shared; waits for whoever holds it exclusively. Fails only if the page has been damaged since it
-    /// was pinned. If this session holds it exclusively, it waits for itself: for ever, or in debug builds until it panics, at once.
+    /// Takes the latch shared; waits for a session that holds it exclusively. Fails only if the
+    /// page has been damaged since it was pinned. If this session itself holds it exclusively, it
+    /// waits for ever; in debug builds it panics at once.
     #[inline]
     pub fn into_shared(self) -> Result<SharedPage<'s>, BufferError> {
-        self.session.is_about_to_latch(self.page, How::Shared);
+        self.session.latched.is_about_to_latch(self.page, How::Shared);
         self.descriptor().latch().shared();
         let latched = SharedPage::of_pinned(self);
         latched.pin.check_sound()?;
@@ -104,11 +124,12 @@ impl<'s> PinnedPage<'s> {
         if latched.pin.is_damaged() { Err(latched.unlatch()) } else { Ok(latched) }
     }
 
-    /// Takes the latch exclusively; waits for whoever holds it. Fails only if the page has been damaged since it
-    /// was pinned. If this session holds it already, it waits for itself, as [`PinnedPage::into_shared`] does.
+    /// Takes the latch exclusively; waits for the sessions that hold it. Fails only if the page has
+    /// been damaged since it was pinned. If this session itself holds it, it waits for ever; in
+    /// debug builds it panics at once.
     #[inline]
     pub fn into_exclusive(self) -> Result<ExclusivePage<'s>, BufferError> {
-        self.session.is_about_to_latch(self.page, How::Exclusively);
+        self.session.latched.is_about_to_latch(self.page, How::Exclusively);
         self.descriptor().latch().exclusive();
         let latched = ExclusivePage::latched(self);
         if !mutant!("pool-exclusive-latch-of-a-damaged-page") {
@@ -127,19 +148,21 @@ impl<'s> PinnedPage<'s> {
         if latched.pin.is_damaged() { Err(latched.unlatch()) } else { Ok(latched) }
     }
 
-    /// Whether a change of it was interrupted. Who asks under the latch learns the truth: the mark is made under it.
+    /// Whether a change of it was interrupted. The answer is exact only under the latch, which is
+    /// held when the mark is made.
     #[inline]
     fn is_damaged(&self) -> bool {
         debug_assert!(self.descriptor().holds(self.page), "a pinned frame keeps its page");
         self.descriptor().state() & DAMAGED != 0
     }
 
-    /// A change of it was interrupted. Its version stays odd: optimistic readers find out from the state word.
+    /// Marks the page damaged, because a change of it was interrupted. Its version stays odd;
+    /// optimistic readers find the reason in the state word.
     #[cold]
     fn damage(&self) {
         self.descriptor().mark_damaged();
-        // Whoever hears of it may panic: the latch is given back after this all the same.
-        contained("the report of a damaged page", || {
+        // A log subscriber may panic: the latch must still be given back after this.
+        catch_panic("the report of a damaged page", || {
             tracing::error!(page = %self.page, "a change was interrupted: the page is damaged");
         });
     }
@@ -151,7 +174,7 @@ impl<'s> PinnedPage<'s> {
 }
 
 impl Clone for PinnedPage<'_> {
-    /// Pins the page once more, which only this session notices.
+    /// Pins the page once more. No other session notices.
     #[inline]
     fn clone(&self) -> Self {
         let added = self.session.pins.add(self.frame);
@@ -174,19 +197,35 @@ impl fmt::Debug for PinnedPage<'_> {
 }
 
 /// A page under a shared latch.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// let page = session.pin_shared(&rel, BlockNumber(0), Wait::Allowed)?;
+/// assert!(page.bytes().iter().all(|&byte| byte == 0));
+/// let page = page.unlatch(); // It stays in memory; other sessions may change it.
+/// # drop(page);
+/// # Ok::<(), BufferError>(())
+/// ```
 #[derive(Debug)]
 pub struct SharedPage<'s> {
-    /// Which page. Not dropped with the guard: it is a pin only if `pinned`.
+    /// The page. It is not dropped with the guard, since it is a pin only if `pinned`.
     pin: ManuallyDrop<PinnedPage<'s>>,
-    /// Whether the page is pinned besides. The latch alone keeps it in memory as well (rule 13).
+    /// Whether the page is also pinned. The latch alone keeps it in memory, too (rule 13).
     pinned: bool,
 }
 
 impl<'s> SharedPage<'s> {
     /// The page's latch is held shared on behalf of the new guard, and keeps the page in memory.
     #[inline]
-    pub(crate) fn latched(session: &'s BufferSession, frame: u32, page: PageId) -> Self {
-        session.note_latched(page, How::Shared);
+    pub(crate) fn latched(session: &'s SessionCore, frame: u32, page: PageId) -> Self {
+        session.latched.note_latched(page, How::Shared);
         let pin = ManuallyDrop::new(PinnedPage::new(session, frame, page));
         Self { pin, pinned: false }
     }
@@ -194,7 +233,7 @@ impl<'s> SharedPage<'s> {
     /// The pinned page's latch is held shared on behalf of the new guard.
     #[inline]
     fn of_pinned(pin: PinnedPage<'s>) -> Self {
-        pin.session.note_latched(pin.page, How::Shared);
+        pin.session.latched.note_latched(pin.page, How::Shared);
         Self { pin: ManuallyDrop::new(pin), pinned: true }
     }
 
@@ -202,7 +241,7 @@ impl<'s> SharedPage<'s> {
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &PageBytes {
-        // SAFETY: the shared latch is held for as long as `self`, and whoever stores holds it
+        // SAFETY: the shared latch is held for as long as `self`, and a thread that stores holds it
         // exclusively.
         unsafe { self.pin.session.pool.arena.bytes(self.pin.frame) }
     }
@@ -232,12 +271,11 @@ impl<'s> SharedPage<'s> {
     #[inline]
     #[must_use]
     pub fn unlatch(self) -> PinnedPage<'s> {
-        // The pin passes from the one guard, which is not dropped, to the other. (A session that
-        // has four billion pins of the page panics here, and the latch stays held, as those pins
-        // do.)
+        // The pin passes from this guard, which is not dropped, to the new one. (A session that has
+        // four billion pins of the page panics here. The latch then stays held, as those pins do.)
         let this = ManuallyDrop::new(self);
         let pin = &this.pin;
-        pin.session.note_unlatched(pin.page, How::Shared);
+        pin.session.latched.note_unlatched(pin.page, How::Shared);
         pin.session.pins.unlatch(pin.frame, this.pinned, || pin.descriptor());
         PinnedPage { ..*this.pin }
     }
@@ -246,7 +284,7 @@ impl<'s> SharedPage<'s> {
 impl Drop for SharedPage<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.pin.session.note_unlatched(self.pin.page, How::Shared);
+        self.pin.session.latched.note_unlatched(self.pin.page, How::Shared);
         self.pin.descriptor().latch().unlock_shared();
         if self.pinned {
             self.pin.session.unpin(self.pin.frame);
@@ -255,6 +293,25 @@ impl Drop for SharedPage<'_> {
 }
 
 /// A page under an exclusive latch.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?.into_exclusive()?;
+/// let mut change = page.change();
+/// change.write(16, b"hello");
+/// change.publish(Lsn(200));
+/// assert_eq!((&page.bytes()[16..21], page.lsn()), (&b"hello"[..], Lsn(200)));
+/// let page = page.downgrade(); // No writer gets in between.
+/// # drop(page);
+/// # Ok::<(), BufferError>(())
+/// ```
 #[derive(Debug)]
 pub struct ExclusivePage<'s> {
     pin: PinnedPage<'s>,
@@ -264,25 +321,26 @@ impl<'s> ExclusivePage<'s> {
     /// The page's latch is held exclusively on behalf of the new guard.
     #[inline]
     pub(crate) fn latched(pin: PinnedPage<'s>) -> Self {
-        pin.session.note_latched(pin.page, How::Exclusively);
+        pin.session.latched.note_latched(pin.page, How::Exclusively);
         Self { pin }
     }
 
-    /// The latch is about to be given back, or shared. A change that was forgotten was interrupted.
+    /// Called before the latch is released or downgraded. A forgotten change counts as interrupted.
     #[inline]
     fn ends(&self) {
         if self.pin.descriptor().version().is_changing() && !self.pin.is_damaged() {
             self.pin.damage();
         }
-        self.pin.session.note_unlatched(self.pin.page, How::Exclusively);
+        self.pin.session.latched.note_unlatched(self.pin.page, How::Exclusively);
     }
 
     /// Its bytes.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &PageBytes {
-        // SAFETY: the exclusive latch is held for as long as `self`, and this session stores only
-        // through a `PageChange`, by `&mut`: nobody else has `self` while there is one, and it lends these bytes only by `&`.
+        // SAFETY: the exclusive latch is held for as long as `self`. This session stores only
+        // through a `PageChange`, which borrows `self` by `&mut`. So no other code has `self` while
+        // there is one, and it lends these bytes only by `&`.
         unsafe { self.pin.session.pool.arena.bytes(self.pin.frame) }
     }
 
@@ -307,8 +365,8 @@ impl<'s> ExclusivePage<'s> {
         self.pin.page
     }
 
-    /// Begins a change: marks the page dirty, before its log record exists, so that a checkpoint that
-    /// starts later finds it.
+    /// Begins a change: marks the page dirty, before its log record exists, so that a checkpoint
+    /// that starts later finds it.
     #[inline]
     pub fn change(&mut self) -> PageChange<'_> {
         PageChange::begin(self)
@@ -324,8 +382,8 @@ impl<'s> ExclusivePage<'s> {
         PinnedPage { ..this.pin }
     }
 
-    /// Keeps the page latched, but only shared; no writer gets in between. If a change of it was forgotten (the page is damaged
-    /// then), its bytes are those of the change as far as that had come.
+    /// Keeps the page latched, but only shared; no writer gets in between. If a change of it was
+    /// forgotten, the page is damaged, and its bytes have that change half-done.
     #[must_use]
     pub fn downgrade(self) -> SharedPage<'s> {
         let this = ManuallyDrop::new(self);

@@ -1,7 +1,7 @@
-//! Names of things: relations, forks, blocks, pages and log positions.
+//! Identifiers of relations, forks, blocks and pages, and log positions.
 //!
-//! A page's whole identity fits one `u64`, so that it can be compared, stored in a frame's tag and
-//! covered by a checksum as one word:
+//! A page's whole identity fits one `u64`. So one word is compared, stored in a frame's tag, and
+//! covered by a checksum:
 //!
 //! ```text
 //! 63            36 35   32 31                              0
@@ -13,6 +13,14 @@
 use std::fmt;
 
 /// The number of a relation: a table's or an index's storage. 28 bits.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// const TABLES: RelationId = RelationId::constant(1);
+/// let other = RelationId::new(16_384).expect("a number below 2^28");
+/// assert_eq!(other.main(), RelFork::new(other, Fork::Main));
+/// # let _ = TABLES;
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelationId(u32);
 
@@ -26,7 +34,8 @@ impl RelationId {
         if number <= Self::MAX.0 { Some(Self(number)) } else { None }
     }
 
-    /// For constants known to fit: fails to compile (in a `const`) or panics if it doesn't.
+    /// The relation of that number, for constants known to fit: otherwise fails to compile (in a
+    /// `const`) or panics.
     #[must_use]
     pub const fn constant(number: u32) -> Self {
         assert!(number <= Self::MAX.0, "a relation number has 28 bits");
@@ -67,20 +76,17 @@ impl fmt::Debug for RelationId {
 /// One of the files that make up a relation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Fork {
     /// The data.
     Main = 0,
     /// The free space map.
     Fsm = 1,
-    /// The visibility map.
-    Vm = 2,
-    /// The contents an unlogged relation is reset to.
-    Init = 3,
 }
 
 impl Fork {
     /// Every fork, in order.
-    pub const ALL: [Fork; 4] = [Fork::Main, Fork::Fsm, Fork::Vm, Fork::Init];
+    pub const ALL: [Fork; 2] = [Fork::Main, Fork::Fsm];
 
     /// The fork of that number.
     #[must_use]
@@ -88,8 +94,6 @@ impl Fork {
         match number {
             0 => Some(Fork::Main),
             1 => Some(Fork::Fsm),
-            2 => Some(Fork::Vm),
-            3 => Some(Fork::Init),
             _ => None,
         }
     }
@@ -100,13 +104,11 @@ impl Fork {
         match self {
             Fork::Main => "main",
             Fork::Fsm => "fsm",
-            Fork::Vm => "vm",
-            Fork::Init => "init",
         }
     }
 }
 
-/// A relation's fork: what one file (of one or more segments) holds.
+/// A relation's fork: the contents of one file (of one or more segments).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RelFork {
     /// The relation.
@@ -178,6 +180,13 @@ impl fmt::Debug for BlockNumber {
 }
 
 /// A page's identity: relation, fork and block in one word.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// let page = RelationId::constant(7).fork(Fork::Fsm).page(BlockNumber(3));
+/// assert_eq!(PageId::from_raw(page.raw()), Some(page));
+/// assert_eq!(page.to_string(), "block 3 of relation 7 (fork fsm)");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(u64);
 
@@ -188,7 +197,7 @@ impl PageId {
         Self((rel.relation.0 as u64) << 36 | (rel.fork as u64) << 32 | block.0 as u64)
     }
 
-    /// From its word; `None` if the fork is none that exists.
+    /// From its word; `None` if there is no such fork.
     #[must_use]
     pub const fn from_raw(raw: u64) -> Option<Self> {
         match Fork::from_number((raw >> 32 & 0xf) as u8) {
@@ -245,6 +254,11 @@ impl fmt::Debug for PageId {
 
 /// A position in the log, in bytes from its beginning. A page's LSN is the end of the last record
 /// that changed it.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// assert_eq!(Lsn(0x1_0000_00ff).to_string(), "1/FF"); // as PostgreSQL writes it
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 
@@ -283,7 +297,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 256 }))]
 
         #[test]
-        fn page_ids_keep_their_parts(rel in 0u32..1 << 28, fork in 0u8..4, block: u32) {
+        fn page_ids_keep_their_parts(rel in 0u32..1 << 28, fork in 0u8..2, block: u32) {
             let rel = RelFork::new(RelationId::constant(rel), Fork::from_number(fork).unwrap());
             let page = PageId::new(rel, BlockNumber(block));
             prop_assert_eq!(page.rel_fork(), rel);
@@ -293,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn ids_out_of_range_are_rejected() {
         assert_eq!(RelationId::new(1 << 28), None);
         assert_eq!(PageId::from_raw(7 << 32), None);
         assert_eq!(Lsn(0x1_0000_00ff).to_string(), "1/FF");

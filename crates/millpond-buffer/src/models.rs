@@ -1,22 +1,21 @@
-//! Loom's models of the frame: that its memory orderings carry a page's bytes from whoever filled the
-//! frame to whoever pins or optimistically reads it, and away again before the next page comes; and that
-//! a pin that is only announced in its session's slots (rule 12), or a shared latch without a pin (rule 13), keeps the page all
-//! the same.
+//! Loom models of a frame and its memory orderings. They carry a page's bytes from the thread that
+//! fills the frame to the threads that pin or optimistically read it. They also order those
+//! accesses before the next page's arrival. A pin that is only announced in its session's slots
+//! keeps the page (rule 12). So does a shared latch without a pin (rule 13).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p millpond-buffer --release models`
 //!
-//! Loom knows nothing of `membarrier`; both sides of the asymmetric barrier are sequentially consistent
-//! fences here. That is sound: a heavy barrier makes each thread's program fall into a part before it,
-//! all of which the evictor sees afterwards, and a part after it, which sees all that the evictor did
-//! before. Two fences, one of which comes first, have the same two outcomes and no fewer, so whatever
-//! could go wrong with `membarrier` goes wrong here (see `millpond_sync::asymmetric`).
+//! Loom knows nothing of `membarrier`: both sides of the asymmetric barrier are sequentially
+//! consistent fences here. That is sound. A heavy barrier splits each thread's program in two. The
+//! evictor sees all that the thread did before the split. After the split, the thread sees all that
+//! the evictor did before. Two fences, one of which comes first, have the same two outcomes and no
+//! fewer. So what can go wrong with `membarrier` goes wrong here (see `millpond_sync::asymmetric`).
 //!
-//! Nor does it know sequentially consistent loads and stores, only such fences: it takes them for
-//! acquires and releases. So nothing here rests on them.
+//! Loom has sequentially consistent fences, but it takes sequentially consistent loads and stores
+//! for acquires and releases. So nothing here depends on such loads and stores.
 //!
-//! The models call the functions of the pool that have a memory ordering, not copies of them:
-//! claims are settled, pages pinned, read, changed, written and published by the code that runs.
-//! What is a model's own is the pages' contents.
+//! The models call the pool's own functions wherever a memory ordering matters: to settle claims,
+//! and to pin, read, change, write and publish pages. Only the pages' contents are the models' own.
 
 mod beside;
 mod demand;
@@ -25,12 +24,12 @@ mod freelist;
 mod resizing;
 mod slots;
 
-use crate::claims;
-use crate::frame::{CLAIMED, Claimer, Frame, Leaves, OWNED, PINS, WRITING};
+use crate::core::frame::{CLAIMED, Claimer, Frame, Leaves, OWNED, PINS, WRITING};
+use crate::core::loading::Loading;
+use crate::core::page_table::{frame_in, is_absent, resident_in};
+use crate::core::pins::{PinBoard, PinSlots};
 use crate::ids::{BlockNumber, PageId, RelationId};
-use crate::load::Loading;
-use crate::pins::{PinBoard, PinSlots};
-use crate::translation::{frame_in, is_absent, resident_in};
+use crate::replacement::victim_batch;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use millpond_sync::asymmetric::Barriers;
@@ -44,28 +43,27 @@ fn page(number: u32) -> PageId {
     RelationId::constant(1).main().page(BlockNumber(number))
 }
 
-/// What a page has in it that was never changed.
+/// The contents of a page that was never changed.
 fn contents(number: u32) -> u64 {
     u64::from(number) + 1
 }
 
-/// What a change adds.
+/// The number that each change adds.
 const CHANGE: u64 = 100;
 
-/// Whether that may be in the page, changed or not.
+/// Whether `seen` can be the contents of page `number`, changed or not.
 fn is_of(number: u32, seen: u64) -> bool {
     seen % CHANGE == contents(number)
 }
 
-/// Something that is not atomic. Loom fails a model in which two threads reach it and nothing
-/// orders them.
+/// A value that is not atomic. Loom fails a model in which two threads access it unordered.
 #[derive(Default)]
 struct Unshared(UnsafeCell<u64>);
 
 impl Unshared {
     #[allow(unsafe_code)]
     fn get(&self) -> u64 {
-        // SAFETY: loom fails the model if somebody writes at the same time.
+        // SAFETY: loom fails the model if another thread writes at the same time.
         self.0.with(|value| unsafe { *value })
     }
 
@@ -76,8 +74,8 @@ impl Unshared {
     }
 }
 
-/// One frame, three pages and their entries. A page's contents are in bytes that loom watches for
-/// unordered accesses and in words as optimistic readers load them.
+/// One frame, three pages and their entries. A page's contents exist twice: as bytes that loom
+/// watches for unordered accesses, and as words that optimistic readers load.
 struct World {
     frame: Frame,
     entries: [AtomicU64; PAGES],
@@ -90,12 +88,12 @@ struct World {
 }
 
 impl World {
-    /// Page 0 is in the frame.
+    /// A world whose frame holds page 0.
     fn new() -> Arc<Self> {
         let word = || AtomicU64::new(0);
         let board = PinBoard::new(SESSIONS, Barriers::fences());
         let slots = (0..SESSIONS).map(|session| board.slots(session)).collect();
-        // In its place first: the frame refers to the entries.
+        // The `Arc` comes before `fill`, because the frame refers to the entries.
         let world = Arc::new(Self {
             frame: Frame::new(),
             entries: [word(), word(), word()],
@@ -116,7 +114,7 @@ impl World {
         self.words.iter().for_each(|word| word.store(contents, Ordering::Relaxed));
     }
 
-    /// Fills the owned frame with a page that was absent, as a read ahead does.
+    /// Fills the owned frame with an absent page, as a read ahead does.
     fn fill(&self, number: u32) {
         self.fill_with(number, contents(number));
     }
@@ -131,10 +129,10 @@ impl World {
         drop(kept);
     }
 
-    /// What a session does that has claimed the frame, or that is making its page's fork go.
+    /// What a session does after it has claimed the frame, to evict its page or to drop its fork.
     fn settle(&self, by: Claimer, leaves: Leaves) -> bool {
         let frames = std::slice::from_ref(&self.frame);
-        let (owned, _) = claims::settle(frames, &self.board, by, &mut [0], leaves, false);
+        let (owned, _) = victim_batch::settle(frames, &self.board, by, &mut [0], leaves, false);
         if owned == 0 {
             return false;
         }
@@ -148,21 +146,20 @@ impl World {
         self.frame.claim(by).is_ok() && self.settle(by, Leaves::Evicted { now: 0 })
     }
 
-    /// What dropping a fork does to a page of it.
+    /// What dropping a fork does to one of its pages.
     fn discard(&self, number: u32) -> bool {
         let by = Claimer::POOL;
         self.frame.claim_from(page(number), by).is_ok() && self.settle(by, Leaves::Discarded)
     }
 
-    /// Loads a page that is absent, in the place of the one that is there, and has it pinned for a
-    /// while.
+    /// Evicts the frame's page, loads the absent page `number` instead, and pins that for a while.
     fn replace_by(&self, session: usize, number: u32) {
         let entry = &self.entries[number as usize];
         let Some(loading) = Loading::begin(entry) else { return };
         if self.take(session) {
             self.put(contents(number));
             let slots = &self.slots[session];
-            self.frame.publish_pinned(0, slots, page(number), (entry, loading.before()), 0);
+            slots.publish(0, &self.frame, page(number), (entry, loading.before()), 0);
             loading.finish(0);
             self.entry_is_set[number as usize].set(1);
             self.look(number);
@@ -182,7 +179,7 @@ impl World {
         self.seems_resident(number) && self.pin_believed(session, number)
     }
 
-    /// Pins a page whose entry was looked at before.
+    /// Pins a page whose entry the caller has read before.
     fn pin_believed(&self, session: usize, number: u32) -> bool {
         self.slots[session].pin(0, &self.frame, page(number)).is_ok()
     }
@@ -194,7 +191,7 @@ impl World {
         }
     }
 
-    /// `BufferSession::pin_shared`, if that needs no pin.
+    /// `BufferSession::pin_shared`, in the case that needs no pin.
     fn latch(&self, number: u32) -> bool {
         self.seems_resident(number) && self.frame.try_latch_shared(page(number), Barriers::fences())
     }
@@ -214,7 +211,7 @@ impl World {
         }
     }
 
-    /// What a writer does, who leaves the page as it was.
+    /// What a writer does, except that the contents stay the same.
     fn change(&self, session: usize, number: u32) {
         if self.pin(session, number) {
             self.frame.latch().exclusive();
@@ -224,12 +221,12 @@ impl World {
         }
     }
 
-    /// What the page says, if it was there.
+    /// The page's words, if the page is in the frame.
     fn words_of(&self, number: u32) -> Option<u64> {
         if self.seems_resident(number) { self.words_believed(number) } else { None }
     }
 
-    /// The same, of a page whose entry was looked at before.
+    /// Like [`Self::words_of`], for a page whose entry the caller has read before.
     fn words_believed(&self, number: u32) -> Option<u64> {
         let words = || [0, 1].map(|at: usize| self.words[at].load(Ordering::Relaxed));
         let seen = self.frame.try_read(page(number), words).ok()?;
@@ -238,13 +235,13 @@ impl World {
         Some(seen[0])
     }
 
-    /// Whether the page was there.
+    /// Whether the page was in the frame.
     fn read_optimistically(&self, number: u32) -> bool {
         self.words_of(number).is_some()
     }
 
-    /// After all have ended: the frame has a page, whose entry says so, and nobody has anything of
-    /// it.
+    /// Checks the final state: the frame has a page, whose entry says so, and no thread holds
+    /// anything.
     fn assert_at_rest(&self) {
         let state = self.frame.state();
         assert_eq!(state & (PINS | OWNED | CLAIMED | WRITING), 0, "{state:x}");
@@ -266,7 +263,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Runs the actions beside each other.
+/// Runs the actions concurrently.
 fn together(world: &Arc<World>, actions: &[fn(&World)]) {
     let threads: Vec<_> = actions
         .iter()
@@ -300,8 +297,8 @@ fn a_pin_of_the_next_page() {
     });
 }
 
-/// Two claimers and a session that takes the claim away from one of them: the other's claim of the
-/// same frame must not be mistaken for the first's.
+/// Two sessions claim the frame, and a third takes the claim away from one of them. The other's
+/// claim of the same frame must not be mistaken for the first's.
 #[test]
 fn one_of_two_evictors() {
     check(2, || {
@@ -313,8 +310,8 @@ fn one_of_two_evictors() {
     });
 }
 
-/// A page whose entry is seen is found by the first look at its frame, while nobody wants that for
-/// another.
+/// A thread that sees a page's entry finds the page at the first look at its frame. (No other
+/// thread wants that frame.)
 #[test]
 fn a_page_whose_entry_is_seen_is_found() {
     check(3, || {
@@ -335,8 +332,8 @@ fn a_page_whose_entry_is_seen_is_found() {
     });
 }
 
-/// A page that nobody has asked for comes, and may leave at once: its entry is made resident and
-/// then absent, in this order.
+/// A page that was read ahead may leave at once. Its entry becomes resident before it becomes
+/// absent.
 #[test]
 fn a_page_that_is_read_ahead_and_leaves() {
     check(3, || {
@@ -372,7 +369,7 @@ fn a_latch_keeps_the_page() {
     });
 }
 
-/// The latch is given back and the page kept: whoever looks meanwhile sees the one or the other.
+/// A session releases the latch and keeps the page. An evictor meanwhile sees the latch or the pin.
 #[test]
 fn a_latch_becomes_a_pin() {
     check(3, || {
@@ -381,7 +378,7 @@ fn a_latch_becomes_a_pin() {
     });
 }
 
-/// The frame is latched for the page that it had, and for the one that it gets.
+/// Sessions latch the frame for the page that it had and for the page that it gets.
 #[test]
 fn a_latch_of_the_next_page() {
     check(2, || {
@@ -393,7 +390,8 @@ fn a_latch_of_the_next_page() {
     });
 }
 
-/// Of two claimers one may own what the other could not, and a latch takes claims away from both.
+/// Two claimers and a latch: one claimer may own what the other could not, and a latch undoes
+/// claims.
 #[test]
 fn two_evictors_beside_a_latch() {
     check(2, || {
@@ -405,7 +403,7 @@ fn two_evictors_beside_a_latch() {
     });
 }
 
-/// A reader without a pin, a writer with one, and somebody who wants the frame.
+/// A reader without a pin, a writer with one, and an evictor.
 #[test]
 fn a_reader_a_writer_and_an_evictor() {
     check(2, || {
@@ -414,7 +412,7 @@ fn a_reader_a_writer_and_an_evictor() {
     });
 }
 
-/// The fork is dropped, and the frame gets another's page.
+/// The fork is dropped, and the frame gets a page of another fork.
 #[test]
 fn a_discarded_page_is_not_latched() {
     check(3, || {
@@ -433,7 +431,7 @@ fn a_discarded_page_is_not_latched() {
     });
 }
 
-/// Fills the frame if a read for it is in the queue.
+/// Fills the frame if the queue has a read for it.
 fn fill_queued(world: &World, queue: &loom::sync::Mutex<bool>) {
     let is_queued = std::mem::take(&mut *queue.lock().unwrap());
     if is_queued {
@@ -441,8 +439,8 @@ fn fill_queued(world: &World, queue: &loom::sync::Mutex<bool>) {
     }
 }
 
-/// A session makes the page leave and queues a read, which another thread finds there: it knows by the queue that the version is odd, and
-/// its own fence is what makes readers know.
+/// A session evicts the page and queues a read, which another thread performs. The queue tells that
+/// thread that the version is odd; its own fence makes this known to readers.
 #[test]
 fn a_frame_that_another_thread_fills() {
     check(2, || {

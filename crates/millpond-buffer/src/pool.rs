@@ -1,281 +1,337 @@
-//! The pool: frames, forks, sessions, and what concerns whole forks.
+//! The buffer pool, as its users see it: a face of the core ([`crate::core`]).
+//!
+//! What a session does for the whole pool (resizing it, writing all dirty pages) is in
+//! [`crate::session`].
 
-mod cut;
-
-use crate::ahead::Ahead;
-use crate::arena::{Arena, Descriptors, PageWords};
-use crate::buffers::Buffers;
-use crate::config::PoolConfig;
+use crate::config::{AccessStrategy, PoolConfig};
+use crate::core::frame::{DIRTY, OWNED};
+use crate::core::pool::PoolCore;
+use crate::core::relation::{Growth, RelHandle, Relation};
 use crate::error::BufferError;
-use crate::freelist::Freelists;
-use crate::ids::{Lsn, PageId, RelFork};
+use crate::ids::{BlockNumber, PageId, RelFork, RelationId};
 use crate::log::LogFlush;
-use crate::page::{PageBytes, has_no_checksum, is_new, page_lsn, verify_checksum};
-use crate::page_read::PageRead;
-use crate::pins::PinBoard;
-use crate::policy::{Clock, Probation};
-use crate::reclaim::Demand;
-use crate::relation::{RelHandle, Relation};
-use crate::resize::Size;
-use crate::ring::Spares;
-use crate::session::BufferSession;
-use crate::stats::{BackendKind, Counters, IoByContext, PoolStats, io_counts};
-use crate::store::{PageStore, StoreError};
-use crate::words::PageView;
-use millpond_sync::CachePadded;
-use millpond_sync::asymmetric::Barriers;
-use millpond_sync::atomic::{AtomicU64, Ordering};
+use crate::policy;
+use crate::replacement::discard::discard;
+use crate::replacement::ring::Ring;
+use crate::stats::{BackendKind, IoByContext, PoolStats, io_counts};
+use crate::store::PageStore;
+use millpond_sync::atomic::Ordering;
 use millpond_sync::clock;
-use millpond_sync::sync::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Free frames beyond this part of the pool are nobody's reserve. (The reclaimer keeps half of it.)
-const SURPLUS_PART: usize = 32;
-const MIN_SURPLUS: usize = 32;
+/// A relation of more than this part of the pool is scanned through a ring.
+const LARGE_PART: usize = 4;
 
 /// A pool of pages, shared by sessions.
+///
+/// ```
+/// use millpond_buffer::*;
+/// use std::sync::Arc;
+///
+/// let store = Arc::new(MemoryStore::new()); // or a `FileStore`, or your own
+/// let pool = BufferPool::new(PoolConfig::new(64, 16), store, Arc::new(NoLog))?;
+/// let table = RelationId::constant(1).main();
+/// pool.create(table)?;                      // in the store, once
+/// let table = pool.relation(table)?;        // a handle, after each start
+/// let session = pool.session()?;            // one for each thread
+/// drop(session.extend(&table, Wait::Allowed)?);
+/// assert_eq!(table.block_count(), 1);
+/// # Ok::<(), BufferError>(())
+/// ```
 pub struct BufferPool {
-    pub(crate) config: PoolConfig,
-    pub(crate) store: Arc<dyn PageStore>,
-    pub(crate) log: Arc<dyn LogFlush>,
-    pub(crate) frames: Descriptors,
-    pub(crate) size: Size,
-    pub(crate) arena: Arena,
-    pub(crate) free: Freelists,
-    /// Away from what every hit reads, as what else is written on the way is.
-    pub(crate) ahead: CachePadded<Ahead>,
-    pub(crate) buffers: Buffers,
-    pub(crate) demand: CachePadded<Demand>,
-    pub(crate) clock: CachePadded<Clock>,
-    /// `None` if the policy has none.
-    pub(crate) probation: Option<Probation>,
-    pub(crate) counters: Counters,
-    syncs: AtomicU64,
-    /// Microseconds that they took.
-    sync_us: AtomicU64,
-    /// Held by whoever writes all dirty pages.
-    pub(crate) writing_all: Mutex<()>,
-    number: u64,
-    relations: Mutex<BTreeMap<RelFork, Arc<Relation>>>,
-    session_numbers: Mutex<Vec<usize>>,
-    /// Held while frames are claimed in the pool's own name.
-    discarding: Mutex<()>,
-    /// What each session has pinned.
-    pub(crate) pins: PinBoard,
-    /// Frames that rings own.
-    pub(crate) spares: Spares,
+    pub(crate) core: Arc<PoolCore>,
 }
 
-fn next_pool_number() -> u64 {
-    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+/// What a frame seems to hold. The fields were read one after the other, without a common moment.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// let dirty = pool.frame_infos().filter(|frame| frame.dirty).count();
+/// # assert!(dirty <= 1);
+/// # Ok::<(), BufferError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameInfo {
+    /// The page, if it holds one.
+    pub page: Option<PageId>,
+    /// Whether the page differs from the store's.
+    pub dirty: bool,
+    /// Its usage count.
+    pub usage: u8,
+    /// How many sessions have it pinned.
+    pub pins: u32,
 }
 
 impl BufferPool {
-    /// A pool over a store and a log. It has no thread of its own: who wants frames freed ahead of demand runs a
-    /// [`Reclaimer`](crate::Reclaimer), and who wants changes in the store calls [`BufferPool::write_dirty`]. Dropping the pool writes nothing.
+    /// Makes a pool over a store and a log. The pool has no thread of its own. To have frames freed
+    /// ahead of demand, run a [`Reclaimer`](crate::Reclaimer). To write changes to the store, call
+    /// [`BufferPool::write_dirty`]. Dropping the pool writes nothing.
     pub fn new(
         config: PoolConfig,
         store: Arc<dyn PageStore>,
         log: Arc<dyn LogFlush>,
     ) -> Result<Arc<Self>, BufferError> {
-        config.check()?;
-        let lists = match config.freelists {
-            0 => crate::processors::count(),
-            lists => lists,
-        };
-        let barriers = match config.membarrier {
-            true => Barriers::best(),
-            false => Barriers::fences(),
-        };
-        let max_frames = config.max_frames.max(config.frames);
-        let arena = Arena::new(max_frames, config.huge_pages)?;
-        let frames = Descriptors::new(max_frames, config.huge_pages)?;
-        let pool = Self {
-            clock: CachePadded::new(Clock::new(config.frames, config.sweep_batch)),
-            demand: CachePadded::default(),
-            probation: config.policy.probation(),
-            // The last is for sessions that have ended.
-            counters: Counters::new(config.max_sessions + 1),
-            syncs: AtomicU64::new(0),
-            sync_us: AtomicU64::new(0),
-            session_numbers: Mutex::new((0..config.max_sessions).rev().collect()),
-            relations: Mutex::new(BTreeMap::new()),
-            writing_all: Mutex::new(()),
-            discarding: Mutex::new(()),
-            pins: PinBoard::new(config.max_sessions, barriers),
-            spares: Spares::default(),
-            number: next_pool_number(),
-            config,
-            store,
-            log,
-            frames,
-            arena,
-            free: Freelists::new(lists),
-            ahead: CachePadded::new(Ahead::new()),
-            buffers: Buffers::default(),
-            size: Size::new(),
-        };
-        pool.begin_life(pool.config.frames);
-        Ok(Arc::new(pool))
+        Ok(Arc::new(Self { core: PoolCore::new(config, store, log)? }))
     }
 
-    /// A session: what a thread of work uses to reach pages.
-    pub fn session(self: &Arc<Self>) -> Result<BufferSession, BufferError> {
-        let number = self.session_numbers.lock().pop();
-        let number =
-            number.ok_or(BufferError::TooManySessions { max: self.config.max_sessions })?;
-        Ok(BufferSession::new(self.clone(), number))
-    }
-
-    /// The end of a session, whose number may be given out again and whose counts may not.
-    pub(crate) fn return_session(&self, number: usize) {
-        let mut numbers = self.session_numbers.lock();
-        self.counters.move_to(number, self.config.max_sessions);
-        numbers.push(number);
-    }
-
-    /// What the session of that number ([`BufferSession::number`]) has done as a backend of that kind. If it has ended,
-    /// it may be another that has the number.
+    /// The input and output of the session with that number
+    /// ([`BufferSession::number`](crate::BufferSession::number)), as far as it was a backend of
+    /// that kind. If that session has ended, another one may have the number.
     #[must_use]
     pub fn session_io(&self, number: usize, kind: BackendKind) -> IoByContext {
-        io_counts(kind, |cell| self.counters.get(number, cell))
+        io_counts(kind, |cell| self.core.counters.get(number, cell))
     }
 
-    /// A handle on a fork. A fork that does not exist in the store has no blocks: [`BufferPool::create`] makes it, and
-    /// [`BufferSession::extend`] its blocks. If the log knows better ([`LogFlush::least_blocks`]), a fork that is not
-    /// there or too short is an error.
+    /// A handle on a fork. A fork that does not exist in the store has no blocks:
+    /// [`BufferPool::create`] makes it, and [`BufferSession::extend`](crate::BufferSession::extend)
+    /// its blocks. A fork that is missing or too short according to the log
+    /// ([`LogFlush::least_blocks`]) is an error.
     pub fn relation(&self, rel: RelFork) -> Result<RelHandle, BufferError> {
-        let mut relations = self.relations.lock();
-        if let Some(known) = relations.get(&rel) {
-            let known = known.clone();
-            drop(relations);
-            self.check_length(rel, known.blocks())?;
-            return Ok(RelHandle(known));
-        }
-        // Under the lock, so that a fork that is being dropped can't be found in the store and then
-        // be entered here after it has gone. It happens once per fork.
-        let blocks = self.store.block_count(rel)?;
-        self.check_length(rel, blocks)?;
-        let made = Arc::new(Relation::new(rel, self.number, blocks));
-        relations.insert(rel, made.clone());
-        Ok(RelHandle(made))
-    }
-
-    /// Fails if the log knows that a fork has more blocks, or that it exists and it doesn't.
-    fn check_length(&self, rel: RelFork, blocks: u32) -> Result<(), BufferError> {
-        let Some(least) = self.log.least_blocks(rel) else { return Ok(()) };
-        if blocks == 0 && !self.store.exists(rel)? {
-            return Err(StoreError::Missing { rel }.into());
-        }
-        if blocks < least {
-            return Err(BufferError::CutShort { rel, blocks, least });
-        }
-        Ok(())
-    }
-
-    /// Checks a page that was read: it is what was written there, or zeros where they may be, and
-    /// the log has come that far.
-    pub(crate) fn verify(&self, page: PageId, bytes: &PageBytes) -> Result<(), BufferError> {
-        verify_checksum(page, bytes)?;
-        // (No page but one of zeros has the checksum zero, but for one in four billion.)
-        if has_no_checksum(bytes) && is_new(bytes) && !self.log.may_be_zero(page) {
-            return Err(BufferError::Zeroed { page });
-        }
-        let lsn = page_lsn(bytes);
-        match self.log.has_reached(lsn) {
-            true => Ok(()),
-            false => Err(BufferError::BeyondLog { page, lsn }),
-        }
+        self.core.relation(rel)
     }
 
     /// Creates a fork in the store; does nothing if it exists.
     pub fn create(&self, rel: RelFork) -> Result<(), BufferError> {
-        Ok(self.store.create(rel)?)
-    }
-
-    /// How many sessions have each page pinned, by the number of its frame; for views. (Pins come and go
-    /// while it looks.)
-    #[must_use]
-    pub fn pin_counts(&self) -> HashMap<usize, u32> {
-        let mut counts = HashMap::new();
-        self.pins.scan(|frame| *counts.entry(frame as usize).or_default() += 1);
-        counts
-    }
-
-    /// Makes everything that has been written to the store durable: not what is dirty, which [`BufferPool::write_dirty`] writes.
-    pub fn sync(&self) -> Result<(), BufferError> {
-        let start = clock::now();
-        self.store.sync()?;
-        self.syncs.fetch_add(1, Ordering::Relaxed);
-        self.sync_us.fetch_add(clock::since(start).as_micros() as u64, Ordering::Relaxed);
-        Ok(())
+        Ok(self.core.store.create(rel)?)
     }
 
     /// The store under the pool.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn PageStore> {
-        &self.store
+        &self.core.store
     }
 
-    /// What has happened so far.
+    // Size.
+
+    /// The pool's size: how many pages it can hold now.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.core.frames()
+    }
+
+    /// The maximal size to which the pool can be resized.
+    #[must_use]
+    pub fn max_frames(&self) -> usize {
+        self.core.frames.len()
+    }
+
+    /// Whether a scan of that many blocks is a bulk read: more than a quarter of the pool.
+    #[must_use]
+    pub fn is_large(&self, blocks: u32) -> bool {
+        blocks as usize > self.frames() / LARGE_PART
+    }
+
+    /// Wakes the reclaimer if it sleeps, so that it can see that it should end.
+    pub fn wake_reclaimer(&self) {
+        self.core.demand.wake();
+    }
+
+    /// Makes all writes to the store so far durable. Dirty pages are not among them:
+    /// [`BufferPool::write_dirty`] writes those.
+    pub fn sync(&self) -> Result<(), BufferError> {
+        let start = clock::now();
+        self.core.store.sync()?;
+        self.core.syncs.fetch_add(1, Ordering::Relaxed);
+        self.core.sync_us.fetch_add(clock::since(start).as_micros() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    // Statistics and views.
+
+    /// What the pool has counted so far.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
-        let syncs = (self.syncs.load(Ordering::Relaxed), self.sync_us.load(Ordering::Relaxed));
-        // Or a session that ends just now would be counted twice.
-        let _nobody_ends = self.session_numbers.lock();
-        let frames = (self.free_frames(), self.ahead.lost());
-        PoolStats::of(&self.counters, frames, self.clock.taken(), syncs)
+        let core = &self.core;
+        let syncs = (core.syncs.load(Ordering::Relaxed), core.sync_us.load(Ordering::Relaxed));
+        // Without this lock, a session that ends meanwhile could be counted twice.
+        let _nobody_ends = core.session_numbers.lock();
+        let frames = (core.free_frames(), core.ahead.lost());
+        PoolStats::of(&core.counters, frames, core.clock.taken(), syncs)
     }
 
-    /// The usage of a page that is loaded now and left memory at that time.
-    pub(crate) fn first_usage(&self, left_at: Option<u64>) -> u8 {
-        self.config.policy.first_usage(self.away(left_at), self.frames())
+    /// How many sessions have each page pinned, by its frame's number. For views: pins come and go.
+    #[must_use]
+    pub fn pin_counts(&self) -> HashMap<usize, u32> {
+        let mut counts = HashMap::new();
+        self.core.pins.scan(|frame| *counts.entry(frame as usize).or_default() += 1);
+        counts
     }
 
-    /// The same of a page that is read ahead.
-    pub(crate) fn first_usage_ahead(&self, left_at: Option<u64>) -> u8 {
-        self.config.policy.first_usage_ahead(self.away(left_at), self.frames())
+    /// What every frame seems to hold, in the order of their numbers, for monitoring (like
+    /// PostgreSQL's `pg_buffercache`). It pins nothing and waits for nothing.
+    pub fn frame_infos(&self) -> impl Iterator<Item = FrameInfo> + '_ {
+        let (core, pins) = (&self.core, self.pin_counts());
+        core.frames.iter().take(core.size.occupied()).enumerate().map(move |(number, frame)| {
+            let state = frame.state();
+            FrameInfo {
+                // The tag of a free frame is that of the page that has left.
+                page: frame.page().filter(|_| state & OWNED == 0),
+                dirty: state & DIRTY != 0,
+                usage: policy::usage_count(frame.usage()),
+                pins: pins.get(&number).copied().unwrap_or(0),
+            }
+        })
+    }
+}
+
+// Dropping and truncating forks: their pages leave memory unwritten, then the store (rule 9). A
+// truncated fork has its new size at once, even if the rest fails. Pages that could not be removed
+// from memory or from the store are never written. The next truncation, or a session that needs the
+// blocks again, removes them first.
+impl BufferPool {
+    /// Drops all forks of a relation: their pages leave memory unwritten, and their files go. The
+    /// cost depends on what the relation has in memory, not on the pool's size (rule 9).
+    ///
+    /// The caller must make sure that no session uses the relation. If a page is pinned, the call
+    /// fails with [`BufferError::InUse`] and must be repeated. From then on no other page can be
+    /// reached.
+    pub fn drop_relation(&self, relation: RelationId) -> Result<(), BufferError> {
+        let forks: Vec<_> = {
+            let relations = self.core.relations.lock();
+            relations.values().filter(|known| known.rel.relation == relation).cloned().collect()
+        };
+        for fork in &forks {
+            let _growth = fork.growth();
+            fork.mark_dropped();
+            discard(&self.core, fork, BlockNumber(0))?;
+        }
+        self.core.store.remove(relation)?;
+        // The pool forgets the forks only now that no frame refers to their entries (rule 4). A
+        // fork that was first used meanwhile is a misuse; it stays.
+        let mut relations = self.core.relations.lock();
+        relations.retain(|_, known| known.rel.relation != relation || !known.is_dropped());
+        Ok(())
     }
 
-    /// How many pages have left since one left at that time.
-    fn away(&self, left_at: Option<u64>) -> Option<u64> {
-        left_at.map(|then| self.clock.taken().saturating_sub(then))
+    /// Truncates a fork to `blocks` blocks; pages beyond that leave memory unwritten.
+    ///
+    /// The caller must make sure that no session uses them. If one is pinned, the call fails with
+    /// [`BufferError::InUse`] and must be repeated; the fork has its new size nevertheless.
+    pub fn truncate(&self, rel: RelFork, blocks: u32) -> Result<(), BufferError> {
+        let handle = self.relation(rel)?;
+        let relation = &*handle.0;
+        let mut growth = relation.growth();
+        if relation.is_dropped() {
+            return Err(BufferError::Dropped { rel });
+        }
+        if blocks < relation.blocks() {
+            // Until the store has been cut, too.
+            growth.stale = growth.stale.max(growth.allocated);
+            relation.set_blocks(blocks);
+        }
+        // Also when the count was right already: an earlier attempt may have stopped half-way.
+        self.cut(relation, &mut growth)
     }
 
-    /// Whether so many frames are free, twice what the reclaimer keeps in reserve, that bulk work may take some.
-    pub(crate) fn has_surplus(&self) -> bool {
-        let reserve = (self.frames() / SURPLUS_PART).max(MIN_SURPLUS).min(self.frames() / 2);
-        self.free_frames() > reserve
+    /// Truncates the store to the fork's size. Before that it removes the remaining pages from
+    /// memory; no session may write them any more.
+    fn cut(&self, relation: &Relation, growth: &mut Growth) -> Result<(), BufferError> {
+        let blocks = relation.blocks();
+        let held = growth.allocated.max(growth.stale);
+        if blocks < held {
+            discard(&self.core, relation, BlockNumber(blocks))?;
+            // If this fails, the store may have any number of these blocks left, with old pages.
+            // None counts as allocated, so a session that needs one asks the store for it.
+            (growth.allocated, growth.stale) = (blocks, held);
+            self.core.store.truncate(relation.rel, blocks)?;
+            growth.stale = 0;
+        }
+        Ok(())
     }
 
-    /// The LSN of the page in a frame, if it is not just changing.
-    pub(crate) fn lsn_hint(&self, frame: u32) -> Lsn {
-        Lsn(PageView::new(self.words(frame)).u64(0))
+    /// Truncates the store to the ends of the forks, for a clean shutdown. A failing fork does not
+    /// stop the others. Returns the first error, but the store's rather than
+    /// [`BufferError::InUse`].
+    pub fn trim(&self) -> Result<(), BufferError> {
+        let all: Vec<_> = self.core.relations.lock().values().cloned().collect();
+        let mut trimmed = Ok(());
+        for relation in all {
+            let mut growth = relation.growth();
+            if !relation.is_dropped() {
+                let cut = self.cut(&relation, &mut growth);
+                if cut.is_err() && matches!(trimmed, Ok(()) | Err(BufferError::InUse { .. })) {
+                    trimmed = cut;
+                }
+            }
+        }
+        trimmed
     }
 
-    /// A session's pins and counts mean nothing to another pool.
-    pub(crate) fn check_session(&self, session: &BufferSession) -> Result<(), BufferError> {
-        if session.pool.number == self.number { Ok(()) } else { Err(BufferError::ForeignSession) }
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    #[inline]
-    pub(crate) fn words(&self, frame: u32) -> &PageWords {
-        self.arena.words(frame)
+    /// Calls `owes` for each fork that may have more blocks in the store than in the pool because a
+    /// truncation failed. It passes the fork's number of blocks; the fork does not grow meanwhile.
+    /// A log needs this: it must not forget a truncation before the store is truncated.
+    pub fn for_each_owed_cut<E>(
+        &self,
+        mut owes: impl FnMut(RelFork, u32) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let all: Vec<_> = self.core.relations.lock().values().cloned().collect();
+        for relation in all {
+            let growth = relation.growth();
+            if growth.stale > relation.blocks() && !relation.is_dropped() {
+                owes(relation.rel, relation.blocks())?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl fmt::Debug for BufferPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferPool")
-            .field("config", &self.config)
+            .field("config", &self.core.config)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// A ring of the size in the pool's configuration; `None` if that is 0.
+    #[must_use]
+    pub fn new(pool: &Arc<BufferPool>, strategy: AccessStrategy) -> Option<Self> {
+        Self::with_pages(pool, strategy, pool.core.config.ring_sizes.pages(strategy))
+    }
+
+    /// A ring of `pages` pages, but at most an eighth of the pool; `None` if that is none. (A bulk
+    /// write's ring is shorter as long as its log is flushed in time.)
+    #[must_use]
+    pub fn with_pages(
+        pool: &Arc<BufferPool>,
+        strategy: AccessStrategy,
+        pages: usize,
+    ) -> Option<Self> {
+        let least = Self::least_pages(strategy, pages);
+        Self::between(&pool.core, strategy, least, pages)
+    }
+
+    /// A ring of `pages` pages that grows by up to `ahead` more while its job reads ahead.
+    #[must_use]
+    pub fn with_read_ahead(
+        pool: &Arc<BufferPool>,
+        strategy: AccessStrategy,
+        pages: usize,
+        ahead: usize,
+    ) -> Option<Self> {
+        Self::between(&pool.core, strategy, pages, pages.saturating_add(ahead))
+    }
+
+    /// A ring for pages in no order, some of them wanted again and again. It begins with `pages`
+    /// pages and grows as pages come back that it has let go of, up to an eighth of the pool.
+    #[must_use]
+    pub fn widening(
+        pool: &Arc<BufferPool>,
+        strategy: AccessStrategy,
+        pages: usize,
+    ) -> Option<Self> {
+        Self::that_widens(&pool.core, strategy, pages)
     }
 }

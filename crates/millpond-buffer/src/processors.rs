@@ -1,27 +1,32 @@
-//! Which of several places is a processor's own: freelists, tables of files, descriptors.
+//! Gives each processor a small number, its place: for freelists and tables of files.
 //!
-//! Numbers of processors say little about how many there are: a process that may use four of a large machine may have
-//! those numbered 3, 19, 35 and 51, which by their number alone would share one of four places. So processors are numbered
-//! here as this process is met on them: the first has place 0, the next 1, whatever the kernel calls them. As many places as
-//! the process may use processors are then all used, by one each. Of more processors than places, some share one.
+//! The kernel's numbers of processors say little about how many there are. A process that may use
+//! four processors of a large machine may have numbers 3, 19, 35 and 51. By number alone, these
+//! would share one of four places. So this module numbers processors in the order in which the
+//! process meets them: the first has place 0, the next 1. A process with as many places as
+//! processors then uses all of them, one each. With fewer places, some processors share one.
 //!
-//! **State.** A table by the kernel's number, for the whole process: 0, or one more than the place. Each entry is written once,
-//! under a lock; after that the table is only read.
+//! **State.** A table by the kernel's number, for the whole process. An entry is 0, or the place
+//! plus one. Each entry is written once, under a lock; after that the table is only read.
 //!
-//! **Memory ordering.** Relaxed: an entry says nothing about other memory, and who doesn't see it yet asks under the lock.
+//! **Other systems than Linux** don't tell a thread cheaply where it runs. There each thread has a
+//! number of its own instead, in the order of their first calls, and so a place of its own.
+//!
+//! **Memory ordering.** Relaxed: an entry says nothing about other memory. A thread that does not
+//! see an entry yet looks again under the lock.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use millpond_sync::scheduler;
 
-/// Processors of a simulation. A thread is on any of them whenever it asks.
+/// The processors of a simulation. A thread may be on any of them each time it asks.
 const SIMULATED: usize = 4;
 
-/// Processors whose numbers differ by that share a place.
+/// The size of the table. Processors whose numbers differ by a multiple of it share a place.
 const MOST_NUMBERS: usize = 1024;
 
-/// The processors that this process has been met on.
+/// The processors on which this process has run.
 struct Processors {
     places: [AtomicU16; MOST_NUMBERS],
     /// How many have a place.
@@ -33,7 +38,8 @@ impl Processors {
         Self { places: [const { AtomicU16::new(0) }; MOST_NUMBERS], met: Mutex::new(0) }
     }
 
-    /// The place of the processor that the kernel gives that number: below the count of processors met.
+    /// The place of the processor with the kernel's `number`: less than the count of processors
+    /// met.
     fn place(&self, number: usize) -> usize {
         let place = &self.places[number % MOST_NUMBERS];
         match place.load(Ordering::Relaxed) {
@@ -45,7 +51,7 @@ impl Processors {
     #[cold]
     fn meet(&self, place: &AtomicU16) -> usize {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have met it just now.
+        // Another thread may have entered it just now.
         if place.load(Ordering::Relaxed) == 0 {
             *met += 1;
             place.store(*met, Ordering::Relaxed);
@@ -54,7 +60,7 @@ impl Processors {
     }
 }
 
-/// How many processors the process may use: so many places are enough.
+/// How many processors the process may use: that many places are enough.
 pub(crate) fn count() -> usize {
     if scheduler::is_simulated() {
         return SIMULATED;
@@ -62,18 +68,32 @@ pub(crate) fn count() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The place of the processor that this thread runs on, or of another if it has just moved. Whoever has fewer places takes
-/// the remainder.
+/// The place of the processor that this thread runs on, or of another if the thread has just moved.
+/// A caller with fewer places takes the remainder.
 pub(crate) fn place() -> usize {
     if let Some(number) = scheduler::number() {
         return number as usize % SIMULATED;
     }
-    #[cfg(target_os = "linux")]
-    let number = rustix::thread::sched_getcpu();
-    #[cfg(not(target_os = "linux"))]
-    let number = 0;
     static PROCESSORS: Processors = Processors::new();
-    PROCESSORS.place(number)
+    PROCESSORS.place(number())
+}
+
+/// The kernel's number of the processor.
+#[cfg(all(target_os = "linux", not(millpond_portable)))]
+fn number() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+/// The number of this thread.
+#[cfg(not(all(target_os = "linux", not(millpond_portable))))]
+fn number() -> usize {
+    use std::sync::atomic::AtomicUsize;
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+    }
+    // A thread whose thread-locals are gone is about to end.
+    NUMBER.try_with(|number| *number).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,33 +1,41 @@
-//! A session: one thread of work's way to the pool, with its pins, its piece of the clock and its counters.
-
-mod counting;
+//! A session, as its users see it: a thread's access to the pool.
+//!
+//! Hits are dealt with here and in [`crate::core::session`]. Misses go to [`crate::read::load`].
 
 use crate::config::Wait;
+use crate::core::relation::RelHandle;
+use crate::core::session::SessionCore;
 use crate::error::BufferError;
-use crate::frame::{DAMAGED, Frame, NoPin, NoRead};
 use crate::guard::{ExclusivePage, PinnedPage, SharedPage};
-use crate::ids::{BlockNumber, PageId};
-use crate::latched::{How, Latched};
-use crate::pins::{Added, PinSlots};
-use crate::policy::Piece;
+use crate::ids::BlockNumber;
+use crate::page::words::PageView;
 use crate::pool::BufferPool;
-use crate::relation::RelHandle;
-use crate::ring::Ring;
-use crate::stats::{self, BackendKind, Event, IoContext, IoRow};
-use crate::trace::{SessionTrace, TraceFlags};
-use crate::translation::{frame_in, is_absent};
-use crate::words::PageView;
-use millpond_sync::atomic::Ordering;
-use millpond_sync::hint::Backoff;
-use std::cell::Cell;
+use crate::read::load;
+use crate::replacement::ring::Ring;
+use crate::replacement::{refill, shrink};
+use crate::stats::{BackendKind, Event, IoContext};
+use crate::trace::TraceFlags;
+use crate::write_back::checkpoint::{self, WriteProgress};
 use std::fmt;
 use std::sync::Arc;
 
-/// How often an optimistic read begins anew before it takes the latch.
-const MAX_RESTARTS: u32 = 8;
-
-/// One thread of work's access to the pool. It can move between threads but not be used by two at a time, which the
-/// compiler sees to: it is `Send` and not `Sync`, and its guards borrow it.
+/// The access of one thread of work to the pool. A session can move between threads, but two
+/// threads can't use it at a time. The compiler checks this: the session is `Send` and not `Sync`,
+/// and its guards borrow it.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// std::thread::scope(|threads| {
+///     for _ in 0..4 {
+///         let session = pool.session()?;
+///         threads.spawn(move || println!("session {}", session.number()));
+///     }
+///     Ok::<(), BufferError>(())
+/// })?;
+/// # Ok::<(), BufferError>(())
+/// ```
 ///
 /// ```compile_fail
 /// # use millpond_buffer::BufferSession;
@@ -37,35 +45,17 @@ const MAX_RESTARTS: u32 = 8;
 /// }
 /// ```
 ///
-/// It keeps the pool alive. Dropping it gives back all pins, also those whose guards were leaked; a session that is itself
-/// leaked ([`std::mem::forget`]) keeps its number and its pins as long as the pool lives.
+/// It keeps the pool alive. Dropping it releases all its pins, also those whose guards were leaked.
+/// A session that is itself leaked ([`std::mem::forget`]) keeps its number and its pins as long as
+/// the pool lives.
 pub struct BufferSession {
-    pub(crate) pool: Arc<BufferPool>,
-    pub(crate) number: usize,
-    pub(crate) pins: Arc<PinSlots>,
-    pub(crate) piece: Cell<Piece>,
-    /// Whose work it is, and of what kind: where its input and output are counted.
-    kind: Cell<BackendKind>,
-    pub(crate) latched: Latched,
-    io_timing: Cell<bool>,
-    io_row: Cell<IoRow>,
-    /// `None` unless accesses are recorded.
-    trace: Option<SessionTrace>,
+    pool: Arc<BufferPool>,
+    pub(crate) core: SessionCore,
 }
 
 impl BufferSession {
     pub(crate) fn new(pool: Arc<BufferPool>, number: usize) -> Self {
-        Self {
-            trace: pool.config.trace.as_ref().map(|sink| SessionTrace::new(sink, number)),
-            pins: pool.pins.slots(number),
-            pool,
-            number,
-            piece: Cell::new(Piece::default()),
-            kind: Cell::new(BackendKind::default()),
-            latched: Latched::default(),
-            io_timing: Cell::new(false),
-            io_row: Cell::new(IoRow::new(BackendKind::default(), IoContext::default())),
-        }
+        Self { core: SessionCore::new(Arc::clone(&pool.core), number), pool }
     }
 
     /// The pool.
@@ -74,20 +64,37 @@ impl BufferSession {
         &self.pool
     }
 
-    /// The session's number, less than the pool's `max_sessions` and its own while it lives.
+    /// The session's number: less than the pool's `max_sessions`, and unique while it lives.
     #[must_use]
     pub fn number(&self) -> usize {
-        self.number
+        self.core.number
     }
 
     /// How many different pages the session has pinned.
     #[must_use]
     pub fn pinned_pages(&self) -> usize {
-        self.pins.held()
+        self.core.pins.held()
     }
 
     /// Pins a page: loads it if it isn't in memory, and keeps it there until the pin is dropped.
-    // Always: a guard that is returned through memory costs as much again as the pin.
+    ///
+    /// ```
+    /// # use millpond_buffer::*;
+    /// # let store = std::sync::Arc::new(MemoryStore::new());
+    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+    /// # let rel = RelationId::constant(1).main();
+    /// # pool.create(rel)?;
+    /// # let rel = pool.relation(rel)?;
+    /// # let session = pool.session()?;
+    /// # drop(session.extend(&rel, Wait::Allowed)?);
+    /// let page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?;
+    /// let (flags, count) = page.read(|page| (page.u16(12), page.u16(14)))?;
+    /// let page = page.into_shared()?; // The pin becomes a latch: no session changes the page now.
+    /// # assert_eq!((flags, count), (0, 0));
+    /// # drop(page);
+    /// # Ok::<(), BufferError>(())
+    /// ```
+    // Always inlined: a guard that is returned through memory costs as much again as the pin.
     #[inline(always)]
     pub fn pin(
         &self,
@@ -98,7 +105,7 @@ impl BufferSession {
         self.pin_with(rel, block, wait, None)
     }
 
-    /// Pins a page for a job that goes round in a ring (rule 11). Without one, as [`BufferSession::pin`].
+    /// Pins a page for a job with a ring (rule 11). Without one, like [`BufferSession::pin`].
     #[inline(always)]
     pub fn pin_with(
         &self,
@@ -108,23 +115,39 @@ impl BufferSession {
         ring: Option<&Ring>,
     ) -> Result<PinnedPage<'_>, BufferError> {
         let page = rel.0.page(block);
-        let _context = self.in_context(ring);
-        if let Some(frame) = self.resident(rel, block)
-            && self.pin_resident(frame, page, ring).is_ok()
+        let _context = self.core.in_context(ring.map(Ring::io_context));
+        if let Some(frame) = self.core.resident(rel, block)
+            && self.core.pin_resident(frame, page, ring.is_some()).is_ok()
         {
-            self.count(Event::Hit, 1);
-            self.trace(page, TraceFlags::HIT);
-            return Ok(PinnedPage::new(self, frame, page));
+            self.core.count(Event::Hit, 1);
+            self.core.trace(page, TraceFlags::HIT);
+            return Ok(PinnedPage::new(&self.core, frame, page));
         }
-        match self.pin_slow(rel, block, wait, ring) {
-            Ok(frame) => Ok(PinnedPage::new(self, frame, page)),
+        match load::pin_slow(&self.core, rel, block, wait, ring) {
+            Ok(frame) => Ok(PinnedPage::new(&self.core, frame, page)),
             Err(error) => Err(error),
         }
     }
 
-    /// Pins a page and takes its latch shared, in one step if the page is in memory and nobody changes it: the latch alone keeps
-    /// the page in memory then, and costs a quarter to a third less than a pin and the latch. Else as [`BufferSession::pin`] and
+    /// Pins a page and takes its latch shared. If the page is in memory and no session changes it,
+    /// this is one step: the latch alone keeps the page in memory. That costs a quarter to a third
+    /// less than a pin and the latch. Otherwise it does what [`BufferSession::pin`] and
     /// [`PinnedPage::into_shared`] do, one after the other.
+    ///
+    /// ```
+    /// # use millpond_buffer::*;
+    /// # let store = std::sync::Arc::new(MemoryStore::new());
+    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+    /// # let rel = RelationId::constant(1).main();
+    /// # pool.create(rel)?;
+    /// # let rel = pool.relation(rel)?;
+    /// # let session = pool.session()?;
+    /// # drop(session.extend(&rel, Wait::Allowed)?);
+    /// let page = session.pin_shared(&rel, BlockNumber(0), Wait::Allowed)?;
+    /// let sum: u64 = page.bytes()[12..].iter().map(|&byte| u64::from(byte)).sum();
+    /// # assert_eq!(sum, 0);
+    /// # Ok::<(), BufferError>(())
+    /// ```
     #[inline(always)]
     pub fn pin_shared(
         &self,
@@ -133,14 +156,14 @@ impl BufferSession {
         wait: Wait,
     ) -> Result<SharedPage<'_>, BufferError> {
         let page = rel.0.page(block);
-        if let Some(number) = self.resident(rel, block)
-            && let Some(frame) = self.pool.frames.get(number as usize)
-            && frame.try_latch_shared(page, self.pins.barriers())
+        if let Some(number) = self.core.resident(rel, block)
+            && let Some(frame) = self.core.pool.frames.get(number as usize)
+            && frame.try_latch_shared(page, self.core.pins.barriers())
         {
             frame.used(false);
-            self.count(Event::Hit, 1);
-            self.trace(page, TraceFlags::HIT);
-            return Ok(SharedPage::latched(self, number, page));
+            self.core.count(Event::Hit, 1);
+            self.core.trace(page, TraceFlags::HIT);
+            return Ok(SharedPage::latched(&self.core, number, page));
         }
         self.pin_then_latch(rel, block, wait)
     }
@@ -155,11 +178,31 @@ impl BufferSession {
         self.pin(rel, block, wait)?.into_shared()
     }
 
-    /// Reads from a page optimistically: if it is in memory, without writing to any shared memory.
+    /// Reads from a page optimistically. If it is in memory, the call writes to no shared memory.
     ///
-    /// `f` may run several times, and what it sees may be torn, so it must only compute; the result
-    /// that is returned comes from a run during which the page did not change. The session must not be just changing the page: it
-    /// would wait for itself.
+    /// `f` may run several times, and what it sees may be torn, so it must only compute. The result
+    /// comes from a run during which the page did not change. The session must not call this while
+    /// it changes the page itself: it would wait for itself.
+    ///
+    /// ```
+    /// # use millpond_buffer::*;
+    /// # let store = std::sync::Arc::new(MemoryStore::new());
+    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+    /// # let rel = RelationId::constant(1).main();
+    /// # pool.create(rel)?;
+    /// # let rel = pool.relation(rel)?;
+    /// # let session = pool.session()?;
+    /// # drop(session.extend(&rel, Wait::Allowed)?);
+    /// let key = session.read(&rel, BlockNumber(0), Wait::Allowed, |page| page.u64(16))?;
+    ///
+    /// // An event loop does not wait. It passes on what would block.
+    /// match session.read(&rel, BlockNumber(0), Wait::Never, |page| page.u64(16)) {
+    ///     Ok(now) => assert_eq!(now, key),
+    ///     Err(BufferError::WouldBlock) => { /* repeat it on a thread that may wait */ }
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok::<(), BufferError>(())
+    /// ```
     #[inline]
     pub fn read<R>(
         &self,
@@ -171,8 +214,7 @@ impl BufferSession {
         self.read_with(rel, block, wait, None, f)
     }
 
-    /// Reads from a page for a job that goes round in a ring (rule 11). Without one, as
-    /// [`BufferSession::read`].
+    /// Reads for a job with a ring (rule 11). Without one, like [`BufferSession::read`].
     #[inline]
     pub fn read_with<R>(
         &self,
@@ -182,177 +224,207 @@ impl BufferSession {
         ring: Option<&Ring>,
         mut f: impl FnMut(&PageView<'_>) -> R,
     ) -> Result<R, BufferError> {
-        let context = self.in_context(ring);
-        if let Some(number) = self.resident(rel, block)
-            && let Some((frame, result)) = self.try_read(number, rel.0.page(block), &mut f)
+        let context = self.core.in_context(ring.map(Ring::io_context));
+        if let Some(number) = self.core.resident(rel, block)
+            && let Some((frame, result)) = self.core.try_read(number, rel.0.page(block), &mut f)
         {
             frame.used(ring.is_some());
-            self.count(Event::Hit, 1);
-            self.trace(rel.0.page(block), TraceFlags::HIT);
+            self.core.count(Event::Hit, 1);
+            self.core.trace(rel.0.page(block), TraceFlags::HIT);
             return Ok(result);
         }
         drop(context);
         self.pin_with(rel, block, wait, ring)?.read(f)
     }
 
-    /// Asks for the memory that the session's reads will use, misses included: a hint, ahead of a session's turn.
-    #[inline]
-    pub fn prefetch(&self) {
-        self.pins.prefetch();
-        for event in [Event::Hit, Event::Miss] {
-            self.pool.counters.prefetch(self.number, stats::cell(self.io_row.get(), event));
-        }
-    }
-
-    /// The frame that a page seems to be in.
-    #[inline]
-    fn resident(&self, rel: &RelHandle, block: BlockNumber) -> Option<u32> {
-        frame_in(rel.0.translation.get(block)?)
-    }
-
-    /// Whether a page is neither in memory nor on its way there.
-    #[inline]
-    pub(crate) fn is_absent(&self, rel: &RelHandle, block: BlockNumber) -> bool {
-        let entry = rel.0.translation.get(block);
-        entry.is_none_or(|entry| is_absent(entry.load(Ordering::Relaxed)))
-    }
-
-    /// One optimistic read of a frame, if it holds `page` and rests. The caller counts the use.
-    #[inline]
-    fn try_read<R>(
-        &self,
-        number: u32,
-        page: PageId,
-        f: &mut impl FnMut(&PageView<'_>) -> R,
-    ) -> Option<(&Frame, R)> {
-        let frame = self.pool.frames.get(number as usize)?;
-        match frame.try_read(page, || f(&PageView::new(self.pool.words(number)))) {
-            Ok(result) => Some((frame, result)),
-            Err(NoRead::NotHere) => None,
-            Err(NoRead::Torn) => {
-                self.count(Event::Restart, 1);
-                None
-            }
-        }
-    }
-
-    /// Reads from a pinned page: optimistically, or under its latch if it keeps changing. The pin has been
-    /// counted as its use.
-    pub(crate) fn read_pinned<R>(
-        &self,
-        number: u32,
-        page: PageId,
-        mut f: impl FnMut(&PageView<'_>) -> R,
-    ) -> Result<R, BufferError> {
-        let mut backoff = Backoff::new();
-        for _ in 0..MAX_RESTARTS {
-            if let Some((_, result)) = self.try_read(number, page, &mut f) {
-                return Ok(result);
-            }
-            if !backoff.spin() {
-                break;
-            }
-        }
-        self.count(Event::LatchedRead, 1);
-        self.is_about_to_latch(page, How::Shared);
-        let frame = &self.pool.frames[number as usize];
-        let _latch = SharedLatch::take(frame.latch());
-        // `f` may ask for other pages, or by mistake for this one.
-        let _noted = Noted::new(self, page);
-        // Whoever had it may have left the page damaged.
-        if frame.state() & DAMAGED != 0 {
-            return Err(BufferError::Damaged { page });
-        }
-        Ok(f(&PageView::new(self.pool.words(number))))
-    }
-
-    /// Pins a page that seems to be in a frame, and counts that as a use.
-    #[inline]
-    pub(crate) fn pin_resident(
-        &self,
-        number: u32,
-        page: PageId,
-        ring: Option<&Ring>,
-    ) -> Result<(), NoPin> {
-        let frame = self.pool.frames.get(number as usize).ok_or(NoPin::Changed)?;
-        if self.pins.pin(number, frame, page)? == Added::First {
-            frame.used(ring.is_some());
-        }
-        Ok(())
-    }
-
-    #[inline]
-    pub(crate) fn unpin(&self, number: u32) {
-        self.pins.remove(number);
-    }
-
     /// Adds a page of zeros to the end of a fork and returns it latched.
+    ///
+    /// ```
+    /// # use millpond_buffer::*;
+    /// # let store = std::sync::Arc::new(MemoryStore::new());
+    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+    /// # let rel = RelationId::constant(1).main();
+    /// # pool.create(rel)?;
+    /// # let rel = pool.relation(rel)?;
+    /// # let session = pool.session()?;
+    /// # drop(session.extend(&rel, Wait::Allowed)?);
+    /// let page = session.extend(&rel, Wait::Allowed)?;
+    /// assert_eq!(page.block(), BlockNumber(1)); // The fork had one block before.
+    /// # Ok::<(), BufferError>(())
+    /// ```
     pub fn extend(&self, rel: &RelHandle, wait: Wait) -> Result<ExclusivePage<'_>, BufferError> {
         self.extend_with(rel, wait, None)
     }
 
-    /// Adds a page for a job that goes round in a ring (rule 11). Without one, as
-    /// [`BufferSession::extend`].
+    /// Adds a page for a job with a ring (rule 11). Without one, like [`BufferSession::extend`].
     pub fn extend_with(
         &self,
         rel: &RelHandle,
         wait: Wait,
         ring: Option<&Ring>,
     ) -> Result<ExclusivePage<'_>, BufferError> {
-        let _context = self.in_context(ring);
-        self.extend_slow(rel, wait, ring)
+        let _context = self.core.in_context(ring.map(Ring::io_context));
+        let (frame, page) = load::extend(&self.core, rel, wait, ring)?;
+        Ok(ExclusivePage::latched(PinnedPage::new(&self.core, frame, page)))
+    }
+
+    /// Pins a page whatever its state in the store, for recovery. A page that is missing or not
+    /// valid becomes a page of zeros in memory. Creates and extends the fork where needed.
+    ///
+    /// ```
+    /// # use millpond_buffer::*;
+    /// # let store = std::sync::Arc::new(MemoryStore::new());
+    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+    /// # let rel = RelationId::constant(1).main();
+    /// # pool.create(rel)?;
+    /// # let rel = pool.relation(rel)?;
+    /// # let session = pool.session()?;
+    /// # drop(session.extend(&rel, Wait::Allowed)?);
+    /// // Redo of a record that ends at `end` and writes `7` to a page:
+    /// let end = Lsn(300);
+    /// let mut page = session.pin_or_zero(&rel, BlockNumber(9))?.into_exclusive()?;
+    /// if page.lsn() < end {
+    ///     let mut change = page.change();
+    ///     change.write(16, &[7]);
+    ///     change.publish(end);
+    /// }
+    /// assert_eq!((page.u8(16), rel.block_count()), (7, 10));
+    /// # Ok::<(), BufferError>(())
+    /// ```
+    pub fn pin_or_zero(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+    ) -> Result<PinnedPage<'_>, BufferError> {
+        let frame = load::pin_or_zero(&self.core, rel, block)?;
+        Ok(PinnedPage::new(&self.core, frame, rel.0.page(block)))
+    }
+
+    /// Prefetches the memory that the session's reads will use, misses included: a hint.
+    #[inline]
+    pub fn prefetch(&self) {
+        self.core.prefetch();
+    }
+
+    // Statistics.
+
+    /// Sets the kind of backend that uses the session, for the statistics.
+    pub fn set_backend_kind(&self, kind: BackendKind) {
+        self.core.set_backend_kind(kind);
+    }
+
+    /// Sets whether the session's calls to the store are timed, for the statistics.
+    pub fn set_io_timing(&self, timed: bool) {
+        self.core.set_io_timing(timed);
+    }
+
+    /// Sets the kind of work that follows, for the statistics.
+    pub fn set_io_context(&self, context: IoContext) {
+        self.core.set_io_context(context);
     }
 }
 
-impl Drop for BufferSession {
-    /// Gives back pins whose guards were forgotten.
-    fn drop(&mut self) {
-        self.pins.clear();
-        self.pool.return_session(self.number);
+/// What sessions do for the pool as a whole.
+impl BufferPool {
+    /// A session: a thread of work uses it to reach pages.
+    pub fn session(self: &Arc<Self>) -> Result<BufferSession, BufferError> {
+        let number = self.core.take_session_number()?;
+        Ok(BufferSession::new(Arc::clone(self), number))
+    }
+
+    /// Changes the size of the pool to `frames` pages, while it is in use.
+    ///
+    /// Growing is immediate, up to [`PoolConfig::max_frames`](crate::PoolConfig::max_frames). The
+    /// cost is that of the frames that come or go; sessions go on meanwhile. Shrinking gives memory
+    /// back to the system; the addresses stay mapped, for optimistic readers that come too late.
+    ///
+    /// To shrink, the pool evicts pages. It waits three seconds or more for those that stay pinned,
+    /// also by this session. If some are still pinned then, the pool stays larger.
+    /// [`BufferError::Shrinking`] says how large, and because of which page; the call can be
+    /// repeated. Lost frames ([`PoolStats::lost_frames`](crate::PoolStats::lost_frames)) are not
+    /// waited for.
+    ///
+    /// ```
+    /// # use millpond_buffer::*;
+    /// # use std::sync::Arc;
+    /// let mut config = PoolConfig::new(64, 16);
+    /// config.max_frames = 256; // Reserves addresses, but no memory.
+    /// let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog))?;
+    /// let session = pool.session()?;
+    /// pool.resize(&session, 256)?;
+    /// pool.resize(&session, 32)?;
+    /// assert_eq!(pool.frames(), 32);
+    /// # Ok::<(), BufferError>(())
+    /// ```
+    pub fn resize(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
+        self.check_session(session)?;
+        shrink::resize(&session.core, frames)
+    }
+
+    /// Frees frames until `target_clean` frames are free or no more can be freed. It writes dirty
+    /// pages where that is needed. Returns how many it freed.
+    pub fn reclaim(
+        &self,
+        session: &BufferSession,
+        target_clean: usize,
+    ) -> Result<usize, BufferError> {
+        self.check_session(session)?;
+        let (core, session) = (&self.core, &session.core);
+        let wanted = target_clean.min(core.frames()).saturating_sub(core.free_frames());
+        let near = session.near() % core.free.lists();
+        let freed = refill::refill(session, near, core.free.len_of(near, &core.frames) + wanted)?;
+        session.count(Event::Reclaimed, freed as u64);
+        Ok(freed)
+    }
+
+    /// Writes every page that is dirty at the call, once; for a checkpoint. It begins the writes in
+    /// file order with neighbours joined, several at a time. Returns the number of those pages.
+    /// `pace` is called after each write has begun and may take its time.
+    ///
+    /// When it returns, no write is under way. The session must hold no exclusive latch: it would
+    /// wait for itself for ever (in debug builds, panics). After an error the remaining pages are
+    /// dirty as before, and the caller can repeat the call.
+    ///
+    /// ```
+    /// # use millpond_buffer::*;
+    /// # let store = std::sync::Arc::new(MemoryStore::new());
+    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+    /// # let rel = RelationId::constant(1).main();
+    /// # pool.create(rel)?;
+    /// # let rel = pool.relation(rel)?;
+    /// # let session = pool.session()?;
+    /// # drop(session.extend(&rel, Wait::Allowed)?);
+    /// let redo_point = Lsn(0); // Note the log's end first.
+    /// let written = pool.write_dirty(&session, |_progress| ())?;
+    /// pool.sync()?;
+    /// // Only now may the log before `redo_point` be thrown away.
+    /// # let _ = (redo_point, written);
+    /// # Ok::<(), BufferError>(())
+    /// ```
+    pub fn write_dirty(
+        &self,
+        session: &BufferSession,
+        pace: impl FnMut(WriteProgress),
+    ) -> Result<usize, BufferError> {
+        self.check_session(session)?;
+        checkpoint::write_dirty(&session.core, pace)
+    }
+
+    /// Fails if the session belongs to another pool: its pins and counts mean nothing to this one.
+    fn check_session(&self, session: &BufferSession) -> Result<(), BufferError> {
+        if session.core.pool.number == self.core.number {
+            Ok(())
+        } else {
+            Err(BufferError::ForeignSession)
+        }
     }
 }
 
 impl fmt::Debug for BufferSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferSession")
-            .field("number", &self.number)
+            .field("number", &self.number())
             .field("pinned_pages", &self.pinned_pages())
             .finish_non_exhaustive()
-    }
-}
-
-/// A shared latch that the session's list has, until this is dropped.
-struct Noted<'a>(&'a BufferSession, PageId);
-
-impl<'a> Noted<'a> {
-    fn new(session: &'a BufferSession, page: PageId) -> Self {
-        session.note_latched(page, How::Shared);
-        Self(session, page)
-    }
-}
-
-impl Drop for Noted<'_> {
-    fn drop(&mut self) {
-        self.0.note_unlatched(self.1, How::Shared);
-    }
-}
-
-/// A shared latch that is released also when the closure under it panics.
-pub(crate) struct SharedLatch<'a>(&'a millpond_sync::latch::Latch);
-
-impl<'a> SharedLatch<'a> {
-    pub(crate) fn take(latch: &'a millpond_sync::latch::Latch) -> Self {
-        latch.shared();
-        Self(latch)
-    }
-
-    pub(crate) fn try_take(latch: &'a millpond_sync::latch::Latch) -> Option<Self> {
-        latch.try_shared().then(|| Self(latch))
-    }
-}
-
-impl Drop for SharedLatch<'_> {
-    fn drop(&mut self) {
-        self.0.unlock_shared();
     }
 }

@@ -1,4 +1,4 @@
-//! Shuttle's exploration of the pool's protocols, on small pools, most of one to four frames: every atomic
+//! Shuttle tests of the pool's protocols, on small pools, most of one to four frames. Each atomic
 //! operation of entries, frames, latches and parking is a point where another session may go on.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p millpond-buffer --release shuttle`
@@ -24,22 +24,23 @@ use std::sync::Arc;
 const REL: RelFork = RelationId::constant(7).main();
 const ITERATIONS: usize = 3000;
 
-/// A point where others may go on. (Not a yield: under some schedulers that always lets them.)
+/// A point where others may go on. (Not a yield: some schedulers switch at each yield.)
 fn pause() {
     AtomicU64::new(0).load(Ordering::SeqCst);
 }
 
-/// A store whose every operation lets others go on, and some of whose operations fail.
+/// A store whose every operation lets other threads go on, and some of whose operations fail.
 #[derive(Default)]
 struct Slow {
     inner: Arc<MemoryStore>,
     failing: AtomicU64,
-    /// Reads and writes that are begun are finished by a thread of their own, and nothing is at hand.
+    /// Each read and write that is begun ends on its own thread; nothing can be read without
+    /// waiting.
     background: bool,
 }
 
 impl Slow {
-    /// Fails as often as it was told to.
+    /// Fails `failing` times.
     fn pause(&self) -> Result<(), StoreError> {
         pause();
         let left = self.failing.load(Ordering::SeqCst);
@@ -81,7 +82,8 @@ impl PageStore for Slow {
         }
         self.read(rel, first, pages).map(|()| true)
     }
-    /// As a kernel does: into the frames, while others go on, and if it fails with some of it done.
+    /// Reads into the frames while others go on, as a kernel does. A failure leaves some of it
+    /// done.
     fn read_words(
         &self,
         rel: RelFork,
@@ -115,7 +117,7 @@ impl PageStore for Slow {
     }
     fn start_read(&self, mut read: PendingRead) {
         if self.background {
-            // As a device does: into the frames, while others go on; or elsewhere.
+            // Reads while others go on, as a device does: into the frames, or into other memory.
             let is_placed = read.first().0.is_multiple_of(2);
             let zeros = move || {
                 for words in read.words().into_iter().filter(|_| is_placed) {
@@ -187,7 +189,7 @@ fn bench(frames: usize, blocks: u32, background: bool) -> Bench {
     Bench { store, pool, ending: AtomicBool::new(false) }
 }
 
-/// Runs `work` on that many threads, then lets `after` look.
+/// Runs `work` on `threads` threads, and then `after`.
 fn explore(
     frames: usize,
     blocks: u32,
@@ -198,7 +200,7 @@ fn explore(
     explore_with(frames, blocks, threads, false, work, after);
 }
 
-/// Of each thread of a model: a pool with its frames is made on it.
+/// Enough for each thread of a model: one of them makes a pool with its frames.
 const STACK_BYTES: usize = 256 << 10;
 
 fn explore_with(
@@ -231,12 +233,12 @@ fn explore_with(
     Runner::new(PctScheduler::new(3, ITERATIONS), config).run(move || model());
 }
 
-/// What marks a page as that block's.
+/// The number that marks a page as this block's.
 fn mark(block: u32) -> u64 {
     u64::from(block) + 100
 }
 
-/// Adds one to a page's counter, and to a second word at its end; and marks the page as its own.
+/// Adds one to a page's counter and to its copy at the page's end, and marks the page.
 fn increment(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<(), BufferError> {
     let mut page = session.pin(rel, BlockNumber(block), Wait::Allowed)?.into_exclusive()?;
     let next = (page.u64(16) + 1).to_le_bytes();
@@ -261,7 +263,7 @@ fn count(session: &BufferSession, rel: &RelHandle, block: u32) -> Result<u64, Bu
     Ok(first)
 }
 
-/// How often the first blocks have been incremented, together.
+/// The sum of the counters of the first blocks.
 fn count_all(bench: &Bench, blocks: u32) -> u64 {
     let (session, rel) = bench.open();
     (0..blocks).map(|block| count(&session, &rel, block).unwrap()).sum()
@@ -270,7 +272,7 @@ fn count_all(bench: &Bench, blocks: u32) -> u64 {
 fn all_is_given_back(bench: &Bench) {
     let (session, rel) = bench.open();
     bench.pool.write_dirty(&session, |_| ()).unwrap();
-    // Every frame can be had: none is stuck, pinned or latched.
+    // Every frame can be used: none is stuck, pinned or latched.
     for block in 0..rel.block_count() {
         let page = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
         assert!(page.try_into_exclusive().is_ok(), "latched");
@@ -279,7 +281,7 @@ fn all_is_given_back(bench: &Bench) {
     assert_eq!(bench.pool.stats().free_frames, bench.pool.frames() as u64);
 }
 
-/// Tries until a frame can be had.
+/// Repeats `act` until it gets a frame.
 fn insist<R>(mut act: impl FnMut() -> Result<R, BufferError>) -> R {
     loop {
         match act() {

@@ -1,37 +1,47 @@
-//! What the pool counts.
+//! The pool's statistics.
 //!
-//! Each session counts in a stripe of its own, so that counting touches no line that another session
-//! writes (rule 1). When it ends, what it has counted moves to a stripe of all that have ended, under the lock of the
-//! sessions' numbers: so a stripe has what its session has done and no other before it. A stripe has, one after the other: the events of no particular kind; the events of
-//! input and output, once for each kind of backend and each context (`pg_stat_io`'s rows); and the
-//! histograms that say how good the replacement is:
+//! Each session counts in a stripe (a block of counters) of its own, so counting touches no line
+//! that another session writes (rule 1). When the session ends, its counts move to a stripe for all
+//! ended sessions, under the lock of the sessions' numbers. So a stripe has only what its present
+//! session has done.
 //!
-//! | histogram | of each | buckets |
-//! |---|---|---|
-//! | frames examined | frame had by a sweep | powers of two |
-//! | victims' usage | page that left | its usage count when the hand first met it after its last use |
-//! | victims' age | page that left | powers of two: frames taken from pages while it was there |
-//! | regret | page that came back | powers of two: frames taken from pages while it was away |
+//! A stripe has three parts, in this order: I/O events, once for each kind of backend and each
+//! context (`pg_stat_io`'s rows); the other events; and the histograms of the quality of
+//! replacement:
 //!
-//! Time is counted in frames taken from pages, by the pool's clock ([`crate::policy::Clock::taken`]). When
-//! a page leaves, its absent entry keeps the time; when it comes, its frame does. Both are words that are
-//! written anyway or that are nobody else's at the moment. A page that its ring lets go of leaves with the time that its entry had when it
-//! came: that a job passed by changes nothing.
+//! - frames examined: for each frame that a sweep found, how many it examined; in powers of two
+//! - victims' usage: for each page that left, its usage count when the hand first met it after its
+//!   last use
+//! - victims' age: for each page that left, the number of frames taken from pages while it was
+//!   there; in powers of two
+//! - regret: for each page that came back, the number of frames taken from pages while it was away;
+//!   in powers of two
+//!
+//! Time is counted in frames taken from pages, by the pool's clock
+//! ([`crate::policy::Clock::taken`]). When a page leaves, its absent entry keeps the time. When a
+//! page comes, its frame does. Both words are written anyway or are not shared at that moment. A
+//! page that its ring releases leaves with the time that its entry had when the page came: a job
+//! that passed by changes nothing.
+
+mod display;
+#[cfg(feature = "metrics")]
+mod metrics;
 
 use millpond_sync::counters::StripedCounters;
 
-/// Who uses a session, as `pg_stat_io` tells them apart.
+/// The kind of user of a session, as `pg_stat_io` distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(usize)]
+#[non_exhaustive]
 pub enum BackendKind {
     /// A client's session.
     #[default]
     Client,
     /// Vacuum in the background.
     Autovacuum,
-    /// Whoever frees frames ahead of demand.
+    /// The thread that frees frames ahead of demand.
     BackgroundWriter,
-    /// Whoever makes checkpoints.
+    /// The thread that makes checkpoints.
     Checkpointer,
     /// Anything else: recovery, upkeep.
     Other,
@@ -46,11 +56,24 @@ impl BackendKind {
         BackendKind::Checkpointer,
         BackendKind::Other,
     ];
+
+    /// The kind's name in `pg_stat_io`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            BackendKind::Client => "client backend",
+            BackendKind::Autovacuum => "autovacuum worker",
+            BackendKind::BackgroundWriter => "background writer",
+            BackendKind::Checkpointer => "checkpointer",
+            BackendKind::Other => "background worker",
+        }
+    }
 }
 
-/// In what kind of work pages are read and written.
+/// The kind of work for which pages are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(usize)]
+#[non_exhaustive]
 pub enum IoContext {
     /// Everyday work.
     #[default]
@@ -67,6 +90,22 @@ impl IoContext {
     /// All of them, in the order of [`PoolStats::io`].
     pub const ALL: [IoContext; CONTEXTS] =
         [IoContext::Normal, IoContext::BulkRead, IoContext::BulkWrite, IoContext::Vacuum];
+
+    /// The context's name in `pg_stat_io`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            IoContext::Normal => "normal",
+            IoContext::BulkRead => "bulkread",
+            IoContext::BulkWrite => "bulkwrite",
+            IoContext::Vacuum => "vacuum",
+        }
+    }
+}
+
+/// Each kind of backend with each context.
+fn rows() -> impl Iterator<Item = (BackendKind, IoContext)> {
+    BackendKind::ALL.into_iter().flat_map(|kind| IoContext::ALL.map(|context| (kind, context)))
 }
 
 const KINDS: usize = 5;
@@ -77,14 +116,15 @@ const CONTEXTS: usize = 4;
 #[repr(usize)]
 pub(crate) enum Event {
     Hit,
-    /// A page read, and a call that reads pages.
+    /// A page read; `ReadCall` is a call that reads pages.
     Read,
     ReadCall,
     Write,
     WriteCall,
     Extended,
     ExtendCall,
-    /// A page left memory for another: found by the sweep, or oldest in a ring.
+    /// A page that left memory for another: found by the sweep. `Reuse`: it was the oldest in a
+    /// ring.
     Eviction,
     Reuse,
     /// Microseconds in calls to the store, where they are measured.
@@ -128,10 +168,10 @@ const FIRST_OTHER: usize = ROWS * IO_EVENTS;
 const FIRST_BUCKET: usize = FIRST_OTHER + OTHER_EVENTS;
 const CELLS: usize = FIRST_BUCKET + HISTOGRAMS * BUCKETS;
 
-/// Every session's cells.
+/// All sessions' cells.
 pub(crate) type Counters = StripedCounters<CELLS>;
 
-/// Where the events of a kind of backend and a context are counted.
+/// The place where the events of a kind of backend and a context are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IoRow(usize);
 
@@ -140,7 +180,7 @@ impl IoRow {
         Self((kind as usize * CONTEXTS + context as usize) * IO_EVENTS)
     }
 
-    /// The context's number.
+    /// The number of the context.
     pub(crate) fn context(self) -> u8 {
         (self.0 / IO_EVENTS % CONTEXTS) as u8
     }
@@ -159,7 +199,7 @@ pub(crate) fn log2_cell(histogram: Histogram, value: u64) -> usize {
     nth_cell(histogram, bucket)
 }
 
-/// The cell of a bucket; the last bucket has all that follow.
+/// The cell of a bucket; the last bucket includes all that follow.
 pub(crate) fn nth_cell(histogram: Histogram, bucket: usize) -> usize {
     FIRST_BUCKET + histogram as usize * BUCKETS + bucket.min(BUCKETS - 1)
 }
@@ -168,7 +208,7 @@ pub(crate) fn nth_cell(histogram: Histogram, bucket: usize) -> usize {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoCounts {
-    /// Pages that were asked for and in memory.
+    /// Requests for pages that were in memory.
     pub hits: u64,
     /// Calls that read pages, and the bytes that they read.
     pub reads: u64,
@@ -188,12 +228,13 @@ pub struct IoCounts {
     pub reuses: u64,
     /// Calls that made everything written durable.
     pub fsyncs: u64,
-    /// Microseconds in calls that read, and of waiting for pages that are being read, of sessions that measure them
-    /// ([`BufferSession::set_io_timing`]). Reads ahead that nobody waits for have none.
+    /// Microseconds in calls that read, and of waiting for pages that are being read. Only sessions
+    /// that measure them count ([`BufferSession::set_io_timing`]). Reads ahead that no session
+    /// waits for count none.
     ///
     /// [`BufferSession::set_io_timing`]: crate::BufferSession::set_io_timing
     pub read_us: u64,
-    /// The same for writes, and for waiting until those that were begun have ended.
+    /// The same for writes, and for waiting until background writes have ended.
     pub write_us: u64,
     /// The same for extending.
     pub extend_us: u64,
@@ -204,22 +245,24 @@ pub struct IoCounts {
 /// What one backend has done, in the order of [`IoContext::ALL`].
 pub type IoByContext = [IoCounts; CONTEXTS];
 
-/// What has happened in a pool since it was made (sums of all sessions; approximate while they run).
+/// What has happened in a pool since it was made. All values are sums over sessions, approximate
+/// while these run.
 ///
-/// How well pages are replaced: [`PoolStats::regret`] counts those that left too early, [`PoolStats::victim_usage`] says how much
-/// those that left had been used (best all at 0), and [`PoolStats::examined_per_allocation`] what it cost to find them.
+/// Three of them show how well pages are replaced. [`PoolStats::regret`] counts pages that left too
+/// early. [`PoolStats::victim_usage`] shows how much the pages that left had been used (best all at
+/// 0). [`PoolStats::examined_per_allocation`] shows the cost of finding them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Pages that were asked for and in memory.
+    /// Requests for pages that were in memory.
     pub hits: u64,
-    /// Pages that were asked for and had to be loaded.
+    /// Requests for pages that had to be loaded.
     pub misses: u64,
     /// Optimistic reads that were repeated because the page changed meanwhile.
     pub restarts: u64,
-    /// Optimistic reads that took the shared latch in the end.
+    /// Optimistic reads that had to take the shared latch in the end.
     pub latched_reads: u64,
-    /// Times a session waited for another's load.
+    /// The number of times that a session waited for another's load.
     pub load_waits: u64,
     /// Pages read from the store.
     pub reads: u64,
@@ -241,21 +284,23 @@ pub struct PoolStats {
     pub read_ahead: u64,
     /// Frames that hold no page now.
     pub free_frames: u64,
-    /// Frames that are lost until a restart: their pages were being read when the device gave up, which may still write to them.
+    /// Frames that are lost until a restart. Their pages were being read when the device gave up,
+    /// and the device may still write to them.
     pub lost_frames: u64,
     /// Frames taken from pages: the clock by which ages are counted.
     pub clock: u64,
     /// By kind of backend and context, in the order of [`BackendKind::ALL`] and [`IoContext::ALL`].
     pub io: [IoByContext; KINDS],
-    /// How many frames a session examined to have one for a page, of those that were not its ring's already; bucket 0: none, since one
-    /// was free; n: at least 2^(n-1).
+    /// The number of frames that a session examined to get one for a page, apart from frames that
+    /// its ring had already. Bucket 0: none, since one was free; n: at least 2^(n-1).
     pub examined_per_allocation: [u64; BUCKETS],
-    /// The same for sweeps ahead of demand, of which each brings several.
+    /// The same for sweeps ahead of demand, each of which brings several frames.
     pub examined_ahead: [u64; BUCKETS],
-    /// The usage count that pages that left had when the hand first met them after their last use, 0 to 5.
+    /// The usage counts of the pages that left, 0 to 5, when the hand first met them after their
+    /// last use.
     pub victim_usage: [u64; crate::policy::MAX_USAGE as usize + 1],
-    /// How long pages that left had been there, in frames taken from pages; bucket 0: 0, n: at least
-    /// 2^(n-1).
+    /// How long pages that left had been there, in frames taken from pages. Bucket 0: 0; n: at
+    /// least 2^(n-1).
     pub victim_age: [u64; BUCKETS],
     /// Pages that were read again within one pool's worth of frames taken since they left.
     pub regret: u64,
@@ -264,7 +309,8 @@ pub struct PoolStats {
 }
 
 impl PoolStats {
-    /// `frames`: how many are free, and how many lost. `syncs`: how many calls have made everything durable, and in how many microseconds.
+    /// `frames`: the numbers of free and of lost frames. `syncs`: the number of calls that have
+    /// made everything durable, and their microseconds.
     pub(crate) fn of(
         counters: &Counters,
         (free_frames, lost_frames): (usize, usize),
@@ -308,7 +354,8 @@ impl PoolStats {
         }
     }
 
-    /// To how many frames sessions have begun to bring pages, those apart that were their rings' already (`buffers_alloc`).
+    /// The number of frames into which sessions have begun to bring pages, apart from those that
+    /// their rings had already (`buffers_alloc`).
     #[must_use]
     pub fn allocations(&self) -> u64 {
         self.examined_per_allocation.iter().sum()
@@ -321,7 +368,7 @@ impl PoolStats {
     }
 }
 
-/// What a kind of backend has done, by the counts that `of` finds in cells.
+/// What a kind of backend has done. `of` returns the count in a cell.
 pub(crate) fn io_counts(kind: BackendKind, of: impl Fn(usize) -> u64) -> IoByContext {
     IoContext::ALL.map(|context| {
         let count = |event| of(cell(IoRow::new(kind, context), event));

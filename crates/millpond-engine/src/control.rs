@@ -1,12 +1,13 @@
-//! The control file: where recovery starts, and what a data directory is.
+//! The control file: where recovery starts, and the properties of a data directory.
 //!
-//! Two copies, written in turn, each with its own checksum and a sequence number. A crash while one is
-//! being written leaves the other; the one with the higher number counts. docs/wal-format.md gives the bytes.
-//! Of a copy that is damaged nobody knows which was newer. The start goes on from the other one, says so, and the next
-//! write replaces the damaged copy, since that goes to the copy that is not in force.
+//! The file has two copies, written in turn, each with its own checksum and a sequence number. A
+//! crash during the write of one leaves the other. The copy with the higher number is valid.
+//! docs/wal-format.md gives the bytes. If one copy is damaged, it is unknown which was newer. The
+//! start uses the other one and reports that. The next write replaces the damaged copy, because it
+//! goes to the copy that is not in force.
 //!
-//! Failure: a write that fails leaves the older copy in force, and the log it needs has not been
-//! removed yet, because segments are retired only after the control file is durable (wal rule 9).
+//! Failure: a write that fails leaves the older copy in force. The log that this copy needs is
+//! still there, because segments are retired only after the control file is durable (wal rule 9).
 
 use std::sync::Arc;
 
@@ -15,25 +16,25 @@ use millpond_buffer::{Lsn, PAGE_SIZE};
 use crate::wal::record::Reader;
 use crate::wal::{CONTROL_COPY_BYTES, LogStore, WalError};
 
-/// The version of everything on disk. Another version is refused.
+/// The version of everything on disk. The engine refuses any other version.
 pub const FORMAT_VERSION: u32 = 4;
 
 const MAGIC: &[u8; 8] = b"millpond";
-/// Most bytes that others may keep in the control file.
+/// The most bytes that other parts may keep in the control file.
 pub const STATE_BYTES: usize = 256;
 
-/// What the control file says.
+/// The content of the control file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// How often it has been written.
+    /// The number of times that it has been written.
     pub sequence: u64,
     /// Bytes of a log segment.
     pub segment_bytes: u64,
     /// A random number given to the database when it was created.
     pub system_id: u64,
-    /// How often the engine has started on it.
+    /// The number of times that the engine has started on it.
     pub start_no: u32,
-    /// The engine ended with a checkpoint, after which it wrote nothing.
+    /// The engine ended with a checkpoint and wrote nothing after it.
     pub clean: bool,
     /// Recovery starts here.
     pub redo: Lsn,
@@ -41,7 +42,7 @@ pub struct Control {
     pub checkpoint_end: Lsn,
     /// When the last checkpoint completed, in seconds since 1970.
     pub checkpoint_time: u64,
-    /// Counters of other parts as of the redo point (next ids); at most [`STATE_BYTES`].
+    /// Counters of other parts as of the redo point (next ids). At most [`STATE_BYTES`].
     pub state: Vec<u8>,
 }
 
@@ -53,7 +54,7 @@ pub struct ControlFile {
 }
 
 impl ControlFile {
-    /// Reads it; `None` if there is none, so that the data directory is new.
+    /// Reads the file. `None` if there is none, so that the data directory is new.
     pub fn read(store: Arc<dyn LogStore>) -> Result<Option<Self>, WalError> {
         let Some(copies) = read_copies(&*store)? else { return Ok(None) };
         let mut damage = None;
@@ -74,13 +75,13 @@ impl ControlFile {
         }
     }
 
-    /// What is wrong with the other copy. It may be the newer one. The next write replaces it.
+    /// What is wrong with the other copy, which may be the newer one. The next write replaces it.
     pub fn damaged_copy(&self) -> Option<&WalError> {
         self.damaged_copy.as_ref()
     }
 
-    /// The number of the next start: above that of every start before, also if the copy that knew of the last one is
-    /// lost. (The two copies are at most one start apart.)
+    /// The number of the next start: above that of every earlier start, even if the copy with the
+    /// last one is lost. (The two copies are at most one start apart.)
     pub fn next_start_no(&self) -> u32 {
         self.current.start_no + if self.damaged_copy.is_some() { 2 } else { 1 }
     }
@@ -88,13 +89,13 @@ impl ControlFile {
     /// Writes the first control file of a new database.
     pub fn create(store: Arc<dyn LogStore>, first: Control) -> Result<Self, WalError> {
         let mut this = Self { store, current: first, damaged_copy: None };
-        // Both copies, so that from now on both are there.
+        // Write both copies, so that from now on both exist.
         this.write(this.current.clone())?;
         this.write(this.current.clone())?;
         Ok(this)
     }
 
-    /// What it says.
+    /// The content in force.
     pub fn current(&self) -> &Control {
         &self.current
     }
@@ -112,7 +113,7 @@ impl ControlFile {
     }
 }
 
-/// Both copies as they are; `None` if there is no control file. What keeps one from being read is an error.
+/// Decodes both copies. `None` if there is no control file. A read error is an error.
 pub(crate) fn read_copies(
     store: &dyn LogStore,
 ) -> Result<Option<[Result<Control, WalError>; 2]>, WalError> {
@@ -180,10 +181,13 @@ pub(crate) fn decode(bytes: &[u8; CONTROL_COPY_BYTES]) -> Result<Control, WalErr
     let page_bytes = reader.u32().ok_or_else(short)?;
     if page_bytes as usize != PAGE_SIZE {
         return Err(WalError::Incompatible {
-            what: format!("the data directory has pages of {page_bytes} bytes, not {PAGE_SIZE}"),
+            what: format!(
+                "the data directory has pages of {page_bytes} bytes, this program's have \
+                 {PAGE_SIZE}; dump it with the program that made it"
+            ),
         });
     }
-    decode_rest(&mut reader).ok_or_else(|| corrupt("its length makes no sense"))
+    decode_rest(&mut reader).ok_or_else(|| corrupt("invalid state length"))
 }
 
 fn decode_rest(reader: &mut Reader<'_>) -> Option<Control> {
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn one_damaged_copy_is_survived_and_two_are_told() {
+    fn one_damaged_control_copy_is_tolerated_and_two_are_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let store: Arc<dyn LogStore> =
             Arc::new(FileLogStore::open(directory.path(), 1 << 16).unwrap());

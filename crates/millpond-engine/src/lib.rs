@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod autovacuum;
 pub mod bulk;
 pub mod catalog;
 pub mod check;
+pub mod config;
 pub mod control;
 pub mod ctx;
 pub mod engine;
@@ -12,23 +14,35 @@ pub mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod ids;
 pub mod lmgr;
+pub mod lock;
 pub mod maintenance;
 pub mod page;
 pub mod proc;
 pub mod recovery;
+pub mod rmgr;
 pub mod session;
 mod sort;
+mod startup;
 pub mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod timeout;
 pub mod transam;
 pub mod types;
 pub mod wal;
 
+// The formats on disk (docs/file-format.md) are for pages of this size.
+const _: () = assert!(
+    millpond_buffer::PAGE_SIZE == 8192 || cfg!(miri),
+    "millpond-engine needs pages of 8192 bytes: build it without MILLPOND_PAGE_SIZE"
+);
+
 pub use bulk::BulkAccess;
+pub use config::EngineConfig;
 pub use ctx::{Ctx, Shared};
-pub use engine::{Engine, EngineConfig};
+pub use engine::Engine;
 pub use error::{EngineError, EngineResult, relation_file};
 pub use millpond_vfs::is_out_of_descriptors;
 pub use session::Session;

@@ -1,4 +1,5 @@
-//! A whole engine underneath the access methods, for tests: pages in memory, the log in a temporary directory.
+//! A whole engine under the access methods, for tests: pages in memory, the log in a temporary
+//! directory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::proc::ProcArray;
 use crate::transam::{Transactions, Xid};
 use crate::wal::{FileLogStore, Log, LogConfig, LogStart};
 
-/// What a test stands on.
+/// The engine parts that a test uses.
 pub(crate) struct Fixture<S: PageStore = MemoryStore> {
     pub(crate) shared: Shared,
     pub(crate) store: Arc<S>,
@@ -32,7 +33,7 @@ impl Fixture {
 }
 
 impl<S: PageStore> Fixture<S> {
-    /// The same with a store of the caller's.
+    /// The same with the caller's store.
     pub(crate) fn on(store: S, sessions: u16, frames: usize, ring_size: usize) -> Self {
         let store = Arc::new(store);
         let directory = tempfile::tempdir().unwrap();
@@ -43,7 +44,7 @@ impl<S: PageStore> Fixture<S> {
         fixture
     }
 
-    /// Everything above the files, before recovery; the log goes on at `end`.
+    /// Everything above the files, before recovery; the log continues at `end`.
     pub(crate) fn assemble(
         sessions: u16,
         frames: usize,
@@ -58,11 +59,12 @@ impl<S: PageStore> Fixture<S> {
             segment_bytes: 1 << 20,
             buffer_bytes: 1 << 20,
             max_sessions: sessions as usize,
-            // Nothing in a test happens because time has passed.
+            // In a test, nothing happens because time has passed.
             writer_delay: Duration::from_secs(3600),
+            redo_of: crate::rmgr::redo_of,
             ..LogConfig::default()
         };
-        let start = LogStart { end, redo: LOG_START, start_no };
+        let start = LogStart { end, durable: end, redo: LOG_START, start_no };
         let log = Log::open(files, config, start).unwrap();
         let pages: Arc<dyn PageStore> = store.clone();
         let pool =
@@ -73,7 +75,6 @@ impl<S: PageStore> Fixture<S> {
         Shared::new(pool, log, procs, txns)
     }
 
-    /// A session.
     pub(crate) fn ctx(&self) -> Ctx {
         Ctx::new(&self.shared, "client backend").unwrap()
     }
@@ -85,7 +86,7 @@ impl<S: PageStore> Drop for Fixture<S> {
     }
 }
 
-/// Notes what the log is told, from *info* or from *debug* on.
+/// Records log messages, from *info* or from *debug* on.
 #[derive(Clone)]
 pub(crate) struct Hearer(Arc<std::sync::Mutex<Vec<String>>>, tracing::Level);
 

@@ -1,4 +1,5 @@
-//! What bulk work leaves in the buffer pool: of each relation at most its ring, and the pages that others use.
+//! Bulk work leaves little in the buffer pool: at most its ring of each relation. The pages that
+//! other sessions use stay.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -9,14 +10,15 @@ use common::{RC, config, create, index, run, table};
 use millpond_buffer::{RelHandle, RelationId};
 use millpond_engine::catalog::{ColumnDef, NewIndex, NewTable, TableDef};
 use millpond_engine::lmgr::LockMode;
-use millpond_engine::table::{Direction, IndexScan, KeyRange, RowBatch, RowBuf};
+use millpond_engine::session::IndexScan;
+use millpond_engine::table::{Direction, KeyRange, RowBatch, RowBuf};
 use millpond_engine::types::{DataType, Datum};
 use millpond_engine::{Engine, EngineResult, Session};
 
 const BUFFERS: usize = 256;
-/// Every ring is as large as it may be in so small a pool.
+/// Every ring has the largest size that this small pool allows.
 const RING: usize = BUFFERS / 8;
-/// Some 1000 pages.
+/// About 1000 pages.
 const ROWS: i32 = 8000;
 const WIDTH: usize = 900;
 
@@ -32,7 +34,7 @@ fn wide(name: &str) -> NewTable {
     }
 }
 
-/// A text of that width, different from the beginning, so that an index has it whole.
+/// A text of that width. Texts differ at the beginning; an index stores all of it.
 fn filler(id: i32) -> String {
     let scattered = (id as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     format!("{scattered:016x}").repeat(WIDTH / 16)
@@ -53,7 +55,7 @@ fn load(session: &mut Session, table: &Arc<TableDef>, rows: std::ops::Range<i32>
     .unwrap();
 }
 
-/// A pool that is full of the pages of a table that is in use, and a large table.
+/// A pool full of the pages of a table in use, and a large table.
 struct World {
     engine: Arc<Engine>,
     session: Session,
@@ -68,7 +70,7 @@ impl World {
         config.buffers = BUFFERS;
         let engine = Engine::open(config).unwrap();
         let mut session = engine.session().unwrap();
-        // More than fits.
+        // More rows than fit into the pool.
         let used = create(&mut session, wide("used"));
         load(&mut session, &used, 0..ROWS / 2);
         run(&mut session, |s| s.create_index(NewIndex { primary: true, ..index(used.oid, &[0]) }))
@@ -95,7 +97,7 @@ impl World {
         storages.map(|storage| self.relation(storage).pages_in_memory()).sum()
     }
 
-    /// Reads rows by key, spread over some 60 pages; returns how many pages it had to fetch.
+    /// Reads rows by key, spread over about 60 pages. Returns how many pages it had to fetch.
     fn use_some(&mut self) -> u64 {
         let used = Arc::clone(&self.used);
         let before = self.engine.pool().stats().misses;
@@ -114,9 +116,10 @@ impl World {
         self.engine.pool().stats().misses - before
     }
 
-    /// Does a job beside which the rows in use are used, and looks what it has left.
+    /// Runs a job between reads of the rows in use, and checks what it leaves in the pool.
     fn job(&mut self, what: &str, rings: usize, job: impl FnOnce(&mut Session, &Arc<TableDef>)) {
-        // What earlier jobs have left dirty would be passed over until the reclaimer has come by.
+        // Without a checkpoint, the job would skip dirty pages of earlier jobs until the reclaimer
+        // has written them.
         self.engine.checkpoint().unwrap();
         self.use_some();
         let before = self.pages();
@@ -169,7 +172,7 @@ fn count_in_parallel(session: &mut Session, large: &Arc<TableDef>) -> usize {
     rows
 }
 
-/// By the index that is as large as the table.
+/// Counts through the index that is as large as the table.
 fn count_by_index(s: &Session, large: &Arc<TableDef>) -> EngineResult<usize> {
     s.lock_table(large, LockMode::AccessShare)?;
     let index = large.indexes.iter().find(|index| !index.unique).unwrap();
@@ -205,7 +208,7 @@ fn bulk_work_keeps_to_its_rings() {
     world.job("parallel scan", 2, |session, large| {
         assert_eq!(count_in_parallel(session, large), ROWS as usize);
     });
-    // It reads the table and writes the index; this one has as many pages as the table.
+    // The build reads the table and writes the index, which here has as many pages as the table.
     world.job("index build", 4, |session, large| {
         run(session, |s| s.create_index(index(large.oid, &[1]))).unwrap();
         run(session, |s| s.create_index(NewIndex { primary: true, ..index(large.oid, &[0]) }))

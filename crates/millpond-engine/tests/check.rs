@@ -1,4 +1,4 @@
-//! The check of a database: what it costs, what it finds, and that it changes nothing.
+//! The consistency check: its cost, its findings, and that it changes nothing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,13 +22,13 @@ use millpond_engine::{Engine, EngineError};
 use millpond_vfs::testing::{AskingVfs, Call};
 use millpond_vfs::{OsVfs, Spill};
 
-/// Pages that sessions have looked at so far.
+/// The number of page accesses by sessions so far.
 fn looks(engine: &Engine) -> u64 {
     let stats = engine.pool().stats();
     stats.hits + stats.misses
 }
 
-/// How many looks at pages the check of so many rows takes that all have the same key of 500 bytes.
+/// The page accesses of a check, for a table whose `rows` rows all have the same key of 500 bytes.
 fn looks_for_equal_keys(rows: i32) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
@@ -55,9 +55,9 @@ fn looks_for_equal_keys(rows: i32) -> u64 {
     looks(&engine) - before
 }
 
-/// A descent of two or three levels for each row, and each page once. A check that goes through the
-/// rows of the same key one after the other would look at 4 leaves for each row of the few, and at
-/// 16 for each of the many.
+/// The check needs a descent of two or three levels for each row, and reads each page once. A check
+/// that compared rows with the same key one by one would need more. It would read 4 leaves per row
+/// of the small table, and 16 per row of the large one.
 #[test]
 fn rows_with_equal_keys_are_checked_in_n_log_n_steps() {
     let (few, many) = (2000, 8000);
@@ -68,7 +68,7 @@ fn rows_with_equal_keys_are_checked_in_n_log_n_steps() {
     assert!(more < 1.5, "{few_looks} looks for {few} rows, {many_looks} for {many}");
 }
 
-/// How long that takes for many rows: `cargo test --release -p millpond-engine --test check --
+/// Measures the time for many rows: `cargo test --release -p millpond-engine --test check --
 /// --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
@@ -106,7 +106,7 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
-/// What a check has said.
+/// What a check has reported.
 #[derive(Default)]
 struct Heard {
     findings: Vec<String>,
@@ -143,7 +143,7 @@ fn check_with(config: CheckConfig) -> (Heard, Result<Checked, EngineError>) {
     (heard, checked)
 }
 
-/// Checks a directory, and that it is the same afterwards. No call that could change anything is made.
+/// Checks a directory, and that it stays the same. Calls that could change something panic.
 fn check(path: &Path) -> (Heard, Result<Checked, EngineError>) {
     let mut config = CheckConfig::new(path);
     config.vfs = AskingVfs::new(OsVfs, |call, path| match call {
@@ -155,7 +155,7 @@ fn check(path: &Path) -> (Heard, Result<Checked, EngineError>) {
     check_with(config)
 }
 
-/// A database with a table of accounts, which was shut down or not.
+/// A database with a table of accounts, cleanly shut down or not.
 fn database(is_clean: bool) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
@@ -163,7 +163,7 @@ fn database(is_clean: bool) -> tempfile::TempDir {
     let accounts = create(&mut session, accounts());
     fill(&mut session, &accounts, 1000);
     engine.checkpoint().unwrap();
-    // Changes that only the log has, a table that is made and one that is dropped.
+    // Changes that only the log has, a new table and a dropped one.
     for id in 1..=60 {
         run(&mut session, |s| add(s, &accounts, id, 1)).unwrap();
     }
@@ -175,7 +175,7 @@ fn database(is_clean: bool) -> tempfile::TempDir {
     let young = NewTable { name: "young".into(), ..common::accounts() };
     let young = create(&mut session, young);
     fill(&mut session, &young, 300);
-    // One that is under way.
+    // A transaction that is still running.
     let mut other = engine.session().unwrap();
     if is_clean {
         drop(other);
@@ -193,10 +193,10 @@ fn database(is_clean: bool) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_check_changes_no_byte() {
+fn check_changes_no_byte() {
     for is_clean in [true, false] {
         let dir = database(is_clean);
-        // What a start would remove.
+        // Files that a start would remove.
         fs::write(dir.path().join("wal/00000000000000ff.new"), "half made").unwrap();
         fs::create_dir_all(dir.path().join("pgsql_tmp")).unwrap();
         fs::write(dir.path().join("pgsql_tmp/pgsql_tmp1.2"), "left by a sort").unwrap();
@@ -205,13 +205,13 @@ fn a_check_changes_no_byte() {
             let checked = checked.unwrap();
             assert_eq!(heard.findings, Vec::<String>::new());
             assert_eq!((checked.tables, checked.indexes, checked.rows), (2, 2, 1300));
-            // The updates that moved a row left entries for vacuum.
+            // The updates that moved a row left index entries that vacuum has not removed.
             assert!(checked.entries >= 1300, "{checked:?}");
             assert_eq!(checked.records > 300, !is_clean, "{checked:?}");
             let last = heard.progress.last().unwrap();
             assert_eq!(last.done, last.total);
         }
-        // And recovery finds all that it needs.
+        // The recovery of the original still works.
         let engine = open(dir.path());
         let mut session = engine.session().unwrap();
         let accounts = table(&session, "accounts");
@@ -230,7 +230,7 @@ fn recovery_in_memory_spills_to_a_file_elsewhere() {
     let (heard, checked) = check_with(config);
     assert_eq!((heard.findings, checked.unwrap().rows), (Vec::new(), 1300));
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
-    // No room there is no damage here.
+    // A lack of space there is no damage here.
     let mut config = CheckConfig::new(dir.path());
     config.changes = Spill::to_directory(0, Arc::new(OsVfs), elsewhere.path().join("missing"));
     let (heard, checked) = check_with(config);
@@ -256,7 +256,7 @@ fn a_database_in_use_is_not_checked() {
 }
 
 #[test]
-fn what_is_no_database_is_told_from_what_can_not_be_read() {
+fn check_refuses_what_is_not_a_database() {
     let dir = tempfile::tempdir().unwrap();
     let refusal = |path: &Path| check_directory(CheckConfig::new(path), &mut Heard::default());
     let refusal = |path: &Path| refusal(path).unwrap_err().to_string();
@@ -276,7 +276,7 @@ fn deface(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A crash can undo that segments were removed or renamed, so that names come back.
+/// A crash can undo the removal or renaming of segments, so that old names come back.
 #[test]
 fn log_segments_that_a_crash_brings_back_are_no_damage() {
     let dir = database(true);
@@ -351,7 +351,7 @@ fn damage_is_found_wherever_it_is() {
         (
             "a short table",
             |dir| deface(&dir.join("base/16384"), |b| b.truncate(8192)),
-            "relation 16384 is cut short",
+            "relation 16384 is too short",
         ),
         (
             "zeros in a table",

@@ -1,9 +1,9 @@
-//! Killed at a random moment under load, again and again: nothing acknowledged is missing, nothing else is
-//! there, sums agree, and the check of everything finds nothing.
+//! Kills the engine at random moments under load, many times. Afterwards all acknowledged commits
+//! are there and nothing else is, sums agree, and the consistency check has no findings.
 //!
-//! The test runs its own program as the victim (`victim`, which does nothing unless told a directory). The ledger
-//! of acknowledged commits is the victim's standard output: a line per commit, written after it.
-//! `MILLPOND_CRASH_ROUNDS` sets the number of rounds.
+//! The test runs its own program as the victim (`victim`, which does nothing unless it is given a
+//! directory). The ledger of acknowledged commits is the victim's standard output: after each
+//! commit it writes a line. `MILLPOND_CRASH_ROUNDS` sets the number of rounds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ const SEED: &str = "MILLPOND_CRASH_SEED";
 const ACCOUNTS: i32 = 500;
 const THREADS: i32 = 3;
 
-/// `history (thread int, number bigint, account int, delta bigint)`: what each transaction did.
+/// `history (thread int, number bigint, account int, delta bigint)`: one row per transaction.
 fn history() -> NewTable {
     let columns = [
         ("thread", DataType::Int4),
@@ -42,7 +42,7 @@ fn history() -> NewTable {
     }
 }
 
-/// What threads have recorded: the number of their transactions, and the sum of all deltas.
+/// What the threads have recorded: the number of transactions of each, and the sum of all deltas.
 fn recorded(session: &mut Session) -> (Vec<i64>, i64) {
     let history = table(session, "history");
     run(session, |s| {
@@ -57,7 +57,7 @@ fn recorded(session: &mut Session) -> (Vec<i64>, i64) {
         })? {}
         let last = numbers.into_iter().map(|mut numbers| {
             numbers.sort_unstable();
-            // Every transaction of a thread up to its last one is there, once.
+            // Every transaction of a thread up to its last one is there exactly once.
             assert_eq!(numbers, Vec::from_iter(1..=numbers.len() as i64));
             numbers.len() as i64
         });
@@ -113,12 +113,12 @@ fn victim() {
                 }
             });
         }
-        // Definitions come and go, and rows are vacuumed.
+        // Tables and indexes are created and dropped, and rows are vacuumed.
         let accounts = table(&session, "accounts");
         let mut other = engine.session().unwrap();
         for round in 0.. {
             let name = format!("temporary{}", round % 2);
-            // The last life may have left one.
+            // The previous victim may have left one.
             if let Some(left) = other.catalog().table_by_name(&name) {
                 run(&mut other, |s| s.drop_table(left.oid)).unwrap();
             }
@@ -194,14 +194,15 @@ fn acknowledged_commits_survive_kills() {
         let (done, deltas) = recorded(&mut session);
         println!("round {round}: acknowledged {acknowledged:?}, found {done:?}");
         for (acknowledged, done) in acknowledged.iter().zip(&done) {
-            // One more may have committed without its line getting out.
+            // One more transaction may have committed before its line was written.
             assert!(done >= acknowledged, "lost: {acknowledged:?}");
         }
         let accounts = table(&session, "accounts");
         let (rows, sum) = run(&mut session, |s| total(s, &accounts)).unwrap();
         assert_eq!((rows, sum), (ACCOUNTS as u64, i64::from(ACCOUNTS) * 100 + deltas));
         assert_whole(&engine);
-        // Half of the time the next round begins with a crash of recovery's own work.
+        // Every other round ends without a shutdown, so that the next victim recovers from this
+        // start.
         if round % 2 == 0 {
             drop(session);
             engine.shutdown().unwrap();

@@ -1,4 +1,5 @@
-//! More tables than descriptors. A process of its own, since the limit is the process's.
+//! More tables than descriptors. This test has its own process, because the limit applies to a
+//! process.
 #![allow(clippy::unwrap_used)]
 
 mod common;

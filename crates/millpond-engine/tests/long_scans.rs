@@ -1,4 +1,5 @@
-//! Long scans of an index, which read the rows of neighbouring entries together: they see what a scan of the table sees.
+//! Long index scans, which read the rows of consecutive entries together, return what a table scan
+//! returns.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -9,21 +10,22 @@ use common::{RC, RR, accounts, add, config, create, ids_by, index, row, run, tab
 use millpond_buffer::{IoMethod, Wait};
 use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
-use millpond_engine::table::{Direction, IndexScan, KeyRange, RowBuf, RowOutcome};
+use millpond_engine::session::IndexScan;
+use millpond_engine::table::{Direction, KeyRange, RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
 use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
-/// So few that a scan is long after 16 rows, and has a ring.
+/// So few frames that a scan is long after 16 rows and uses a ring.
 const BUFFERS: usize = 128;
 const ROWS: i32 = 8000;
 
-/// In another order than the ids.
+/// A text whose order differs from that of the ids.
 fn owner(id: i32) -> String {
     let scattered = (id as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     format!("{scattered:016x}").repeat(4)
 }
 
-/// Accounts with an index on `id`, whose order is the table's, and one on `owner`, whose order is none.
+/// Accounts with an index on `id`, in the order of the table, and one on `owner`, in random order.
 fn world(directory: &std::path::Path) -> (Arc<Engine>, Session, Arc<TableDef>) {
     world_on(Engine::open(small(directory)).unwrap())
 }
@@ -50,7 +52,7 @@ fn world_on(engine: Arc<Engine>) -> (Arc<Engine>, Session, Arc<TableDef>) {
     (engine, session, accounts)
 }
 
-/// Id, owner and balance of all rows, by a scan of the table, sorted by that column.
+/// The id, owner and balance of all rows, by a scan of the table, sorted by that column.
 fn by_table(
     session: &Session,
     accounts: &Arc<TableDef>,
@@ -104,7 +106,7 @@ fn by_index(
     Ok(rows)
 }
 
-/// All scans of all indexes, beside the scan of the table.
+/// Compares all scans of all indexes with the scan of the table.
 fn assert_same(session: &Session, accounts: &Arc<TableDef>) -> EngineResult<usize> {
     session.lock_table(accounts, LockMode::AccessShare)?;
     let mut count = 0;
@@ -121,7 +123,7 @@ fn assert_same(session: &Session, accounts: &Arc<TableDef>) -> EngineResult<usiz
     Ok(count)
 }
 
-/// Chains of many versions, rows that moved, rows that are gone.
+/// Makes chains of many versions, rows that moved, and deleted rows.
 fn change_some(session: &mut Session, accounts: &Arc<TableDef>) {
     for _ in 0..6 {
         run(session, |s| {
@@ -177,7 +179,7 @@ fn a_long_scan_of_an_index_sees_what_a_scan_of_the_table_sees() {
 }
 
 #[test]
-fn who_changes_rows_in_a_long_scan_meets_each_once() {
+fn long_scan_that_updates_rows_returns_each_once() {
     let directory = tempfile::tempdir().unwrap();
     let (_engine, mut session, accounts) = world(directory.path());
     let met = run(&mut session, |s| {
@@ -189,7 +191,7 @@ fn who_changes_rows_in_a_long_scan_meets_each_once() {
         s.start_index_scan(&accounts, by_owner, &range, Direction::Forward, &mut scan)?;
         while scan.next(s, &mut found)? {
             let (id, owner, balance) = values(&accounts, found.bytes());
-            // To the end of the scan.
+            // The new key sorts after all others.
             let new = format!("z{owner}");
             let done = s.update(&accounts, &mut found, &row(id as i32, &new, balance + 1))?;
             assert!(matches!(done, RowOutcome::Done(_)));
@@ -211,7 +213,7 @@ fn who_changes_rows_in_a_long_scan_meets_each_once() {
 fn a_long_scan_that_may_not_wait_goes_on_where_it_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = small(directory.path());
-    // What is not in the pool must be waited for.
+    // A page that is not in the pool must be waited for.
     (config.io_method, config.direct_io) = (IoMethod::Sync, true);
     let engine = match Engine::open(config) {
         Err(EngineError::Buffer(error)) => {
@@ -253,7 +255,7 @@ fn a_long_scan_that_may_not_wait_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_long_scan_that_is_left_keeps_nothing() {
+fn abandoned_long_scan_keeps_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (_engine, mut session, accounts) = world(directory.path());
     run(&mut session, |s| {

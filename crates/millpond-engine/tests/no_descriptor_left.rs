@@ -1,4 +1,5 @@
-//! A process whose descriptors are all in use. One of its own, since the limit is the process's.
+//! A process with all descriptors in use. This test has its own process, because the limit applies
+//! to a process.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -13,7 +14,8 @@ fn limit_descriptors(most: u64) {
     setrlimit(Resource::Nofile, limit).unwrap();
 }
 
-/// While there is none, a transaction may fail. The log goes on, and all works when there are some again.
+/// While no descriptor is free, a transaction may fail. The log continues, and everything works
+/// again once some are free.
 #[test]
 fn a_process_without_descriptors_does_not_stop_the_engine() {
     limit_descriptors(256);
@@ -29,7 +31,7 @@ fn a_process_without_descriptors_does_not_stop_the_engine() {
     assert!(!held.is_empty());
     let begun = engine.log().insert_position();
     let (mut id, mut committed, mut failed) = (2000, 0, 0);
-    // More than the segments that were prepared before.
+    // More log than fits into the segments prepared before.
     while engine.log().insert_position().get() - begun.get() < 48 << 20 && failed < 5 {
         let done = run(&mut session, |s| {
             s.lock_table(&accounts, LockMode::RowExclusive)?;

@@ -1,22 +1,25 @@
-//! The proof that hot reads write nothing shared, for whole transactions.
+//! Proves that hot reads write nothing shared, for whole transactions.
 //!
-//! Everything that an engine shares between its sessions is mapped read-only: the pool with its frames, descriptors and
-//! entries, the lock tables, the status ring, the clock of commits, the catalog and all definitions, the log's control and
-//! its ring, in short, *all* memory that was allocated while the engine was opened, its table filled and its caches warmed,
-//! on whichever thread. Then sessions run a million transactions, each a prepared select by key or a scan of ten rows of an
-//! index, through the engine's API. A write to shared memory would end the process.
+//! Everything that an engine shares between its sessions is mapped read-only. This is *all* memory
+//! that any thread allocated while the engine was opened, its table filled and its caches warmed.
+//! It includes the pool (frames, descriptors, entries), the lock tables, the status ring and the
+//! commit clock. It also includes the catalog with all definitions, and the log's control and ring.
+//! Then sessions run a million transactions through the engine's API. Each is a prepared select by
+//! key, or a scan of ten rows of an index. A write to shared memory would end the process.
 //!
 //! What remains writable:
 //!
-//! - what a session allocates for itself ([`millpond_engine::Session`] and its parts) and its stack: the sessions are made
-//!   after the shared place is complete;
-//! - parts of shared tables of which each belongs to one session: [`EXEMPT`], compared with what was really exempt;
-//! - the statics of the process, which mprotect cannot tell apart. (The engine has none that a statement writes.)
+//! - what a session allocates for itself ([`millpond_engine::Session`] and its parts) and its
+//!   stack: the sessions are created after the shared memory is complete;
+//! - parts of shared tables of which each belongs to one session: [`EXEMPT`], which the test
+//!   compares with what is really exempt;
+//! - the statics of the process, which mprotect cannot tell apart. (The engine has none that a
+//!   statement writes.)
 //!
-//! Background threads are ended before, since they write for a living.
+//! The test ends background threads first, since they write.
 //!
-//! The controls: child processes that do the same and then write to one thing that is shared, in a part of the engine
-//! each, must die of SIGSEGV. And one that only reads must not.
+//! The controls are child processes that do the same and then write to one shared object, each in
+//! another part of the engine. They must die of SIGSEGV. A control that only reads must not.
 //!
 //! ```sh
 //! cargo test -p millpond-engine --features audit --test read_only
@@ -35,7 +38,8 @@ use common::{accounts, config, create, row, run};
 use millpond_buffer::IoMethod;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::{LockMode, LockTag};
-use millpond_engine::table::{Direction, IndexScan, KeyRange, RowBatch, RowBuf};
+use millpond_engine::session::IndexScan;
+use millpond_engine::table::{Direction, KeyRange, RowBatch, RowBuf};
 use millpond_engine::types::Datum;
 use millpond_engine::types::key::RangeEnd;
 use millpond_engine::{Engine, Session};
@@ -46,7 +50,7 @@ use rand::{Rng, SeedableRng};
 #[global_allocator]
 static ALLOCATOR: PlacingAllocator = PlacingAllocator;
 
-/// Shared tables of which each part is written by one session, and why others look at it.
+/// Shared tables of which one session writes each part, and why others read it.
 const EXEMPT: [(&str, &str); 8] = [
     ("sessions' lines", "its snapshot and id, for vacuum's horizon"),
     ("sessions' desks", "what it waits for, for views and for who wakes it"),
@@ -59,15 +63,15 @@ const EXEMPT: [(&str, &str); 8] = [
 ];
 
 const ROWS: i32 = 20_000;
-/// Rows that were inserted after vacuum: who reads them asks for the fate of their transactions.
+/// Rows inserted after the vacuum: a reader looks up the status of their transaction.
 const YOUNG: i32 = 2_000;
 const SESSIONS: u64 = 4;
 const TRANSACTIONS: usize = 1_000_000;
-/// One transaction in so many is a scan.
+/// One in this many transactions is a scan.
 const SCAN_EVERY: usize = 8;
 const SCANNED: i32 = 10;
 
-/// Says in a child process which control it is, and where it may work.
+/// The environment variables that tell a child process its control and its directory.
 const CONTROL: &str = "MILLPOND_CONTROL";
 const DIRECTORY: &str = "MILLPOND_CONTROL_DIRECTORY";
 
@@ -75,7 +79,7 @@ fn main() -> ExitCode {
     if let (Ok(control), Ok(directory)) = (std::env::var(CONTROL), std::env::var(DIRECTORY)) {
         return in_child(&control, Path::new(&directory));
     }
-    // Before anything is placed, so that the buffer of standard output is not.
+    // Before shared memory is recorded, so that the buffer of standard output is not part of it.
     println!("{TRANSACTIONS} transactions of {SESSIONS} sessions, with what they share read-only");
     let directory = tempfile::tempdir().unwrap();
     proof(&directory.path().join("proof"));
@@ -95,7 +99,7 @@ fn main() -> ExitCode {
 
 const SIGSEGV: i32 = 11;
 
-/// An engine all of whose shared memory is in the shared place, at rest and warm.
+/// An engine with all its shared memory in the shared place, idle and warm.
 fn warm_engine(path: &Path) -> (Arc<Engine>, Arc<TableDef>) {
     place::shared(|| {
         let mut config = config(path);
@@ -111,7 +115,8 @@ fn warm_engine(path: &Path) -> (Arc<Engine>, Arc<TableDef>) {
         insert(&mut session, ROWS - YOUNG..ROWS);
         engine.checkpoint().unwrap();
         engine.end_background_work();
-        // Until no page's use changes its count any more, and everything that is made when first used is there.
+        // Read until no access changes a page's usage count, and everything that is created at
+        // first use exists.
         let table = common::table(&session, "accounts");
         let mut reader = Reader::new(&table);
         for id in 0..ROWS - SCANNED {
@@ -141,7 +146,7 @@ fn balance(id: i32) -> i64 {
     i64::from(id) * 7 + 3
 }
 
-/// The prepared statements of a session: memory that is used again.
+/// The prepared statements of a session: memory that it reuses.
 struct Reader {
     table: Arc<TableDef>,
     row: RowBuf,
@@ -191,7 +196,7 @@ impl Reader {
     }
 }
 
-/// A session's first transactions fill what it keeps for itself.
+/// Creates sessions. Their first transactions fill their private caches.
 fn sessions(engine: &Arc<Engine>, table: &Arc<TableDef>, count: u64) -> Vec<(Session, Reader)> {
     let session = |_| {
         let (mut session, mut reader) = (engine.session().unwrap(), Reader::new(table));
@@ -242,25 +247,25 @@ fn proof(path: &Path) {
 
 type Write = fn(&mut Session, &mut Reader);
 
-/// What is written to, and how. All but the first must end the process.
+/// What each control writes to, and how. All but the first must end the process.
 const CONTROLS: [(&str, Write); 7] = [
     ("nothing", |session, reader| reader.select(session, 7)),
     ("transactions", |session, reader| {
         let _ = run(session, |s| common::add(s, &reader.table, 7, 1));
     }),
     ("locks", |session, reader| {
-        // A strong mode: it raises the relation's counter.
+        // A strong mode raises the relation's counter.
         let tag = LockTag::Relation(reader.table.oid);
         let _ = run(session, |s| s.acquire(tag, LockMode::AccessExclusive, false));
     }),
     ("lock partitions", |session, reader| {
-        // Neither weak nor strong: it goes to the table at once.
+        // A mode that is neither weak nor strong uses the lock table at once.
         let tag = LockTag::Relation(reader.table.oid);
         let _ = run(session, |s| s.acquire(tag, LockMode::ShareUpdateExclusive, false));
     }),
     ("catalog", |_, reader| drop(Arc::clone(&reader.table))),
     ("pool", |session, reader| {
-        // A handle is found in the pool's table, under its mutex.
+        // Looking up a handle takes the mutex of the pool's table.
         let _ = session.engine().pool().relation(reader.table.storage.main());
     }),
     ("log", |session, _| session.engine().log().stop("as a control")),

@@ -1,4 +1,5 @@
-//! A table larger than the pool, read and vacuumed in every way that pages can be read: `io_method`, direct I/O.
+//! A table larger than the pool, read and vacuumed with every setting of `io_method` and direct
+//! I/O.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -41,7 +42,7 @@ fn sum(session: &mut Session) -> (usize, u64) {
 }
 
 #[test]
-fn every_way_of_reading_reads_the_same() {
+fn all_read_paths_return_the_same_rows() {
     let mut expected = None;
     for direct_io in [false, true] {
         for io_method in [IoMethod::IoUring, IoMethod::Worker, IoMethod::Sync] {

@@ -1,5 +1,5 @@
-//! Threads that lock and change a few rows: what two of them hold at a time is never what excludes each other, no
-//! change is lost, and nobody waits for ever.
+//! Threads that lock and change a few rows. No two of them hold conflicting locks at a time, no
+//! change is lost, and no thread waits forever.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,8 @@ const ROWS: i32 = 3;
 const THREADS: usize = 5;
 const TRANSACTIONS: usize = 150;
 
-/// Who holds which row, as the threads themselves say: from when they have a lock until just before they end.
+/// Which thread holds which row, as the threads report it: from the time they have a lock until
+/// just before their transaction ends.
 #[derive(Default)]
 struct Held(Mutex<BTreeMap<(i32, usize), LockStrength>>);
 
@@ -45,7 +46,7 @@ impl Held {
     }
 }
 
-/// Locks a row; false if that would have had to be waited for.
+/// Locks a row. Returns false if that would have to wait.
 fn lock(
     session: &Session,
     table: &Arc<TableDef>,
@@ -70,7 +71,7 @@ fn lock(
     }
 }
 
-/// A few locks and changes; returns what was added.
+/// Runs a few locks and changes. Returns what was added.
 fn statements(
     session: &mut Session,
     table: &Arc<TableDef>,
@@ -116,7 +117,7 @@ fn work(mut session: Session, table: &Arc<TableDef>, who: (usize, &Held), seed: 
 }
 
 #[test]
-fn no_two_threads_hold_what_excludes_each_other() {
+fn no_two_threads_hold_conflicting_row_locks() {
     let seed = rand::random::<u64>();
     println!("seed {seed}");
     let dir = tempfile::tempdir().unwrap();

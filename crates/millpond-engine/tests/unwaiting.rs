@@ -1,4 +1,4 @@
-//! Where nothing may be waited for, a change that might have to wait says so before it begins.
+//! Under `Wait::Never`, a change that might have to wait fails before it begins.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use millpond_engine::table::{RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
 
 #[test]
-fn a_row_that_leaves_its_page_asks_the_indexes_first() {
+fn update_to_another_page_prepares_indexes_first() {
     const ROWS: i32 = 1500;
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
@@ -44,7 +44,7 @@ fn a_row_that_leaves_its_page_asks_the_indexes_first() {
     session.set_wait(Wait::Allowed);
     session.end_statement();
     session.start_statement().unwrap();
-    // Who was refused has changed nothing.
+    // The refused updates have changed nothing.
     let (count, sum) = total(&session, &accounts).unwrap();
     assert_eq!(count, ROWS as u64);
     assert_eq!(sum, 100 * i64::from(refused) + i64::from(ROWS - refused));

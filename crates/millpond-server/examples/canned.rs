@@ -1,13 +1,14 @@
-//! A server that does no work: every statement is answered with one row of one number.
+//! A server that does no work: it answers every statement with one row of one number.
 //!
-//! It runs the real protocol and the real event loops, so what pgbench reaches against it is what they cost.
-//! For comparison it can also serve with a blocking thread per connection. See docs/adr/0001.
+//! It runs the real protocol and the real event loops, so pgbench against it measures their cost
+//! alone. It can also serve with a blocking thread per connection instead (docs/adr/0001).
 //!
-//! Given a file, it reads pages of it at random, `MISSES` for a hundred statements, each with one `preadv2` into memory that
-//! nothing looks at: what a server would reach if all that it did were the wire and its pool's misses.
-//!
+//! Given a file, it also reads random pages of that file: `MISSES` pages per hundred statements,
+//! each with one `preadv2` into memory that nothing else reads. This is the limit of a server that
+//! does only the wire protocol and its buffer pool's misses.
 //! ```text
-//! cargo run --release --no-default-features --example canned -- DIR PORT [loops [N [FILE MISSES]]|threads]
+//! cargo run --release --no-default-features --example canned -- \
+//!     DIR PORT [loops [N [FILE MISSES]]|threads]
 //! pgbench -h DIR -p PORT -U x -n -f select.sql -M simple -c 27 -j 2 -T 5 x
 //! ```
 
@@ -44,7 +45,7 @@ struct CannedSession {
     misses: Option<Arc<Misses>>,
 }
 
-/// Pages of a file that are read at random.
+/// A file of which random pages are read.
 struct Misses {
     file: File,
     pages: u64,
@@ -52,7 +53,7 @@ struct Misses {
 }
 
 const PAGE_BYTES: usize = 8192;
-/// Where pages are read to, in turn: about what circulates through a pool of 128 MB.
+/// The number of page buffers, used in turn: about what circulates through a pool of 128 MB.
 const FRAMES: usize = 800;
 
 thread_local! {
@@ -69,7 +70,7 @@ impl Misses {
         Ok(Self { file, pages, per_hundred })
     }
 
-    /// A miss, or none.
+    /// Reads a page, or nothing, at random.
     fn one(&self) -> std::io::Result<()> {
         if rand::random_range(0..100) >= self.per_hundred {
             return Ok(());
@@ -81,7 +82,7 @@ impl Misses {
             let buffers = &mut [IoSliceMut::new(frame)];
             match preadv2(&self.file, buffers, at, ReadWriteFlags::NOWAIT) {
                 Ok(PAGE_BYTES) => Ok(()),
-                // Not in the system's cache.
+                // The page is not in the system's cache.
                 _ => self.file.read_exact_at(frame, at),
             }
         })
@@ -184,7 +185,7 @@ impl Session for CannedSession {
     }
 }
 
-/// The other model: a blocking thread per connection, with the same protocol.
+/// Serves a connection the other way: on its own blocking thread, with the same protocol.
 fn serve_alone(mut socket: UnixStream, backend: &Canned, keys: &CancelKeys) -> std::io::Result<()> {
     let mut input = Input::default();
     let mut output = Output::default();

@@ -1,8 +1,8 @@
-//! What the protocol needs of a database: the seam between the wire and `millpond`.
+//! What the protocol needs from a database: the interface between the wire protocol and `millpond`.
 //!
-//! The server is generic over it, so that the protocol can be tested with a scripted session and the
-//! event loops measured with one that answers without work. [`millpond::Connection`] is the real one; the
-//! calls are its calls, and their contracts stand there.
+//! The server is generic over it. Tests of the protocol use a scripted session, and benchmarks of
+//! the event loops use one that answers without work. [`millpond::Connection`] is the real session:
+//! the methods here are its methods, and their contracts are documented there.
 
 use millpond::types::FormatOptions;
 use millpond::{
@@ -14,10 +14,10 @@ use std::task::Waker;
 
 /// A database that accepts sessions.
 pub trait Backend: Send + Sync + Sized + 'static {
-    /// Its sessions.
+    /// The type of its sessions.
     type Session: Session;
 
-    /// Starts a session, or says why not (53300 when there are too many).
+    /// Starts a session, or returns why it can't (53300 when there are too many).
     fn connect(&self, options: ConnectOptions) -> Result<Self::Session>;
 }
 
@@ -25,26 +25,26 @@ pub trait Backend: Send + Sync + Sized + 'static {
 pub trait Session: Send + Sized + 'static {
     /// A prepared statement.
     type Statement: Clone + Send;
-    /// A statement with its parameters.
+    /// A prepared statement with values for its parameters.
     type Portal: Send;
-    /// Stops what the session runs, from any thread.
+    /// Cancels what the session runs, from any thread.
     type Cancel: Cancel;
 
-    /// The number that clients know as the backend's process id.
+    /// The number that clients see as the backend's process id.
     fn process_id(&self) -> i32;
-    /// See [`Cancel`].
+    /// A handle that cancels this session. See [`Cancel`].
     fn cancel_handle(&self) -> Self::Cancel;
-    /// Every setting that clients are told about, with its value.
+    /// Every setting that is reported to clients, with its value.
     fn reported_settings(&self) -> Vec<(String, String)>;
-    /// The settings on which the text of values depends.
+    /// The settings that the text form of values depends on.
     fn format_options(&self) -> FormatOptions {
         FormatOptions::default()
     }
-    /// Asks the processor for the session's memory, some turns ahead of its own. Changes nothing.
+    /// Prefetches the session's memory before the connection's turn. Changes nothing.
     fn prefetch(&self) {}
-    /// Whether calls may wait.
+    /// Sets whether calls may wait.
     fn set_wait(&mut self, wait: Wait);
-    /// For "ready for query".
+    /// The transaction status for ReadyForQuery.
     fn transaction_status(&self) -> TransactionStatus;
 
     /// The types of a statement's parameters.
@@ -60,7 +60,8 @@ pub trait Session: Send + Sized + 'static {
     fn resume(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
     /// [`Connection::on_durable`]
     fn on_durable(&self, ticket: &CommitTicket, waker: Waker);
-    /// [`Connection::wait_durable`], on a thread that has nothing else to do. `false`: it has not waited.
+    /// [`Connection::wait_durable`]. The caller's thread has no other work. `false`: it did not
+    /// wait.
     fn wait_durable(&mut self, _ticket: &CommitTicket) -> bool {
         false
     }
@@ -96,7 +97,7 @@ pub trait Session: Send + Sized + 'static {
     fn copy_fail(&mut self, reason: &str) -> SqlError;
 }
 
-/// Stops what a session runs, from any thread.
+/// Cancels what a session runs, from any thread.
 pub trait Cancel: Send + Sync + 'static {
     /// The running statement, if any, fails soon with 57014.
     fn cancel(&self);
@@ -109,7 +110,7 @@ impl Backend for Arc<Database> {
 
     fn connect(&self, options: ConnectOptions) -> Result<Connection> {
         let mut connection = self.connect_as(options)?;
-        // Sync ends implicit transactions, as the extended protocol has it.
+        // In the extended protocol, Sync ends an implicit transaction.
         connection.set_pipelined(true);
         Ok(connection)
     }

@@ -12,13 +12,20 @@ static ALLOCATOR: millpond_sync::audit::place::PlacingAllocator =
 
 fn main() -> ExitCode {
     let command = cli::Cli::parse().command;
-    // A benchmark has engines that live for a second and end by being dropped. What goes wrong is in its result.
+    // A benchmark drops its engines, which would log. Its result reports errors.
+    #[cfg(feature = "lab")]
     let benchmark = matches!(command, cli::Command::Bench(_));
+    #[cfg(not(feature = "lab"))]
+    let benchmark = false;
     commands::log_to_stderr(if benchmark { "off" } else { "info" });
     match command {
         cli::Command::Serve(options) => commands::serve(&options),
         cli::Command::Check(options) => commands::check(&options),
-        cli::Command::Replay(options) => commands::replay(&options),
-        cli::Command::Bench(bench) => commands::bench(&bench),
+        #[cfg(feature = "lab")]
+        cli::Command::Replay(options) => {
+            millpond_lab::replay::replay(&options, commands::progress_bar)
+        }
+        #[cfg(feature = "lab")]
+        cli::Command::Bench(bench) => millpond_lab::bench::bench(&bench),
     }
 }

@@ -1,4 +1,4 @@
-//! The system views, as clients ask them: psql's commands, and what the views say of one catalog.
+//! The system views as clients query them, through psql's commands and directly.
 #![cfg(feature = "datafusion")]
 
 mod common;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::server::{ServerProcess, installed};
 
-/// What psql prints, unaligned; `None` where it is not installed.
+/// psql's unaligned output; `None` if psql is not installed.
 fn psql(server: &ServerProcess, command: &str) -> Option<String> {
     let output = Command::new(installed("psql")?)
         .args(["-X", "-q", "-A", "-v", "ON_ERROR_STOP=1", "-h"])

@@ -1,4 +1,4 @@
-//! Configuration files, ALTER SYSTEM, and reading them again.
+//! Configuration files, ALTER SYSTEM, and reloads.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -15,7 +15,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A data directory whose configuration file is this.
+    /// A data directory with this configuration file.
     fn new(config: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
@@ -33,7 +33,7 @@ fn client(server: &ServerProcess) -> Raw {
     Raw::tcp(server.port).startup(0x0003_0000)
 }
 
-/// The columns of the rows that a statement returns, joined; or its error's state.
+/// The rows that a statement returns, their columns joined; or the SQLSTATE of its error.
 fn answer(client: &mut Raw, sql: &str) -> String {
     let mut rows = Vec::new();
     for reply in client.query(sql).replies() {
@@ -72,7 +72,7 @@ fn altered_settings_count_after_a_reload_and_a_restart() {
     assert_eq!(answer(&mut session, "show datestyle"), "ISO, DMY");
     let view = "select setting, source, sourceline, pending_restart from pg_settings where name = 'lock_timeout'";
     assert_eq!(answer(&mut session, view), "2s|configuration file|3|f");
-    // What a session has set itself stays.
+    // A reload does not change a value that a session has set itself.
     let mut other = client(&server);
     answer(&mut other, "set lock_timeout = '9s'");
     answer(&mut session, "alter system reset lock_timeout");
@@ -108,7 +108,7 @@ fn alter_system_fails_as_postgresql_has_it() {
 }
 
 #[test]
-fn a_hangup_reads_the_files_again() {
+fn sighup_rereads_the_configuration_files() {
     let fixture = Fixture::new("lock_timeout = 1s\n");
     let mut server = fixture.serve(&["--set", "statement_timeout=50s"]);
     let mut session = client(&server);
@@ -120,7 +120,7 @@ fn a_hangup_reads_the_files_again() {
         std::thread::yield_now();
     }
     assert_eq!(answer(&mut session, "show wal_writer_delay"), "10ms");
-    // The command line has the last word; and some settings wait for a start.
+    // The command line takes precedence, and some settings need a restart.
     assert_eq!(answer(&mut session, "show statement_timeout"), "50s");
     assert_eq!(answer(&mut session, "show max_connections"), "400");
     let view = "select name from pg_settings where pending_restart";
@@ -128,10 +128,9 @@ fn a_hangup_reads_the_files_again() {
     assert!(server.stop().success());
 }
 
-/// As in PostgreSQL: `pg_reload_conf()` asks for a reload, and the log and a view say what came of
-/// it.
+/// As in PostgreSQL, `pg_reload_conf()` only asks for a reload. The log and a view show the result.
 #[test]
-fn a_mistake_in_the_file_changes_nothing_and_is_in_the_view() {
+fn invalid_configuration_file_changes_nothing_and_is_reported() {
     let fixture = Fixture::new("lock_timeout = 3s\n");
     let mut server = fixture.serve(&[]);
     let mut session = client(&server);
@@ -172,7 +171,7 @@ fn the_socket_has_the_permissions_that_are_asked_for() {
 }
 
 #[test]
-fn what_the_database_finds_for_itself_is_shown() {
+fn automatic_values_are_shown_in_force() {
     let fixture = Fixture::new("max_connections = 30\n");
     let mut server = fixture.serve(&[]);
     let mut session = client(&server);
@@ -194,7 +193,7 @@ fn what_the_database_finds_for_itself_is_shown() {
 }
 
 #[test]
-fn clients_are_told_of_what_a_reload_changes() {
+fn reload_reports_changed_settings_to_clients() {
     let fixture = Fixture::new("");
     let mut server = fixture.serve(&[]);
     let mut session = client(&server);

@@ -1,7 +1,9 @@
-//! Random transactions over the wire, servers killed under them (kill -9) and started again: what clients saw before and after
-//! has no anomaly that the levels forbid, and nothing that was acknowledged is missing.
+//! Random transactions over the wire, while servers are killed (kill -9) and started again. What
+//! the clients read has no anomaly that the isolation levels forbid, and no acknowledged change is
+//! missing.
 //!
-//! `MILLPOND_HISTORY_TXNS` sets how many transactions at least (600 unless given), `MILLPOND_SEED` replays a run's choices.
+//! `MILLPOND_HISTORY_TXNS` sets the least number of transactions (default 600). `MILLPOND_SEED`
+//! replays a run's random choices.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -19,10 +21,10 @@ use rand::{Rng, SeedableRng};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 const CLIENTS: usize = 6;
-/// Lives of servers that one history spans: the last of them only reads.
+/// The number of servers in one history. The last one only reads.
 const LIVES: u64 = 3;
 
-/// A connection that waits for its answers.
+/// A connection that waits for each answer.
 struct Wire {
     runtime: tokio::runtime::Handle,
     client: tokio_postgres::Client,
@@ -61,7 +63,7 @@ impl Client for Wire {
     }
 }
 
-/// What the clients of all lives share.
+/// What all clients of one history share.
 #[derive(Default)]
 struct Ledger {
     shared: Shared,
@@ -140,7 +142,7 @@ fn begin(keeper: &mut Wire, epoch: Epoch) {
     }
 }
 
-/// A server has started: by now it is decided what has become of what the last one did not answer.
+/// A new server has started: unanswered transactions of the last one are decided by now.
 fn settle(ledger: &Ledger) {
     let now = ledger.shared.now();
     for txn in ledger.history.lock().iter_mut() {
@@ -148,7 +150,7 @@ fn settle(ledger: &Ledger) {
     }
 }
 
-/// Reads what there is in the end, and checks the history; counts how its transactions ended.
+/// Reads the final state, checks the history, and counts how the transactions ended.
 fn check(keeper: &mut Wire, epoch: Epoch, ledger: &Ledger, seed: u64, ends: &mut [usize; 3]) {
     let mut history = std::mem::take(&mut *ledger.history.lock());
     history.push(epoch.read_all(keeper, &ledger.shared).unwrap());
@@ -163,7 +165,7 @@ fn check(keeper: &mut Wire, epoch: Epoch, ledger: &Ledger, seed: u64, ends: &mut
     }
 }
 
-/// Runs transactions until the server is gone.
+/// Runs transactions until the server ends.
 fn run_client(
     runtime: &tokio::runtime::Handle,
     port: u16,

@@ -1,4 +1,4 @@
-//! The built server against statements and messages that make no sense.
+//! Invalid statements and messages against the built server.
 
 mod common;
 
@@ -143,7 +143,7 @@ fn mutated_statements_get_an_answer() {
             client.send(&message(b'f', &[b"no data\0"]));
             kinds.push_str(&client.kinds());
         }
-        // An end without a reply is a panic (or a crash).
+        // A connection that ends without a reply means a panic or a crash.
         assert!(kinds.ends_with('Z'), "after {sql:?}: {kinds:?}");
     }
 }
@@ -191,7 +191,7 @@ fn mutated_prepared_statements_get_an_answer() {
 }
 
 #[test]
-fn random_messages_leave_the_others_alone() {
+fn random_messages_disturb_no_other_session() {
     let server = ServerProcess::start();
     let mut random = seeded();
     let mut good = set_up(&server);

@@ -1,7 +1,7 @@
-//! The scripts of interleaved sessions over the wire.
+//! Scripts of interleaved sessions, over the wire.
 //!
-//! `MILLPOND_ISOLATION_SERVER`, a connection string, names another server to run them against: what PostgreSQL answers is how the
-//! scripts came to be.
+//! `MILLPOND_ISOLATION_SERVER` is the connection string of another server to run them against. The
+//! scripts' expected results come from PostgreSQL.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -52,7 +52,7 @@ impl Party for Wire {
     }
 }
 
-/// A server, and who is connected to it.
+/// A server and its sessions.
 struct Server<'a> {
     runtime: &'a Handle,
     address: &'a str,

@@ -1,4 +1,4 @@
-//! `millpond replay`, from a recording on a live server to a table and a picture.
+//! `millpond replay`, from the recording of a live server to a table and a chart.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn replay(args: &[&str]) -> (Output, String, String) {
 }
 
 #[test]
-fn what_a_server_recorded_is_replayed() {
+fn recorded_trace_is_replayed() {
     let dir = tempfile::tempdir().expect("directory");
     let (trace, svg) = (dir.path().join("pages.trace"), dir.path().join("hits.svg"));
     let set = format!("trace_pages={}", trace.display());
@@ -40,7 +40,7 @@ fn what_a_server_recorded_is_replayed() {
     ]);
     assert!(output.status.success() && errors.is_empty(), "{errors}");
     let mut lines = table.lines();
-    // Each select reads a page of the index and one of the table at least.
+    // Each select reads at least one page of the index and one of the table.
     let heading = lines.next().expect("a heading");
     let accesses: u64 = heading
         .strip_prefix("pages: ")
@@ -55,7 +55,7 @@ fn what_a_server_recorded_is_replayed() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_said() {
+fn replay_reports_unreadable_traces() {
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("trace");
     let name = path.to_str().expect("path");
@@ -67,15 +67,15 @@ fn what_cannot_be_replayed_is_said() {
     std::fs::write(&path, "1\n2\nthree\n").expect("written");
     refused(&[name], "\"three\" is no block number, in line 3 (at byte 4)");
     std::fs::write(&path, "# nothing\n").expect("written");
-    refused(&[name, "--format", "text"], "it has no accesses");
+    refused(&[name, "--format", "text"], "the trace has no accesses");
     refused(&[name], "choose one with --format");
     std::fs::write(&path, "").expect("written");
-    refused(&[name], "it has no accesses");
+    refused(&[name], "the trace has no accesses");
     refused(&[name, "--policy", "mru"], "there are probation");
     refused(&[name, "--size", "lots"], "is not a size");
     refused(
         &["/dev/null", "--svg", "/nonexistent/x.svg", "--format", "u32le"],
-        "it has no accesses",
+        "the trace has no accesses",
     );
 
     std::fs::write(&path, "1\n").expect("written");

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Runs a command that should end by itself; one that doesn't is ended after a minute.
+/// Runs a command that should end by itself, and kills it after a minute.
 fn run(args: &[&str]) -> (Output, String) {
     let child =
         command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
@@ -64,7 +64,7 @@ fn only_loopback_addresses() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_refused() {
     let dir = tempfile::tempdir().expect("directory");
     let data = dir.path().join("data").to_str().expect("path").to_owned();
     let serve = |more: &[&str]| {
@@ -106,7 +106,7 @@ fn signals_end_it_cleanly() {
     }
 }
 
-/// The files below a directory, with their permissions; sockets apart.
+/// The files below a directory with their permissions, without sockets.
 fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("listed") {
@@ -123,7 +123,7 @@ fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
 }
 
 #[test]
-fn files_are_their_owners_alone_whatever_the_umask() {
+fn files_are_private_under_any_umask() {
     let dir = tempfile::tempdir().expect("directory");
     let data = dir.path().join("data");
     let trace = dir.path().join("pages.trace");
@@ -174,7 +174,7 @@ fn a_second_server_on_the_same_directory_is_refused() {
 }
 
 #[test]
-fn a_killed_server_leaves_nothing_in_the_way() {
+fn killed_server_restarts_on_the_same_directory() {
     let dir = tempfile::tempdir().expect("directory");
     let data = dir.path().join("data");
     let mut first = ServerProcess::on(&data, dir.path(), &[]);
@@ -205,7 +205,7 @@ fn check_looks_at_a_stopped_database_only() {
     assert_eq!(output.status.code(), Some(0), "{errors}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("no damage found"));
 
-    // Damage is another answer than a check that can't be made.
+    // The exit status for damage differs from that of a failed check.
     let control = server.data.join("control");
     let mut bytes = std::fs::read(&control).expect("control file");
     bytes[30] ^= 1;
@@ -217,7 +217,7 @@ fn check_looks_at_a_stopped_database_only() {
 }
 
 #[test]
-fn a_client_that_is_idle_in_a_transaction_for_too_long_is_sent_away() {
+fn idle_in_transaction_timeout_closes_the_connection() {
     let server = ServerProcess::start();
     let mut idle = Raw::tcp(server.port).startup(0x0003_0000);
     let mut other = Raw::tcp(server.port).startup(0x0003_0000);
@@ -231,7 +231,7 @@ fn a_client_that_is_idle_in_a_transaction_for_too_long_is_sent_away() {
         assert_eq!((told.kind, &*told.sqlstate()), ('E', "25P03"));
         assert!(idle.reply().is_none(), "the connection is closed");
     }
-    // Its locks and its rows are gone, and a session outside of a transaction stays.
+    // Its locks and rows are gone. A session that is idle outside a transaction stays.
     let kinds = other.query("begin; lock table t; select * from t; commit").kinds();
     assert_eq!(kinds, "CCTCCZ");
     assert_eq!(idle.query("select 1").kinds(), "TDCZ");

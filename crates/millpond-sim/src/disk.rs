@@ -1,4 +1,4 @@
-//! The disk: files, faults, crashes.
+//! A simulated disk at the level of page and log stores: files, faults, crashes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,20 +14,19 @@ use crate::late::LateWrite;
 use crate::log::SimLog;
 use crate::pages::SimPages;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// One call fails.
     Once,
     /// That call and every later one fails.
     ForGood,
-    /// As [`Fault::ForGood`], but only calls that need more space fail, with "no space left".
+    /// As [`Fault::ForGood`], but only calls that need more space fail ("no space left").
     DiskFull,
-    /// The power goes: every call fails, and [`SimDisk::crash`] tells what is left.
+    /// Power loss: every call fails, and [`SimDisk::crash`] decides what survives.
     PowerLoss,
 }
 
-/// Names of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Name {
     Fork(u32, u8),
@@ -41,7 +40,7 @@ impl Name {
     }
 }
 
-/// Kinds of calls, as faults see them.
+/// Kinds of calls, to which faults apply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Read,
@@ -56,17 +55,19 @@ pub(crate) struct State {
     pub sector: usize,
     calls: u64,
     fault: Option<(u64, Fault)>,
-    /// Handles of an older generation are dead: their machine has crashed.
+    /// Handles of an older generation are dead: the machine has crashed since.
     pub generation: u64,
-    /// The power is gone until the next crash: what had begun has been [cut short](State::cut_short), and nothing begins.
+    /// The power is off until the next crash. Writes in flight have been [cut
+    /// short](State::cut_short), and no write begins.
     pub powered_off: bool,
-    /// Writes that have begun.
+    /// Writes in flight.
     pub late: Vec<LateWrite>,
-    /// A thread ends them.
+    /// Whether a thread is running that ends them.
     pub late_thread: bool,
-    /// It has panicked.
+    /// Whether that thread has panicked.
     pub late_panicked: bool,
-    /// For what depends on when that thread runs, so that nothing else does.
+    /// Randomness for what depends on the timing of that thread, so that nothing else depends on
+    /// it.
     pub late_rng: StdRng,
 }
 
@@ -76,7 +77,7 @@ pub struct SimDisk {
 }
 
 impl SimDisk {
-    /// An empty disk. Everything random about it comes from `seed`.
+    /// An empty disk. All its randomness comes from `seed`.
     pub fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
@@ -95,40 +96,40 @@ impl SimDisk {
         })
     }
 
-    /// The relations' files.
+    /// A page store for the relations' files.
     pub fn pages(self: &Arc<Self>) -> Arc<SimPages> {
         Arc::new(SimPages { disk: Arc::clone(self), generation: self.state.lock().generation })
     }
 
-    /// The log and the control file.
+    /// A log store for the log and the control file.
     pub fn log(self: &Arc<Self>, segment_bytes: u64) -> Arc<SimLog> {
         let generation = self.state.lock().generation;
         Arc::new(SimLog { disk: Arc::clone(self), generation, segment_bytes })
     }
 
-    /// How many calls there have been.
+    /// The number of calls so far.
     pub fn calls(&self) -> u64 {
         self.state.lock().calls
     }
 
-    /// Lets `fault` happen at the `calls`th call from now (0: the next).
+    /// Makes `fault` happen at the `calls`th call from now (0: the next).
     pub fn fail_after(&self, calls: u64, fault: Fault) {
         let mut state = self.state.lock();
         state.fault = Some((state.calls + calls, fault));
     }
 
-    /// Whether the power has been lost since the last crash.
+    /// Whether the power has failed since the last crash.
     pub fn is_powered_off(&self) -> bool {
         self.state.lock().powered_off
     }
 
-    /// No more faults. (Power that is gone stays away until a crash.)
+    /// Ends all faults. After a power loss, the power stays off until a crash.
     pub fn heal(&self) {
         self.state.lock().fault = None;
     }
 
-    /// The machine goes down and comes up again: of what was not synced, a random and torn part is
-    /// left, and so of writes under way. Handles given out before are dead. Faults are over.
+    /// The machine crashes and restarts. A random and torn part of the unsynced changes survives,
+    /// and likewise of writes in flight. Earlier handles are dead, and faults end.
     pub fn crash(&self) {
         let state = &mut *self.state.lock();
         state.end_generation();
@@ -139,13 +140,13 @@ impl SimDisk {
         state.files.retain(|_, file| file.bytes().is_some());
     }
 
-    /// The process dies and the machine stays up: nothing that was written is lost; a write under way is there or not.
-    /// Handles given out before are dead.
+    /// The process dies and the machine stays up. All finished writes survive; a write in flight
+    /// survives as a whole or not at all. Earlier handles are dead.
     pub fn kill(&self) {
         self.state.lock().end_generation();
     }
 
-    /// Flips a random bit in a random log segment's first `bytes` bytes from log position `from`.
+    /// Flips a random bit in the log, among the `bytes` bytes from log position `from`.
     pub fn flip_log_bit(&self, segment_bytes: u64, from: u64, bytes: u64) {
         let state = &mut *self.state.lock();
         let at = from + state.rng.random_range(0..bytes);
@@ -157,12 +158,12 @@ impl SimDisk {
 }
 
 impl State {
-    /// Whether a handle belongs to a machine that has not crashed.
+    /// Whether the machine of a handle has not crashed.
     pub fn is_alive(&self, generation: u64) -> bool {
         self.generation == generation
     }
 
-    /// The machine or the process stops, and begins again: handles given out before are dead, faults are over.
+    /// Ends the run of the machine or process: earlier handles are dead, and faults end.
     fn end_generation(&mut self) {
         if !self.powered_off {
             self.cut_short();
@@ -171,8 +172,8 @@ impl State {
         (self.fault, self.powered_off) = (None, false);
     }
 
-    /// Counts a call. An error if it is to fail; a change that fails with the power may still have
-    /// reached the disk, so `change` is made first then.
+    /// Counts a call, and fails it if a fault applies. A change that fails through power loss may
+    /// still reach the disk, so `change` runs in that case, too.
     pub fn call(
         &mut self,
         generation: u64,
@@ -214,7 +215,7 @@ impl State {
     }
 }
 
-/// What happens to calls while the power is off.
+/// The error of calls while the power is off.
 pub(crate) fn power_loss() -> io::Error {
     io::Error::other("simulated: power loss")
 }

@@ -1,26 +1,26 @@
-//! A file whose unsynced changes may or may not survive.
+//! A file whose unsynced changes may or may not survive a crash.
 
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Something that was done to a file and is not known to be durable.
+/// A change of a file that is not known to be durable.
 #[derive(Clone)]
 enum Change {
     Write {
         at: usize,
         bytes: Vec<u8>,
     },
-    /// Make it longer, with zeros.
+    /// Extends the file with zeros.
     Extend(usize),
     Truncate(usize),
     Create,
     Remove,
 }
 
-/// What there is of a file: its bytes, or nothing.
+/// The content of a file: its bytes, or `None` if it does not exist.
 type Content = Option<Vec<u8>>;
 
-/// A file: what is durable, what programs see, and the changes in between.
+/// A file: its durable content, what programs see, and the changes between the two.
 #[derive(Clone, Default)]
 pub(crate) struct SimFile {
     durable: Content,
@@ -29,7 +29,7 @@ pub(crate) struct SimFile {
 }
 
 impl SimFile {
-    /// The bytes as programs see them.
+    /// The bytes that programs see.
     pub fn bytes(&self) -> Option<&[u8]> {
         self.current.as_deref()
     }
@@ -59,20 +59,19 @@ impl SimFile {
         self.pending.push(change);
     }
 
-    /// Everything is durable.
     pub fn sync(&mut self) {
         self.durable.clone_from(&self.current);
         self.pending.clear();
     }
 
-    /// A sync that failed: some changes became durable, the others never will, and nobody can
-    /// tell, for what programs see has not changed.
+    /// A sync that fails: some changes become durable, the others never will. No program can tell,
+    /// because what programs see does not change.
     pub fn fail_sync(&mut self, rng: &mut StdRng, sector: usize) {
         self.durable = self.survivors(rng, sector);
         self.pending.clear();
     }
 
-    /// The power goes: what programs will see is what survived.
+    /// The power fails: from now on programs see what survived.
     pub fn crash(&mut self, rng: &mut StdRng, sector: usize) {
         self.durable = self.survivors(rng, sector);
         self.current.clone_from(&self.durable);
@@ -88,10 +87,10 @@ impl SimFile {
         }
     }
 
-    /// The durable content with a random subset of the pending changes, writes torn at sectors.
+    /// The durable content with a random subset of the pending changes. Writes are torn at sectors.
     fn survivors(&self, rng: &mut StdRng, sector: usize) -> Content {
         let mut content = self.durable.clone();
-        // All, none or some, so that each is seen often.
+        // All, none or some, so that each case is frequent.
         let chance = [0.0, 0.1, 0.5, 0.9, 1.0][rng.random_range(0..5)];
         for change in &self.pending {
             let Change::Write { at, bytes } = change else {
@@ -128,7 +127,7 @@ fn apply(content: &mut Content, change: &Change) {
             }
             bytes[*at..end].copy_from_slice(new);
         }
-        // A change of a file that is not there any more.
+        // A change of a file that no longer exists.
         _ => {}
     }
 }

@@ -1,20 +1,23 @@
-//! Writes that end late: they have begun, and the disk carries each out at a time and in an order of its own.
+//! Asynchronous writes: each has begun, and the disk carries it out later, in any order.
 //!
-//! **Role.** What `io_uring` is to a real store. [`SimPages`](crate::SimPages) puts a write into the disk's state and returns;
-//! a thread that lives while there are any takes one after the other, at random, carries it out as a call that can fail, and
-//! finishes it. So writes are under way while their writer and others go on: reads, other writes, syncs, the end of
-//! the machine.
+//! **Role.** They stand in for the `io_uring` of a real store. [`SimPages`](crate::SimPages) puts a
+//! write into the disk's state and returns. A thread, which lives while there are such writes,
+//! takes them one by one at random. It carries each out as a call that can fail, and finishes it.
+//! So writes are in flight while their writer and other threads go on: with reads, other writes,
+//! syncs, or the end of the machine.
 //!
-//! **What a crash leaves of them.** When the power goes, each write under way has reached the disk or not; if it has, it
-//! is not synced, and tears like any other. That is decided once, when the power goes ([`Fault::PowerLoss`](crate::Fault), or
-//! the crash itself); a write that is begun after that never reaches the disk. When only the process dies, each is there as
-//! a whole or not at all (the kernel ends what it has begun before a process is gone). Either way nobody is told that it
-//! succeeded.
+//! **After a crash.** When the power fails, each write in flight has reached the disk or not. If it
+//! has, it is not synced, and tears like any other write. This is decided once, when the power
+//! fails ([`Fault::PowerLoss`](crate::Fault), or the crash itself). A write that begins after that
+//! never reaches the disk. When only the process dies, each write is there as a whole or not at
+//! all. The kernel finishes what it has begun before a process is gone. Either way no caller is
+//! told that it succeeded.
 //!
-//! **What is wrong to do.** To cut off or remove blocks while they are written: on a real disk the write would bring
-//! the file's end back. Then the disk panics.
+//! **Misuse.** Truncating or removing blocks while they are written is an error: on a real disk the
+//! write would bring the file's end back. The simulated disk panics.
 //!
-//! **Failure.** If somebody who is told panics, the writes that are left end with an error, and the disk's next call panics.
+//! **Failure.** If a completion callback panics, the remaining writes end with an error, and the
+//! disk's next call panics.
 
 use std::sync::Arc;
 use std::thread;
@@ -25,10 +28,10 @@ use rand::Rng;
 use crate::disk::{Call, Name, SimDisk, State, power_loss};
 use crate::pages::{failed, offset_of};
 
-/// How often the thread lets others go first, at most, before it ends a write.
+/// How many times at most the thread yields before it ends a write.
 const MOST_TURNS: u32 = 12;
 
-/// A write that has begun, by a handle of that generation.
+/// A write that has begun, through a handle of that generation.
 pub(crate) struct LateWrite {
     generation: u64,
     write: PendingWrite,
@@ -43,7 +46,7 @@ impl LateWrite {
         self.write.first().0 + self.write.count() as u32
     }
 
-    /// It reaches the disk, if its blocks are there.
+    /// The write reaches the disk, if its blocks exist.
     fn apply(&self, state: &mut State) {
         if let Some(file) = state.files.get_mut(&self.name()) {
             file.write(offset_of(self.write.first()), &self.bytes());
@@ -66,7 +69,7 @@ impl LateWrite {
 pub(crate) fn start(disk: &Arc<SimDisk>, generation: u64, write: PendingWrite) {
     let mut state = disk.state.lock();
     if state.powered_off {
-        // Who is told takes locks of its own.
+        // The completion callback takes locks.
         drop(state);
         let error = failed("write", write.rel())(power_loss());
         write.finish(Err(error));
@@ -80,11 +83,11 @@ pub(crate) fn start(disk: &Arc<SimDisk>, generation: u64, write: PendingWrite) {
     }
 }
 
-/// The thread that ends writes; one a disk, while there are any.
+/// The thread that ends writes; one per disk, while there are any.
 struct Ending(Arc<SimDisk>);
 
 impl Ending {
-    /// Ends a write after a while. `false`: there was none.
+    /// Ends a write after a while. Returns `false` if there was none.
     fn one(&self) -> bool {
         let turns = self.0.state.lock().late_rng.random_range(0..=MOST_TURNS);
         (0..turns).for_each(|_| thread::yield_now());
@@ -97,7 +100,7 @@ impl Ending {
         let at = state.late_rng.random_range(0..count);
         let late = state.late.swap_remove(at);
         let result = late.carry_out(&mut state);
-        // Who is told takes locks of its own, and may begin something.
+        // The completion callback takes locks, and may begin another write.
         drop(state);
         late.write.finish(result);
         true
@@ -117,7 +120,8 @@ impl Drop for Ending {
 }
 
 impl State {
-    /// The machine stops: of the writes under way some reach the disk. They are told later, by a call that fails.
+    /// The machine stops: some of the writes in flight reach the disk. Their callers are told
+    /// later, by a call that fails.
     pub fn cut_short(&mut self) {
         let (late, generation) = (std::mem::take(&mut self.late), self.generation);
         for write in late.iter().filter(|late| late.generation == generation) {
@@ -128,7 +132,7 @@ impl State {
         self.late = late;
     }
 
-    /// Whether blocks from `first` are being written.
+    /// Whether blocks from `first` on are being written.
     pub fn is_being_written(&self, generation: u64, rel: RelFork, first: u32) -> bool {
         self.late.iter().any(|late| {
             late.generation == generation && late.write.rel() == rel && late.end_block() > first

@@ -9,7 +9,8 @@ const BLOCKS: u32 = 8;
 
 type Told = mpsc::Receiver<(u32, bool)>;
 
-/// A disk with a fork of zeros, durable, and a write of ones to each of its blocks under way: ended only by those who ask for it.
+/// A disk with a durable fork of zeros, and a write of ones to each of its blocks in flight. Only
+/// the returned `Ending` ends these writes.
 fn under_way(seed: u64) -> (Arc<SimDisk>, Ending, Told) {
     let disk = at_rest(seed);
     let (tell, told) = mpsc::channel();
@@ -41,7 +42,7 @@ fn begin(disk: &Arc<SimDisk>, block: u32, tell: &mpsc::Sender<(u32, bool)>) {
     disk.pages().start_write(PendingWrite::new(REL, BlockNumber(block), buffer, done));
 }
 
-/// How many sectors of each block have been written.
+/// The number of written sectors of each block.
 fn written(disk: &Arc<SimDisk>) -> Vec<usize> {
     let read = |block| {
         let mut page = [0; PAGE_SIZE];
@@ -70,7 +71,7 @@ fn writes_end_later_and_in_another_order() {
 }
 
 #[test]
-fn they_end_by_themselves() {
+fn late_writes_end_by_themselves() {
     let (disk, ending, told) = under_way(1);
     drop(ending);
     disk.state.lock().late_thread = false;
@@ -82,8 +83,8 @@ fn they_end_by_themselves() {
     assert_eq!(told.iter().filter(|(_, ok)| *ok).count(), BLOCKS as usize);
 }
 
-/// Runs `stop` with many seeds while writes are under way and after a sync that does not cover them; returns what it leaves
-/// of each. Nobody may be told that one has succeeded.
+/// Runs `stop` with many seeds while writes are in flight, after a sync that does not cover them.
+/// Returns what survives of each. No caller may be told that its write has succeeded.
 fn left(stop: impl Fn(&Arc<SimDisk>)) -> Vec<usize> {
     let mut left = Vec::new();
     for seed in 0..30 {
@@ -99,7 +100,7 @@ fn left(stop: impl Fn(&Arc<SimDisk>)) -> Vec<usize> {
 }
 
 #[test]
-fn a_crash_leaves_all_nothing_or_some_of_them() {
+fn crash_leaves_late_writes_whole_torn_or_absent() {
     let left = left(|disk| disk.crash());
     assert!(left.contains(&0) && left.contains(&ALL));
     assert!(left.iter().any(|sectors| (1..ALL).contains(sectors)), "none torn");
@@ -113,7 +114,7 @@ fn a_killed_process_leaves_all_or_nothing_of_each() {
 }
 
 #[test]
-fn when_the_power_goes_they_may_have_been_written() {
+fn late_writes_may_reach_the_disk_at_power_loss() {
     let left = left(|disk| {
         disk.fail_after(0, crate::Fault::PowerLoss);
         assert!(disk.pages().sync().is_err());
@@ -130,7 +131,7 @@ fn a_write_begun_after_the_power_has_gone_never_reaches_the_disk() {
         assert!(disk.pages().sync().is_err());
         let (tell, told) = mpsc::channel();
         (0..BLOCKS).for_each(|block| begin(&disk, block, &tell));
-        // Told at once, by who begins it.
+        // The thread that begins the write is told at once.
         assert_eq!(told.try_iter().filter(|(_, ok)| !ok).count(), BLOCKS as usize);
         disk.crash();
         assert_eq!(written(&disk), [0; BLOCKS as usize], "seed {seed}");
@@ -139,7 +140,7 @@ fn a_write_begun_after_the_power_has_gone_never_reaches_the_disk() {
 }
 
 #[test]
-fn what_reaches_the_disk_is_decided_when_the_power_goes() {
+fn power_loss_decides_which_late_writes_reach_the_disk() {
     let whole = |disk: &Arc<SimDisk>| {
         let state = disk.state.lock();
         let bytes = state.files[&Name::fork(REL)].bytes().unwrap();
@@ -150,13 +151,13 @@ fn what_reaches_the_disk_is_decided_when_the_power_goes() {
         disk.fail_after(0, crate::Fault::PowerLoss);
         assert!(disk.pages().sync().is_err());
         let decided = whole(&disk);
-        // Neither faults that are taken back nor the writes' ends change that.
+        // Neither `heal` nor the end of a write changes that.
         disk.heal();
         assert!(disk.pages().sync().is_err());
         ending.one();
         assert_eq!(whole(&disk), decided, "seed {seed}");
         disk.crash();
-        // Torn, or gone, but not there if it was not.
+        // A write may be torn or lost now, but one that did not reach the disk stays absent.
         let left = written(&disk);
         assert!(
             left.iter().zip(&decided).all(|(sectors, there)| *there || *sectors == 0),

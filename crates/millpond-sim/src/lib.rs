@@ -1,16 +1,18 @@
 //! Simulated machines: disks that crash, tear and fail on demand, and the whole engine on them.
 //!
-//! [`vfs`] is a file system at the level of system calls. [`whole`] runs the whole engine on it, and
-//! a seed is a run. [`SimDisk`] is an older disk at the level of stores, for tests of the log, the
-//! heap and the tree by themselves: it holds the relations' files, the log's segments and the control file of one database in
-//! memory. It gives out a [`PageStore`](millpond_buffer::PageStore) and a
-//! [`LogStore`](millpond_engine::wal::LogStore) over them, counts every call, and can fail any of them.
+//! [`vfs`] is a file system at the level of system calls. [`whole`] runs the whole engine on it,
+//! and a seed determines the run. [`SimDisk`] is a disk at the level of stores, for separate tests
+//! of the log, the heap and the B+tree. It holds the relations' files, the log's segments and the
+//! control file of one database in memory. It provides a [`PageStore`](millpond_buffer::PageStore)
+//! and a [`LogStore`](millpond_engine::wal::LogStore) over them, counts every call, and can fail
+//! any of them.
 //!
-//! Besides, what tests of isolation share: [`schedule`] runs interleavings of sessions written as scripts, [`history`] finds what
-//! isolation levels forbid in a history of transactions.
+//! Isolation tests share two further modules. [`schedule`] runs interleavings of sessions written
+//! as scripts. [`history`] finds anomalies that isolation levels forbid in a history of
+//! transactions.
 #![forbid(unsafe_code)]
 
-/// The README's example, to be run with the tests.
+/// Runs the README's example with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

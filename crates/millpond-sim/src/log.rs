@@ -116,7 +116,7 @@ impl LogStore for SimLog {
     fn write_control(&self, copy: usize, bytes: &[u8; CONTROL_COPY_BYTES]) -> io::Result<()> {
         let mut state = self.disk.state.lock();
         let mut copies = state.files.keys().filter(|name| matches!(name, Name::Control(_)));
-        // The first control file comes into being whole: it is written under another name.
+        // The first control file appears as a whole: a real store writes it under another name.
         let is_new = copies.next().is_none();
         let written = state.call(self.generation, Call::Change, |state| {
             let file = state.files.entry(Name::Control(copy)).or_default();

@@ -16,7 +16,6 @@ pub struct SimPages {
     pub(crate) generation: u64,
 }
 
-/// Where a block begins in its file.
 pub(crate) fn offset_of(block: BlockNumber) -> usize {
     block.0 as usize * PAGE_SIZE
 }
@@ -37,7 +36,7 @@ impl SimPages {
         StoreError::BeyondEnd { rel, first, count: count as u32, blocks }
     }
 
-    /// Blocks to be written must exist.
+    /// Checks that the blocks to be written exist.
     fn check(
         state: &State,
         rel: RelFork,
@@ -52,7 +51,7 @@ impl SimPages {
         Ok(())
     }
 
-    /// Blocks to be cut off must not be under way.
+    /// Checks that no block to be cut off is being written.
     fn check_at_rest(&self, state: &State, rel: RelFork, first: u32) {
         let busy = state.is_being_written(self.generation, rel, first);
         assert!(!busy, "{rel} is cut off at block {first} while that is written");
@@ -167,7 +166,7 @@ impl PageStore for SimPages {
             .map_err(failed("write", rel))
     }
 
-    /// Ends late ([`crate::late`]).
+    /// The write ends later ([`crate::late`]).
     fn start_write(&self, write: PendingWrite) {
         let checked =
             Self::check(&self.disk.state.lock(), write.rel(), write.first(), write.count());

@@ -1,7 +1,7 @@
-//! Interleavings of sessions as scripts, in the spirit of PostgreSQL's isolation tester.
+//! Scripts of interleaved sessions, in the style of PostgreSQL's isolation tester.
 //!
-//! A script has scenarios. Each begins with its name, may set up tables of its own, and then says step by step
-//! which session runs what, and what comes back:
+//! A script has scenarios. Each begins with its name and may set up its own tables. Then it says
+//! step by step which session runs which statement, and what the result is:
 //!
 //! ```text
 //! setup create table test (id int primary key, value int)
@@ -18,21 +18,28 @@
 //! 1: select * from test where id = 3 => nothing
 //! ```
 //!
-//! An expectation is a number of rows changed, rows (in any order) or `nothing`, `error` with an SQLSTATE, or
-//! `blocks`: then the session waits for a lock, which the runner asks the lock manager about, and `unblocks`
-//! says later how the statement ends. A step without an expectation just succeeds. `setup` lines before the first
-//! scenario are for all scenarios, those inside one replace them; `teardown` lines come after each. Lines that start with `#` are comments.
+//! An expectation is one of these:
 //!
-//! Nothing here sleeps to be right: a step is over when its result has come, and blocked when its session is
-//! seen waiting.
+//! - a number of changed rows;
+//! - rows (in any order), or `nothing`;
+//! - `error` with an SQLSTATE;
+//! - `blocks`: the session waits for a lock, as the lock manager reports. A later `unblocks` says
+//!   how the statement ends.
+//!
+//! A step without an expectation must succeed. `setup` lines before the first scenario apply to all
+//! scenarios; those inside a scenario replace them. `teardown` lines run after each scenario. Lines
+//! that start with `#` are comments.
+//!
+//! The runner never relies on sleeping. A step is over when its result has arrived. It is blocked
+//! when the lock manager shows its session waiting.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// A step that takes longer is taken for stuck.
+/// A step that takes longer counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a session that may be waiting is looked at.
+/// How often the runner checks a session that may be waiting.
 const GLANCE: Duration = Duration::from_micros(200);
 
 /// How a statement ended.
@@ -40,9 +47,9 @@ const GLANCE: Duration = Duration::from_micros(200);
 pub enum Outcome {
     /// Rows, each as `(1, 10)`.
     Rows(Vec<String>),
-    /// So many rows were changed.
+    /// This number of rows was changed.
     Changed(u64),
-    /// The SQLSTATE, and what was said.
+    /// The SQLSTATE and the message.
     Error(String, String),
 }
 
@@ -59,19 +66,18 @@ impl fmt::Display for Outcome {
 
 /// Runs the statements of one session.
 pub trait Party: Send {
-    /// Runs one statement to its end, waiting as long as that takes.
+    /// Runs one statement to its end, and waits as long as that takes.
     fn run(&mut self, sql: &str) -> Outcome;
 }
 
-/// Where scripts run.
+/// The database on which scripts run.
 pub trait Ground {
     /// A new session.
     fn party(&self) -> Box<dyn Party>;
-    /// How many sessions are waiting for a lock right now.
+    /// The number of sessions that wait for a lock now.
     fn waiting(&self) -> usize;
 }
 
-/// What a step is expected to come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Expect {
     Success,
@@ -85,7 +91,7 @@ enum Expect {
 struct Step {
     line: usize,
     session: String,
-    /// `None`: the statement that blocked comes to its end.
+    /// `None`: the blocked statement ends.
     sql: Option<String>,
     expect: Expect,
 }
@@ -93,14 +99,14 @@ struct Step {
 /// One scenario of a script.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// The name.
     pub name: String,
     setup: Vec<String>,
     teardown: Vec<String>,
     steps: Vec<Step>,
 }
 
-/// Reads a script. Panics with the line that makes no sense: scripts are part of tests.
+/// Parses a script. Panics at a line that it does not understand: scripts are part of tests.
 pub fn parse(script: &str) -> Vec<Scenario> {
     let mut scenarios: Vec<Scenario> = Vec::new();
     let (mut setup, mut teardown) = (Vec::new(), Vec::new());
@@ -169,12 +175,12 @@ fn expectation(number: usize, text: &str) -> Expect {
     Expect::Rows(rows)
 }
 
-/// A session in a thread of its own.
+/// A session in its own thread.
 struct Seat {
     name: String,
     orders: Sender<String>,
     results: Receiver<Outcome>,
-    /// It runs a statement that has been seen waiting.
+    /// Whether its current statement is known to wait.
     blocked: bool,
 }
 
@@ -193,7 +199,7 @@ impl Seat {
     }
 }
 
-/// Runs a scenario; says what went otherwise than expected, and with what lines before it.
+/// Runs a scenario. If a result differs from the expectation, returns it with the lines before it.
 pub fn run(scenario: &Scenario, ground: &dyn Ground) -> Result<(), String> {
     let mut first = ground.party();
     for sql in &scenario.setup {
@@ -216,7 +222,8 @@ pub fn run(scenario: &Scenario, ground: &dyn Ground) -> Result<(), String> {
             }
         }
     }
-    // Sessions end: what they had open is rolled back, and frees those that still wait.
+    // Sessions end here. Their transactions are rolled back, which releases sessions that still
+    // wait.
     let ends: Vec<Receiver<Outcome>> = seats
         .into_iter()
         .map(|seat| {
@@ -296,7 +303,7 @@ fn check(expect: &Expect, mut outcome: Outcome) -> Result<String, String> {
     if same { Ok(outcome.to_string()) } else { Err(format!("expected {wanted}, found {outcome}")) }
 }
 
-/// Runs all scenarios of a script, and says of each that went wrong what went wrong.
+/// Runs all scenarios of a script. Returns their number, or a description of each failure.
 pub fn run_all(script: &str, ground: &dyn Ground) -> Result<usize, String> {
     let scenarios = parse(script);
     let wrong: Vec<String> =

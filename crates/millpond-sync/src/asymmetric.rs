@@ -1,10 +1,9 @@
-//! Asymmetric barriers: an ordering between stores and later loads that costs the many nothing and
-//! the few a system call.
+//! Asymmetric barriers order stores before later loads. Only the heavy side pays, a system call.
 //!
-//! Two threads that each announce something and then look for the other's announcement need a full
-//! barrier between the store and the load, or both may look too early (rule 8):
+//! Two threads each announce something, then look for the other's announcement. Each needs a full
+//! barrier between its store and its load. Otherwise both may look too early (rule 8):
 //!
-//! | the many (often) | the few (seldom) |
+//! | the light side (often) | the heavy side (seldom) |
 //! |---|---|
 //! | announce: store A | announce: store B |
 //! | [`Barriers::light`] | [`Barriers::heavy`] |
@@ -12,34 +11,38 @@
 //!
 //! **Promise.** At least one of the two sees the other's announcement, or a later value.
 //!
-//! **How.** Where Linux has it, the heavy side calls `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)`,
-//! which makes every thread of this process that is running execute a full barrier before it returns
-//! (a thread that is not running has executed one when it was switched out). The light side need
-//! only keep the compiler from exchanging the store and the load. So the barrier of each of the many
-//! falls on some point of its program: if before its store, then its load comes after everything that
-//! the heavy side did before the call, and sees B; if after its store, then the heavy side's load sees A. Those are
-//! exactly the outcomes of two sequentially consistent fences, one a side, of which one comes first.
+//! **How.** On Linux the heavy side calls `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)`, if the
+//! kernel has it. Before the call returns, every running thread of this process executes a full
+//! barrier. (A thread that is not running executed one when it was switched out.) The light side
+//! only has to keep the compiler from exchanging the store and the load.
 //!
-//! Elsewhere, and under model checkers, Miri and in pools that ask for it, both sides are such fences:
-//! about 6 nanoseconds at each use by the many. What is right with fences is right with `membarrier`, since the
-//! latter allows no further outcome, so models check the fences.
+//! So the call places a barrier at some point of each light thread's program. If that is before its
+//! store, its load comes after everything that the heavy side did before the call, and sees B. If
+//! it is after its store, the heavy side's load sees A. Two sequentially consistent fences, one on
+//! each side, have exactly these outcomes, because one of the fences comes first.
 //!
-//! ThreadSanitizer knows neither fences nor `membarrier`, and need not: what is announced and looked at are atomics, whose
-//! order is no race, and nothing that is not atomic is made known through a barrier alone.
+//! In other cases both sides use such fences: on other systems, under model checkers and Miri, and
+//! in pools that ask for fences. A fence costs the light side about 6 nanoseconds at each use.
+//! `membarrier` allows no outcome that fences do not allow. So code that is right with fences is
+//! right with `membarrier`, and models check the fences.
 //!
-//! **Failure.** The kernel may be out of memory, or a filter may refuse the call later: then
-//! [`Barriers::heavy`] says so, and its caller has to assume that it sees nothing.
+//! ThreadSanitizer knows neither fences nor `membarrier`, and does not need to. Both sides announce
+//! and look at atomics, on which a race is impossible. A barrier alone publishes no non-atomic
+//! data.
+//!
+//! **Failure.** The kernel may be out of memory, or a filter may refuse the call later. Then
+//! [`Barriers::heavy`] returns `false`, and its caller must assume that it sees nothing.
 
 use crate::atomic::{Ordering, fence};
 
-/// Which barriers the two sides use. Both sides must use the same.
+/// The kind of barriers that the two sides use. Both sides must use the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Barriers {
     asymmetric: bool,
 }
 
 impl Barriers {
-    /// The cheapest for the light side that this system has.
+    /// The barriers that are cheapest for the light side on this system.
     #[must_use]
     pub fn best() -> Self {
         Self { asymmetric: system::prepare() }
@@ -51,7 +54,8 @@ impl Barriers {
         Self { asymmetric: false }
     }
 
-    /// Orders the caller's earlier stores before its later loads, as far as a heavy side can tell.
+    /// The light side: as a heavy side sees it, the caller's earlier stores precede its later
+    /// loads.
     #[inline]
     pub fn light(self) {
         if self.asymmetric {
@@ -61,7 +65,7 @@ impl Barriers {
         }
     }
 
-    /// The other side. `false`: the system refused, and nothing is ordered.
+    /// The heavy side. `false`: the system refused the call, and nothing is ordered.
     #[must_use]
     pub fn heavy(self) -> bool {
         if self.asymmetric {
@@ -72,12 +76,12 @@ impl Barriers {
     }
 }
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+#[cfg(all(target_os = "linux", not(any(millpond_portable, loom, shuttle, miri))))]
 mod system {
     use rustix::thread::{MembarrierCommand, membarrier};
     use std::sync::OnceLock;
 
-    /// Registers the process, once. Everyone learns the same answer.
+    /// Registers the process once. All callers get the same answer.
     pub(super) fn prepare() -> bool {
         static PREPARED: OnceLock<bool> = OnceLock::new();
         *PREPARED.get_or_init(|| {
@@ -91,7 +95,7 @@ mod system {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
+#[cfg(not(all(target_os = "linux", not(any(millpond_portable, loom, shuttle, miri)))))]
 mod system {
     pub(super) fn prepare() -> bool {
         false
@@ -107,10 +111,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-    /// The promise on the real machine: of two that announce and look, one sees the other. (Without
-    /// the barriers it fails on x86 when both cores are free.)
+    /// The promise on the real machine. (x86 breaks it without barriers, if both cores are free.)
     #[test]
-    fn one_sees_the_other() {
+    fn at_least_one_side_sees_the_other() {
         const ROUNDS: u64 = if cfg!(miri) { 30 } else { 5_000 };
         for barriers in [Barriers::best(), Barriers::fences()] {
             let (many, few) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! Atomics: the standard library's, or a model checker's, or (feature `audit`) some that note what they write.
+//! Atomics: the standard library's, a model checker's, or (feature `audit`) recording ones.
 
 #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
 pub use crate::audit::atomics::{

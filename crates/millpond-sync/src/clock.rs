@@ -16,14 +16,14 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// How long ago that was.
+/// The time that has passed since `begun`.
 #[inline]
 #[must_use]
 pub fn since(begun: Instant) -> Duration {
     now().saturating_duration_since(begun)
 }
 
-/// The time since 1970, or none if the system's clock says that it is earlier.
+/// The time since 1970. Zero if the system's clock shows an earlier time.
 #[must_use]
 pub fn since_1970() -> Duration {
     #[cfg(not(any(loom, shuttle)))]

@@ -1,8 +1,8 @@
-//! Counters of events that everyone counts and few look at.
+//! Striped event counters: every session counts, and few threads read the sums.
 //!
-//! Each session counts in a stripe of its own, on cache lines of its own, with a plain load and store:
-//! counting is not an atomic read-modify-write and touches no shared line (rule 6). The price is that a
-//! stripe has one writer at a time, and that a sum is a moment's approximation.
+//! Each session counts in its own stripe, on its own cache lines, with a plain load and store. So
+//! counting is no atomic read-modify-write and touches no shared line (rule 6). In return, a stripe
+//! has one writer at a time, and a sum is only approximate.
 
 use crate::CachePadded;
 use crate::atomic::{AtomicU64, Ordering};
@@ -23,8 +23,8 @@ impl<const N: usize> StripedCounters<N> {
         Self { stripes: audit::session_owned("striped counters", stripes) }
     }
 
-    /// Adds to a counter. Two threads must not add to the same stripe at the same time: a count would
-    /// be lost (but nothing worse). Out-of-range stripes and counters are ignored.
+    /// Adds to a counter. Two threads must not add to the same stripe at the same time: a count
+    /// would be lost, but nothing worse happens. Out-of-range stripes and counters are ignored.
     #[inline]
     pub fn add(&self, stripe: usize, counter: usize, n: u64) {
         if let Some(count) = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter)) {
@@ -32,7 +32,7 @@ impl<const N: usize> StripedCounters<N> {
         }
     }
 
-    /// Asks for the memory of a counter that is about to be added to.
+    /// Prefetches a counter that the caller will soon add to.
     #[inline]
     pub fn prefetch(&self, stripe: usize, counter: usize) {
         if let Some(count) = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter)) {
@@ -40,15 +40,15 @@ impl<const N: usize> StripedCounters<N> {
         }
     }
 
-    /// A counter of one stripe.
+    /// The value of a counter in one stripe.
     #[must_use]
     pub fn get(&self, stripe: usize, counter: usize) -> u64 {
         let count = self.stripes.get(stripe).and_then(|stripe| stripe.get(counter));
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Adds all counters of one stripe to those of another, and leaves zeros. The caller must be the only one who writes
-    /// to either. A sum that is made meanwhile may count twice what is being moved.
+    /// Adds all counters of one stripe to those of another, and leaves zeros. The caller must be
+    /// the only writer of both stripes. A sum taken meanwhile may count the moved values twice.
     pub fn move_to(&self, from: usize, to: usize) {
         let Some(stripe) = self.stripes.get(from).filter(|_| from != to) else { return };
         for (counter, count) in stripe.iter().enumerate() {
@@ -73,7 +73,7 @@ impl<const N: usize> StripedCounters<N> {
     }
 }
 
-/// A constant: made one by one, hundreds of counters would take Miri seconds.
+/// A constant, because Miri would take seconds to make hundreds of counters one by one.
 #[cfg(not(loom))]
 const fn zeros<const N: usize>() -> [AtomicU64; N] {
     [const { AtomicU64::new(0) }; N]
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_moved_is_counted_once() {
+    fn moved_counts_are_counted_once() {
         let counters = StripedCounters::<2>::new(3);
         counters.add(0, 1, 5);
         counters.add(2, 1, 7);

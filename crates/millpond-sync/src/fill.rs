@@ -1,29 +1,42 @@
-//! Letting the kernel fill memory that others may be looking at.
+//! Lets the kernel fill memory that other threads may be reading.
 //!
-//! **Role.** A page that is read from a file should be put where it will be used. If that memory is read by others at any
-//! time, optimistically, no `&mut [u8]` to it may ever exist, and so none of the calls can be used that ask for one. Here
-//! memory may also be given as a shared slice of atomic words.
+//! **Role.** A page should be read from a file straight to the place where it will be used. Other
+//! threads may read that memory optimistically at any time, so no `&mut [u8]` to it may ever exist.
+//! This rules out calls that ask for one. So the functions here also accept shared atomic words.
 //!
-//! **Why that is sound.** Through a shared reference to atomics anybody may store, at any time; here the kernel does. It
-//! is outside of the program, like another process with which memory is shared: the compiler sees a call of a function
-//! that it knows nothing of, with an address that it must take to be known there, so it moves no access to this memory
-//! across it and assumes nothing about what it does. Who loads a word meanwhile, as an atomic, finds
-//! some bytes of before and some of after, as if the kernel had stored them one by one, relaxed: a value that means nothing before a
-//! version has been validated, and never an undefined one. The processor runs the kernel's stores as
-//! it runs ours.
+//! **What it buys.** Without the copy, a miss takes 3.1 µs instead of 3.6, and a page of a scan by
+//! direct I/O 2.2 µs instead of 4.5 (ADR 15).
 //!
-//! **Memory ordering.** The call is to be taken for relaxed stores. What is stored before it by a release fence, as
-//! [`crate::latch::Version::write_begin`] does, is seen by whoever has seen any byte of what the call stores and then makes an
-//! acquire fence ([`crate::latch::Version::validate`]); and what the call has stored is seen by whoever acquires what is stored,
-//! with release, after it has returned. (On the processors that we know fences order the kernel's stores like all others
-//! of that thread. A device that writes by itself does so after it was told, and has ended when the call returns.)
+//! **Why that is sound.** Any code may store through a shared reference to atomics, at any time;
+//! here the kernel does. The kernel is outside of the program, like a process that shares the
+//! memory. The compiler sees a call of an unknown function, and must assume that the address is
+//! known there. So it moves no access to this memory across the call and assumes nothing about its
+//! effect.
 //!
-//! **Calls that go on.** An io_uring is told where memory is ([`IoVectors`]) and fills it later. All of this holds for it, too, but that the
-//! memory has to be kept until the kernel says that it is done, which no borrow does: that is for who hands over the request.
+//! A thread that loads a word meanwhile, as an atomic, finds some old bytes and some new ones. It
+//! is as if the kernel had stored the bytes one by one, relaxed. Such a value means nothing before
+//! a version has been validated, but it is never undefined. The processor runs the kernel's stores
+//! as it runs the program's.
+//!
+//! **Memory ordering.** Treat the call as relaxed stores, in both directions:
+//!
+//! - Before the call, the caller stores something and makes a release fence, as
+//!   [`crate::latch::Version::write_begin`] does. A thread that sees any byte that the call stored,
+//!   and then makes an acquire fence ([`crate::latch::Version::validate`]), sees what was stored
+//!   before.
+//! - After the call, the caller stores something with release. A thread that acquires it sees all
+//!   that the call has stored.
+//!
+//! (On the processors that we know, fences order the kernel's stores like all others of that
+//! thread. A device that writes by itself starts when told, and is done when the call returns.)
+//!
+//! **Calls that go on.** An io_uring is given the addresses ([`IoVectors`]) and fills the memory
+//! later. All of the above holds for it too, with one exception. No borrow keeps the memory until
+//! the kernel reports the end: the code that submits the request must do so.
 //!
 //! **Failure.** Whatever the call returns, any of the bytes may have been changed.
 //!
-//! Neither Miri nor ThreadSanitizer knows what a kernel does: under them give these functions exclusive memory only.
+//! Miri and ThreadSanitizer don't know the kernel. Under them, pass exclusive memory only.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -39,13 +52,13 @@ pub struct IoTarget<'a> {
 }
 
 impl<'a> IoTarget<'a> {
-    /// Memory that nobody else looks at.
+    /// Memory that no other thread looks at.
     #[must_use]
     pub fn exclusive(bytes: &'a mut [u8]) -> Self {
         Self::new(bytes.as_mut_ptr(), bytes.len())
     }
 
-    /// Memory that others may look at, and that they may even change.
+    /// Memory that other threads may read, and may even change.
     #[must_use]
     pub fn shared(words: &'a [AtomicU64]) -> Self {
         Self::new(words.as_ptr().cast_mut().cast(), size_of_val(words))
@@ -56,25 +69,25 @@ impl<'a> IoTarget<'a> {
         Self { vector, memory: PhantomData }
     }
 
-    /// Where it begins.
+    /// The address of the first byte.
     #[must_use]
     pub fn start(&self) -> *mut u8 {
         self.vector.iov_base.cast()
     }
 
-    /// How many bytes it has room for.
+    /// The size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.vector.iov_len
     }
 
-    /// Whether it has room for none.
+    /// Whether the size is zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Leaves out the first `filled` bytes of several.
+    /// Drops the first `filled` bytes of several targets.
     pub fn advance(targets: &mut &mut [Self], filled: usize) {
         let mut left = filled;
         let is_full = |target: &&Self| match left.checked_sub(target.len()) {
@@ -87,18 +100,19 @@ impl<'a> IoTarget<'a> {
         let full = targets.iter().take_while(is_full).count();
         *targets = &mut std::mem::take(targets)[full..];
         if let Some(first) = targets.first_mut() {
-            // Less than it has room for.
+            // `left` is less than the size of this target.
             first.vector.iov_base = first.vector.iov_base.wrapping_byte_add(left);
             first.vector.iov_len -= left;
         }
     }
 }
 
-/// Where targets are, for a kernel that fills them while the program goes on. Just addresses: nothing keeps the memory.
+/// The addresses of targets, for a kernel that fills them while the program goes on. They are only
+/// addresses: nothing here keeps the memory.
 #[derive(Default)]
 pub struct IoVectors(Vec<libc::iovec>);
 
-// SAFETY: nothing here uses the addresses.
+// SAFETY: nothing here dereferences the addresses.
 unsafe impl Send for IoVectors {}
 
 impl IoVectors {
@@ -108,33 +122,33 @@ impl IoVectors {
         Self(targets.iter().map(|target| target.vector).collect())
     }
 
-    /// Where the kernel finds them, as long as this lives.
+    /// The address of the vectors, valid while this value lives.
     #[must_use]
     pub fn as_ptr(&self) -> *const libc::iovec {
         self.0.as_ptr()
     }
 
-    /// How many there are.
+    /// The number of vectors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no vectors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Fills memory with what a file has from `offset`; returns how many bytes. 0 is the file's end. Not more targets than the kernel
-/// takes at a time, which is 1,024.
+/// Fills memory with bytes of a file from `offset` on. Returns the number of bytes; 0 is the file's
+/// end. There may be at most as many targets as the kernel takes at a time, which is 1,024.
 pub fn read_at(file: impl AsFd, targets: &mut [IoTarget<'_>], offset: u64) -> io::Result<usize> {
     let (file, offset) = (file.as_fd().as_raw_fd(), to_offset(offset)?);
     let filled = match targets {
         [IoTarget { vector, .. }] => {
-            // SAFETY: the target borrows `iov_len` bytes from `iov_base` that the kernel may store to: exclusively, or
-            // atomics (see above); and it is borrowed until the call has returned.
+            // SAFETY: the target borrows `iov_len` bytes from `iov_base` until the call has
+            // returned, exclusively or as atomics. So the kernel may store to them (see above).
             unsafe { libc::pread(file, vector.iov_base, vector.iov_len, offset) }
         }
         // SAFETY: as above, for each; a target is an `iovec` to the kernel.
@@ -143,7 +157,9 @@ pub fn read_at(file: impl AsFd, targets: &mut [IoTarget<'_>], offset: u64) -> io
     usize::try_from(filled).map_err(|_| io::Error::last_os_error())
 }
 
-/// Like [`read_at`], but fails with [`io::ErrorKind::WouldBlock`] if the device would have to be waited for.
+/// Like [`read_at`], but fails with [`io::ErrorKind::WouldBlock`] instead of waiting for a device.
+/// Only Linux can tell; elsewhere it fails with [`io::ErrorKind::Unsupported`].
+#[cfg(all(target_os = "linux", not(millpond_portable)))]
 pub fn read_at_hand(
     file: impl AsFd,
     targets: &mut [IoTarget<'_>],
@@ -157,6 +173,12 @@ pub fn read_at_hand(
     usize::try_from(filled).map_err(|_| io::Error::last_os_error())
 }
 
+/// Fails with [`io::ErrorKind::Unsupported`]: this system cannot say that a read would wait.
+#[cfg(not(all(target_os = "linux", not(millpond_portable))))]
+pub fn read_at_hand(_: impl AsFd, _: &mut [IoTarget<'_>], _: u64) -> io::Result<usize> {
+    Err(io::Error::from_raw_os_error(libc::ENOSYS))
+}
+
 fn count(targets: &[IoTarget<'_>]) -> libc::c_int {
     libc::c_int::try_from(targets.len()).unwrap_or(libc::c_int::MAX)
 }
@@ -165,7 +187,7 @@ fn to_offset(offset: u64) -> io::Result<libc::off_t> {
     libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))
 }
 
-// Miri knows no `preadv`.
+// Miri does not support `preadv`.
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
 mod tests {
     use super::*;
@@ -174,7 +196,7 @@ mod tests {
 
     #[test]
     fn shared_and_exclusive_memory_is_filled_in_order() {
-        let file = File::open("/proc/self/exe").unwrap();
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
         let mut wanted = vec![0; 56];
         let mut whole = [IoTarget::exclusive(&mut wanted)];
         assert_eq!(read_at(&file, &mut whole, 0).unwrap(), 56);
@@ -185,7 +207,7 @@ mod tests {
         let mut rest = &mut targets[..];
         IoTarget::advance(&mut rest, 0);
         assert_eq!(read_at(&file, rest, 0).unwrap(), 56);
-        // Again, the second half only, by way of the other call; and nothing.
+        // Reads the last 16 bytes again, into one target and so by `pread`. Then no target is left.
         IoTarget::advance(&mut rest, 40);
         assert_eq!(rest.iter().map(IoTarget::len).sum::<usize>(), 16);
         assert_eq!(read_at(&file, rest, 40).unwrap(), 16);
@@ -198,9 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_file_and_errors_are_told() {
-        let path = "/proc/self/exe";
-        let file = File::open(path).unwrap();
+    fn read_reports_end_of_file_and_errors() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
         let words = [const { AtomicU64::new(7) }; 2];
         let mut targets = [IoTarget::shared(&words)];
         assert_eq!(read_at(&file, &mut targets, file.metadata().unwrap().len()).unwrap(), 0);

@@ -19,30 +19,30 @@ pub struct Backoff {
     yields: u32,
 }
 
-/// Rounds of spinning before a waiter should give way: 1 + 2 + .. + 32 pauses. The latch has a number of its own.
+/// Rounds of spinning before a waiter yields: 1 + 2 + .. + 32 pauses. The latch has its own number.
 const SPIN_ROUNDS: u32 = 6;
 
-/// How often a waiter yields before it sleeps, and how long it sleeps at a time.
+/// The number of yields before a waiter sleeps, and the length of one sleep.
 #[cfg(not(any(loom, shuttle, miri)))]
 const YIELDS: u32 = 64;
 #[cfg(not(any(loom, shuttle, miri)))]
 const NAP: std::time::Duration = std::time::Duration::from_micros(50);
 
 impl Backoff {
-    /// A wait that begins.
+    /// A wait that starts.
     #[must_use]
     pub const fn new() -> Self {
         Self::up_to(SPIN_ROUNDS)
     }
 
-    /// A wait with so many rounds of spinning, each twice as long as the one before it. (None in models.)
+    /// A wait with `rounds` rounds of spinning, each twice as long as the last. (Models have none.)
     #[must_use]
     pub const fn up_to(rounds: u32) -> Self {
         let rounds = if cfg!(any(loom, shuttle, miri)) { 0 } else { rounds };
         Self { round: 0, rounds, yields: 0 }
     }
 
-    /// Waits a little; `false`, at once, when it is time to park instead.
+    /// Waits a little. Returns `false` at once when the caller should park instead.
     #[inline]
     pub fn spin(&mut self) -> bool {
         if self.round >= self.rounds {
@@ -55,9 +55,8 @@ impl Backoff {
         true
     }
 
-    /// Waits a little, for what can't be parked on: spins, then yields, then sleeps. A thread that
-    /// is waited for may have a lower priority than this one: then it runs only while this one
-    /// sleeps.
+    /// Waits a little, for a condition on which a thread can't park: spins, then yields, then
+    /// sleeps. If the awaited thread has a lower priority, it may run only while this one sleeps.
     #[inline]
     pub fn snooze(&mut self) {
         if !self.spin() {
@@ -75,7 +74,7 @@ impl Backoff {
         crate::thread::yield_now();
     }
 
-    /// Begins anew.
+    /// Starts the wait anew.
     #[inline]
     pub fn reset(&mut self) {
         (self.round, self.yields) = (0, 0);

@@ -10,21 +10,17 @@
 //! | WRITER | readers | name | meaning |
 //! |---|---|---|---|
 //! | 0 | 0 | free | |
-//! | 0 | n | shared | held shared by n |
-//! | 1 | n | claimed | by one writer that waits until the n readers are gone; nobody else gets in |
-//! | 1 | 0 | exclusive | held exclusively |
+//! | 0 | n | shared | n readers hold it |
+//! | 1 | n | claimed | one writer waits until the n readers have left; no other thread gets in |
+//! | 1 | 0 | exclusive | one writer holds it |
 //!
-//! | PARKED | DRAINING | when | meaning |
-//! |---|---|---|---|
-//! | 1 | | any | threads may be parked on the latch's address, until WRITER is given up |
-//! | 0 | | any | none are; who is about to park must set it first |
-//! | | 1 | claimed; exclusive for a moment | the claimer may be parked on the address plus one, until the last reader leaves |
-//! | | 1 | free, shared | never: set by the claimer alone, and cleared before or with WRITER |
-//!
-//! | WOKEN | meaning |
-//! |---|---|
-//! | 1 | a release has woken a writer and left threads parked; until that writer has looked, releases wake nobody |
-//! | 0 | a release that finds PARKED wakes |
+//! - PARKED, in any state: threads may be parked on the latch's address, until WRITER is cleared.
+//!   Without PARKED there are none: a thread that is about to park must set it first.
+//! - DRAINING, when claimed (or exclusive, for a moment): the claimer may be parked on the address
+//!   plus one, until the last reader leaves. Only the claimer sets DRAINING, and clears it before
+//!   or together with WRITER. So it is never set when the latch is free or shared.
+//! - WOKEN: a release has woken a writer and left threads parked. Until that writer has looked at
+//!   the latch, releases wake no thread. Without WOKEN, a release that finds PARKED wakes threads.
 //!
 //! | operation | from | to | wakes |
 //! |---|---|---|---|
@@ -32,57 +28,64 @@
 //! | | shared by 2^27 | the same | panics |
 //! | | claimed, exclusive | the same, PARKED | parks |
 //! | `unlock_shared` | shared | shared, free | |
-//! | | claimed | claimed, exclusive | the claimer, if it was the last reader and DRAINING is set |
+//! | | claimed | claimed, exclusive | the claimer, by the last reader, if DRAINING |
 //! | `exclusive` | free | exclusive | |
 //! | | shared | claimed (DRAINING) | parks, until it is exclusive |
 //! | | claimed, exclusive | the same, PARKED | parks |
 //! | `upgrade` | shared | exclusive, claimed (DRAINING) | parks, until it is exclusive |
 //! | | claimed | the same | fails |
-//! | `unlock_exclusive` | exclusive | free | the first in the queue, if PARKED (WOKEN, if some are left) |
-//! | | exclusive, WOKEN | free, WOKEN | nobody |
-//! | | exclusive, PARKED | shared, claimed, exclusive | hands it to the first in the queue, if they are impatient |
-//! | `downgrade` | exclusive | as `unlock_exclusive`, with one reader more | the same |
-//! | a deadline, parked behind WRITER | any | PARKED cleared by the last | |
-//! | a deadline, claimed | claimed, or exclusive just now | as `unlock_exclusive`; an upgrader remains a reader | the same |
+//! | `unlock_exclusive` | exclusive | free | the queue's head, if PARKED (WOKEN if some are left) |
+//! | | exclusive, WOKEN | free, WOKEN | no thread |
+//! | | exclusive, PARKED | shared, claimed, exclusive | handed to the woken, if one is impatient |
+//! | `downgrade` | exclusive | as `unlock_exclusive`, plus one reader | the same |
+//! | deadline, parked behind WRITER | any | the last clears PARKED | |
+//! | deadline, claimed | claimed, just exclusive | as `unlock_exclusive` | the same |
 //!
-//! (`models/coverage.rs` has the same for every combination of flags, each with the model in which it is seen.)
+//! An upgrader that gives up its claim at a deadline remains a reader. `models/coverage.rs` has the
+//! table for every combination of flags, each with the model that reaches it.
 //!
-//! **Waiting.** Acquiring is a compare-and-swap; a waiter spins a little (about as long as parking takes), then
-//! parks, so nobody spins on a holder that does not run. Who releases exclusively with PARKED set wakes, in
-//! the order of arrival, readers up to and including the first writer. Threads that arrive meanwhile may
-//! overtake those being woken, so a latch is idle only when nobody who runs wants it. Nor do they pay for waking
-//! more: while WOKEN is set the queue is the woken writer's business, so one wake-up is under way at a time, however
-//! many threads there are and however long the woken one waits for a processor.
+//! **Waiting.** Acquiring is a compare-and-swap. A waiter spins about as long as parking takes,
+//! then parks, so no thread spins for long on a holder that does not run. A thread that releases
+//! exclusively with PARKED set wakes waiters in the order of arrival: readers up to and including
+//! the first writer. Threads that arrive meanwhile may overtake those being woken, so a latch is
+//! idle only when no running thread wants it. While WOKEN is set, releases leave the queue to the
+//! woken writer, and do not pay for further wake-ups. So one wake-up is under way at a time, for
+//! any number of threads and however long the woken one waits for a processor.
 //!
-//! **Overtaking is bounded** (rule 3). A waiter that was woken [`MAX_LOSSES`] times and lost to newcomers parks as
-//! *impatient*. When its turn comes, the latch is handed to all who are woken with it: readers hold it, a writer
-//! behind them has it claimed. So nobody is woken in vain more often than that. In the queue, each
-//! release that wakes wakes at least the first, and who comes later is behind. Readers cannot keep a writer out, since
-//! they don't get past its claim; nor writers a reader, since each release of theirs moves it forward.
+//! **Overtaking is bounded** (rule 3). A waiter that was woken [`MAX_LOSSES`] times and lost to
+//! newcomers parks as *impatient*. When its turn comes, the release hands the latch to all threads
+//! that it wakes. Readers then hold it, and a writer behind them has it claimed. So no thread is
+//! woken more often than that without getting the latch. Each release that wakes at all wakes at
+//! least the queue's head, and later arrivals queue behind. Readers cannot keep a writer out,
+//! because they don't get past its claim. Writers cannot keep a reader out, because each release
+//! moves it forward.
 //!
-//! **No lost wake-up** (rules 1 and 2). A thread parks only if WRITER and PARKED are both set when looked at
-//! under the queue's lock; the releaser clears WRITER, and PARKED if nobody remains, under that same
-//! lock. Threads remain behind only if a writer was woken, and then WOKEN is set. That writer clears it by the very
-//! swap with which it claims the latch, or marks, while another holds it, that it parks again (or would, but for its
-//! deadline): either way there is a holder then, whose release finds PARKED without WOKEN and wakes the rest.
-//! A claimer sets DRAINING and then looks, under its queue's lock, whether there are readers; the last reader
-//! either sees the flag or is not seen.
+//! **No lost wake-up** (rules 1 and 2). A thread parks only if it sees both WRITER and PARKED set
+//! under the queue's lock. The releaser clears WRITER under that same lock, and PARKED if no thread
+//! remains. Threads remain only behind a woken writer. Then that writer was handed the latch, or
+//! WOKEN is set.
 //!
-//! **Memory ordering.** Acquiring is *acquire*, releasing *release*; a writer that waited for readers
-//! loads the count with *acquire*, which pairs with each reader's release. Who is handed the latch is
-//! woken by the releaser, which orders as much.
+//! The woken writer clears WOKEN by the very swap with which it claims the latch. Or it clears
+//! WOKEN while another thread holds the latch, and marks that it parks again (or would, but for its
+//! deadline). Either way there is a holder, whose release finds PARKED without WOKEN and wakes the
+//! rest. A claimer sets DRAINING, then checks under its queue's lock whether there are readers. The
+//! last reader sees the flag, or the claimer sees that it has left.
 //!
-//! **Too many readers.** A guard that is forgotten ([`std::mem::forget`]) leaves its hold in the
-//! count for ever. The flags follow the count in the word, so it has a bound: a latch with
-//! [`MAX_READERS`] is full. [`Latch::try_shared`] refuses then, and [`Latch::shared`] panics with
+//! **Memory ordering.** Acquiring is *acquire*, releasing *release*. A writer that waited for
+//! readers loads the count with *acquire*, which pairs with each reader's release. A thread that is
+//! handed the latch is woken by the releaser; the wake-up gives the same ordering.
+//!
+//! **Too many readers.** A forgotten guard ([`std::mem::forget`]) leaves its hold in the count for
+//! ever. The count has a bound, because the flags follow it in the word: a latch with
+//! [`MAX_READERS`] is full. Then [`Latch::try_shared`] refuses, and [`Latch::shared`] panics with
 //! nothing taken. An upgrade lowers the count, and a downgrade begins at zero. A release that hands
-//! the latch to parked readers adds one for each; there is room for all threads above the bound.
+//! the latch to parked readers adds one for each; above the bound there is room for all threads.
 //!
 //! **Failure.** The latch allocates nothing, and closures that run under the queue's lock do not
-//! panic. A latch that is full is a panic, before anything has been taken.
+//! panic. Only a full latch panics, before anything has been taken.
 //!
-//! The latch is raw: it has no guard and no data, and does not care which thread releases it. What a caller has
-//! checked before it waited may no longer hold after it; only an upgrade keeps it true.
+//! The latch is raw: it has no guard and no data, and any thread may release it. A condition that a
+//! caller checked before it waited may no longer hold afterwards. Only an upgrade keeps it true.
 
 mod turn;
 mod wait;
@@ -98,21 +101,20 @@ pub use crate::version::Version;
 #[cfg(all(test, any(loom, shuttle)))]
 pub(crate) use word::recording;
 
-/// How often a woken waiter may lose to newcomers before the latch is handed to it. (Once in models, so that they
-/// get there.)
+/// How often a woken waiter may lose to newcomers before it is handed the latch. (Models: once.)
 pub const MAX_LOSSES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 
-/// How many may hold a latch shared at a time.
+/// The number of shared holds at which a latch is full.
 pub const MAX_READERS: u32 = FULL;
 
-// Tokens of parked threads: what they want and whether they are impatient.
+// Tokens of parked threads: what a thread wants, and whether it is impatient.
 const WANTS_EXCLUSIVE: usize = 1;
 const IMPATIENT: usize = 2;
 
 // Tokens given to woken threads: try again, or the latch is yours.
 const COMPETE: usize = 0;
 const GRANTED: usize = 1;
-/// Try again; threads remain parked, and no release wakes them before the writer among the woken has looked.
+/// Try again. Threads remain parked, and no release wakes them before the woken writer has looked.
 const COMPETE_FOR_ALL: usize = 2;
 
 /// A shared/exclusive latch.
@@ -153,7 +155,7 @@ impl Latch {
     ///
     /// # Panics
     ///
-    /// If [`MAX_READERS`] hold it: guards of it have been forgotten. Nothing has been taken then.
+    /// If [`MAX_READERS`] hold it, because guards have been forgotten. Nothing has been taken then.
     #[inline]
     pub fn shared(&self) {
         may_switch();
@@ -168,7 +170,7 @@ impl Latch {
         self.try_shared() || self.wait_shared(0, Some(deadline)).is_some()
     }
 
-    /// Gives it back.
+    /// Releases a shared hold.
     #[inline]
     pub fn unlock_shared(&self) {
         let before = self.0.leave();
@@ -178,7 +180,7 @@ impl Latch {
         }
     }
 
-    /// Takes it exclusively if nobody holds it.
+    /// Takes it exclusively if no thread holds it.
     #[inline]
     #[must_use]
     pub fn try_exclusive(&self) -> bool {
@@ -207,7 +209,7 @@ impl Latch {
         self.try_exclusive() || self.wait_exclusive(0, Some(deadline)).is_some()
     }
 
-    /// Gives it back.
+    /// Releases an exclusive hold.
     #[inline]
     pub fn unlock_exclusive(&self) {
         if self.0.give(WRITER, 0).is_err() {
@@ -222,8 +224,8 @@ impl Latch {
         }
     }
 
-    /// Turns the caller's shared hold into an exclusive one if it is the only hold and nobody claims the
-    /// latch. Otherwise the caller still holds it shared.
+    /// Turns the caller's shared hold into an exclusive one if it is the only hold and no thread
+    /// claims the latch. Otherwise the caller still holds it shared.
     #[must_use]
     pub fn try_upgrade(&self) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
@@ -236,34 +238,34 @@ impl Latch {
         false
     }
 
-    /// Turns the caller's shared hold into an exclusive one, waiting for the other readers to leave; no
-    /// writer gets in between.
+    /// Turns the caller's shared hold into an exclusive one. Waits for the other readers to leave;
+    /// no writer gets in between.
     ///
-    /// `false`, at once, if another thread claims the latch already. That may be another upgrader, which
-    /// waits for this caller's hold: so of two upgraders one succeeds and the other fails. Who failed
-    /// still holds the latch shared, and must give it back before it waits for anything.
+    /// Returns `false`, at once, if another thread claims the latch already. That may be another
+    /// upgrader, which waits for this caller's hold: of two upgraders one succeeds and one fails. A
+    /// caller that failed still holds the latch shared. It must release it before it waits.
     #[must_use]
     pub fn upgrade(&self) -> bool {
         self.claim_for_upgrade() && self.drain(1, None)
     }
 
-    /// Like [`Latch::upgrade`], unless the deadline passes first: then the caller still holds the latch
-    /// shared, and has held it all the time.
+    /// Like [`Latch::upgrade`], unless the deadline passes first. Then the caller still holds the
+    /// latch shared, and has held it throughout.
     #[must_use]
     pub fn try_upgrade_until(&self, deadline: Instant) -> bool {
         self.claim_for_upgrade() && self.drain(1, Some(deadline))
     }
 
-    /// Whether anybody holds it. Only a hint, unless the caller has made sure of the order; but if not, the caller sees
-    /// all that those did who held it before.
+    /// Whether any thread holds it. This is only a hint, unless the caller has made sure of the
+    /// order. If the answer is `false`, the caller sees all that earlier holders did.
     #[inline]
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire) & (WRITER | READERS) != 0
     }
 
-    /// For tests: so many hold it shared more, and never give it back, as if so many guards of it
-    /// had been forgotten. No writer holds or claims it meanwhile.
+    /// For tests: adds `holds` shared holds that nothing releases, as if that many guards had been
+    /// forgotten. No writer may hold or claim the latch meanwhile.
     #[doc(hidden)]
     pub fn forget_shared(&self, holds: u32) {
         self.0.add_readers(holds);
@@ -284,7 +286,7 @@ impl Latch {
     }
 }
 
-/// In a simulation with debug assertions, another thread may go on here.
+/// In a simulation with debug assertions, the scheduler may run another thread here.
 #[inline(always)]
 fn may_switch() {
     crate::scheduler::hot_point();

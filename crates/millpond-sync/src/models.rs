@@ -1,14 +1,14 @@
-//! Models of the latch and of the optimistic read: loom explores every interleaving of a few steps, shuttle
-//! takes more threads through random ones.
+//! Models of the latch and of the optimistic read. Loom explores every interleaving of a few steps;
+//! shuttle runs more threads under random schedules.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p millpond-sync --release --lib models
 //! RUSTFLAGS="--cfg shuttle" cargo test -p millpond-sync --release --lib shuttle
 //! ```
 //!
-//! Every change of a latch's word is recorded as it happens. A model fails if it sees a change that the table
-//! of transitions (`coverage.rs`) does not have, or does not see one that it is listed for there; and each
-//! transition is listed for some model.
+//! Every change of a latch's word is recorded as it happens. A model fails if it sees a change that
+//! the table of transitions (`coverage.rs`) lacks. It also fails if it does not see a change that
+//! the table lists for it. The table lists each transition for some model.
 
 mod coverage;
 #[cfg(loom)]
@@ -31,7 +31,7 @@ mod with_loom;
 #[cfg(loom)]
 use with_loom::{Guarded, Shared, check, check_latch, spawn};
 
-/// Later than any model runs: only `parking::expire` ends a wait until then.
+/// A time later than any model runs. A wait with this deadline times out only by `parking::expire`.
 #[cfg(any(loom, shuttle))]
 fn far() -> std::time::Instant {
     std::time::Instant::now() + std::time::Duration::from_secs(1 << 30)

@@ -1,9 +1,9 @@
 //! Mutants: single faults, built in under `--cfg mutants` and chosen when a test runs.
 //!
-//! A mutant is a step that is left out, done in another order, or ordered too weakly. Each belongs
-//! to a numbered rule, and some named test or model must fail with it; else nothing would notice if
-//! the code lost that step. `cargo xtask mutants` builds the tests once, and runs each mutant's
-//! test with and without it.
+//! A mutant is a step that is left out, done in another order, or ordered too weakly. Each mutant
+//! belongs to a numbered rule, and a named test or model must fail with it. Otherwise no test would
+//! notice if the code lost that step. `cargo xtask mutants` builds the tests once, and runs each
+//! mutant's test with and without the mutant.
 //!
 //! ```
 //! # use millpond_sync::{mutant, ordering};
@@ -18,17 +18,16 @@
 //! # publish(&AtomicU64::new(0));
 //! ```
 //!
-//! Without the cfg, [`mutant!`](crate::mutant!) is the constant `false` and
-//! [`ordering!`](crate::ordering!) is the ordering that it names: neither leaves an instruction
-//! behind. With it, the environment variable [`VARIABLE`] names the mutant that is on; it is read
-//! once. The table of mutants is `xtask/src/mutants`, and `cargo xtask mutants` demands that it and
-//! the sources name the same.
+//! Without the cfg, [`mutant!`](crate::mutant!) is the constant `false`, and
+//! [`ordering!`](crate::ordering!) is the ordering that it names; neither leaves an instruction
+//! behind. With the cfg, the environment variable [`VARIABLE`] names the active mutant; it is read
+//! once. The table of mutants is `xtask/src/mutants`. `cargo xtask mutants` fails unless the table
+//! and the sources name the same mutants.
 
-/// The environment variable that names the mutant that is on.
+/// The environment variable that names the active mutant.
 pub const VARIABLE: &str = "MILLPOND_MUTANT";
 
-/// Whether a mutant is on. Use [`mutant!`](crate::mutant!), which costs nothing in an ordinary
-/// build.
+/// Whether a mutant is active. Use [`mutant!`](crate::mutant!), which is free in an ordinary build.
 #[cfg(mutants)]
 #[must_use]
 pub fn is_on(name: &str) -> bool {
@@ -37,8 +36,8 @@ pub fn is_on(name: &str) -> bool {
     NAME.get_or_init(|| std::env::var(VARIABLE).ok()).as_deref() == Some(name)
 }
 
-/// Whether the mutant of that name is on: the constant `false`, but under `--cfg mutants`. See
-/// [`mutant`](mod@crate::mutant).
+/// Whether the mutant of that name is active: the constant `false`, except under `--cfg mutants`.
+/// See [`mutant`](mod@crate::mutant).
 #[cfg(not(mutants))]
 #[macro_export]
 macro_rules! mutant {
@@ -47,7 +46,7 @@ macro_rules! mutant {
     };
 }
 
-/// Whether the mutant of that name is on.
+/// Whether the mutant of that name is active.
 #[cfg(mutants)]
 #[macro_export]
 macro_rules! mutant {
@@ -56,8 +55,9 @@ macro_rules! mutant {
     };
 }
 
-/// The named `Ordering`, or `Relaxed` (or another one, named last) if the mutant of that name is
-/// on. Not for fences, which are never relaxed: leave those out with [`mutant!`](crate::mutant!).
+/// The named `Ordering`, or a weaker one if the mutant of that name is active: the ordering named
+/// last, or else `Relaxed`. Not for fences, which are never relaxed: leave those out with
+/// [`mutant!`](crate::mutant!).
 #[cfg(not(mutants))]
 #[macro_export]
 macro_rules! ordering {
@@ -66,7 +66,7 @@ macro_rules! ordering {
     };
 }
 
-/// The named `Ordering`, or a weaker one if the mutant of that name is on.
+/// The named `Ordering`, or a weaker one if the mutant of that name is active.
 #[cfg(mutants)]
 #[macro_export]
 macro_rules! ordering {

@@ -1,60 +1,31 @@
-//! Waiting without burning a processor: threads queue up on a key (an address that the caller owns) and
-//! others wake them.
+//! Parking: a thread sleeps in the queue of a key until another thread wakes it. A key is an
+//! address that the caller owns.
 //!
-//! By default this is `parking_lot_core`, or the simulation's [`scheduler`]. Under a model checker it is one table, made of the checker's
-//! own mutex and condition variable, with the same promises:
+//! By default this is `parking_lot_core`, or the simulation's [`scheduler`]. Under a model checker
+//! it is one table, made of the checker's own mutex and condition variable. All three promise:
 //!
-//! - a queue per key, first come first woken;
-//! - `validate` runs under the queue's lock, as do the filter and the callback of [`unpark_filter`], so
-//!   that a wake-up that follows a change of the state can't be lost (rule 1).
+//! - Each key has a queue, which is served first come, first woken.
+//! - `validate` runs under the queue's lock, and so do the filter and the callback of
+//!   [`unpark_filter`]. So a wake-up that follows a change of the state can't be lost (rule 1).
 //!
-//! Closures run under the queue's lock: they must not park, unpark or block. If one panics the process
-//! aborts, since the queue would stay locked.
+//! Closures run under the queue's lock, so they must not park, unpark or block. If one panics, the
+//! process aborts, because the queue would stay locked.
 
 use crate::audit;
 #[cfg(not(any(loom, shuttle)))]
 use crate::scheduler;
 use std::time::Instant;
 
-/// How a wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParkResult {
-    /// Woken, with the waker's token.
-    Unparked(usize),
-    /// `validate` said no: the thread has not waited.
-    Invalid,
-    /// The deadline has passed. (Under a model checker, which has no time: somebody called `expire`.)
-    TimedOut,
-}
+pub use crate::park_outcome::{Filter, ParkResult, Unparked};
 
-/// What to do with a parked thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filter {
-    /// Wake it and look at the next.
-    Unpark,
-    /// Leave it and look at the next.
-    Skip,
-    /// Leave it and all that follow.
-    Stop,
-}
-
-/// What [`unpark_filter`] is about to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unparked {
-    /// How many threads it will wake.
-    pub woken: usize,
-    /// Whether threads remain parked on the key.
-    pub more: bool,
-}
-
-/// Waits on `key` until unparked, if `validate` says so under the queue's lock.
+/// Waits on `key` until unparked, if `validate` returns `true` under the queue's lock.
 pub fn park(key: usize, validate: impl FnOnce() -> bool, deadline: Option<Instant>) -> ParkResult {
     park_with(key, 0, validate, |_| (), deadline)
 }
 
-/// Like [`park`], with a token that wakers' filters see. When the deadline has passed, and nobody has
-/// woken the thread before, `timed_out` runs under the queue's lock, the thread having left the queue; it is
-/// told whether that was the last thread parked on the key.
+/// Like [`park`], with a token that wakers' filters see. If the deadline passes before the thread
+/// is woken, the thread leaves the queue, and `timed_out` runs under the queue's lock. Its argument
+/// says whether this was the last thread parked on the key.
 pub fn park_with(
     key: usize,
     token: usize,
@@ -82,21 +53,21 @@ pub fn expire() {
     imp::expire();
 }
 
-/// Wakes the thread that has waited longest; returns whether there was one.
+/// Wakes the thread that has waited longest. Returns whether there was one.
 pub fn unpark_one(key: usize) -> bool {
     let mut first = true;
     let filter = |_| if std::mem::take(&mut first) { Filter::Unpark } else { Filter::Stop };
     unpark_filter(key, filter, |_| 0).woken > 0
 }
 
-/// Wakes all threads; returns how many.
+/// Wakes all threads. Returns their number.
 pub fn unpark_all(key: usize) -> usize {
     unpark_filter(key, |_| Filter::Unpark, |_| 0).woken
 }
 
-/// Wakes the threads that `filter` chooses by their tokens, in the order of their arrival. Then, still
-/// under the queue's lock, `callback` may change the state; what it returns is the token that the woken
-/// threads get.
+/// Wakes the threads that `filter` chooses by their tokens, in the order of their arrival. Then,
+/// still under the queue's lock, `callback` may change the state. It returns the token for the
+/// woken threads.
 pub fn unpark_filter(
     key: usize,
     filter: impl FnMut(usize) -> Filter,
@@ -116,7 +87,7 @@ pub fn unpark_filter(
     imp::unpark_filter(key, |token| no_unwind(|| filter(token)), |r| no_unwind(|| callback(r)))
 }
 
-/// What stands for the address of a key's queue where writes are counted.
+/// The address that stands for a key's queue where writes are recorded.
 fn queue_of(key: usize) -> usize {
     !key
 }
@@ -150,10 +121,10 @@ mod imp {
         deadline: Option<Instant>,
     ) -> ParkResult {
         let timed_out = |_, last| timed_out(last);
-        // SAFETY: `validate` and `timed_out` don't unwind (`no_unwind`), nor does the empty closure. That
-        // closures don't park is this module's rule; breaking it deadlocks but is not undefined. A key
-        // that isn't the caller's own could only cause spurious wake-ups, which every waiter that uses
-        // `parking_lot_core` must expect.
+        // SAFETY: `validate` and `timed_out` don't unwind (`no_unwind`), nor does the empty
+        // closure. That closures don't park is this module's rule; breaking it deadlocks but is not
+        // undefined. If a key does not belong to the caller, the only effect is spurious wake-ups,
+        // which every waiter that uses `parking_lot_core` must expect.
         let result = unsafe {
             parking_lot_core::park(key, validate, || {}, timed_out, ParkToken(token), deadline)
         };

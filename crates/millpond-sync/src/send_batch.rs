@@ -1,18 +1,23 @@
-//! Sending to many sockets with one call of the kernel.
+//! Sends replies to many sockets with one system call, by io_uring.
 //!
-//! A thread that serves many clients has many replies to send at a time. Sent one by one, each wakes a client, which takes
-//! the processor from the sender when that call returns, finds its one reply, and has the next wait for it to go to sleep
-//! again. Handed over together, all of them are on their way before anybody runs.
+//! A thread that serves many clients has many replies to send at a time. If it sends them one by
+//! one, each call wakes a client, which takes the processor when the call returns. The client finds
+//! its one reply, and the next reply waits until that client sleeps again. If the thread hands all
+//! replies over together, they are on their way before any client runs.
+//!
+//! **What it buys.** With 107 clients, 9% of the server's processor time for a point select (8.1 µs
+//! instead of 8.9) and a quarter of pgbench's (docs/measurements/2026-11-22-event-loops.md).
 //!
 //! # How it works
-//! [`SendBatch`] owns a small io_uring, on which nothing is ever under way between two calls of [`SendBatch::send`]: each
-//! request is a `send` with `MSG_DONTWAIT`, which the kernel carries out, or refuses, while it is being handed over.
+//! [`SendBatch`] owns a small io_uring. Nothing is under way on it between two calls of
+//! [`SendBatch::send`]. Each request is a `send` with `MSG_DONTWAIT`, which the kernel carries out
+//! or refuses during the call.
 //!
 //! # Invariants
-//! * The memory of a request belongs to a [`Letter`] that the caller lends for the call; the call returns when the kernel
-//!   has completed every request.
-//! * If the ring fails in the middle, which it never should, nobody can tell what the kernel still reads: that memory is
-//!   leaked, its letters say that they are lost, and the ring is not used again.
+//! * The memory of a request belongs to a [`Letter`] that the caller lends for the call. The call
+//!   returns when the kernel has completed every request.
+//! * The ring should never fail in the middle. If it does, it is unknown what memory the kernel
+//!   still reads. Then that memory is leaked, its letters count as lost, and the ring is given up.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -24,7 +29,7 @@ use rustix::net::SendFlags;
 /// How often the kernel is asked again while it has no memory for requests.
 const PATIENCE: usize = 1000;
 
-/// Bytes for a socket.
+/// A message: bytes for one socket.
 #[derive(Debug)]
 pub struct Letter<'s> {
     to: BorrowedFd<'s>,
@@ -33,26 +38,26 @@ pub struct Letter<'s> {
     sent: io::Result<usize>,
 }
 
-/// What became of a letter.
+/// The outcome of a letter.
 #[derive(Debug)]
 pub struct Delivery {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Where the rest begins that the socket has not taken.
+    /// The offset of the first byte that the socket has not taken.
     pub rest: usize,
-    /// What the socket says. [`io::ErrorKind::ConnectionAborted`]: the bytes are gone, and nobody knows how many have been
-    /// sent.
+    /// The socket's answer. [`io::ErrorKind::ConnectionAborted`]: the bytes are lost, and it is
+    /// unknown how many have been sent.
     pub result: io::Result<()>,
 }
 
 impl<'s> Letter<'s> {
-    /// What lies in `bytes` from `start` on is to be sent.
+    /// A letter of the bytes from `start` on.
     pub fn new(to: BorrowedFd<'s>, bytes: Vec<u8>, start: usize) -> Self {
         let start = start.min(bytes.len());
         Self { to, bytes, start, sent: Ok(0) }
     }
 
-    /// What became of it.
+    /// The letter's outcome.
     pub fn delivery(self) -> Delivery {
         let (count, result) = match self.sent {
             Ok(count) => (count, Ok(())),
@@ -63,7 +68,7 @@ impl<'s> Letter<'s> {
     }
 }
 
-/// A way to send many letters at once, for one thread.
+/// Sends many letters at once, for one thread.
 pub struct SendBatch {
     // `None` once it has failed.
     ring: Option<IoUring>,
@@ -71,11 +76,11 @@ pub struct SendBatch {
 }
 
 impl SendBatch {
-    /// One for `room` letters at a time; an error where the kernel allows no such thing. It must be made by the thread that
-    /// uses it.
+    /// A batch for `room` letters at a time. Fails where the kernel does not support it. The thread
+    /// that uses it must make it.
     pub fn new(room: u32) -> io::Result<Self> {
         let single = IoUring::builder().dontfork().setup_single_issuer().build(room);
-        // Kernels before 6.0 don't know that there is only one thread.
+        // Kernels before 6.0 don't know the option for a single thread.
         let ring = single.or_else(|_| IoUring::builder().dontfork().build(room))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -85,12 +90,12 @@ impl SendBatch {
         Ok(Self { ring: Some(ring), room: room as usize })
     }
 
-    /// How many letters one call takes; none once the ring has failed.
+    /// The number of letters that one call takes. Zero once the ring has failed.
     pub fn room(&self) -> usize {
         if self.ring.is_some() { self.room } else { 0 }
     }
 
-    /// Sends what the sockets take at once, without waiting. Letters beyond [`Self::room`] are left as they are.
+    /// Sends what the sockets take at once, without waiting. Ignores letters beyond [`Self::room`].
     pub fn send(&mut self, letters: &mut [Letter<'_>]) {
         let Some(ring) = &mut self.ring else { return };
         let mut open = submit(ring, self.room, letters);
@@ -126,7 +131,7 @@ impl SendBatch {
     }
 }
 
-/// Prepares the requests for the first `room` letters, which count as lost from now on; returns how many there are.
+/// Queues the first `room` letters, which count as lost from now on. Returns the requests' number.
 fn submit(ring: &mut IoUring, room: usize, letters: &mut [Letter<'_>]) -> usize {
     let flags = (SendFlags::DONTWAIT | SendFlags::NOSIGNAL).bits().cast_signed();
     let mut queue = ring.submission();
@@ -138,11 +143,12 @@ fn submit(ring: &mut IoUring, room: usize, letters: &mut [Letter<'_>]) -> usize 
             .flags(flags)
             .build()
             .user_data(number as u64);
-        // SAFETY: `rest` is `length` or more initialised bytes on the heap, owned by the letter, which is lent to
-        // `SendBatch::send` until that returns, and not touched before. By then the kernel has completed the request, or
-        // the memory has been leaked. The descriptor is open as long: the letter borrows it.
+        // SAFETY: `rest` is at least `length` initialised bytes on the heap. The letter owns them,
+        // is lent to `SendBatch::send` until that returns, and is not touched before. By then the
+        // kernel has completed the request, or the memory has been leaked. The descriptor is open
+        // as long, because the letter borrows it.
         if unsafe { queue.push(&request) }.is_err() {
-            // Never: the queue has room for all of them, and was empty.
+            // This never happens: the queue has room for all of them, and was empty.
             break;
         }
         letter.sent = Err(io::ErrorKind::ConnectionAborted.into());
@@ -151,12 +157,12 @@ fn submit(ring: &mut IoUring, room: usize, letters: &mut [Letter<'_>]) -> usize 
     open
 }
 
-/// The kernel has no memory for requests, for now.
+/// Whether the kernel has no memory for requests at the moment.
 fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy)
 }
 
-/// The kernel has not said what became of it.
+/// Whether the kernel has not reported the request's outcome.
 fn is_lost(sent: &io::Result<usize>) -> bool {
     matches!(sent, Err(error) if error.raw_os_error().is_none())
 }
@@ -174,7 +180,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    /// `None` where the kernel has no io_uring: there is nothing to be tested then.
+    /// `None` where the kernel has no io_uring. Then there is nothing to test.
     fn batch(room: u32) -> Option<SendBatch> {
         SendBatch::new(room).inspect_err(|error| println!("no io_uring: {error}")).ok()
     }
@@ -202,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_socket_and_one_without_a_reader_hold_nobody_up() {
+    fn full_and_closed_sockets_do_not_delay_other_letters() {
         let Some(mut batch) = batch(8) else { return };
         let (full, _reader) = UnixStream::pair().expect("a pair");
         let (gone, reader) = UnixStream::pair().expect("a pair");
@@ -229,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_beyond_its_room_are_left() {
+    fn letters_beyond_the_room_are_left_unsent() {
         let Some(mut batch) = batch(1) else { return };
         let (a, _other) = UnixStream::pair().expect("a pair");
         let mut letters = [Letter::new(a.as_fd(), vec![1], 0), Letter::new(a.as_fd(), vec![2], 0)];

@@ -1,7 +1,8 @@
-//! `Arc`, locks and condition variable: the standard library's, a model checker's, or a simulation's.
+//! Locks, `Condvar` and `Arc`: the standard library's, a model checker's, or a simulation's.
 //!
-//! A lock here is never poisoned: a thread that panics while it holds one must have left its contents
-//! whole (rule 7). A simulated thread waits for a lock in its [`scheduler`].
+//! A lock here is never poisoned: a thread that panics while it holds a lock must leave the
+//! contents whole (rule 7 of this crate's README). A simulated thread waits for a lock in its
+//! [`scheduler`].
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -50,7 +51,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Locks it if nobody holds it.
+    /// Locks it if no thread holds it.
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         audit::locked(std::ptr::from_ref(self).addr());
@@ -59,7 +60,7 @@ impl<T> Mutex<T> {
         self.attempt()
     }
 
-    /// What it holds: nobody else can.
+    /// The contents. The exclusive borrow shows that no thread holds the lock.
     pub fn get_mut(&mut self) -> &mut T {
         match self.0.get_mut() {
             Ok(value) => value,
@@ -114,7 +115,7 @@ impl Condvar {
         Self(imp::Condvar::new())
     }
 
-    /// Unlocks, waits to be notified (or wakes for no reason), and locks again.
+    /// Unlocks, waits for a notification (or a spurious wake-up), and locks again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         #[cfg(not(any(loom, shuttle)))]
         if scheduler::is_simulated() {
@@ -152,7 +153,7 @@ impl Condvar {
         }
     }
 
-    /// As [`Condvar::wait`], for at most that time.
+    /// As [`Condvar::wait`], for at most `time`.
     pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
         self.wait_until(guard, crate::clock::now() + time)
     }
@@ -196,14 +197,14 @@ impl Condvar {
     }
 }
 
-/// Many readers or one writer. A model checker sees no scheduling in it.
+/// A readers-writer lock. A model checker does not schedule at it.
 mod rwlock {
     pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 
     #[cfg(not(any(loom, shuttle)))]
     use crate::scheduler;
 
-    /// A lock that many readers or one writer hold.
+    /// A lock that many readers or one writer may hold.
     #[derive(Debug, Default)]
     pub struct RwLock<T>(parking_lot::RwLock<T>);
 
@@ -233,7 +234,7 @@ mod rwlock {
             self.0.write()
         }
 
-        /// Locks it for writing if nobody holds it.
+        /// Locks it for writing if no thread holds it.
         pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
             #[cfg(not(any(loom, shuttle)))]
             scheduler::point();

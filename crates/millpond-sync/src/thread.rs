@@ -1,6 +1,7 @@
 //! Threads: the standard library's, a model checker's, or a simulation's.
 //!
-//! A thread that a simulated one starts is simulated, too ([`scheduler`](crate::scheduler)).
+//! A thread started by a simulated thread is simulated, too ([`scheduler`](crate::scheduler)).
+//! Threads of [`spawn_named`] are the system's even under a model checker.
 
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ mod imp {
     /// Starts a thread.
     ///
     /// # Panics
-    /// If the system has no room for one.
+    /// If the system can't start a thread.
     pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         match start(None, body) {
             Ok(handle) => handle,
@@ -80,7 +81,7 @@ mod imp {
     }
 
     impl<T> JoinHandle<T> {
-        /// Waits until it has ended; an error is its panic.
+        /// Waits until the thread has ended. An error is the thread's panic.
         pub fn join(self) -> std::thread::Result<T> {
             if let Some(joining) = &self.simulated {
                 scheduler::join(joining);
@@ -88,7 +89,7 @@ mod imp {
             self.thread.join()
         }
 
-        /// Whether it has ended.
+        /// Whether the thread has ended.
         pub fn is_finished(&self) -> bool {
             match &self.simulated {
                 Some(joining) => joining.is_done(),
@@ -103,11 +104,11 @@ mod imp {
     }
 }
 
-/// Threads with names, for a program's own work: they are the system's under a model checker, too.
+/// Named threads, for a program's own work. Even under a model checker they are the system's.
 mod named {
     use std::io;
 
-    /// A thread that has a name.
+    /// A thread with a name.
     #[derive(Debug)]
     pub struct NamedThread<T> {
         #[cfg(not(any(loom, shuttle)))]
@@ -116,7 +117,7 @@ mod named {
         handle: std::thread::JoinHandle<T>,
     }
 
-    /// Starts a thread that has a name.
+    /// Starts a thread with a name.
     pub fn spawn_named<T: Send + 'static>(
         name: &str,
         body: impl FnOnce() -> T + Send + 'static,
@@ -129,12 +130,12 @@ mod named {
     }
 
     impl<T> NamedThread<T> {
-        /// Waits until it has ended; an error is its panic.
+        /// Waits until the thread has ended. An error is the thread's panic.
         pub fn join(self) -> std::thread::Result<T> {
             self.handle.join()
         }
 
-        /// Whether it is the calling thread.
+        /// Whether this is the calling thread.
         pub fn is_current(&self) -> bool {
             self.handle.thread().id() == std::thread::current().id()
         }

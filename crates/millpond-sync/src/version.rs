@@ -1,10 +1,9 @@
-//! The version word of a sequence lock: how a reader that writes nothing learns that what it read was
-//! whole.
+//! A sequence lock's version word: a reader that writes nothing learns whether its read was whole.
 //!
-//! Even: the data is at rest. Odd: a writer is changing it. Each change raises the word by two.
+//! The word is even while the data is at rest, odd during a change. A change raises it by two.
 //!
-//! **Memory ordering** (rule 5). The data are relaxed atomics, so that a reader that races with a writer
-//! reads torn values but never undefined ones.
+//! **Memory ordering** (rule 5). The data are relaxed atomics. So a reader that races with a writer
+//! may read torn values, but never undefined ones.
 //!
 //! | writer (alone, under an exclusive latch) | reader |
 //! |---|---|
@@ -14,9 +13,9 @@
 //! | version := even, *release* | fence, *acquire* |
 //! | | again := version, relaxed; good if equal to v |
 //!
-//! If the reader saw any datum of a later change, the two fences order the writer's "odd" before the
-//! reader's second load, which then differs from v. And the first load's acquire pairs with the release
-//! of the change that wrote v, so that nothing older is seen. The models in `models.rs` check both.
+//! If the reader saw any datum of a later change, the two fences order the writer's "odd" before
+//! the reader's second load. That load then differs from v. The acquire of the first load pairs
+//! with the release of the change that wrote v, so nothing older is seen. `models.rs` checks both.
 
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::{mutant, ordering};
@@ -26,27 +25,27 @@ use crate::{mutant, ordering};
 pub struct Version(AtomicU64);
 
 impl Version {
-    /// At rest.
+    /// A version at rest.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// At rest.
+    /// A version at rest.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Being changed: no reader gets through before the first [`Version::write_end`].
+    /// A version with a change going on: reads fail until the first [`Version::write_end`].
     #[must_use]
     pub fn new_locked() -> Self {
         Self(AtomicU64::new(1))
     }
 
-    /// Begins a read: the version to validate afterwards, or `None` while a change is going on.
+    /// Begins a read. Returns the version to validate afterwards, or `None` during a change.
     #[inline]
     #[must_use]
     pub fn read_begin(&self) -> Option<u64> {
@@ -54,7 +53,7 @@ impl Version {
         (version & 1 == 0).then_some(version)
     }
 
-    /// Ends a read: whether everything read since [`Version::read_begin`] was whole.
+    /// Ends a read. Returns whether everything read since [`Version::read_begin`] was whole.
     #[inline]
     #[must_use]
     pub fn validate(&self, begun: u64) -> bool {
@@ -64,7 +63,7 @@ impl Version {
         self.0.load(Ordering::Relaxed) == begun
     }
 
-    /// Begins a change. The caller is the only writer, and has not begun one already.
+    /// Begins a change. The caller is the only writer and is not changing the data already.
     #[inline]
     pub fn write_begin(&self) {
         let version = self.0.load(Ordering::Relaxed);

@@ -14,8 +14,8 @@
 //! - A name is durable after [`VfsDirectory::sync`] of its directory. That holds for names that
 //!   came, went, or changed. A file's own sync does not make its name durable.
 //! - A length is durable after [`VfsFile::sync_data`].
-//! - After a sync has failed, nobody knows what is durable. The next sync may succeed without
-//!   having written what the failed one lost.
+//! - After a failed sync it is unknown what is durable. The next sync may succeed without having
+//!   written what the failed one lost.
 //! - A signal may interrupt any call: [`io::ErrorKind::Interrupted`]. [`retry`] repeats it. A sync
 //!   is the exception and is never repeated.
 #![forbid(unsafe_code)]
@@ -45,11 +45,11 @@ pub struct OpenFlags {
     /// With `create`: fails with [`io::ErrorKind::AlreadyExists`] if there is something of this
     /// name, a symbolic link included.
     pub exclusive: bool,
-    /// Cuts the file to no bytes.
+    /// Truncates the file to zero bytes.
     pub truncate: bool,
     /// Fails if the last component of the path is a symbolic link.
     pub no_follow: bool,
-    /// Transfers pass the system's cache by. Memory, offsets and lengths must be aligned.
+    /// Transfers bypass the page cache (`O_DIRECT`). Memory, offsets and lengths must be aligned.
     pub direct: bool,
 }
 
@@ -71,7 +71,7 @@ impl OpenFlags {
     pub const CREATE_NEW: Self = Self { exclusive: true, ..Self::CREATE };
 }
 
-/// Who may use a file or directory.
+/// The permissions of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// It belongs to the user that the process runs as.
@@ -91,16 +91,16 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// The names in a directory, in no particular order.
     fn list(&self, directory: &Path) -> io::Result<Vec<OsString>>;
 
-    /// Bytes of a file, by name. A missing one is [`io::ErrorKind::NotFound`].
+    /// The length of a file in bytes, by name. A missing file is [`io::ErrorKind::NotFound`].
     fn len(&self, path: &Path) -> io::Result<u64>;
 
-    /// Takes a file's name away. The file lives as long as it is open.
+    /// Removes a file's name. The file lives as long as it is open.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Renames a file; replaces what has the new name, atomically. Both names are on one device.
+    /// Renames a file and replaces what has the new name, atomically. Both names are on one device.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Opens a directory, for its syncs. A holder of the result needs no descriptor for a sync.
+    /// Opens a directory so that it can be synced. A sync of it needs no further descriptor.
     fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn VfsDirectory>>;
 
     /// Whether every file has a [`VfsFile::descriptor`].
@@ -108,12 +108,13 @@ pub trait Vfs: Debug + Send + Sync + 'static {
         false
     }
 
-    /// The path without symbolic links. A file system without such links returns it as it is.
+    /// The path without symbolic links, or unchanged if the file system has no such links.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())
     }
 
-    /// Who may use a file or directory. A file system without users says that it is the process's.
+    /// The permissions of a file or directory. A file system without users names the process as
+    /// the owner.
     fn access(&self, _path: &Path) -> io::Result<Access> {
         Ok(Access { is_own: true, mode: 0o700 })
     }
@@ -123,7 +124,7 @@ pub trait Vfs: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether this is a file of bytes: no directory and no device. A missing one is
+    /// Whether this is a regular file, not a directory or a device. A missing one is
     /// [`io::ErrorKind::NotFound`].
     fn is_regular(&self, path: &Path) -> io::Result<bool> {
         self.len(path).map(|_| true)
@@ -138,15 +139,14 @@ pub trait VfsDirectory: Debug + Send + Sync + 'static {
 
 /// An open file.
 pub trait VfsFile: Debug + Send + Sync + 'static {
-    /// Fills pieces one after the other from `offset` on; returns how many bytes. 0 is the end of the
-    /// file. At most 1,024 pieces.
+    /// Fills the pieces in order with bytes from `offset` on. Returns the number of bytes; 0 is the
+    /// end of the file. At most 1,024 pieces.
     fn read_at(&self, pieces: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize>;
 
-    /// Writes pieces one after the other from `offset` on; returns how many bytes. At most 1,024
-    /// pieces.
+    /// Writes at most 1,024 pieces in order from `offset` on. Returns the number of bytes.
     fn write_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize>;
 
-    /// Bytes of the file.
+    /// The length of the file in bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Whether the file has no bytes.
@@ -154,34 +154,33 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
         Ok(self.len()? == 0)
     }
 
-    /// Cuts the file, or makes it longer with zeros that need not have space on the device.
+    /// Truncates the file, or extends it with zeros that need not have space on the device.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
-    /// Gives a range space on the device; what was beyond the end reads as zeros. Where the file
-    /// system can't: [`io::ErrorKind::Unsupported`].
+    /// Reserves space on the device for a range. Bytes beyond the old end read as zeros. A file
+    /// system that can't do this returns [`io::ErrorKind::Unsupported`].
     fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()>;
 
     /// Makes bytes and length durable.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Locks the file for this open description, until it is closed. `false` if another has it.
+    /// Locks the file for this open description until it is closed. `false`: another has the lock.
     fn try_lock(&self) -> io::Result<bool>;
 
-    /// After [`VfsFile::try_lock`] said `false`: whether this process has the lock itself, by
+    /// After [`VfsFile::try_lock`] returned `false`: whether this process itself has the lock, by
     /// another open description.
     fn is_locked_here(&self) -> bool {
         false
     }
 
-    /// After [`VfsFile::try_lock`] said `false`: the process that has the lock, if the system
-    /// tells.
+    /// After [`VfsFile::try_lock`] returned `false`: the process that has the lock, if known.
     fn lock_holder(&self) -> Option<u32> {
         None
     }
 
-    /// The kernel's descriptor, for calls that this trait lacks: reads into memory that others look
-    /// at, reads that must not wait, io_uring. A simulated file has none, and a caller without one
-    /// reads by [`VfsFile::read_at`].
+    /// The kernel's descriptor, for calls that this trait lacks: reads into memory that other
+    /// threads look at, reads that must not wait, io_uring. A simulated file has none; its caller
+    /// uses [`VfsFile::read_at`].
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
@@ -209,13 +208,18 @@ pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// Whether an error says that bytes which were there are lost: a medium's error, a damaged file
-/// system, a file that is missing or ends too early.
+/// Whether an error says that existing bytes are lost: a medium's error, a damaged file system, a
+/// file that is missing or too short.
 #[must_use]
 pub fn is_lost(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     use rustix::io::Errno;
-    let lost = [Errno::IO, Errno::UCLEAN, Errno::BADMSG].map(|errno| Some(errno.raw_os_error()));
+    // A damaged file system answers so on Linux; other systems have no such error.
+    #[cfg(target_os = "linux")]
+    const DAMAGED: Errno = Errno::UCLEAN;
+    #[cfg(not(target_os = "linux"))]
+    const DAMAGED: Errno = Errno::IO;
+    let lost = [Errno::IO, DAMAGED, Errno::BADMSG].map(|errno| Some(errno.raw_os_error()));
     lost.contains(&error.raw_os_error())
         || matches!(error.kind(), NotFound | UnexpectedEof | InvalidData)
 }
@@ -228,14 +232,14 @@ pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     limits.contains(&error.raw_os_error())
 }
 
-/// Fills all of `bytes` from `offset` on. A file that ends before is
+/// Fills all of `bytes` from `offset` on. A file that ends earlier is
 /// [`io::ErrorKind::UnexpectedEof`].
 pub fn read_exact_at(file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     let read = read_up_to_at(file, bytes, offset)?;
     if read == bytes.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Fills `bytes` from `offset` on with what the file has; returns how many bytes.
+/// Fills `bytes` from `offset` on with what the file has. Returns the number of bytes.
 pub fn read_up_to_at(file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < bytes.len() {

@@ -1,15 +1,22 @@
 //! The kernel's file system.
+//!
+//! **Syncs** are those of the standard library. On macOS, `fsync` leaves data in the cache of the
+//! device; the standard library calls `fcntl(F_FULLFSYNC)` there, which does not.
+//!
+//! **Other systems than Linux** have no call that allocates blocks and leaves the file's bytes
+//! alone, and no list of locks. [`VfsFile::allocate`] is unsupported there, so its callers write
+//! zeros. Direct I/O is an advice on macOS, given for the open file.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::{Access, OpenFlags, Vfs, VfsDirectory, VfsFile};
@@ -20,16 +27,17 @@ pub struct OsVfs;
 
 #[derive(Debug)]
 struct OsFile {
-    file: OwnedFd,
-    /// What [`HELD`] has of this file.
+    file: File,
+    /// The key of this file in [`HELD`], once this handle has locked the file.
     lock: OnceLock<FileId>,
 }
 
 /// Device and inode.
 type FileId = (u64, u64);
 
-/// Which process has a file locked with `flock`, by the kernel's list of locks. In another
-/// container a process has no number, which reads as 0.
+/// The process that has a file locked with `flock`, from the kernel's list of locks
+/// (`/proc/locks`). The list shows a process of another container as 0; the result is then `None`.
+#[cfg(all(target_os = "linux", not(millpond_portable)))]
 fn holder_in(locks: &str, (device, inode): FileId) -> Option<u32> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let file = format!("{major:02x}:{minor:02x}:{inode}");
@@ -45,9 +53,9 @@ fn holder_in(locks: &str, (device, inode): FileId) -> Option<u32> {
     })
 }
 
-/// The files that this process has locked. A process id that is written into the file does not
-/// tell: in another container it is another process. The list is locked while a file is locked or
-/// unlocked, so that it is always true.
+/// The files that this process has locked. A process id written into the file would not do, because
+/// in another container it names another process. This mutex is held while a file is locked or
+/// unlocked, so the set is always correct.
 static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
 
 fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
@@ -56,8 +64,8 @@ fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
 
 impl OsFile {
     fn id(&self) -> io::Result<FileId> {
-        let found = rustix::fs::fstat(&self.file)?;
-        Ok((found.st_dev, found.st_ino))
+        let found = self.file.metadata()?;
+        Ok((found.dev(), found.ino()))
     }
 }
 
@@ -66,14 +74,14 @@ impl Drop for OsFile {
         if let Some(id) = self.lock.get() {
             let mut held = held();
             held.remove(id);
-            // If this fails, the lock goes with the file, a moment later.
+            // If this fails, closing the file releases the lock a moment later.
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }
     }
 }
 
 #[derive(Debug)]
-struct OsDirectory(OwnedFd);
+struct OsDirectory(File);
 
 fn unix_flags(flags: OpenFlags) -> OFlags {
     let chosen = [
@@ -81,21 +89,81 @@ fn unix_flags(flags: OpenFlags) -> OFlags {
         (flags.exclusive, OFlags::EXCL),
         (flags.truncate, OFlags::TRUNC),
         (flags.no_follow, OFlags::NOFOLLOW),
-        (flags.direct, OFlags::DIRECT),
+        (flags.direct, system::DIRECT),
     ];
     let access = if flags.read_only { OFlags::RDONLY } else { OFlags::RDWR };
     let chosen = chosen.into_iter().filter(|(wanted, _)| *wanted);
     chosen.fold(access | OFlags::CLOEXEC, |all, (_, flag)| all | flag)
 }
 
+/// What only Linux has.
+#[cfg(all(target_os = "linux", not(millpond_portable)))]
+mod system {
+    use super::{Errno, File, FileId, OFlags, fs, holder_in, io};
+    use rustix::fs::FallocateFlags;
+
+    pub(super) const DIRECT: OFlags = OFlags::DIRECT;
+
+    pub(super) fn make_direct(_file: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                Err(io::ErrorKind::Unsupported.into())
+            }
+            other => other.map_err(Into::into),
+        }
+    }
+
+    pub(super) fn lock_holder(id: FileId) -> Option<u32> {
+        holder_in(&fs::read_to_string("/proc/locks").ok()?, id)
+    }
+}
+
+/// What other systems have instead.
+#[cfg(not(all(target_os = "linux", not(millpond_portable))))]
+mod system {
+    use super::{File, FileId, OFlags, io};
+
+    pub(super) const DIRECT: OFlags = OFlags::empty();
+
+    /// Asks the system to keep the file's bytes out of its cache.
+    #[cfg(target_vendor = "apple")]
+    pub(super) fn make_direct(file: &File) -> io::Result<()> {
+        rustix::fs::fcntl_nocache(file, true).map_err(Into::into)
+    }
+
+    #[cfg(not(target_vendor = "apple"))]
+    pub(super) fn make_direct(_file: &File) -> io::Result<()> {
+        Err(super::no_direct_io())
+    }
+
+    pub(super) fn allocate(_file: &File, _offset: u64, _bytes: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn lock_holder(_id: FileId) -> Option<u32> {
+        None
+    }
+}
+
+fn no_direct_io() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this file system does not support direct I/O")
+}
+
 impl Vfs for OsVfs {
     fn open(&self, path: &Path, flags: OpenFlags) -> io::Result<Arc<dyn VfsFile>> {
         match rustix::fs::open(path, unix_flags(flags), Mode::RUSR | Mode::WUSR) {
-            Ok(file) => Ok(Arc::new(OsFile { file, lock: OnceLock::new() })),
-            Err(Errno::INVAL) if flags.direct => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "this file system does not support direct I/O",
-            )),
+            Ok(file) => {
+                let file = File::from(file);
+                if flags.direct {
+                    system::make_direct(&file)?;
+                }
+                Ok(Arc::new(OsFile { file, lock: OnceLock::new() }))
+            }
+            Err(Errno::INVAL) if flags.direct => Err(no_direct_io()),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -132,7 +200,7 @@ impl Vfs for OsVfs {
 
     fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn VfsDirectory>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Arc::new(OsDirectory(rustix::fs::open(path, flags, Mode::empty())?)))
+        Ok(Arc::new(OsDirectory(rustix::fs::open(path, flags, Mode::empty())?.into())))
     }
 
     fn gives_descriptors(&self) -> bool {
@@ -150,7 +218,7 @@ impl Vfs for OsVfs {
 
 impl VfsDirectory for OsDirectory {
     fn sync(&self) -> io::Result<()> {
-        rustix::fs::fsync(&self.0).map_err(Into::into)
+        self.0.sync_all()
     }
 }
 
@@ -164,8 +232,7 @@ impl VfsFile for OsFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        let bytes = rustix::fs::fstat(&self.file)?.st_size;
-        u64::try_from(bytes).map_err(|_| io::Error::other("the file has a negative length"))
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
@@ -173,16 +240,11 @@ impl VfsFile for OsFile {
     }
 
     fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, bytes) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                Err(io::ErrorKind::Unsupported.into())
-            }
-            other => other.map_err(Into::into),
-        }
+        system::allocate(&self.file, offset, bytes)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        rustix::fs::fdatasync(&self.file).map_err(Into::into)
+        self.file.sync_data()
     }
 
     fn try_lock(&self) -> io::Result<bool> {
@@ -204,7 +266,7 @@ impl VfsFile for OsFile {
     }
 
     fn lock_holder(&self) -> Option<u32> {
-        holder_in(&fs::read_to_string("/proc/locks").ok()?, self.id().ok()?)
+        system::lock_holder(self.id().ok()?)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -218,8 +280,9 @@ mod tests {
     use super::*;
     use crate::{exists, read_exact_at, sync_directory, write_all_at};
 
+    #[cfg(all(target_os = "linux", not(millpond_portable)))]
     #[test]
-    fn the_holder_of_a_lock_is_found_in_the_kernels_list() {
+    fn lock_holder_is_found_in_proc_locks() {
         let locks = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 12 fe:01:77 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 13 fe:00:77 0 EOF\n\
@@ -266,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symbolic_link_is_refused_where_the_flag_says_so() {
+    fn open_with_no_follow_refuses_a_symbolic_link() {
         let directory = tempfile::tempdir().unwrap();
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         fs::write(&file, "kept").unwrap();
@@ -277,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn one_opener_has_the_lock() {
+    fn only_one_open_description_gets_the_lock() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let first = OsVfs.open(&path, OpenFlags::CREATE).unwrap();

@@ -1,20 +1,25 @@
-//! A file system over another one: what is there is read from below, and every change stays in memory.
+//! A copy-on-write file system: reads go to the file system below, and no change ever does.
 //!
-//! [`OverlayVfs`] lets a program run its usual code over files that must not change. `millpond check` recovers a
-//! crashed data directory that way.
+//! [`OverlayVfs`] lets a program run its usual code over files that must not change. `millpond
+//! check` recovers a crashed data directory that way.
 //!
-//! # What is where
-//! A file of the overlay is a [`Node`]: the file below that it began as, how much of that still shows, and the blocks
-//! that were written since. Blocks that don't fit into memory go to one temporary file, which has no name
-//! ([`spill`]). A node keeps no file below open; the handles that callers have do.
+//! # Structure
+//! A file of the overlay is a [`Node`]. It has the path of the file below from which it began, the
+//! length of that file that still shows, and the blocks written since. Blocks that don't fit into
+//! memory go to one temporary file without a name ([`spill`]). A node keeps no file below open; the
+//! handles that callers hold do.
 //!
-//! # What holds
-//! The file system below is only asked to open existing files for reading, to list, and to lock. A lock is the one
-//! below, so an overlay and a program that uses the files themselves exclude each other. Syncs do nothing: an
-//! overlay is gone with its last handle.
+//! # Guarantees
+//! The overlay asks the file system below only for calls that change nothing. It opens existing
+//! files for reading, reads them, looks up names, and locks files. The lock of a file below is that
+//! file's own lock, so an overlay and a program that uses the files directly exclude each other.
+//! Syncs do nothing: the changes are lost with the overlay's last handle.
 //!
-//! Paths name files by their text. Two spellings of one file, as by a symbolic link, are two files here once one of
-//! them is written.
+//! Locks are held across calls to the file system below. So they are locks of `millpond-sync`, on
+//! which a simulated thread waits in its scheduler.
+//!
+//! Paths name files by their text. If one file has two spellings, as through a symbolic link, a
+//! write through one of them makes them two files.
 
 mod node;
 mod spill;
@@ -23,13 +28,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use millpond_sync::sync::{Mutex, MutexGuard};
 
 use self::node::{Handle, Node};
 pub use self::spill::Spill;
 use crate::{OpenFlags, Vfs, VfsDirectory, VfsFile, retry};
 
-/// What the overlay knows of a name. What it does not know is as it is below.
+/// What the overlay knows of a name. A name without an entry is as it is below.
 #[derive(Clone, Debug)]
 enum Entry {
     File(Arc<Node>),
@@ -45,25 +52,20 @@ pub struct OverlayVfs {
     spill: Arc<Spill>,
 }
 
-/// Locks a mutex whose content no panic leaves half changed.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A file of the overlay, and the one below if there is one, opened.
+/// A file of the overlay, and the opened file below if there is one.
 type Found = (Arc<Node>, Option<Arc<dyn VfsFile>>);
 
 type Names<'a> = MutexGuard<'a, BTreeMap<PathBuf, Entry>>;
 
 impl OverlayVfs {
-    /// An overlay without any changes. What is written goes to `spill`.
+    /// An overlay without any changes. Written blocks go to `spill`.
     #[must_use]
     pub fn new(below: Arc<dyn Vfs>, spill: Spill) -> Self {
         Self { below, names: Mutex::default(), spill: Arc::new(spill) }
     }
 
     fn names(&self) -> Names<'_> {
-        locked(&self.names)
+        self.names.lock()
     }
 
     /// The file of a name.
@@ -94,7 +96,7 @@ impl OverlayVfs {
         }
     }
 
-    /// Fails unless the directory that a name is in exists.
+    /// Fails unless the parent directory of a path exists.
     fn check_parent(&self, names: &Names<'_>, path: &Path) -> io::Result<()> {
         match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             Some(parent) if !self.is_directory(names, parent) => {
@@ -104,7 +106,7 @@ impl OverlayVfs {
         }
     }
 
-    /// A new file of no bytes.
+    /// A new empty file.
     fn create(&self, names: &mut Names<'_>, path: &Path) -> io::Result<Arc<Node>> {
         self.check_parent(names, path)?;
         let node = Arc::new(Node::empty());

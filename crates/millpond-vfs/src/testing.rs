@@ -1,4 +1,4 @@
-//! A file system that asks a test before each call.
+//! A wrapper around a file system that asks a test before each call.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{OpenFlags, Vfs, VfsDirectory, VfsFile};
 
-/// What is about to be done.
+/// The call that is about to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// [`Vfs::open`].
@@ -44,7 +44,7 @@ pub enum Call {
 
 type Ask = dyn Fn(Call, &Path) -> io::Result<()> + Send + Sync;
 
-/// Another file system, each of whose calls a test may see and refuse. Its files have no descriptors.
+/// A wrapper: a test sees, and may refuse, the calls in [`Call`]. Its files have no descriptors.
 #[derive(Clone)]
 pub struct AskingVfs {
     inner: Arc<dyn Vfs>,
@@ -52,7 +52,7 @@ pub struct AskingVfs {
 }
 
 impl AskingVfs {
-    /// A call is passed on if `ask` allows it. Its error is the call's.
+    /// Passes a call on if `ask` allows it. Otherwise the call fails with the error of `ask`.
     pub fn new(
         inner: impl Vfs,
         ask: impl Fn(Call, &Path) -> io::Result<()> + Send + Sync + 'static,

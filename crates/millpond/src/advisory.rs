@@ -1,7 +1,8 @@
-//! Advisory locks: what the functions `pg_advisory_lock` and its kin do, whoever evaluates them.
+//! Advisory locks: what the functions `pg_advisory_lock` and its kin do, in each evaluator.
 //!
-//! A lock belongs to the session (until it is unlocked or the session ends; ROLLBACK does not matter) or to the
-//! transaction (`xact`). Its key is one bigint or two integers; the two kinds of keys do not meet.
+//! A lock belongs to the session (until it is unlocked or the session ends; ROLLBACK does not
+//! matter) or to the transaction (`xact`). Its key is one bigint or two integers; the two kinds of
+//! keys do not meet.
 
 use std::cell::RefCell;
 
@@ -36,11 +37,12 @@ pub struct Advisory {
     shared: bool,
 }
 
-const fn of(verb: Verb, session: bool, shared: bool) -> Advisory {
+pub(crate) const fn of(verb: Verb, session: bool, shared: bool) -> Advisory {
     Advisory { verb, session, shared }
 }
 
 /// The functions by their names.
+#[cfg(feature = "datafusion")]
 pub(crate) const FUNCTIONS: &[(&str, Advisory)] = &[
     ("pg_advisory_lock", of(Verb::Lock, true, false)),
     ("pg_advisory_lock_shared", of(Verb::Lock, true, true)),
@@ -56,6 +58,7 @@ pub(crate) const FUNCTIONS: &[(&str, Advisory)] = &[
 ];
 
 /// The function of that name.
+#[cfg(feature = "datafusion")]
 pub(crate) fn find(name: &str) -> Option<Advisory> {
     FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, function)| *function)
 }
@@ -87,11 +90,13 @@ impl Key {
 
 impl Advisory {
     /// Whether it takes a key, of one number or of two; else it takes nothing.
+    #[cfg(feature = "datafusion")]
     pub(crate) fn takes_key(self) -> bool {
         self.verb != Verb::UnlockAll
     }
 
     /// Whether it has nothing to answer.
+    #[cfg(feature = "datafusion")]
     pub(crate) fn is_void(self) -> bool {
         matches!(self.verb, Verb::Lock | Verb::UnlockAll)
     }
@@ -100,7 +105,8 @@ impl Advisory {
         if self.shared { LockMode::Share } else { LockMode::Exclusive }
     }
 
-    /// Calls the function. "Would block" where the session must not wait: then nothing has happened.
+    /// Calls the function. "Would block" where the session must not wait: then nothing has
+    /// happened.
     pub(crate) fn call(self, session: &Session, key: Key, notices: &Notices) -> Result<Value> {
         let (tag, mode) = (key.tag(), self.mode());
         Ok(match self.verb {
@@ -128,7 +134,8 @@ impl Advisory {
     }
 }
 
-/// The elements of an array of process ids, as text: `{1,2}`, or `[1, 2]` as the query engine writes it.
+/// The elements of an array of process ids, as text: `{1,2}`, or `[1, 2]` as the query engine
+/// writes it.
 pub(crate) fn pids(array: &str) -> Result<Vec<u32>> {
     let inner = array.trim().trim_matches(|c| matches!(c, '{' | '}' | '[' | ']'));
     let parse = |pid: &str| {

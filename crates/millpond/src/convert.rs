@@ -40,18 +40,19 @@ impl From<NumericError> for SqlError {
     }
 }
 
-/// Whether this asks for another lane rather than reporting a failure.
+/// Whether this asks for a thread that may wait, rather than reporting a failure.
 pub(crate) fn is_would_block(error: &SqlError) -> bool {
     error.sqlstate == WOULD_BLOCK
 }
 
-/// Not an SQLSTATE that anyone sees: how "would block" travels through code that returns [`SqlError`].
+/// Not an SQLSTATE that anyone sees: how "would block" travels through code that returns
+/// [`SqlError`].
 pub(crate) const WOULD_BLOCK: SqlState = SqlState(*b"-WAIT");
-/// Likewise: a plan was made for a definition that is not current any more, or uses an index that is too new for the
-/// transaction's snapshot. Made again, it is right.
+/// Likewise: a plan was made for a definition that is not current any more, or uses an index that
+/// is too new for the transaction's snapshot. Made again, it is right.
 pub(crate) const STALE: SqlState = SqlState(*b"-PLAN");
 
-/// The request for a lane that may wait.
+/// The request for a thread that may wait.
 #[cold]
 pub(crate) fn would_block() -> SqlError {
     SqlError::new(WOULD_BLOCK, "the operation would have to wait")

@@ -1,4 +1,5 @@
-//! The database: an engine with the settings that it was opened with, and what its connections share.
+//! The database: an engine with the settings that it was opened with, and what its connections
+//! share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,9 +7,10 @@ use std::sync::Arc;
 use millpond_buffer::policy::ReplacementPolicy;
 use millpond_buffer::{IoMethod, PAGE_SIZE};
 use millpond_engine::engine::{Engine, EngineConfig};
+use millpond_engine::timeout::Watchdog;
 
 use crate::conn::shared::SharedPlans;
-use crate::conn::{self, ConnectOptions, Connection, Connections, Watchdog};
+use crate::conn::{self, ConnectOptions, Connection, Connections};
 use crate::error::Result;
 use crate::memory::{QueryMemory, default_limit, machine_bytes};
 use crate::plan::external::ExternalPlanner;
@@ -29,7 +31,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database in a directory, creates it if it is not there, recovers it if it was not shut down.
+    /// Opens the database in a directory, creates it if it is not there, recovers it if it was not
+    /// shut down.
     pub fn open(path: impl AsRef<Path>, mut settings: Settings) -> Result<Arc<Database>> {
         let config = engine_config(path.as_ref(), &settings);
         let (query_memory, query_threads) =
@@ -74,8 +77,8 @@ impl Database {
     }
 
     /// Reads the configuration files again, as SIGHUP and `pg_reload_conf()` have it: see
-    /// [`Configuration`]. `false` if nothing could be applied; the server's log has the reason, and the view
-    /// `pg_file_settings`.
+    /// [`Configuration`]. `false` if nothing could be applied; the server's log has the reason, and
+    /// the view `pg_file_settings`.
     pub fn reload_configuration(&self) -> bool {
         let Some(settings) = self.configuration.reload() else { return false };
         self.engine.tune(&engine_config(&self.engine.config().path, &settings).tuning());
@@ -87,8 +90,9 @@ impl Database {
         &self.engine
     }
 
-    /// Writes a checkpoint and closes the files. Statements that are running fail, and so do all that come later, with
-    /// 57P01. Dropping the database without this is safe, too: the next start recovers from the log.
+    /// Writes a checkpoint and closes the files. Statements that are running fail, and so do all
+    /// that come later, with 57P01. Dropping the database without this is safe, too: the next start
+    /// recovers from the log.
     pub fn shutdown(&self) -> Result<()> {
         self.connections.close();
         Ok(self.engine.shutdown()?)

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::lex::{self, Literals};
 use crate::parse;
 
-/// Takes a text through the lexer of the fast path and through the parser; returns how many statements it has.
+/// Takes a text through the lexer of the fast path and through the parser; returns how many
+/// statements it has.
 pub fn statements(sql: &str) -> Result<usize> {
     let (mut key, mut literals) = (Vec::new(), Literals::new());
     if lex::scan(sql, &mut key, &mut literals).is_some() {

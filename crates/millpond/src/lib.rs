@@ -12,12 +12,13 @@
 //! # Ok::<(), millpond::SqlError>(())
 //! ```
 //!
-//! A [`Database`] is opened once for a directory; every thread of work has its own [`Connection`]. The simple
-//! calls ([`Connection::execute`], [`Connection::query`], [`Connection::batch`]) block until they are done.
-//! Servers drive a connection in two lanes instead: see [`conn`].
+//! A [`Database`] is opened once for a directory; every thread of work has its own [`Connection`].
+//! The simple calls ([`Connection::execute`], [`Connection::query`], [`Connection::batch`]) block
+//! until they are done. A server calls those that don't instead: see [`conn`].
 #![forbid(unsafe_code)]
 
 mod advisory;
+mod analyze;
 pub mod conn;
 mod convert;
 pub mod copy;
@@ -35,9 +36,11 @@ mod memory;
 mod parse;
 mod plan;
 pub mod query;
+mod run;
 pub mod settings;
 mod sink;
 pub mod statistics;
+mod system_relations;
 pub mod types;
 
 /// The README's example, to be compiled with the tests.
@@ -45,7 +48,8 @@ pub mod types;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What `version()` answers and clients see of the server: a PostgreSQL whose protocol and catalogs are meant.
+/// What `version()` answers and clients see of the server: a PostgreSQL whose protocol and catalogs
+/// are meant.
 pub const VERSION_STRING: &str =
     concat!("PostgreSQL 15.0 (Millpond ", env!("CARGO_PKG_VERSION"), ")");
 

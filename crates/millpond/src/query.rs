@@ -1,8 +1,8 @@
-//! What a query engine needs of a statement: the rows of tables under its snapshot, and who is asking.
+//! What a query engine needs of a statement: the rows of tables under its snapshot, and the session
+//! that runs it.
 
 use std::sync::{Arc, Weak};
 
-use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
 
 use crate::database::Database;
@@ -11,35 +11,31 @@ use crate::memory::Resources;
 use crate::settings::Origin;
 use crate::statistics::Statistics;
 
-/// The tables under one statement's snapshot, the transaction's own writes included. Scans are opened
-/// from several threads at once.
+/// The tables under one statement's snapshot, the transaction's own writes included. Scans are
+/// opened from several threads at once.
 pub trait TableScanner: Send + Sync {
-    /// One of `parts` disjoint parts that together are the table. `places`: the query asks for the rows' places, which
-    /// it does of the table that the statement changes.
-    fn scan(
-        &self,
-        table: &Arc<TableDef>,
-        places: bool,
-        part: usize,
-        parts: usize,
-    ) -> Result<Box<dyn RowSource>>;
+    /// One of `parts` disjoint parts that together are the table.
+    fn scan(&self, table: &Arc<TableDef>, part: usize, parts: usize) -> Result<Box<dyn RowSource>>;
 
     /// An error when the statement has been cancelled or has run out of time.
     fn check_cancelled(&self) -> Result<()>;
 
-    /// Who runs the statement.
+    /// The session that runs the statement.
     fn session(&self) -> SessionInfo;
 
     /// The memory and the temporary files that the query may use.
-    fn resources(&self) -> Resources;
+    fn resources(&self) -> &Arc<Resources>;
 
-    /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none (any more).
+    /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none
+    /// (any more).
     fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>>;
 
-    /// The number of a relation's file (of the main fork's), which changes when it is rewritten; `None` if there is none.
+    /// The number of a relation's file (of the main fork's), which changes when it is rewritten;
+    /// `None` if there is none.
     fn relation_filenode(&self, oid: u32) -> Option<u32>;
 
-    /// Bytes of its data alone, to decide by or as an estimate: 0 if nobody can tell. (Who reads them learns why.)
+    /// Bytes of its data alone, for decisions and estimates: 0 if they are unknown. (A read of the
+    /// relation then reports why.)
     fn relation_bytes(&self, oid: u32) -> u64 {
         self.relation_size(oid).ok().flatten().map_or(0, |size| size.main)
     }
@@ -60,13 +56,13 @@ pub struct RelationSize {
 pub trait RowSource: Send {
     /// Calls `each` for every visible row of the next page with its tuple in the table's layout;
     /// `false` at the end.
-    fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool>;
+    fn next_page(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
 
     /// How many visible rows the next page has; `None` at the end.
     fn count_page(&mut self) -> Result<Option<usize>>;
 }
 
-/// Who runs a statement, and what the views of settings and statistics show.
+/// The session that runs a statement, and what the views of settings and statistics show.
 #[derive(Debug, Clone, Default)]
 pub struct SessionInfo {
     /// The database's name.

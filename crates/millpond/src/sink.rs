@@ -16,8 +16,8 @@ pub struct ColumnDesc {
     pub name: String,
     /// The type of its values.
     pub ty: DataType,
-    /// The type's number that clients are told: `ty.oid()`, except where a catalog view shows a type that
-    /// is stored as another (`name` as text, `oid` as bigint, ...).
+    /// The type's number that clients are told: `ty.oid()`, except where a catalog view shows a
+    /// type that is stored as another (`name` as text, `oid` as bigint, ...).
     pub type_oid: u32,
     /// The table that the column comes from, 0 when it is computed.
     pub table_oid: u32,
@@ -51,7 +51,8 @@ impl CommandTag {
         CommandTag { verb, rows: None, failed_commit: false }
     }
 
-    /// The tag of a COMMIT that has found its transaction failed, and has rolled it back: `ROLLBACK`.
+    /// The tag of a COMMIT that has found its transaction failed, and has rolled it back:
+    /// `ROLLBACK`.
     pub const fn failed_commit() -> Self {
         CommandTag { verb: "ROLLBACK", rows: None, failed_commit: true }
     }
@@ -61,7 +62,8 @@ impl CommandTag {
         CommandTag { verb, rows: Some(rows), failed_commit: false }
     }
 
-    /// Whether the statement was a COMMIT that has rolled back instead, because the transaction had failed.
+    /// Whether the statement was a COMMIT that has rolled back instead, because the transaction had
+    /// failed.
     pub fn is_failed_commit(&self) -> bool {
         self.failed_commit
     }
@@ -114,17 +116,20 @@ pub struct CopyFormat {
 
 /// Receives what statements produce.
 ///
-/// Everything since the last [`complete`](RowSink::complete) belongs to the statement that is running. When
-/// that statement answers [`Executed::WouldBlock`](crate::Executed::WouldBlock), it has called
-/// [`discard`](RowSink::discard) first, and starts over when it is resumed; so a sink must not let rows go
-/// out before the statement ends, as long as the connection's wait is [`Wait::Never`](crate::Wait::Never).
-/// In the lane that may block, a sink may send rows as they come.
+/// Everything since the last [`complete`](RowSink::complete) belongs to the statement that is
+/// running. When that statement answers [`Executed::WouldBlock`](crate::Executed::WouldBlock), it
+/// has called [`discard`](RowSink::discard) first, and starts over when it is resumed; so a sink
+/// must not let rows go out before the statement ends, as long as the connection's wait is
+/// [`Wait::Never`](crate::Wait::Never). On a thread that may block, a sink may send rows as they
+/// come.
 pub trait RowSink {
     /// The statement returns rows of these columns. Called once before the first row, by simple
-    /// queries (and by an extended `EXPLAIN` or `SHOW` only through the prepared statement's description).
+    /// queries (and by an extended `EXPLAIN` or `SHOW` only through the prepared statement's
+    /// description).
     fn columns(&mut self, columns: &[ColumnDesc]) -> Result<()>;
 
-    /// How values are to be written from now on: an earlier statement of the same text may have changed that.
+    /// How values are to be written from now on: an earlier statement of the same text may have
+    /// changed that.
     fn formats(&mut self, options: &FormatOptions) {
         let _ = options;
     }

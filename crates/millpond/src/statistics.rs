@@ -1,7 +1,7 @@
 //! What the server has counted, as its system views show it.
 //!
-//! The counters themselves only grow. A reset (`pg_stat_reset_shared`) remembers where they were, and what is
-//! shown is what has been added since.
+//! The counters themselves only grow. A reset (`pg_stat_reset_shared`) remembers where they were,
+//! and what is shown is what has been added since.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Statistics {
     pub fn reset_backend(&self, pid: i64) {
         let sessions = self.engine.backend_io();
         let mut marks = self.backends.lock();
-        // Those who have ended will not be asked for again.
+        // No view asks for a session that has ended.
         marks.retain(|pid, _| sessions.iter().any(|session| session.process_id == *pid));
         if let Some(session) = sessions.iter().find(|session| i64::from(session.process_id) == pid)
         {
@@ -146,7 +146,7 @@ impl Statistics {
         self.engine.sessions().watch()
     }
 
-    /// The process ids of those for whom a session waits.
+    /// The process ids of the sessions for which a session waits.
     pub fn blocking_pids(&self, pid: i64) -> Vec<u32> {
         let pid = u32::try_from(pid).unwrap_or(0);
         self.engine.locks().blocking_processes(pid)

@@ -74,7 +74,7 @@ fn pg_locks_shows_what_is_held_and_wanted() {
          where a.pid = {second} and l.pid = {second} and l.locktype = 'transactionid' and l.granted"
     );
     assert_eq!(run(&mut watcher, &ids).lines().nth(1), Some("1"));
-    // Who waits for a row waits for its writer.
+    // A session that waits for a row waits for its writer.
     let mut c = fresh.database.connect().unwrap();
     let third = c.process_id();
     let waiting = std::thread::spawn(move || c.batch("insert into t values (3)").unwrap_err());

@@ -1,4 +1,5 @@
-//! Whatever is sent, something comes back: no panic, no stuck session, and the next statement works.
+//! Whatever is sent, something comes back: no panic, no stuck session, and the next statement
+//! works.
 
 mod common;
 

@@ -1,9 +1,10 @@
-//! Hot selects, prepared and simple, write nothing shared, through SQL: what the engine's test of the same name proves for its API, with plans,
-//! connections and settings on top.
+//! Hot selects, prepared and simple, write nothing shared, through SQL: what the engine's test of
+//! the same name proves for its API, with plans, connections and settings on top.
 //!
-//! What is shared is everything allocated while the database was opened, its table filled, and both statements run by a first
-//! connection; it is mapped read-only. Connections are made afterwards and prepare the same statements. Exempt is what they
-//! allocate themselves, and what the engine's test lists.
+//! What is shared is everything allocated while the database was opened, its table filled, and both
+//! statements run by a first connection; it is mapped read-only. Connections are made afterwards
+//! and prepare the same statements. Exempt is what they allocate themselves, and what the engine's
+//! test lists.
 //!
 //! ```sh
 //! cargo test -p millpond --no-default-features --features audit --test read_only
@@ -30,6 +31,8 @@ const TRANSACTIONS: i32 = 200_000;
 const SCANNED: i32 = 10;
 const BY_KEY: &str = "select balance from accounts where id = $1";
 const RANGE: &str = "select id, balance from accounts where id >= $1 and id < $2 order by id";
+const JOIN: &str = "select a.balance from accounts a join accounts b on b.id = a.id + 1 \
+                    where a.id = $1";
 
 const CONTROL: &str = "MILLPOND_CONTROL_DIRECTORY";
 const SIGSEGV: i32 = 11;
@@ -85,6 +88,7 @@ struct Client {
     connection: Connection,
     by_key: Arc<Prepared>,
     range: Arc<Prepared>,
+    join: Arc<Prepared>,
 }
 
 impl Client {
@@ -92,7 +96,8 @@ impl Client {
         let mut connection = database.connect().unwrap();
         let by_key = connection.prepare(BY_KEY, &[]).unwrap();
         let range = connection.prepare(RANGE, &[]).unwrap();
-        Self { connection, by_key, range }
+        let join = connection.prepare(JOIN, &[]).unwrap();
+        Self { connection, by_key, range, join }
     }
 
     /// Bind, Execute, Sync.
@@ -119,6 +124,11 @@ impl Client {
         let executed = self.connection.simple_query(&sql, &mut sums).unwrap();
         assert_eq!(executed, Executed::Complete);
         assert_eq!((sums.rows, sums.sum), (1, balance(id)));
+    }
+
+    fn join(&mut self, id: i32) {
+        let found = Self::run(&mut self.connection, &self.join, &[id]);
+        assert_eq!((found.rows, found.sum), (1, balance(id)));
     }
 
     fn scan(&mut self, first: i32) {
@@ -149,6 +159,7 @@ fn warm_database(path: &Path) -> Arc<Database> {
             client.select(id);
             client.select_simply(id);
             client.scan(id);
+            client.join(id);
         }
         database
     })
@@ -160,6 +171,7 @@ fn clients(database: &Arc<Database>, count: i32) -> Vec<Client> {
         client.select(1);
         client.select_simply(1);
         client.scan(1);
+        client.join(1);
         client
     };
     (0..count).map(client).collect()
@@ -176,6 +188,7 @@ fn proof(path: &Path) {
                     let id = (nth * 7919 + no * 31) % (ROWS - SCANNED);
                     match nth % 8 {
                         0 => client.scan(id),
+                        3 => client.join(id),
                         1 | 2 => client.select_simply(id),
                         _ => client.select(id),
                     }

@@ -307,7 +307,8 @@ fn a_session_has_counts_of_its_own() {
     assert_eq!(number(a, &format!("{reset}{pid_b})")), 4);
     assert_eq!(number(a, &io(pid_b, "hits")), 0);
     assert!(number(a, &io(pid_a, "hits")) > 0);
-    // What a session has done stays in the sums when it has ended, and is not its successor's, which has its number.
+    // What a session has done stays in the sums when it has ended, and is not its successor's,
+    // which has its number.
     for _ in 0..500 {
         b.query("select a from t where a = 7", &[]).unwrap();
     }
@@ -320,7 +321,7 @@ fn a_session_has_counts_of_its_own() {
     let successor = pid_of(b);
     assert!(number(b, &io(successor, "hits")) < 1000);
     let error = run(a, "select * from pg_stat_get_backend_io(1, 2)");
-    let expected = "function pg_stat_get_backend_io(bigint, bigint) does not exist";
+    let expected = "function pg_stat_get_backend_io(integer, integer) does not exist";
     assert!(error.contains("42883") && error.contains(expected), "{error}");
 }
 
@@ -463,7 +464,8 @@ fn views_have_their_columns_in_pg_attribute() {
     assert_eq!(number(c, without), 0);
 }
 
-/// Queries have nothing to do with the files of other relations; whoever asks for the size of one that can't be opened is told why.
+/// Queries have nothing to do with the files of other relations; a query that asks for the size of
+/// one that can't be opened is told why.
 #[test]
 fn a_file_that_cannot_be_opened_concerns_who_asks_about_it() {
     let dir = tempfile::tempdir().unwrap();

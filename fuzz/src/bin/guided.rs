@@ -1,6 +1,7 @@
-//! `guided`: one target, led by the branches that its inputs take. It is libFuzzer's program, whose options it has.
+//! `guided`: libFuzzer's program, with its options, for one target. It follows the branches taken.
 //!
-//! `cargo xtask fuzz guided` builds it with a compiler that counts branches, and says which target by `MILLPOND_FUZZ_TARGET`.
+//! `cargo xtask fuzz guided` builds it with instrumented branches and passes the target's name in
+//! `MILLPOND_FUZZ_TARGET`.
 
 #![no_main]
 

@@ -6,7 +6,7 @@ use millpond_engine::fuzzing;
 
 use crate::bytes::Bytes;
 
-/// A copy of the control file: as it is, and with a checksum that is right.
+/// A copy of the control file: as it is, and with a correct checksum.
 pub fn control(input: &[u8]) {
     let mut copy = [0; 512];
     for (to, from) in copy.iter_mut().zip(input) {
@@ -46,7 +46,7 @@ pub fn control_seeds() -> Vec<Vec<u8>> {
     [control, empty, full].iter().map(|control| fuzzing::control_bytes(control).to_vec()).collect()
 }
 
-/// Rows of the catalog, each with its length in front.
+/// Rows of the catalog, each after its length.
 pub fn catalog(input: &[u8]) {
     let mut input = Bytes(input);
     let mut rows = Vec::new();

@@ -23,7 +23,7 @@ pub const TOKENS: &[&[u8]] = &[
 
 type Rows = Vec<Vec<Option<String>>>;
 
-/// How the rows are written, as the first bytes say; none if no COPY can say so.
+/// The format of the rows, from the first bytes; `None` if no COPY statement can have it.
 fn format(input: &mut Bytes<'_>) -> Option<RowFormat> {
     let flags = input.byte();
     let columns = (0..input.byte() % 5).map(|n| char::from(b'a' + n).to_string()).collect();
@@ -48,7 +48,7 @@ fn format(input: &mut Bytes<'_>) -> Option<RowFormat> {
     is_allowed(&format).then_some(format)
 }
 
-/// What the statement's options are held to.
+/// The checks of the statement's options.
 fn is_allowed(format: &RowFormat) -> bool {
     let delimiter = format.delimiter;
     let in_text = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'\\' || byte == b'.';
@@ -78,7 +78,7 @@ fn read(
     (rows, result.map(|()| lines).map_err(|error| format!("line {lines}: {error}")))
 }
 
-/// A stream of rows, as a whole and in pieces.
+/// A stream of rows, read as a whole and in pieces.
 pub fn rows(input: &[u8]) {
     let mut input = Bytes(input);
     let Some(format) = format(&mut input) else { return };
@@ -88,14 +88,15 @@ pub fn rows(input: &[u8]) {
     let in_pieces = read(&format, &mut data.chunks(cut));
     assert_eq!(whole, in_pieces, "a stream reads the same in pieces of {cut} bytes");
     let is_plain = format.force_null.is_empty() && !format.columns.is_empty();
-    // Of other null strings PostgreSQL, too, does not say whether they are texts; other quotes may be what the rest needs.
+    // With other null strings, PostgreSQL's output is ambiguous, too. Other quotes may clash with
+    // the other special bytes.
     let usual = format.csv && format.null.is_empty() || !format.csv && format.null == "\\N";
     if is_plain && usual && quotes_are_free(&format) {
         is_read_as_written(&format, &whole.0);
     }
 }
 
-/// Quotes and delimiters that mean nothing else.
+/// Whether quotes, delimiters and escapes have no other meaning.
 fn quotes_are_free(format: &RowFormat) -> bool {
     let special = [format.delimiter, format.quote, format.escape];
     let ends_lines = special.iter().any(|byte| b"\n\r".contains(byte));
@@ -119,7 +120,7 @@ fn is_read_as_written(format: &RowFormat, rows: &Rows) {
 
 pub fn seeds() -> Vec<Vec<u8>> {
     let seeds: &[&[&[u8]]] = &[
-        // Flags, columns, what the flags ask for, the length of pieces, rows.
+        // Flags, columns, what the flags ask for, the length of the pieces, rows.
         &[&[0, 2, 3], b"1\ttwo\n\\N\tt\\tab\n3\t\\x41\\101\\\\\n\\.\nnot read"],
         &[&[0, 1, 0], b"a\r\nb\r\n\r\nc"],
         &[&[1, 3, 7], b"1,\"two, \"\"three\"\"\",\n,\"\",\"a\nb\"\n"],

@@ -1,4 +1,4 @@
-//! The log: its records, and what they do to pages.
+//! The log: its records, and their effects on pages.
 
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -11,12 +11,12 @@ use millpond_engine::access::heap::record as heap;
 use millpond_engine::access::{Tid, heap::check::check_page};
 use millpond_engine::fuzzing;
 use millpond_engine::page::{PageKind, item, kind};
-use millpond_engine::transam::record::EndRecord;
+use millpond_engine::rmgr::redo_of;
 use millpond_engine::transam::{CommandId, Xid};
+use millpond_engine::wal::end_record::EndRecord;
 use millpond_engine::wal::reader::{LogReader, Step};
 use millpond_engine::wal::record::{self, DecodedBlock, HEADER_BYTES, padded};
-use millpond_engine::wal::rmgr::redo_of;
-use millpond_engine::wal::storage::StorageRecord;
+use millpond_engine::wal::storage_record::StorageRecord;
 use millpond_engine::wal::{
     CONTROL_COPY_BYTES, Decoded, ImageMode, LogStore, PageEdit, Record, RmgrId, info,
 };
@@ -25,10 +25,10 @@ use super::pages;
 use crate::bytes::{Bytes, page_input};
 
 const SEGMENT_BYTES: u64 = 16 << 10;
-/// The segments that there are.
+/// The existing segments.
 const SEGMENTS: [u64; 2] = [1, 2];
 
-/// A log in memory, for reading.
+/// A read-only log in memory.
 struct Stored(Vec<u8>);
 
 impl LogStore for Stored {
@@ -67,8 +67,8 @@ impl LogStore for Stored {
     }
 }
 
-/// A log of records, each with flags (bit 0: its checksum is not put right; bit 1: nor is its length; bit 2: bytes are left
-/// free before it) and its length in front.
+/// A log of records, each after flags and its length. Flags: bit 0 leaves its checksum wrong, bit 1
+/// leaves its length wrong, bit 2 leaves free bytes before it.
 pub fn records(input: &[u8]) {
     let (mut input, start) = (Bytes(input), SEGMENTS[0] * SEGMENT_BYTES);
     let mut log = vec![0; (SEGMENT_BYTES as usize) * SEGMENTS.len()];
@@ -90,7 +90,7 @@ pub fn records(input: &[u8]) {
     read(log, Lsn(start));
 }
 
-/// Gives a record its position and its checksum, and the length that it has.
+/// Gives a record its position and its checksum, and its real length if `length` is set.
 fn put_right(bytes: &mut Vec<u8>, position: Lsn, length: bool) {
     bytes.resize(bytes.len().max(HEADER_BYTES), 0);
     if length {
@@ -220,7 +220,7 @@ static BASES: LazyLock<Vec<[u8; PAGE_SIZE]>> = LazyLock::new(|| {
     bases
 });
 
-/// A page, a record's kind and block, and its data.
+/// A page, a record's kind and block, and the record's data.
 pub fn redo(input: &[u8]) {
     let mut input = Bytes(input);
     let mut page = input.page(&BASES);
@@ -249,7 +249,7 @@ pub fn redo(input: &[u8]) {
     );
 }
 
-/// An input of [`redo`]: the number of the page, the manager, the kind of record, the block, its data.
+/// An input of [`redo`]: number of the page, resource manager, kind of record, block, data.
 fn redo_input(base: usize, rmgr: u8, info: u8, block: u8, data: &[u8]) -> Vec<u8> {
     let mut out = page_input(base as u8, &[]);
     out.extend_from_slice(&[rmgr, info, block]);

@@ -9,23 +9,23 @@ mod trace;
 mod types;
 mod wire;
 
-/// Something that reads bytes from outside.
+/// A fuzz target: it reads bytes from outside.
 pub struct Target {
-    /// Its name, and that of its corpus.
+    /// The name, also of its corpus.
     pub name: &'static str,
     /// What it reads.
     pub reads: &'static str,
-    /// Reads an input, and panics if a promise is broken.
+    /// Reads an input, and panics if a decoder breaks a promise.
     pub run: fn(&[u8]),
-    /// Inputs to begin with, beside the corpus.
+    /// The first inputs, in addition to the corpus.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// What occurs in valid inputs.
+    /// Byte strings that occur in valid inputs.
     pub tokens: &'static [&'static [u8]],
-    /// The longest input that is made.
+    /// The largest size of a made input.
     pub longest: usize,
-    /// Bytes of memory that an input may take beside what all may.
+    /// Bytes of memory that an input may take in addition to what all inputs may.
     pub memory: usize,
-    /// Bytes of memory that a byte of input may take.
+    /// Bytes of memory that each byte of input may take.
     pub memory_per_byte: usize,
 }
 
@@ -40,11 +40,11 @@ impl Target {
     }
 }
 
-/// A damaged page of an index may say that each of a thousand entries shares two pages' worth of bytes. Several copies are made of
-/// what it says.
+/// A damaged index page may claim that each of a thousand entries shares two pages' worth of bytes.
+/// The code makes several copies of these bytes.
 const DAMAGED_PAGE_BYTES: usize = 64 << 20;
 
-/// All of them.
+/// All targets.
 pub static TARGETS: &[Target] = &[
     Target::new("message", "messages of a client", wire::message, wire::message_seeds),
     Target {
@@ -61,7 +61,7 @@ pub static TARGETS: &[Target] = &[
     },
     Target::new("binary", "every type's binary form", types::binary_input, types::binary_seeds),
     Target {
-        // Six bytes are a number of 131072 digits.
+        // Six bytes can encode a number of 131072 digits.
         memory: 16 << 20,
         ..Target::new(
             "tuple",
@@ -91,6 +91,9 @@ pub static TARGETS: &[Target] = &[
     ),
     Target {
         tokens: trace::TOKENS,
+        // A Zstandard block can ask for a megabyte of equal literals in four bytes. The decoder
+        // holds them, and a ring buffer of the next power of two to which it copies them.
+        memory: 4 << 20,
         ..Target::new(
             "replay",
             "page traces in all formats, and compressed",
@@ -100,7 +103,7 @@ pub static TARGETS: &[Target] = &[
     },
     Target {
         tokens: sql::TOKENS,
-        // A join, of a dozen bytes, is several structures of hundreds.
+        // A join of a dozen bytes becomes several structures of hundreds of bytes.
         memory_per_byte: 2048,
         ..Target::new("sql", "the text of statements", sql::statements, sql::seeds)
     },

@@ -1,4 +1,4 @@
-//! Pages, whatever their bytes are.
+//! Pages with arbitrary bytes.
 
 use std::convert::Infallible;
 use std::sync::LazyLock;
@@ -163,7 +163,7 @@ pub fn heap_seeds() -> Vec<Vec<u8>> {
 
 static BTREE: LazyLock<Vec<Page>> = LazyLock::new(fuzzing::btree_pages);
 
-/// A page of an index, and a key to look for.
+/// A page of an index, and a key to search for.
 pub fn btree(input: &[u8]) {
     let mut input = Bytes(input);
     let page = input.page(&BTREE);
@@ -203,7 +203,7 @@ static MAP: LazyLock<Vec<Page>> = LazyLock::new(|| {
     vec![map, high, [0; PAGE_SIZE], HEAP[2]]
 });
 
-/// A page of the free space map, as the map sees it and as its checksum does.
+/// A page of the free space map, read as a map page and checked by its checksum.
 pub fn map(input: &[u8]) {
     let mut input = Bytes(input);
     let mut page = input.page(&MAP);

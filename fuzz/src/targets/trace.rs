@@ -4,8 +4,8 @@ use std::io::{BufReader, Read, Write};
 
 use millpond_buffer::trace::codec::{CHUNK_HEADER_BYTES, CHUNK_MAGIC, HEADER_BYTES, MAGIC, header};
 use millpond_buffer::trace::{TraceError, TraceReader};
-use millpond_server::replay::format::{Compression, Format};
-use millpond_server::replay::{Trace, TraceBuilder};
+use millpond_lab::replay::format::{Compression, Format};
+use millpond_lab::replay::{Trace, TraceBuilder};
 
 use crate::bytes::Bytes;
 
@@ -21,8 +21,8 @@ pub const TOKENS: &[&[u8]] = &[
     b"\r\n",
 ];
 
-/// A trace of chunks, each with flags (bit 0: its checksum is not put right; bit 1: nor its length; bit 2: nor its start), its
-/// length, its header from the number of records on, and its records.
+/// A trace of chunks. Each has flags, its length, its header from the number of records on, and its
+/// records. Flags: bit 0 leaves its checksum wrong, bit 1 its length, bit 2 its first bytes.
 pub fn recorded(input: &[u8]) {
     let _ = chunks(input);
     let mut input = Bytes(input);
@@ -52,7 +52,7 @@ pub fn recorded(input: &[u8]) {
     }
 }
 
-/// How many records a trace has.
+/// The number of records in a trace.
 fn chunks(trace: &[u8]) -> Result<usize, TraceError> {
     let mut reader = TraceReader::new(trace)?;
     let mut records = 0;
@@ -76,7 +76,7 @@ fn is_sensible(trace: &Trace, records: usize) {
 
 pub fn recorded_seeds() -> Vec<Vec<u8>> {
     let mut chunk = Vec::new();
-    // The number of records, session, start, end, records lost, nothing, checksum.
+    // The number of records, session, start, end, lost records, padding, checksum.
     let fields: [&[u8]; 7] = [
         &4u32.to_le_bytes(),
         &7u32.to_le_bytes(),
@@ -87,7 +87,7 @@ pub fn recorded_seeds() -> Vec<Vec<u8>> {
         &[0; 4],
     ];
     fields.iter().for_each(|field| chunk.extend_from_slice(field));
-    // Two relations named, and each again.
+    // Two relations are named, and then each is used again.
     let records = [0xf0, 0x80, 0x01, 0x14, 0xf1, 0x84, 0x02, 0x00, 0x02, 0x02, 0x11, 0x01];
     chunk.extend_from_slice(&records);
     let one = [&[0, records.len() as u8][..], &chunk].concat();
@@ -97,10 +97,10 @@ pub fn recorded_seeds() -> Vec<Vec<u8>> {
 
 const FORMATS: [Format; 6] =
     [Format::Millpond, Format::Postgres, Format::Lis, Format::Text, Format::U32le, Format::U32be];
-/// What is read of a decompressed trace.
+/// The most bytes read of a decompressed trace.
 const MOST_BYTES: u64 = 16 << 10;
 
-/// A trace in a format, as a file that may be compressed; the first byte chooses the format.
+/// A trace in a format, as a file that may be compressed. The first byte chooses the format.
 pub fn replayed(input: &[u8]) {
     let mut input = Bytes(input);
     let format = input.choose(&FORMATS);
@@ -109,7 +109,7 @@ pub fn replayed(input: &[u8]) {
     let file = compression.reader(Box::new(input.0)).take(MOST_BYTES);
     let mut contents = Vec::new();
     if compression != Compression::None {
-        // Once more as a whole, to know what there is.
+        // Decompress once separately, to know the contents.
         let _ = compression.reader(Box::new(input.0)).take(MOST_BYTES).read_to_end(&mut contents);
     } else {
         contents.extend_from_slice(input.0);
@@ -126,7 +126,7 @@ pub fn replayed(input: &[u8]) {
     is_sensible(&trace, trace.len());
 }
 
-/// Requests for runs of blocks may ask for millions in a line, which takes long and is no fault.
+/// Whether a trace asks for very many blocks: one line may ask for millions, which is slow.
 fn asks_for_much(contents: &[u8]) -> bool {
     let text = String::from_utf8_lossy(contents);
     let counts =

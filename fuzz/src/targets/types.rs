@@ -76,7 +76,11 @@ fn options(input: &mut Bytes<'_>) -> FormatOptions {
         &["UTC", "Europe/Berlin", "America/St_Johns", "-12", "<+15>-15", "Asia/Kathmandu"];
     let choice = input.byte();
     let zone = Zone::parse(ZONES[usize::from(choice >> 1) % ZONES.len()]);
-    FormatOptions { zone: zone.map_or(Zone::UTC, |(zone, _)| zone), bytea_escape: choice & 1 != 0 }
+    FormatOptions {
+        zone: zone.map_or(Zone::UTC, |(zone, _)| zone),
+        bytea_escape: choice & 1 != 0,
+        ..FormatOptions::default()
+    }
 }
 
 fn same(a: &Value, b: &Value) -> bool {
@@ -88,7 +92,7 @@ fn same(a: &Value, b: &Value) -> bool {
     a.sql_cmp(b).is_some_and(|order| order.is_eq()) && shown(a) == shown(b)
 }
 
-/// A value that a decoder has let in: it is written and read again in both formats, stored, and used as a key.
+/// Writes and reads an accepted value in both formats, stores it, and uses it as a key.
 fn is_kept(ty: DataType, value: &Value, options: &FormatOptions) {
     let datum = value.as_datum();
     let mut bytes = Vec::new();
@@ -103,7 +107,7 @@ fn is_kept(ty: DataType, value: &Value, options: &FormatOptions) {
             same(&again, value),
             "{value:?} of {ty} is written {written:?}, which is {again:?}"
         ),
-        // The last hours of time, in a zone whose clock is ahead or behind.
+        // An error is allowed in the last hours of the range of time, in a zone with an offset.
         Err(error) => assert!(
             is_at_an_end_of_time(value),
             "{value:?} of {ty} is written {written:?}: {error}"
@@ -265,7 +269,7 @@ fn agree(a: &Datum<'_>, b: &Datum<'_>) -> bool {
     a.is_null() && b.is_null() || a.sql_cmp(b).is_some_and(|order| order.is_eq())
 }
 
-/// What is stored can be sent, whatever it is.
+/// Every stored value can be sent to a client.
 fn is_shown(ty: DataType, datum: &Datum<'_>) {
     let mut out = Vec::new();
     text::encode(ty, datum, &FormatOptions::default(), &mut out);
@@ -277,13 +281,13 @@ fn is_shown(ty: DataType, datum: &Datum<'_>) {
 
 fn is_computed(number: NumericRef<'_>) {
     let shown = number.to_string();
-    // Stored by this program, it has one form only; damaged, it may have another.
+    // A number has only one form if this program stored it. A damaged one may have another form.
     let again: Result<Numeric, _> = shown.parse();
     if let Ok(again) = &again {
         let _ = again.as_ref().cmp(&number);
     }
     let _ = (number.neg(), number.abs(), number.signum());
-    // Arithmetic with a hundred thousand digits takes milliseconds: now and then only.
+    // Arithmetic with a hundred thousand digits takes milliseconds, so only some inputs do it.
     let long = matches!(number.parts(), Parts::Finite(decimal) if decimal.weight.abs() > 250);
     if (long || shown.len() > 1000) && number.bytes()[0] != 7 {
         return;

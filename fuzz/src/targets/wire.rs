@@ -1,4 +1,4 @@
-//! What clients send.
+//! Messages that clients send.
 
 use millpond_server::wire::frontend::{Bind, Message, Target, decode, frame};
 use millpond_server::wire::startup::{Packet, Startup, packet};
@@ -45,7 +45,7 @@ fn is_written_as_read(kind: u8, body: &[u8], message: &Message<'_>) {
         }
         Message::CopyData(data) => out.extend_from_slice(data),
         Message::Sync | Message::Flush | Message::CopyDone => {}
-        // Their bodies are of no interest.
+        // Their bodies are not decoded.
         Message::FunctionCall | Message::Password | Message::Terminate => return,
     }
     assert_eq!(out, body, "a message of kind {kind} is written as it was read");
@@ -118,7 +118,7 @@ pub fn startup(input: &[u8]) {
         }
         Packet::Startup(start) => {
             let bytes = write_startup(&start);
-            // The database's name may be new in it.
+            // The written packet may have a database name that the input left out.
             if bytes.len() <= millpond_server::wire::startup::STARTUP_PACKET_BYTES {
                 let length = bytes.len();
                 assert_eq!(packet(&bytes), Ok(Some((Packet::Startup(start), length))));

@@ -1,4 +1,4 @@
-//! Point readers beside bulk work: what a scan, VACUUM or COPY takes from everyone else.
+//! Point readers beside bulk work: how much a scan, VACUUM or COPY slows down other sessions.
 
 use clap::Args;
 
@@ -6,8 +6,8 @@ use super::figures::{Figures, Spread, cell, goal, ratio};
 use super::{Common, name};
 use crate::run::Failed;
 
-/// Pages that a select by key asks for at scale 100: three levels of the index and the row's page. For a system whose
-/// own statistics can't tell.
+/// Pages that a select by key reads at scale 100: three levels of the index and the row's page.
+/// Used for a system whose own statistics don't tell.
 const PAGES_PER_SELECT: f64 = 4.0;
 
 /// Point selects beside bulk work.
@@ -24,7 +24,8 @@ pub struct Bulk {
     /// What runs beside the readers: alone (nothing), seqscan, vacuum, copy, indexscan
     #[arg(long, default_value = "alone,seqscan,vacuum,copy,indexscan", value_delimiter = ',')]
     jobs: Vec<String>,
-    /// Which accounts the readers want: uniform, zipfian (1.1, permuted), none (no readers: the job alone)
+    /// Distributions of the readers' accounts: uniform, zipfian (1.1, permuted), none (no readers:
+    /// the job alone)
     #[arg(long, default_value = "uniform,zipfian,none", value_delimiter = ',')]
     keys: Vec<String>,
     /// Seconds of each measurement
@@ -33,7 +34,8 @@ pub struct Bulk {
     /// Seconds for which the readers run alone before each measurement
     #[arg(long, default_value_t = 4)]
     warmup: u32,
-    /// Count over so many selects of each of the two readers instead of over seconds: hit ratios that no clock has a part in
+    /// Count over this many selects of each of the two readers instead of over seconds: hit ratios
+    /// that don't depend on the clock
     #[arg(long, default_value_t = 0)]
     selects: u32,
     /// Rows of a COPY
@@ -68,7 +70,7 @@ impl Bulk {
     }
 }
 
-/// What is wanted of one system beside one job.
+/// The figures of one system beside one job.
 struct Case<'f> {
     figures: &'f Figures,
     keys: [(&'f str, &'f str); 3],
@@ -83,7 +85,7 @@ impl<'f> Case<'f> {
         self.figures.column(&self.keys, "tps")
     }
 
-    /// Percent of the readers' pages that were in the pool.
+    /// The percentage of the readers' pages that were in the pool.
     fn hit_ratio(&self) -> Result<Option<Spread>, Failed> {
         let told = self.figures.spread(&self.keys, &["hits", "reads"], |numbers| {
             100.0 * numbers[0] / (numbers[0] + numbers[1]).max(1.0)
@@ -99,7 +101,7 @@ impl<'f> Case<'f> {
         })
     }
 
-    /// Pages that the readers had to read from files, for a thousand selects.
+    /// Pages that the readers read from files, per thousand selects.
     fn reads_per_thousand(&self) -> Result<Option<Spread>, Failed> {
         self.figures.spread(&self.keys, &["preads", "tps", "window_ms"], |numbers| {
             1e6 * numbers[0] / (numbers[1] * numbers[2]).max(1.0)
@@ -110,7 +112,7 @@ impl<'f> Case<'f> {
         self.figures.column(&self.keys, "job_ms")
     }
 
-    /// Processor time of one job: its share of the window, for as long as it takes.
+    /// The processor time of one job: its share of the window, over the job's duration.
     fn job_cpu_ms(&self) -> Result<Option<Spread>, Failed> {
         self.figures.spread(&self.keys, &["cpu_ms", "window_ms", "job_ms"], |numbers| {
             numbers[0] / numbers[1].max(1.0) * numbers[2]
@@ -201,7 +203,7 @@ mod tests {
             ),
             "{table}"
         );
-        // 4 pages for each of 900,000 selects, of which one is read.
+        // 4 pages for each of 900,000 selects, and one page read from files per select.
         assert!(
             table.contains("| uniform | seqscan | Millpond | 90000 | 75.00 | 1000 | 400 | 240 |"),
             "{table}"

@@ -1,4 +1,4 @@
-//! Throughput as connections rise: the table in which replacement under a partitioned mapping once sank.
+//! Throughput as connections rise. Replacement under a partitioned mapping once collapsed here.
 
 use clap::Args;
 
@@ -26,7 +26,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Measures, and writes `connections.csv`, `connections.md` and a drawing for each size.
+    /// Measures, and writes `connections.csv`, `connections.md` and a chart for each size.
     pub fn run(&self) -> Result<(), Failed> {
         let csv = self.common.figures(
             "connections.sh",
@@ -52,7 +52,7 @@ impl Connections {
     }
 }
 
-/// A table of one size: a line for each number of clients.
+/// The table of one size, with a line for each number of clients.
 fn table(figures: &Figures, size: &str) -> Result<String, Failed> {
     let systems = figures.distinct("system")?;
     let others: Vec<&str> = systems.iter().copied().filter(|system| *system != "mp").collect();
@@ -89,7 +89,7 @@ fn table(figures: &Figures, size: &str) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// What the goals of one size have come to.
+/// Reports the goals of one size.
 fn goals(figures: &Figures, size: &str) -> Result<String, Failed> {
     let clients = figures.distinct("clients")?;
     let of = |system, clients| {
@@ -121,7 +121,7 @@ fn goals(figures: &Figures, size: &str) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// The lines of one size's drawing.
+/// The lines of one size's chart.
 fn series(figures: &Figures, size: &str) -> Result<Vec<Series>, Failed> {
     let mut all = Vec::new();
     for system in figures.distinct("system")? {

@@ -1,4 +1,4 @@
-//! Figures as the scripts print them: CSV without quotes, grouped and brought to medians.
+//! Figures in the scripts' output: CSV without quotes, from which this module computes medians.
 
 use crate::run::Failed;
 
@@ -8,7 +8,7 @@ pub struct Figures {
     rows: Vec<Vec<String>>,
 }
 
-/// The median of several runs, with the least and the most.
+/// The median of several runs, with the smallest and the largest value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub median: f64,
@@ -17,7 +17,7 @@ pub struct Spread {
 }
 
 impl Figures {
-    /// Reads CSV. A line that is not complete (an interrupted run's last one) is left out.
+    /// Reads CSV. An incomplete line, such as the last one of an interrupted run, is left out.
     pub fn parse(csv: &str) -> Result<Self, Failed> {
         let mut lines = csv
             .lines()
@@ -32,7 +32,7 @@ impl Figures {
         found.ok_or_else(|| Failed(format!("the CSV file has no column {column}")))
     }
 
-    /// The different values of a column, in the order in which they come.
+    /// The distinct values of a column, in order of appearance.
     pub fn distinct(&self, column: &str) -> Result<Vec<&str>, Failed> {
         let place = self.place(column)?;
         let mut values = Vec::new();
@@ -44,8 +44,8 @@ impl Figures {
         Ok(values)
     }
 
-    /// What `value` makes of each row whose columns have the given values. It gets the row's numbers of `columns`;
-    /// a row in which one of them is missing is left out.
+    /// The spread of `value` over the rows whose columns have the values of `keys`. `value` gets
+    /// the row's numbers of `columns`. A row without one of the numbers is left out.
     pub fn spread(
         &self,
         keys: &[(&str, &str)],
@@ -83,7 +83,7 @@ impl Spread {
     }
 }
 
-/// A cell of a table: the median, with the range if there is one.
+/// A cell of a table: the median, with the range if there is more than one value.
 pub fn cell(spread: Option<Spread>, decimals: usize) -> String {
     match spread {
         None => String::new(),
@@ -94,12 +94,12 @@ pub fn cell(spread: Option<Spread>, decimals: usize) -> String {
     }
 }
 
-/// The quotient of two medians.
+/// The ratio of two medians.
 pub fn ratio(above: Option<Spread>, below: Option<Spread>) -> Option<f64> {
     Some(above?.median / below?.median)
 }
 
-/// A goal's line in a report.
+/// The line of a goal in a report.
 pub fn goal(what: &str, reached: Option<f64>, met: impl Fn(f64) -> bool, wanted: &str) -> String {
     match reached {
         None => format!("- {what}: not measured (goal: {wanted})\n"),

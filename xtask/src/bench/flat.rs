@@ -1,9 +1,10 @@
-//! How flat Millpond's throughput is over the number of connections, and how sure that figure is.
+//! How flat Millpond's throughput is over the number of connections, and how certain that is.
 //!
-//! The ratio of the last of 19 medians to the largest of them is below 1 even for a server that is perfectly flat: noise
-//! makes one of the 19 the largest. So cells are short, each round has one for each number of clients in an order of its own,
-//! and rounds are drawn again and again with replacement (a bootstrap): for the interval in which the ratio lies, and for
-//! what would be read if every number of clients had the same median and the spread that was measured.
+//! The ratio of the last of 19 medians to the largest one is below 1 even for a perfectly flat
+//! server, because noise makes one of the 19 the largest. Cells are therefore short, and each round
+//! has one for each number of clients, in a random order. The rounds are then drawn many times with
+//! replacement (a bootstrap). That gives the interval of the ratio. It also gives the ratio that a
+//! server would show with the same median for every number of clients and the measured spread.
 
 use clap::Args;
 
@@ -11,7 +12,7 @@ use super::figures::{Figures, cell};
 use super::{Common, Rising};
 use crate::run::Failed;
 
-/// How often the rounds are drawn again.
+/// The number of bootstrap draws.
 const DRAWS: usize = 2000;
 
 /// Millpond alone as connections rise, in many short rounds.
@@ -24,7 +25,8 @@ pub struct Flat {
     /// Seconds of each cell
     #[arg(long, default_value_t = 1)]
     seconds: u32,
-    /// The example `canned` of millpond-server, a server that does nothing: measured in the same rounds
+    /// The example `canned` of millpond-server, a server that does nothing: measured in the same
+    /// rounds
     #[arg(long, value_name = "PROGRAM")]
     canned: Option<String>,
     /// A file of which `canned` reads random pages, 92 for a hundred selects
@@ -49,7 +51,7 @@ impl Flat {
     }
 }
 
-/// A table of each size and system, and what follows from it.
+/// A table for each size and system, and the flatness that follows from it.
 fn report(figures: &Figures) -> Result<String, Failed> {
     let mut text = String::new();
     for size in figures.distinct("shared_buffers")? {
@@ -108,15 +110,15 @@ fn rounds(
     Ok(rounds)
 }
 
-/// The last median as a part of the largest.
+/// The last median as a fraction of the largest.
 #[derive(Debug, PartialEq)]
 struct Flatness {
     part: f64,
-    /// Which is the largest.
+    /// The position of the largest median.
     best: usize,
     /// The middle 95% of the draws.
     interval: (f64, f64),
-    /// What a flat server with the same spread would be measured at: the median of the draws, and their middle 95%.
+    /// The same for a flat server with the same spread: the median and the middle 95% of the draws.
     if_flat: (f64, f64, f64),
 }
 
@@ -143,7 +145,7 @@ impl Flatness {
 fn flatness(rounds: &[Vec<f64>]) -> Option<Flatness> {
     let all: Vec<usize> = (0..rounds.len()).collect();
     let (part, best) = last_of_most(rounds, &all)?;
-    // Each number of clients at the same median, with its own spread.
+    // Every number of clients gets the same median and keeps its own spread.
     let columns = rounds.first()?.len();
     let medians: Vec<f64> = (0..columns).map(|at| median(rounds, &all, at)).collect();
     let level = |round: &Vec<f64>| round.iter().zip(&medians).map(|(tps, m)| tps / m).collect();
@@ -167,7 +169,7 @@ fn flatness(rounds: &[Vec<f64>]) -> Option<Flatness> {
     })
 }
 
-/// The last median of these rounds as a part of the largest, and which that is.
+/// The last median of these rounds as a fraction of the largest, and the position of the largest.
 fn last_of_most(rounds: &[Vec<f64>], which: &[usize]) -> Option<(f64, usize)> {
     let columns = rounds.first()?.len();
     let medians: Vec<f64> = (0..columns).map(|at| median(rounds, which, at)).collect();
@@ -181,7 +183,7 @@ fn median(rounds: &[Vec<f64>], which: &[usize], column: usize) -> f64 {
     values[(values.len() - 1) / 2]
 }
 
-/// Numbers that are random enough for draws, the same each time.
+/// Pseudo-random numbers for the draws, the same in each run.
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -193,7 +195,7 @@ fn next(state: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Rounds whose cells vary by up to a tenth around these means.
+    /// Rounds whose cells vary by up to a tenth around the means.
     fn noisy(means: &[f64], count: usize) -> Vec<Vec<f64>> {
         let mut random = 7;
         let mut cell = |mean: f64| mean * (0.9 + (next(&mut random) % 1000) as f64 / 5000.0);

@@ -1,7 +1,8 @@
 //! The benchmarks: criterion's below SQL, and Millpond's server beside PostgreSQL's.
 //!
-//! The scripts in `bench/` start servers, run pgbench and print CSV; from here they get their settings, and their
-//! figures become tables, drawings and a word on each goal. What was measured once can be reported again (`--from`).
+//! The scripts in `bench/` start servers, run pgbench and print CSV. This module passes settings to
+//! them. It turns their figures into tables, charts and a verdict on each goal. It can report
+//! earlier measurements again (`--from`).
 
 mod bulk;
 mod connections;
@@ -17,18 +18,20 @@ use std::process::{Command, Stdio};
 
 use crate::run::{Failed, cargo};
 
-/// Which benchmarks.
+/// The benchmarks.
 #[derive(Subcommand)]
 pub enum Bench {
-    /// Point selects (pgbench -S) as connections rise, beside PostgreSQL 15 and 18: CSV, table, SVG.
+    /// Point selects (pgbench -S) as connections rise, beside PostgreSQL 15 and 18: CSV, table,
+    /// SVG.
     Connections(connections::Connections),
-    /// Whether Millpond's point selects keep their throughput as connections rise, and how sure that is: CSV, table.
+    /// Whether Millpond's point selects keep their throughput as connections rise, and how certain
+    /// that figure is: CSV, table.
     Flat(flat::Flat),
     /// Point selects beside bulk work (scans, VACUUM, COPY), beside PostgreSQL 18: CSV, table.
     Bulk(bulk::Bulk),
 }
 
-/// What the benchmarks with servers have in common.
+/// Options of all benchmarks with servers.
 #[derive(Args)]
 struct Common {
     /// Scale of pgbench's tables
@@ -37,10 +40,10 @@ struct Common {
     /// How often each figure is measured; medians are reported
     #[arg(long, default_value_t = 3)]
     runs: u32,
-    /// Start no further run that would end later than so many seconds after the start; 0 for no limit
+    /// Start no run that would end more than this many seconds after the start; 0 for no limit
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     budget: u32,
-    /// Directory of the servers' data, kept for the next time; a temporary one if not given
+    /// Directory of the servers' data, kept for the next time; by default a temporary one
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
     /// The millpond program [default: target/release/millpond]
@@ -49,15 +52,15 @@ struct Common {
     /// Directory for the results
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
-    /// Measure only what an interrupted run has not: its CSV file in the directory for the results is kept
+    /// Measure only what an interrupted run has not: keep its CSV file in the results' directory
     #[arg(long)]
     resume: bool,
-    /// Don't measure: report what this file says
+    /// Don't measure: report the figures in this file
     #[arg(long, value_name = "CSV")]
     from: Option<PathBuf>,
 }
 
-/// What the benchmarks over numbers of clients have in common besides.
+/// Further options of the benchmarks over numbers of clients.
 #[derive(Args)]
 struct Rising {
     /// Sizes of shared_buffers
@@ -79,7 +82,7 @@ struct Rising {
 }
 
 impl Rising {
-    /// As the scripts want to be told, with what else they want.
+    /// The options as variables of the scripts, together with `more`.
     fn settings<const N: usize>(&self, more: [(&'static str, String); N]) -> Vec<(&str, String)> {
         let clients: Vec<String> = self.clients.iter().map(u32::to_string).collect();
         let mut settings = vec![
@@ -96,7 +99,7 @@ impl Rising {
 /// Runs the benchmarks.
 pub fn run(bench: Option<Box<Bench>>, args: &[String]) -> Result<(), Failed> {
     match bench.as_deref() {
-        None => cargo(&["bench", "-p", "millpond-sync", "-p", "millpond-buffer"]).args(args).run(),
+        None => cargo(&["bench", "-p", "millpond-buffer", "--bench", "pins"]).args(args).run(),
         Some(Bench::Connections(connections)) => connections.run(),
         Some(Bench::Flat(flat)) => flat.run(),
         Some(Bench::Bulk(bulk)) => bulk.run(),
@@ -116,7 +119,7 @@ impl Common {
         fs::create_dir_all(&self.out)
             .map_err(|error| Failed(format!("could not create {}: {error}", self.out.display())))?;
         let path = self.out.join(script).with_extension("csv");
-        // Straight into the file: what was measured before an interruption is kept.
+        // The output goes directly to the file, so an interruption loses nothing.
         let (file, resumed) = results(&path, self.resume)
             .map_err(|error| Failed(format!("could not open {}: {error}", path.display())))?;
         let mut command = Command::new("bash");
@@ -143,7 +146,7 @@ impl Common {
         }
     }
 
-    /// Writes a result and says where it is.
+    /// Writes a result and prints its path.
     fn write(&self, name: &str, contents: &str) -> Result<(), Failed> {
         let path = self.out.join(name);
         fs::create_dir_all(&self.out)
@@ -154,7 +157,8 @@ impl Common {
     }
 }
 
-/// The file that a script's figures go to: emptied, or, if it has some and they are to be kept (then true), to be appended to.
+/// Opens the file for a script's figures. If it has figures that `resume` keeps, the script appends
+/// to them (true); otherwise the file is emptied.
 fn results(path: &Path, resume: bool) -> io::Result<(fs::File, bool)> {
     let resume = resume && fs::metadata(path).is_ok_and(|file| file.len() > 0);
     let mut options = fs::File::options();
@@ -169,7 +173,7 @@ fn root() -> PathBuf {
     own.parent().unwrap_or(own).to_owned()
 }
 
-/// What the reports call a system.
+/// The name of a system in reports.
 fn name(system: &str) -> &str {
     match system {
         "mp" => "Millpond",

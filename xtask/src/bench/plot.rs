@@ -1,24 +1,24 @@
-//! Drawings of series over the number of clients.
+//! Charts of throughput over the number of clients.
 
 use plotters::prelude::*;
 use std::error::Error;
 
 use super::figures::Spread;
 
-/// A line of the drawing.
+/// A line of the chart.
 pub struct Series {
     pub name: String,
-    /// Number of clients, transactions a second.
+    /// Number of clients, and transactions per second.
     pub points: Vec<(f64, Spread)>,
 }
 
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(120, 120, 120)];
-/// The clients that the axis names, as far as the series reaches.
+/// The labelled numbers of clients, as far as the series reaches.
 const TICKS: [f64; 10] = [1.0, 2.0, 3.0, 5.0, 7.0, 17.0, 27.0, 53.0, 107.0, 397.0];
 
-/// Draws throughput over clients as SVG: clients on a logarithmic axis, throughput from 0; a median is a dot, and
-/// its range a stroke. Above the lines is room for their names.
+/// Draws throughput over clients as SVG, with a logarithmic axis of clients and throughput from 0.
+/// A median is a dot, and its range is a stroke. The names of the lines are above them.
 pub fn clients(title: &str, series: &[Series]) -> Result<String, Box<dyn Error>> {
     let points = || series.iter().flat_map(|series| &series.points);
     let most_clients = points().map(|(clients, _)| *clients).fold(2.0, f64::max);

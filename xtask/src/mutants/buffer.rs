@@ -1,4 +1,4 @@
-//! The mutants of `millpond-buffer`, whose rules are in its README.
+//! The mutants of `millpond-buffer`, whose rules are in its RULES.md.
 
 use super::{Build, Mutant, mutant};
 
@@ -139,7 +139,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "pool-lend-without-fence",
         "pool rule 5",
         PLAIN,
-        "tests::turns::who_fills_lent_frames_makes_the_fence",
+        "tests::turns::thread_that_fills_frames_makes_the_fence",
     ),
     mutant(
         "pool-exclusive-latch-of-a-damaged-page",
@@ -188,7 +188,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "pool-shrink-slots-in-use",
         "pool rule 12",
         PLAIN,
-        "pins::tests::large_tables_are_not_left_while_in_use",
+        "core::pins::tests::large_tables_are_not_left_while_in_use",
     ),
     mutant(
         "pool-settle-without-look",

@@ -2,7 +2,7 @@
 
 use super::{Mutant, engine_access, engine_locks, engine_log, engine_transactions};
 
-/// A table for each part.
+/// One table for each part.
 const PARTS: &[&[Mutant]] = &[
     engine_access::MUTANTS,
     engine_locks::MUTANTS,

@@ -15,19 +15,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "heap-torn-rows-kept",
         "heap rule 2",
         PLAIN,
-        "access::heap::tests::runs::a_page_that_leaves_while_it_is_read_leaves_no_rows",
+        "access::heap::tests::runs::run_returns_no_rows_if_its_page_is_evicted_during_the_read",
     ),
     mutant(
         "heap-rows-of-first-try-kept",
         "heap rule 2",
         PLAIN,
-        "access::heap::tests::runs::a_page_that_leaves_while_it_is_read_leaves_no_rows",
+        "access::heap::tests::runs::run_returns_no_rows_if_its_page_is_evicted_during_the_read",
     ),
     mutant(
         "heap-stops-between-two-records",
         "heap rule 3",
         PLAIN,
-        "access::heap::tests::holders::a_row_that_others_hold_is_replaced_where_one_may_wait",
+        "access::heap::tests::holders::update_of_a_shared_row_needs_permission_to_wait",
     ),
     mutant(
         "heap-chain-without-xmin",
@@ -39,13 +39,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "heap-root-of-any-kind",
         "heap rule 4",
         PLAIN,
-        "access::heap::tests::versions::a_heap_only_version_is_nobodys_root",
+        "access::heap::tests::versions::heap_only_version_is_never_a_root",
     ),
     mutant(
         "heap-newest-without-maker",
         "heap rule 4",
         PLAIN,
-        "access::heap::tests::versions::the_newest_version_is_found_by_its_maker_and_no_other_row_is",
+        "access::heap::tests::versions::newest_version_is_identified_by_its_maker",
     ),
     mutant(
         "heap-prune-frees-roots",
@@ -87,7 +87,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "heap-freeze-overwrites-xmin",
         "heap rule 8",
         PLAIN,
-        "access::heap::tests::versions::the_newest_version_is_found_by_its_maker_and_no_other_row_is",
+        "access::heap::tests::versions::newest_version_is_identified_by_its_maker",
     ),
     mutant(
         "heap-left-unfrozen",
@@ -129,7 +129,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "heap-holders-left-behind",
         "heap rule 13",
         PLAIN,
-        "access::heap::tests::row_locks::who_may_hold_a_row_is_what_a_plain_model_says",
+        "access::heap::tests::row_locks::row_locks_agree_with_a_plain_model",
     ),
     mutant(
         "btree-order-without-tid",
@@ -159,7 +159,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "btree-root-latched-unseen",
         "btree rule 4",
         PLAIN,
-        "access::btree::tests::interleaving::a_root_that_grew_before_it_was_latched_is_gone_down_from",
+        "access::btree::tests::interleaving::insert_descends_again_if_the_root_grew_before_its_latch",
     ),
     mutant(
         "btree-link-before-page",
@@ -189,7 +189,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "btree-child-latched-as-parent",
         "btree rule 7",
         PLAIN,
-        "access::btree::tests::damage::a_parent_is_not_looked_for_without_end",
+        "access::btree::tests::damage::search_for_a_parent_ends_on_circular_links",
     ),
     mutant(
         "btree-unique-from-own-place",
@@ -201,7 +201,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "btree-unique-under-two-latches",
         "btree rule 8",
         PLAIN,
-        "access::btree::tests::interleaving::nobody_inserts_a_key_between_its_check_and_its_insertion",
+        "access::btree::tests::interleaving::unique_check_and_insertion_are_atomic",
     ),
     mutant(
         "btree-scan-sees-twice",
@@ -213,19 +213,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "btree-split-without-stamp",
         "btree rule 10",
         PLAIN,
-        "access::btree::tests::page_reuse::entries_that_move_behind_a_vacuum_are_removed",
+        "access::btree::tests::page_reuse::vacuum_removes_entries_that_a_split_moved_behind_it",
     ),
     mutant(
         "btree-vacuum-never-goes-back",
         "btree rule 10",
         PLAIN,
-        "access::btree::tests::page_reuse::entries_that_move_behind_a_vacuum_are_removed",
+        "access::btree::tests::page_reuse::vacuum_removes_entries_that_a_split_moved_behind_it",
     ),
     mutant(
         "btree-prepared-without-room",
         "btree rule 11",
         PLAIN,
-        "access::btree::tests::what_may_not_wait_finds_out_before_the_first_change",
+        "access::btree::tests::insert_that_would_block_changes_nothing",
     ),
     mutant(
         "btree-key-without-limit",
@@ -243,7 +243,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "btree-scan-in-circles",
         "btree rule 13",
         PLAIN,
-        "access::btree::tests::damage::a_scan_does_not_go_round_for_ever",
+        "access::btree::tests::damage::scan_over_circular_links_fails",
     ),
     mutant(
         "btree-range-not-taken-over",
@@ -255,13 +255,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "btree-page-free-at-once",
         "btree rule 15",
         PLAIN,
-        "access::btree::tests::page_reuse::a_page_is_not_used_again_while_an_old_link_may_lead_to_it",
+        "access::btree::tests::page_reuse::deleted_page_is_not_reused_while_a_link_may_lead_to_it",
     ),
     mutant(
         "btree-page-free-under-snapshots",
         "btree rule 15",
         PLAIN,
-        "access::btree::tests::page_reuse::a_page_is_not_used_again_while_a_snapshot_is_as_old",
+        "access::btree::tests::page_reuse::deleted_page_is_not_reused_while_an_old_snapshot_is_held",
     ),
     mutant(
         "btree-inner-page-makes-no-room",

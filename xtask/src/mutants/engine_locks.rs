@@ -17,7 +17,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "lock-conflict-left-out",
         "lmgr rule 2",
         PLAIN,
-        "lmgr::tests::requests_that_may_not_wait_say_who_cares",
+        "lmgr::tests::nowait_requests_fail_exactly_on_conflicts",
     ),
     mutant(
         "lock-conflicts-with-own",
@@ -149,13 +149,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "deadlock-untold",
         "lmgr rule 7",
         PLAIN,
-        "lmgr::tests::reporting::the_log_is_told_of_a_deadlock",
+        "lmgr::tests::reporting::deadlock_is_logged_with_all_parties",
     ),
     mutant(
         "lock-row-without-turn",
         "lmgr rule 8",
         PLAIN,
-        "queues::all_ways_to_a_row_lead_to_one_queue",
+        "queues::every_path_to_a_row_uses_one_wait_queue",
     )
     .in_target("isolation"),
     mutant(
@@ -169,21 +169,21 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "lock-row-queue-of-version",
         "lmgr rule 8",
         PLAIN,
-        "queues::all_ways_to_a_row_lead_to_one_queue",
+        "queues::every_path_to_a_row_uses_one_wait_queue",
     )
     .in_target("isolation"),
     mutant(
         "lock-row-turn-not-kept",
         "lmgr rule 8",
         PLAIN,
-        "waiting::a_change_of_a_row_wakes_one_of_those_who_wait_for_it",
+        "waiting::row_change_wakes_one_of_its_waiters",
     )
     .in_target("isolation"),
     mutant(
         "lock-row-without-look",
         "lmgr rule 8",
         PLAIN,
-        "key_share::who_does_not_wait_and_is_refused_holds_nothing",
+        "key_share::refused_key_share_lock_without_wait_holds_nothing",
     )
     .in_target("isolation"),
     mutant(
@@ -202,13 +202,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "lock-counts-short-waits",
         "lmgr rule 10",
         PLAIN,
-        "lmgr::tests::reporting::only_what_is_slow_is_counted",
+        "lmgr::tests::reporting::only_slow_lock_events_are_counted",
     ),
     mutant(
         "lock-stops-any-holder",
         "lmgr rule 11",
         PLAIN,
-        "lmgr::tests::a_vacuum_in_the_background_gives_way_to_who_waits_long",
+        "lmgr::tests::long_wait_cancels_a_blocking_autovacuum",
     ),
     mutant(
         "lock-long-wait-end-untold",

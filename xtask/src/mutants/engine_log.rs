@@ -28,25 +28,25 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-wait-for-room-with-old-bound",
         "wal rule 4",
         SHUTTLE,
-        "wal::models::with_shuttle::room_is_waited_for",
+        "wal::models::with_shuttle::inserter_waits_for_room",
     ),
     mutant(
         "wal-wait-for-slot-before-write",
         "wal rule 4",
         SHUTTLE,
-        "wal::models::write_ahead::sessions_that_wait_for_room_and_leaders_that_wait_for_them_go_on",
+        "wal::models::write_ahead::leader_and_sessions_waiting_for_room_do_not_deadlock",
     ),
     mutant(
         "wal-record-of-another-place",
         "wal rule 5",
         PLAIN,
-        "wal::record::tests::another_position_does_not_pass",
+        "wal::record::tests::record_at_another_position_is_refused",
     ),
     mutant(
         "wal-checksum-without-position",
         "wal rule 5",
         PLAIN,
-        "wal::record::tests::a_record_with_another_position_written_into_it_does_not_pass",
+        "wal::record::tests::record_with_overwritten_position_is_refused",
     ),
     mutant(
         "wal-later-claim-ignored",
@@ -59,13 +59,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-quiet-end-without-mark",
         "wal rule 6",
         PLAIN,
-        "wal::tests::damage_before_the_durable_mark_is_told_from_a_torn_tail",
+        "wal::tests::durable_mark_distinguishes_damage_from_a_torn_tail",
     ),
     mutant(
         "wal-sync-again",
         "wal rule 7",
         SHUTTLE,
-        "wal::models::write_ahead::nothing_is_confirmed_after_a_sync_that_failed",
+        "wal::models::write_ahead::nothing_is_confirmed_after_a_failed_sync",
     ),
     mutant(
         "wal-look-for-stop-before-slots",
@@ -123,6 +123,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal::tests::starts::a_start_syncs_the_log_that_it_has_read",
     ),
     mutant(
+        "wal-tail-not-written-again",
+        "wal rule 13",
+        ("millpond-sim", Build::Plain),
+        "failed_syncs::log_that_a_start_has_read_survives_a_failed_sync_before",
+    )
+    .in_target("whole"),
+    mutant(
         "wal-torn-hint-is-damage",
         "wal rule 14",
         PLAIN,
@@ -132,7 +139,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-gather-in-silence",
         "wal rule 15",
         PLAIN,
-        "wal::tests::gathering::the_logs_thread_is_told_and_syncs_when_enough_has_gathered",
+        "wal::tests::gathering::log_thread_syncs_when_enough_has_gathered",
     ),
     mutant(
         "wal-create-unseen",
@@ -144,7 +151,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-owed-cut-forgotten",
         "wal rule 16",
         PLAIN,
-        "wal::storage::tests::a_checkpoint_logs_anew_a_truncation_that_is_owed",
+        "wal::storage::tests::checkpoint_logs_a_failed_truncation_again",
     ),
     mutant(
         "wal-new-block-not-noted",
@@ -156,16 +163,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-zeros-are-a-page",
         "wal rule 18",
         PLAIN,
-        "settling::zeroed_pages_are_noticed_by_every_way_of_reading",
+        "settling::every_kind_of_read_reports_zeroed_pages",
     )
     .in_target("damage"),
-    mutant(
-        "wal-any-length",
-        "wal rule 18",
-        PLAIN,
-        "matrix::a_damaged_heap_is_an_error_for_its_table_only",
-    )
-    .in_target("damage"),
+    mutant("wal-any-length", "wal rule 18", PLAIN, "matrix::damage_to_a_heap").in_target("damage"),
     mutant(
         "wal-redo-on-zeros",
         "wal rule 18",
@@ -183,14 +184,21 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-uncommitted-files-stay",
         "wal rule 19",
         PLAIN,
-        "settling::the_file_of_a_transaction_that_did_not_commit_goes",
+        "settling::start_removes_files_of_uncommitted_transactions",
     )
     .in_target("damage"),
+    mutant(
+        "wal-quarantine-not-synced-first",
+        "wal rule 19",
+        ("millpond-sim", Build::Plain),
+        "quarantine::unknown_file_survives_a_power_loss_while_it_is_moved",
+    )
+    .in_target("whole"),
     mutant(
         "wal-unknown-files-removed",
         "wal rule 19",
         PLAIN,
-        "settling::a_file_that_nothing_names_is_moved_away_and_reported",
+        "settling::unknown_file_is_moved_away_and_reported",
     )
     .in_target("damage"),
     mutant(
@@ -210,7 +218,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-start-on-an-old-catalog",
         "wal rule 20",
         PLAIN,
-        "system::an_older_catalog_stops_the_start",
-    )
-    .in_target("damage"),
+        "recovery::settle::tests::a_file_of_the_user_that_the_catalog_does_not_name_is_found",
+    ),
 ];

@@ -16,13 +16,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "transam-ids-given-out-again",
         "transam rule 1",
         PLAIN,
-        "transam::tests::recovery::a_start_that_would_give_ids_out_again_is_refused",
+        "transam::tests::recovery::start_refuses_to_assign_transaction_ids_again",
     ),
     mutant(
         "transam-word-of-any-transaction",
         "transam rule 2",
         PLAIN,
-        "transam::word::tests::only_the_running_transaction_goes_on",
+        "transam::word::tests::only_the_running_transaction_changes_its_word",
     ),
     mutant(
         "transam-read-not-validated",
@@ -130,7 +130,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "transam-status-page-left-zero",
         "transam rule 9",
         PLAIN,
-        "transam::tests::status_pages::a_status_page_that_is_passed_over_is_written",
+        "transam::tests::status_pages::skipped_status_page_is_written",
     ),
     mutant(
         "transam-numbers-of-the-last-run",
@@ -154,12 +154,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "transam-later-commit-seen",
         "transam rule 12",
         PLAIN,
-        "transam::visibility::tests::every_combination_is_seen_as_its_events_say",
+        "access::heap::visibility::tests::every_combination_is_seen_as_its_events_say",
     ),
     mutant(
         "transam-later-deletion-seen",
         "transam rule 12",
         PLAIN,
-        "transam::visibility::tests::every_combination_is_seen_as_its_events_say",
+        "access::heap::visibility::tests::every_combination_is_seen_as_its_events_say",
     ),
 ];

@@ -1,10 +1,9 @@
-//! `cargo xtask mutants`: each fault that is built in under `--cfg mutants` must fail the test that
-//! is named for it.
+//! `cargo xtask mutants`: checks that tests notice deliberate faults. Each fault that is built in
+//! under `--cfg mutants` must fail the test that the table names for it.
 //!
-//! The tests of a crate are built once for each checker ([`Build`]), with all of the mutants in
-//! them. A mutant's test runs without it first, where it must pass, and then with it, where it must
-//! fail. A mutant that survives means that nothing would notice the loss of the step that it leaves
-//! out.
+//! The tests of a crate are built once for each checker ([`Build`]), with all of the mutants. A
+//! mutant's test first runs without the mutant, and must pass. Then it runs with the mutant, and
+//! must fail. If it passes, no test would notice the loss of the step that the mutant leaves out.
 //!
 //! The table has a file for each crate. It and the sources must name the same mutants
 //! ([`sources`]).
@@ -29,28 +28,28 @@ use std::time::Duration;
 use crate::run::Failed;
 use runner::{Built, Outcome};
 
-/// What a test is built with, besides `--cfg mutants`.
+/// How a test is built, in addition to `--cfg mutants`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Build {
-    /// As `cargo test` builds it.
+    /// As by `cargo test`.
     Plain,
-    /// Released, with `--cfg loom`.
+    /// In release mode, with `--cfg loom`.
     Loom,
-    /// Released, with `--cfg shuttle`.
+    /// In release mode, with `--cfg shuttle`.
     Shuttle,
 }
 
 /// A fault, and the test that it must fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Mutant {
-    /// As in the source, and in the environment variable.
+    /// The name in the source and in the environment variable.
     name: &'static str,
     /// The numbered rule that the fault breaks.
     rule: &'static str,
     test: Test,
 }
 
-/// A test, by its full path.
+/// A test, with its full path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Test {
     binary: Binary,
@@ -61,12 +60,12 @@ struct Test {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Binary {
     package: &'static str,
-    /// `None`: the tests within the library. Else a file of the package's `tests`.
+    /// A file of the package's `tests`; `None` for the tests within the library.
     target: Option<&'static str>,
     build: Build,
 }
 
-/// A mutant that a test within the library of `package` kills.
+/// A mutant that is killed by a test within the library of `package`.
 const fn mutant(
     name: &'static str,
     rule: &'static str,
@@ -78,7 +77,7 @@ const fn mutant(
 }
 
 impl Mutant {
-    /// The test is in that file of the package's `tests`.
+    /// Moves the mutant's test to a file of the package's `tests`.
     const fn in_target(mut self, target: &'static str) -> Self {
         self.test.binary.target = Some(target);
         self
@@ -121,7 +120,7 @@ pub fn run(prefixes: &[String], list: bool, verbose: bool) -> Result<(), Failed>
     Err(Failed(format!("these survive: {}", survivors.join(", "))))
 }
 
-/// Runs each test without a mutant. Returns how long each takes.
+/// Runs each test without a mutant. Returns the duration of each.
 fn without_mutants(
     chosen: &[Mutant],
     built: &HashMap<Binary, Built>,
@@ -147,7 +146,7 @@ fn without_mutants(
     passes.into_inner().map_err(|_| Failed("a worker has panicked".to_owned()))
 }
 
-/// Runs each mutant's test with it. Returns those that survive.
+/// Runs each mutant's test with the mutant. Returns the mutants that survive.
 fn with_mutants(
     chosen: &[Mutant],
     built: &HashMap<Binary, Built>,
@@ -179,7 +178,7 @@ fn with_mutants(
     survivors.into_inner().map_err(|_| Failed("a worker has panicked".to_owned()))
 }
 
-/// A row of the table, as Markdown has it.
+/// A row of the table in Markdown.
 fn row(mutant: &Mutant) -> String {
     let Mutant { name, rule, test: Test { binary, name: test } } = mutant;
     let Binary { package, build, target } = binary;
@@ -192,7 +191,7 @@ fn row(mutant: &Mutant) -> String {
     format!("| {name} | {rule} | {package}{target}{build} | {test} |")
 }
 
-/// Shares work out among the processors, and stops at the first failure.
+/// Shares the work among the processors, and stops at the first failure.
 fn shared_out<T: Sync>(
     items: &[T],
     work: impl Fn(&T) -> Result<(), Failed> + Sync,

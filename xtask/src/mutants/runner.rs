@@ -1,4 +1,4 @@
-//! Building and running the tests that mutants are tried on.
+//! Builds and runs the tests of the mutants.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,37 +12,36 @@ use crate::run::{Failed, cargo};
 
 /// The variable that `millpond_sync::mutant` reads.
 const VARIABLE: &str = "MILLPOND_MUTANT";
-/// Random schedules are the same in each run, so that a mutant that was killed once is killed
-/// always.
+/// The same random schedules in each run, so that a mutant killed once is always killed.
 const SEED: (&str, &str) = ("SHUTTLE_RANDOM_SEED", "16");
-/// How long a test may take at least, and how many times longer than without a mutant.
+/// A test's time limit: `TIMES_LONGER` times its time without a mutant, at least `LEAST_LIMIT`.
 const LEAST_LIMIT: Duration = Duration::from_secs(120);
 const TIMES_LONGER: u32 = 10;
 
-/// Tests that have been built.
+/// An executable with tests.
 pub(super) struct Built {
     executable: PathBuf,
-    /// Where `cargo test` would run it.
+    /// The directory where `cargo test` would run it.
     folder: PathBuf,
 }
 
-/// How a test has ended.
+/// How a test ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
-    /// With what it said.
+    /// It failed, with this output.
     Failed(String),
-    /// It had to be ended.
+    /// It exceeded its time limit and was killed.
     Hung,
 }
 
-/// The workspace.
+/// The root of the workspace.
 pub(super) fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask).to_owned()
 }
 
-/// Builds tests, with the mutants in them.
+/// Builds tests with all mutants.
 pub(super) fn build(binary: Binary) -> Result<Built, Failed> {
     let Binary { package, target, build } = binary;
     let (profile, flags, folder) = match build {
@@ -67,7 +66,7 @@ pub(super) fn build(binary: Binary) -> Result<Built, Failed> {
     Ok(Built { executable, folder: root().join("crates").join(package) })
 }
 
-/// The executable that a message of cargo's tells of, if it is one of tests.
+/// The test executable that a message of cargo reports, if any.
 fn test_executable(message: &str) -> Option<PathBuf> {
     let (_, profile) = message.split_once(r#""profile":{"#)?;
     let (profile, rest) = profile.split_once('}')?;
@@ -77,7 +76,7 @@ fn test_executable(message: &str) -> Option<PathBuf> {
 }
 
 impl Built {
-    /// Runs one test, with a mutant or without. `passed_in`: how long it takes without.
+    /// Runs one test, with or without a mutant. `passed_in` is its duration without a mutant.
     pub(super) fn run(
         &self,
         test: &str,
@@ -114,7 +113,7 @@ impl Built {
         Ok((outcome, took))
     }
 
-    /// A file for what a test says: it may say more than a pipe holds.
+    /// A file for a test's output, which may be larger than a pipe's buffer.
     fn output(&self) -> Result<(PathBuf, File), Failed> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +131,7 @@ impl std::fmt::Debug for Built {
     }
 }
 
-/// Waits for a test's end; `None`: it had to be ended.
+/// Waits for a test. `None`: it exceeded the limit and was killed.
 fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {

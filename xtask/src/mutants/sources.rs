@@ -1,4 +1,4 @@
-//! The mutants that the sources have, and the rules that the documents have.
+//! Compares the table with the mutants in the sources and the rules in the documents.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::Path;
 use super::{Mutant, runner};
 use crate::run::Failed;
 
-/// Where mutants are described, with examples.
+/// The file that describes mutants; its examples don't count.
 const DESCRIPTION: &str = "millpond-sync/src/mutant.rs";
 
-/// Documents each of whose numbered rules has a mutant, and what their rules are called.
+/// Documents in which every numbered rule needs a mutant, and the name of such a rule.
 const RULES: &[(&str, &str)] = &[
     ("wal rule", "crates/millpond-engine/src/wal/README.md"),
     ("transam rule", "crates/millpond-engine/src/transam/README.md"),
@@ -19,7 +19,7 @@ const RULES: &[(&str, &str)] = &[
     ("lmgr rule", "crates/millpond-engine/src/lmgr/README.md"),
 ];
 
-/// Fails unless the table has the mutants that the sources have, and a mutant for each rule.
+/// Fails unless the table has exactly the mutants of the sources, and at least one for each rule.
 pub(super) fn compare(table: &[Mutant]) -> Result<(), Failed> {
     let mut in_sources = BTreeSet::new();
     collect(&runner::root().join("crates"), &mut in_sources)?;
@@ -54,7 +54,7 @@ fn rules_without_mutant(table: &[Mutant]) -> Result<Vec<String>, Failed> {
     Ok(without)
 }
 
-/// The number of the rule that begins in this line.
+/// The number of the rule that begins on this line.
 fn number_of_rule(line: &str) -> Option<u32> {
     line.split_once(". ")?.0.parse().ok()
 }
@@ -72,7 +72,7 @@ fn collect(folder: &Path, names: &mut BTreeSet<String>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The names in a source: what follows `mutant!(` and `ordering!(`.
+/// The names in a source file: the strings after `mutant!(` and `ordering!(`.
 fn named_in(source: &str) -> Vec<String> {
     let name = |after: &str| {
         let quoted = after.trim_start().strip_prefix('"')?;

@@ -1,16 +1,33 @@
-//! A change of a page: it keeps optimistic readers out from its first write to its end.
+//! Changes of a page.
 
 use super::ExclusivePage;
-use crate::frame::{Change, Readers};
+use crate::core::frame::{Change, Readers};
 use crate::ids::{Lsn, PageId};
 use crate::page::PageBytes;
-use crate::words;
+use crate::page::words::{self, PageWords};
 use std::fmt;
 use std::mem;
 
 /// A change of a page. Optimistic readers are kept out from the first write to the end.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let store = std::sync::Arc::new(MemoryStore::new());
+/// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
+/// # let rel = RelationId::constant(1).main();
+/// # pool.create(rel)?;
+/// # let rel = pool.relation(rel)?;
+/// # let session = pool.session()?;
+/// # drop(session.extend(&rel, Wait::Allowed)?);
+/// let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?.into_exclusive()?;
+/// let mut change = page.change();        // The page is dirty from now on.
+/// let end = Lsn(200);                    // Append the record to the log here.
+/// change.write(16, &7u32.to_le_bytes()); // Readers are kept out from here
+/// change.publish(end);                   // to here.
+/// # Ok::<(), BufferError>(())
+/// ```
 pub struct PageChange<'p> {
-    /// Borrowed from a `&mut`: nobody else looks at the page through it meanwhile.
+    /// Borrowed from a `&mut`, so no other code looks at the page through it meanwhile.
     latched: &'p ExclusivePage<'p>,
     change: Change<'p>,
 }
@@ -24,7 +41,7 @@ impl<'p> PageChange<'p> {
 
 impl PageChange<'_> {
     /// The page's bytes, with what has been written so far.
-    // Not for longer than `self` is borrowed: the next write may change them.
+    // Only while `self` is borrowed: the next write may change them.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &PageBytes {
@@ -38,21 +55,20 @@ impl PageChange<'_> {
         self.latched.page_id()
     }
 
-    /// The page's words, to be stored to: from now on optimistic readers are kept out.
+    /// The page's words, for stores. Optimistic readers are kept out from now on.
     #[inline]
-    fn words(&mut self) -> &crate::PageWords {
+    fn words(&mut self) -> &PageWords {
         let pin = &self.latched.pin;
-        // An earlier change under this latch was forgotten, which comes to the same as being
-        // interrupted.
+        // An earlier change under this latch was forgotten, which counts as interrupted.
         if self.change.writes() == Readers::KeptOutByAnother && !pin.is_damaged() {
             pin.damage();
         }
         pin.session.pool.words(pin.frame)
     }
 
-    /// Writes bytes at an offset. Whatever would lie beyond the end of the page is left out; in debug builds that is a panic, and
-    /// the page damaged. Bytes 0 to 11 are the pool's: the LSN that [`PageChange::publish`] sets, and the checksum of what is
-    /// written to the store.
+    /// Writes bytes at an offset. Bytes beyond the end of the page are left out; in debug builds
+    /// that panics, and the page is damaged. Bytes 0 to 11 are the pool's: the LSN that
+    /// [`PageChange::publish`] sets, and the checksum of the page in the store.
     #[inline]
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         words::store(self.words(), offset, bytes);
@@ -63,27 +79,29 @@ impl PageChange<'_> {
         words::copy_in(self.words(), bytes);
     }
 
-    /// Ends the change and sets the page's LSN: the end of its log record. Before the page is written to the store the log is
-    /// flushed that far ([`LogFlush::flush_to`](crate::LogFlush::flush_to)).
+    /// Ends the change and sets the page's LSN: the end of its log record. The pool flushes the log
+    /// that far before it writes the page to the store
+    /// ([`LogFlush::flush_to`](crate::LogFlush::flush_to)).
     #[inline]
     pub fn publish(mut self, lsn: Lsn) {
         self.write(0, &lsn.0.to_le_bytes());
         self.publish_unlogged();
     }
 
-    /// Ends a change that no log record describes, such as a hint. The LSN stays, and a crash may lose the change.
+    /// Ends a change that no log record describes, such as a hint. The LSN stays, and a crash may
+    /// lose the change.
     #[inline]
     pub fn publish_unlogged(self) {
-        // A page that this guard has damaged before stays so.
+        // If this guard has damaged the page, it stays damaged.
         if self.change.has_written() && !self.latched.pin.is_damaged() {
             self.change.end();
         }
-        // It owns nothing; only a change that isn't published has something to undo.
+        // Skip `drop`, which undoes a change that was not published. The guard owns nothing else.
         mem::forget(self);
     }
 
-    /// Ends a change that has written nothing: a page that was clean is clean again. (If something
-    /// was written, the page is damaged, as when the change is dropped.)
+    /// Ends a change that has written nothing: a page that was clean is clean again. (If it has
+    /// written something, the page is damaged, as when the change is dropped.)
     #[inline]
     pub fn cancel(self) {}
 }

@@ -1,15 +1,14 @@
-//! Reader, writer and evictor of one frame, beside each other. (Shuttle's models have them, too, in pools with all that is
-//! around them, but only some of the schedules; here is every one within the bound.)
+//! A reader, a writer and an evictor of one frame, concurrently. Shuttle's models run them in whole
+//! pools, but only on some of the schedules. Here loom runs every schedule within the bound.
 
 use super::*;
-use crate::frame::{Change, DIRTY};
-use crate::freelist::Freelists;
+use crate::core::frame::{Change, DIRTY};
+use crate::core::freelist::Freelists;
 use crate::ids::Lsn;
-use crate::write::{Attempt, Begun, begin_write};
+use crate::write_back::write::{Attempt, Begun, begin_write};
 use std::sync::atomic::AtomicU64 as Count;
 
-/// What the store has of page 0, and how often that has been changed (which is no part of the
-/// model).
+/// What the store has of page 0, and the number of that page's changes (not part of the model).
 struct Stored {
     contents: AtomicU64,
     changes: Count,
@@ -20,19 +19,19 @@ impl Stored {
         Arc::new(Self { contents: AtomicU64::new(contents(0)), changes: Count::new(0) })
     }
 
-    /// What page 0 is to have in it.
+    /// The contents that page 0 should have.
     fn expected(&self) -> u64 {
         contents(0) + CHANGE * self.changes.load(Ordering::SeqCst)
     }
 }
 
 impl World {
-    /// Changes page 0, as a session does that finds it.
+    /// Changes page 0 if it is in the frame.
     fn change_words(&self, session: usize, stored: &Stored) -> bool {
         self.seems_resident(0) && self.change_believed(session, stored)
     }
 
-    /// Changes page 0, which was there when the entry was looked at, as a session does that has it pinned and latched.
+    /// Changes page 0 under a pin and a latch. The caller has read the page's entry before.
     fn change_believed(&self, session: usize, stored: &Stored) -> bool {
         let is_pinned = self.pin_believed(session, 0);
         if is_pinned {
@@ -41,7 +40,7 @@ impl World {
         is_pinned
     }
 
-    /// Changes page 0, which a session has pinned, and gives the pin back.
+    /// Changes page 0, which the session has pinned, and releases the pin.
     fn change_pinned(&self, session: usize, stored: &Stored) {
         self.frame.latch().exclusive();
         let mut change = Change::begin(&self.frame);
@@ -55,7 +54,7 @@ impl World {
         self.slots[session].remove(0);
     }
 
-    /// Writes page 0 back, unless somebody is in the way.
+    /// Writes page 0 back, unless another thread prevents it.
     fn write_back(&self, stored: &Stored) {
         let mut copy = 0;
         let copy_out = || {
@@ -69,7 +68,7 @@ impl World {
         }
     }
 
-    /// Gives the frame to page 1 if page 0 may leave: the store has all that was written to it.
+    /// Gives the frame to page 1 if page 0 may leave. The store then has every change to page 0.
     fn evict(&self, session: usize, stored: &Stored) {
         if self.take(session) {
             assert_eq!(self.bytes.get(), stored.contents.load(Ordering::Relaxed), "lost");
@@ -77,7 +76,7 @@ impl World {
         }
     }
 
-    /// Takes page 0 out, if it may leave, loads it again, and reads it.
+    /// Evicts page 0, if it may leave, loads it again, and reads it.
     fn load_again(&self, session: usize, stored: &Stored) {
         if self.take(session) {
             self.fill_with(0, stored.contents.load(Ordering::Relaxed));
@@ -93,7 +92,7 @@ impl World {
     }
 }
 
-/// Runs the actions beside each other.
+/// Runs the actions concurrently.
 fn run(world: &Arc<World>, stored: &Arc<Stored>, actions: &[fn(&World, &Stored)]) {
     let threads: Vec<_> = actions
         .iter()
@@ -111,7 +110,7 @@ fn beside(actions: &[fn(&World, &Stored)]) {
     beside_after(|_| (), actions);
 }
 
-/// The same, after `before`.
+/// Runs `before`, then the actions concurrently.
 fn beside_after(before: fn(&World), actions: &[fn(&World, &Stored)]) {
     let actions = actions.to_vec();
     check(2, move || {
@@ -119,14 +118,14 @@ fn beside_after(before: fn(&World), actions: &[fn(&World, &Stored)]) {
         before(&world);
         run(&world, &stored, &actions);
         world.assert_at_rest();
-        // Page 0 is as it was left, in memory or, unless that is dirty, in the store.
+        // Page 0 is up to date in memory or, unless that copy is dirty, in the store.
         let in_store = stored.contents.load(Ordering::Relaxed);
         assert_eq!(world.words_of(0).unwrap_or(in_store), stored.expected());
         assert!(world.frame.is_dirty() || in_store == stored.expected(), "an older copy");
     });
 }
 
-/// The writer writes back itself: the page may leave as soon as it has.
+/// The writer itself writes the page back. The page may leave as soon as this is done.
 #[test]
 fn reader_writer_and_evictor() {
     beside(&[
@@ -140,8 +139,8 @@ fn reader_writer_and_evictor() {
     ]);
 }
 
-/// Page 0 leaves and comes back to the same frame, while a writer still believes what its entry said before. The loader's last step
-/// must not end the writer's change.
+/// Page 0 leaves and comes back to the same frame, while a writer still uses what it read from the
+/// entry before. The loader's last step must not end the writer's change.
 #[test]
 fn a_writer_and_a_page_that_comes_back() {
     beside(&[
@@ -152,8 +151,8 @@ fn a_writer_and_a_page_that_comes_back() {
     ]);
 }
 
-/// The page was pinned before a session claims its frame, and is changed before that session looks
-/// for pins.
+/// A page that is pinned before a session claims its frame changes before that session looks for
+/// pins.
 #[test]
 fn a_claim_beside_a_change() {
     beside_after(
@@ -162,7 +161,7 @@ fn a_claim_beside_a_change() {
     );
 }
 
-/// Two change the page and write it back: an older copy does not overtake a newer one.
+/// Two sessions change the page and write it back. An older copy does not replace a newer one.
 #[test]
 fn two_writers_that_write_back() {
     beside(&[
@@ -177,16 +176,15 @@ fn two_writers_that_write_back() {
     ]);
 }
 
-/// A session looks whether a clean page is to be written, and another wants its frame.
+/// A session checks whether a clean page must be written, while another wants its frame.
 #[test]
 fn a_pin_in_passing_beside_an_evictor() {
     beside(&[|world, stored| world.write_back(stored), |world, stored| world.evict(2, stored)]);
 }
 
-/// A session changes page 0 and writes it back, another makes it leave, and a third finds it
-/// absent: then the store has what was written. The page was pinned before its frame is claimed, so
-/// the write may end between the look for pins and the last step of the session that takes the
-/// frame.
+/// One session changes page 0 and writes it back, a second evicts it, and a third finds it absent.
+/// Then the store has what was written. The page is pinned before its frame is claimed. So the
+/// write may end between the second session's look for pins and its last step.
 #[test]
 fn what_is_absent_is_in_the_store() {
     check(2, || {
@@ -214,10 +212,10 @@ fn what_is_absent_is_in_the_store() {
     });
 }
 
-/// One takes page 0 out and frees the frame, another fills it: a late reader is kept out by what the first has done, although it is the
-/// second's words that he sees.
+/// One thread evicts page 0 and frees the frame; another thread fills it. A late reader sees words
+/// of the second thread. What the first thread did keeps that reader out.
 #[test]
-fn a_frame_that_another_has_freed() {
+fn late_reader_beside_freed_and_refilled_frame() {
     check(2, || {
         let world = World::new();
         let free = Arc::new(Freelists::new(1));

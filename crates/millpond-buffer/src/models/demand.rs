@@ -1,7 +1,7 @@
-//! Loom's model of the reclaimer's sleep: whoever takes a frame while it falls asleep is either seen by it or wakes it. A
-//! wake-up that is lost is a deadlock, which loom finds.
+//! A loom model of the reclaimer's sleep. If a session takes a frame meanwhile, the reclaimer sees
+//! that, or the session wakes it. Loom finds a lost wake-up as a deadlock.
 
-use crate::reclaim::Demand;
+use crate::core::demand::Demand;
 use loom::thread;
 use millpond_sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn a_frame_that_is_taken_wakes_a_reclaimer_that_falls_asleep() {
         let session = thread::spawn({
             let (demand, free) = (Arc::clone(&demand), Arc::clone(&free));
             move || {
-                // As a freelist's head is swapped: what follows is ordered by the fence alone.
+                // Relaxed, like the swap of a freelist's head: only the fence orders what follows.
                 free.store(0, Ordering::Relaxed);
                 demand.taken(0);
             }

@@ -1,13 +1,14 @@
-//! A fork is dropped, or cut, beside loads that have begun and pages that leave: after the walk its
-//! entries are absent for good, and may be freed.
+//! Loom models of a fork that is dropped or truncated while another thread loads or evicts its
+//! page. The thread that ends the fork walks over the fork's page-table entries. After the walk
+//! they stay absent, so they may be freed (rule 4).
 
 use super::{Unshared, check, page};
-use crate::claims;
-use crate::frame::{Claimer, Frame, Leaves};
+use crate::core::frame::{Claimer, Frame, Leaves};
+use crate::core::page_table::{frame_of, is_absent};
+use crate::core::pins::PinBoard;
+use crate::core::relation::Relation;
 use crate::ids::{BlockNumber, RelationId};
-use crate::pins::PinBoard;
-use crate::relation::Relation;
-use crate::translation::{frame_of, is_absent};
+use crate::replacement::victim_batch;
 use loom::thread;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +16,12 @@ use std::sync::Arc;
 
 const BLOCK: BlockNumber = BlockNumber(0);
 
-/// A fork of one block, and the one frame that its page comes to.
+/// A fork of one block, and the only frame that its page can use.
 struct Fork {
     relation: Relation,
     frame: Frame,
     board: PinBoard,
-    /// A thread that has an entry in hand reads it, and the thread that frees the entries writes
-    /// it.
+    /// A thread that uses an entry reads this; the thread that frees the entries writes it.
     entries_live: Unshared,
 }
 
@@ -52,10 +52,10 @@ impl Fork {
 
     fn take(&self, by: Claimer, leaves: Leaves) -> bool {
         let frames = std::slice::from_ref(&self.frame);
-        claims::settle(frames, &self.board, by, &mut [0], leaves, false).0 == 1
+        victim_batch::settle(frames, &self.board, by, &mut [0], leaves, false).0 == 1
     }
 
-    /// Makes the page leave.
+    /// Evicts the page.
     fn evict(&self) {
         let by = Claimer::session(0);
         if self.frame.claim(by).is_ok() {
@@ -64,8 +64,7 @@ impl Fork {
         }
     }
 
-    /// Makes every page leave, and frees the entries. The fork has been marked as dropped, or been
-    /// cut.
+    /// Evicts every page and frees the entries of a fork that was marked as dropped, or truncated.
     fn discard(&self) {
         let entries = self.relation.entries_cut_off(BLOCK, &self.board).unwrap();
         for (_, entry) in entries {
@@ -85,7 +84,7 @@ impl Fork {
     }
 }
 
-/// One thread loads the page, or makes it leave, while another ends the fork.
+/// One thread loads or evicts the page, while another ends the fork.
 fn beside(is_there: bool, other: fn(&Fork), end: fn(&Relation)) {
     check(3, move || {
         let fork = Fork::new();
@@ -114,13 +113,13 @@ fn a_load_beside_a_truncation() {
     beside(false, Fork::load, |relation| relation.set_blocks(0));
 }
 
-/// The session that makes the page leave is done with its entry when that is seen absent.
+/// Once its entry is seen absent, the evicting session no longer uses the entry.
 #[test]
 fn an_eviction_beside_a_drop() {
     beside(true, Fork::evict, Relation::mark_dropped);
 }
 
-/// A session that sees that there is a block finds it in the store.
+/// A session that sees that a block exists finds the block in the store.
 #[test]
 fn a_block_that_is_there_is_in_the_store() {
     check(3, || {

@@ -1,14 +1,13 @@
-//! Frames that go from hand to hand by a freelist: what one owner has done to a frame, the next one
-//! sees, and no frame has two.
+//! Freelists: a frame's next owner sees what its last owner did, and no frame has two owners.
 
 use super::Unshared;
 use super::check;
-use crate::frame::Frame;
-use crate::freelist::Freelists;
+use crate::core::frame::Frame;
+use crate::core::freelist::Freelists;
 use loom::thread;
 use std::sync::Arc;
 
-/// Two frames, and what their owners do to each.
+/// Two frames, and a value per frame that its owner writes.
 struct Shared {
     lists: Freelists,
     frames: [Frame; 2],
@@ -22,7 +21,7 @@ impl Shared {
         Arc::new(Self { lists, frames, owned: Default::default() })
     }
 
-    /// Takes a frame that is free, and uses it.
+    /// Takes a free frame and uses it.
     fn pop(&self) -> Option<u32> {
         let popped = self.lists.pop(0, &self.frames)?.frame;
         self.owned[popped as usize].set(1);
@@ -55,7 +54,7 @@ fn an_owner_sees_what_the_last_one_did() {
     beside(3, use_twice, use_twice);
 }
 
-/// One is about to take the first frame when the other takes both and gives back the first.
+/// One thread is about to take the first frame. The other takes both and gives the first back.
 #[test]
 fn a_list_that_was_emptied_and_refilled() {
     let take_two = |shared: &Shared| {

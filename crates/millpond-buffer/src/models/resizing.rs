@@ -1,9 +1,9 @@
-//! A frame retires by a size that was read before the pool became larger: it is free again, once.
+//! A frame that retires by a size from before the pool grew becomes free again, exactly once.
 
 use super::check;
-use crate::frame::Frame;
-use crate::freelist::Freelists;
-use crate::resize::Size;
+use crate::core::frame::Frame;
+use crate::core::freelist::Freelists;
+use crate::core::size::Size;
 use loom::thread;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The slots grow while an evictor looks at them: pins held all the while are not missed.
+/// While the slots grow, an evictor that looks at them misses no pin that is held throughout.
 #[test]
 fn slots_grow_beside_a_scan() {
     check(3, || {
@@ -12,7 +12,7 @@ fn slots_grow_beside_a_scan() {
             &world,
             &[
                 |w| {
-                    // From the smallest table to the next, and the next.
+                    // Two growths, from the smallest table on.
                     for frame in [10, 11, 12] {
                         w.slots[0].add(frame);
                     }
@@ -30,12 +30,12 @@ fn slots_grow_beside_a_scan() {
     });
 }
 
-/// Removal moves slots while an evictor looks at them.
+/// A removal moves slots while an evictor looks at them.
 #[test]
 fn slots_move_beside_a_scan() {
     check(3, || {
         let world = World::new();
-        // Whatever their homes are: some of these stand in each other's way.
+        // Whatever their homes are, some of these probe past each other.
         for frame in [3, 5, 8] {
             world.slots[0].add(frame);
         }
@@ -60,7 +60,7 @@ fn slots_move_beside_a_scan() {
     });
 }
 
-/// A session lets go of everything, goes back to its smallest table and pins again.
+/// A session releases all pins, goes back to its smallest table and pins again.
 #[test]
 fn slots_shrink_beside_a_scan() {
     check(2, || {

@@ -1,14 +1,15 @@
 //! The clock sweep with usage counts, as in PostgreSQL.
 //!
-//! A page's usage count rises by one when the page is used, up to [`MAX_USAGE`]. A hand goes round the
-//! frames; it lowers the count of every unpinned frame that it passes and takes the first whose count is
-//! already zero. Pinned frames are passed over: who finds one pinned only where it takes it, as the pool does
-//! sessions' pins, gives it back the count that it had when the hand first met it since its last use.
+//! A page's usage count rises by one when the page is used, up to [`MAX_USAGE`]. A hand goes round
+//! the frames. It lowers the count of every unpinned frame that it passes, and takes the first
+//! frame whose count is already zero. It passes over pinned frames. The pool finds sessions' pins
+//! only when it takes a frame. A pinned one then gets back the count that it had when the hand
+//! first met it since its last use, but at least one.
 //!
-//! The hand is shared. A session advances it by a batch of frames at a time and examines that piece on
-//! its own, so that the hand is written once per batch (rule 8), and takes whatever the piece offers up to
-//! the number that it was asked for. A piece may grow old while its session does other things; that only
-//! means that its frames are examined a little late.
+//! Sessions share the hand. A session advances it by a batch of frames and examines that piece
+//! alone, so the hand is written once per batch (rule 8). The session takes what the piece offers,
+//! up to the number that it was asked for. If the session does other things first, the piece's
+//! frames are merely examined a little late.
 
 use millpond_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::AddAssign;
@@ -16,7 +17,7 @@ use std::ops::AddAssign;
 /// The highest usage count.
 pub const MAX_USAGE: u8 = 5;
 
-/// On probation, not used since it was loaded. (These five are explained in `probation.rs`.)
+/// On probation, not used since it was loaded. (`probation.rs` explains these five values.)
 pub(super) const FRESH: u8 = 8;
 /// On probation, used.
 pub(super) const FRESH_USED: u8 = 9;
@@ -28,7 +29,7 @@ pub(super) const PASSED_USED: u8 = 7;
 /// On probation, read ahead of its first use.
 pub(super) const AHEAD: u8 = 10;
 
-/// The usages that a use raises, as bits: the counts below the highest, and the unused on probation.
+/// The usages that a use raises, as bits: counts below the highest, and unused ones on probation.
 const RAISABLE: u16 = ((1 << MAX_USAGE) - 1) | 1 << FRESH | 1 << PASSED | 1 << AHEAD;
 
 /// The usage after one more use, if that differs.
@@ -38,7 +39,7 @@ pub fn raised(usage: u8) -> Option<u8> {
     if RAISABLE >> (usage & 0xf) & 1 == 0 {
         return None;
     }
-    // The use that a page was read ahead for is the one that would have loaded it.
+    // The use that a page was read ahead for counts as its load, not as a further use.
     Some(if usage == AHEAD { FRESH } else { usage + 1 })
 }
 
@@ -62,7 +63,7 @@ pub fn is_spent(usage: u8) -> bool {
     lowered(usage).is_none()
 }
 
-/// How often the page was used, as far as it is counted: 0 to [`MAX_USAGE`].
+/// How often the page was used, as far as the policy counts: 0 to [`MAX_USAGE`].
 #[inline]
 #[must_use]
 pub fn usage_count(usage: u8) -> u8 {
@@ -73,14 +74,15 @@ pub fn usage_count(usage: u8) -> u8 {
     }
 }
 
-/// What came of taking a frame.
+/// The result of taking a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Take {
-    /// It is the caller's.
+    /// The frame is the caller's.
     Taken,
-    /// It is pinned.
+    /// The frame is pinned.
     Pinned,
-    /// It can't be taken just now, but that will pass: another session is loading, writing or taking it,
+    /// The frame can't be taken now, but later: another session is loading, writing or taking it,
     /// or its page must be written first.
     Busy,
 }
@@ -93,7 +95,7 @@ pub trait SweepFrames {
     fn usage(&self, frame: usize) -> u8;
     /// Sets its usage count.
     fn set_usage(&self, frame: usize, usage: u8);
-    /// Takes it, if nobody else uses it.
+    /// Takes the frame, if no other session uses it.
     fn take(&self, frame: usize) -> Take;
 }
 
@@ -106,21 +108,22 @@ pub struct Clock {
     batch: usize,
 }
 
-/// The part of the circle that one session has still to examine.
+/// The part of the circle that one session still has to examine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Piece {
     next: u64,
     end: u64,
 }
 
-/// What a sweep came to.
+/// The result of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Swept {
     /// How many frames it took.
     pub taken: usize,
     /// How many frames it examined.
     pub examined: usize,
-    /// Whether any of them was only busy, or had its usage lowered: another try may succeed.
+    /// Whether a frame was only busy or had its usage lowered: another try may succeed.
     pub hope: bool,
 }
 
@@ -144,8 +147,8 @@ impl Clock {
         }
     }
 
-    /// Goes round so many frames from now on. Release, and the loads acquire: who examines a frame that is new
-    /// sees what the caller has made of it.
+    /// Sets the number of frames that the hand goes round. The store is Release and the loads are
+    /// Acquire, so a session that examines a new frame sees how the caller prepared it.
     pub fn resize(&self, frames: usize) {
         self.frames.store(frames.max(1), Ordering::Release);
     }
@@ -160,7 +163,7 @@ impl Clock {
         self.hand.load(Ordering::Relaxed)
     }
 
-    /// How many frames have been taken from their pages: the time by which pages' ages are counted.
+    /// How many frames have been taken from their pages: the clock that pages' ages are counted by.
     #[inline]
     #[must_use]
     pub fn taken(&self) -> u64 {
@@ -194,8 +197,8 @@ impl Clock {
     }
 }
 
-/// Examines the rest of a piece, or a new one, until it has taken `wanted` frames (at least one) or the
-/// piece is used up.
+/// Examines the rest of a piece, or a new one, until it has taken `wanted` frames (at least one) or
+/// the piece is used up.
 pub fn sweep<F: SweepFrames>(clock: &Clock, piece: &mut Piece, frames: &F, wanted: usize) -> Swept {
     let mut swept = Swept::default();
     clock.refill(piece);
@@ -249,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn takes_those_whose_count_is_spent() {
+    fn sweep_takes_frames_with_spent_count() {
         let toy = Toy(vec![(1, false), (0, true), (2, false), (0, false), (0, false)].into());
         let (clock, mut piece) = (Clock::new(5, 32), Piece::default());
         assert_eq!(sweep(&clock, &mut piece, &toy, 1), swept(1, 4, true));
         assert_eq!(*toy.0.borrow(), [(0, false), (0, true), (1, false), (0, false), (0, false)]);
-        // The rest of the piece, although more is wanted.
+        // The rest of the piece only, although more is wanted.
         assert_eq!(sweep(&clock, &mut piece, &toy, 9), swept(1, 1, false));
-        // The whole circle: a piece is not larger.
+        // The whole circle, because a piece is not larger.
         assert_eq!(sweep(&clock, &mut piece, &toy, 9), swept(3, 5, true));
         assert_eq!(clock.passed(), 10);
     }

@@ -1,8 +1,9 @@
-//! Which page leaves: the replacement policy, free of pages and I/O, so that the pool and a simulator run the
-//! same code.
+//! The replacement policy: which page leaves memory. It knows no pages and no I/O, so that the pool
+//! and a simulator run the same code.
 //!
-//! Both policies have a hand that goes round the frames ([`sweep`]). [`ReplacementPolicy::Probation`] looks first at
-//! pages that have arrived lately ([`Probation`], [`judge`]).
+//! Both policies have a hand that goes round the frames ([`sweep`]).
+//! [`ReplacementPolicy::Probation`] first examines the pages that arrived lately ([`Probation`],
+//! [`judge`]).
 
 mod clock;
 mod probation;
@@ -16,7 +17,8 @@ pub use probation::{
     MAX_NEWCOMERS, Newcomers, Probation, judge, usage_ahead_on_probation, usage_on_probation,
 };
 
-/// The usage of a page that has just been loaded under [`ReplacementPolicy::ClockSweep`], or in a ring.
+/// The usage of a page that has just been loaded under [`ReplacementPolicy::ClockSweep`], or in a
+/// ring.
 pub(crate) const FIRST_USAGE: u8 = 1;
 
 /// The usage of a page that the hand takes.
@@ -28,14 +30,14 @@ pub(crate) const SPENT: u8 = 0;
 pub enum ReplacementPolicy {
     /// The clock sweep with usage counts, as in PostgreSQL.
     ClockSweep,
-    /// The clock sweep, and pages that arrive are on probation.
+    /// The clock sweep, with probation for pages that arrive.
     #[default]
     Probation,
 }
 
 impl ReplacementPolicy {
-    /// The usage of a page that has just been loaded. `away`: how many pages have left memory since it did,
-    /// if it was there before and that is known.
+    /// The usage of a page that has just been loaded. If the page was in memory before, `away` says
+    /// how many pages have left memory since it left, where that is known.
     #[inline]
     #[must_use]
     pub fn first_usage(self, away: Option<u64>, frames: usize) -> u8 {
@@ -61,15 +63,16 @@ impl ReplacementPolicy {
     }
 }
 
-/// A search that has found something goes on until it has examined so many frames for each that is wanted.
+/// After a find, a search ends when it has examined this many frames for each that is wanted.
 const EXAMINED_PER_FRAME: usize = 4;
 
-/// Judges newcomers, or if there are none sweeps a piece, for up to `wanted` frames. `limit`: how many newcomers may yet be
-/// judged.
+/// Judges newcomers, or sweeps a piece if there are none, for up to `wanted` frames. `limit`: how
+/// many newcomers may still be judged.
 ///
-/// It comes back at once if nothing was taken. But once something was, taking more is cheap and settling what was taken is
-/// not (a barrier, which interrupts every processor that the process runs on), and newcomers come in handfuls:
-/// so it goes on until there are as many as are wanted, a part brings none, or the search becomes long.
+/// The search ends at once if its first part takes nothing. Otherwise it goes on, because taking
+/// more is cheap and settling is not: the barrier interrupts every processor that the process runs
+/// on, and newcomers come in small numbers. It ends when it has enough frames, when a part takes
+/// none, or when it has examined many.
 pub fn search<F: SweepFrames>(
     clock: &Clock,
     piece: &mut Piece,

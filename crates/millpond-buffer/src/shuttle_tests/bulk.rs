@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Streams beside demand, eviction and a drop: with sixteen frames, runs of two are loaded ahead while others pin
-/// the same pages or take their frames. A read that fails is undone for everybody.
+/// Streams beside demand and eviction, and then a drop. With sixteen frames, a stream loads runs of
+/// two pages ahead, while others pin the same pages or take their frames. A failed read is undone
+/// for all.
 #[test]
 fn streams_beside_demand() {
     for failing in [0, 1] {
@@ -36,23 +37,23 @@ fn streams_beside_demand() {
     }
 }
 
-/// Reads that are begun by a session that goes away, and finished by another thread, while a third waits for
-/// the pages and a fourth drops the fork.
+/// A session begins reads and goes away, and another thread finishes them. Meanwhile a third waits
+/// for the pages and a fourth drops the fork.
 #[test]
-fn reads_in_the_background_end_for_everybody() {
+fn background_reads_end_for_all_sessions() {
     reads_in_the_background(StreamOptions::default(), 2);
 }
 
-/// The same, with reads that wait for their turn: the end of others begins them.
+/// The same, with reads that wait for their turn: the end of other reads begins them.
 #[test]
-fn reads_that_wait_for_their_turn_end_for_everybody() {
+fn queued_background_reads_end_for_all_sessions() {
     // The store has two of them at a time.
     reads_in_the_background(StreamOptions { io_concurrency: 1, io_combine_limit: 1 }, 3);
 }
 
-/// `at_least` so many reads have been begun, or wait for their turn, in some schedule.
+/// In some schedule, at least `at_least` reads have been begun or wait for their turn.
 fn reads_in_the_background(options: StreamOptions, at_least: u32) {
-    // Of so many frames a stream reads four ahead.
+    // With this many frames a stream reads four pages ahead.
     const FRAMES: usize = 32;
     let most = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let seen = Arc::clone(&most);
@@ -73,7 +74,7 @@ fn reads_in_the_background(options: StreamOptions, at_least: u32) {
                 for block in [1, 0] {
                     match count(&session, &rel, block) {
                         Ok(seen) => assert_eq!(seen, 0),
-                        // Gone, or gone before this thread had its handle.
+                        // The fork is gone, or was gone before this thread had its handle.
                         Err(BufferError::Dropped { .. } | BufferError::BeyondEnd { .. }) => return,
                         Err(error) => panic!("{error}"),
                     }
@@ -83,14 +84,14 @@ fn reads_in_the_background(options: StreamOptions, at_least: u32) {
         }
     };
     explore_with(FRAMES, 4, 3, true, work, |bench| {
-        // A drop waits for what is under way.
-        assert_eq!(bench.pool.free_frames(), FRAMES);
+        // A drop waits for reads under way.
+        assert_eq!(bench.pool.core.free_frames(), FRAMES);
     });
     let most = most.load(std::sync::atomic::Ordering::Relaxed);
     assert!(most >= at_least, "{most} reads in the background, at most");
 }
 
-/// A scan goes round in a ring of one frame, beside others who change and pin the pages that it brings in.
+/// A scan uses a ring of one frame, while others change and pin the pages that it brings in.
 #[test]
 fn a_ring_beside_increments() {
     let work = |thread: u64, bench: &Bench| {

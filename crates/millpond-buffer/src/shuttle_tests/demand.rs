@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Three sessions, two frames, three pages: loads, evictions and write-backs of one another's pages.
+/// Three sessions, two frames, three pages: sessions load, evict and write back each other's pages.
 #[test]
 fn increments_survive_evictions() {
     let work = |thread: u64, bench: &Bench| {
@@ -21,8 +21,8 @@ fn increments_survive_evictions() {
     });
 }
 
-/// One frame and two pages, each session with its own: whoever finds its page's frame must notice
-/// that it has been given to the other page since.
+/// One frame and two pages, each session with its own. A session that finds its page's frame must
+/// notice that the frame has been given to the other page since.
 #[test]
 fn a_frame_changes_hands() {
     let work = |thread: u64, bench: &Bench| {
@@ -59,7 +59,7 @@ fn optimistic_reads_are_whole() {
     explore(3, 3, 3, work, all_is_given_back);
 }
 
-/// All want the same page at once: it is read once, and whoever waits is woken.
+/// All sessions want the same page at once. It is read once, and every waiting session is woken.
 #[test]
 fn one_loader_and_its_waiters() {
     let work = |_: u64, bench: &Bench| {
@@ -72,8 +72,8 @@ fn one_loader_and_its_waiters() {
     });
 }
 
-/// The first read fails: the others get on. (Shuttle takes a panic for a failure of the test, so reads that panic are left
-/// to tests on real threads.)
+/// The first read fails, and the other sessions go on. (Shuttle takes a panic for a failure of the
+/// test, so tests on real threads cover reads that panic.)
 #[test]
 fn a_loader_that_fails_wakes_its_waiters() {
     let work = |thread: u64, bench: &Bench| {
@@ -91,14 +91,14 @@ fn a_loader_that_fails_wakes_its_waiters() {
     });
 }
 
-/// Batches of claims beside sessions that hold pins for a while, pin again, and take claims away.
+/// Batches of claims, while other sessions hold pins, pin again, and take claims away.
 #[test]
 fn pins_beside_batches() {
     let work = |thread: u64, bench: &Bench| {
         let (session, rel) = bench.open();
         let pin = |block: u32| insist(|| session.pin(&rel, BlockNumber(block), Wait::Allowed));
         if thread == 0 {
-            // More than there is room for: each load claims two frames at a time.
+            // More pages than there is room for: each load claims two frames at a time.
             (2..6).for_each(|block| drop(pin(block)));
             return;
         }
@@ -107,7 +107,7 @@ fn pins_beside_batches() {
         let mut held = latch().unlatch();
         for _ in 0..2 {
             insist(|| increment(&session, &rel, block));
-            // The latch alone keeps the page for a while, and then a pin does again.
+            // For a while only the latch keeps the page, and then a pin does again.
             let latched = latch();
             drop(held);
             pause();
@@ -128,7 +128,7 @@ fn pins_beside_batches() {
     });
 }
 
-/// Sessions extend a fork together, with fewer frames than pages.
+/// Sessions extend a fork concurrently, with fewer frames than pages.
 #[test]
 fn extending_together() {
     let work = |_: u64, bench: &Bench| {

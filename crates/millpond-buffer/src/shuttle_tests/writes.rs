@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a page in the store has counted.
+/// The count in the store's copy of a page.
 fn stored(bench: &Bench, block: u32) -> u64 {
     let mut page = [0; PAGE_SIZE];
     bench.store.inner.read(REL, BlockNumber(block), &mut [&mut page]).unwrap();
@@ -31,11 +31,11 @@ fn a_checkpoint_misses_nothing() {
     });
 }
 
-/// The same with writes that others finish, in any order, the first of which fails: who changes pages, and who needs
-/// their frames, goes on meanwhile.
+/// The same with writes that other threads finish in any order, the first of which fails. Meanwhile
+/// sessions that change pages, or need their frames, go on.
 #[test]
 fn a_checkpoint_with_writes_behind_misses_nothing() {
-    // The failure may as well be another's write or read.
+    // The operation that fails may be another session's write or read.
     fn insist_on<R>(mut act: impl FnMut() -> Result<R, BufferError>) -> R {
         insist(|| {
             loop {
@@ -86,7 +86,7 @@ fn reclaiming_beside_increments() {
     });
 }
 
-/// A reclaimer that sleeps and is woken, by demand and at the end. A lost wake-up would be a deadlock.
+/// Demand wakes a sleeping reclaimer, and so does the end. A lost wake-up would be a deadlock.
 #[test]
 fn the_reclaimer_wakes_and_ends() {
     let work = |thread: u64, bench: &Bench| {
@@ -109,7 +109,7 @@ fn the_reclaimer_wakes_and_ends() {
     explore(8, 3, 2, work, all_is_given_back);
 }
 
-/// The pool shrinks and grows beside misses and pins: nothing is lost, and no frame either.
+/// The pool shrinks and grows beside misses and pins. No change and no frame is lost.
 #[test]
 fn resizing_beside_increments() {
     let work = |thread: u64, bench: &Bench| {

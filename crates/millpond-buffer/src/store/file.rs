@@ -1,32 +1,34 @@
 //! The file store: one file per relation fork, cut into segments, in one directory.
 //!
 //! # Layout
-//! `16384` is the main fork of relation 16384, `16384_fsm` and `16384_vm` are its other forks; the second gigabyte
-//! of each is in `16384.1`, `16384_fsm.1` and so on. A fork exists when its first segment does. It ends at the
-//! first segment that is not full; what lies in later segments is left over from before a crash and is
-//! thrown away when the fork grows that far.
+//! `16384` is the main fork of relation 16384. `16384_fsm` is its free space map. The second
+//! gigabyte of each is in `16384.1`, `16384_fsm.1` and so on. A fork exists when its first
+//! segment does. It ends at the first segment that is not full. Later segments hold data left over
+//! from before a crash. The store throws that away when the fork grows that far.
 //!
 //! # Concurrency
-//! Reads and writes of blocks take no lock but the shared side of a small one, of their processor's, to find the fork
-//! object (`forks.rs`); from there to the file descriptor there are only loads. Creating, growing, truncating and removing
-//! the same fork exclude each other through a mutex, striped by relation.
+//! Reads and writes of blocks take one small lock of their processor, on its shared side, to find
+//! the fork object (`forks.rs`). From there to the file descriptor there are only loads. Creating,
+//! growing, truncating and removing the same fork exclude each other through a mutex, striped by
+//! relation.
 //!
 //! # Durability and failure
-//! Each file written since the last sync is on a list once (`unsynced.rs` has the argument why none is missed). The
-//! first failed sync stops the store for good: the kernel may have dropped the pages it couldn't write and
-//! reports that only once, so from then on every sync, write and change of size fails. Reads go on.
-//! A full device shows when a file grows (or when a write does not find its space) as an error that leaves the
-//! fork's size as it was; it may be tried again.
-//! The files of all stores share a budget of descriptors (`descriptors.rs`). Beyond it, a store closes forks that nobody is
-//! using. When descriptors run out nevertheless, it does so at once, and the operation is tried once more.
+//! Each file written since the last sync is on a list once (`unsynced.rs` argues why none is
+//! missed). The first failed sync stops the store for good. The kernel may have dropped the pages
+//! that it couldn't write, and it reports that only once. So from then on every sync, write and
+//! change of size fails. Reads go on.
+//!
+//! A full device shows as an error when a file grows, or when a write does not find its space. The
+//! error leaves the fork's size as it was, and the caller may try again. The files of all stores
+//! share a budget of descriptors (`descriptors.rs`). Beyond it, a store closes forks that are not
+//! in use. When descriptors run out nevertheless, the store closes such forks at once and tries the
+//! operation once more.
 
 mod background;
 mod descriptors;
+mod directory;
 mod fork;
 mod forks;
-mod listing;
-mod lock;
-mod names;
 mod options;
 mod reads;
 mod segment;
@@ -48,21 +50,32 @@ use millpond_vfs::{VfsDirectory, VfsFile, is_out_of_descriptors, retry};
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
 use self::descriptors::Budget;
-use self::fork::{FileError, Folder, Fork, MAX_SEGMENTS};
+use self::fork::{FileError, ForkFiles, MAX_SEGMENTS};
 use self::forks::{ForkShare, Forks};
 pub use self::options::FileStoreOptions;
 use self::reads::Pages;
+use self::segment::Folder;
 use self::unsynced::Unsynced;
 use super::{PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;
-#[cfg(not(any(miri, copying)))]
-use crate::PageWords;
 use crate::ids::{BlockNumber, RelFork, RelationId};
+#[cfg(not(any(miri, copying)))]
+use crate::page::words::PageWords;
 
-/// Locks for changes of relations' files.
+/// The number of locks for changes of relations' files.
 const STRIPES: usize = 32;
 
 /// Pages in the files of a directory.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # use std::sync::Arc;
+/// # let dir = tempfile::tempdir().expect("a folder");
+/// # let dir = dir.path().join("data");
+/// let store = Arc::new(FileStore::open(&dir)?);
+/// let pool = BufferPool::new(PoolConfig::new(64, 16), store, Arc::new(NoLog))?;
+/// # Ok::<(), BufferError>(())
+/// ```
 pub struct FileStore {
     folder: Arc<Folder>,
     directory: Arc<dyn VfsDirectory>,
@@ -86,7 +99,8 @@ impl fmt::Debug for FileStore {
 }
 
 impl FileStore {
-    /// Opens the directory, creating it if need be. While another store has it open, that is an error.
+    /// Opens the directory, and creates it if need be. It is an error if another store has this
+    /// directory open.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(dir, FileStoreOptions::default())
     }
@@ -106,7 +120,7 @@ impl FileStore {
         }
         let vfs = options.vfs;
         retry(|| vfs.create_directory(dir)).map_err(failed)?;
-        let lock = lock::lock(&*vfs, dir).map_err(failed)?;
+        let lock = directory::lock(&*vfs, dir).map_err(failed)?;
         let directory = retry(|| vfs.open_directory(dir)).map_err(failed)?;
         let io_method = match options.io_method {
             // A ring needs descriptors.
@@ -114,7 +128,7 @@ impl FileStore {
             method => method,
         };
         let unsynced = Arc::<Unsynced>::default();
-        // Nobody knows what was made here before.
+        // The directory may have unsynced names from before this call.
         unsynced.add_names();
         Ok(Self {
             folder: Arc::new(Folder {
@@ -140,7 +154,7 @@ impl FileStore {
         &self.folder.path
     }
 
-    /// How reads ahead of their use are done: as was asked for, or as the kernel lets us.
+    /// How background reads and writes are done: as requested, or as the kernel allows.
     #[must_use]
     pub fn io_method(&self) -> IoMethod {
         self.background.method()
@@ -153,7 +167,7 @@ impl FileStore {
         rel: RelFork,
         first: BlockNumber,
     ) -> Result<Pieces, StoreError> {
-        let find = |fork: &Fork| {
+        let find = |fork: &ForkFiles| {
             let mut pieces = Pieces::new();
             for (index, within, _, length) in fork.pieces(first.0, transfer.count()) {
                 let Some((segment, _)) = fork.segment(index, false)? else { return Ok(None) };
@@ -166,21 +180,21 @@ impl FileStore {
     }
 
     fn fork(&self, rel: RelFork) -> Arc<ForkShare> {
-        self.forks.get(rel, || Fork::new(Arc::clone(&self.folder), rel))
+        self.forks.get(rel, || ForkFiles::new(Arc::clone(&self.folder), rel))
     }
 
-    /// Runs a file operation; when descriptors have run out, closes files and runs it once more.
+    /// Runs a file operation. When descriptors have run out, closes files and runs it once more.
     fn with_fork<T>(
         &self,
         rel: RelFork,
         operation: impl Fn() -> String,
-        mut run: impl FnMut(&Fork) -> Result<T, FileError>,
+        mut run: impl FnMut(&ForkFiles) -> Result<T, FileError>,
     ) -> Result<T, StoreError> {
         let failed = |error: FileError| {
             let what = format!("{}: {} {}", operation(), error.verb, error.path.display());
             StoreError::io(what, error.source)
         };
-        // The fork is let go before others are closed: it may be idle, too.
+        // The fork is released before others are closed: it may be idle, too.
         let first = run(&self.fork(rel));
         let done = match first {
             Err(error) if is_out_of_descriptors(&error.source) => {
@@ -195,12 +209,12 @@ impl FileStore {
         done.map_err(failed)
     }
 
-    /// Closes forks that nobody is using. With `keep`, all but so many of the files that await a sync are synced and
-    /// closed, too.
+    /// Closes forks that are not in use. With `keep`, it also syncs and closes files that await a
+    /// sync, the oldest first, until that number is left.
     fn close_files(&self, keep: Option<usize>) {
         self.forks.remove_idle();
         if let Some(keep) = keep {
-            // A failure has stopped the store, which its next write will say. Reads go on.
+            // A failure has stopped the store, and the next write reports that. Reads go on.
             let _ = self.unsynced.sync_oldest(keep);
         }
     }
@@ -234,11 +248,11 @@ impl PageStore for FileStore {
     }
 
     fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
-        self.with_fork(rel, || format!("look for {rel}"), Fork::exists)
+        self.with_fork(rel, || format!("look for {rel}"), ForkFiles::exists)
     }
 
     fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
-        self.with_fork(rel, || format!("read the size of {rel}"), Fork::block_count)
+        self.with_fork(rel, || format!("read the size of {rel}"), ForkFiles::block_count)
     }
 
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
@@ -289,7 +303,8 @@ impl PageStore for FileStore {
 
     fn start_read(&self, mut read: PendingRead) {
         let (rel, first) = (read.rel(), read.first());
-        // Of what a kernel does in the background neither knows more than of what it does in a call.
+        // Miri and ThreadSanitizer don't see what the kernel writes. So the pages go to memory of
+        // the read's own, from which they are copied.
         #[cfg(any(miri, copying))]
         drop(read.pages_mut());
         if self.background.wanted() == IoMethod::Sync {
@@ -355,7 +370,7 @@ impl PageStore for FileStore {
         let names = retry(|| vfs.list(path)).map_err(|error| {
             StoreError::io(format!("list the directory {}", path.display()), error)
         })?;
-        let parsed = names.iter().filter_map(|name| names::parse(name.to_str()?));
+        let parsed = names.iter().filter_map(|name| directory::parse(name.to_str()?));
         let mut found: Vec<_> = parsed.map(|(rel, _)| rel.relation).collect();
         found.sort_unstable();
         found.dedup();

@@ -10,6 +10,16 @@ use std::fmt;
 type Page = Box<[u8; PAGE_SIZE]>;
 
 /// Pages in memory. A page that was never written takes no room.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// let store = MemoryStore::new();
+/// let table = RelationId::constant(1).main();
+/// store.create(table)?;
+/// store.extend(table, BlockNumber(0), 8)?;
+/// assert_eq!(store.block_count(table)?, 8);
+/// # Ok::<(), StoreError>(())
+/// ```
 #[derive(Default)]
 pub struct MemoryStore {
     forks: RwLock<BTreeMap<RelFork, Vec<Option<Page>>>>,
@@ -31,7 +41,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// One that has nothing at hand: [`PageStore::try_read`] says that it would have to wait.
+    /// A store for which every read has to wait: [`PageStore::try_read`] returns `false`.
     #[must_use]
     pub fn cold() -> Self {
         Self { cold: true, ..Self::default() }
@@ -152,8 +162,8 @@ impl PageStore for MemoryStore {
     }
 }
 
-/// In an `impl PageStore` of a test's store: these methods are those of the store in the field `inner`. `nothing_at_hand` is
-/// `try_read` of a store that would always have to wait.
+/// For an `impl PageStore` of a test's store: the listed methods call those of the field `inner`.
+/// `nothing_at_hand` makes a `try_read` that always answers that it would have to wait.
 #[cfg(all(test, not(loom)))]
 macro_rules! as_inner {
     ($($method:ident)+) => { $($crate::store::as_inner!(@$method);)+ };

@@ -1,4 +1,4 @@
-//! Where pages live when they are not in memory.
+//! The page stores: where pages live when they are not in memory.
 
 mod buffer;
 #[cfg(feature = "file-store")]
@@ -6,20 +6,21 @@ mod file;
 mod memory;
 mod pending;
 
+pub(crate) use buffer::Buffers;
 pub use buffer::PageBuffer;
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreOptions, IoMethod};
 pub use memory::MemoryStore;
 #[cfg(all(test, not(loom)))]
 pub(crate) use memory::as_inner;
-pub(crate) use pending::Memory;
+pub(crate) use pending::{EndOfTurn, Memory, Turn};
 pub use pending::{PendingRead, PendingWrite};
 #[cfg(feature = "file-store")]
 pub(crate) use pending::{Transfer, Way};
 
 use crate::ids::{BlockNumber, Fork, RelFork, RelationId};
-use crate::scratch::with_scratch;
-use crate::{PAGE_SIZE, PageWords, words};
+use crate::page::{with_scratch, words};
+use crate::{PAGE_SIZE, PageWords};
 use std::sync::Arc;
 
 /// Why the store failed.
@@ -53,8 +54,8 @@ pub enum StoreError {
         /// What the system said.
         source: Arc<std::io::Error>,
     },
-    /// An earlier sync failed: nothing written since the last good one is known to be durable, so
-    /// nothing more is accepted.
+    /// An earlier sync failed, so nothing written since the last good sync is known to be durable.
+    /// The store accepts nothing more.
     #[error("the store has stopped: {why}")]
     Stopped {
         /// The first failure.
@@ -68,8 +69,8 @@ impl StoreError {
         Self::Io { operation: operation.into(), source: Arc::new(source) }
     }
 
-    /// Whether the device is full (or a quota is used up): nothing was lost, and the operation may
-    /// be tried again when there is room.
+    /// Whether the device is full or a quota is used up. Nothing was lost, and the caller may try
+    /// the operation again when there is room.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
@@ -77,10 +78,10 @@ impl StoreError {
     }
 }
 
-/// A place for pages: files, memory, or something of one's own.
+/// A place for pages: files, memory, or a store of your own.
 ///
-/// The pool never reads and writes the same page at the same time, but it does read and write
-/// different pages of a fork concurrently, and may extend a fork meanwhile.
+/// The pool never reads and writes the same page at the same time. It does read and write different
+/// pages of a fork concurrently, and may extend the fork meanwhile.
 pub trait PageStore: Send + Sync + 'static {
     /// Creates a fork; does nothing if it exists.
     fn create(&self, rel: RelFork) -> Result<(), StoreError>;
@@ -91,16 +92,16 @@ pub trait PageStore: Send + Sync + 'static {
     /// Whether the fork exists.
     fn exists(&self, rel: RelFork) -> Result<bool, StoreError>;
 
-    /// How many blocks the fork has; 0 if it doesn't exist.
+    /// The number of blocks of the fork; 0 if it doesn't exist.
     fn block_count(&self, rel: RelFork) -> Result<u32, StoreError>;
 
-    /// Makes blocks `first` to `first + count - 1` exist, zero-filled if they are new. After a crash
-    /// the fork may be longer than it was said to be, never shorter than what was synced.
+    /// Makes blocks `first` to `first + count - 1` exist, zero-filled if they are new. After a
+    /// crash the fork may be longer than it was said to be, but never shorter than what was synced.
     ///
-    /// A page of zeros is how a new block reads, here and in the pool: it has no checksum, and no
-    /// LSN. A store that wraps another (to encrypt, compress or sign pages) must let such pages
-    /// through as they are. Blocks that the inner store has made by `extend` have never been
-    /// written through the wrapper, and must still read as zeros.
+    /// A new block reads as a page of zeros, here and in the pool: it has no checksum and no LSN. A
+    /// store that wraps another (to encrypt, compress or sign pages) must pass such pages through
+    /// unchanged. Blocks that the inner store has made by `extend` have never been written through
+    /// the wrapper, and must still read as zeros.
     fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError>;
 
     /// Cuts the fork down to `block_count` blocks; does nothing if it is no longer than that.
@@ -115,8 +116,8 @@ pub trait PageStore: Send + Sync + 'static {
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<(), StoreError>;
 
-    /// Reads like [`PageStore::read`] if that needs no waiting for a device; else returns `false`
-    /// and leaves unspecified bytes in `pages`.
+    /// Reads like [`PageStore::read`] if no device has to be waited for. Otherwise it returns
+    /// `false` and leaves unspecified bytes in `pages`.
     fn try_read(
         &self,
         rel: RelFork,
@@ -124,10 +125,13 @@ pub trait PageStore: Send + Sync + 'static {
         pages: &mut [&mut [u8; PAGE_SIZE]],
     ) -> Result<bool, StoreError>;
 
-    /// Reads like [`PageStore::read`] into memory that others may be looking at, the frames of the pool: it may only be stored
-    /// to as the atomics that it is, and, with luck, by the kernel alone. Who knows nothing better (and that is unless told
-    /// otherwise) reads elsewhere and copies. `Ok` means that every word of all of them has been stored: what is left out is
-    /// what was there before, and may pass for the page (see [`PendingRead::finish`]). Where it fails it leaves unspecified bytes in `pages`.
+    /// Reads like [`PageStore::read`] into memory that other threads may be looking at: the frames
+    /// of the pool. Only atomic stores to it are allowed; at best, the kernel alone fills it. The
+    /// default implementation reads into a temporary buffer and copies.
+    ///
+    /// `Ok` means that every word of all pages has been stored. A word that was left out keeps its
+    /// old value and may pass for part of the page (see [`PendingRead::finish`]). A read that fails
+    /// leaves unspecified bytes in `pages`.
     fn read_words(
         &self,
         rel: RelFork,
@@ -138,8 +142,8 @@ pub trait PageStore: Send + Sync + 'static {
         Ok(())
     }
 
-    /// As [`PageStore::read_words`] if that needs no waiting for a device; else returns `false` and leaves unspecified bytes in
-    /// `pages`.
+    /// As [`PageStore::read_words`] if no device has to be waited for. Otherwise it returns `false`
+    /// and leaves unspecified bytes in `pages`.
     fn try_read_words(
         &self,
         rel: RelFork,
@@ -149,27 +153,30 @@ pub trait PageStore: Send + Sync + 'static {
         by_way_of_scratch(pages, |scratch| self.try_read(rel, first, scratch))
     }
 
-    /// Begins a read and sees to it that it is finished, by whatever thread, with nobody's help. A
-    /// store that answers [`PageStore::reads_in_background`] with `true` does not wait for a device
-    /// here. Unless told otherwise the read is done at once. [`PendingRead::finish`] may call this
-    /// again, for the next read of a stream, and so may dropping a [`PendingRead`]: no lock that
-    /// this takes may be held for either. A store must not forget one ([`std::mem::forget`]): its
-    /// blocks would be loading for ever.
+    /// Begins a read and ensures that some thread finishes it without the caller's help. A store
+    /// that answers [`PageStore::reads_in_background`] with `true` does not wait for a device here.
+    /// The default implementation does the read at once.
+    ///
+    /// [`PendingRead::finish`] may call this method again for the next read of a stream, and so may
+    /// dropping a [`PendingRead`]. So a store must hold no lock that this method takes when it does
+    /// either. A store must not forget a read ([`std::mem::forget`]): its blocks would be loading
+    /// for ever.
     fn start_read(&self, mut read: PendingRead) {
         let result = read.read_from(self);
         read.finish(result);
     }
 
-    /// Whether [`PageStore::start_read`] returns before the device has answered, so that several reads
-    /// can be under way.
+    /// Whether [`PageStore::start_read`] returns before the device has answered, so that several
+    /// reads can be under way.
     fn reads_in_background(&self) -> bool {
         false
     }
 
-    /// The calling thread waits for what the end of some read will make true, of one that was begun here or of another. A
-    /// store that can use its time does so until `is_done`, or for less; if there is nothing to do for it, it `sleep`s,
-    /// once. Unless told otherwise it only sleeps. Reads end without anybody's calling this; they may end here, on this
-    /// thread, and others may begin.
+    /// Waits, on the calling thread, for a condition that the end of some read will make true. That
+    /// read need not have been begun here. A store that can use the thread's time does so until
+    /// `is_done`, or for less. If it has nothing for the thread to do, it calls `sleep` once. The
+    /// default implementation only sleeps. Reads also end without any call of this method. They may
+    /// end here, on this thread, and others may begin.
     fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
         if !is_done() {
             sleep();
@@ -184,22 +191,24 @@ pub trait PageStore: Send + Sync + 'static {
         pages: &[&[u8; PAGE_SIZE]],
     ) -> Result<(), StoreError>;
 
-    /// Begins a write and sees to it that it is finished, by whatever thread, with nobody's help. It counts as written
-    /// before a [`PageStore::sync`] that begins after it has been finished. Unless told otherwise the write is done at once.
+    /// Begins a write and ensures that some thread finishes it without the caller's help. Once it
+    /// is finished, every [`PageStore::sync`] that begins after that covers it. The default
+    /// implementation does the write at once.
     fn start_write(&self, write: PendingWrite) {
         let result = self.write(write.rel(), write.first(), &write.pages());
         write.finish(result);
     }
 
-    /// Everything that was written, created, extended, truncated and removed before the call is
-    /// durable after it. A failure is final: from then on every sync and every write fails.
+    /// Makes durable everything that was written, created, extended, truncated and removed before
+    /// the call. A failure is final: from then on every sync and every write fails.
     fn sync(&self) -> Result<(), StoreError>;
 
     /// Every relation of which at least one fork exists.
     fn relations(&self) -> Result<Vec<RelationId>, StoreError>;
 
-    /// Every fork that exists, with its blocks as [`PageStore::block_count`] tells them. A fork without a first block
-    /// of which other files are left counts, too. Unless told otherwise each fork is asked for.
+    /// Every fork that exists, with its number of blocks as [`PageStore::block_count`] returns it.
+    /// A fork also counts if it has no first block but other files of it are left. The default
+    /// implementation asks for each fork.
     fn forks(&self) -> Result<Vec<(RelFork, u32)>, StoreError> {
         let mut found = Vec::new();
         for relation in self.relations()? {
@@ -213,7 +222,7 @@ pub trait PageStore: Send + Sync + 'static {
     }
 }
 
-/// Reads into pages of the thread's own, and if that has read them, copies them to where they belong.
+/// Reads into scratch pages of the thread's own. If that succeeds, it copies them to `pages`.
 fn by_way_of_scratch(
     pages: &[&PageWords],
     read: impl FnOnce(&mut [&mut [u8; PAGE_SIZE]]) -> Result<bool, StoreError>,

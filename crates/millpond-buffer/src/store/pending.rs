@@ -1,31 +1,34 @@
-//! Reads and writes that are begun by one thread and may be finished by another.
+//! Reads and writes that one thread begins and another may finish.
 //!
-//! A [`PendingRead`] or [`PendingWrite`] owns the memory that the pages go to or come from, so that nobody has to wait for
-//! it: whoever asked may be gone when the device answers. That is memory of its own; or, for a read, frames of the pool, which
-//! others may look at: the store fills them as atomic words, and a store that knows nothing of these gets other memory, from where the pages are copied
-//! ([`PendingRead::pages_mut`]). It is finished exactly once. One that is dropped, because
-//! the store failed or panicked on its way, is finished with an error. However a read ends, it gives up its turn first,
-//! which may begin the next of its stream ([`crate::turns`]).
+//! A [`PendingRead`] or [`PendingWrite`] owns the memory that the pages go to or come from. So no
+//! thread has to wait for it, and the requester may be gone when the device answers. This memory is
+//! the transfer's own. Only a read may instead have frames of the pool, which other threads may
+//! look at. A store fills frames as atomic words. A store that can't do that gets other memory, and
+//! the pages are copied from there ([`PendingRead::pages_mut`]).
+//!
+//! Each transfer is finished exactly once. A transfer that is dropped, because the store failed or
+//! panicked, is finished with an error. However a read ends, it first gives up its turn, which may
+//! begin the next read of its stream ([`Turn`]).
 
 use super::{PageBuffer, PageStore, StoreError};
-use crate::arena::Lent;
+use crate::arena::IoFrames;
 use crate::ids::{BlockNumber, RelFork};
 use crate::page::PageBytes;
-use crate::turns::Turn;
 #[cfg(feature = "file-store")]
 use millpond_sync::fill::IoTarget;
 #[cfg(feature = "file-store")]
 use smallvec::SmallVec;
 use std::fmt;
+use std::sync::Arc;
 
 /// Where pages go to or come from.
 pub(crate) enum Memory {
-    /// Memory of the transfer's own.
+    /// Memory that belongs to the transfer.
     Own(PageBuffer),
-    /// Frames; and memory of its own, if the store has put the pages there.
-    Frames(Lent, Option<PageBuffer>),
-    /// None any more: that of so many pages was left to a device.
-    #[cfg(any(test, feature = "io-uring"))]
+    /// Frames; and memory of the transfer's own, if the store has put the pages there.
+    Frames(IoFrames, Option<PageBuffer>),
+    /// No memory any more: that of this number of pages was left to a device.
+    #[cfg(any(test, all(feature = "io-uring", target_os = "linux", not(millpond_portable))))]
     Left(usize),
 }
 
@@ -34,48 +37,80 @@ impl Memory {
         match self {
             Self::Own(buffer) => buffer.len(),
             Self::Frames(frames, _) => frames.len(),
-            #[cfg(any(test, feature = "io-uring"))]
+            #[cfg(any(
+                test,
+                all(feature = "io-uring", target_os = "linux", not(millpond_portable))
+            ))]
             Self::Left(pages) => *pages,
         }
     }
 
-    /// Memory of the transfer's own, if it is to be used.
+    /// The transfer's own memory, if it is to be used.
     fn own(&mut self) -> Option<&mut PageBuffer> {
         match self {
             Self::Own(buffer) | Self::Frames(_, Some(buffer)) => Some(buffer),
             Self::Frames(_, None) => None,
-            #[cfg(any(test, feature = "io-uring"))]
+            #[cfg(any(
+                test,
+                all(feature = "io-uring", target_os = "linux", not(millpond_portable))
+            ))]
             Self::Left(_) => None,
         }
     }
 }
 
-/// Is given the memory back, unless a device may still use it.
+/// What happens when the store is done with a read that had a turn.
+pub(crate) trait EndOfTurn: Send + Sync {
+    /// Gives the turn to the next read, if any.
+    fn end(self: Arc<Self>);
+}
+
+/// The turn of one read, of those that the store may have at a time. Dropping it ends it.
+pub(crate) struct Turn(Option<Arc<dyn EndOfTurn>>);
+
+impl Turn {
+    pub(crate) fn new(of: Arc<dyn EndOfTurn>) -> Self {
+        Self(Some(of))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(of) = self.0.take() {
+            of.end();
+        }
+    }
+}
+
+/// Called with the memory, or without it if a device may still use that.
 type Done = Box<dyn FnOnce(Option<Memory>, Result<(), StoreError>) + Send>;
 
-/// Which way pages go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     FromStore,
     ToStore,
 }
 
-/// Neighbouring blocks on their way: what reads and writes have in common.
+/// Neighbouring blocks in transfer: what reads and writes have in common.
 pub(crate) struct Transfer {
     way: Way,
     rel: RelFork,
     first: BlockNumber,
     parts: Option<(Memory, Done)>,
-    /// Given up as soon as the store is done, before whoever asked is told.
+    /// Given up as soon as the store is done, before the requester is told.
     turn: Option<Turn>,
-    /// Whoever asked will wait for it, on a thread that may wait, or already does.
-    #[cfg_attr(not(feature = "io-uring"), allow(dead_code))]
+    /// The requester will wait for it, on a thread that may wait, or already does.
+    #[cfg_attr(
+        not(all(feature = "io-uring", target_os = "linux", not(millpond_portable))),
+        allow(dead_code)
+    )]
     is_awaited: bool,
 }
 
 impl Transfer {
-    /// Whether somebody will come to wait for it ([`super::PageStore::wait_for_read`]).
-    #[cfg(feature = "io-uring")]
+    /// Whether the requester will come to wait for it ([`super::PageStore::wait_for_read`]).
+    #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
     pub(crate) fn is_awaited(&self) -> bool {
         self.is_awaited
     }
@@ -85,7 +120,7 @@ impl Transfer {
         self.way
     }
 
-    /// How many blocks.
+    /// The number of blocks.
     pub(crate) fn count(&self) -> usize {
         self.parts.as_ref().map_or(0, |(memory, _)| memory.len())
     }
@@ -98,8 +133,8 @@ impl Transfer {
         }
     }
 
-    /// Memory of its own to be filled, which it is given if it has none. (Nobody keeps that: only stores that know nothing of
-    /// frames ask for it.)
+    /// Memory of its own to be filled. If it has none, it gets some here. (The buffer is not kept
+    /// for later reads: only stores that can't fill frames ask for it.)
     pub(crate) fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         let Some((memory, _)) = &mut self.parts else { return Vec::new() };
         if let Memory::Frames(frames, own @ None) = memory {
@@ -123,8 +158,8 @@ impl Transfer {
         }
     }
 
-    /// Where the memory of the pages begins, if they are one after the other.
-    #[cfg(feature = "io-uring")]
+    /// The start of the pages' memory, if the pages are contiguous.
+    #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
     pub(crate) fn start(&mut self) -> Option<*mut u8> {
         match &mut self.parts {
             Some((Memory::Frames(frames, None), _)) if frames.len() == 1 => {
@@ -135,7 +170,7 @@ impl Transfer {
         }
     }
 
-    /// What is being done, for an error.
+    /// What the transfer does, for an error message.
     pub(crate) fn what(&self) -> String {
         let verb = match self.way {
             Way::FromStore => "read",
@@ -144,18 +179,19 @@ impl Transfer {
         format!("{verb} block {} of {}", self.first, self.rel)
     }
 
-    /// The store is done with it: the next may begin.
+    /// Ends the turn: the store is done with this read, so the next may begin.
     pub(crate) fn end_turn(&mut self) {
         self.turn = None;
     }
 
-    /// Tells whoever asked how it went.
+    /// Tells the requester how it went.
     pub(crate) fn finish(mut self, result: Result<(), StoreError>) {
         self.tell(result);
     }
 
-    /// Leaves the memory to a device that may still use it: nobody else ever does, however the transfer then ends.
-    #[cfg(any(test, feature = "io-uring"))]
+    /// Leaves the memory to a device that may still use it. No thread ever uses it again, however
+    /// the transfer then ends.
+    #[cfg(any(test, all(feature = "io-uring", target_os = "linux", not(millpond_portable))))]
     pub(crate) fn leave_memory(&mut self) {
         if let Some((memory, _)) = &mut self.parts {
             let left = Memory::Left(memory.len());
@@ -163,7 +199,7 @@ impl Transfer {
         }
     }
 
-    /// It fails, and the memory stays with the device.
+    /// Makes the transfer fail, and leaves the memory to the device.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn abandon(mut self, error: StoreError) {
         self.leave_memory();
@@ -174,7 +210,10 @@ impl Transfer {
         self.end_turn();
         match self.parts.take() {
             None => {}
-            #[cfg(any(test, feature = "io-uring"))]
+            #[cfg(any(
+                test,
+                all(feature = "io-uring", target_os = "linux", not(millpond_portable))
+            ))]
             Some((Memory::Left(_), done)) => done(None, result),
             Some((memory, done)) => done(Some(memory), result),
         }
@@ -192,20 +231,20 @@ impl Drop for Transfer {
 
 /// A read of neighbouring blocks that a store was asked for with [`PageStore::start_read`].
 ///
-/// It must be finished or dropped. One that is forgotten ([`std::mem::forget`]) keeps its blocks
-/// loading for ever, since nobody can tell it from one that a device still works on. A session that
-/// asks for such a block waits, and says so in the log every thirty seconds.
+/// It must be finished or dropped. A forgotten read ([`std::mem::forget`]) keeps its blocks loading
+/// for ever, because it looks like a read that a device still works on. A session that asks for
+/// such a block waits, and says so in the log every thirty seconds.
 ///
-/// Finishing it may begin another read, on this thread, and so may dropping it, which finishes it with an error: no lock
-/// must be held for either that the store's own methods take.
+/// Finishing it may begin another read on this thread. So may dropping it, which finishes it with
+/// an error. During either, the caller must hold no lock that the store's own methods take.
 ///
 /// [`PageStore::start_read`]: super::PageStore::start_read
 pub struct PendingRead(pub(crate) Transfer);
 
 /// A write of neighbouring blocks that a store was asked for with [`PageStore::start_write`].
 ///
-/// It must be finished or dropped. The pages of one that is forgotten ([`std::mem::forget`]) stay
-/// in memory, and a checkpoint waits for them; it says so in the log every thirty seconds.
+/// It must be finished or dropped. The pages of a forgotten write ([`std::mem::forget`]) stay in
+/// memory. A checkpoint waits for them, and says so in the log every thirty seconds.
 ///
 /// [`PageStore::start_write`]: super::PageStore::start_write
 pub struct PendingWrite(pub(crate) Transfer);
@@ -213,7 +252,7 @@ pub struct PendingWrite(pub(crate) Transfer);
 macro_rules! pending {
     ($pending:ident, $way:expr) => {
         impl $pending {
-            /// Blocks from `first`, in `buffer`; `done` is told how it went.
+            /// Blocks from `first`, in `buffer`; `done` is called with the buffer and the result.
             pub fn new(
                 rel: RelFork,
                 first: BlockNumber,
@@ -241,19 +280,21 @@ macro_rules! pending {
                 self.0.first
             }
 
-            /// How many blocks.
+            /// The number of blocks.
             #[must_use]
             pub fn count(&self) -> usize {
                 self.0.count()
             }
 
-            /// Tells whoever asked that it is done with all pages, or why not.
+            /// Tells the requester that all pages have been transferred, or why not.
             ///
-            /// `Ok` means that each page has been transferred, whole. Of a read that was not so nobody finds out for certain: where its
-            /// bytes did not go is what was there before, zeros or another page, which the checksum tells; but it may also be
-            /// what the same page was earlier, and that passes for the page. After an error nothing that the pages have counts.
+            /// `Ok` means that each page has been transferred whole. A wrong `Ok` for a read may
+            /// stay undetected: words that were not filled keep what was there before. The checksum
+            /// detects zeros or another page there. An earlier version of the same page passes for
+            /// the page. After an error the contents of the pages do not count.
             ///
-            /// The end of a read may begin another, on this thread: no lock must be held that the store's own methods take.
+            /// The end of a read may begin another on this thread. So the caller must hold no lock
+            /// that the store's own methods take.
             pub fn finish(self, result: Result<(), StoreError>) {
                 self.0.finish(result);
             }
@@ -273,38 +314,39 @@ pending!(PendingRead, Way::FromStore);
 pending!(PendingWrite, Way::ToStore);
 
 impl PendingRead {
-    /// Blocks from `first`, into frames; `done` is given these back, unless a device may still write to them, and told how it went.
+    /// Blocks from `first`, into frames. `done` is called with the result, and with the frames
+    /// unless a device may still write to them.
     pub(crate) fn into_frames(
         rel: RelFork,
         first: BlockNumber,
-        frames: Lent,
+        frames: IoFrames,
         done: impl FnOnce(Option<Memory>, Result<(), StoreError>) + Send + 'static,
     ) -> Self {
         let parts = Some((Memory::Frames(frames, None), Box::new(done) as Done));
         Self(Transfer { way: Way::FromStore, rel, first, parts, turn: None, is_awaited: false })
     }
 
-    /// It is one of several that may be under way at a time.
+    /// Gives it a turn: it is one of the limited number of reads that may be under way.
     pub(crate) fn set_turn(&mut self, turn: Turn) {
         self.0.turn = Some(turn);
     }
 
-    /// Whoever asks will wait for it.
+    /// Notes that the requester will wait for it.
     pub(crate) fn set_awaited(&mut self) {
         self.0.is_awaited = true;
     }
 
     /// The frames that the pages go to.
     #[cfg(all(test, not(loom)))]
-    pub(crate) fn words(&self) -> Vec<&crate::PageWords> {
+    pub(crate) fn words(&self) -> Vec<&crate::page::words::PageWords> {
         match &self.0.parts {
             Some((Memory::Frames(frames, _), _)) => frames.words().collect(),
             _ => Vec::new(),
         }
     }
 
-    /// Reads the pages from a store on this thread, to where they belong: into the frames of a pool, if the store can do that
-    /// ([`PageStore::read_words`]).
+    /// Reads the pages from a store on this thread, to where they belong. For a pool that is its
+    /// frames, if the store can fill them ([`PageStore::read_words`]).
     pub fn read_from(&mut self, store: &(impl PageStore + ?Sized)) -> Result<(), StoreError> {
         let (rel, first) = (self.rel(), self.first());
         if let Some((Memory::Frames(frames, None), _)) = &self.0.parts {
@@ -313,8 +355,9 @@ impl PendingRead {
         store.read(rel, first, &mut self.pages_mut())
     }
 
-    /// Where the pages go: memory of the read's own. If they are for frames of a pool, they are copied there once the read has
-    /// been finished; [`PendingRead::read_from`] may do without. Who asks for it fills all of it, or finishes with an error.
+    /// Where the pages go: memory of the read's own. If they are for frames of a pool, they are
+    /// copied there once the read has been finished. [`PendingRead::read_from`] may do without this
+    /// memory. The caller fills all of it, or finishes the read with an error.
     pub fn pages_mut(&mut self) -> Vec<&mut PageBytes> {
         self.0.pages_mut()
     }
@@ -348,7 +391,7 @@ mod tests {
         begin().finish(Ok(()));
         drop(begin());
         assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(2, true), (2, false)]);
-        // What is left is left for good, which is a leak to Miri.
+        // Memory that is left is left for good, which is a leak to Miri.
         if !cfg!(miri) {
             let mut left = begin().0;
             left.leave_memory();

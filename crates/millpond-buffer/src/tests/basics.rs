@@ -1,5 +1,5 @@
 use super::support::*;
-use crate::frame::TOUCHED;
+use crate::core::frame::TOUCHED;
 use crate::*;
 use std::sync::atomic::Ordering;
 
@@ -34,7 +34,7 @@ fn hits_stay_in_memory() {
             assert_eq!(number(&session, &rel, block), u64::from(block));
         }
     }
-    // The first read of each page pins it after the miss, and then reads.
+    // The first access to each page pins it after the miss, and then reads.
     assert_eq!((pool.stats().misses, pool.stats().hits), (4, 36));
 }
 
@@ -77,8 +77,8 @@ fn pins_are_counted_by_session_and_frame() {
     assert_eq!(session.pinned_pages(), 0);
 }
 
-/// A latch alone keeps its page, and the pin that it becomes does: frames are taken from others, the fork can't be
-/// dropped, and if there are no others that is an error, not a hang.
+/// A latch alone keeps its page, and so does the pin that it becomes. Frames are taken from other
+/// pages, and the fork can't be dropped. If there are no other pages, that is an error, not a hang.
 /// Rule 13.
 #[test]
 fn a_shared_latch_keeps_its_page() {
@@ -113,7 +113,8 @@ fn a_shared_latch_keeps_its_page() {
     pool.drop_relation(REL.relation).unwrap();
 }
 
-/// What a session has counted stays in the sums when it ends, and is not that of the next that has its number.
+/// The counts of a session stay in the sums when it ends. They do not become those of the next
+/// session with its number.
 #[test]
 fn a_session_begins_with_no_counts() {
     let Bench { pool, .. } = bench(4, 2);
@@ -236,8 +237,8 @@ fn dropping_and_truncating_discard_pages() {
     assert_eq!((rel.block_count(), store.block_count(REL).unwrap()), (4, 4));
     assert!(session.pin(&rel, BlockNumber(4), Wait::Allowed).is_err());
     assert_eq!(number(&session, &rel, 3), 9);
-    assert_eq!(pool.free_frames(), 12);
-    // A block that comes again is new.
+    assert_eq!(pool.core.free_frames(), 12);
+    // A block that is made again is new.
     assert!(is_new(session.extend(&rel, Wait::Allowed).unwrap().bytes()));
 
     let pinned = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
@@ -246,13 +247,13 @@ fn dropping_and_truncating_discard_pages() {
     }
     drop(pinned);
     pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(pool.free_frames(), 16);
+    assert_eq!(pool.core.free_frames(), 16);
     assert!(!store.exists(REL).unwrap() && store.writes.lock().is_empty());
     let gone = session.pin(&rel, BlockNumber(0), Wait::Allowed);
     assert!(matches!(gone, Err(BufferError::Dropped { .. })), "{gone:?}");
     assert!(matches!(session.extend(&rel, Wait::Allowed), Err(BufferError::Dropped { .. })));
 
-    // The same number again is another relation.
+    // A relation made again with the same number is another relation.
     pool.create(REL).unwrap();
     let rel = pool.relation(REL).unwrap();
     assert_eq!(rel.block_count(), 0);
@@ -267,10 +268,10 @@ fn reclaiming_frees_frames_and_writes_dirty_pages() {
     for block in 0..8 {
         set_number(&session, &rel, block, 50, 50);
     }
-    assert_eq!(pool.free_frames(), 0);
+    assert_eq!(pool.core.free_frames(), 0);
     assert_eq!(pool.reclaim(&session, 3).unwrap(), 3);
-    // What it has met on the way is written with them.
-    assert_eq!((pool.free_frames(), pool.stats().writes), (3, 8));
+    // Dirty pages that the reclaimer has met on the way are written with them.
+    assert_eq!((pool.core.free_frames(), pool.stats().writes), (3, 8));
     assert_eq!(*store.writes.lock(), [(REL, 0, 8)]);
     assert_eq!(pool.reclaim(&session, 3).unwrap(), 0);
     for block in 0..8 {
@@ -286,7 +287,7 @@ fn never_waiting() {
     let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Never).map(|_| ());
     store.cold.store(true, Ordering::Relaxed);
     assert!(matches!(pin(0), Err(BufferError::WouldBlock)));
-    assert_eq!(pool.free_frames(), 2);
+    assert_eq!(pool.core.free_frames(), 2);
     store.cold.store(false, Ordering::Relaxed);
     pin(0).unwrap();
     assert_eq!(pool.stats().allocations(), 1);
@@ -342,7 +343,7 @@ fn dropping_costs_what_the_fork_holds() {
         what();
         TOUCHED.get() - before
     };
-    // A claim and its settlement; those that stay are not looked at.
+    // A claim and its settlement; the frames of pages that stay are not looked at.
     let cut = touched(&|| pool.truncate(mine, OURS * 3 / 4).unwrap());
     assert!((1..=2 * OURS as usize / 4).contains(&cut), "{cut} looks to cut a quarter");
     let dropped = touched(&|| pool.drop_relation(mine.relation).unwrap());

@@ -1,10 +1,11 @@
-//! The counterpart of rule 1's proof ([`super::read_only`]): a million optimistic reads while pages are written, evicted,
-//! written back, scanned through a ring and dropped, and the pool grows and shrinks. Each is held against a model for torn,
-//! stale and premature data.
+//! The counterpart of rule 1's proof ([`super::read_only`]): a million optimistic reads, checked
+//! against a model for torn, stale and premature data. Meanwhile pages are written, evicted,
+//! written back, scanned through a ring and dropped, and the pool grows and shrinks.
 //!
-//! A page's contents are a function of its block and its version, which only grows. The model has for each block the
-//! version that was last begun and the one that was last published: what a read sees is no older than what was published
-//! before it, no newer than what was begun before its end, and no older than what the same reader saw before.
+//! A page's contents are a function of its block and its version, which only grows. The model has
+//! for each block the version that was last begun and the one that was last published. A read must
+//! see no older version than was published before it, and no newer one than was begun before its
+//! end. Nor may it see an older one than the same reader saw before.
 
 use super::support::*;
 use crate::*;
@@ -12,7 +13,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// (With the others as many as there are sessions under Miri.)
+/// (With the other threads, as many as there are sessions under Miri.)
 const READERS: u64 = if cfg!(miri) { 2 } else { 4 };
 const READS: usize = if cfg!(miri) {
     40
@@ -22,22 +23,22 @@ const READS: usize = if cfg!(miri) {
     1_000_000
 } / READERS as usize;
 
-/// The fork that stays: most reads are of its first blocks, which usually are in memory.
+/// The fork that stays. Most reads are of its first blocks, which usually are in memory.
 const BLOCKS: u32 = if cfg!(miri) { 12 } else { 120 };
 const HOT: u32 = BLOCKS / 4;
-/// The fork that comes and goes.
+/// The fork that is dropped and made again.
 const PASSING: RelFork = RelationId::constant(9).main();
 const PASSING_BLOCKS: u32 = if cfg!(miri) { 2 } else { 10 };
 const FRAMES: usize = if cfg!(miri) { 8 } else { 64 };
 
 const WORDS: usize = 12;
 
-/// Where the words are: spread over the page, its end included.
+/// The offsets of the words: spread over the page, its end included.
 fn place(nth: usize) -> usize {
     64 + nth * ((PAGE_SIZE - 72) / (WORDS - 1) / 8 * 8)
 }
 
-/// What the words of a page must be.
+/// The expected words of a page.
 fn pattern(rel: RelFork, block: u32, version: u64) -> [u64; WORDS] {
     let page = rel.page(BlockNumber(block)).block().0;
     let salt = u64::from(rel.relation.get()) << 48 | u64::from(page) << 32;
@@ -52,12 +53,12 @@ fn seen_in(page: &impl PageRead) -> [u64; WORDS] {
     std::array::from_fn(|nth| page.u64(place(nth)))
 }
 
-/// What happens in the middle of a read or a change, so that others come between its halves.
+/// What happens in the middle of a read or a change, so that other threads run between its halves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pause {
     None,
     Spin,
-    /// Rarely: on a busy machine it takes long.
+    /// Rare: on a busy machine it takes long.
     Yield,
 }
 
@@ -80,7 +81,7 @@ impl Pause {
     }
 }
 
-/// The same, with a pause in the middle.
+/// The words of a page, read with a pause in the middle.
 fn seen_slowly(page: &impl PageRead, pause: Pause) -> [u64; WORDS] {
     std::array::from_fn(|nth| {
         if nth == WORDS / 2 {
@@ -103,7 +104,7 @@ fn write(page: &mut ExclusivePage<'_>, rel: RelFork, version: u64) {
     change.publish(Lsn(lsn));
 }
 
-/// What is known of a block of the fork that stays.
+/// The known versions of a block of the fork that stays.
 #[derive(Default)]
 struct Known {
     begun: AtomicU64,
@@ -113,13 +114,13 @@ struct Known {
 struct World {
     bench: Bench,
     blocks: Vec<Known>,
-    /// The last version of the fork that comes and goes, and the last that has been dropped.
+    /// The last version of the passing fork, and the last that has been dropped.
     passing: Known,
     reads: AtomicUsize,
     over: AtomicBool,
 }
 
-/// Dropped, also by a panic, it tells the others to end.
+/// Tells the other threads to end, when dropped, also by a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -133,7 +134,7 @@ impl World {
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// Lets this thread rest until readers have read that often more.
+    /// Lets this thread rest until readers have made that many more reads.
     fn rest(&self, reads: usize) {
         let until = self.reads.load(Ordering::Relaxed) + reads;
         while self.goes_on() && self.reads.load(Ordering::Relaxed) < until {
@@ -141,7 +142,7 @@ impl World {
         }
     }
 
-    /// Reads a page of the fork that stays and checks what it says.
+    /// Reads a page of the fork that stays, and checks its contents.
     fn read(&self, block: u32, latest: &mut u64, read: impl FnOnce() -> [u64; WORDS]) {
         let known = &self.blocks[block as usize];
         let at_least = known.published.load(Ordering::Acquire).max(*latest);
@@ -157,7 +158,7 @@ impl World {
         let known = &self.blocks[block as usize];
         let pinned = session.pin(rel, BlockNumber(block), Wait::Allowed).unwrap();
         let mut page = pinned.into_exclusive().unwrap();
-        // Whoever has the latch sees the last version.
+        // The holder of the latch sees the last version.
         assert_eq!(seen_in(&page), pattern(REL, block, known.published.load(Ordering::Relaxed)));
         if cancels {
             return page.change().cancel();
@@ -167,7 +168,7 @@ impl World {
         known.published.store(version, Ordering::Release);
     }
 
-    /// Reads, and now and then writes.
+    /// The loop of a reader, which now and then writes.
     fn reader(&self, random: &mut SmallRng) {
         let session = self.bench.pool.session().unwrap();
         let rel = self.bench.pool.relation(REL).unwrap();
@@ -236,7 +237,8 @@ impl World {
         }
     }
 
-    /// Makes the passing fork, again and again, each time with the next version on its pages.
+    /// Makes and drops the passing fork, again and again, each time with the next version on its
+    /// pages.
     fn come_and_go(&self) {
         let pool = &self.bench.pool;
         let session = pool.session().unwrap();
@@ -249,7 +251,8 @@ impl World {
                 write(&mut page, PASSING, version);
             }
             self.rest(500);
-            // Readers that have just missed have it pinned for a moment: a long one, under Miri.
+            // A reader that has just missed has a page pinned for a moment; under Miri that is
+            // long.
             while let Err(error) = pool.drop_relation(PASSING.relation) {
                 assert!(matches!(error, BufferError::InUse { .. }), "{error}");
             }
@@ -258,7 +261,7 @@ impl World {
     }
 }
 
-/// What a reader has seen of the fork that comes and goes.
+/// What a reader has seen of the passing fork.
 #[derive(Default)]
 struct Passing {
     rel: Option<RelHandle>,
@@ -266,14 +269,14 @@ struct Passing {
 }
 
 impl Passing {
-    /// (A read that began before a drop may end with a page of the fork that came after it, though its handle is the old
-    /// one's: both have one name.)
+    /// (A read that began before a drop may end with a page of the fork that came after it, though
+    /// its handle is the old one's: both have one name.)
     fn read(&mut self, world: &World, session: &BufferSession, block: u32, pause: Pause) {
         let pool = &world.bench.pool;
         let rel = self.rel.get_or_insert_with(|| pool.relation(PASSING).unwrap());
         let dropped = world.passing.published.load(Ordering::Acquire);
         match session.read(rel, BlockNumber(block), Wait::Allowed, |p| seen_slowly(p, pause)) {
-            // New, and nobody has written to it.
+            // A new page that has not been written to.
             Ok(seen) if seen == [0; WORDS] => (),
             Ok(seen) => {
                 let at_most = world.passing.begun.load(Ordering::Acquire);

@@ -1,9 +1,10 @@
-//! Pages whose change was interrupted: they harm nobody but themselves, and nobody is handed one, however long he has
-//! waited for it.
+//! Pages whose change was interrupted. They harm no other page, and no session gets access to one,
+//! however long it has waited.
 
 use super::support::*;
-use crate::behind::Window;
-use crate::write::RunOf;
+use crate::replacement::refill::write_frames;
+use crate::write_back::async_write::Window;
+use crate::write_back::write::RunOf;
 use crate::*;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,13 +26,12 @@ fn is_damaged<T: Debug>(result: Result<T, BufferError>, block: u32) {
     }
 }
 
-/// The frame that has a block.
 fn frame_of(pool: &BufferPool, block: u32) -> u32 {
     let page = Some(REL.page(BlockNumber(block)));
     pool.frame_infos().position(|info| info.page == page).unwrap() as u32
 }
 
-/// The page was sound when it was pinned. Whatever is then asked of the pin finds the damage.
+/// The page was sound when it was pinned. Every later use of the pin finds the damage.
 #[test]
 fn a_pin_from_before_the_damage_leads_to_no_bytes() {
     let Bench { pool, .. } = bench(3, 3);
@@ -45,16 +45,16 @@ fn a_pin_from_before_the_damage_leads_to_no_bytes() {
     is_damaged(pin.clone().into_exclusive(), 1);
     assert!(pin.clone().try_into_shared().is_err());
     assert!(pin.clone().try_into_exclusive().is_err());
-    // Each has given back its latch and its pin.
-    assert!(pool.frames[pin.frame()].latch().try_exclusive());
-    pool.frames[pin.frame()].latch().unlock_exclusive();
+    // Each attempt has given back its latch and its pin.
+    assert!(pool.core.frames[pin.frame()].latch().try_exclusive());
+    pool.core.frames[pin.frame()].latch().unlock_exclusive();
     drop(pin);
     assert_eq!(other.pinned_pages(), 0);
 }
 
-/// The same when the damage is done while others wait for the latch.
+/// The same when the damage is done while other sessions wait for the latch.
 #[test]
-fn who_waits_for_a_latch_looks_again_when_he_has_it() {
+fn waiter_for_a_latch_rechecks_the_page() {
     let Bench { pool, .. } = bench(3, 3);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
@@ -78,7 +78,8 @@ fn who_waits_for_a_latch_looks_again_when_he_has_it() {
                 })
             })
             .collect();
-        // All have it pinned, as a sound page that is being changed: they wait for the latch, or are about to.
+        // All sessions have the page pinned, as a sound page that is being changed. They wait for
+        // the latch, or are about to.
         while !pool.pin_counts().values().any(|sessions| *sessions == 4) {
             std::thread::yield_now();
         }
@@ -89,20 +90,20 @@ fn who_waits_for_a_latch_looks_again_when_he_has_it() {
     assert!(pool.pin_counts().is_empty());
 }
 
-/// Neighbours that would be written together with it are written all the same.
 #[test]
-fn it_does_not_keep_its_neighbours_from_being_written() {
+fn damaged_page_does_not_block_writes_of_its_neighbours() {
     let Bench { store, pool, .. } = bench(16, 8);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     (0..8).for_each(|block| set_number(&session, &rel, block, 100, 1));
     damage(&session, &rel, 3);
     let frames: Vec<u32> = (0..8).map(|block| frame_of(&pool, block)).collect();
-    is_damaged(session.write_frames(&frames), 3);
+    is_damaged(write_frames(&session.core, &frames), 3);
     assert_eq!(*store.writes.lock(), [(REL, 0, 3), (REL, 4, 4)]);
 }
 
-/// The damage of the page that has come to a frame is not that of the page that was to be written from there.
+/// The page in a frame has changed and is damaged. The damage is not reported for the page that was
+/// to be written from there.
 #[test]
 fn another_pages_damage_is_not_reported() {
     let Bench { pool, .. } = bench(3, 3);
@@ -110,7 +111,7 @@ fn another_pages_damage_is_not_reported() {
     let rel = pool.relation(REL).unwrap();
     damage(&session, &rel, 1);
     let frame = frame_of(&pool, 1);
-    let window = Window::new(&session);
+    let window = Window::new(&session.core);
     let write = |block| window.write(&[(REL.page(BlockNumber(block)), frame)], RunOf::Marked, true);
     let before = write(2);
     assert!(before.result.is_ok());
@@ -119,9 +120,10 @@ fn another_pages_damage_is_not_reported() {
     is_damaged(now.result, 1);
 }
 
-/// It stays, and so does its frame; what else is beyond the new size leaves, and nobody waits for it to get better.
+/// The damaged page stays, and so does its frame. All else beyond the new size leaves, and `resize`
+/// does not wait for the damaged page.
 #[test]
-fn it_is_all_that_stops_a_pool_from_shrinking() {
+fn damaged_page_stays_and_other_pages_leave_on_shrinking() {
     let Bench { pool, .. } = bench(16, 16);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
@@ -129,7 +131,7 @@ fn it_is_all_that_stops_a_pool_from_shrinking() {
     let block = (0..16).find(|&block| frame_of(&pool, block) == 11).unwrap();
     damage(&session, &rel, block);
     is_damaged(pool.resize(&session, 4), block);
-    assert_eq!((pool.frames(), pool.free_frames()), (12, 7));
+    assert_eq!((pool.frames(), pool.core.free_frames()), (12, 7));
     let others = (0..16).filter(|other| *other != block);
     others.for_each(|other| assert_eq!(number(&session, &rel, other), 100));
     pool.drop_relation(REL.relation).unwrap();

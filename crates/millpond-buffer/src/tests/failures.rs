@@ -16,7 +16,7 @@ fn a_failed_read_leaves_nothing_stuck() {
         let failed = session.pin(&rel, BlockNumber(0), Wait::Allowed);
         assert!(matches!(failed, Err(BufferError::Store(StoreError::Io { .. }))), "{failed:?}");
     }
-    assert_eq!((pool.free_frames(), session.pinned_pages()), (2, 0));
+    assert_eq!((pool.core.free_frames(), session.pinned_pages()), (2, 0));
     store.fail_reads.store(false, Ordering::Relaxed);
     assert_eq!(number(&session, &rel, 0), 0);
 }
@@ -31,7 +31,7 @@ fn a_panic_during_a_load_leaves_nothing_stuck() {
         let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed).map(|_| ());
         assert!(catch_unwind(AssertUnwindSafe(pin)).is_err());
     }
-    assert_eq!((pool.free_frames(), session.pinned_pages()), (2, 0));
+    assert_eq!((pool.core.free_frames(), session.pinned_pages()), (2, 0));
     store.panic_reads.store(false, Ordering::Relaxed);
     assert_eq!(number(&session, &rel, 0), 0);
 }
@@ -68,7 +68,7 @@ fn nothing_is_written_once_the_log_has_stopped() {
     set_number(&session, &rel, 0, 70, 1);
     log.stopped.store(true, Ordering::Relaxed);
     assert!(matches!(pool.write_dirty(&session, |_| ()), Err(BufferError::Log(_))));
-    // Clean pages still make room, so that reading goes on.
+    // Clean pages still make room, so reading goes on.
     for block in 0..5 {
         let expected = if block == 0 { 70 } else { u64::from(block) };
         assert_eq!(number(&session, &rel, block), expected);
@@ -92,8 +92,8 @@ fn damage_in_the_store_is_found() {
         let Err(BufferError::Checksum { page, .. }) = damaged else { panic!("{damaged:?}") };
         assert_eq!(page, REL.page(BlockNumber(block)));
     }
-    assert_eq!(pool.free_frames(), 2);
-    // Recovery gets a page of zeros and makes it anew.
+    assert_eq!(pool.core.free_frames(), 2);
+    // Recovery gets a page of zeros and fills it anew.
     let mut page = session.pin_or_zero(&rel, BlockNumber(1)).unwrap().into_exclusive().unwrap();
     assert!(is_new(page.bytes()));
     let mut change = page.change();
@@ -137,7 +137,7 @@ fn an_interrupted_change_damages_its_page_only() {
     assert!(matches!(checkpoint, Err(BufferError::Damaged { .. })), "{checkpoint:?}");
     assert!(store.writes.lock().is_empty());
     pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(pool.free_frames(), 3);
+    assert_eq!(pool.core.free_frames(), 3);
 }
 
 #[test]
@@ -162,7 +162,8 @@ fn a_failed_truncation_brings_no_old_page_back() {
     assert!(pool.truncate(REL, 1).is_err());
     store.fail_writes.store(false, Ordering::Relaxed);
     assert_eq!(rel.block_count(), 1);
-    // The blocks come again as new pages, in memory and in the store, though it has old ones there.
+    // The blocks are made again as new pages, in memory and in the store, although the store still
+    // has the old ones.
     drop(session.extend(&rel, Wait::Allowed).unwrap());
     drop(session.extend(&rel, Wait::Allowed).unwrap());
     pool.write_dirty(&session, |_| ()).unwrap();
@@ -172,8 +173,8 @@ fn a_failed_truncation_brings_no_old_page_back() {
     assert_eq!(store.block_count(REL).unwrap(), 1);
 }
 
-/// A store that cuts only some of a fork's files has fewer blocks than it had: they are made again before anybody writes
-/// to them, and cut by the next attempt.
+/// A store that cuts only some of a fork's files has fewer blocks than before. The missing blocks
+/// are made again before any session writes to them, and the next attempt cuts them.
 #[test]
 fn a_truncation_that_stops_half_way_leaves_no_block_that_is_not_there() {
     let Bench { store, pool, .. } = bench(16, 12);
@@ -192,13 +193,13 @@ fn a_truncation_that_stops_half_way_leaves_no_block_that_is_not_there() {
     assert_eq!(store.block_count(REL).unwrap(), 3);
 }
 
-/// Without a barrier no page leaves; free frames can still be had, and the log is not flooded.
+/// Without a barrier no page leaves. Free frames can still be had, and the log is not flooded.
 #[test]
 fn a_refused_barrier_is_an_error_and_few_lines_in_the_log() {
     let Bench { pool, .. } = bench(2, 4);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
-    pool.pins.refuse.store(true, Ordering::Relaxed);
+    pool.core.pins.refuse.store(true, Ordering::Relaxed);
     (0..2).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
     let lines = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&lines);
@@ -213,44 +214,44 @@ fn a_refused_barrier_is_an_error_and_few_lines_in_the_log() {
     let said = lines.load(Ordering::Relaxed);
     assert!((1..=16).contains(&said), "{said} lines");
     assert_eq!((number(&session, &rel, 0), number(&session, &rel, 1)), (0, 1));
-    pool.pins.refuse.store(false, Ordering::Relaxed);
+    pool.core.pins.refuse.store(false, Ordering::Relaxed);
     assert_eq!(number(&session, &rel, 2), 2);
 }
 
-/// Without a barrier nobody knows whether a load has seen that a fork is going. So the fork stays,
-/// and the call is to be repeated.
+/// Without a barrier it is unknown whether a load has seen that the fork is being dropped. So the
+/// fork stays, and the caller has to repeat the call.
 #[test]
 fn a_refused_barrier_keeps_a_fork() {
     let Bench { pool, .. } = bench(2, 2);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     assert_eq!(number(&session, &rel, 0), 0);
-    pool.pins.refuse.store(true, Ordering::Relaxed);
+    pool.core.pins.refuse.store(true, Ordering::Relaxed);
     let in_use = |result| matches!(result, Err(BufferError::InUse { .. }));
     assert!(in_use(pool.truncate(REL, 1)) && in_use(pool.drop_relation(REL.relation)));
-    pool.pins.refuse.store(false, Ordering::Relaxed);
+    pool.core.pins.refuse.store(false, Ordering::Relaxed);
     pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(pool.free_frames(), 2);
+    assert_eq!(pool.core.free_frames(), 2);
 }
 
-/// A block that comes again finds the old page still in memory, because the cut that owed its
-/// removal had no barrier.
+/// A block that is made again finds the old page still in memory: the truncation that should have
+/// removed it had no barrier.
 #[test]
 fn a_refused_barrier_ends_the_removal_of_a_page_with_an_error() {
     let Bench { pool, .. } = bench(4, 2);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     assert_eq!(number(&session, &rel, 1), 1);
-    pool.pins.refuse.store(true, Ordering::Relaxed);
+    pool.core.pins.refuse.store(true, Ordering::Relaxed);
     let in_use = |error| matches!(error, BufferError::InUse { .. });
     assert!(in_use(pool.truncate(REL, 1).unwrap_err()));
     assert!(in_use(session.extend(&rel, Wait::Allowed).map(drop).unwrap_err()));
-    pool.pins.refuse.store(false, Ordering::Relaxed);
+    pool.core.pins.refuse.store(false, Ordering::Relaxed);
     drop(session.extend(&rel, Wait::Allowed).unwrap());
     assert_eq!(number(&session, &rel, 1), 0, "it is a new page");
 }
 
-/// A log that, when armed, says that it was asked to flush, waits until it may go on, and fails.
+/// A log whose flush, when armed, reports that it was asked, waits until it may go on, and fails.
 #[derive(Default)]
 struct SlowToFail(Mutex<Option<(Sender<()>, Receiver<()>)>>);
 
@@ -266,9 +267,10 @@ impl LogFlush for SlowToFail {
     }
 }
 
-/// What can't be written is said although another frame is only held for a moment: the session itself may be who holds it.
+/// A page that can't be written is reported although another frame is only held for a moment: its
+/// holder may be the session itself.
 #[test]
-fn a_failed_write_is_said_while_a_page_is_latched() {
+fn failed_write_is_reported_while_a_page_is_latched() {
     let Bench { store, pool, .. } = bench(3, 4);
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
@@ -301,7 +303,7 @@ fn a_change_taken_back_after_a_failed_write_keeps_the_page_dirty() {
             let session = pool.session().unwrap();
             pool.write_dirty(&session, |_| ())
         });
-        // The page has been copied out: it is not dirty just now.
+        // The page has been copied out, so it is not dirty just now.
         was_asked.recv().unwrap();
         let mut page =
             session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
@@ -317,7 +319,7 @@ fn a_change_taken_back_after_a_failed_write_keeps_the_page_dirty() {
 }
 
 #[test]
-fn what_a_failed_truncation_left_in_memory_does_not_stop_growth() {
+fn pages_left_by_failed_truncation_do_not_stop_growth() {
     let Bench { pool, .. } = bench(8, 4);
     let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
     let rel = pool.relation(REL).unwrap();
@@ -327,15 +329,15 @@ fn what_a_failed_truncation_left_in_memory_does_not_stop_growth() {
     assert!(matches!(extended, Err(BufferError::InUse { .. })), "{extended:?}");
     drop(pinned);
     assert_eq!(other.extend(&rel, Wait::Allowed).unwrap().block(), BlockNumber(1));
-    // And the old page does not come back from the store.
+    // The old page does not come back from the store either.
     pool.write_dirty(&session, |_| ()).unwrap();
     pool.reclaim(&session, 8).unwrap();
-    assert_eq!((pool.free_frames(), number(&session, &rel, 1)), (8, 0));
+    assert_eq!((pool.core.free_frames(), number(&session, &rel, 1)), (8, 0));
 }
 
-/// Nobody who must not wait waits for what is to be made to leave there.
+/// A caller that must not wait does not wait for a page that a failed truncation left.
 #[test]
-fn who_must_not_wait_does_not_wait_for_what_a_failed_truncation_left() {
+fn extend_without_waiting_returns_would_block_after_failed_truncation() {
     let Bench { pool, .. } = bench(8, 4);
     let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
     let rel = pool.relation(REL).unwrap();
@@ -347,9 +349,10 @@ fn who_must_not_wait_does_not_wait_for_what_a_failed_truncation_left() {
     assert_eq!(other.extend(&rel, Wait::Allowed).unwrap().block(), BlockNumber(1));
 }
 
-/// What it left in memory goes before the store is cut, whoever cuts it: else it would be written beyond the end.
+/// The pages that a failed truncation left in memory go before a call cuts the store.
+/// Otherwise they would be written beyond the end.
 #[test]
-fn what_a_failed_truncation_left_in_memory_is_never_written() {
+fn pages_left_by_failed_truncation_are_never_written() {
     let larger = |pool: &BufferPool| pool.truncate(REL, 3);
     for cut in [BufferPool::trim as fn(&BufferPool) -> _, larger] {
         let Bench { store, pool, .. } = bench(8, 4);
@@ -364,11 +367,11 @@ fn what_a_failed_truncation_left_in_memory_is_never_written() {
         drop(page);
         cut(&pool).unwrap();
         pool.write_dirty(&session, |_| ()).unwrap();
-        assert_eq!((pool.free_frames(), store.block_count(REL).unwrap()), (8, 1));
+        assert_eq!((pool.core.free_frames(), store.block_count(REL).unwrap()), (8, 1));
     }
 }
 
-/// One that is still in use keeps only its own fork's room from being given back.
+/// A fork with a page in use does not keep other forks' spare room from being given back.
 #[test]
 fn room_is_given_back_also_beside_what_is_in_use() {
     let Bench { store, pool, .. } = bench(8, 4);
@@ -389,7 +392,6 @@ fn room_is_given_back_also_beside_what_is_in_use() {
     drop(pinned);
 }
 
-/// Nor does a log line about it that panics keep the page latched.
 #[test]
 fn a_log_line_that_panics_leaves_an_interrupted_change_unlatched() {
     let Bench { pool, .. } = bench(3, 3);
@@ -406,7 +408,7 @@ fn a_log_line_that_panics_leaves_an_interrupted_change_unlatched() {
     });
     assert!(matches!(pin(), Err(BufferError::Damaged { .. })));
     pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(pool.free_frames(), 3);
+    assert_eq!(pool.core.free_frames(), 3);
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! What the log knows of forks is held against what the store has.
+//! What the log knows of forks is compared with what the store has.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::support::REL;
 use crate::*;
 
-/// Where its log ends.
+/// The end of the log.
 const END: Lsn = Lsn(u64::from_le_bytes([1; 8]));
 
-/// A log that knows how long the fork is, and that all of its pages but one have been written to.
+/// A log that knows the fork's length, and that all of its pages but one have been written to.
 #[derive(Default)]
 struct KnowingLog {
     least: AtomicU32,
@@ -35,7 +35,7 @@ impl LogFlush for KnowingLog {
     }
 }
 
-/// A store with five pages, of which only the first is not of zeros, and a log that knows of that many.
+/// A store with five pages, all but the first of zeros, and a log that knows of `least` pages.
 fn five(least: u32) -> (std::sync::Arc<MemoryStore>, std::sync::Arc<BufferPool>) {
     let store = std::sync::Arc::new(MemoryStore::new());
     store.create(REL).unwrap();
@@ -62,7 +62,7 @@ fn a_page_of_zeros_is_damage_unless_the_log_allows_it() {
             Err(other) => panic!("{other}"),
         }
     };
-    // Twice: what was refused once must not be found in memory later.
+    // Twice: a page that was refused once must not be found in memory later.
     for _ in 0..2 {
         assert_eq!([0, 1, 2, 3, 4].map(kinds), ["read", "zeroed", "zeroed", "read", "read"]);
     }
@@ -130,6 +130,6 @@ fn a_fork_that_is_too_short_is_told_from_one_that_is_not_there() {
         matches!(&missing, Err(BufferError::Store(StoreError::Missing { rel })) if *rel == REL)
     );
     assert!(missing.is_err_and(|error| error.is_damage()));
-    // Of other forks it knows nothing.
+    // The log knows nothing of other forks.
     assert_eq!(pool.relation(RelationId::constant(99).main()).unwrap().block_count(), 0);
 }

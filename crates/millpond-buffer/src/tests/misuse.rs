@@ -1,12 +1,13 @@
-//! What a user of the library may get wrong has a documented end: an error that names the mistake, or in debug builds a panic
-//! instead of a wait that never ends.
+//! Mistakes in the use of the library have a documented result. It is an error that names the
+//! mistake, or in debug builds a panic instead of an endless wait.
 
 use super::support::*;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// Two pools whose relations have the same names and the same numbers of blocks, but not the same frames.
+/// Two pools whose relations have the same names and the same numbers of blocks, but not the same
+/// frames.
 fn two_pools() -> (Bench, Bench) {
     (bench(64, 200), bench(16, 200))
 }
@@ -28,7 +29,7 @@ fn a_pool_refuses_the_session_of_another() {
     assert_eq!(large.pool.write_dirty(&session, |_| ()).unwrap(), 64);
 }
 
-/// Else its frames, which are numbers, would get two owners.
+/// Otherwise its frames, which are numbers, would get two owners.
 #[test]
 fn a_ring_serves_its_own_pool_only() {
     let (ours, theirs) = two_pools();
@@ -55,7 +56,8 @@ fn a_ring_serves_its_own_pool_only() {
     all_free_after_drop(&theirs);
 }
 
-/// What a stream reads ahead goes to frames of the session's pool: another pool's entries must not lead there.
+/// What a stream reads ahead goes to frames of the session's pool. Another pool's entries must not
+/// lead there.
 #[test]
 fn a_stream_reads_nothing_ahead_for_another_pool() {
     let (ours, theirs) = (bench(64, 200), bench(64, 200));
@@ -74,7 +76,7 @@ fn a_stream_reads_nothing_ahead_for_another_pool() {
     assert!(matches!(refused, Err(BufferError::ForeignHandle { .. })), "{refused:?}");
     drop(refused);
     drop(stream);
-    assert!((0..200).all(|block| session.is_absent(&their_rel, BlockNumber(block))));
+    assert!((0..200).all(|block| session.core.is_absent(&their_rel, BlockNumber(block))));
     let stranger = theirs.pool.session().unwrap();
     for block in 0..200 {
         assert_eq!(number(&stranger, &their_rel, block), u64::from(block));
@@ -84,7 +86,6 @@ fn a_stream_reads_nothing_ahead_for_another_pool() {
     all_free_after_drop(&theirs);
 }
 
-/// Nor does recovery make a fork of another pool longer.
 #[test]
 fn recovery_leaves_another_pool_alone() {
     let (ours, theirs) = two_pools();
@@ -97,7 +98,7 @@ fn recovery_leaves_another_pool_alone() {
 }
 
 #[test]
-fn so_many_freelists_make_no_sense() {
+fn too_many_freelists_are_refused() {
     let mut config = PoolConfig::new(8, 1);
     config.freelists = usize::MAX;
     let made = BufferPool::new(
@@ -108,7 +109,7 @@ fn so_many_freelists_make_no_sense() {
     assert!(matches!(made, Err(BufferError::Config { .. })), "{made:?}");
 }
 
-/// A change that is forgotten was interrupted, whatever becomes of its latch.
+/// A forgotten change counts as interrupted, whatever happens to its latch.
 #[test]
 fn a_forgotten_change_leaves_the_page_damaged() {
     let Bench { pool, .. } = bench(8, 4);
@@ -136,7 +137,7 @@ fn a_forgotten_change_leaves_the_page_damaged() {
     }
 }
 
-/// In release builds; in debug builds it panics.
+/// This is so in release builds; in debug builds it panics.
 #[cfg(not(debug_assertions))]
 #[test]
 fn a_write_beyond_the_end_is_left_out() {
@@ -153,8 +154,8 @@ fn a_write_beyond_the_end_is_left_out() {
     assert_eq!(page.u16(PAGE_SIZE - 2), 0x0201);
 }
 
-/// As many guards of a page are forgotten as its latch can count. The next reader is refused; and
-/// the page, which live guards still show, neither becomes anybody's to change nor leaves.
+/// As many guards of a page are forgotten as its latch can count. The next reader is refused. Live
+/// guards still show the page, so no session can change it, and it does not leave.
 #[test]
 fn forgotten_guards_do_not_overflow_the_latch() {
     use millpond_sync::latch::MAX_READERS;
@@ -164,7 +165,7 @@ fn forgotten_guards_do_not_overflow_the_latch() {
     let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
     let latch = || session.pin_shared(&rel, BlockNumber(0), Wait::Allowed);
     let number = pin().frame();
-    pool.frames[number].latch().forget_shared(MAX_READERS - 2);
+    pool.core.frames[number].latch().forget_shared(MAX_READERS - 2);
     std::mem::forget(latch().unwrap());
     let shared = latch().unwrap();
     let ways: [&dyn Fn(); 2] = [&|| drop(latch()), &|| drop(pin().into_shared())];
@@ -174,7 +175,7 @@ fn forgotten_guards_do_not_overflow_the_latch() {
     }
     assert!(pin().try_into_shared().is_err());
     assert!(pin().try_into_exclusive().is_err());
-    // The other frame goes round; this one stays.
+    // The other frame is used for all pages; this one keeps its page.
     (1..3).for_each(|block| assert_eq!(super::support::number(&other, &rel, block), block.into()));
     assert_eq!(shared.u64(16), 0);
     assert_eq!(pin().frame(), number);
@@ -184,7 +185,7 @@ fn forgotten_guards_do_not_overflow_the_latch() {
 mod waiting_for_oneself {
     use super::*;
 
-    /// One session has block 0 latched, and does something with the pool.
+    /// Latches block 0 in one session, then does `work` with the pool.
     fn with(exclusive: bool, work: impl FnOnce(&BufferSession, &RelHandle)) {
         let Bench { pool, .. } = bench(8, 2);
         let session = pool.session().unwrap();
@@ -244,10 +245,13 @@ mod waiting_for_oneself {
         let session = pool.session().unwrap();
         let rel = pool.relation(REL).unwrap();
         let pin = pin(&session, &rel);
-        // No optimistic read gets through, as if the page kept changing.
-        pool.frames[pin.frame()].version().write_begin();
+        // No optimistic read succeeds, as if the page kept changing.
+        pool.core.frames[pin.frame()].version().write_begin();
         let change = |_: &PageView<'_>| {
-            session.is_about_to_latch(pin.page_id(), crate::latched::How::Exclusively);
+            session
+                .core
+                .latched
+                .is_about_to_latch(pin.page_id(), crate::core::held_latches::How::Exclusively);
         };
         let _ = pin.read(change);
     }
@@ -262,7 +266,7 @@ mod waiting_for_oneself {
         work(&session, &rel);
     }
 
-    /// What has been given back is in nobody's way.
+    /// A latch that has been given back blocks nothing.
     #[test]
     fn one_after_the_other() {
         with(false, |session, rel| {

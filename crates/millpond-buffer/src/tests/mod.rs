@@ -1,18 +1,19 @@
 //! Tests of the pool as a whole.
 #![allow(clippy::unwrap_used)]
 
+mod async_write;
+mod backoff;
 mod basics;
-mod behind;
 mod counterpart;
 mod damage;
 mod failures;
 mod known;
 mod misuse;
 mod model;
-mod patience;
 #[cfg(all(feature = "file-store", not(miri)))]
 mod placed;
-#[cfg(not(miri))]
+// It protects entries by the page of memory, and relies on pages of 4 KiB.
+#[cfg(not(any(miri, all(target_vendor = "apple", target_arch = "aarch64"))))]
 mod read_only;
 mod replacement;
 mod resize;

@@ -1,5 +1,5 @@
-//! Random operations on a small pool against a plain vector, with a store whose operations fail now and
-//! then: what the pool says must be what the vector says, and in the end nothing is stuck.
+//! Random operations on a small pool against a plain vector, with a store whose operations fail now
+//! and then. The pool must agree with the vector, and in the end nothing is stuck.
 
 use super::support::*;
 use crate::*;
@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..if cfg!(miri) { 30 } else { 200 })
 }
 
-/// An error that the steps can cause. Failing is fine, being wrong is not.
+/// Whether the steps can cause this error. A failure is allowed, a wrong answer is not.
 fn expected(error: &BufferError, blocks: usize, block: u32) -> bool {
     match error {
         BufferError::BeyondEnd { .. } => block as usize >= blocks,
@@ -59,7 +59,7 @@ fn expected(error: &BufferError, blocks: usize, block: u32) -> bool {
     }
 }
 
-/// Carries out one step; returns what went wrong and which block was meant.
+/// Carries out one step; returns the error and the block that was meant.
 fn carry_out<'s>(
     step: &Step,
     bench: &Bench,
@@ -146,13 +146,13 @@ proptest! {
         bench.pool.write_dirty(&session, |_| ()).unwrap();
         for (block, expected) in (0..).zip(&model) {
             prop_assert_eq!(number(&session, &rel, block), *expected);
-            // The store has it too, with its checksum.
+            // The store has the value too, with its checksum.
             let mut page = [0; PAGE_SIZE];
             bench.store.inner.read(REL, BlockNumber(block), &mut [&mut page]).unwrap();
             verify_checksum(REL.page(BlockNumber(block)), &page).unwrap();
             prop_assert_eq!(page.u64(16), *expected);
         }
         bench.pool.drop_relation(REL.relation).unwrap();
-        prop_assert_eq!(bench.pool.free_frames(), frames);
+        prop_assert_eq!(bench.pool.core.free_frames(), frames);
     }
 }

@@ -1,4 +1,4 @@
-//! Pages that the kernel puts straight into frames: damaged ones, missing ones, and readers that come too late.
+//! Pages that the kernel puts straight into frames: damaged ones, missing ones, and late readers.
 
 use super::support::REL;
 use crate::store::as_inner;
@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 const BLOCKS: u32 = 24;
-/// Blocks in a file.
 const SEGMENT: u32 = 8;
 
 struct Files {
@@ -20,7 +19,6 @@ struct Files {
     rel: RelHandle,
 }
 
-/// A page full of its number.
 fn page_of(block: u32) -> Box<PageBytes> {
     let mut page = Box::new([0; PAGE_SIZE]);
     page[16..].as_chunks_mut::<4>().0.fill(block.to_le_bytes());
@@ -32,7 +30,7 @@ fn files(frames: usize, io_method: IoMethod) -> Files {
     open(frames, io_method, false).unwrap()
 }
 
-/// Files of so many blocks. `None` if there is no direct I/O here.
+/// Files of `blocks` blocks. `None` if direct I/O is not available here.
 fn store(dir: &Path, blocks: u32, io_method: IoMethod, direct_io: bool) -> Option<Arc<FileStore>> {
     let segment_blocks = SEGMENT;
     let options =
@@ -50,7 +48,7 @@ fn store(dir: &Path, blocks: u32, io_method: IoMethod, direct_io: bool) -> Optio
     Some(store)
 }
 
-/// With direct I/O what is read ahead is read in the background.
+/// Opens a pool on such files. With direct I/O, read-ahead happens in the background.
 fn open(frames: usize, io_method: IoMethod, direct_io: bool) -> Option<Files> {
     let dir = TempDir::new().unwrap();
     let store = store(dir.path(), BLOCKS, io_method, direct_io)?;
@@ -59,7 +57,7 @@ fn open(frames: usize, io_method: IoMethod, direct_io: bool) -> Option<Files> {
     Some(Files { dir, store, pool, rel })
 }
 
-/// In every way there is.
+/// Runs the test with each I/O method, with and without direct I/O.
 fn each_way(frames: usize, test: impl Fn(Files)) {
     for method in [IoMethod::Sync, IoMethod::Worker, IoMethod::IoUring] {
         for direct in [false, true] {
@@ -96,11 +94,11 @@ impl Files {
         failed
     }
 
-    /// Nothing is stuck: all frames can be had, and all pages.
+    /// Checks that nothing is stuck: all frames and all pages can be had.
     fn is_whole(&self, session: &BufferSession) {
         assert!(self.scan(session).is_empty());
         self.pool.drop_relation(REL.relation).unwrap();
-        assert_eq!(self.pool.free_frames(), self.pool.frames());
+        assert_eq!(self.pool.core.free_frames(), self.pool.frames());
     }
 }
 
@@ -119,7 +117,7 @@ fn damage_is_found_and_may_be_mended() {
                 }
             }
         }
-        assert_eq!(files.pool.free_frames(), 64);
+        assert_eq!(files.pool.core.free_frames(), 64);
         assert_eq!(files.scan(&session), [5]);
         files.store.write(REL, BlockNumber(5), &[&page_of(5)]).unwrap();
         files.is_whole(&session);
@@ -137,14 +135,15 @@ fn recovery_gets_zeros_for_what_is_damaged() {
     assert!(is_new(page.bytes()));
 }
 
-/// A file that ends within a page that is read, or within a run: what had been put into frames by then is no page.
+/// A file ends within a page that is read, or within a run. What had been put into frames by then
+/// is no page.
 #[test]
 fn a_file_that_is_too_short_leaves_nothing_stuck() {
     each_way(64, |files| {
         let session = files.pool.session().unwrap();
         let whole = fs::read(files.segment(1)).unwrap();
         let file = fs::OpenOptions::new().write(true).open(files.segment(1)).unwrap();
-        file.set_len(3 * PAGE_SIZE as u64 + 4096).unwrap();
+        file.set_len(3 * PAGE_SIZE as u64 + PAGE_SIZE as u64 / 2).unwrap();
         for wait in [Wait::Allowed, Wait::Never] {
             match files.read(&session, SEGMENT + 3, wait) {
                 Err(BufferError::WouldBlock) if wait == Wait::Never => {}
@@ -154,17 +153,18 @@ fn a_file_that_is_too_short_leaves_nothing_stuck() {
                 ),
             }
         }
-        assert_eq!(files.pool.free_frames(), 64);
+        assert_eq!(files.pool.core.free_frames(), 64);
         assert_eq!(files.scan(&session), (SEGMENT + 3..2 * SEGMENT).collect::<Vec<_>>());
         fs::write(files.segment(1), whole).unwrap();
         files.is_whole(&session);
     });
 }
 
-/// A store of files that has nothing at hand, so that what is read ahead is read in the background, and that counts such reads.
+/// A store of files that always has to wait, so that read-ahead happens in the background, and that
+/// counts such reads.
 struct Cold {
     inner: Arc<FileStore>,
-    /// Of several pages.
+    /// The number of reads of several pages.
     joined: AtomicUsize,
 }
 
@@ -177,11 +177,12 @@ impl PageStore for Cold {
     }
 }
 
-/// Blocks of a table of which a pool of [`SOME`] frames has a part. Streams look further ahead there than one read joins.
+/// The number of blocks of a table. A pool of [`SOME`] frames holds a part of them. Streams there
+/// look further ahead than one read joins.
 const MANY: u32 = 400;
 const SOME: usize = 128;
 
-/// Reads all blocks by a stream, from one of them on, and takes its time in the middle of some.
+/// Reads all blocks by a stream, starting at block `from`, and pauses in the middle of some.
 fn scan_many(pool: &Arc<BufferPool>, from: u32, combine: u32) {
     let (session, rel) = (pool.session().unwrap(), pool.relation(REL).unwrap());
     let options = StreamOptions { io_concurrency: 4, io_combine_limit: combine };
@@ -194,7 +195,7 @@ fn scan_many(pool: &Arc<BufferPool>, from: u32, combine: u32) {
         let mut yields = if block.0 % 16 == 3 { 200 } else { 0 };
         let copy = |page: &PageView<'_>| {
             page.copy(0, &mut bytes[..half]);
-            // Others come in between, and the page leaves; but not again when it is read anew.
+            // Other threads run in between, and the page leaves. The repeated read does not pause.
             (0..std::mem::take(&mut yields)).for_each(|_| std::thread::yield_now());
             page.copy(half, &mut bytes[half..]);
         };
@@ -207,8 +208,8 @@ fn scan_many(pool: &Arc<BufferPool>, from: u32, combine: u32) {
     assert_eq!(seen, MANY);
 }
 
-/// The same by reads in the background, which kernel and device carry out while others read. They join pages that files
-/// end in the middle of.
+/// The same with reads in the background, which kernel and device carry out while other threads
+/// read. They join pages across the ends of files.
 #[test]
 fn late_readers_see_whole_pages_that_come_in_the_background() {
     let (worker, ring) = (IoMethod::Worker, IoMethod::IoUring);
@@ -238,19 +239,19 @@ fn late_readers_see_whole_pages_that_come_in_the_background() {
         let (joined, stats) = (cold.joined.load(Ordering::Relaxed), pool.stats());
         assert!(joined >= 50, "{joined} joined reads in the background: {stats:?}");
         assert!(stats.restarts > 0, "nobody came too late: {stats:?}");
-        // Whoever finishes a read may have its last page pinned for a moment yet.
+        // A thread that finishes a read may still have its last page pinned for a moment.
         while let Err(error) = pool.drop_relation(REL.relation) {
             assert!(matches!(error, BufferError::InUse { .. }), "{error}");
             std::thread::yield_now();
         }
-        assert_eq!(pool.free_frames(), SOME);
+        assert_eq!(pool.core.free_frames(), SOME);
     }
 }
 
-/// Frames change hands all the time, under the eyes of readers that are not told.
+/// Frames change pages all the time, while readers that are not told still read them.
 #[test]
 fn late_readers_see_whole_pages_or_begin_anew() {
-    let rounds = 20_000;
+    let (rounds, half) = (20_000, PAGE_SIZE / 2);
     let files = files(8, IoMethod::Sync);
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -262,9 +263,9 @@ fn late_readers_see_whole_pages_or_begin_anew() {
                     let block = round * step % BLOCKS;
                     let seen =
                         session.read(&files.rel, BlockNumber(block), Wait::Allowed, |page| {
-                            [16, 4000, 4096, PAGE_SIZE - 4].map(|at| {
-                                // Now and then others come in between, and the page leaves.
-                                if round % 8 == 0 && at == 4096 {
+                            [16, half - 96, half, PAGE_SIZE - 4].map(|at| {
+                                // Now and then other threads run in between, and the page leaves.
+                                if round % 8 == 0 && at == half {
                                     std::thread::yield_now();
                                 }
                                 page.u32(at)

@@ -1,9 +1,9 @@
-//! The proof of rule 1: with the arena, the descriptors and the entries mapped read-only, warm
+//! The proof of rule 1. With the arena, the descriptors and the entries mapped read-only, warm
 //! optimistic reads go on. A write would be a crash.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 use super::support::*;
-use crate::translation::Translation;
+use crate::core::page_table::PageTable;
 use crate::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -36,18 +36,18 @@ impl Region {
     }
 
     fn allow(&self, flags: MprotectFlags) {
-        // SAFETY: whole pages of memory of the pool under test, which nobody writes while they are
-        // read-only, or the test crashes, as it should.
+        // SAFETY: these are whole pages of memory of the pool under test. Nobody writes them while
+        // they are read-only, or the test crashes, as it should.
         unsafe { mprotect(self.start as *mut _, self.len, flags).unwrap() };
     }
 }
 
-fn chunk_of(translation: &Translation, block: u32) -> Region {
+fn chunk_of(translation: &PageTable, block: u32) -> Region {
     let entry = std::ptr::from_ref(translation.get(BlockNumber(block)).unwrap()) as usize;
     Region { start: entry / MEMORY_PAGE * MEMORY_PAGE, len: MEMORY_PAGE }
 }
 
-/// A pool whose pages are all in memory, and so often used that one more use changes no count.
+/// A pool whose pages are all in memory, and used so often that one more use changes no count.
 struct Warm {
     bench: Bench,
     rel: RelHandle,
@@ -69,14 +69,14 @@ impl Warm {
                 assert_eq!(number(&sessions[0], &rel, block), u64::from(block));
             }
         }
-        let descriptors = Region::inside(&pool.frames);
+        let descriptors = Region::inside(&pool.core.frames);
         let mut regions: Vec<Region> =
             (0..BLOCKS).step_by(512).map(|block| chunk_of(&rel.0.translation, block)).collect();
-        let arena = (0..pool.frames() as u32).map(|frame| Region::inside(pool.words(frame)));
+        let arena = (0..pool.frames() as u32).map(|frame| Region::inside(pool.core.words(frame)));
         regions.extend(arena.filter(|page| page.len == PAGE_SIZE));
         // Pages whose descriptors share memory with something else are left out.
         let readable: Vec<u32> = (0..BLOCKS)
-            .filter(|block| descriptors.holds(&pool.frames[frame_of_block(&rel, *block)]))
+            .filter(|block| descriptors.holds(&pool.core.frames[frame_of_block(&rel, *block)]))
             .collect();
         assert!(readable.len() > 1400, "only {} pages can be protected", readable.len());
         regions.push(descriptors);
@@ -92,7 +92,7 @@ impl Warm {
 fn frame_of_block(rel: &RelHandle, block: u32) -> usize {
     let entry = rel.0.translation.get(BlockNumber(block)).unwrap();
     let entry = entry.load(millpond_sync::atomic::Ordering::Relaxed);
-    crate::translation::frame_of(entry).unwrap() as usize
+    crate::core::page_table::frame_of(entry).unwrap() as usize
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn warm_reads_write_nothing_shared() {
     assert_eq!((after.misses, after.latched_reads), (before.misses, before.latched_reads));
 }
 
-/// The control: each of the three is read-only indeed, so one write to it ends the process.
+/// The control: each of the three is indeed read-only, so one write to it ends the process.
 #[test]
 fn a_shared_write_would_be_a_crash() {
     const WRITE: &str = "MILLPOND_TEST_WRITE_TO";
@@ -128,7 +128,7 @@ fn a_shared_write_would_be_a_crash() {
     let Ok(to) = std::env::var(WRITE) else {
         for to in ["nothing", "arena", "descriptor", "entry"] {
             let mut child = Command::new(std::env::current_exe().unwrap());
-            // ThreadSanitizer would make an exit of it.
+            // ThreadSanitizer would turn the signal into an exit.
             child.env(WRITE, to).env("TSAN_OPTIONS", "handle_segv=0");
             child.args([name, "--exact", "--test-threads=1"]);
             let signal = child.output().unwrap().status.signal();
@@ -141,8 +141,8 @@ fn a_shared_write_would_be_a_crash() {
     let frame = frame_of_block(&warm.rel, block);
     warm.allow(MprotectFlags::READ);
     match &*to {
-        "arena" => warm.bench.pool.words(frame as u32)[3].store(0, relaxed),
-        "descriptor" => warm.bench.pool.frames[frame].set_usage(0),
+        "arena" => warm.bench.pool.core.words(frame as u32)[3].store(0, relaxed),
+        "descriptor" => warm.bench.pool.core.frames[frame].set_usage(0),
         "entry" => warm.rel.0.translation.entry(BlockNumber(block)).store(0, relaxed),
         _ => {}
     }

@@ -1,9 +1,9 @@
-//! What the sweep takes, and what it counts about it.
+//! Which pages the sweep takes, and what it counts about them.
 use super::support::*;
 use crate::*;
 
-/// A table of 40 pages read round and round in a pool of 32 frames: each page leaves shortly before it
-/// is wanted again.
+/// Reads a table of 40 pages round and round in a pool of 32 frames. Each page leaves shortly
+/// before it is wanted again.
 #[test]
 fn regret_is_counted() {
     let Bench { pool, .. } = clock_sweep_bench(32, 40);
@@ -19,12 +19,13 @@ fn regret_is_counted() {
     assert_eq!(stats.regret, 40, "{stats:?}");
     assert_eq!(stats.regret_age.iter().sum::<u64>(), 40);
     assert_eq!(stats.victim_age.iter().sum::<u64>(), stats.evictions);
-    // A page was used twice at most: loaded, and read.
+    // A page was used at most twice: loaded, and read.
     assert_eq!(stats.victim_usage[1] + stats.victim_usage[2], stats.evictions, "{stats:?}");
     assert_eq!((stats.examined_per_allocation[0], stats.allocations()), (32, 80), "{stats:?}");
 }
 
-/// What was in use is so again when it is found pinned, also if the hand had met the page before it was.
+/// A page that the hand finds pinned gets its usage count back, even if the hand met it before it
+/// was pinned.
 #[test]
 fn the_hand_passes_over_what_a_session_has_pinned() {
     for make in [clock_sweep_bench, bench] {
@@ -37,7 +38,7 @@ fn the_hand_passes_over_what_a_session_has_pinned() {
         let mut others = (1..40).cycle();
         let mut read_another = || {
             let block = others.next().unwrap();
-            // Twice: on probation, that one could go without the hand.
+            // Twice: a page on probation could leave without the hand.
             (0..2).for_each(|_| assert_eq!(number(&other, &rel, block), u64::from(block)));
         };
         for _ in 0..100 {
@@ -69,7 +70,7 @@ fn a_page_that_leaves_for_long_is_not_regretted() {
     assert_eq!((stats.regret, stats.regret_age.iter().sum::<u64>()), (0, 10), "{stats:?}");
 }
 
-/// A failed load leaves the entry as it was, also what it remembers.
+/// A failed load leaves the entry as it was, with the time that it remembers.
 #[test]
 fn a_failed_load_forgets_nothing() {
     let Bench { store, pool, .. } = bench(4, 8);
@@ -89,7 +90,7 @@ fn a_failed_load_forgets_nothing() {
 /// Rule 8.
 #[test]
 fn frames_are_taken_in_batches() {
-    // A frame at a time for each 64 of the pool.
+    // A frame for each 64 of the pool.
     let batch = if cfg!(miri) { 2 } else { 8 };
     let frames = 64 * batch;
     let Bench { pool, .. } = bench(frames as usize, frames + batch);
@@ -131,7 +132,8 @@ fn input_and_output_are_counted_by_kind_and_context() {
     assert_eq!((stats.reads, stats.writes, stats.extended), (2, 1, 1));
 }
 
-/// Neighbours among the victims are written together, in file order, whatever the order of their frames.
+/// Neighbours among the victims are written together, in file order, whatever the order of their
+/// frames.
 #[test]
 fn the_reclaimer_writes_neighbours_together() {
     let Bench { pool, store, .. } = bench(16, 16);
@@ -140,7 +142,7 @@ fn the_reclaimer_writes_neighbours_together() {
     for block in [3, 9, 1, 2, 0, 8] {
         set_number(&session, &rel, block, 70, 1);
     }
-    // All six are spent after the hand has passed often enough.
+    // All six have used up their counts after the hand has passed often enough.
     assert_eq!(pool.reclaim(&session, 16).unwrap(), 6);
     assert_eq!(*store.writes.lock(), [(REL, 0, 4), (REL, 8, 2)]);
     let stats = pool.stats();
@@ -148,7 +150,7 @@ fn the_reclaimer_writes_neighbours_together() {
     assert_eq!((stats.reclaimed, stats.dirty_evictions), (6, 0));
 }
 
-/// Dirty pages that nobody uses are written in their turn, though enough clean ones are found each time.
+/// Unused dirty pages are written in their turn, although enough clean ones are found each time.
 #[test]
 fn the_reclaimer_does_not_pass_over_dirty_pages() {
     const BLOCKS: u32 = if cfg!(miri) { 192 } else { 512 };
@@ -185,8 +187,8 @@ fn the_reclaimer_goes_on_after_an_error() {
     assert_eq!(number(&session, &rel, 3), 70);
 }
 
-/// A reclaimer in a thread of its own, beside sessions that dirty more pages than the pool holds: they
-/// need not write, nor sweep.
+/// A reclaimer runs in a thread of its own, beside a session that dirties more pages than the pool
+/// holds. The session need not write or sweep.
 #[test]
 fn the_reclaimer_keeps_ahead_of_demand() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -206,8 +208,8 @@ fn the_reclaimer_keeps_ahead_of_demand() {
         let session = pool.session().unwrap();
         let rel = pool.relation(REL).unwrap();
         for block in 0..BLOCKS {
-            // The demand of a session that does something with its pages besides.
-            while pool.free_frames() == 0 {
+            // The demand of a session that also does something with its pages.
+            while pool.core.free_frames() == 0 {
                 std::thread::yield_now();
             }
             set_number(&session, &rel, block, 1, 1);
@@ -221,10 +223,11 @@ fn the_reclaimer_keeps_ahead_of_demand() {
     assert!(stats.reclaimed >= u64::from(BLOCKS) - frames as u64, "{stats:?}");
 }
 
-/// A scan through a pool whose pages are in use takes a tenth of it, and a page that comes back soon stays.
+/// A scan through a pool whose pages are in use takes at most a tenth of them, and a page that
+/// comes back soon stays.
 #[test]
 fn pages_on_probation_leave_first() {
-    // Half of the pool; the table is about six times as large.
+    // Half of the pool. The table is about six times as large as the pool.
     const HALF: u32 = if cfg!(miri) { 32 } else { 160 };
     const ALL: u32 = HALF * 25 / 2;
     let Bench { pool, store, .. } = bench(2 * HALF as usize, ALL);
@@ -244,7 +247,7 @@ fn pages_on_probation_leave_first() {
     read(0..HALF);
     let again = store.reads.load(std::sync::atomic::Ordering::Relaxed) - before;
     assert!(again < u64::from(HALF) / 10, "{again} of the pages in use had left");
-    // The last ones of the scan are still there, and one that has left comes back to stay.
+    // The last pages of the scan are still there, and one that has left comes back to stay.
     let left = ALL - HALF * 5 / 8;
     read(ALL - HALF / 16..ALL);
     read(left..left + 1);

@@ -1,4 +1,4 @@
-//! The pool grows and shrinks while it is in use.
+//! Resizing a pool in use: no change is lost, and a pinned or unwritable page stops a shrink.
 use super::support::*;
 use crate::*;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ fn the_pool_grows_and_shrinks() {
     }
     assert_eq!((pool.frames(), pool.max_frames()), (16, 32));
     pool.resize(&session, 32).unwrap();
-    assert_eq!((pool.frames(), pool.free_frames()), (32, 16));
+    assert_eq!((pool.frames(), pool.core.free_frames()), (32, 16));
     for block in 16..32 {
         number(&session, &rel, block);
     }
     assert_eq!(pool.stats().evictions, 0);
-    // What does not fit leaves, written if it must be.
+    // Pages that do not fit leave, and are written if they must be.
     pool.resize(&session, 8).unwrap();
     let stats = pool.stats();
     assert_eq!((pool.frames(), stats.evictions, stats.writes), (8, 24, 8), "{stats:?}");
@@ -27,13 +27,13 @@ fn the_pool_grows_and_shrinks() {
         assert_eq!(number(&session, &rel, block), 100 + u64::from(block));
     }
     pool.resize(&session, 9).unwrap();
-    assert_eq!(pool.free_frames(), 1);
+    assert_eq!(pool.core.free_frames(), 1);
     for refused in [0, 33] {
         let refused = pool.resize(&session, refused);
         assert!(matches!(refused, Err(BufferError::Size { max: 32, .. })), "{refused:?}");
     }
     pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(pool.free_frames(), 9);
+    assert_eq!(pool.core.free_frames(), 9);
 }
 
 /// Rule 2.
@@ -51,13 +51,14 @@ fn a_pinned_page_stops_shrinking_and_it_can_be_tried_again() {
     assert_eq!((frames, page), (held.frame() + 1, Some(held.page_id())));
     assert!(error.to_string().ends_with("while pages are in use"));
     assert_eq!(pool.frames(), frames);
-    // What the pool has it uses, between the size that was asked for and the one that it has.
-    let free = pool.free_frames();
+    // The pool uses the frames that it has, between the size that was asked for and its present
+    // size.
+    let free = pool.core.free_frames();
     assert_eq!(free, frames - 4 - 1);
     assert_eq!(held.read(|page| page.u64(16)).unwrap(), 9);
     drop(held);
     pool.resize(&session, 4).unwrap();
-    assert_eq!((pool.frames(), pool.free_frames()), (4, 0));
+    assert_eq!((pool.frames(), pool.core.free_frames()), (4, 0));
     assert_eq!(number(&session, &rel, 9), 9);
 }
 
@@ -71,7 +72,7 @@ fn a_page_that_cannot_be_written_stops_shrinking() {
     }
     store.fail_writes.store(true, Ordering::Relaxed);
     assert!(matches!(pool.resize(&session, 2), Err(BufferError::Store(_))));
-    assert_eq!((pool.frames(), pool.free_frames()), (8, 0));
+    assert_eq!((pool.frames(), pool.core.free_frames()), (8, 0));
     store.fail_writes.store(false, Ordering::Relaxed);
     pool.resize(&session, 2).unwrap();
     for block in 0..8 {
@@ -125,7 +126,7 @@ fn resizing_under_load() {
     let session = pool.session().unwrap();
     pool.resize(&session, 4).unwrap();
     pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(pool.free_frames(), 4);
+    assert_eq!(pool.core.free_frames(), 4);
 }
 
 #[test]
@@ -136,6 +137,6 @@ fn what_stays_free_is_shared_out_again() {
     let pool = BufferPool::new(config, store, Arc::new(TestLog::default())).unwrap();
     let session = pool.session().unwrap();
     pool.resize(&session, 200).unwrap();
-    let lists: Vec<_> = (0..4).map(|list| pool.free.len_of(list, &pool.frames)).collect();
+    let lists: Vec<_> = (0..4).map(|list| pool.core.free.len_of(list, &pool.core.frames)).collect();
     assert_eq!(lists, [50; 4]);
 }

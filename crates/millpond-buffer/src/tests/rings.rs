@@ -1,18 +1,18 @@
 //! Bulk work in rings (rule 11): what it occupies, what it leaves alone, what it gives up.
 
 use super::support::{Bench, REL, bench, number, set_number};
+use crate::core::page_table::{frame_of, is_absent, left_at};
 use crate::policy;
-use crate::translation::{frame_of, is_absent, left_at};
 use crate::*;
 use std::sync::atomic::Ordering;
 
 const FRAMES: u32 = 128;
-/// Blocks that point readers use; the others are for bulk work.
+/// The number of blocks that point readers use; the others are for bulk work.
 const OURS: u32 = FRAMES;
 const ALL: u32 = if cfg!(miri) { 4 } else { 12 } * FRAMES;
-/// Pages of a scan that is several times as long as any ring.
+/// The number of pages of a scan that is several times as long as any ring.
 const LONG: u32 = if cfg!(miri) { 60 } else { 200 };
-/// Those that are used often.
+/// The number of blocks that are used often.
 const HOT: u32 = FRAMES / 2;
 
 /// Which of these blocks are in memory.
@@ -26,7 +26,7 @@ fn resident(rel: &RelHandle, blocks: std::ops::Range<u32>) -> Vec<u32> {
 
 fn usage(bench: &Bench, rel: &RelHandle, block: u32) -> Option<u8> {
     let entry = rel.0.translation.get(BlockNumber(block))?.load(Ordering::Acquire);
-    Some(policy::usage_count(bench.pool.frames[frame_of(entry)? as usize].usage()))
+    Some(policy::usage_count(bench.pool.core.frames[frame_of(entry)? as usize].usage()))
 }
 
 struct World {
@@ -74,7 +74,7 @@ impl World {
 #[test]
 fn sizes_are_postgresqls_and_at_most_an_eighth_of_the_pool() {
     let sizes = RingSizes::default();
-    // PostgreSQL's pages; Miri's are smaller.
+    // PostgreSQL's pages; the pool's may have another size.
     let bytes = |strategy| sizes.pages(strategy) * 8192;
     assert_eq!(bytes(AccessStrategy::BulkRead), 256 << 10);
     assert_eq!(bytes(AccessStrategy::BulkWrite), 16 << 20);
@@ -95,12 +95,12 @@ fn a_scan_of_several_pools_occupies_its_ring() {
     world.scan(&ring, OURS..ALL);
     assert!(ring.len() <= ring.capacity());
     assert_eq!(world.bulk_pages(), ring.len());
-    // The sweep gave it so many frames, and gives in batches.
+    // The sweep gave that many frames to the ring, and it gives in batches.
     let ours = resident(&world.rel, 0..OURS).len();
     assert!(ours + 2 * ring.capacity() >= OURS as usize, "{ours} pages are left");
     let pages: Vec<u32> = resident(&world.rel, OURS..ALL);
     drop(ring);
-    // The job has ended: they are the next to go.
+    // The job has ended, so its pages are the next to go.
     assert!(pages.iter().all(|&block| usage(&world.bench, &world.rel, block) == Some(0)));
 }
 
@@ -110,7 +110,7 @@ fn point_readers_beside_a_scan_miss_nothing_that_they_use() {
     let world = world();
     let ring = world.ring(AccessStrategy::BulkRead);
     let mut scanned = OURS;
-    // Half of the pool is in steady use; the scan gets frames among the rest.
+    // Half of the pool is in steady use; the scan gets its frames from the rest.
     let before = world.reads();
     while scanned < ALL {
         world.scan(&ring, scanned..scanned + AT_A_TIME);
@@ -146,7 +146,7 @@ fn scans_do_not_make_a_page_look_wanted() {
         let ring = world.ring(AccessStrategy::BulkRead);
         world.scan(&ring, block..block + 1);
         drop(world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring)));
-        // The first has brought it.
+        // The first scan has brought the page.
         let expected = u8::from(scans == 0);
         assert_eq!(usage(&world.bench, &world.rel, block), Some(expected));
     }
@@ -157,12 +157,13 @@ fn scans_do_not_make_a_page_look_wanted() {
     assert_eq!(usage(&world.bench, &world.rel, block), counted);
 }
 
-/// When a page left is remembered while scans take it through their rings: who comes back for it soon finds it admitted. Nor does a
-/// scan count as one who has come back.
+/// The time when a page left is remembered while scans take the page through their rings. So a
+/// session that soon comes back for the page finds it admitted. A scan does not count as such a
+/// return.
 #[test]
 fn scans_do_not_make_absent_pages_forgotten() {
     let world = world();
-    // Twice as many as there is room for, each used once.
+    // Twice as many pages as there is room for, each used once.
     for block in FRAMES..3 * FRAMES {
         number(&world.session, &world.rel, block);
     }
@@ -179,7 +180,7 @@ fn scans_do_not_make_absent_pages_forgotten() {
     }
     let after = world.bench.pool.stats();
     assert_eq!((after.regret, after.regret_age), (before.regret, before.regret_age));
-    // Rings take a few frames from the pool, and the last pages are still there.
+    // Rings take a few frames from the pool, and the pages that were there last are still there.
     let same = away.iter().filter(|&&(block, then)| left(block) == Some(then)).count();
     assert_eq!(same, away.len());
     assert_eq!(left(3 * FRAMES), None, "it was never anybody's");
@@ -188,18 +189,18 @@ fn scans_do_not_make_absent_pages_forgotten() {
     assert_eq!(world.bench.pool.stats().regret, after.regret + 1);
 }
 
-/// A load's ring has 1 MB and, while its log is not flushed, up to 2 MB or a 128th of the pool, if so much was asked for: then
-/// the log is waited for.
+/// A load's ring has 1 MB. While its log is not flushed it has up to 2 MB or a 128th of the pool,
+/// if that much was asked for. Beyond that the load waits for the log.
 #[test]
 #[cfg_attr(
     miri,
     ignore = "a ring longer than a load's 128 pages needs a pool of thousands of frames"
 )]
-fn a_load_leaves_its_log_the_time_that_it_has() {
+fn load_waits_for_the_log_only_when_its_ring_is_full() {
     let bench = bench(8192, 0);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
-    // No frame is free, so that none comes from outside of the ring.
+    // No frame is free, so that none comes from outside the ring.
     let filled = RelationId::constant(8).main();
     bench.pool.create(filled).unwrap();
     let other = bench.pool.relation(filled).unwrap();
@@ -229,7 +230,7 @@ fn a_load_leaves_its_log_the_time_that_it_has() {
     assert!(bench.log.flushed.load(Ordering::Relaxed) > 0);
 }
 
-/// A ring for pages in no order begins small, and becomes longer for those that come back.
+/// A ring for pages in no order begins small, and becomes longer for pages that come back.
 #[test]
 fn a_ring_widens_for_pages_that_come_back() {
     let world = world();
@@ -237,7 +238,7 @@ fn a_ring_widens_for_pages_that_come_back() {
     assert_eq!(ring.capacity(), 16);
     world.scan(&ring, OURS..OURS + LONG);
     assert_eq!(ring.len() + ring.spare_frames(), 4);
-    // Ten pages again and again: they don't fit, and then they do.
+    // Ten pages again and again: at first they don't fit, and then they do.
     (0..10).for_each(|_| world.scan(&ring, OURS + 2 * LONG..OURS + 2 * LONG + 10));
     let before = world.reads();
     world.scan(&ring, OURS + 2 * LONG..OURS + 2 * LONG + 10);
@@ -245,7 +246,7 @@ fn a_ring_widens_for_pages_that_come_back() {
     assert!((10..=16).contains(&ring.len()));
 }
 
-/// Room for what is read ahead is used only by who reads ahead.
+/// Room for read-ahead is used only by jobs that read ahead.
 #[test]
 fn a_ring_is_no_longer_than_its_job_reads_ahead() {
     let world = world();
@@ -274,7 +275,7 @@ fn free_frames_come_first() {
     assert_eq!(world.reads(), before, "there was room to keep them");
     // The reclaimer's reserve is not for bulk work.
     world.scan(&ring, 64..ALL);
-    assert!(world.bench.pool.free_frames() >= 16);
+    assert!(world.bench.pool.core.free_frames() >= 16);
     assert!(!ring.is_empty() && ring.len() <= ring.capacity());
 }
 
@@ -323,7 +324,7 @@ fn a_read_does_not_wait_for_the_log_and_gets_its_pages_back_later() {
     world.scan(&ring, OURS + changed..OURS + 3 * changed);
     assert!(ring.len() <= ring.capacity());
     assert!(world.bulk_pages() <= ring.capacity());
-    // What it does is counted as its own.
+    // What the job does is counted as its own.
     let io = *world.bench.pool.stats().io_of(BackendKind::Client, IoContext::BulkRead);
     assert!(io.reads > 0 && io.reuses > 0 && io.writes > 0, "{io:?}");
 }
@@ -356,7 +357,7 @@ fn a_page_that_cannot_be_written_stays_and_is_not_lost() {
 }
 
 #[test]
-fn a_ring_never_waits_for_who_may_not() {
+fn ring_returns_would_block_if_the_caller_must_not_wait() {
     let world = world();
     let ring = world.ring(AccessStrategy::Vacuum);
     for block in OURS..OURS + 16 {
@@ -371,13 +372,13 @@ fn a_ring_never_waits_for_who_may_not() {
         Some(&ring),
         |page| page.u64(16),
     );
-    // Nor does it take others' frames instead.
+    // It does not take other sessions' frames instead.
     assert!(matches!(read, Err(BufferError::WouldBlock)), "{read:?}");
     assert_eq!(ring.len(), ring.capacity());
     assert!(world.bench.store.writes.lock().is_empty());
 }
 
-/// A job that does nothing for long is not waited for, though its ring owns frames (rule 10).
+/// A long idle job does not delay the pool's shrinking, though its ring owns frames (rule 10).
 #[test]
 fn a_pool_shrinks_although_a_job_is_idle() {
     let world = world();
@@ -388,7 +389,7 @@ fn a_pool_shrinks_although_a_job_is_idle() {
             ring.spare_frames() > 0
         })
     };
-    // Until it has let go of several pages at a time, and keeps the frames.
+    // It scans until the ring has released several pages at a time and keeps their frames.
     let idle_at = next(OURS).unwrap();
     world.bench.pool.resize(&world.session, 1).unwrap();
     assert_eq!(world.bench.pool.frames(), 1);

@@ -1,6 +1,6 @@
-//! Each step of extending, creating, truncating, dropping and writing that reaches the store, broken in turn: by an error and
-//! by a panic, before the store has done what it was asked for and after. Whatever step it was, nothing is stuck (rule 6),
-//! and the operation can be repeated.
+//! Breaks each call of the store in turn, in extending, creating, truncating, dropping and writing.
+//! It breaks the call by an error or a panic, before the store has done its work or after. Nothing
+//! is stuck after any of these (rule 6), and the operation can be repeated.
 
 use super::support::*;
 use crate::*;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 const FRAMES: usize = 6;
 const OTHER: RelFork = RelationId::constant(8).main();
 
-/// How a step is broken.
+/// The way in which a step is broken.
 #[derive(Debug, Clone, Copy)]
 struct Breakage {
-    /// Which call of the store's, counted from 0.
+    /// The number of the call of the store, counted from 0.
     step: usize,
     panics: bool,
-    /// The store has done what it was asked for.
+    /// The store has done its work before the call fails.
     done: bool,
 }
 
@@ -109,7 +109,7 @@ impl PageStore for Steps {
     }
 }
 
-/// A pool on such a store, and what went wrong so far.
+/// A pool on such a store, and the number of failures so far.
 struct Trial {
     store: Arc<Steps>,
     pool: Arc<BufferPool>,
@@ -128,7 +128,8 @@ impl Trial {
         Self { store, pool, session, failures: 0 }
     }
 
-    /// Does it, and if it fails or panics once more: then it must go well, for only one step is broken.
+    /// Does `work`, and does it once more if it fails or panics. The second time must succeed,
+    /// since only one step is broken.
     fn surely<R>(
         &mut self,
         work: impl Fn(&Arc<BufferPool>, &BufferSession) -> Result<R, BufferError>,
@@ -149,7 +150,6 @@ impl Trial {
         panic!("failed again");
     }
 
-    /// A new page with a number on it.
     fn extend(&mut self, rel: RelFork, to: u64) {
         self.surely(|pool, session| {
             let mut page = session.extend(&pool.relation(rel)?, Wait::Allowed)?;
@@ -167,7 +167,7 @@ impl Trial {
         })
     }
 
-    /// The fork has pages with these numbers, and no more.
+    /// Checks that the fork has pages with these numbers, and no more.
     fn has(&mut self, rel: RelFork, numbers: &[u64]) {
         let blocks = self.surely(|pool, _| Ok(pool.relation(rel)?.block_count()));
         assert_eq!(blocks as usize, numbers.len(), "blocks of {rel}");
@@ -177,7 +177,8 @@ impl Trial {
     }
 }
 
-/// More pages than frames, in two forks, one of which goes and comes back; the other is cut and grows again.
+/// More pages than frames, in two forks. One is dropped and made again; the other is cut and grows
+/// again.
 fn life(trial: &mut Trial) {
     trial.surely(|pool, _| pool.create(REL));
     trial.surely(|pool, _| pool.create(OTHER));
@@ -194,7 +195,7 @@ fn life(trial: &mut Trial) {
     trial.surely(|pool, _| pool.drop_relation(OTHER.relation));
     trial.has(OTHER, &[]);
     trial.surely(|pool, _| pool.create(OTHER));
-    // Made by recovery: the fork grows by more than a page.
+    // Made as recovery does it: the fork grows by more than a page.
     trial.surely(|pool, session| {
         session.pin_or_zero(&pool.relation(OTHER)?, BlockNumber(2)).map(drop)
     });
@@ -242,15 +243,15 @@ fn whatever_step_of_a_read_ahead_breaks_the_page_can_be_had() {
             println!("{broken:?}: {}", calls[step]);
             let mut trial = Trial::new(frames, Some(broken));
             scans(&mut trial);
-            // Of what goes wrong ahead nobody hears who can have the page after all.
+            // A session that can have the page after all hears nothing of an error ahead.
             assert!(trial.failures == 1 || !panics, "not noticed");
             trial.pool.drop_relation(REL.relation).unwrap();
-            assert_eq!(trial.pool.free_frames(), frames);
+            assert_eq!(trial.pool.core.free_frames(), frames);
         }
     }
 }
 
-/// Every page can be had and latched, and every frame comes free.
+/// Every page can be read and latched, and every frame becomes free.
 fn nothing_is_stuck(trial: &mut Trial) {
     let other = trial.pool.session().unwrap();
     for (rel, blocks) in [(REL, 5), (OTHER, 4)] {
@@ -263,7 +264,7 @@ fn nothing_is_stuck(trial: &mut Trial) {
     for rel in [REL, OTHER] {
         trial.pool.drop_relation(rel.relation).unwrap();
     }
-    assert_eq!(trial.pool.free_frames(), FRAMES);
+    assert_eq!(trial.pool.core.free_frames(), FRAMES);
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn whatever_step_breaks_can_be_repeated() {
             println!("{broken:?}: {}", calls[step]);
             let mut trial = Trial::new(FRAMES, Some(broken));
             life(&mut trial);
-            // A page that can't be written is no failure where a clean one is found instead.
+            // A page that can't be written is no failure if the session finds a clean one instead.
             assert!(trial.failures == 1 || calls[step] == "write" && !panics, "not noticed");
             nothing_is_stuck(&mut trial);
         }

@@ -1,4 +1,4 @@
-//! Read streams and the loads of several pages under them.
+//! Read streams, and the loads of several pages that they make.
 
 use super::support::*;
 use crate::*;
@@ -6,18 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Of a long table; and neighbours that one read joins at most.
+/// The number of blocks of a long table, and the most neighbours that one read joins.
 const MANY: u32 = if cfg!(miri) { 60 } else { 300 };
 const COMBINE: u32 = if cfg!(miri) { 4 } else { 16 };
-/// Fewer reads than this get all of the table if neighbours are joined.
 const MOST_READS: u64 = if cfg!(miri) { 20 } else { 30 };
 
-/// A stream with that limit, else with PostgreSQL's defaults.
+/// A stream that joins `COMBINE` pages, otherwise with PostgreSQL's defaults.
 fn joining_stream() -> ReadStream {
     ReadStream::new(StreamOptions { io_combine_limit: COMBINE, ..StreamOptions::default() })
 }
 
-/// Reads blocks through a stream and checks that each carries its number.
 fn scan(
     stream: &mut ReadStream,
     session: &BufferSession,
@@ -52,7 +50,7 @@ fn neighbours_are_joined_and_the_distance_follows_the_device() {
     );
     assert!(bench.store.reads.load(Ordering::Relaxed) < MOST_READS);
     assert_eq!(stream.distance(), 3 * COMBINE as usize);
-    // Now all is in memory: nothing is read, and the distance shrinks.
+    // Now all is in memory, so nothing is read, and the distance shrinks.
     bench.store.lengths.lock().clear();
     assert_eq!(scan(&mut stream, &session, &rel, 0..MANY).unwrap(), MANY);
     assert!(bench.store.lengths.lock().is_empty());
@@ -131,7 +129,7 @@ fn a_damaged_page_does_not_keep_out_its_neighbours() {
         stream.advance();
     }
     assert_eq!(damaged, [40]);
-    assert_eq!(bench.pool.free_frames(), STREAM_FRAMES - 63);
+    assert_eq!(bench.pool.core.free_frames(), STREAM_FRAMES - 63);
 }
 
 #[test]
@@ -149,7 +147,10 @@ fn a_failed_or_panicking_read_undoes_all_of_it() {
             let attempt = || scan(&mut stream, &session, &rel, 8..64);
             let attempt = catch_unwind(AssertUnwindSafe(attempt));
             assert!(attempt.is_err() == panics && !attempt.is_ok_and(|seen| seen.is_ok()));
-            assert_eq!((bench.pool.free_frames(), session.pinned_pages()), (STREAM_FRAMES - 8, 0));
+            assert_eq!(
+                (bench.pool.core.free_frames(), session.pinned_pages()),
+                (STREAM_FRAMES - 8, 0)
+            );
             broken.store(false, Ordering::Relaxed);
             assert_eq!(scan(&mut ReadStream::default(), &session, &rel, 0..64).unwrap(), 64);
             drop(session);
@@ -163,7 +164,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
     let bench = bench(STREAM_FRAMES, 64);
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
-    // Cut behind the pool's back.
+    // The file is cut without the pool's knowledge.
     bench.store.inner.truncate(REL, 30).unwrap();
     let mut stream = ReadStream::default();
     let mut blocks = 0..64;
@@ -181,7 +182,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
         }
         stream.advance();
     }
-    // Blocks beyond the fork's own end are nobody's, and the stream says nothing of them.
+    // Blocks beyond the fork's end do not exist, and the stream reports nothing about them.
     let mut beyond = 60..70;
     let mut source = || beyond.next().map(BlockNumber);
     stream.reset();
@@ -189,7 +190,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
         assert!(stream.peek(&session, &rel, Wait::Allowed, None, &mut source).is_some());
         stream.advance();
     }
-    assert_eq!(bench.pool.free_frames(), STREAM_FRAMES - 30);
+    assert_eq!(bench.pool.core.free_frames(), STREAM_FRAMES - 30);
 }
 
 /// Rule 10.
@@ -260,7 +261,8 @@ fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
         let mut stream = joining_stream();
         let mut blocks = 0..BLOCKS;
         let mut source = || blocks.next().map(BlockNumber);
-        // The reads that the stream does on this thread make the distance grow, until one is begun.
+        // The stream's reads on this thread make the distance grow, until one is begun in the
+        // background.
         while bench.store.begun.lock().is_empty() {
             let block = stream.peek(&session, &rel, Wait::Allowed, None, &mut source).unwrap();
             if bench.store.begun.lock().is_empty() {
@@ -287,7 +289,7 @@ fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
             matches!(left, Err(BufferError::Dropped { .. }))
         };
         assert!(expected, "{left:?}");
-        assert!(pool.free_frames() >= STREAM_FRAMES - 1);
+        assert!(pool.core.free_frames() >= STREAM_FRAMES - 1);
     }
 }
 
@@ -311,7 +313,7 @@ fn a_session_that_must_not_wait_lets_others_read() {
             }
             Err(BufferError::WouldBlock) => {
                 finished += bench.store.finish_begun();
-                // As the lane does that may wait.
+                // As a server's thread that may block does.
                 number(&session, &rel, block.0);
             }
             Err(error) => panic!("{error}"),

@@ -30,9 +30,8 @@ fn read_pattern(page: &impl PageRead) -> [u64; 16] {
     std::array::from_fn(|at| page.u64(place(at)))
 }
 
-/// Readers never see a torn or an older page, writers lose no change, whatever is evicted or written
-/// meanwhile.
-/// Rules 3 and 5.
+/// Readers never see a torn or an older page, and writers lose no change, whatever is evicted or
+/// written meanwhile. Rules 3 and 5.
 #[test]
 fn no_torn_no_stale_no_lost() {
     let seed = rand::random::<u64>();
@@ -60,7 +59,8 @@ fn no_torn_no_stale_no_lost() {
                         }
                         3 => read_pattern(&pin().into_shared().unwrap()),
                         4 => read_pattern(&latch().unwrap()),
-                        // The pin comes before the latch goes: what is read without it may be newer.
+                        // The pin comes before the latch is released: what is read without the
+                        // latch may be newer.
                         5 => {
                             let pin = latch().unwrap().unlatch();
                             pin.read(|page| read_pattern(page)).unwrap()
@@ -121,7 +121,7 @@ fn extending_together() {
     assert_eq!(by_thread, [each; THREADS as usize]);
 }
 
-/// Dropped, it tells others to end.
+/// Tells other threads to end, when dropped.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -145,7 +145,7 @@ fn dropping_under_readers() {
                 while !done.load(Ordering::Relaxed) {
                     let rel = pool.relation(REL).unwrap();
                     for block in 0..rel.block_count() {
-                        // Optimistic reads hold nothing, so they are no reason for `InUse` for long.
+                        // Optimistic reads hold nothing, so they cause `InUse` only for a moment.
                         match session.read(&rel, BlockNumber(block), Wait::Allowed, |p| p.u64(16)) {
                             Ok(seen) => assert!(seen == 0 || seen == u64::from(block) + 1),
                             Err(BufferError::Dropped { .. } | BufferError::BeyondEnd { .. }) => {
@@ -157,7 +157,7 @@ fn dropping_under_readers() {
                 }
             });
         }
-        // Also if this one panics: else the others would read for ever.
+        // Also if this thread panics: otherwise the others would read for ever.
         let _ending = Ending(&done);
         let session = pool.session().unwrap();
         for _ in 0..rounds {
@@ -172,5 +172,5 @@ fn dropping_under_readers() {
             pool.drop_relation(REL.relation).unwrap();
         }
     });
-    assert_eq!(pool.free_frames(), 8);
+    assert_eq!(pool.core.free_frames(), 8);
 }

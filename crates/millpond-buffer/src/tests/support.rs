@@ -1,7 +1,7 @@
-//! Stores and logs that fail, count and remember.
+//! Stores and logs for tests: they fail on demand, count, and remember calls.
 
+use crate::page::words;
 use crate::store::as_inner;
-use crate::words;
 use crate::*;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const REL: RelFork = RelationId::constant(7).main();
 
-/// Does something whenever a line is written to the log.
+/// A log subscriber that calls a function for each line of the log.
 pub(crate) struct OnLine<F>(pub(crate) F);
 
 impl<F: Fn() + Send + Sync + 'static> tracing::Subscriber for OnLine<F> {
@@ -29,7 +29,7 @@ impl<F: Fn() + Send + Sync + 'static> tracing::Subscriber for OnLine<F> {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// A memory store whose operations can be made to fail or panic, and that records writes.
+/// A memory store that records writes, and whose operations can be made to fail or panic.
 #[derive(Default)]
 pub(super) struct TestStore {
     pub(super) inner: MemoryStore,
@@ -39,21 +39,20 @@ pub(super) struct TestStore {
     pub(super) half_truncates: AtomicBool,
     pub(super) panic_reads: AtomicBool,
     pub(super) panic_writes: AtomicBool,
-    /// Where a read begins.
     pub(super) panic_starts: AtomicBool,
-    /// `try_read` says that it would have to wait.
+    /// `try_read` answers that it would have to wait.
     pub(super) cold: AtomicBool,
     pub(super) reads: AtomicU64,
-    /// Reads that are begun stay here until somebody finishes them.
+    /// Reads that are begun stay here until a test finishes them.
     pub(super) background: AtomicBool,
     pub(super) begun: Mutex<Vec<PendingRead>>,
-    /// Writes that are begun stay here until somebody finishes them.
+    /// Writes that are begun stay here until a test finishes them.
     pub(super) behind: AtomicBool,
     pub(super) begun_writes: Mutex<Vec<PendingWrite>>,
-    /// How many pages each read that was begun or waited for had.
+    /// The number of pages of each read that was begun or waited for.
     pub(super) lengths: Mutex<Vec<usize>>,
     pub(super) writes: Mutex<Vec<(RelFork, u32, usize)>>,
-    /// How long each write takes at least, and how long they have taken.
+    /// The least time that each write takes, and the total time of all writes.
     pub(super) write_us: AtomicU64,
     pub(super) written_us: AtomicU64,
 }
@@ -104,7 +103,7 @@ impl PageStore for TestStore {
         }
         self.read(rel, first, pages).map(|()| true)
     }
-    /// Whatever comes of it, it leaves the frames with other bytes than before.
+    /// Leaves the frames with other bytes than before, whatever the result.
     fn read_words(
         &self,
         rel: RelFork,
@@ -169,13 +168,13 @@ impl PageStore for TestStore {
     }
 }
 
-/// A log that remembers how far it was flushed and can be stopped.
+/// A log that remembers how far it was flushed and that can be stopped.
 #[derive(Default)]
 pub(super) struct TestLog {
     pub(super) flushed: AtomicU64,
     pub(super) stopped: AtomicBool,
     pub(super) panics: AtomicBool,
-    /// The how manieth question how far it was flushed panics; 0: none.
+    /// The number of the call of `flushed` that panics; 0: none.
     pub(super) panics_when_asked: AtomicU64,
 }
 
@@ -197,7 +196,7 @@ impl LogFlush for TestLog {
 }
 
 impl TestStore {
-    /// Finishes all reads that have been begun; returns how many.
+    /// Finishes all reads that have been begun; returns their number.
     pub(super) fn finish_begun(&self) -> usize {
         let begun = std::mem::take(&mut *self.begun.lock());
         let count = begun.len();
@@ -205,7 +204,7 @@ impl TestStore {
         count
     }
 
-    /// Waits until so many writes have been begun.
+    /// Waits until `count` writes have been begun.
     pub(super) fn wait_for_writes(&self, count: usize) -> Vec<PendingWrite> {
         loop {
             let mut begun = self.begun_writes.lock();
@@ -218,7 +217,7 @@ impl TestStore {
         }
     }
 
-    /// Carries out a write that has been begun.
+    /// Carries out and finishes a write that has been begun.
     pub(super) fn finish_write(&self, write: PendingWrite) {
         let result = self.write(write.rel(), write.first(), &write.pages());
         write.finish(result);
@@ -228,7 +227,7 @@ impl TestStore {
     pub(super) fn finish(&self, mut read: PendingRead) {
         let result = match read.first().0.is_multiple_of(2) {
             true => read.read_from(self),
-            // As a store does that knows nothing of frames.
+            // Like a store that can't fill frames.
             false => self.read(read.rel(), read.first(), &mut read.pages_mut()),
         };
         read.finish(result);
@@ -241,13 +240,14 @@ pub(super) struct Bench {
     pub(super) pool: Arc<BufferPool>,
 }
 
-/// Each has its counters, which take Miri long.
+/// Each session has its counters, which take Miri long.
 pub(super) const SESSIONS: usize = if cfg!(miri) { 6 } else { 16 };
 
-/// Frames of a pool that leaves a stream room to look ahead: an eighth of it. Miri takes long to make them.
+/// The number of frames of a pool in which a stream, which gets an eighth, has room to look ahead.
+/// Miri takes long to make them.
 pub(super) const STREAM_FRAMES: usize = if cfg!(miri) { 128 } else { 512 };
 
-/// A pool of that many frames and a fork of that many blocks, each carrying its number.
+/// A pool of `frames` frames and a fork of `blocks` blocks, each carrying its number.
 pub(super) fn bench(frames: usize, blocks: u32) -> Bench {
     bench_of(PoolConfig::new(frames, SESSIONS), blocks)
 }
@@ -260,7 +260,7 @@ pub(super) fn clock_sweep_bench(frames: usize, blocks: u32) -> Bench {
 }
 
 pub(super) fn bench_of(mut config: PoolConfig, blocks: u32) -> Bench {
-    // One, so that which frame is taken does not depend on the processor.
+    // One freelist, so that the choice of a frame does not depend on the processor.
     config.freelists = 1;
     // Tests that resize have small pools.
     config.max_frames =
@@ -279,10 +279,10 @@ pub(super) fn bench_of(mut config: PoolConfig, blocks: u32) -> Bench {
     Bench { store, log, pool }
 }
 
-/// No frame is held by a read or a load that should have ended.
+/// Checks that no frame is held by a read or a load that should have ended.
 pub(super) fn all_free_after_drop(bench: &Bench) {
     bench.pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(bench.pool.free_frames(), bench.pool.frames());
+    assert_eq!(bench.pool.core.free_frames(), bench.pool.frames());
 }
 
 /// The number that a page carries, read optimistically.

@@ -1,5 +1,5 @@
-//! Whoever dies, panics or fails in the middle of any step leaves nothing stuck (rule 6): no frame, no pin,
-//! no latch, no entry; and the page is as it was.
+//! A session or thread that ends, panics or fails in the middle of any step leaves nothing stuck
+//! (rule 6). No frame, pin, latch or entry is left over, and the page is as it was.
 use super::support::*;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const FRAMES: usize = 4;
 const BLOCKS: u32 = 8;
 
-/// Every page can be had and latched, says what it should, and can leave.
+/// Every page can be read and latched, has the right contents, and can leave.
 fn all_is_well(bench: &Bench, expected: impl Fn(u32) -> u64) {
     let session = bench.pool.session().unwrap();
     let rel = bench.pool.relation(REL).unwrap();
@@ -20,14 +20,14 @@ fn all_is_well(bench: &Bench, expected: impl Fn(u32) -> u64) {
     bench.pool.write_dirty(&session, |_| ()).unwrap();
     assert_eq!(bench.pool.reclaim(&session, FRAMES).unwrap(), FRAMES);
     bench.pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(bench.pool.free_frames(), FRAMES);
+    assert_eq!(bench.pool.core.free_frames(), FRAMES);
 }
 
 fn panics(work: impl FnOnce()) {
     assert!(catch_unwind(AssertUnwindSafe(work)).is_err(), "has not panicked");
 }
 
-/// What a session does when the store or the log panics under it.
+/// Lets a session do `work` while the store or the log panics.
 fn interrupted(broken: impl Fn(&Bench) -> &AtomicBool, work: impl Fn(&Bench, &BufferSession)) {
     let bench = bench(FRAMES, BLOCKS);
     let session = bench.pool.session().unwrap();
@@ -41,7 +41,7 @@ fn interrupted(broken: impl Fn(&Bench) -> &AtomicBool, work: impl Fn(&Bench, &Bu
     }
     broken(&bench).store(false, Ordering::Relaxed);
     assert_eq!(session.pinned_pages(), 0);
-    // With the session that panicked alive, and without it.
+    // First while the session that panicked is alive, then without it.
     assert_eq!(number(&session, &rel, 1), 70);
     drop(session);
     all_is_well(&bench, |block| if block < FRAMES as u32 { 70 } else { u64::from(block) });
@@ -78,11 +78,11 @@ fn a_log_that_panics() {
     }
 }
 
-/// Room to read ahead is given back, too: else nobody would read ahead any more, and who finds all frames in use would wait for ever
-/// for a load that nobody has begun.
+/// Room to read ahead is given back, too. Otherwise no session would read ahead any more. A session
+/// that finds all frames in use would wait for ever for a load that does not exist.
 #[test]
 fn a_log_that_panics_while_frames_to_read_ahead_are_looked_for() {
-    use crate::ahead::{How, LoadedRun, Urgency};
+    use crate::read::read_ahead::{How, LoadedRun, Urgency, load_run};
     let (frames, wait, ahead) = (64, Wait::Allowed, 70..72);
     let bench = bench(frames, 80);
     let (pool, session) = (&bench.pool, bench.pool.session().unwrap());
@@ -90,7 +90,7 @@ fn a_log_that_panics_while_frames_to_read_ahead_are_looked_for() {
     let under_way = Default::default();
     let load = |ring: Option<&Ring>| {
         let how = How { wait, urgency: Urgency::Later, under_way: &under_way, at_most: 1 };
-        session.load_run(&rel, BlockNumber(ahead.start), 2, ring, how)
+        load_run(&session.core, &rel, BlockNumber(ahead.start), 2, ring, how)
     };
     let mut others = (0..80).filter(|block| !ahead.contains(block)).map(BlockNumber).cycle();
     for _ in 0..frames {
@@ -98,7 +98,7 @@ fn a_log_that_panics_while_frames_to_read_ahead_are_looked_for() {
         while ring.len() < 2 {
             drop(session.pin_with(&rel, others.next().unwrap(), wait, Some(&ring)).unwrap());
         }
-        // For the first frame it is asked once.
+        // The log is asked once for the first frame.
         bench.log.panics_when_asked.store(2, Ordering::Relaxed);
         panics(|| _ = load(Some(&ring)));
         assert_eq!(bench.log.panics_when_asked.load(Ordering::Relaxed), 0, "another panic");
@@ -118,7 +118,7 @@ fn a_read_that_panics() {
     interrupted(
         |bench| &bench.store.panic_reads,
         |bench, session| {
-            // Room first: then the read is what panics.
+            // Make room first, so that it is the read that panics.
             bench.pool.reclaim(session, 1).unwrap();
             a_miss(bench, session);
         },
@@ -163,7 +163,7 @@ fn shrinking_that_panics() {
     all_is_well(&bench, |block| if block < FRAMES as u32 { 70 } else { u64::from(block) });
 }
 
-/// What an attempt to shrink left behind is not forgotten by the next, nor by checkpoints.
+/// The next attempt to shrink, and checkpoints, deal with what a failed attempt left behind.
 #[test]
 fn shrinking_further_after_a_panic() {
     let (bench, session) = half_shrunk();
@@ -179,7 +179,7 @@ fn shrinking_further_after_a_panic() {
     all_is_well(&bench, |block| if block < FRAMES as u32 { 70 } else { u64::from(block) });
 }
 
-/// A session that goes away with pins, even forgotten ones, takes them along.
+/// When a session ends with pins, even forgotten ones, the pins end with it.
 #[test]
 fn a_session_that_dies_with_pins() {
     let bench = bench(FRAMES, BLOCKS);
@@ -195,7 +195,7 @@ fn a_session_that_dies_with_pins() {
     all_is_well(&bench, u64::from);
 }
 
-/// A thread that panics takes its session's pins and latches with it.
+/// When a thread panics, its session's pins and latches end with it.
 #[test]
 fn a_thread_that_dies_while_it_changes_nothing_yet() {
     let bench = bench(FRAMES, BLOCKS);

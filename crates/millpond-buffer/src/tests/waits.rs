@@ -1,8 +1,10 @@
-//! A session that can't go on just now is told so, or it waits and says what for.
+//! A session that can't go on just now gets an error, or it waits and says in the log what for.
 
 use super::support::*;
-use crate::frame::{FENCED, NoPin, OWNED};
-use crate::load::Loading;
+use crate::arena::FENCED;
+use crate::core::frame::{NoPin, OWNED};
+use crate::core::loading::Loading;
+use crate::replacement::reuse::take_frame;
 use crate::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,11 +17,11 @@ fn a_page_that_is_leaving_would_block() {
     let session = pool.session().unwrap();
     let rel = pool.relation(REL).unwrap();
     let number = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().frame();
-    let frame = &pool.frames[number];
+    let frame = &pool.core.frames[number];
     frame.update(|state| Some(state | OWNED)).unwrap();
     let has_tried = AtomicBool::new(false);
     let answer = std::thread::scope(|scope| {
-        // A caller that waits nevertheless does so until this thread ends it.
+        // If the caller waits nevertheless, this thread ends the wait.
         scope.spawn(|| {
             for _ in 0..if cfg!(miri) { 100 } else { 100_000 } {
                 if has_tried.load(Ordering::Relaxed) {
@@ -78,12 +80,12 @@ fn a_read_that_is_forgotten_is_reported() {
         assert!(!waiter.is_finished(), "nothing has been read");
         std::thread::yield_now();
     }
-    // As if it had ended after all.
+    // As if the read had ended after all.
     drop(Loading::resume(rel.0.translation.entry(block), 0));
     assert_eq!(waiter.join().unwrap(), block.0.into());
 }
 
-/// A session has a page pinned, and believes of another, which had the frame before, that it is
+/// A session has a page pinned. It believes that another page, which had the frame before, is still
 /// there.
 #[test]
 fn a_second_pin_looks_at_the_page_too() {
@@ -92,7 +94,7 @@ fn a_second_pin_looks_at_the_page_too() {
     let rel = pool.relation(REL).unwrap();
     let pin = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
     let believed = REL.page(BlockNumber(1));
-    let again = session.pin_resident(pin.frame() as u32, believed, None);
+    let again = session.core.pin_resident(pin.frame() as u32, believed, false);
     assert_eq!(again, Err(NoPin::Changed));
     drop(pin);
     assert_eq!(session.pinned_pages(), 0);
@@ -104,6 +106,6 @@ fn a_frame_is_fenced_before_it_is_filled() {
     let Bench { pool, .. } = bench(2, 1);
     let session = pool.session().unwrap();
     let before = FENCED.get();
-    drop(session.take_frame(Wait::Allowed, None).unwrap());
+    drop(take_frame(&session.core, Wait::Allowed, None).unwrap());
     assert_eq!(FENCED.get() - before, 1);
 }

@@ -1,6 +1,5 @@
-//! The bytes of a page trace. All numbers are little-endian.
-//!
-//! A file is a header and then chunks until its end.
+//! The file format of a page trace. All numbers are little-endian. A file is a header and then
+//! chunks until its end.
 //!
 //! | header: bytes | |
 //! |---|---|
@@ -14,7 +13,7 @@
 //! | 0 to 3 | `CHNK` |
 //! | 4 to 7 | length of its records in bytes |
 //! | 8 to 11 | number of its records |
-//! | 12 to 15 | session (numbers are used again); `ffff_ffff` if it only tells of lost records |
+//! | 12 to 15 | session (numbers are used again); `ffff_ffff` if it only reports lost records |
 //! | 16 to 23 | when it was begun, in nanoseconds since recording began |
 //! | 24 to 31 | when it ended |
 //! | 32 to 35 | records of the session that were lost before it |
@@ -22,33 +21,35 @@
 //! | 40 to 43 | CRC-32C of bytes 0 to 39 and of its records |
 //! | 44 on | its records |
 //!
-//! A record is a byte (bits 0 to 3 the flags, bits 4 to 7 a place), then, if the place is 15, a varint of
-//! `relation << 2 | fork`, then a varint of the zigzag difference to the block that was last asked for in this
-//! place. There are 15 places, empty at a chunk's beginning; the n-th relation fork that a chunk names takes
-//! place n modulo 15, counted from 0, and its last block is then 0. Varints are LEB128: seven bits a byte,
-//! the lowest first, the high bit set in all but the last.
+//! A record begins with a byte: bits 0 to 3 are the flags, bits 4 to 7 a place. If the place is 15,
+//! a varint of `relation << 2 | fork` follows. The last part is a varint of the zigzag difference
+//! to the block that was last asked for in this place.
+//!
+//! There are 15 places, empty at a chunk's beginning. The n-th relation fork that a chunk names
+//! takes place n modulo 15, counted from 0, and its last block is then 0. Varints are LEB128: seven
+//! bits a byte, the lowest first, the high bit set in all but the last.
 
 use super::{TraceChunk, TraceRecord};
 use crate::PAGE_SIZE;
 use crate::ids::{PageId, RelFork};
 use crc_fast::CrcAlgorithm;
 
-/// How a trace begins.
+/// The first bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"MPONDTRC";
-/// How a chunk begins.
+/// The first bytes of a chunk.
 pub const CHUNK_MAGIC: [u8; 4] = *b"CHNK";
 /// The version of this format.
 pub const VERSION: u16 = 1;
-/// Bytes of a header.
+/// The number of bytes of a header.
 pub const HEADER_BYTES: usize = 16;
-/// Bytes of a chunk before its records.
+/// The number of bytes of a chunk before its records.
 pub const CHUNK_HEADER_BYTES: usize = 44;
-/// A session that is none.
+/// The session number that stands for no session.
 pub const NO_SESSION: u32 = u32::MAX;
 
-/// Places for relation forks.
+/// The number of places for relation forks.
 pub(super) const PLACES: usize = 15;
-/// Where the checksum is.
+/// The offset of the checksum.
 pub(super) const CRC_AT: usize = 40;
 
 /// The header of a trace of this version.
@@ -148,7 +149,7 @@ pub(super) fn take_varint(from: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The page of a relation fork's number, as a record has it, and a block.
+/// The page of a block, in the relation fork whose number a record has.
 pub(super) fn page(rel: u64, block: u32) -> Option<PageId> {
     if rel >> 30 != 0 {
         return None;

@@ -1,7 +1,8 @@
 //! A trace in a file, written by a thread of its own.
 //!
-//! With a limit, a file that has half of it becomes the *older* one, in place of the one before, and another is begun: so at least the newer
-//! half of what the limit allows is kept, however long one records.
+//! With a limit, a file that reaches half of it becomes the *older* file, in place of the one
+//! before. A new file is begun. So at least the newer half of what the limit allows is kept,
+//! however long the recording lasts.
 
 use super::codec::{self, NO_SESSION};
 use super::{PageTrace, TraceChunk};
@@ -16,7 +17,7 @@ use std::time::Instant;
 
 use millpond_vfs::{OpenFlags, OsVfs, Vfs, VfsFile, exists, read_up_to_at, retry};
 
-/// Chunks that wait for the writer at most: 2.3 MB.
+/// The most chunks that wait for the writer: 2.3 MB.
 const QUEUE_CHUNKS: usize = 256;
 
 /// What has been recorded so far.
@@ -25,7 +26,7 @@ const QUEUE_CHUNKS: usize = 256;
 pub struct TraceStats {
     /// Records that were written.
     pub records: u64,
-    /// Of these, those that are not in the files any more, for the limit on their size.
+    /// Of these, the records that the limit on the files' size has removed.
     pub outdated: u64,
     /// Records that could not be kept.
     pub dropped: u64,
@@ -38,7 +39,7 @@ pub(super) struct Counts {
     records: AtomicU64,
     outdated: AtomicU64,
     dropped: AtomicU64,
-    /// Of the dropped ones, those that no chunk tells of.
+    /// Of the dropped records, those that no chunk reports.
     lost: AtomicU64,
     failed: AtomicBool,
 }
@@ -54,12 +55,12 @@ impl Counts {
     }
 }
 
-/// A recording of a pool's accesses to a file. Ends when the last session that records, and whoever else holds
-/// it, is gone; then everything has been written.
+/// A recording of a pool's accesses to a file. It ends when the last session that records, and
+/// every other holder, has dropped it. Then everything has been written.
 pub struct TraceFile {
     started: Instant,
     counts: Arc<Counts>,
-    /// `None` once it ends.
+    /// `None` once the recording ends.
     full: Option<SyncSender<Box<TraceChunk>>>,
     /// Chunks to be used again.
     empty: Mutex<Receiver<Box<TraceChunk>>>,
@@ -67,23 +68,24 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Begins a recording. An earlier recording in the file is replaced; any other file is left alone, which
-    /// is an error.
+    /// Begins a recording. It replaces an earlier recording in the file. If another file is there,
+    /// it leaves that alone and returns an error.
     pub fn create(path: &Path) -> io::Result<Arc<Self>> {
         Self::create_with_limit(path, u64::MAX)
     }
 
-    /// The same in a file and an older one (the path with `.1` added), together of at most so many bytes, or as many as two chunks
-    /// need. An earlier recording in the older one is removed.
+    /// Begins a recording in a file and an older one (the path with `.1` added). Together they have
+    /// at most `max_bytes` bytes, or as many as two chunks need. It removes an earlier recording in
+    /// the older one.
     pub fn create_with_limit(path: &Path, max_bytes: u64) -> io::Result<Arc<Self>> {
         Self::create_on(Arc::new(OsVfs), path, max_bytes)
     }
 
     /// The same on a file system that need not be the kernel's.
     pub fn create_on(vfs: Arc<dyn Vfs>, path: &Path, max_bytes: u64) -> io::Result<Arc<Self>> {
-        // Where it is itself, not a link to it, which may be elsewhere.
+        // The place of the file itself, not of a link to it, which may be elsewhere.
         let path = &vfs.resolve(path).unwrap_or_else(|_| path.to_owned());
-        // A device can't be put aside, and needs no limit.
+        // A device can't be renamed, and needs no limit.
         let is_limited = max_bytes < u64::MAX && is_regular_or_missing(&*vfs, path)?;
         let older = older(path);
         let replaces_older = is_limited && exists(&*vfs, &older)?;
@@ -176,14 +178,14 @@ impl fmt::Debug for TraceFile {
     }
 }
 
-/// Where what no longer fits is kept for a while.
+/// The file that keeps for a while what no longer fits.
 fn older(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     name.into()
 }
 
-/// Whether there is nothing at a path, or an earlier recording.
+/// Whether a path has nothing, or an earlier recording.
 fn check_replaceable(vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
     let file = retry(|| vfs.open(path, OpenFlags::CREATE))?;
     let mut start = [0; codec::MAGIC.len()];
@@ -234,7 +236,7 @@ struct Writer {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     file: BufWriter<Appended>,
-    /// So large a file may become.
+    /// The largest size of a file.
     max_file_bytes: u64,
     file_bytes: u64,
     /// Records in the file, and in the older one.
@@ -248,7 +250,7 @@ impl Writer {
     fn run(mut self, chunks: &Receiver<Box<TraceChunk>>, used: &SyncSender<Box<TraceChunk>>) {
         while let Some(chunk) = self.next(chunks) {
             self.write(&chunk);
-            // One more than can wait is let go.
+            // If the queue of used chunks is full, this one is freed.
             let _ = used.try_send(chunk);
         }
         let lost = self.counts.lost.load(Ordering::Relaxed);
@@ -264,8 +266,8 @@ impl Writer {
         tracing::info!(path = %self.path.display(), records, dropped, "page trace ended");
     }
 
-    /// The next chunk. Before it waits for one, what there is goes to the file, so that little is missing
-    /// after a crash.
+    /// The next chunk. Before it waits for one, it writes what there is to the file, so that little
+    /// is missing after a crash.
     fn next(&mut self, chunks: &Receiver<Box<TraceChunk>>) -> Option<Box<TraceChunk>> {
         if let Ok(chunk) = chunks.try_recv() {
             return Some(chunk);
@@ -295,7 +297,8 @@ impl Writer {
         }
     }
 
-    /// Begins another file if the chunk would make this one too large, unless that has none yet.
+    /// Begins another file if the chunk would make this one too large, unless this one has no chunk
+    /// yet.
     fn make_room(&mut self) -> io::Result<()> {
         let is_empty = self.file_bytes == codec::HEADER_BYTES as u64;
         if is_empty || self.file_bytes + self.bytes.len() as u64 <= self.max_file_bytes {
@@ -304,9 +307,9 @@ impl Writer {
         self.file.flush()?;
         let older = older(&self.path);
         if let Err(error) = retry(|| self.vfs.rename(&self.path, &older)) {
-            // Rather too long a recording than none.
+            // A recording that is too long is better than none.
             let path = self.path.display();
-            tracing::warn!(%path, %error, "the page trace can't be put aside: it grows without a limit");
+            tracing::warn!(%path, %error, "could not rename the page trace; it now grows without a limit");
             self.max_file_bytes = u64::MAX;
             return Ok(());
         }
@@ -325,9 +328,9 @@ impl Writer {
         }
     }
 
-    /// From now on everything is dropped.
+    /// Notes a failure: from now on everything is dropped.
     fn fail(&mut self, error: &io::Error) {
         self.counts.failed.store(true, Ordering::Relaxed);
-        tracing::error!(path = %self.path.display(), %error, "the page trace ends here");
+        tracing::error!(path = %self.path.display(), %error, "writing the page trace failed; recording has stopped");
     }
 }

@@ -1,20 +1,25 @@
-//! Page traces: which page was asked for, when, by which session and for what, recorded from a live pool.
+//! Page traces: recordings of the page accesses of a live pool. A record says which page was asked
+//! for, when, by which session and for what.
 //!
 //! ```text
-//!   session: note ─▶ chunk of its own ──full──▶ PageTrace::hand_over ──queue──▶ writer thread ─▶ file
-//!                         ▲                            │
-//!                         └────── an empty chunk ──────┘   queue full: the chunk's records are dropped, and counted
+//!   session: note ─▶ its chunk ──full──▶ PageTrace::hand_over ──queue──▶ writer thread ─▶ file
+//!                       ▲                           │
+//!                       └───── an empty chunk ──────┘
+//!
+//!   queue full: the chunk's records are dropped, and counted
 //! ```
 //!
-//! **State.** A session that records owns one [`TraceChunk`] and writes to no other memory; a pool without
-//! [`crate::PoolConfig::trace`] has sessions without one, which costs a predictable branch per access. What a
-//! session has not handed over when it ends is handed over then.
+//! **State.** A session that records owns one [`TraceChunk`] and writes to no other memory. In a
+//! pool without [`crate::PoolConfig::trace`] the sessions have no chunk, and pay a predictable
+//! branch per access. When a session ends, it hands over what it has left.
 //!
-//! **Order.** A chunk says when it was begun and when it was handed over. Within a session the order of accesses is
-//! exact; between sessions a reader puts them where they fall if each chunk's accesses were evenly spread.
+//! **Order.** A chunk says when it was begun and when it was handed over. Within a session the
+//! order of accesses is exact. Between sessions, a reader assumes that the accesses of each chunk
+//! are evenly spread over its time.
 //!
-//! **Failure.** Recording never makes an access fail or wait. Records that can't be kept are dropped and counted, in
-//! the file as well ([`TraceChunk::dropped`]). A file that breaks off can be read up to its last whole chunk.
+//! **Failure.** Recording never makes an access fail or wait. Records that can't be kept are
+//! dropped and counted, in the file as well ([`TraceChunk::dropped`]). A file that breaks off can
+//! be read up to its last whole chunk.
 //!
 //! The bytes are described in `codec`.
 
@@ -27,7 +32,7 @@ mod reader;
 #[cfg(all(test, feature = "trace-file", not(any(loom, shuttle))))]
 mod tests;
 
-use crate::contained::contained;
+use crate::catch_panic::catch_panic;
 use crate::ids::{BlockNumber, PageId, RelationId};
 use std::cell::RefCell;
 use std::fmt;
@@ -38,10 +43,11 @@ pub use file::{TraceFile, TraceStats};
 #[cfg(feature = "trace-file")]
 pub use reader::{TraceError, TraceReader, TracedChunk};
 
-/// Records in a chunk at most.
+/// The most records in a chunk.
 pub const CHUNK_RECORDS: usize = if cfg!(miri) { 32 } else { 1024 };
 
-/// How a page was asked for: bits 0 and 1 are the kind of work, as [`TraceFlags::NORMAL`] and so on.
+/// The way in which a page was asked for. Bits 0 and 1 are the kind of work, as
+/// [`TraceFlags::NORMAL`] and so on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct TraceFlags(pub u8);
 
@@ -54,14 +60,14 @@ impl TraceFlags {
     pub const BULK_WRITE: TraceFlags = TraceFlags(2);
     /// VACUUM.
     pub const VACUUM: TraceFlags = TraceFlags(3);
-    /// The page is new: its fork was extended by it.
+    /// The page is new: this access extended its fork by it.
     pub const EXTEND: TraceFlags = TraceFlags(1 << 2);
     /// The page was in memory.
     pub const HIT: TraceFlags = TraceFlags(1 << 3);
     /// The bits that have a meaning.
     pub const MASK: u8 = 0xf;
 
-    /// Both.
+    /// The bits of both.
     #[must_use]
     pub const fn with(self, more: TraceFlags) -> Self {
         Self(self.0 | more.0)
@@ -80,16 +86,16 @@ impl TraceFlags {
     }
 }
 
-/// A page that was asked for.
+/// A request for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceRecord {
     /// The page.
     pub page: PageId,
-    /// How.
+    /// How it was asked for.
     pub flags: TraceFlags,
 }
 
-/// What one session has recorded and not handed over.
+/// The records of one session that it has not handed over.
 pub struct TraceChunk {
     session: u32,
     started_nanos: u64,
@@ -101,7 +107,7 @@ pub struct TraceChunk {
 }
 
 impl TraceChunk {
-    /// Without records.
+    /// A chunk without records.
     #[must_use]
     pub fn new() -> Box<Self> {
         Box::new(Self {
@@ -126,7 +132,7 @@ impl TraceChunk {
         self.len >= CHUNK_RECORDS
     }
 
-    /// Whether there is nothing to say.
+    /// Whether it has neither records nor losses to report.
     fn is_idle(&self) -> bool {
         self.len == 0 && self.dropped == 0
     }
@@ -137,7 +143,7 @@ impl TraceChunk {
         self.session
     }
 
-    /// How many of the session's records were lost before this chunk.
+    /// The number of the session's records that were lost before this chunk.
     #[must_use]
     pub fn dropped(&self) -> u32 {
         self.dropped
@@ -155,7 +161,7 @@ impl TraceChunk {
         records.map(|(page, flags)| TraceRecord { page: *page, flags: TraceFlags(*flags) })
     }
 
-    /// Begins anew for a session.
+    /// Empties the chunk and begins it anew for a session.
     fn restart(&mut self, session: u32, now_nanos: u64) {
         (self.session, self.started_nanos) = (session, now_nanos);
         (self.len, self.dropped) = (0, 0);
@@ -172,16 +178,18 @@ impl fmt::Debug for TraceChunk {
     }
 }
 
-/// Where sessions hand over what they have recorded.
+/// The sink to which sessions hand over what they have recorded.
 pub trait PageTrace: Send + Sync + fmt::Debug {
     /// Nanoseconds since recording began.
     fn now_nanos(&self) -> u64;
 
-    /// Takes a chunk's contents, leaving an empty chunk; or, if it can't keep up, leaves the chunk alone and
-    /// returns `false`: its records are dropped. Must not wait: event loops call it.
+    /// Takes a chunk's contents and leaves an empty chunk. If it can't keep up, it leaves the chunk
+    /// alone and returns `false`, and the chunk's records are dropped. Must not wait: event loops
+    /// call it.
     fn hand_over(&self, chunk: &mut Box<TraceChunk>) -> bool;
 
-    /// Hears of records that were dropped and that no later chunk of their session will tell of.
+    /// Called with the number of records that were dropped and that no later chunk of their session
+    /// reports.
     fn lost(&self, records: u64);
 }
 
@@ -196,14 +204,14 @@ impl SessionTrace {
     pub(crate) fn new(sink: &Arc<dyn PageTrace>, session: usize) -> Self {
         let session = session as u32;
         let mut chunk = TraceChunk::new();
-        chunk.restart(session, contained("a trace's clock", || sink.now_nanos()).unwrap_or(0));
+        chunk.restart(session, catch_panic("a trace's clock", || sink.now_nanos()).unwrap_or(0));
         Self { sink: Arc::clone(sink), session, chunk: RefCell::new(chunk) }
     }
 
     /// Records an access.
     #[inline]
     pub(crate) fn note(&self, page: PageId, flags: TraceFlags) {
-        // Nobody else can hold it: a sink does not know the session.
+        // No other borrow can exist: a sink does not know the session.
         if let Ok(mut chunk) = self.chunk.try_borrow_mut()
             && chunk.push(page, flags)
         {
@@ -216,9 +224,9 @@ impl SessionTrace {
     fn hand_over(&self, chunk: &mut Box<TraceChunk>) {
         let lost = chunk.dropped.saturating_add(chunk.len as u32);
         let mut now = chunk.ended_nanos;
-        // A panic of the sink's goes no further: the session may have a pin or a latch that no guard knows of yet. Whose chunk this is
-        // then, nobody knows.
-        let taken = contained("the end of a trace's chunk", || {
+        // A panic of the sink is caught here: the session may have a pin or a latch that no guard
+        // knows of yet. After the panic, nothing is known about the chunk's contents.
+        let taken = catch_panic("the end of a trace's chunk", || {
             now = self.sink.now_nanos();
             chunk.ended_nanos = now;
             self.sink.hand_over(chunk)
@@ -236,7 +244,7 @@ impl Drop for SessionTrace {
         if !chunk.is_idle() {
             self.hand_over(&mut chunk);
             let lost = u64::from(chunk.dropped);
-            contained("a trace that hears of losses", || self.sink.lost(lost));
+            catch_panic("a report of lost records to the trace", || self.sink.lost(lost));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{CHUNK_RECORDS, TraceFlags, TraceRecord};
 use std::io::{self, Read};
 use thiserror::Error;
 
-/// More than a chunk's records can take: a byte and two varints each.
+/// The most bytes that a chunk's records can take, or more: a byte and two varints each.
 const MAX_CHUNK_BYTES: usize = CHUNK_RECORDS * 11;
 
 /// Why a trace could not be read. Offsets are in bytes from the trace's beginning.
@@ -46,7 +46,8 @@ pub enum TraceError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedChunk {
-    /// The session that recorded it (numbers are used again); `None` if it only tells of lost records.
+    /// The session that recorded it (numbers are used again); `None` if it only reports lost
+    /// records.
     pub session: Option<u32>,
     /// When it was begun and when it ended, in nanoseconds since recording began.
     pub span_nanos: (u64, u64),
@@ -118,7 +119,8 @@ impl<R: Read> TraceReader<R> {
         Ok(Some(chunk))
     }
 
-    /// Reads up to `end` bytes of a chunk, of which there are `have`; `false` if the trace ends before.
+    /// Reads up to `end` bytes of a chunk, of which there are `have`; `false` if the trace ends
+    /// before.
     fn fill_to(&mut self, have: usize, end: usize) -> Result<bool, TraceError> {
         self.bytes.resize(end, 0);
         let read = fill(&mut self.input, &mut self.bytes[have..])

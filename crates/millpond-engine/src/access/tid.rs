@@ -1,8 +1,9 @@
 //! Tuple identifiers: where a row version lies.
 //!
-//! A [`Tid`] is a block of a heap and a one-based line pointer on it. Index entries hold the tid of
-//! the *root* of an in-page version chain; rows yielded by scans carry the tid of the version itself.
-//! Order is (block, offset), and the six-byte big-endian form compares in that order by `memcmp`.
+//! A [`Tid`] is a block of a heap and a one-based line pointer on it. An index entry holds the tid
+//! of the *root* of an in-page version chain. A row that a scan returns carries the tid of the
+//! version itself. Tids are ordered by (block, offset), and so is their six-byte big-endian form
+//! (`memcmp`).
 
 use std::fmt;
 

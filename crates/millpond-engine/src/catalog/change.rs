@@ -1,22 +1,22 @@
-//! What a transaction does to the catalog, step by step.
+//! The changes that a transaction makes to the catalog, as a list of steps.
 //!
-//! Steps are kept rather than states, because other transactions change other relations meanwhile: at
-//! commit the steps are done again on top of whatever the committed catalog has become. Locks see to
-//! it that no two transactions' steps are about the same thing.
+//! A transaction keeps its steps rather than a resulting state, because other transactions change
+//! other relations meanwhile. At commit the session applies the steps to the catalog that is
+//! committed by then. Locks ensure that no two transactions change the same object.
 
 use std::sync::Arc;
 
 use millpond_buffer::RelationId;
 
-use super::def::{IndexDef, Oid, TableDef};
+use super::def::{IndexDef, TableDef};
 use super::rows::IndexFlags;
 use super::state::CatalogState;
 use super::stats::TableStats;
+use crate::ids::Oid;
 
-/// One step.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// A new table, or a new definition of one that nobody else can see or change.
+    /// A new table, or a new definition of one that no other session can see or change.
     PutTable(Arc<TableDef>),
     DropTable(Oid),
     AddIndex(Arc<IndexDef>),
@@ -38,7 +38,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Does the step. One whose table is gone does nothing.
+    /// Applies the step. If its table is gone, it does nothing.
     pub(crate) fn apply(&self, state: &mut CatalogState) {
         match self {
             Self::PutTable(table) => state.insert(Arc::clone(table)),
@@ -61,7 +61,8 @@ impl Change {
             }),
             Self::SwapStorage { table, storage, indexes } => redefine(state, *table, |table| {
                 table.storage = *storage;
-                table.stats = Arc::new(TableStats::new(&table.columns));
+                table.stats =
+                    Arc::new(TableStats::new(table.columns.iter().map(|column| column.ty)));
                 for (oid, storage) in indexes {
                     let Some(at) = table.indexes.iter().position(|index| index.oid == *oid) else {
                         continue;

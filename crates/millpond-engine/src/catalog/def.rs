@@ -1,25 +1,18 @@
-//! Definitions of relations, as statements see them. They never change: DDL makes new ones.
+//! Definitions of relations, as statements see them. A definition never changes: DDL makes a new
+//! one.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use millpond_buffer::{RelHandle, RelationId};
 
+use crate::ids::Oid;
+
 use crate::types::DataType;
 use crate::types::key::{KeyLayout, KeyOrder};
 use crate::types::tuple::TupleLayout;
 
 use super::stats::TableStats;
-
-/// The number by which a table or index is known for as long as it exists. Files have numbers of their
-/// own ([`TableDef::storage`]), so that TRUNCATE can swap them.
-pub type Oid = u32;
-
-/// Oids and relation numbers below this one are the engine's own, as in PostgreSQL.
-pub const FIRST_NORMAL_OID: Oid = 16384;
-
-/// The table that holds the definitions of all others.
-pub const CATALOG_RELATION: RelationId = RelationId::constant(1);
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,8 +76,9 @@ pub struct IndexDef {
     pub(crate) tree: OnceLock<RelHandle>,
     /// Snapshots with a lower commit number may see rows that the index does not have.
     pub(crate) valid_from: AtomicU64,
-    /// The transaction that made the index after it had itself replaced or deleted rows, which the index does not
-    /// have: snapshots that don't see its commit may see those rows. Zero: there were none.
+    /// The transaction that made the index after it had itself replaced or deleted rows. The index
+    /// lacks those rows, but snapshots that don't see this transaction's commit may see them. Zero:
+    /// there were none.
     pub(crate) valid_after: AtomicU64,
 }
 
@@ -132,7 +126,7 @@ impl TableDef {
         self.indexes.iter().find(|index| index.primary)
     }
 
-    /// The index of that number.
+    /// The index with this oid.
     pub fn index(&self, oid: Oid) -> Option<&Arc<IndexDef>> {
         self.indexes.iter().find(|index| index.oid == oid)
     }

@@ -1,23 +1,24 @@
-//! The catalog's own table: read and changed like any other, by the rules of snapshots and command ids.
+//! The table that holds the catalog. It is read and changed like any other table, by the rules of
+//! snapshots and command ids.
 
 use crate::access::Tid;
-use crate::access::heap::update::{ChangeOutcome, Changer};
 use crate::access::heap::{self, HeapRelation, HeapScan, NewRow};
+use crate::access::heap::{ChangeOutcome, Changer};
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{CommandId, Snapshot};
 
-use super::def::Oid;
 use super::rows::{CatalogRow, LAYOUT};
+use crate::ids::Oid;
 
-/// Hands over every row that is committed or the running transaction's own.
+/// Hands over every row that is committed or was written by the running transaction.
 pub(crate) fn scan(
     ctx: &Ctx,
     heap: &HeapRelation,
     each: &mut dyn FnMut(Tid, CatalogRow) -> EngineResult<()>,
 ) -> EngineResult<()> {
     let csn = ctx.txns().snapshot(ctx);
-    // All own changes are visible, whatever command made them.
+    // All changes of the transaction are visible, whatever command made them.
     let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
     let result = scan_under(ctx, heap, &snapshot, each);
     ctx.txns().release_snapshot(ctx, csn);
@@ -39,7 +40,6 @@ fn scan_under(
     Ok(())
 }
 
-/// All rows.
 pub(crate) fn load(ctx: &Ctx, heap: &HeapRelation) -> EngineResult<Vec<CatalogRow>> {
     let mut rows = Vec::new();
     scan(ctx, heap, &mut |_, row| {
@@ -49,7 +49,6 @@ pub(crate) fn load(ctx: &Ctx, heap: &HeapRelation) -> EngineResult<Vec<CatalogRo
     Ok(rows)
 }
 
-/// Inserts rows.
 pub(crate) fn insert(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -87,7 +86,7 @@ pub(crate) fn delete(
     for (tid, row) in found {
         match heap::delete(ctx, heap, tid, by)? {
             ChangeOutcome::Done { .. } => deleted.push(row),
-            // Locks on names and tables keep everybody else away from these rows.
+            // Locks on names and tables keep other transactions away from these rows.
             _ => {
                 return Err(EngineError::Internal { what: "a catalog row changed under its lock" });
             }

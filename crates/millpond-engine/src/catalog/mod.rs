@@ -1,7 +1,8 @@
 //! The catalog: definitions of tables and indexes.
 //!
-//! They are rows of a heap of their own (relation 1), changed and seen under the same rules as all
-//! other rows. In memory they are a [`CatalogState`], found by one load of a generation counter.
+//! Definitions are rows of a heap (relation 1), changed and seen under the same rules as all other
+//! rows. In memory they form a [`CatalogState`]. A session finds the current one by one load of a
+//! generation counter.
 
 pub(crate) mod change;
 mod def;
@@ -11,9 +12,7 @@ pub(crate) mod rows;
 mod state;
 mod stats;
 
-pub use def::{
-    CATALOG_RELATION, ColumnDef, FIRST_NORMAL_OID, IndexColumn, IndexDef, NewIndex, NewTable, Oid,
-    TableDef,
-};
+pub use crate::ids::{CATALOG_RELATION, FIRST_NORMAL_OID, Oid};
+pub use def::{ColumnDef, IndexColumn, IndexDef, NewIndex, NewTable, TableDef};
 pub use state::{CatalogState, Relation};
 pub use stats::TableStats;

@@ -1,8 +1,9 @@
-//! The committed catalog, and how it is found: a generation counter beside the current state.
+//! The committed catalog in memory, with a generation counter.
 //!
-//! Readers compare the counter with the generation that they know; as long as it is the same they look no
-//! further. Whoever commits DDL does its steps on the current state under the mutex and publishes the result,
-//! after its commit is durable and while it still holds its locks.
+//! A reader compares the counter with the generation that it knows. While they are equal, its copy
+//! is current. A session that commits DDL applies its steps to the current state under the mutex
+//! and publishes the result. It does so after its commit is durable and while it still holds its
+//! locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,21 +12,23 @@ use millpond_buffer::RelationId;
 use millpond_sync::sync::Mutex;
 
 use super::change::Change;
-use super::def::Oid;
 use super::state::CatalogState;
 use crate::error::{EngineError, EngineResult};
+use crate::ids::Oid;
 
-/// File numbers from here on are not given out. A number has 28 bits; the last 1024 are kept for repairs.
+/// File numbers from here on are never assigned. A number has 28 bits; the last 1024 are kept for
+/// repairs.
 const FILE_NUMBERS: u32 = RelationId::MAX.get() + 1 - 1024;
-/// With fewer left, making a file is warned about: a sixteenth of all.
+/// The engine warns when fewer numbers are left: a sixteenth of all.
 pub(crate) const FILE_NUMBERS_WARNING: u32 = 1 << 24;
-/// The server's log gets a line each time that this number of further ones has been used.
+/// The number of file numbers used between two warnings in the server's log.
 const LOG_EVERY: u32 = 1 << 16;
 
-/// The committed catalog, and the numbers given to new relations.
+/// The committed catalog, and the next numbers for new relations.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// The generation of `state`. Release after the state has changed, Acquire before it is looked at.
+    /// The generation of `state`: stored with Release after the state has changed, loaded with
+    /// Acquire before the state is read.
     generation: AtomicU64,
     state: Mutex<Arc<CatalogState>>,
     next_oid: AtomicU32,
@@ -43,7 +46,7 @@ impl Published {
         }
     }
 
-    /// The number of the current state. One load.
+    /// The generation of the current state. One load.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -53,7 +56,7 @@ impl Published {
         Arc::clone(&self.state.lock())
     }
 
-    /// Does the steps of a committing transaction.
+    /// Applies the steps of a committing transaction and publishes the result.
     pub(crate) fn publish(&self, changes: &[Change]) {
         let mut current = self.state.lock();
         let mut next = CatalogState::clone(&current);
@@ -66,19 +69,21 @@ impl Published {
         self.generation.store(generation, Ordering::Release);
     }
 
-    /// A number for a new table or index. Never given twice between two starts.
+    /// A number for a new table or index. It is never assigned twice between two starts.
     pub(crate) fn new_oid(&self) -> EngineResult<Oid> {
-        let used_up = EngineError::LimitExceeded { what: "oids are used up" };
+        let used_up = EngineError::LimitExceeded {
+            what: "the database has used up its OIDs; dump it and restore it into a new one",
+        };
         draw(&self.next_oid, Oid::MAX).ok_or(used_up)
     }
 
-    /// The numbers that come next: oid and file.
+    /// The numbers that are assigned next: oid and file number.
     pub(crate) fn next_numbers(&self) -> (Oid, u32) {
         (self.next_oid.load(Ordering::Relaxed), self.next_storage.load(Ordering::Relaxed))
     }
 
-    /// A number for a new file. None is used again, ever: what an old file of a number left in the log or in a backup
-    /// would pass for the new one's.
+    /// A number for a new file. No number is ever reused: what the log or a backup still holds of
+    /// an old file would be taken for the new file's contents.
     pub(crate) fn new_storage(&self) -> EngineResult<RelationId> {
         let used_up = EngineError::LimitExceeded {
             what: "the database has used up its file numbers; dump it and restore it into a new one",
@@ -91,7 +96,7 @@ impl Published {
         number.ok_or(used_up)
     }
 
-    /// How many files can still be made.
+    /// How many files can still be created.
     pub(crate) fn file_numbers_left(&self) -> u32 {
         FILE_NUMBERS.saturating_sub(self.next_storage.load(Ordering::Relaxed))
     }
@@ -108,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_end_with_an_error_and_never_begin_again() {
+    fn used_up_numbers_are_an_error_and_never_reused() {
         let published = Published::new(CatalogState::default(), Oid::MAX - 1, FILE_NUMBERS - 1);
         assert_eq!(published.new_oid().unwrap(), Oid::MAX - 1);
         assert_eq!(published.new_storage().unwrap().get(), FILE_NUMBERS - 1);

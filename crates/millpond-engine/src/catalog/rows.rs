@@ -1,6 +1,6 @@
-//! The rows of the catalog's own table.
+//! The format of the catalog's rows.
 //!
-//! A table, each of its columns and each of its indexes are one row each, all of one layout:
+//! Each table, each of its columns and each of its indexes has one row. All rows have one layout:
 //!
 //! | column | table | column | index |
 //! |---|---|---|---|
@@ -14,15 +14,19 @@
 //! | `flags` int4 | 0 | 1: not null | 1: unique, 2: primary, 4: constraint |
 //! | `fillfactor` int2 | percent | NULL | percent |
 //! | `expression` text | NULL | its DEFAULT | NULL |
-//! | `keys` bytea | NULL | NULL | per key column: position u16 LE, order u8 (1: descending, 2: NULLs first) |
+//! | `keys` bytea | NULL | NULL | 3 bytes per key column, see below |
+//!
+//! In `keys`, each key column has its position (u16 LE) and its order (u8; 1: descending, 2: NULLs
+//! first).
 
 use std::sync::{Arc, LazyLock};
 
 use millpond_buffer::RelationId;
 
-use super::def::{ColumnDef, IndexColumn, IndexDef, Oid, TableDef};
+use super::def::{ColumnDef, IndexColumn, IndexDef, TableDef};
 use super::stats::TableStats;
 use crate::error::{EngineError, EngineResult};
+use crate::ids::Oid;
 use crate::types::key::{KeyLayout, KeyOrder};
 use crate::types::tuple::TupleLayout;
 use crate::types::{DataType, Datum};
@@ -39,13 +43,11 @@ const CONSTRAINT: i32 = 4;
 const DESCENDING: u8 = 1;
 const NULLS_FIRST: u8 = 2;
 
-/// The layout of all rows.
 pub(crate) static LAYOUT: LazyLock<TupleLayout> = LazyLock::new(|| {
     use DataType::*;
     TupleLayout::new([Int2, Int8, Int8, Int4, Int8, Text, Int8, Int4, Int4, Int2, Text, Bytea])
 });
 
-/// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CatalogRow {
     Table {
@@ -99,7 +101,7 @@ fn damaged(what: impl Into<String>) -> EngineError {
 }
 
 impl CatalogRow {
-    /// The table that the row is about.
+    /// The table that the row belongs to.
     pub(crate) fn table(&self) -> Oid {
         match self {
             Self::Table { oid, .. } => *oid,
@@ -107,7 +109,6 @@ impl CatalogRow {
         }
     }
 
-    /// Appends the row's bytes.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> EngineResult<()> {
         const NULL: Datum<'_> = Datum::Null;
         let mut keys = Vec::new();
@@ -167,7 +168,6 @@ impl CatalogRow {
         LAYOUT.encode(&row, out).map_err(|error| crate::table::TableError::from(error).into())
     }
 
-    /// The row in these bytes.
     pub(crate) fn decode(bytes: &[u8]) -> EngineResult<Self> {
         let mut row = [Datum::Null; 12];
         LAYOUT
@@ -201,6 +201,7 @@ impl CatalogRow {
                     return Err(damaged("a column without a type modifier"));
                 };
                 let ty = DataType::from_oid(number(6)?, typmod)
+                    .filter(|ty| ty.is_storable())
                     .ok_or_else(|| damaged("a column of an unknown type"))?;
                 let default = match row[10] {
                     Datum::Text(text) => Some(text.to_owned()),
@@ -270,7 +271,7 @@ pub(crate) fn row_of_index(index: &IndexDef) -> CatalogRow {
     }
 }
 
-/// Puts the tables together from their rows, which may come in any order.
+/// Assembles the tables from their rows, which may come in any order.
 pub(crate) fn assemble(rows: Vec<CatalogRow>) -> EngineResult<Vec<TableDef>> {
     use std::collections::BTreeMap;
     let mut tables = BTreeMap::new();
@@ -317,7 +318,7 @@ fn index_of_row(table: &TableDef, row: CatalogRow) -> EngineResult<IndexDef> {
 }
 
 impl TableDef {
-    /// A table without indexes yet.
+    /// A table that has no indexes yet.
     pub(crate) fn new(
         oid: Oid,
         name: String,
@@ -327,9 +328,30 @@ impl TableDef {
     ) -> Self {
         let layout = TupleLayout::new(columns.iter().map(|column| column.ty));
         let columns = columns.into_boxed_slice();
-        let stats = Arc::new(TableStats::new(&columns));
+        let stats = Arc::new(TableStats::new(columns.iter().map(|column| column.ty)));
         let indexes = Box::default();
         Self { oid, name, storage, columns, indexes, fillfactor, layout, stats }
+    }
+
+    /// A relation whose rows are nowhere in the engine, for planners that treat it as a table.
+    /// Reading it fails.
+    pub fn without_storage(oid: Oid, name: &str, columns: Vec<ColumnDef>) -> Option<Self> {
+        Some(Self::new(oid, name.to_owned(), RelationId::new(oid)?, columns, 100))
+    }
+
+    /// Adds a key to such a relation, as an index. `None` if the relation lacks one of the columns.
+    pub fn add_key_without_storage(
+        &mut self,
+        oid: Oid,
+        name: &str,
+        columns: Vec<IndexColumn>,
+        unique: bool,
+    ) -> Option<()> {
+        let flags = IndexFlags { unique, primary: false, constraint: false };
+        let (name, storage) = (name.to_owned(), RelationId::new(oid)?);
+        let index = IndexDef::new(self, oid, name, storage, columns, flags, 100)?;
+        self.add_index(Arc::new(index));
+        Some(())
     }
 
     /// Adds an index; the primary key becomes the first.

@@ -1,14 +1,15 @@
 //! One state of the catalog: which relations exist, and how they are defined.
 //!
-//! A state never changes. The engine publishes a new one, with the next generation, when a transaction
-//! with DDL commits; a transaction that has done DDL sees a state of its own until then.
+//! A state never changes. When a transaction with DDL commits, its session publishes a new state
+//! with the next generation. Until then only that session sees its changes, in a private state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::def::{IndexDef, Oid, TableDef};
+use super::def::{IndexDef, TableDef};
+use crate::ids::Oid;
 
-/// What a name stands for.
+/// The object that a name refers to.
 #[derive(Clone, Debug)]
 pub enum Relation {
     /// A table.
@@ -27,12 +28,12 @@ pub struct CatalogState {
 }
 
 impl CatalogState {
-    /// Which state this is: a later one has a higher number.
+    /// The number of this state: a later one has a higher number.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The table of that name.
+    /// The table with this name.
     pub fn table_by_name(&self, name: &str) -> Option<&Arc<TableDef>> {
         match self.names.get(name)? {
             (oid, None) => self.tables.get(oid),
@@ -40,12 +41,12 @@ impl CatalogState {
         }
     }
 
-    /// The table of that number.
+    /// The table with this oid.
     pub fn table(&self, oid: Oid) -> Option<&Arc<TableDef>> {
         self.tables.get(&oid)
     }
 
-    /// The table or index of that name.
+    /// The table or index with this name.
     pub fn relation(&self, name: &str) -> Option<Relation> {
         let (oid, index) = self.names.get(name)?;
         let table = self.tables.get(oid)?;
@@ -55,17 +56,17 @@ impl CatalogState {
         })
     }
 
-    /// The index of that number, and its table.
+    /// The index with this oid, and its table.
     pub fn index(&self, oid: Oid) -> Option<(&Arc<TableDef>, &Arc<IndexDef>)> {
         self.tables.values().find_map(|table| table.index(oid).map(|index| (table, index)))
     }
 
-    /// All tables, in the order of their ids.
+    /// All tables, in the order of their oids.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<TableDef>> {
         self.tables.values()
     }
 
-    /// Puts a table in, in place of an earlier definition of it.
+    /// Inserts a table, or replaces its earlier definition.
     pub(crate) fn insert(&mut self, table: Arc<TableDef>) {
         self.remove(table.oid);
         self.names.insert(table.name.clone(), (table.oid, None));
@@ -75,7 +76,7 @@ impl CatalogState {
         self.tables.insert(table.oid, table);
     }
 
-    /// Takes a table and its indexes out.
+    /// Removes a table and its indexes.
     pub(crate) fn remove(&mut self, oid: Oid) -> Option<Arc<TableDef>> {
         let table = self.tables.remove(&oid)?;
         self.names.retain(|_, (table, _)| *table != oid);

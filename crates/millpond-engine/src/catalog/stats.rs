@@ -1,21 +1,21 @@
-//! What is known about a table's contents, for planning and for autovacuum; and its open files.
+//! Statistics of a table, for the planner and for autovacuum, and its open heap.
 //!
-//! All definitions of a table share one of these as long as it keeps its file.
+//! All definitions of a table share one [`TableStats`] as long as the table keeps its file.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use millpond_buffer::PAGE_SIZE;
 
-use super::def::ColumnDef;
 use crate::access::heap::{HeapCounts, HeapRelation, TUPLE_HEADER_LEN};
+use crate::types::DataType;
 
-/// What a value of variable width is guessed to take.
+/// The assumed width of a value of a variable-width type.
 const GUESSED_WIDTH: usize = 16;
 const LINE_POINTER: usize = 4;
 
-/// The open heap of a table, and what is known about its rows. Counters are not logged: after a restart the
-/// number of rows is guessed from the number of pages until VACUUM or ANALYZE counts them.
+/// The open heap of a table, and statistics of its rows. Counters are not logged. After a restart
+/// the number of rows is estimated from the number of pages, until VACUUM or ANALYZE counts them.
 #[derive(Default)]
 pub struct TableStats {
     heap: OnceLock<OpenHeap>,
@@ -28,19 +28,19 @@ pub struct TableStats {
 
 struct OpenHeap {
     heap: HeapRelation,
-    /// Rows that it had when it was opened, as guessed.
+    /// The estimated number of rows when the heap was opened.
     rows_before: u64,
 }
 
 impl TableStats {
-    pub(crate) fn new(columns: &[ColumnDef]) -> Self {
-        let width: usize =
-            columns.iter().map(|column| column.ty.fixed_width().unwrap_or(GUESSED_WIDTH)).sum();
+    /// The statistics of a new table with columns of these types.
+    pub(crate) fn new(types: impl Iterator<Item = DataType>) -> Self {
+        let width: usize = types.map(|ty| ty.fixed_width().unwrap_or(GUESSED_WIDTH)).sum();
         let row = width + TUPLE_HEADER_LEN + LINE_POINTER;
         Self { rows_per_page: (PAGE_SIZE / row).max(1) as u64, ..Self::default() }
     }
 
-    /// The open heap; `open` opens it the first time.
+    /// The open heap; the first call opens it with `open`.
     pub(crate) fn heap<E>(
         &self,
         open: impl FnOnce() -> Result<HeapRelation, E>,
@@ -53,14 +53,12 @@ impl TableStats {
         Ok(&self.heap.get_or_init(|| OpenHeap { heap, rows_before }).heap)
     }
 
-    /// Notes a finished VACUUM.
     pub(crate) fn vacuumed(&self, automatic: bool) {
         self.inserted_at_vacuum.store(self.counts().inserted, Ordering::Relaxed);
         self.vacuums.fetch_add(1, Ordering::Relaxed);
         self.autovacuums.fetch_add(u64::from(automatic), Ordering::Relaxed);
     }
 
-    /// Notes a finished ANALYZE.
     pub(crate) fn analyzed(&self) {
         self.analyzes.fetch_add(1, Ordering::Relaxed);
     }
@@ -70,7 +68,7 @@ impl TableStats {
         self.heap.get().map_or_else(HeapCounts::default, |open| open.heap.counters().counts())
     }
 
-    /// Rows, as far as known.
+    /// The estimated number of rows.
     pub fn live_rows(&self) -> i64 {
         let Some(open) = self.heap.get() else { return 0 };
         let counters = open.heap.counters();
@@ -81,7 +79,7 @@ impl TableStats {
         i64::try_from(rows).unwrap_or(i64::MAX)
     }
 
-    /// Row versions to be vacuumed, as far as known.
+    /// The estimated number of row versions that VACUUM can remove.
     pub fn dead_rows(&self) -> i64 {
         let dead = self.heap.get().map_or(0, |open| open.heap.counters().dead_estimate());
         i64::try_from(dead).unwrap_or(i64::MAX)
@@ -92,12 +90,12 @@ impl TableStats {
         self.counts().inserted.saturating_sub(self.inserted_at_vacuum.load(Ordering::Relaxed))
     }
 
-    /// VACUUM runs, and how many of them in the background.
+    /// The number of VACUUM runs, and how many of them autovacuum did.
     pub fn vacuums(&self) -> (u64, u64) {
         (self.vacuums.load(Ordering::Relaxed), self.autovacuums.load(Ordering::Relaxed))
     }
 
-    /// ANALYZE runs.
+    /// The number of ANALYZE runs.
     pub fn analyzes(&self) -> u64 {
         self.analyzes.load(Ordering::Relaxed)
     }

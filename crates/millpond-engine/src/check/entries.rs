@@ -1,15 +1,16 @@
-//! Index entries against rows, and rows against index entries.
+//! Checks index entries against rows, and rows against index entries.
 
 use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE};
 
 use crate::access::heap::page::{self, Chain};
+use crate::access::heap::visibility::{Deadness, dead_to_all, visible};
 use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
 use crate::error::EngineResult;
 use crate::page::item::{self, LineState};
-use crate::session::{Session, index_key};
+use crate::session::Session;
+use crate::table::index_key::encode_key as index_key;
 use crate::transam::Snapshot;
-use crate::transam::visibility::{Deadness, dead_to_all, visible};
 use crate::types::Datum;
 
 use super::{Checked, Finding, Watch};
@@ -22,7 +23,7 @@ fn decode<'d>(table: &TableDef, payload: &'d [u8]) -> Option<Vec<Datum<'d>>> {
     Some(values)
 }
 
-/// The heap page that was looked at last: entries in the order of an index often lead to the same page in a row.
+/// The heap page that was read last. Consecutive index entries often lead to the same page.
 pub(super) struct HeapPage {
     block: Option<BlockNumber>,
     copy: Box<[u8; PAGE_SIZE]>,
@@ -54,9 +55,9 @@ impl HeapPage {
     }
 }
 
-/// What is wrong with an entry: it must name the root of a chain (or a dead line pointer, until vacuum comes
-/// by), and all versions of the chain that are alive must have its key. (Dead ones may have another: from before
-/// the index was built.)
+/// Returns what is wrong with an entry, if anything. It must name the root of a version chain, or a
+/// dead line pointer that vacuum has not removed yet. All versions of the chain that are alive must
+/// have its key. Dead versions may have another key, from before the index was built.
 pub(super) fn check_entry(
     session: &Session,
     table: &TableDef,
@@ -65,14 +66,16 @@ pub(super) fn check_entry(
     (key, root): (&[u8], Tid),
 ) -> EngineResult<Option<String>> {
     let Some(copy) = page.of(session, table, root.block)? else {
-        return Ok(Some(format!("an entry for {root}, behind the table's end")));
+        return Ok(Some(format!("an entry for {root}, which is beyond the end of the table")));
     };
     if !page::is_heap(copy) || root.offset == 0 || root.offset > item::line_count(copy) {
         return Ok(Some(format!("an entry for {root}, where no row is")));
     }
     match item::line(copy, root.offset).state() {
         LineState::Dead => return Ok(None),
-        LineState::Unused => return Ok(Some(format!("an entry for {root}, which is unused"))),
+        LineState::Unused => {
+            return Ok(Some(format!("an entry for {root}, which is an unused line pointer")));
+        }
         LineState::Normal | LineState::Redirect => {}
     }
     let ctx = session.ctx();
@@ -95,7 +98,7 @@ pub(super) fn check_entry(
     Ok(None)
 }
 
-/// The rows of one page of a table against its indexes, under a snapshot.
+/// Checks the rows of one page of a table against its indexes, under a snapshot.
 pub(super) struct Rows<'s> {
     pub(super) session: &'s Session,
     pub(super) table: &'s TableDef,
@@ -103,7 +106,8 @@ pub(super) struct Rows<'s> {
 }
 
 impl Rows<'_> {
-    /// Every row of the page that the snapshot sees decodes and has an entry in every index.
+    /// Checks that every row of the page that the snapshot sees decodes and has an entry in every
+    /// index.
     pub(super) fn check_page(
         &self,
         copy: &[u8; PAGE_SIZE],
@@ -162,7 +166,7 @@ fn check_row(rows: &Rows<'_>, copy: &[u8; PAGE_SIZE], root: Tid) -> EngineResult
         let mut key = Vec::new();
         for index in &table.indexes {
             index_key(index, &values, &mut key)?;
-            // One descent, however many rows share the key.
+            // One descent, however many rows have the key.
             if !btree::contains(session.ctx(), session.tree(index)?, &key, root)? {
                 return Ok(Row::Bad(format!("no entry in index {}", index.name)));
             }

@@ -1,4 +1,4 @@
-//! A data directory by its names, and pages by their checksums alone.
+//! Checks the names in a data directory, and pages by their checksums alone.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use millpond_buffer::{
-    BlockNumber, BufferError, FileStore, FileStoreOptions, Fork, IoMethod, PAGE_SIZE, PageStore,
-    RelFork, verify_checksum,
+    BlockNumber, BufferError, FileStore, FileStoreOptions, IoMethod, PAGE_SIZE, PageStore, RelFork,
+    verify_checksum,
 };
 use millpond_vfs::{OverlayVfs, Spill, Vfs, retry};
 
@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, EngineResult, relation_file};
 use crate::recovery::DirectoryError;
 
-/// The names in a directory; none if it is missing.
+/// The names in a directory; `None` if it does not exist.
 pub(super) fn names(vfs: &dyn Vfs, path: &Path) -> EngineResult<Option<Vec<OsString>>> {
     match retry(|| vfs.list(path)) {
         Ok(names) => Ok(Some(names)),
@@ -28,7 +28,7 @@ pub(super) fn names(vfs: &dyn Vfs, path: &Path) -> EngineResult<Option<Vec<OsStr
     }
 }
 
-/// Whether the directory is a database's at all, and has its parts.
+/// Checks that the directory is a database's, and that its parts exist.
 pub(super) fn check_names(vfs: &dyn Vfs, path: &Path, watch: &mut dyn Watch) -> EngineResult<()> {
     let refuse = |what| {
         let path = path.display().to_string();
@@ -57,7 +57,7 @@ pub(super) fn check_names(vfs: &dyn Vfs, path: &Path, watch: &mut dyn Watch) -> 
     Ok(())
 }
 
-/// Fails if temporary files would be made in the directory that is checked.
+/// Fails if temporary files would be created in the directory under check.
 pub(super) fn refuse_inside(
     vfs: &dyn Vfs,
     path: &Path,
@@ -66,15 +66,17 @@ pub(super) fn refuse_inside(
     let resolved = |path| vfs.resolve(path).ok();
     match (resolved(path), temporary.and_then(resolved)) {
         (Some(path), Some(temporary)) if temporary.starts_with(&path) => {
-            let source = io::Error::other("TMPDIR lies in the data directory");
+            let source = io::Error::other(
+                "TMPDIR lies in the data directory; set it to a directory elsewhere",
+            );
             Err(EngineError::TemporaryFile { what: "make", source })
         }
         _ => Ok(()),
     }
 }
 
-/// What the start found to be wrong with files, but for tables' and indexes' files that can't be opened: these are found
-/// when their turn comes.
+/// Reports the damage to files that the start found. Files of tables and indexes that can't be
+/// opened are not included: the check of their relation finds them.
 pub(super) fn report_settling(engine: &Engine, watch: &mut dyn Watch) {
     for file in &engine.findings().set_aside {
         let what = format_args!("a file of {} bytes that belongs to no relation", file.bytes);
@@ -87,8 +89,8 @@ pub(super) fn report_settling(engine: &Engine, watch: &mut dyn Watch) {
     }
 }
 
-/// Holds every page against its checksum, for a database that can't be opened. Pages that a crash tore are among the
-/// findings, though recovery would restore them.
+/// Verifies the checksum of every page, for a database that can't be opened. The findings include
+/// pages that a crash has torn, though recovery would restore them.
 pub(super) fn check_pages(
     vfs: Arc<dyn Vfs>,
     path: &Path,
@@ -100,15 +102,13 @@ pub(super) fn check_pages(
     }
     let mut options = FileStoreOptions::default();
     options.io_method = IoMethod::Sync;
-    // Nothing is written. Should the store think otherwise, it does not come to the files.
+    // The check writes nothing. If the store did, the overlay would keep it from the files.
     options.vfs = Arc::new(OverlayVfs::new(vfs, Spill::in_memory()));
     let store = FileStore::open_with(base, options).map_err(store_error)?;
     let mut forks = Vec::new();
     for relation in store.relations().map_err(store_error)? {
-        for fork in Fork::ALL.into_iter().filter(|fork| *fork != Fork::Fsm) {
-            let rel = relation.fork(fork);
-            forks.push((rel, store.block_count(rel).map_err(store_error)?));
-        }
+        // A crash may tear a free space map, which is no damage.
+        forks.push((relation.main(), store.block_count(relation.main()).map_err(store_error)?));
     }
     let pages = forks.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
     let mut meter = Meter::new(watch, Part::Pages, pages);
@@ -129,7 +129,8 @@ fn check_page(
 ) -> EngineResult<()> {
     let mut page = [0; PAGE_SIZE];
     let read = store.read(rel, block, &mut [&mut page]).map_err(store_error);
-    let verified = read.and_then(|()| Ok(verify_checksum(rel.page(block), &page)?));
+    let verified =
+        read.and_then(|()| Ok(verify_checksum(rel.page(block), &page).map_err(BufferError::from)?));
     match verified {
         Ok(()) => Ok(()),
         Err(error) if error.is_damage() => {

@@ -1,4 +1,4 @@
-//! The control file and the log.
+//! Checks of the control file and the log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +24,17 @@ pub(super) fn check(
     checked: &mut Checked,
     watch: &mut dyn Watch,
 ) -> EngineResult<Option<Control>> {
-    // The control file does not depend on it.
+    // The control file does not depend on the segment size.
     let store = open(overlay, path, LogConfig::default().segment_bytes)?;
     let Some(control) = check_control(&*store, watch)? else { return Ok(None) };
     let wanted = control.segment_bytes;
     if !wanted.is_power_of_two() {
-        watch.found(Finding::of(CONTROL, format_args!("log segments of {wanted} bytes")));
+        watch.found(Finding::of(
+            CONTROL,
+            format_args!(
+                "it says that a log segment has {wanted} bytes, which is not a power of two"
+            ),
+        ));
         return Ok(None);
     }
     let store = open(overlay, path, wanted)?;
@@ -62,7 +67,7 @@ fn failed(what: &str, source: std::io::Error) -> EngineError {
     WalError::io(format!("could not {what}"), source).into()
 }
 
-/// Both copies. Returns the one that counts.
+/// Checks both copies of the control file. Returns the current one.
 fn check_control(store: &dyn LogStore, watch: &mut dyn Watch) -> EngineResult<Option<Control>> {
     let Some(copies) = read_copies(store)? else {
         watch.found(Finding::of(CONTROL, "it is missing, but there is data"));
@@ -78,7 +83,7 @@ fn check_control(store: &dyn LogStore, watch: &mut dyn Watch) -> EngineResult<Op
         }
     }
     valid.sort_by_key(|control| control.sequence);
-    // A crash while a database is made leaves the second copy unwritten.
+    // A crash during the creation of a database leaves the second copy unwritten.
     let is_half_made = matches!(&valid[..], [only] if only.sequence <= 1);
     if !is_half_made {
         for (number, error) in damaged {
@@ -90,15 +95,15 @@ fn check_control(store: &dyn LogStore, watch: &mut dyn Watch) -> EngineResult<Op
     {
         let (older, newer) = (older.sequence, newer.sequence);
         let what =
-            format!("its copies are of writes {older} and {newer}, which don't follow one another");
+            format!("its copies have the numbers {older} and {newer}, which are not consecutive");
         watch.found(Finding::of(CONTROL, what));
     }
     Ok(valid.pop())
 }
 
-/// The lengths of the segments. Which there are says nothing by itself: after a crash, segments
-/// from before the redo point may be back, and others beyond a gap (wal rule 9). One that is
-/// missing where records are is found by reading.
+/// Checks the lengths of the segments. Which segments exist proves nothing. After a crash, segments
+/// from before the redo point may be back, and others may lie beyond a gap (wal rule 9). Reading
+/// the records finds a missing segment.
 fn check_segments(
     vfs: &dyn Vfs,
     path: &Path,

@@ -1,22 +1,37 @@
-//! Proof that a database is whole: what `millpond check` runs on a data directory that nobody uses.
+//! A complete consistency check of a database. `millpond check` runs it on a data directory that no
+//! server uses ([`check_directory`]). Tests run the part for tables and indexes on an open engine
+//! ([`check_engine`]). It checks:
 //!
 //! - the control file, both copies;
-//! - the log: every record from the redo point to the end, and that no segment is cut short;
-//! - the catalog: pages, and that its rows make tables;
-//! - the status pages of transactions;
-//! - every page of every table and index: its checksum (by reading it), and that no file is missing. Not the free
-//!   space maps: they are hints, written without log, and repair themselves;
-//! - heap pages, and that every row decodes by its table's definition;
+//! - the log: every record from the redo point to the end, and the length of every segment;
+//! - the catalog: its pages, and that its rows define tables;
+//! - the transaction status pages;
+//! - the files in `base/`: none is missing, too short or too long, and the log knows each of them;
+//! - every page of every table and index: its checksum, which each read from a file verifies. Free
+//!   space maps are left out: they are hints, written without log, and repair themselves;
+//! - heap pages, and that every visible row decodes by its table's definition;
 //! - the structure of every index;
-//! - every index entry against its row, and every row against its entries, both ways.
+//! - every index entry against its row, and every visible row against its entries.
 //!
-//! Findings name relation and block. The check goes on after a finding. It takes n log n steps for n rows: a row is
-//! looked for by key and place, so it does not matter how many rows share its key.
+//! All but the control file and the log is checked as recovery leaves it. So a torn page that redo
+//! restores is no finding.
+//!
+//! A finding names the relation, or another part of the database. It names the block if it is
+//! known. The check goes on after a finding, as far as it can:
+//!
+//! - A damaged page of an index ends the walk along its level. Pages behind it are reported as
+//!   outside of the tree.
+//! - At most 100 findings about the structure of an index are reported.
+//! - If the database can't be opened, only the checksums of the pages in the files are checked.
+//!
+//! For n rows, the check takes n log n steps, even if many rows have the same key: it looks up the
+//! entry of a row by key and TID.
 //!
 //! # What it changes
-//! Nothing. A directory that was not shut down needs recovery before anything can be said of its tables. The check
-//! recovers it in an overlay ([`millpond_vfs::OverlayVfs`]), whose changes stay in memory and in a temporary file
-//! outside of the directory. It locks the directory as a server does, so neither runs beside the other.
+//! Nothing. A directory that was not shut down needs recovery before its tables can be checked. The
+//! check recovers it in an overlay ([`millpond_vfs::OverlayVfs`]). The overlay keeps all changes in
+//! memory and in a temporary file outside of the directory. The check locks the directory as a
+//! server does, so the two never run at the same time.
 
 mod entries;
 mod files;
@@ -41,10 +56,10 @@ pub use watch::{Finding, Part, Progress, Watch};
 
 use watch::{Findings, Meter};
 
-/// Bytes of changes by recovery that are kept in memory.
+/// Bytes of recovery's changes that are kept in memory.
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// What was looked at.
+/// How much a check has covered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Tables.
@@ -67,16 +82,17 @@ pub struct Checked {
 pub struct CheckConfig {
     /// The data directory.
     pub path: PathBuf,
-    /// The file system that has it: the kernel's unless told otherwise.
+    /// The file system of the directory; by default the operating system's.
     pub vfs: Arc<dyn Vfs>,
-    /// Pages that are kept in memory.
+    /// The number of pages in the buffer pool.
     pub buffers: usize,
     /// Where recovery's changes go.
     pub changes: Spill,
 }
 
 impl CheckConfig {
-    /// The temporary file, if one is needed, is made in the system's directory for such files (`TMPDIR`).
+    /// The check creates its temporary file, if it needs one, in the system's temporary directory
+    /// (`TMPDIR`).
     pub fn new(path: impl AsRef<Path>) -> Self {
         let temporary = std::env::temp_dir();
         Self {
@@ -88,15 +104,16 @@ impl CheckConfig {
     }
 }
 
-/// Checks a data directory and changes nothing in it. What is damaged is told to `watch`; an error is what kept the
-/// check from coming to its end: a server that uses the directory, a missing permission, no room for temporary files.
+/// Checks a data directory and changes nothing in it. Reports damage to `watch`. An error means
+/// that the check could not finish. For example, a server uses the directory, a permission is
+/// missing, or there is no room for temporary files.
 pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResult<Checked> {
     let CheckConfig { path, vfs, buffers, changes } = config;
     files::check_names(&*vfs, &path, watch)?;
     files::refuse_inside(&*vfs, &path, changes.directory())?;
     let overlay: Arc<dyn Vfs> = Arc::new(OverlayVfs::new(Arc::clone(&vfs), changes));
     let directory = match DataDirectory::open(&*overlay, &path) {
-        // What is missing is a finding already.
+        // What is missing has already been reported.
         Err(DirectoryError::Incomplete { .. }) => None,
         opened => Some(opened?),
     };
@@ -131,7 +148,7 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
     Ok(checked)
 }
 
-/// Checks all relations of an open engine. Others must not change anything meanwhile.
+/// Checks all relations of an open engine. No other session may change anything meanwhile.
 pub fn check_engine(
     engine: &Arc<Engine>,
     report: &mut dyn FnMut(Finding),
@@ -148,7 +165,7 @@ fn check_relations(
 ) -> EngineResult<()> {
     let session = engine.internal_session("check")?;
     let ctx = session.ctx();
-    // Index pages that vacuum takes out of a tree are not used again while a snapshot is held.
+    // While a snapshot is held, index pages that vacuum unlinks are not reused.
     let csn = ctx.txns().snapshot(ctx);
     let outcome = check_all(engine, &session, checked, watch);
     ctx.txns().release_snapshot(ctx, csn);
@@ -164,7 +181,7 @@ fn check_all(
     let catalog = engine.catalog();
     let mut tables: Vec<_> = catalog.tables().collect();
     tables.sort_by_key(|table| table.oid);
-    // A relation that can't be opened is a finding once its turn comes.
+    // A relation that can't be opened is reported when the check reaches it.
     let pages_of = |table: &TableDef| {
         let indexes = table.indexes.iter().map(|index| engine.index_block_count(index));
         let forks = indexes.chain([engine.block_count(table)]);

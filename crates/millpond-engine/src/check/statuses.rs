@@ -1,4 +1,4 @@
-//! The status pages of transactions.
+//! Checks of the transaction status pages.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::clog::{CLOG, page_problem};
 
-/// Checks every status page: its checksum by reading it, and what can be said of it alone.
+/// Checks every status page: its checksum, by reading it, and what the page alone can prove.
 pub(super) fn check(engine: &Arc<Engine>, watch: &mut dyn Watch) -> EngineResult<()> {
     let session = engine.internal_session("check")?;
     let ctx = session.ctx();

@@ -1,4 +1,4 @@
-//! Tables with their indexes: pages, rows and entries.
+//! Checks of tables with their indexes: pages, rows and entries.
 
 use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE};
 
@@ -13,7 +13,7 @@ use crate::error::{EngineError, EngineResult};
 use crate::session::Session;
 use crate::transam::{CommandId, Snapshot};
 
-/// Checks a table and its indexes. Damage is a finding; anything else ends the check.
+/// Checks a table and its indexes. Reports damage; any other error ends the check.
 pub(super) fn check_table(
     session: &Session,
     table: &TableDef,
@@ -43,7 +43,7 @@ fn go_on(relation: &str, outcome: EngineResult<()>, watch: &mut dyn Watch) -> En
     Ok(())
 }
 
-/// The pages of a heap, and with `rows` the rows on them.
+/// Checks the pages of a heap and, with `rows`, the rows on them.
 pub(super) fn check_heap(
     session: &Session,
     name: &str,

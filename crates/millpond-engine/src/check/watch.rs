@@ -1,22 +1,22 @@
-//! Who is told what a check finds, and how far it is.
+//! How a check reports its findings and its progress.
 
 use std::fmt;
 
 use millpond_buffer::BlockNumber;
 
-/// Something that is wrong.
+/// A defect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The table or index, or which other part of the database.
+    /// The table, index or other part of the database.
     pub relation: String,
-    /// The block, if it can be told.
+    /// The block, if known.
     pub block: Option<BlockNumber>,
     /// What is wrong.
     pub what: String,
 }
 
 impl Finding {
-    /// One that is about no block.
+    /// A finding that concerns no block.
     pub(super) fn of(part: impl Into<String>, what: impl fmt::Display) -> Self {
         Self { relation: part.into(), block: None, what: what.to_string() }
     }
@@ -31,38 +31,38 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a check is busy with.
+/// A phase of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Reading the log; counted in bytes.
     Log,
-    /// Applying the log in memory. It is not counted.
+    /// Applying the log in memory; not counted.
     Recovery,
     /// Reading tables and indexes; counted in pages.
     Pages,
 }
 
-/// How far a check is.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What it is busy with.
+    /// The current phase.
     pub part: Part,
-    /// How much of that is done.
+    /// How much of the phase is done.
     pub done: u64,
-    /// How much there is to do; 0 if that is not known.
+    /// How much there is to do in the phase; 0 if unknown.
     pub total: u64,
 }
 
-/// Hears what a check finds. It is called by the thread that checks.
+/// Receives the findings and the progress of a check. The checking thread calls it.
 pub trait Watch {
-    /// Something is wrong.
+    /// Called for each defect.
     fn found(&mut self, finding: Finding);
 
-    /// The check is that far. Called for each page, so it should be quick.
+    /// Called for each page, so it should be quick.
     fn progress(&mut self, _progress: Progress) {}
 }
 
-/// Hears of findings only.
+/// Forwards findings and ignores progress.
 pub(super) struct Findings<'a>(pub(super) &'a mut dyn FnMut(Finding));
 
 impl Watch for Findings<'_> {
@@ -71,7 +71,7 @@ impl Watch for Findings<'_> {
     }
 }
 
-/// Counts what is done of one part.
+/// Counts the progress of one phase.
 pub(super) struct Meter<'a> {
     watch: &'a mut dyn Watch,
     progress: Progress,
@@ -84,12 +84,11 @@ impl<'a> Meter<'a> {
         Self { watch, progress }
     }
 
-    /// One more is done.
     pub(super) fn step(&mut self) {
         self.reach(self.progress.done + 1);
     }
 
-    /// So much is done.
+    /// Sets the number of units done.
     pub(super) fn reach(&mut self, done: u64) {
         self.progress.done = done;
         self.watch.progress(self.progress);

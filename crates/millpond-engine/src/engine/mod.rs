@@ -1,13 +1,11 @@
 //! The engine: everything that sessions share.
 //!
-//! [`Engine::open`] brings a data directory to life (see `open`); a [`Session`] does the work.
-//! Background work (checkpoints, free frames, transaction upkeep, autovacuum) runs in threads that
-//! [`Engine::shutdown`] ends; an engine that is dropped without it is as good as killed, and the next
-//! start recovers.
+//! [`Engine::open`] opens a data directory (see `startup`); a [`Session`](crate::Session) does the
+//! work. Threads of the engine run checkpoints, free frames, maintain transactions and vacuum
+//! tables.
+//! [`Engine::shutdown`] ends them. Dropping an engine without a shutdown has the effect of a crash:
+//! the next start recovers.
 
-mod config;
-pub(crate) mod open;
-mod tuning;
 mod workers;
 
 use std::sync::Arc;
@@ -23,21 +21,19 @@ use millpond_sync::sync::Mutex;
 use crate::access::heap::HeapRelation;
 use crate::catalog::published::{FILE_NUMBERS_WARNING, Published};
 use crate::catalog::{CatalogState, IndexDef, TableDef};
-use crate::ctx::{Ctx, Shared, backend_kind};
+use crate::ctx::{Shared, backend_kind};
 use crate::error::{EngineError, EngineResult, damaged_relation};
 use crate::lmgr::LockManager;
-use crate::maintenance::autovacuum;
 use crate::maintenance::background::Background;
 use crate::maintenance::checkpointer::{Cause, CheckpointStats, Checkpoints};
+use crate::maintenance::current_vacuum::CurrentVacuum;
 use crate::proc::{Interrupt, PoolSession, ProcArray};
 use crate::recovery::{DamagedFork, DataDirectory, SetAside};
-use crate::session::Session;
 use crate::sort::temp::TempFiles;
 use crate::transam::Transactions;
 use crate::wal::Log;
 
-pub use config::EngineConfig;
-pub use tuning::{AutovacuumTuning, Tuning};
+pub use crate::config::{AutovacuumTuning, EngineConfig, Tuning};
 pub(crate) use workers::PooledCtx;
 
 use workers::CtxPool;
@@ -50,18 +46,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct BackendIo {
     /// Its process id.
     pub process_id: u32,
-    /// As what it is counted.
+    /// The kind under which it is counted.
     pub kind: BackendKind,
     /// What it has done.
     pub io: IoByContext,
 }
 
-/// What the start has found to be wrong with files, without which the rest works.
+/// Damage to files that recovery found, and in spite of which the database works.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Relations whose files are missing, cut short or too long.
+    /// Relations whose files are missing, too short or too long.
     pub damaged: Vec<DamagedFork>,
-    /// Files that nothing named, and where they are now.
+    /// Files that belong to no relation, and where recovery moved them.
     pub set_aside: Vec<SetAside>,
 }
 
@@ -74,34 +70,54 @@ pub struct Engine {
     checkpoints: Arc<Checkpoints>,
     workers: CtxPool,
     background: Background,
-    autovacuum: autovacuum::Current,
-    /// How tables are vacuumed in the background, now.
+    autovacuum: CurrentVacuum,
     autovacuum_tuning: Mutex<AutovacuumTuning>,
     clients: AtomicUsize,
     closing: AtomicBool,
     system_id: u64,
     findings: Findings,
-    /// Last: the directory stays locked until everything else is gone.
+    /// Declared last: the directory stays locked until all else is dropped.
     _directory: DataDirectory,
 }
 
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) config: EngineConfig,
+    pub(crate) shared: Shared,
+    pub(crate) published: Arc<Published>,
+    pub(crate) catalog_heap: HeapRelation,
+    pub(crate) checkpoints: Arc<Checkpoints>,
+    pub(crate) system_id: u64,
+    pub(crate) findings: Findings,
+    pub(crate) directory: DataDirectory,
+}
+
 impl Engine {
-    /// Opens the data directory: creates it when it is not there, recovers it when it was not shut down,
-    /// refuses it when another process has it open or its format is another version's.
-    pub fn open(config: EngineConfig) -> EngineResult<Arc<Self>> {
-        open::open(config)
+    /// An engine over parts that recovery has left ready. Its threads are not started yet.
+    pub(crate) fn assemble(parts: Parts) -> Self {
+        let Parts { config, shared, published, catalog_heap, checkpoints, .. } = parts;
+        // Each connection may have a thread that scans for it.
+        let workers = config.max_connections.saturating_add(config.max_parallel_workers);
+        Self {
+            workers: CtxPool::new(workers, config.max_parallel_workers),
+            background: Background::default(),
+            autovacuum: CurrentVacuum::default(),
+            autovacuum_tuning: Mutex::new(config.tuning().autovacuum),
+            clients: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            config,
+            shared,
+            published,
+            catalog_heap,
+            checkpoints,
+            system_id: parts.system_id,
+            findings: parts.findings,
+            _directory: parts.directory,
+        }
     }
 
-    /// The same for a directory that is locked already.
-    pub(crate) fn open_in(
-        config: EngineConfig,
-        directory: DataDirectory,
-    ) -> EngineResult<Arc<Self>> {
-        open::open_in(config, directory)
-    }
-
-    /// A new session. Fails with `TooManySessions` when `max_connections` are in use.
-    pub fn session(self: &Arc<Self>) -> EngineResult<Session> {
+    /// Counts a client. Fails with `TooManySessions` when there are `max_connections`.
+    pub(crate) fn client_comes(&self) -> EngineResult<()> {
         if self.closing.load(Ordering::Acquire) {
             return Err(EngineError::ShuttingDown);
         }
@@ -109,21 +125,7 @@ impl Engine {
         let room = self.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, |clients| {
             (clients < limit).then_some(clients + 1)
         });
-        if room.is_err() {
-            return Err(EngineError::TooManySessions);
-        }
-        match Ctx::new(&self.shared, "client backend") {
-            Ok(ctx) => Ok(Session::new(Arc::clone(self), ctx, true)),
-            Err(error) => {
-                self.clients.fetch_sub(1, Ordering::AcqRel);
-                Err(error)
-            }
-        }
-    }
-
-    /// A session of the engine's own, outside of `max_connections`.
-    pub(crate) fn internal_session(self: &Arc<Self>, kind: &'static str) -> EngineResult<Session> {
-        Ok(Session::new(Arc::clone(self), Ctx::new(&self.shared, kind)?, false))
+        room.map(|_| ()).map_err(|_| EngineError::TooManySessions)
     }
 
     pub(crate) fn client_left(&self) {
@@ -135,13 +137,13 @@ impl Engine {
         self.workers.take(&self.shared)
     }
 
-    /// How it was set up.
+    /// The settings with which the engine was opened.
     pub fn config(&self) -> &EngineConfig {
         &self.config
     }
 
-    /// Changes what can be changed while it runs, from the next checkpoint, sync or look for tables
-    /// on.
+    /// Changes the settings that can change at run time. They take effect at the next checkpoint,
+    /// sync or round of autovacuum.
     pub fn tune(&self, tuning: &Tuning) {
         self.checkpoints.tune(tuning);
         self.shared.log.tune(tuning.wal_writer_delay, tuning.wal_writer_flush_after_bytes);
@@ -149,23 +151,27 @@ impl Engine {
         self.background.wake();
     }
 
-    /// How tables are vacuumed in the background, now.
+    /// The background threads.
+    pub(crate) fn background(&self) -> &Background {
+        &self.background
+    }
+
     pub(crate) fn autovacuum_tuning(&self) -> AutovacuumTuning {
         self.autovacuum_tuning.lock().clone()
     }
 
-    /// The random number that tells this database from others.
+    /// The random number that identifies this database.
     pub fn system_id(&self) -> u64 {
         self.system_id
     }
 
-    /// What the start found to be wrong with files.
+    /// Damage to files that the start found.
     pub fn findings(&self) -> &Findings {
         &self.findings
     }
 
-    /// The vacuum that runs in the background.
-    pub(crate) fn autovacuum(&self) -> &autovacuum::Current {
+    /// The table that autovacuum is working on.
+    pub(crate) fn autovacuum(&self) -> &CurrentVacuum {
         &self.autovacuum
     }
 
@@ -191,12 +197,12 @@ impl Engine {
         &self.shared.log
     }
 
-    /// The lock manager: who holds and awaits what.
+    /// The lock manager: which sessions hold and await which locks.
     pub fn locks(&self) -> &Arc<LockManager> {
         &self.shared.locks
     }
 
-    /// The sessions: what they do, and what they wait for.
+    /// The sessions, their activity and their waits.
     pub fn sessions(&self) -> &Arc<ProcArray> {
         &self.shared.procs
     }
@@ -220,34 +226,35 @@ impl Engine {
             (session, BackendIo { process_id: session.process_id, kind, io })
         };
         let found: Vec<_> = sessions.into_iter().map(io_of).collect();
-        // Who has ended meanwhile may have been read as somebody else.
+        // A session that ended meanwhile may have left its number to another one: drop those.
         let still = self.shared.procs.pool_sessions();
         found.into_iter().filter(|(session, _)| still.contains(session)).map(|(_, io)| io).collect()
     }
 
-    /// Figures of checkpoints.
+    /// Statistics of checkpoints.
     pub fn checkpoint_stats(&self) -> CheckpointStats {
         self.checkpoints.stats()
     }
 
-    /// What has been recorded of accesses to pages, if that is done.
+    /// Statistics of the page access trace, if one is recorded.
     pub fn trace_stats(&self) -> Option<TraceStats> {
         self.shared.trace.as_ref().map(|trace| trace.stats())
     }
 
-    /// What the log has counted.
+    /// Statistics of the log.
     pub fn log_stats(&self) -> crate::wal::LogStats {
         self.shared.log.stats()
     }
 
-    /// How many more files of tables and indexes can be made, if that is few enough to be worth a warning. Each table,
-    /// index and TRUNCATE takes one, and none is used again.
+    /// How many more files of tables and indexes can be created, if that number is low enough for a
+    /// warning. Each table, index and TRUNCATE uses one number, and no number is reused.
     pub fn few_file_numbers_left(&self) -> Option<u32> {
         let left = self.published.file_numbers_left();
         (left < FILE_NUMBERS_WARNING).then_some(left)
     }
 
-    /// The committed catalog. Sessions with DDL of their own see [`Session::catalog`].
+    /// The committed catalog. A session with DDL in its transaction sees
+    /// [`Session::catalog`](crate::Session::catalog).
     pub fn catalog(&self) -> Arc<CatalogState> {
         self.published.state()
     }
@@ -277,17 +284,17 @@ impl Engine {
         Ok(index.tree.get_or_init(|| tree))
     }
 
-    /// Blocks of a table.
+    /// The number of blocks of a table.
     pub fn block_count(&self, table: &TableDef) -> EngineResult<u32> {
         Ok(self.open_heap(table)?.block_count())
     }
 
-    /// Blocks of a table's free space map.
+    /// The number of blocks of a table's free space map.
     pub fn map_block_count(&self, table: &TableDef) -> EngineResult<u32> {
         Ok(self.open_heap(table)?.map_block_count())
     }
 
-    /// Blocks of an index.
+    /// The number of blocks of an index.
     pub fn index_block_count(&self, index: &IndexDef) -> EngineResult<u32> {
         Ok(self.open_tree(index)?.block_count())
     }
@@ -297,9 +304,9 @@ impl Engine {
         self.checkpoints.run(Cause::Requested)
     }
 
-    /// Stops the background work, ends the sessions, writes a checkpoint, marks the directory as cleanly shut down.
-    /// Sessions that still exist fail from then on. Dropping the engine without this is safe: the next
-    /// start recovers.
+    /// Stops the background work, ends the sessions, writes a checkpoint and marks the directory as
+    /// cleanly shut down. Sessions that still exist fail from then on. Dropping the engine without
+    /// a shutdown is safe: the next start recovers.
     pub fn shutdown(&self) -> EngineResult<()> {
         if self.closing.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -312,7 +319,8 @@ impl Engine {
         }
         self.checkpoints.stop();
         if self.is_busy() {
-            // Somebody is still changing things: what he has committed is in the log, the rest is not.
+            // A session is still changing data. Its commits are in the log; recovery rolls back the
+            // rest.
             tracing::warn!("sessions did not end in time: the next start will recover");
             return self.flush_log();
         }
@@ -322,7 +330,7 @@ impl Engine {
         Ok(trimmed?)
     }
 
-    /// Returns when the log is on disk as far as it has been written.
+    /// Flushes the log up to its current end.
     pub fn flush_log(&self) -> EngineResult<()> {
         let log = &self.shared.log;
         log.flush(log.insert_position())?;
@@ -337,7 +345,7 @@ impl Engine {
         self.shared.log.end_thread();
     }
 
-    /// Whether a transaction that has changed something is running.
+    /// Whether a transaction runs that has changed data.
     fn is_busy(&self) -> bool {
         self.shared.procs.watch().iter().any(|session| session.xid.is_some())
     }
@@ -346,7 +354,7 @@ impl Engine {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Why the engine accepts no more changes, if it doesn't: the log or the storage has failed.
+    /// Why the engine accepts no more changes, if so: the log or the storage has failed.
     pub fn stopped(&self) -> Option<Arc<str>> {
         self.shared.log.is_stopped()
     }
@@ -363,7 +371,7 @@ impl Drop for Engine {
         self.background.stop();
         self.checkpoints.stop();
         if !self.closing.load(Ordering::Acquire) {
-            // Not shut down: leave everything as a crash would, but for the threads.
+            // Not shut down: leave everything as a crash would, except for the threads.
             self.shared.log.abandon();
         }
     }

@@ -1,5 +1,8 @@
-//! Contexts of threads that work for sessions, kept for the next one: making one costs memory and a line in
-//! the table of sessions.
+//! A pool of contexts for the worker threads of parallel scans ([`CtxPool`]).
+//!
+//! Making a context costs memory and a line in the table of sessions, so the pool keeps a few idle
+//! ones. The number of contexts, idle or in use, is limited, because clients need lines, too. At
+//! the limit, [`CtxPool::take`] fails at once.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,7 +12,7 @@ use millpond_sync::sync::Mutex;
 use crate::ctx::{Ctx, Shared};
 use crate::error::{EngineError, EngineResult};
 
-/// Contexts for workers. No more at a time than leave every client its line, and a few idle ones.
+/// Contexts for workers. Their number is limited, so that each client still finds a line.
 pub(super) struct CtxPool {
     state: Arc<Mutex<State>>,
     limit: usize,
@@ -17,14 +20,13 @@ pub(super) struct CtxPool {
 
 struct State {
     idle: Vec<Ctx>,
-    /// Idle or in use.
+    /// The number of contexts, idle or in use.
     made: usize,
-    /// How many idle ones are kept.
     keep: usize,
 }
 
 impl CtxPool {
-    /// At most `limit` at a time, of which `keep` stay when they are idle.
+    /// At most `limit` contexts at a time, of which up to `keep` are kept when idle.
     pub(super) fn new(limit: usize, keep: usize) -> Self {
         let state = State { idle: Vec::new(), made: 0, keep };
         Self { state: Arc::new(Mutex::new(state)), limit: limit.max(1) }
@@ -36,7 +38,7 @@ impl CtxPool {
         if idle.is_none() {
             if state.made >= self.limit {
                 return Err(EngineError::LimitExceeded {
-                    what: "too many parallel scans at a time",
+                    what: "too many parallel scans at a time; raise \"max_parallel_workers\" or try again later",
                 });
             }
             state.made += 1;
@@ -52,7 +54,7 @@ impl CtxPool {
     }
 }
 
-/// A context that goes back to its pool.
+/// A context that returns to its pool when it is dropped.
 pub(crate) struct PooledCtx {
     ctx: Option<Ctx>,
     home: Arc<Mutex<State>>,
@@ -64,7 +66,7 @@ impl Deref for PooledCtx {
     fn deref(&self) -> &Ctx {
         match &self.ctx {
             Some(ctx) => ctx,
-            // It is taken out only by drop.
+            // Only `drop` takes it out.
             None => unreachable!("a pooled context is used after its end"),
         }
     }
@@ -79,7 +81,7 @@ impl Drop for PooledCtx {
             return;
         }
         drop(state);
-        // Its line is free before another may be made in its place.
+        // The line must be free before the count allows another context in its place.
         drop(ctx);
         self.home.lock().made -= 1;
     }

@@ -1,17 +1,18 @@
-//! Pages of the B+tree, whatever their bytes are, and bytes of its log records to begin with.
+//! Fuzz targets for B+tree pages of arbitrary bytes, and seeds of the tree's log records.
 
 use millpond_buffer::PAGE_SIZE;
 
 use crate::access::btree::check::page_problems;
-use crate::access::btree::page::items::{Frame, Insertion, Item, Items, plan_insert};
+use crate::access::btree::page::item::{Item, Target};
+use crate::access::btree::page::items::{Frame, Insertion, Items, plan_insert};
 use crate::access::btree::page::layout::{FLAG_LEAF, MAX_KEY_BYTES};
-use crate::access::btree::page::node::{Node, Target};
+use crate::access::btree::page::node::Node;
 use crate::access::btree::page::split;
 use crate::access::btree::record::{self, Meta, SplitData};
 
 type Page = [u8; PAGE_SIZE];
 
-/// Does to a page what readers, writers and `check` do, looking for and adding a key.
+/// Searches a page and adds a key, as readers, writers and `check` do.
 pub fn btree_page(page: &Page, key: &[u8], tid: u64) {
     let key = &key[..key.len().min(MAX_KEY_BYTES)];
     let node = Node(page);
@@ -22,7 +23,8 @@ pub fn btree_page(page: &Page, key: &[u8], tid: u64) {
     if problems.is_empty() {
         sound(page, key, tid);
     } else {
-        // What is found is of no use then, but finding it must end. Cutting such a page takes long: it fits nowhere.
+        // The results don't matter then, but the search must end. Cutting is slow for such a page,
+        // because no cut fits: do it rarely.
         let index = node.lower_bound(Target { key, tid });
         add(page, index, Item { key, tid, child: 7 });
         if tid % 32 == 0 {
@@ -44,7 +46,7 @@ fn search(page: &Page, target: Target<'_>) {
     }
 }
 
-/// A page in which `check` finds nothing wrong keeps its entries whatever is done to it.
+/// A page without findings from `check` keeps its entries in all operations.
 fn sound(page: &Page, key: &[u8], tid: u64) {
     let (node, items) = (Node(page), Items::of(page));
     let leaf = node.is_leaf();
@@ -103,7 +105,7 @@ fn assert_same(a: &Items, b: &Items, what: &str) {
     }
 }
 
-/// Pages of the shapes that there are: empty, wide, narrow, with long keys, inner, deleted.
+/// Pages of all shapes: empty, wide, narrow, with long keys, inner, deleted.
 pub fn btree_pages() -> Vec<Page> {
     let number = |n: u32, shift: u32| [&[1][..], &(n << shift).to_be_bytes()].concat();
     let leaf = Frame { flags: FLAG_LEAF, level: 0, right: 0, cycle: 0, high: None };

@@ -1,7 +1,11 @@
-//! What reads stored bytes and is private otherwise, for the fuzz targets in the workspace `fuzz/`.
+//! Gives the fuzz targets (the workspace `fuzz/`) access to private code that decodes or changes
+//! stored bytes. It also makes valid inputs for them to begin with.
 //!
-//! Only built with the feature `fuzzing`, and no part of the API. The functions panic where a reader does not keep its
-//! promises, which is what a fuzz target looks for.
+//! The input may be any bytes. A decoder may refuse them with an error. Some functions here also
+//! check the result. For example, what is encoded again must be what was decoded. A function panics
+//! if such a check fails, and the fuzz target reports the panic.
+//!
+//! Built only with the feature `fuzzing`, and no part of the API.
 
 mod btree;
 
@@ -12,16 +16,16 @@ pub use btree::{btree_page, btree_pages, insert_data, root_data, split_data};
 use crate::access::heap::fsm_page;
 use crate::catalog::rows::{CatalogRow, assemble, rows_of};
 use crate::control::{self, Control};
-use crate::engine::open::State;
 use crate::error::EngineResult;
+use crate::startup::State;
 use crate::wal::{CONTROL_COPY_BYTES, WalError};
 
-/// The page that records are applied to.
+/// The page to which records are applied.
 pub fn page_id() -> PageId {
     RelationId::constant(7).main().page(BlockNumber(1))
 }
 
-/// A copy of the control file.
+/// The bytes of a copy of the control file.
 pub type ControlCopy = [u8; CONTROL_COPY_BYTES];
 
 /// Reads a copy of the control file.
@@ -29,7 +33,7 @@ pub fn control(bytes: &ControlCopy) -> Result<Control, WalError> {
     control::decode(bytes)
 }
 
-/// The bytes of a copy of the control file.
+/// Encodes a copy of the control file.
 pub fn control_bytes(control: &Control) -> ControlCopy {
     control::encode(control)
 }
@@ -42,7 +46,7 @@ pub fn engine_state(bytes: &[u8]) {
     }
 }
 
-/// Reads rows of the catalog and puts the tables together that they define.
+/// Decodes rows of the catalog and assembles the tables that they define.
 pub fn catalog(rows: &[&[u8]]) -> EngineResult<usize> {
     let mut read = Vec::new();
     for bytes in rows {
@@ -61,7 +65,7 @@ pub fn catalog(rows: &[&[u8]]) -> EngineResult<usize> {
     Ok(tables.len())
 }
 
-/// Rows of the catalog that define a table with an index.
+/// Seed rows of the catalog that define a table with an index.
 pub fn catalog_rows() -> Vec<Vec<u8>> {
     use crate::catalog::rows::IndexFlags;
     use crate::catalog::{ColumnDef, IndexColumn};
@@ -105,7 +109,7 @@ pub fn catalog_rows() -> Vec<Vec<u8>> {
     rows.iter().filter_map(|row| bytes(row).ok()).collect()
 }
 
-/// Looks for free space on a page of the map, and notes some.
+/// Searches a page of the free space map, and stores a value in it.
 pub fn free_space_page(page: &[u8; PAGE_SIZE], wanted: u8, place: usize) {
     let place = place % fsm_page::BLOCKS_PER_PAGE as usize;
     let leaf = fsm_page::leaf(page, place);

@@ -1,32 +1,35 @@
-//! Looking for deadlocks: when, under which mutexes, and what becomes of what is found.
+//! The search for deadlocks: when it runs, under which mutexes, and what follows from its verdict.
 //!
-//! A session that has waited for `deadlock_timeout` holds all partitions for a moment, takes a picture of the waits-for
-//! graph as far as it reaches from there, and lets [`Graph::resolve`](super::graph::Graph::resolve) judge it.
+//! A session that has waited for `deadlock_timeout` briefly holds all partitions. It takes a
+//! snapshot of the waits-for graph, as far as it can reach from itself, and passes it to
+//! [`Graph::resolve`](super::graph::Graph::resolve).
 //!
-//! The last edge of a cycle comes into being when a session begins to wait, and every waiter searches
-//! once, later than that: so the session that closed the cycle finds it (lmgr rule 7). If another order of queues
-//! dissolves the cycle they get it, and who can be served then is. Otherwise the searcher is the victim, and
-//! leaves its queue before the partitions are given up: nobody else finds the same cycle.
+//! The last edge of a cycle arises when a session begins to wait, and every waiter searches once
+//! after that. So the session that closed the cycle finds it (lmgr rule 7). If another order of
+//! queues dissolves the cycle, the queues get that order, and waiters that can be served are
+//! served. Otherwise the searcher is the victim. It leaves its queue before it releases the
+//! partitions, so no other session finds the same cycle.
 
 use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::graph::{Edge, Graph, Node, Verdict};
 use super::manager::{AllPartitions, LockManager};
-use super::mode::LockMode;
-use super::tag::LockTag;
-use crate::transam::SessionNo;
+use crate::ids::SessionNo;
+use crate::lock::LockMode;
+use crate::lock::LockTag;
 
-/// What a search for a deadlock came to.
+/// The result of a search for a deadlock.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Search {
     /// The session waits on.
     Wait,
-    /// It was part of a cycle that another order of queues has dissolved: it waits on, or has been served.
+    /// A new order of queues dissolved the session's cycle. It waits on, or has been served.
     Reordered,
-    /// It waits on, but has to search again.
+    /// The session waits on, but has to search again.
     Again,
-    /// It has left its queue: it was part of a deadlock, a line for every party.
+    /// The session has left its queue, because it was part of a deadlock. The text has a line for
+    /// every party.
     Victim(String),
 }
 
@@ -75,7 +78,7 @@ impl LockManager {
         self.picture(&mut self.all_partitions(), session).resolve(session)
     }
 
-    /// All waiters that can be reached from `session` by edges of either kind, and their queues.
+    /// All waiters that can be reached from `session` by hard and soft edges, and their queues.
     fn picture(&self, all: &mut AllPartitions<'_>, session: SessionNo) -> Graph {
         let mut graph = Graph::default();
         let mut open = vec![session];
@@ -114,7 +117,7 @@ impl LockManager {
         )
     }
 
-    /// What the parties of a deadlock run, for the log: while they are kept in it.
+    /// What a deadlock's parties run, for the log. The caller's mutexes keep them in the deadlock.
     pub(super) fn queries(&self, parties: impl Iterator<Item = SessionNo>) -> String {
         let line = |party| {
             format!("\nProcess {}: {}", self.procs.process_id(party), self.procs.query(party))
@@ -122,7 +125,7 @@ impl LockManager {
         parties.map(line).collect()
     }
 
-    /// The detail of a deadlock of two on one object, which shows as soon as the second asks.
+    /// The detail of a deadlock of two sessions on one object, known as soon as the second asks.
     pub(super) fn mutual_detail(
         &self,
         session: SessionNo,
@@ -141,7 +144,7 @@ impl LockManager {
         )
     }
 
-    /// Those for whom a session waits now: holders and those ahead of it in the queue.
+    /// The sessions that block a session now: holders, and waiters ahead of it in the queue.
     pub fn blockers(&self, session: SessionNo) -> Vec<SessionNo> {
         if session.index() >= self.waits.len() {
             return Vec::new();
@@ -163,7 +166,7 @@ impl LockManager {
     }
 }
 
-/// Tells the log of a deadlock what its victim is told, and besides what every party runs.
+/// Logs a deadlock: the detail that its victim gets, and what every party runs.
 pub(super) fn tell_deadlock(detail: &str, queries: &str) {
     if !mutant!("deadlock-untold") {
         tracing::warn!("deadlock detected: {detail}{queries}");

@@ -1,43 +1,44 @@
-//! Fast-path slots: weak relation locks noted by their holder alone, and the counters with which strong
-//! lockers call them in.
+//! Fast-path slots: weak relation locks that only their holder notes, and the counters by which
+//! strong lockers collect them.
 //!
-//! Each session has [`SLOTS`] words of its own. A slot is zero or `relation << 8 | mode`. Only its session
-//! fills a slot; it is emptied by an exchange, by its session (release) or by a strong locker (transfer to the
-//! table, under the mutex of the relation's partition).
+//! Each session has its own [`SLOTS`] words. A slot is zero or `relation << 8 | mode`. Only its
+//! session fills a slot. An exchange empties it, either by its session (release) or by a strong
+//! locker (transfer to the table, under the mutex of the relation's partition).
 //!
-//! **Protocol** (lmgr rule 3). A weak locker stores its slot, fences (SeqCst), loads the relation's counter:
-//! zero means granted. A strong locker raises the counter, fences (SeqCst), and then collects the slots.
-//! The two fences are ordered; whichever comes second, its side sees the other's store. If the weak locker
-//! sees the counter it takes its slot back, and if that fails a strong locker has already moved it to the
-//! table, where it counts as granted.
+//! **Protocol** (lmgr rule 3). A weak locker stores its slot, fences (SeqCst), and loads the
+//! relation's counter: zero means granted. A strong locker raises the counter, fences (SeqCst), and
+//! then collects the slots. The two fences are ordered, and the side whose fence comes second sees
+//! the other's store. If the weak locker sees the counter raised, it takes its slot back. If that
+//! fails, a strong locker has already moved the lock to the table, where it counts as granted.
 //!
-//! The lock's own ordering: a weak locker's load of the counter is Acquire and pairs with the Release with
-//! which the last strong holder lowered it; a strong locker's load of a slot is Acquire and pairs with the
-//! Release of the exchange by which a weak holder left.
+//! The lock's own ordering has two parts. A weak locker's load of the counter is Acquire. It pairs
+//! with the Release with which the last strong holder lowered the counter. A strong locker's load
+//! of a slot is Acquire. It pairs with the Release of the exchange by which a weak holder left.
 //!
-//! The weak path performs no read-modify-write, and stores only to the session's own line.
+//! A weak lock that is granted in its slot takes no read-modify-write, and stores only to the
+//! session's own line. Its release is one exchange on that line.
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use millpond_sync::prefetch::prefetch;
 use millpond_sync::{audit, mutant, ordering};
 
-use super::mode::LockMode;
-use crate::transam::SessionNo;
+use crate::ids::SessionNo;
+use crate::lock::LockMode;
 
-/// Slots of a session.
+/// The number of slots of a session.
 pub(crate) const SLOTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
-/// Counters; relations share them by hash.
+/// The number of counters; relations share them by hash.
 const COUNTERS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 1024 };
 
-/// What came of an attempt to note a weak lock.
+/// The result of an attempt to note a weak lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Noted {
-    /// It is in this slot, and granted.
+    /// The lock is in this slot, and granted.
     Slot(u8),
-    /// A strong locker has moved it to the table meanwhile; there it is granted.
+    /// A strong locker has moved the lock to the table meanwhile; there it is granted.
     Transferred,
-    /// A strong locker is about: ask the table.
+    /// A strong locker is active: ask the table.
     No,
     /// All slots are taken: ask the table.
     Full,
@@ -46,7 +47,7 @@ pub(crate) enum Noted {
 /// The slots and counters of all sessions.
 pub(crate) struct FastPath {
     slots: Box<[CachePadded<[AtomicU64; SLOTS]>]>,
-    /// How many strong locks are held or wanted on the relations of each hash.
+    /// The number of strong locks that are held or wanted on the relations of each hash.
     strong: Box<[AtomicU32]>,
 }
 
@@ -69,7 +70,7 @@ impl FastPath {
         &self.strong[hash as usize % COUNTERS]
     }
 
-    /// Asks for the first of the session's slots.
+    /// Prefetches the first of the session's slots.
     #[inline]
     pub(crate) fn prefetch(&self, session: SessionNo) {
         prefetch(&self.slots[session.index()][0]);
@@ -107,7 +108,7 @@ impl FastPath {
         }
     }
 
-    /// Takes a noted lock back; `false` if it has been transferred.
+    /// Takes a noted lock back. Returns `false` if it has been transferred.
     #[inline]
     pub(crate) fn leave(
         &self,
@@ -124,7 +125,7 @@ impl FastPath {
         slot.compare_exchange(word(relation, mode), 0, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Announces a strong locker: from here on nobody notes a weak lock on the relation unseen.
+    /// Announces a strong locker: from here on no session notes a weak lock on the relation unseen.
     pub(crate) fn raise(&self, relation: u32) {
         self.counter(relation).fetch_add(1, Ordering::AcqRel);
         if !mutant!("lock-strong-without-fence") {
@@ -132,14 +133,14 @@ impl FastPath {
         }
     }
 
-    /// The strong locker has released its lock or given up.
+    /// Ends an announcement: the strong locker has released its lock or given up.
     pub(crate) fn lower(&self, relation: u32) {
         self.counter(relation).fetch_sub(1, ordering!("lock-lower-relaxed", Release));
     }
 
-    /// Empties all slots that hold a lock on the relation and hands them over. The caller has
-    /// [raised](Self::raise) the counter and holds the mutex of the relation's partition, so that a holder
-    /// whose slot is empty finds his lock in the table.
+    /// Empties all slots that hold a lock on the relation and hands the locks over. The caller has
+    /// [raised](Self::raise) the counter and holds the mutex of the relation's partition. So a
+    /// holder whose slot is empty finds its lock in the table.
     pub(crate) fn collect(&self, relation: u32, mut take: impl FnMut(SessionNo, LockMode)) {
         for (session, slots) in self.slots.iter().enumerate() {
             for slot in slots.iter() {

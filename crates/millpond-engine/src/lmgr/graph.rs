@@ -1,21 +1,31 @@
-//! The waits-for graph and what to do about its cycles. Pure: a picture of who waits, taken under all mutexes.
+//! The waits-for graph, and how its cycles are resolved.
 //!
-//! Edges lead from a waiter to each session that holds what it conflicts with (**hard**), and to each waiter
-//! ahead of it in the same queue that it conflicts with (**soft**). A soft edge can be turned round by
-//! putting the waiter in front of the other; a hard one can't.
+//! A session that searches for a deadlock holds all mutexes and builds a [`Graph`].
+//! [`Graph::resolve`] only computes; its [`Verdict`] is one of: no cycle through the session; a new
+//! order of some queues that ends its cycles; a deadlock of which it is a part; or later. "Later"
+//! means that other sessions are in a deadlock, which must end first.
 //!
-//! **When it is a deadlock.** A session waits for one lock at a time, and holders are fixed. If no cycle consists
-//! of hard edges alone, let everybody finish in an order in which each comes after those it has hard edges to, and put
-//! every queue into that order: then all edges point back in the order, and nobody waits in a circle. So
-//! there is a deadlock if and only if there is a cycle of hard edges.
+//! A **hard** edge leads from a waiter to each session that holds a lock with which it conflicts. A
+//! **soft** edge leads to each waiter ahead of it in the same queue with which it conflicts.
+//! Putting the waiter in front of the other reverses a soft edge; a hard edge can't be reversed.
 //!
-//! **How a queue is reordered.** That order is not imposed on all queues: only what closes a cycle is turned
-//! round, as PostgreSQL does it. As long as there is a cycle through the searcher, or through a waiter that has been
-//! moved, it contains a soft edge from one who finishes earlier to one who finishes later in the order; the
-//! constraint that the former be ahead is added, and the queue sorted topologically by its constraints, leaving
-//! everybody else where he was. Since all constraints agree with one order they never contradict each other: no
-//! search and no second attempt, and an end after as many steps as there are pairs. Only pairs with a moved waiter
-//! change places, so a cycle that reordering might create goes through one, and is found.
+//! **When it is a deadlock.** A session waits for one lock at a time, and holders are fixed.
+//! Suppose that no cycle consists of hard edges alone. Then there is an order of finishing in which
+//! each session comes after those to which it has hard edges. Put every queue into that order: all
+//! edges point back in the order, and there is no cycle. So there is a deadlock if and only if
+//! there is a cycle of hard edges.
+//!
+//! **How a queue is reordered.** That order is not imposed on all queues: as in PostgreSQL, only
+//! edges that close a cycle are reversed. Take a cycle through the searcher, or through a waiter
+//! that has been moved. It contains a soft edge from a session that finishes earlier in the order
+//! to one that finishes later. The search adds the constraint that the former is ahead. Then it
+//! sorts the queue topologically by its constraints, and leaves all other waiters in their places.
+//! It repeats this as long as there is such a cycle.
+//!
+//! All constraints agree with one order, so they never contradict each other, and the search never
+//! backtracks. It ends after at most as many steps as there are pairs. Only pairs with a moved
+//! waiter change places, so a cycle that reordering creates goes through such a waiter, and is
+//! found.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -23,12 +33,12 @@ use std::time::Instant;
 use millpond_sync::mutant;
 use smallvec::SmallVec;
 
-use super::mode::LockMode;
-use super::table::TagHash;
-use super::tag::LockTag;
-use crate::transam::SessionNo;
+use crate::ids::SessionNo;
+use crate::lock::LockMode;
+use crate::lock::LockTag;
+use crate::lock::TagHash;
 
-/// One step of a cycle: who waits, for what, blocked by whom, and whether the blocker holds it.
+/// One step of a cycle: a waiter, what it waits for, its blocker, and whether the blocker holds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Edge {
     pub(super) waiter: SessionNo,
@@ -44,21 +54,21 @@ pub(super) struct Node {
     pub(super) tag: LockTag,
     pub(super) mode: LockMode,
     pub(super) since: Instant,
-    /// The other sessions that hold what it conflicts with.
+    /// The other sessions that hold a lock with which it conflicts.
     pub(super) holders: SmallVec<[SessionNo; 4]>,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// The session is in no cycle.
     Free,
-    /// It no longer is, if these queues get this order.
+    /// The session is in no cycle any more, if these queues get this order.
     Reorder(Vec<(LockTag, Vec<SessionNo>)>),
-    /// It is in this cycle, and no order of the queues would help.
+    /// The session is in this cycle, and no order of the queues would help.
     Deadlock(Vec<Edge>),
-    /// It is in a cycle that an order could dissolve, but others are in a deadlock, and who will be its victim is not
-    /// known yet: look again later.
+    /// The session is in a cycle that an order could dissolve. But others are in a deadlock whose
+    /// victim is not known yet: search again later.
     Later,
 }
 
@@ -103,7 +113,7 @@ impl Graph {
         };
         let mut watched = vec![session];
         loop {
-            // A cycle can't go down in rank all the way round.
+            // A cycle can't go down in rank all the way round, so there is such an edge.
             let Some(edge) =
                 cycle.into_iter().find(|e| !e.hard && rank[&e.waiter] < rank[&e.blocker])
             else {
@@ -112,7 +122,7 @@ impl Graph {
             };
             let constraints = self.constraints.entry(edge.tag).or_default();
             if constraints.contains(&(edge.waiter, edge.blocker)) {
-                // All mutexes are held here: better no order than no end.
+                // All mutexes are held here: giving up is better than an endless loop.
                 debug_assert!(false, "a constraint that has been met is met again");
                 return Verdict::Later;
             }
@@ -136,9 +146,10 @@ impl Graph {
         changed.map(|(tag, queue)| (*tag, sessions(queue))).collect()
     }
 
-    /// The edges out of a session; hard ones last, so that they are followed first. Behind one that waits for the same mode,
-    /// the rest of the queue is left out: whoever is in the way of the one is in the way of the other, so the same sessions
-    /// are reached, and a long queue for one row is a chain instead of a mesh.
+    /// The edges out of a session; hard ones last, so that they are followed first. After a soft
+    /// edge to a waiter of the same mode, the rest of the queue is left out. What blocks that
+    /// waiter also blocks this one, so the same sessions are reached. A row's long queue is a
+    /// chain, not a mesh.
     pub(super) fn edges(&self, waiter: SessionNo, soft: bool) -> SmallVec<[Edge; 4]> {
         let mut edges = SmallVec::new();
         let Some(Node { tag, mode, holders, .. }) = self.nodes.get(&waiter) else { return edges };
@@ -167,7 +178,7 @@ impl Graph {
     fn cycle(&self, session: SessionNo, soft: bool) -> Option<Vec<Edge>> {
         let mut visited: HashMap<SessionNo, (), TagHash> = HashMap::default();
         let mut path = Vec::new();
-        // Depth first, with an explicit stack of edges still to follow: chains may be long.
+        // Depth first, with an explicit stack of edges still to follow, because chains may be long.
         let mut open: Vec<SmallVec<[Edge; 4]>> = vec![self.edges(session, soft)];
         visited.insert(session, ());
         while let Some(edges) = open.last_mut() {
@@ -188,8 +199,8 @@ impl Graph {
         None
     }
 
-    /// An order in which all waiters could finish if only holders mattered, who has waited longest first where it
-    /// may be; `None` if some never could.
+    /// An order in which all waiters could finish if only holders mattered: longest wait first
+    /// where the order is free. `None` if some waiters could never finish.
     fn finishing_order(&self) -> Option<HashMap<SessionNo, usize, TagHash>> {
         let mut blocked: HashMap<SessionNo, usize, TagHash> = HashMap::default();
         let mut blocks: HashMap<SessionNo, Vec<SessionNo>, TagHash> = HashMap::default();
@@ -222,8 +233,9 @@ impl Graph {
     }
 }
 
-/// Sorts a queue topologically: of each pair in `before` the first comes ahead of the second. Filled from the
-/// end, always with the last of those that nobody left has to follow, so that only who must move does.
+/// Sorts a queue topologically: of each pair in `before` the first comes ahead of the second. It
+/// fills the queue from the end. Each time it takes the last session that no remaining session has
+/// to follow, so that only sessions that must move do.
 fn sort_queue(queue: &mut Queue, before: &[(SessionNo, SessionNo)]) {
     let mut left = std::mem::take(queue);
     let mut sorted = Vec::with_capacity(left.len());
@@ -232,7 +244,8 @@ fn sort_queue(queue: &mut Queue, before: &[(SessionNo, SessionNo)]) {
         let must_wait = |session: SessionNo| {
             before.iter().any(|(first, second)| *first == session && is_left(*second))
         };
-        // Constraints that agree with one order always leave somebody; without, nobody is lost.
+        // Constraints that agree with one order always leave a candidate. Otherwise the last one is
+        // taken, so no waiter is lost.
         let index =
             left.iter().rposition(|(session, _)| !must_wait(*session)).unwrap_or(left.len() - 1);
         sorted.push(left.remove(index));

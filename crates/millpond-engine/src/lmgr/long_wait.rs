@@ -1,6 +1,6 @@
-//! What a wait for a lock that has lasted `deadlock_timeout` sets going besides the search for a deadlock: what the server's log
-//! is told of it (`log_lock_waits`), and that a vacuum in the background that is in the way gives way. Messages are
-//! PostgreSQL's.
+//! The actions after a lock wait has lasted `deadlock_timeout`, beside the search for a deadlock.
+//! The session logs the wait (`log_lock_waits`) and cancels a background vacuum that is in the way.
+//! Messages are PostgreSQL's.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::manager::LockManager;
-use super::mode::LockMode;
-use super::tag::LockTag;
+use crate::ids::SessionNo;
+use crate::lock::LockMode;
+use crate::lock::LockTag;
 use crate::proc::Interrupt;
-use crate::transam::SessionNo;
 
 /// A session's wait.
 pub(super) struct Wait {
@@ -25,7 +25,7 @@ pub(super) struct Wait {
     pub(super) is_logged: bool,
 }
 
-/// What the log is told of a wait.
+/// The kind of log message about a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Told {
     Still,
@@ -35,7 +35,7 @@ pub(super) enum Told {
 }
 
 impl LockManager {
-    /// Tells the log, if it wants to know.
+    /// Logs the wait, if the session's settings ask for it.
     pub(super) fn tell(&self, wait: &Wait, what: Told) {
         if wait.is_logged && !(what == Told::Acquired && mutant!("lock-long-wait-end-untold")) {
             self.log(wait, what);
@@ -62,7 +62,7 @@ impl LockManager {
         }
     }
 
-    /// Who holds a lock and who waits for it.
+    /// The holders of a lock, and its waiters.
     fn parties(&self, tag: &LockTag) -> String {
         let (holders, queue) = {
             let partition = self.partition(tag);
@@ -78,11 +78,11 @@ impl LockManager {
         format!("{who} holding the lock: {holders}. Wait queue: {queue}.")
     }
 
-    /// Has a vacuum in the background stop that holds what the wait is for. It loses nothing but time.
+    /// Cancels a background vacuum that holds what the session waits for. It loses only time.
     pub(super) fn stop_autovacuum(&self, wait: &Wait) {
         let mut stopped: SmallVec<[u32; 1]> = SmallVec::new();
         {
-            // While the partition is locked, who holds the lock can't end.
+            // While the partition is locked, a holder of the lock can't release it.
             let partition = self.partition(&wait.tag);
             let Some(entry) = partition.get(&wait.tag) else { return };
             for holder in entry.conflicting_holders(wait.session, wait.mode) {
@@ -92,7 +92,7 @@ impl LockManager {
                 }
             }
         }
-        // Writing a message may take its time.
+        // Writing a message may take long, so it happens without the mutex.
         for process in stopped {
             tracing::debug!("sending cancel to blocking autovacuum PID {process}");
         }

@@ -8,8 +8,8 @@ mod fast_path {
     use millpond_sync::thread;
 
     use super::super::fast::{FastPath, Noted};
-    use super::super::mode::LockMode;
-    use crate::transam::SessionNo;
+    use crate::ids::SessionNo;
+    use crate::lock::LockMode;
 
     const ME: SessionNo = SessionNo(0);
     const TABLE: u32 = 7;
@@ -20,8 +20,8 @@ mod fast_path {
         builder.check(body);
     }
 
-    /// Rule 3: a weak lock that is granted in a slot is collected by every strong locker, and one that is
-    /// refused leaves nothing behind.
+    /// Rule 3: every strong locker collects a weak lock that is granted in a slot. A weak lock that
+    /// is refused leaves nothing behind.
     #[test]
     fn loom_weak_and_strong_lockers_see_each_other() {
         model(|| {
@@ -47,7 +47,7 @@ mod fast_path {
         });
     }
 
-    /// Rule 3: a release and a transfer agree on who has the lock.
+    /// Rule 3: a release and a transfer agree on which of them got the lock.
     #[test]
     fn loom_release_against_transfer() {
         model(|| {
@@ -68,7 +68,7 @@ mod fast_path {
         });
     }
 
-    /// Rule 3: what a strong holder wrote is seen by the next weak one, whole; and the other way about.
+    /// Rule 3: the next weak holder sees all that a strong holder wrote, and the reverse.
     #[test]
     fn loom_fast_path_orders_what_it_protects() {
         model(|| {
@@ -108,8 +108,8 @@ mod whole {
 
     use super::super::deadlock::Search;
     use super::super::{LockManager, LockMode, LockTag, LockWait};
+    use crate::ids::Xid;
     use crate::proc::ProcArray;
-    use crate::transam::Xid;
 
     const ITERATIONS: usize = 2_000;
 
@@ -119,7 +119,7 @@ mod whole {
         (procs, manager)
     }
 
-    /// Every thread comes to its end, and no lock is left.
+    /// Checks that every thread ends and that no lock is left.
     fn all_end(threads: Vec<thread::JoinHandle<()>>, manager: &LockManager) {
         for thread in threads {
             thread.join().unwrap();
@@ -127,8 +127,8 @@ mod whole {
         assert!(manager.list().is_empty());
     }
 
-    /// Sessions take and release locks on one relation; counters check that conflicts exclude, and shuttle
-    /// that every wait ends.
+    /// Sessions take and release locks on one relation. Counters check that conflicting modes
+    /// exclude each other; shuttle checks that every wait ends.
     fn sessions_exclude_each_other(modes: &'static [LockMode]) {
         shuttle::check_random(
             move || {
@@ -177,10 +177,11 @@ mod whole {
         sessions_exclude_each_other(&[RowExclusive, Share, ShareUpdateExclusive, Exclusive]);
     }
 
-    /// Rule 7: whoever a new order of the queue serves wakes, whatever else happens meanwhile. C has K2 and wants to
-    /// share K1 with A, who wants K2; if B, who wants K1 alone, came before C, then C must overtake him.
+    /// Rule 7: a session that a new order of the queue serves wakes, whatever else happens
+    /// meanwhile. C has K2 and wants to share K1 with A, which wants K2. If B, which wants K1
+    /// exclusively, came before C, then C must overtake B.
     #[test]
-    fn shuttle_reordering_wakes_whom_it_serves() {
+    fn shuttle_reordering_wakes_served_waiters() {
         use LockMode::{Exclusive, Share};
         let key = |low| LockTag::Advisory { high: 0, low, two_keys: true };
         shuttle::check_random(
@@ -209,7 +210,7 @@ mod whole {
                         left.fetch_sub(1, Ordering::SeqCst);
                     }));
                 }
-                // Time does not pass here, so the searches are somebody else's.
+                // Time does not pass here, so this thread makes the searches for the waiters.
                 while left.load(Ordering::SeqCst) > 0 {
                     for no in &numbers {
                         let found = manager.find_deadlock(*no);
@@ -223,7 +224,7 @@ mod whole {
         );
     }
 
-    /// Rule 6: whoever waits for a transaction wakes at its end, however late or early he came.
+    /// Rule 6: a session that waits for a transaction wakes at its end, however late it came.
     #[test]
     fn shuttle_waiters_of_a_transaction_wake() {
         shuttle::check_random(

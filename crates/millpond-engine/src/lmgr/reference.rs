@@ -1,12 +1,12 @@
-//! A plain model of the lock manager, to hold the real one against: vectors, no fast path, no mutexes, and
-//! judgements by trying everything.
+//! A plain model of the lock manager, against which tests compare the real one. It uses vectors, no
+//! fast path and no mutexes, and decides by trying everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::mode::LockMode;
-use super::tag::LockTag;
+use crate::lock::LockMode;
+use crate::lock::LockTag;
 
-/// What the rules say to a request.
+/// The answer to a request by the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
     Already,
@@ -16,16 +16,16 @@ pub(super) enum Answer {
     Deadlock,
 }
 
-/// Who holds what how often, and who waits in which order.
+/// What each session holds and how often, and the waiters in order.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Reference {
     pub(super) held: BTreeMap<(u16, LockTag, LockMode), u32>,
     pub(super) queues: BTreeMap<LockTag, Vec<(u16, LockMode)>>,
 }
 
-/// Sessions that there can be.
+/// The largest number of sessions.
 const MAX: usize = 16;
-/// Whom each session waits for, a bit each.
+/// For each session, those for which it waits, one bit each.
 type Edges = [u16; MAX];
 
 impl Reference {
@@ -61,7 +61,7 @@ impl Reference {
             return Answer::Already;
         }
         let queue = self.queue(tag);
-        // The first waiter that waits for me: in front of him I lose him nothing.
+        // The first waiter that waits for this session. To go in front of it costs it nothing.
         let place = queue.iter().position(|(_, wanted)| self.holds_against(session, tag, *wanted));
         let ahead = &queue[..place.unwrap_or(queue.len())];
         let free = !self.holder_objects(session, tag, mode);
@@ -84,7 +84,7 @@ impl Reference {
         Answer::Queued
     }
 
-    /// Gives one request back; those whom that serves, in order.
+    /// Releases one request. Returns the sessions that this serves, in order.
     pub(super) fn release(&mut self, session: u16, tag: LockTag, mode: LockMode) -> Vec<u16> {
         match self.held.get_mut(&(session, tag, mode)) {
             Some(count) if *count > 1 => {
@@ -98,7 +98,7 @@ impl Reference {
         }
     }
 
-    /// Gives everything back.
+    /// Releases everything.
     pub(super) fn release_all(&mut self, session: u16) -> Vec<u16> {
         let mine: Vec<_> = self.held.keys().filter(|(s, ..)| *s == session).copied().collect();
         let mut served = Vec::new();
@@ -109,14 +109,14 @@ impl Reference {
         served
     }
 
-    /// A waiter gives up.
+    /// Lets a waiter give up.
     pub(super) fn leave(&mut self, session: u16) -> Vec<u16> {
         let Some((tag, _)) = self.wait_of(session) else { return Vec::new() };
         self.queues.entry(tag).or_default().retain(|(s, _)| *s != session);
         self.serve(tag)
     }
 
-    /// Grants to all in the queue that conflict with no holder and with nobody who is left ahead of them.
+    /// Grants to waiters that conflict with no holder and no remaining waiter ahead of them.
     pub(super) fn serve(&mut self, tag: LockTag) -> Vec<u16> {
         let queue = self.queues.remove(&tag).unwrap_or_default();
         let (mut left, mut served) = (Vec::<(u16, LockMode)>::new(), Vec::new());
@@ -135,7 +135,7 @@ impl Reference {
         served
     }
 
-    /// Who waits for whom: for holders, and (`soft`) for those ahead in the queue.
+    /// The waits-for edges: to holders and, if `soft`, to conflicting waiters ahead in the queue.
     fn edges(&self, soft: bool) -> Edges {
         let mut edges = Edges::default();
         for (tag, queue) in &self.queues {
@@ -155,7 +155,7 @@ impl Reference {
         edges
     }
 
-    /// The sessions that are part of a cycle; `without` these sessions in the graph.
+    /// The sessions that are part of a cycle, in the graph without the sessions of `without`.
     pub(super) fn in_cycles(&self, soft: bool, without: &BTreeSet<u16>) -> BTreeSet<u16> {
         let mut reach = self.edges(soft);
         for session in without {
@@ -172,7 +172,7 @@ impl Reference {
         (0..MAX as u16).filter(|session| reach[*session as usize] & 1 << session != 0).collect()
     }
 
-    /// Whether some order of the queues leaves nobody in a cycle with `session`: by trying all of them.
+    /// Whether some order of the queues leaves `session` in no cycle: by trying all orders.
     pub(super) fn some_order_helps(&self, session: u16) -> bool {
         fn try_all(state: &mut Reference, tags: &[LockTag], session: u16) -> bool {
             let Some((tag, rest)) = tags.split_first() else {

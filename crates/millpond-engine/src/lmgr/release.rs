@@ -1,17 +1,17 @@
-//! Giving locks back (lmgr rule 9), and serving those who waited for them.
+//! Releasing locks (lmgr rule 9), and serving their waiters.
 
 use millpond_sync::mutant;
 use smallvec::SmallVec;
 
-use super::local::{Held, LocalLocks, LockOwner, Place};
 use super::manager::{LockManager, strong_relation};
-use super::mode::LockMode;
-use super::tag::LockTag;
+use crate::ids::SessionNo;
+use crate::lock::LockMode;
+use crate::lock::LockTag;
+use crate::lock::{Held, LocalLocks, LockOwner, Place};
 use crate::proc::ProcHandle;
-use crate::transam::SessionNo;
 
 impl LockManager {
-    /// Gives one request back; `false` if the owner has not made it.
+    /// Releases one request. Returns `false` if the owner has not made it.
     pub fn release(
         &self,
         proc: &ProcHandle,
@@ -34,7 +34,7 @@ impl LockManager {
         true
     }
 
-    /// Gives back what the transaction holds.
+    /// Releases what the transaction holds.
     pub fn release_transaction(&self, proc: &ProcHandle) {
         if mutant!("lock-of-session-ends-with-transaction") {
             return self.release_all(proc);
@@ -42,12 +42,12 @@ impl LockManager {
         self.release_where(proc, |held| held.by_transaction = 0);
     }
 
-    /// Gives back the session's advisory locks (`pg_advisory_unlock_all`), except what the transaction holds.
+    /// Releases the session's advisory locks (`pg_advisory_unlock_all`), except the transaction's.
     pub fn release_session_locks(&self, proc: &ProcHandle) {
         self.release_where(proc, |held| held.by_session = 0);
     }
 
-    /// Gives back everything; for the end of the session.
+    /// Releases everything, at the end of the session.
     pub fn release_all(&self, proc: &ProcHandle) {
         self.release_where(proc, |held| (held.by_transaction, held.by_session) = (0, 0));
     }

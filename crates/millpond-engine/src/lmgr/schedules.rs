@@ -1,11 +1,14 @@
-//! Random schedules of lock requests, one thread playing all sessions, against the [reference](super::reference).
+//! Random schedules of lock requests, in which one thread plays all sessions, against the
+//! [reference](super::reference).
 //!
-//! After every step both must agree on who holds what, who waits in which order, and who was served. Every
-//! waiter searches for deadlocks once, at a random time after it began to wait; then the reference judges by trying
-//! every order of the queues. At any time all cycles contain somebody who is still to search, and when all have, there
-//! are none: no deadlock goes undetected, and none is reported falsely.
+//! After every step both must agree on the held locks, the order of the waiters, and the sessions
+//! that were served. Every waiter searches for deadlocks once, at a random time after it began to
+//! wait. Then the reference checks the verdict by trying every order of the queues. At any time
+//! every cycle contains a session that has not searched yet. When all have searched, there is no
+//! cycle. So every deadlock is detected, and none is reported falsely.
 //!
-//! `MILLPOND_LOCK_SEED=17` repeats one schedule and prints its steps; `MILLPOND_LOCK_SCHEDULES=1000000` runs as many.
+//! `MILLPOND_LOCK_SEED=17` repeats one schedule and prints its steps.
+//! `MILLPOND_LOCK_SCHEDULES=1000000` sets the number of schedules.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +20,11 @@ use rand::{Rng, SeedableRng};
 
 use super::deadlock::Search;
 use super::graph::Verdict;
-use super::local::Place;
-use super::manager::Begun;
+use super::queue::{GRANTED, IDLE};
 use super::reference::{Answer, Reference};
-use super::waiting::{GRANTED, IDLE};
+use super::request::Begun;
 use super::*;
+use crate::lock::Place;
 use crate::proc::{ProcArray, ProcHandle};
 
 const SESSIONS: u16 = 6;
@@ -34,7 +37,7 @@ const OBJECTS: [LockTag; 4] = [
     LockTag::Tuple { relation: 16384, block: 3, offset: 1 },
 ];
 
-/// What happened in the schedules, so that they can be seen not to be too tame.
+/// Counts of what happened, to check that the schedules are varied enough.
 #[derive(Default, Debug)]
 struct Tally {
     granted: u32,
@@ -92,7 +95,7 @@ impl<'t> Schedule<'t> {
     }
 
     fn run(&mut self) {
-        // Some schedules have few objects and modes that conflict much, others all of them.
+        // Some schedules have few objects and modes that conflict much, others have all of them.
         let objects = self.rng.random_range(1..=OBJECTS.len());
         let weakest = self.rng.random_range(0..6);
         for _ in 0..STEPS {
@@ -116,7 +119,7 @@ impl<'t> Schedule<'t> {
             }
             self.compare();
         }
-        // Who looks again later does so after the others, until nobody need.
+        // A session that has to search again does so after the others, until none has to.
         while !self.to_search.is_empty() {
             for session in self.to_search.clone() {
                 if self.to_search.contains(&session) {
@@ -130,7 +133,7 @@ impl<'t> Schedule<'t> {
         self.finish();
     }
 
-    /// Everybody who does not wait ends his transaction, until nobody is left.
+    /// Each session that does not wait ends its transaction, until none is left.
     fn finish(&mut self) {
         for _ in 0..SESSIONS {
             for session in 0..SESSIONS {
@@ -142,7 +145,7 @@ impl<'t> Schedule<'t> {
         }
         assert!(self.manager.list().is_empty(), "somebody waits for ever");
         for object in OBJECTS {
-            // No counter of strong lockers is left raised: weak locks are private again.
+            // No counter of strong lockers is left raised: weak locks use slots again.
             let mode = LockMode::AccessShare;
             self.manager.acquire(&self.procs[0], object, mode, LockWait::Never).unwrap();
             let fast = self.manager.list()[0].fast_path;
@@ -215,7 +218,7 @@ impl<'t> Schedule<'t> {
         self.served(&served);
     }
 
-    /// Those who have been served, and nobody else, find themselves granted.
+    /// Checks that exactly the served sessions find themselves granted.
     fn served(&mut self, served: &[u16]) {
         for session in 0..SESSIONS {
             let proc = &self.procs[session as usize];
@@ -298,7 +301,7 @@ impl<'t> Schedule<'t> {
         }
     }
 
-    /// The model's queues get the order that the verdict gives them: of the same waiters.
+    /// Gives the model's queues the verdict's order, which must have the same waiters.
     fn reorder(&mut self, queues: &[(LockTag, Vec<SessionNo>)]) {
         for (tag, order) in queues {
             let queue = self.model.queues.get_mut(tag).expect("a queue");
@@ -308,7 +311,7 @@ impl<'t> Schedule<'t> {
         }
     }
 
-    /// A cycle is told link by link: each waits for the next, who holds what is in the way.
+    /// Checks each link of a cycle: each session waits for the next, which holds what blocks it.
     fn check_cycle(&self, session: u16, cycle: &[super::graph::Edge]) {
         for (index, edge) in cycle.iter().enumerate() {
             assert_eq!(edge.blocker, cycle[(index + 1) % cycle.len()].waiter);
@@ -321,7 +324,7 @@ impl<'t> Schedule<'t> {
         assert_eq!(cycle[0].waiter.0, session);
     }
 
-    /// Both say the same, and everybody who is in a cycle without searchers would never get out.
+    /// Checks that both agree, and that every cycle contains a session that has not searched yet.
     fn compare(&self) {
         let mut held = BTreeSet::new();
         let mut queues: BTreeMap<LockTag, Vec<(u16, LockMode)>> = BTreeMap::new();

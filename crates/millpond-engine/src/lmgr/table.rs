@@ -1,58 +1,25 @@
-//! One partition of the shared lock table: who holds what, who waits, in which order.
+//! One partition of the shared lock table: each object's holders, and its waiters in order.
 //!
-//! Pure bookkeeping under the partition's mutex; nothing here waits or wakes. The rules are PostgreSQL's:
+//! Pure bookkeeping under the partition's mutex: nothing waits or wakes. PostgreSQL's rules:
 //!
-//! * A request is granted if it conflicts with no other holder and with nobody who waits (lmgr rule 4).
-//! * Otherwise it queues at the end, unless the session already holds a mode for which somebody in the queue
-//!   waits: then it goes in front of the first such waiter, because that one cannot be served before it in any
-//!   case. If that waiter in turn holds something the request conflicts with, both would wait forever.
-//! * On a release the queue is served from the front; a waiter may overtake those it does not conflict with.
+//! * A request is granted if it conflicts with no other holder and with no waiter (lmgr rule 4).
+//! * Otherwise it queues at the end, unless the session already holds a mode for which a waiter in
+//!   the queue waits. Then its place is in front of the first such waiter, which cannot be served
+//!   before it in any case. There it is granted at once if it conflicts with no other holder and
+//!   with no waiter ahead of that place. If that waiter in turn holds something with which the
+//!   request conflicts, both would wait forever.
+//! * On a release the queue is served from the front. A waiter may overtake where there is no
+//!   conflict.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Instant;
 
 use millpond_sync::mutant;
 use smallvec::SmallVec;
 
-use super::mode::{LockMode, ModeSet};
-use super::tag::LockTag;
-use crate::transam::SessionNo;
-
-/// A quick mix for keys that are small integers chosen by the database itself.
-#[derive(Default, Clone, Copy)]
-pub(crate) struct TagHasher(u64);
-
-impl Hasher for TagHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 29
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-    fn write_u8(&mut self, n: u8) {
-        self.write_u64(u64::from(n));
-    }
-    fn write_u16(&mut self, n: u16) {
-        self.write_u64(u64::from(n));
-    }
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(u64::from(n));
-    }
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-    fn write_usize(&mut self, n: usize) {
-        self.write_u64(n as u64);
-    }
-    fn write_isize(&mut self, n: isize) {
-        self.write_u64(n as u64);
-    }
-}
-
-pub(crate) type TagHash = BuildHasherDefault<TagHasher>;
+use crate::ids::SessionNo;
+use crate::lock::{LockMode, ModeSet};
+use crate::lock::{LockTag, TagHash};
 
 /// A session that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +29,7 @@ pub(crate) struct Waiter {
     pub(crate) since: Instant,
 }
 
-/// What came of a request.
+/// The decision on a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Request {
     Granted,
@@ -98,7 +65,7 @@ impl Entry {
         self.granted.is_empty() && self.queue.is_empty()
     }
 
-    /// Notes a lock as held.
+    /// Records a lock as held.
     pub(crate) fn grant(&mut self, session: SessionNo, mode: LockMode) {
         match self.granted.iter_mut().find(|(s, _)| *s == session) {
             Some((_, modes)) => *modes = modes.with(mode),
@@ -106,7 +73,7 @@ impl Entry {
         }
     }
 
-    /// Takes a held lock away; `false` if it was not held.
+    /// Removes a held lock. Returns `false` if it was not held.
     pub(crate) fn ungrant(&mut self, session: SessionNo, mode: LockMode) -> bool {
         let Some(index) = self.granted.iter().position(|(s, _)| *s == session) else {
             return false;
@@ -120,7 +87,7 @@ impl Entry {
         held
     }
 
-    /// Whether another session holds what `mode` conflicts with.
+    /// Whether another session holds a mode with which `mode` conflicts.
     pub(crate) fn conflicts_with_holders(&self, session: SessionNo, mode: LockMode) -> bool {
         self.conflicting_holders(session, mode).next().is_some()
     }
@@ -155,12 +122,12 @@ impl Entry {
         Request::Wait(self.queue.len())
     }
 
-    /// Puts a waiter into the queue.
+    /// Inserts a waiter into the queue.
     pub(crate) fn enqueue(&mut self, position: usize, waiter: Waiter) {
         self.queue.insert(position.min(self.queue.len()), waiter);
     }
 
-    /// Takes a waiter out of the queue; `false` if it is not there.
+    /// Removes a waiter from the queue. Returns `false` if it is not there.
     pub(crate) fn dequeue(&mut self, session: SessionNo) -> bool {
         match self.queue.iter().position(|w| w.session == session) {
             Some(index) => self.queue.remove(index).is_some(),
@@ -168,7 +135,7 @@ impl Entry {
         }
     }
 
-    /// Grants to all waiters that can be served now and hands them over.
+    /// Grants to all waiters that can be served now, and calls `granted` for each.
     pub(crate) fn serve(&mut self, mut granted: impl FnMut(SessionNo)) {
         let mut ahead = ModeSet::EMPTY;
         let mut index = 0;
@@ -190,11 +157,11 @@ impl Entry {
     /// Puts the same waiters into another order.
     pub(crate) fn set_order(&mut self, order: &[SessionNo]) {
         let place = |waiter: &Waiter| order.iter().position(|session| *session == waiter.session);
-        // Stable, and whoever is not named goes last: nobody is lost.
+        // The sort is stable, and a waiter that is not named goes last: no waiter is lost.
         self.queue.make_contiguous().sort_by_key(|waiter| place(waiter).unwrap_or(usize::MAX));
     }
 
-    /// The other sessions that hold what `mode` conflicts with.
+    /// The other sessions that hold a mode with which `mode` conflicts.
     pub(crate) fn conflicting_holders(
         &self,
         session: SessionNo,
@@ -211,7 +178,7 @@ impl Entry {
         others.filter(move |(_, modes)| modes.intersects(conflicts)).map(|(s, _)| *s)
     }
 
-    /// Those for whom the waiter `session` waits: holders, then those ahead in the queue.
+    /// The sessions that block the waiter `session`: holders, then waiters ahead of it.
     pub(crate) fn blockers(&self, session: SessionNo) -> Vec<SessionNo> {
         let Some(position) = self.queue.iter().position(|w| w.session == session) else {
             return Vec::new();
@@ -242,7 +209,7 @@ impl Partition {
         self.entries.get_mut(tag)
     }
 
-    /// Forgets an object that nobody holds or waits for.
+    /// Removes the entry of an object that no session holds or waits for.
     pub(crate) fn tidy(&mut self, tag: &LockTag) {
         if self.entries.get(tag).is_some_and(Entry::is_unused) {
             self.entries.remove(tag);

@@ -1,4 +1,4 @@
-//! Conflicts, owners, waits, deadlocks, and races of many threads. Schedules of one thread: `schedules.rs`.
+//! Conflicts, owners, waits, deadlocks, races. Schedules of one thread are in `schedules.rs`.
 
 mod reporting;
 
@@ -10,9 +10,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
+use crate::access::heap::visibility::Fates;
 use crate::proc::{Interrupt, ProcArray, ProcHandle};
 use crate::testing::Hearer;
-use crate::transam::visibility::Fates;
 use crate::transam::{Durability, Xid};
 
 fn setup(sessions: u16) -> (Arc<LockManager>, Vec<ProcHandle>) {
@@ -26,7 +26,7 @@ const TABLE: LockTag = LockTag::Relation(16384);
 const KEY: LockTag = LockTag::Advisory { high: 0, low: 7, two_keys: false };
 
 #[test]
-fn requests_that_may_not_wait_say_who_cares() {
+fn nowait_requests_fail_exactly_on_conflicts() {
     let (manager, procs) = setup(2);
     for held in LockMode::ALL {
         for wanted in LockMode::ALL {
@@ -126,8 +126,8 @@ fn a_deadlock_of_three_names_every_party() {
 
 #[test]
 fn a_cycle_through_the_queue_is_dissolved_by_overtaking() {
-    // A holds Share on K1; B waits for Exclusive on K1; C, who holds K2, wants Share on K1 and queues
-    // behind B; A wants K2. C may overtake B, so nobody need fail.
+    // A holds Share on K1. B waits for Exclusive on K1. C, which holds K2, wants Share on K1 and
+    // queues behind B. A wants K2. C may overtake B, so no session has to fail.
     let (manager, procs) = setup(3);
     manager.set_deadlock_timeout(Duration::from_millis(20));
     let key = |low| LockTag::Advisory { high: 0, low, two_keys: true };
@@ -187,11 +187,11 @@ fn a_lock_that_is_granted_at_the_last_moment_is_held() {
     manager.acquire(&procs[0], KEY, LockMode::Exclusive, LockWait::Never).unwrap();
     let owner = LockOwner::Transaction;
     let begun = manager.begin(&procs[1], owner, KEY, LockMode::Exclusive, true).unwrap();
-    assert_eq!(begun, super::manager::Begun::Queued);
+    assert_eq!(begun, super::request::Begun::Queued);
     manager.release_all(&procs[0]);
     // The waiter's time is up before the waiter notices the grant.
     assert_eq!(manager.give_up(&procs[1], KEY, LockError::Timeout), Ok(()));
-    manager.note_held(&procs[1], owner, KEY, LockMode::Exclusive, super::local::Place::Table);
+    manager.note_held(&procs[1], owner, KEY, LockMode::Exclusive, crate::lock::Place::Table);
     manager.release_all(&procs[1]);
     assert!(manager.list().is_empty());
 }
@@ -211,7 +211,7 @@ fn locks_are_held_until_the_transaction_has_its_status() {
 }
 
 #[test]
-fn who_waits_for_a_transaction_wakes_at_its_end() {
+fn waiter_for_a_transaction_wakes_at_its_end() {
     let (manager, procs) = setup(4);
     let xid = Xid(77);
     let running = AtomicBool::new(true);
@@ -246,7 +246,7 @@ fn who_waits_for_a_transaction_wakes_at_its_end() {
     assert!(!runner.take_xid_awaited());
 }
 
-/// Threads lock and unlock two relations in all modes; a counter per relation and mode checks exclusion.
+/// Threads lock two relations in all modes. A counter per relation and mode checks exclusion.
 #[test]
 fn races_of_weak_and_strong_lockers_exclude_each_other() {
     const THREADS: u16 = 6;
@@ -286,7 +286,7 @@ fn races_of_weak_and_strong_lockers_exclude_each_other() {
     assert!(manager.list().is_empty());
 }
 
-/// Transactions that lock several keys in random order: every deadlock ends, nobody hangs.
+/// Transactions lock several keys in random order: every deadlock ends, and no session hangs.
 #[test]
 fn racing_deadlocks_all_end() {
     const THREADS: u16 = 4;
@@ -334,7 +334,7 @@ fn a_long_wait_is_logged_if_the_session_wants_it() {
             manager.acquire(waiter, KEY, LockMode::Share, how)
         })
     };
-    // Nothing is said unasked.
+    // Nothing is logged while the setting is off.
     let soon = LockWait::Until(Instant::now() + Duration::from_millis(20));
     assert_eq!(wait(&waiter, soon), Err(LockError::Timeout));
     assert!(heard().is_empty());
@@ -367,7 +367,7 @@ fn a_long_wait_is_logged_if_the_session_wants_it() {
 }
 
 #[test]
-fn a_vacuum_in_the_background_gives_way_to_who_waits_long() {
+fn long_wait_cancels_a_blocking_autovacuum() {
     let procs = ProcArray::new(3);
     let manager = LockManager::new(procs.clone());
     let [vacuum, client] =

@@ -1,38 +1,27 @@
-//! Waiting for a lock in its queue, and serving those who wait.
+//! Waiting for a lock in its queue.
 //!
-//! Every session parks on a word of its own (`ProcArray::lock_wait`), which is [`IDLE`], [`WAITING`] or
-//! [`GRANTED`]. It becomes WAITING by its session and GRANTED by whoever serves the queue, both under the
-//! partition's mutex; and `validate` of the park reads it under the parking queue's lock, so no wake-up is
-//! lost (lmgr rule 5).
+//! A session parks on its own word, whose values are in [`super::queue`]. `validate` of the park
+//! reads the word under the parking queue's lock, so no wake-up is lost (lmgr rule 5).
 //!
-//! Failure: a wait that ends by timeout, cancel or deadlock leaves the queue as if it had never been there,
-//! and serves those it was ahead of.
+//! Failure: a wait that ends by timeout, cancel or deadlock leaves the queue as if it had never
+//! been there. The session then serves the waiters behind it.
 
 use std::time::Duration;
 
 use millpond_sync::atomic::Ordering;
 use millpond_sync::{clock, mutant, parking};
-use smallvec::SmallVec;
 
 use super::deadlock::Search;
 use super::long_wait::{Told, Wait};
 use super::manager::LockManager;
-use super::mode::LockMode;
-use super::table::Partition;
-use super::tag::LockTag;
-use super::{LockError, LockWait};
+use super::queue::{GRANTED, IDLE, WAITING};
+use crate::lock::LockMode;
+use crate::lock::LockTag;
+use crate::lock::{LockError, LockWait};
 use crate::proc::{ProcHandle, WaitEvent};
-use crate::transam::SessionNo;
-
-/// The session does not wait for a lock.
-pub(super) const IDLE: u32 = 0;
-/// It is in a queue.
-pub(super) const WAITING: u32 = 1;
-/// It was in a queue and has been served.
-pub(super) const GRANTED: u32 = 2;
 
 impl LockManager {
-    /// Parks until served, or until it is time to give up.
+    /// Parks until the session is served, or has to give up.
     pub(super) fn wait(
         &self,
         proc: &ProcHandle,
@@ -81,8 +70,8 @@ impl LockManager {
         }
     }
 
-    /// After `deadlock_timeout`: looks for a deadlock and for a vacuum in the background. Returns after how long to do so
-    /// again, if at all.
+    /// After `deadlock_timeout`: searches for a deadlock and for a background vacuum. Returns the
+    /// time after which to do so again, or `None`.
     #[cold]
     fn has_waited_long(&self, wait: &Wait) -> Result<Option<Duration>, LockError> {
         let again = match self.find_deadlock(wait.session) {
@@ -104,7 +93,7 @@ impl LockManager {
         Ok(again)
     }
 
-    /// Leaves the queue, unless the lock has been granted in the last moment.
+    /// Leaves the queue, unless the lock has been granted at the last moment.
     pub(super) fn give_up(
         &self,
         proc: &ProcHandle,
@@ -121,49 +110,6 @@ impl LockManager {
         drop(partition);
         self.wake(&served);
         Err(why)
-    }
-
-    /// Takes a waiter out of its queue, as if it had never been there.
-    pub(super) fn leave_queue(
-        &self,
-        partition: &mut Partition,
-        session: SessionNo,
-        tag: &LockTag,
-    ) -> SmallVec<[SessionNo; 4]> {
-        self.procs.lock_wait(session).store(IDLE, Ordering::Relaxed);
-        *self.waits[session.index()].lock() = None;
-        if let Some(entry) = partition.get_mut(tag) {
-            entry.dequeue(session);
-        }
-        if mutant!("lock-leaver-serves-nobody") {
-            return SmallVec::new();
-        }
-        self.serve(partition, tag)
-    }
-
-    /// Grants what can be granted now; those served are to be [woken](Self::wake) without the mutex.
-    pub(super) fn serve(
-        &self,
-        partition: &mut Partition,
-        tag: &LockTag,
-    ) -> SmallVec<[SessionNo; 4]> {
-        let mut served: SmallVec<[SessionNo; 4]> = SmallVec::new();
-        if let Some(entry) = partition.get_mut(tag) {
-            entry.serve(|session| served.push(session));
-        }
-        for session in &served {
-            *self.waits[session.index()].lock() = None;
-            self.procs.lock_wait(*session).store(GRANTED, Ordering::Release);
-        }
-        partition.tidy(tag);
-        served
-    }
-
-    pub(super) fn wake(&self, served: &[SessionNo]) {
-        for session in served {
-            let word = self.procs.lock_wait(*session);
-            parking::unpark_all(std::ptr::from_ref(word).addr());
-        }
     }
 }
 

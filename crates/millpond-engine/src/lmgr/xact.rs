@@ -1,20 +1,20 @@
-//! Waiting for the end of a transaction: a lock on its id that exists only while someone waits (lmgr rule 6).
+//! Waits for a transaction's end by a lock on its id, which exists only meanwhile (lmgr rule 6).
 
 use millpond_sync::mutant;
 
-use super::local::LockOwner;
 use super::manager::LockManager;
-use super::mode::LockMode;
-use super::tag::LockTag;
-use super::{LockError, LockWait};
+use crate::ids::{SessionNo, Xid};
+use crate::lock::LockMode;
+use crate::lock::LockOwner;
+use crate::lock::LockTag;
+use crate::lock::{LockError, LockWait};
 use crate::proc::ProcHandle;
-use crate::transam::{SessionNo, Xid};
 
 impl LockManager {
     /// Waits for the end of a transaction.
     ///
-    /// `is_running` tells, whenever it is asked, whether the transaction is still to end. The lock on
-    /// its id comes into being here, on behalf of the session that runs it, and only here (lmgr rule 6).
+    /// At any time, `is_running` says whether the transaction has still to end. Only this function
+    /// enters the lock on its id, on behalf of the session that runs it (lmgr rule 6).
     pub fn wait_for_transaction(
         &self,
         proc: &ProcHandle,
@@ -50,7 +50,8 @@ impl LockManager {
         Ok(())
     }
 
-    /// Ends the life of a transaction in the table, for those who wait for it. Its status is set.
+    /// Releases the lock on the id of a transaction that has ended, and wakes its waiters. The
+    /// transaction's status is already set.
     pub(crate) fn transaction_ended(&self, runner: SessionNo, xid: Xid) {
         let tag = LockTag::Transaction(xid);
         let mut partition = self.partition(&tag);

@@ -1,16 +1,14 @@
-//! Threads that work behind the sessions' backs, and how they end.
+//! The engine's background threads (reclaimer, transaction upkeep, autovacuum), and how they end.
 //!
-//! A thread holds no strong reference to the engine while it sleeps: an engine that nobody uses any more goes
-//! away, and its threads with it.
+//! A thread holds no strong reference to the engine while it sleeps. So an engine that is no longer
+//! used is dropped, and its threads end.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_sync::sync::{Condvar, Mutex};
 use millpond_sync::thread::{NamedThread, spawn_named};
 
-use super::{autovacuum, reclaimer};
-use crate::engine::Engine;
 use crate::error::{EngineError, EngineResult};
 
 /// The threads of one engine.
@@ -20,23 +18,23 @@ pub(crate) struct Background {
     threads: Mutex<Vec<NamedThread<()>>>,
 }
 
-/// Tells the threads to end.
+/// The signal for the threads to end.
 #[derive(Default)]
 pub(crate) struct Signal {
     ending: Mutex<bool>,
     changed: Condvar,
-    /// What wakes threads that sleep elsewhere.
+    /// Functions that wake threads that sleep elsewhere.
     at_end: Mutex<Vec<Box<dyn Fn() + Send>>>,
 }
 
 impl Signal {
-    /// Has `wake` called once the threads are told to end. If they have been told already, it is not: the
-    /// caller asks afterwards whether they are.
-    pub(super) fn at_end(&self, wake: impl Fn() + Send + 'static) {
+    /// Registers `wake`, to be called when the threads are told to end. If that has happened
+    /// already, it is not called, so the caller must check afterwards.
+    pub(crate) fn at_end(&self, wake: impl Fn() + Send + 'static) {
         self.at_end.lock().push(Box::new(wake));
     }
 
-    pub(super) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         *self.ending.lock()
     }
 
@@ -46,8 +44,8 @@ impl Signal {
         self.at_end.lock().iter().for_each(|wake| wake());
     }
 
-    /// Sleeps; true if the thread is to go on afterwards.
-    pub(super) fn sleep(&self, time: Duration) -> bool {
+    /// Sleeps. Returns true if the thread is to continue afterwards.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
         let mut ending = self.ending.lock();
         if !*ending {
             ending = self.changed.wait_for(ending, time);
@@ -56,41 +54,35 @@ impl Signal {
     }
 }
 
-/// Starts the threads.
-pub(crate) fn start(engine: &Arc<Engine>, background: &Background) -> EngineResult<()> {
-    background.spawn(engine, "millpond-reclaim", reclaimer::run)?;
-    background.spawn(engine, "millpond-upkeep", reclaimer::upkeep)?;
-    background.spawn(engine, "millpond-vacuum", autovacuum::run)?;
-    Ok(())
-}
-
 impl Background {
-    /// The threads look around, sooner than they would.
+    /// Wakes the threads before their time.
     pub(crate) fn wake(&self) {
         self.signal.changed.notify_all();
     }
 
-    fn spawn(
+    /// Starts a thread, which ends soon after the signal says so.
+    pub(crate) fn spawn(
         &self,
-        engine: &Arc<Engine>,
         name: &str,
-        work: impl FnOnce(Weak<Engine>, Arc<Signal>) + Send + 'static,
+        work: impl FnOnce(Arc<Signal>) + Send + 'static,
     ) -> EngineResult<()> {
-        let (engine, signal) = (Arc::downgrade(engine), Arc::clone(&self.signal));
-        let handle = spawn_named(name, move || work(engine, signal)).map_err(|error| {
+        let signal = Arc::clone(&self.signal);
+        let handle = spawn_named(name, move || work(signal)).map_err(|error| {
             tracing::error!(name, %error, "could not start a thread");
-            EngineError::Internal { what: "could not start a background thread" }
+            EngineError::Internal {
+                what: "could not start a background thread; the server log says why",
+            }
         })?;
         self.threads.lock().push(handle);
         Ok(())
     }
 
-    /// Ends the threads, and waits for them.
+    /// Ends the threads and waits for them.
     pub(crate) fn stop(&self) {
         self.signal.end();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
-            // One of them may be who lets go of the engine last.
+            // This thread may be one of them, if it drops the last reference to the engine.
             if !thread.is_current() && thread.join().is_err() {
                 tracing::error!("a background thread has panicked");
             }

@@ -1,22 +1,26 @@
-//! Checkpoints: fuzzy, paced, and what comes after them.
+//! Checkpoints: fuzzy and paced, as in PostgreSQL.
 //!
-//! A checkpoint moves the point from which recovery would start, while sessions go on:
+//! A checkpoint moves the point from which recovery would start, while sessions continue:
 //!
-//! 1. One atomic addition on the log's position begins a new epoch and reserves CHECKPOINT_START. Its
-//!    position is the new redo point R: every page changed by a record behind R gets an image first.
-//! 2. Commits whose record may lie before R are waited for, until they have set their status. Then the
-//!    transaction manager logs the statuses it holds in memory: they are behind R, so recovery finds them.
-//! 3. Every page that is dirty now is written. A page changed by a record before R is among them, for it was
-//!    marked dirty before its record existed (wal rule 2), or has been written since.
-//! 4. The files are synced. What is known of forks is logged, and CHECKPOINT_END is made durable behind it (wal rule
-//!    17). The control file names R.
-//! 5. Log before R is recycled.
+//! 1. One atomic addition to the log's position begins a new epoch and reserves CHECKPOINT_START.
+//!    Its position is the new redo point R. A record behind R carries an image of each page that it
+//!    is the first to change.
+//! 2. The checkpoint waits until commits whose record may lie before R have set their status. It
+//!    also waits for creations and truncations of files in progress (wal rule 16). Then the
+//!    transaction manager logs the statuses that it holds in memory. They are behind R, so recovery
+//!    finds them.
+//! 3. It writes every page that is dirty now. They include the pages changed by a record before R,
+//!    unless written since: each was marked dirty before its record existed (wal rule 2).
+//! 4. It syncs the files. It logs the table of forks, and makes CHECKPOINT_END durable behind it
+//!    (wal rule 17). It writes the control file, which names R.
+//! 5. It recycles the log before R.
 //!
-//! If a step fails, the control file still names the older redo point and the log behind that is
-//! still there: nothing is lost, the next attempt begins anew. Only a failed sync ends it all: the system may have
-//! forgotten the pages it could not write, and would say nothing at the next sync. So the log
-//! stops, and recovery repairs the pages (wal rule 7). It stops, too, if the store has stopped by itself, because a write
-//! may yet reach a file after newer ones: no checkpoint could ever succeed, and the log would only grow.
+//! If a step fails, the control file still names the older redo point, and the log behind that
+//! still exists. Nothing is lost, and the next attempt begins anew. Only a failed sync is final:
+//! the kernel may have forgotten the pages it could not write, and would report nothing at the next
+//! sync. So the log stops, and recovery repairs the pages (wal rule 7). The log also stops if the
+//! store has stopped by itself, because a write may yet reach a file after newer ones. Then no
+//! checkpoint could ever succeed, and the log would only grow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,41 +34,39 @@ use millpond_sync::thread::{NamedThread, spawn_named};
 use millpond_sync::{clock, mutant};
 
 use super::schedule::Schedule;
+use crate::config::Tuning;
 use crate::control::{Control, ControlFile, STATE_BYTES};
-use crate::engine::Tuning;
 use crate::error::{EngineError, EngineResult};
 use crate::recovery::Recovering;
 use crate::transam::Xid;
-use crate::wal::forks::log_forks;
-use crate::wal::storage::settle_files;
+use crate::wal::storage::{log_forks, settle_files};
 use crate::wal::{Log, Record, RmgrId, WalError, info};
 
 /// What a checkpoint asks of the parts whose state is not in pages.
 pub trait CheckpointParts: Send {
-    /// Returns once every commit whose record may have been inserted before the call has set its status.
+    /// Returns once each commit whose record may precede the call has set its status.
     fn wait_for_commits(&mut self);
 
     /// Logs the statuses that are only in memory, on pages of the status relation.
     fn log_statuses(&mut self) -> EngineResult<()>;
 
-    /// Whether a transaction that has made a fork has committed. If it has not, it may yet do so.
+    /// Whether the transaction that has created a fork has committed. If not, it may still commit.
     fn has_committed(&mut self, xid: Xid) -> EngineResult<bool>;
 
-    /// What recovery needs besides pages and later records, such as the next ids. At most
-    /// [`STATE_BYTES`].
+    /// What recovery needs apart from pages and later records (next ids). At most [`STATE_BYTES`].
     fn state(&mut self) -> Vec<u8>;
 }
 
-/// When checkpoints happen by themselves.
+/// When checkpoints are made automatically.
 #[derive(Clone, Debug)]
 pub struct CheckpointConfig {
-    /// The longest time between two.
+    /// The longest time between two checkpoints.
     pub timeout: Duration,
-    /// How much log there may be, about, between the redo point and the end.
+    /// The approximate limit of log between the redo point and the end.
     pub max_wal_bytes: u64,
-    /// The part of the time between two over which the writes of one are spread.
+    /// The part of the time between two checkpoints over which the writes of one are spread.
     pub completion_target: f64,
-    /// Whether its calls that write are timed (`track_io_timing`).
+    /// Whether the checkpointer's write calls are timed (`track_io_timing`).
     pub io_timing: bool,
 }
 
@@ -82,31 +84,31 @@ impl Default for CheckpointConfig {
 /// Why a checkpoint is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is time: spread over a while, skipped if nothing happened.
+    /// It is due by time. Spread over a while; skipped if nothing happened.
     Scheduled,
-    /// Somebody asks for one: at once.
+    /// A caller asks for one. Made at once.
     Requested,
     /// The engine has just recovered.
     EndOfRecovery,
-    /// Nobody changes anything any more, and this is the last.
+    /// The last one: nothing changes any more.
     Shutdown,
-    /// There is much log: spread over a while, too.
+    /// There is much log. Spread over a while, too.
     LogGrowth,
 }
 
 impl Cause {
-    /// Whether nobody waits for it, so that it takes its time.
+    /// Whether no caller waits for it, so that its writes are spread.
     fn is_spread(self) -> bool {
         matches!(self, Self::Scheduled | Self::LogGrowth)
     }
 }
 
-/// Figures since the start.
+/// Statistics since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointStats {
-    /// Those for which it was time.
+    /// Checkpoints that were due by time.
     pub scheduled: u64,
-    /// Others, those for much log among them.
+    /// All others, including those for log growth.
     pub requested: u64,
     /// Pages written by checkpoints.
     pub pages_written: u64,
@@ -125,14 +127,15 @@ struct Counters {
     sync_ms: AtomicU64,
 }
 
-/// Makes checkpoints: one at a time, whoever asks.
+/// Makes checkpoints, one at a time, for any caller.
 pub struct Checkpoints {
     log: Arc<Log>,
     pool: Arc<BufferPool>,
-    /// When checkpoints happen by themselves, now.
+    /// When checkpoints are made automatically; may change.
     config: Mutex<CheckpointConfig>,
     work: Mutex<Work>,
-    /// How many wait for `work` who want a checkpoint at once: whoever has it shall not pace itself.
+    /// The number of callers that wait for `work` and want a checkpoint at once. While there are
+    /// any, the checkpoint in progress does not pace itself.
     hurry: AtomicUsize,
     redo: AtomicU64,
     counters: Counters,
@@ -151,15 +154,15 @@ struct Work {
 
 #[derive(Default)]
 struct Signals {
-    /// Where the log ended when it asked for a checkpoint; [`Lsn::MAX`]: that it can't grow any more.
+    /// Where the log ended when it wanted a checkpoint, or [`Lsn::MAX`]: it cannot grow.
     wanted: Option<Lsn>,
     ending: bool,
-    /// The time between two has been changed.
+    /// The time between two checkpoints has been changed.
     tuned: bool,
 }
 
 impl Checkpoints {
-    /// Changes when checkpoints happen by themselves.
+    /// Changes when checkpoints are made automatically.
     pub(crate) fn tune(&self, tuning: &Tuning) {
         let mut config = self.config.lock();
         config.timeout = tuning.checkpoint_timeout;
@@ -210,7 +213,7 @@ impl Checkpoints {
         self.work.lock().control.current().clone()
     }
 
-    /// Figures for the views.
+    /// Statistics for the views.
     pub fn stats(&self) -> CheckpointStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CheckpointStats {
@@ -222,8 +225,7 @@ impl Checkpoints {
         }
     }
 
-    /// Makes a checkpoint and returns when it is complete. One that is spread over a while is hurried
-    /// along and waited for first.
+    /// Makes a checkpoint and returns when it is complete. Hurries a spread one in progress.
     pub fn run(&self, cause: Cause) -> EngineResult<()> {
         let mut work = if cause.is_spread() {
             self.work.lock()
@@ -319,7 +321,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Sleeps while the checkpoint is ahead of its schedule: of the time, and of the log's growth.
+    /// Sleeps while the checkpoint is ahead of its schedule, by time and by the log's growth.
     fn pace(&self, progress: WriteProgress, begun: Instant, redo: Lsn) {
         let done = progress.done as f64 / progress.total.max(1) as f64;
         let config = self.config.lock().clone();
@@ -343,17 +345,17 @@ impl Checkpoints {
         }
     }
 
-    /// A checkpoint begins when there is so much log; at most as much again comes while it is written.
+    /// This amount of log starts a checkpoint. At most as much again is added while it is written.
     fn trigger_bytes(&self) -> u64 {
         (self.config.lock().max_wal_bytes / 2).max(1)
     }
 
-    /// Whether there is so much log before `position` that a checkpoint is wanted.
+    /// Whether there is enough log before `position` for a checkpoint.
     fn is_much_log(&self, position: Lsn) -> bool {
         position.get().saturating_sub(self.redo_point().get()) >= self.trigger_bytes()
     }
 
-    /// The log ends there now. May ask the thread for a checkpoint, and returns at once.
+    /// The log has grown to `position`. May ask the thread for a checkpoint; does not wait.
     fn hear_of_growth(&self, position: Lsn) {
         if self.is_much_log(position) {
             let mut signals = self.signals.lock();
@@ -362,7 +364,7 @@ impl Checkpoints {
         }
     }
 
-    /// Starts the thread that makes those that are spread.
+    /// Starts the thread that makes the spread checkpoints.
     pub fn start(self: &Arc<Self>) -> EngineResult<()> {
         let for_growth = Arc::downgrade(self);
         self.log.on_growth(move |position| {
@@ -378,7 +380,7 @@ impl Checkpoints {
     }
 
     fn work_until_end(&self) {
-        // After a failure, not every segment filled is a reason to try again.
+        // After a failure, wait this long: not every filled segment is a reason to try again.
         const RETRY: Duration = Duration::from_secs(5);
         let mut next = clock::now() + self.timeout();
         let mut not_before = clock::now();
@@ -389,7 +391,7 @@ impl Checkpoints {
                 while !signals.ending && signals.wanted.is_none() && clock::now() < next {
                     signals = self.signalled.wait_until(signals, next);
                     if std::mem::take(&mut signals.tuned) {
-                        // A longer time holds from the next checkpoint on.
+                        // A longer time takes effect after the next checkpoint.
                         next = next.min(clock::now() + self.timeout());
                     }
                 }
@@ -402,7 +404,7 @@ impl Checkpoints {
                 wanted = signals.wanted.take();
                 match wanted {
                     Some(position) if self.is_much_log(position) => Cause::LogGrowth,
-                    // A checkpoint that was under way has done away with it.
+                    // A checkpoint that was in progress has met the request.
                     Some(_) if clock::now() < next => continue,
                     _ => Cause::Scheduled,
                 }
@@ -422,8 +424,7 @@ impl Checkpoints {
         }
     }
 
-    /// Ends the thread. The last checkpoint is the caller's to make ([`Cause::Shutdown`]), when
-    /// nobody changes anything any more.
+    /// Ends the thread. The caller makes the last checkpoint ([`Cause::Shutdown`]) afterwards.
     pub fn stop(&self) {
         self.signals.lock().ending = true;
         self.signalled.notify_all();

@@ -1,9 +1,10 @@
-//! Work in the background.
+//! Background work: checkpoints, clean frames, upkeep of transactions. Autovacuum, which opens
+//! sessions, stands above ([`crate::autovacuum`]).
 
-pub(crate) mod autovacuum;
 pub(crate) mod background;
 pub mod checkpointer;
-mod reclaimer;
+pub(crate) mod current_vacuum;
+pub(crate) mod reclaimer;
 mod schedule;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

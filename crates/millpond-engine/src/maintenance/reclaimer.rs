@@ -1,34 +1,32 @@
-//! Clean frames ahead of demand, and the transactions' upkeep.
+//! Two background threads: one keeps clean frames free, one does the transactions' upkeep.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_buffer::{BackendKind, Reclaimer};
 
 use super::background::Signal;
-use crate::ctx::Ctx;
-use crate::engine::Engine;
+use crate::ctx::{Ctx, Shared};
 use crate::error::EngineResult;
 
 /// How long the reclaimer rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(200);
-/// How often transaction statuses are looked after.
+/// The time between two rounds of transaction upkeep.
 const UPKEEP: Duration = Duration::from_millis(200);
 
-fn context(engine: &Weak<Engine>, kind: &'static str) -> Option<Ctx> {
-    let engine = engine.upgrade()?;
-    match Ctx::new(engine.shared(), kind) {
+fn context(shared: &Shared, kind: &'static str) -> Option<Ctx> {
+    match Ctx::new(shared, kind) {
         Ok(ctx) => Some(ctx),
         Err(error) => {
-            tracing::error!(kind, %error, "no session for a background thread");
+            tracing::error!(kind, %error, "could not start a session for a background thread");
             None
         }
     }
 }
 
-/// Keeps clean frames free, so that sessions find them. Sleeps while nobody needs any.
-pub(super) fn run(engine: Weak<Engine>, signal: Arc<Signal>) {
-    let Some(ctx) = context(&engine, "background writer") else { return };
+/// Keeps clean frames free, so that sessions find them. Sleeps while no session needs any.
+pub(crate) fn run(shared: Shared, signal: Arc<Signal>) {
+    let Some(ctx) = context(&shared, "background writer") else { return };
     ctx.buffers().set_backend_kind(BackendKind::BackgroundWriter);
     let pool = Arc::clone(ctx.pool());
     signal.at_end(move || pool.wake_reclaimer());
@@ -45,9 +43,9 @@ pub(super) fn run(engine: Weak<Engine>, signal: Arc<Signal>) {
     }
 }
 
-/// Keeps room for new transactions.
-pub(super) fn upkeep(engine: Weak<Engine>, signal: Arc<Signal>) {
-    let Some(ctx) = context(&engine, "transaction upkeep") else { return };
+/// Does the transactions' upkeep, which keeps room for new ids.
+pub(crate) fn upkeep(shared: Shared, signal: Arc<Signal>) {
+    let Some(ctx) = context(&shared, "transaction upkeep") else { return };
     ctx.buffers().set_backend_kind(BackendKind::Other);
     while signal.sleep(UPKEEP) {
         if ctx.log().is_stopped().is_some() {

@@ -1,21 +1,21 @@
-//! How a checkpoint's writes are spread: over a part of the time, or of the log, until the next one is due.
+//! The pace of a checkpoint's writes, spread over the time or the log until the next one is due.
 
 use std::time::Duration;
 
-/// The pace of a checkpoint that is spread.
+/// The pace of a spread checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
-    /// From one checkpoint to the next.
+    /// The time from one checkpoint to the next.
     pub(super) timeout: Duration,
-    /// So much log makes the next one due, too.
+    /// This amount of log also makes the next one due.
     pub(super) trigger_bytes: u64,
-    /// For which part of that it may write (`checkpoint_completion_target`).
+    /// The part of both over which it may write (`checkpoint_completion_target`).
     pub(super) completion_target: f64,
 }
 
 impl Schedule {
-    /// Whether a checkpoint that has done so much of its work, 0 to 1, may rest, having begun `elapsed` ago and so many
-    /// bytes of log before.
+    /// Whether a checkpoint may rest. It has done the part `done` (0 to 1) of its work, and began
+    /// `elapsed` ago, and `log_bytes` of log ago.
     pub(super) fn is_ahead(&self, done: f64, elapsed: Duration, log_bytes: u64) -> bool {
         let time = elapsed.as_secs_f64() / self.timeout.as_secs_f64();
         let log = log_bytes as f64 / self.trigger_bytes as f64;
@@ -44,8 +44,8 @@ mod tests {
         completion_target: 0.9,
     };
 
-    /// When how many pages had been written: of a checkpoint of a real pool, by a clock that only the naps move, and a log
-    /// that grows so much a second.
+    /// Runs a checkpoint of a real pool. Returns the times and the numbers of pages written by
+    /// then. Only the naps move the clock; the log grows at a constant rate.
     fn write(log_bytes_per_second: u64) -> Vec<(Duration, usize)> {
         let pool = BufferPool::new(
             PoolConfig::new(PAGES + 100, 2),
@@ -76,7 +76,7 @@ mod tests {
         written
     }
 
-    /// The writes are spread evenly over `whole`, each of at most 32 pages, none before its turn and none late.
+    /// The writes are spread evenly over `whole`: at most 32 pages at once, none early, none late.
     fn are_spread_over(written: &[(Duration, usize)], whole: Duration) {
         let mut before = 0;
         for &(at, done) in written {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn or_of_the_log_if_that_grows_faster() {
+    fn writes_are_spread_over_the_log_if_it_grows_faster() {
         // The next checkpoint will be due after 64 seconds.
         are_spread_over(&write(1 << 23), Duration::from_secs_f64(57.6));
     }

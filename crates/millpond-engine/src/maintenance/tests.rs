@@ -1,4 +1,4 @@
-//! A whole engine with its threads in the background.
+//! Background work of a whole engine.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
@@ -54,9 +54,9 @@ fn table(session: &mut Session) -> Arc<TableDef> {
     table
 }
 
-/// A vacuum that has begun stands still at a page that the test has latched, until it has been told to give way.
+/// A running vacuum waits for a page that the test has latched, until it is interrupted.
 #[test]
-fn autovacuum_gives_a_table_up_for_who_waits_and_comes_back() {
+fn autovacuum_yields_to_a_lock_waiter_and_retries() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = EngineConfig::new(dir.path());
     config.buffers = 256;
@@ -118,7 +118,7 @@ fn segments(data: &Path) -> Vec<String> {
     names
 }
 
-/// A crash at this moment needs the log from the redo point that the file still names (wal rule 9).
+/// A crash here needs the log from the redo point that the file still names (wal rule 9).
 #[test]
 fn a_checkpoint_forgets_log_after_it_has_written_the_control_file() {
     let dir = tempfile::tempdir().unwrap();

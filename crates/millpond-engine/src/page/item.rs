@@ -23,8 +23,9 @@
 //! | 2 redirect | the line pointer that replaces this one | 0 |
 //! | 3 dead | 0 | 0: an index entry may still point here |
 //!
-//! Invariants: 32 <= lower <= upper <= 8192; lower is 32 plus a multiple of 4; items do not overlap;
-//! the last line pointer is not unused. Free space is one hole: whatever frees an item compacts.
+//! Invariants: 32 <= lower <= upper <= 8192; lower is 32 plus a multiple of 4; items do not
+//! overlap; the last line pointer is not unused. The free space is one hole: whatever frees an item
+//! also compacts the page.
 
 use std::ops::Range;
 
@@ -43,7 +44,7 @@ pub const KIND_WORD: usize = 24;
 pub const LINES: usize = 32;
 /// Bytes of a line pointer.
 pub const LINE_LEN: usize = 4;
-/// Line pointers a page can have, so that sets of them fit four words.
+/// The most line pointers that a page can have. A set of them fits four words.
 pub const MAX_LINES: u16 = 256;
 /// The longest item that fits an empty page.
 pub const MAX_ITEM_LEN: usize = PAGE_SIZE - LINES - 2 * LINE_LEN;
@@ -71,7 +72,7 @@ pub struct Line(pub u32);
 impl Line {
     /// A free line pointer.
     pub const UNUSED: Self = Self(0);
-    /// A dead one.
+    /// A dead line pointer.
     pub const DEAD: Self = Self(3 << 15);
 
     /// Names the item of `len` bytes at `at`.
@@ -103,7 +104,7 @@ impl Line {
         self.0 >> 15 & 3 == 1
     }
 
-    /// Where the item starts, or which line pointer is meant.
+    /// Where the item starts, or the line pointer that a redirect names.
     #[inline]
     pub const fn target(self) -> u16 {
         (self.0 & 0x7fff) as u16
@@ -149,7 +150,7 @@ const fn line_at(offset: u16) -> usize {
     LINES + (offset as usize).wrapping_sub(1).wrapping_mul(LINE_LEN)
 }
 
-/// Line pointer `offset` (from one); unused when the page has no such.
+/// Line pointer `offset` (from one); unused if the page has no such line pointer.
 #[inline]
 pub fn line<P: PageRead + ?Sized>(page: &P, offset: u16) -> Line {
     if offset == 0 || offset > line_count(page) {
@@ -158,8 +159,8 @@ pub fn line<P: PageRead + ?Sized>(page: &P, offset: u16) -> Line {
     Line(page.u32(line_at(offset)))
 }
 
-/// How many line pointers name an item of at least `len` bytes. They are copied together first, so that counting them takes
-/// no check of bounds for each.
+/// The number of line pointers that name an item of at least `len` bytes. All line pointers are
+/// copied first, so that counting needs no bounds check for each.
 #[inline]
 pub fn count_items<P: PageRead + ?Sized>(page: &P, len: usize) -> u16 {
     let mut bytes = [0; MAX_LINES as usize * LINE_LEN];
@@ -185,8 +186,8 @@ pub fn hole<P: PageRead + ?Sized>(page: &P) -> usize {
     (page.u16(UPPER) as usize).saturating_sub(page.u16(LOWER) as usize)
 }
 
-/// Bytes that an item may have to be put on this page, its line pointer already paid for; zero when
-/// the page has as many line pointers as it can.
+/// The longest item that fits this page, after room for its line pointer is set aside. Zero if the
+/// page already has the maximum number of line pointers.
 pub fn free_for_item<P: PageRead + ?Sized>(page: &P) -> usize {
     if line_count(page) >= MAX_LINES && page.u16(FLAGS) & FLAG_HAS_UNUSED == 0 {
         return 0;
@@ -215,8 +216,8 @@ pub fn check_bounds<P: PageRead + ?Sized>(page: &P) -> Result<(), PageError> {
     if good { Ok(()) } else { Err(PageError::Bounds { lower, upper }) }
 }
 
-/// The line pointer that an item of `len` bytes would get, leaving at least `reserve` bytes free; none
-/// when there is no room. Unused line pointers are taken first.
+/// The line pointer that an item of `len` bytes would get if at least `reserve` bytes stay free;
+/// `None` if there is no room. Unused line pointers are taken first.
 pub fn slot_for<P: PageRead + ?Sized>(page: &P, len: usize, reserve: usize) -> Option<u16> {
     let count = line_count(page);
     let unused = if page.u16(FLAGS) & FLAG_HAS_UNUSED != 0 {
@@ -232,8 +233,8 @@ pub fn slot_for<P: PageRead + ?Sized>(page: &P, len: usize, reserve: usize) -> O
     (align8(len) + line_bytes + reserve <= hole(page)).then_some(offset)
 }
 
-/// Makes room for an item of `len` bytes under line pointer `offset`, which must be unused or the next
-/// new one, and returns where its bytes go.
+/// Makes room for an item of `len` bytes under line pointer `offset` and returns where its bytes
+/// go. The line pointer must be unused or the next new one.
 pub fn place<P: PageMut + ?Sized>(
     page: &mut P,
     offset: u16,
@@ -247,7 +248,7 @@ pub fn place<P: PageMut + ?Sized>(
     } else if offset == count + 1 {
         LINE_LEN
     } else if offset > count {
-        return bad("behind the next new line pointer");
+        return bad("beyond the next new line pointer");
     } else if line(page, offset).state() != LineState::Unused {
         return bad("already used");
     } else {
@@ -291,7 +292,7 @@ impl LineSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether none is.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|&word| word == 0)
     }
@@ -303,8 +304,8 @@ impl LineSet {
 }
 
 /// Closes the gaps between items, drops unused line pointers at the end, and sets
-/// [`FLAG_HAS_UNUSED`] to what is true. The bytes set free become zero, which keeps page images in the
-/// log small. A function of the page alone, so recovery gets the same bytes.
+/// [`FLAG_HAS_UNUSED`] accordingly. Bytes that become free are zeroed, which keeps page images in
+/// the log small. The result depends on the page alone, so recovery gets the same bytes.
 pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
     check_bounds(page)?;
     let old_lower = page.u16(LOWER) as usize;
@@ -334,7 +335,7 @@ pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
     let flags = page.u16(FLAGS) & !FLAG_HAS_UNUSED;
     page.put_u16(FLAGS, if has_unused { flags | FLAG_HAS_UNUSED } else { flags });
 
-    // From the page's end downwards: items that lie right already are not touched.
+    // Items are sorted from the page's end downwards. Those already in place are not touched.
     let items = &mut items[..kept];
     items.sort_unstable_by(|a, b| b.cmp(a));
     let settled = settle(items);
@@ -367,7 +368,7 @@ pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
     Ok(())
 }
 
-/// How many of the items, given from the page's end downwards, lie without a gap, and where they end.
+/// How many items lie without a gap, counted from the page's end downwards, and where they end.
 struct Settled {
     count: usize,
     end: usize,

@@ -1,10 +1,12 @@
 //! What every page of the engine has in common, and the layout of pages that hold items.
 //!
-//! Bytes 0..12 of a page belong to the buffer pool (LSN, checksum). Bytes 12..14 are the [`PageKind`],
-//! bytes 14..16 flags whose meaning depends on the kind. [`item`] lays out pages of variable-length
-//! items behind line pointers. Everything here is a function of bytes: it is run on latched frames,
-//! on optimistic views whose bytes may be torn, on private copies, in recovery and by `check`.
-//! So nothing panics whatever the bytes are, and what a page says is checked before it is used.
+//! Bytes 0..12 of a page belong to the buffer pool (LSN, checksum). Bytes 12..14 are the
+//! [`PageKind`], bytes 14..16 flags whose meaning depends on the kind. [`item`] lays out pages of
+//! variable-length items behind line pointers.
+//!
+//! Everything here is a function of bytes. It runs on latched frames, on optimistic views whose
+//! bytes may be torn, on private copies, in recovery and in `check`. So no bytes make it panic, and
+//! it checks what a page says before using it.
 
 pub mod item;
 
@@ -29,7 +31,7 @@ pub enum PageKind {
     Fsm = 3,
     /// Commit status of transactions.
     Clog = 4,
-    /// Commit numbers of transactions, for old snapshots; of one run only.
+    /// Commit numbers of transactions, for old snapshots; valid for one run of the engine only.
     CommitNumbers = 5,
 }
 
@@ -47,7 +49,7 @@ pub fn flags<P: PageRead + ?Sized>(page: &P) -> u16 {
 
 /// A page whose bytes can be changed: a plain array, or a latched frame while it is being changed.
 pub trait PageMut: PageRead {
-    /// Stores `bytes` at `offset`. Bytes that would fall behind the page's end are not stored.
+    /// Stores `bytes` at `offset`. Bytes that would lie beyond the page's end are not stored.
     fn write(&mut self, offset: usize, bytes: &[u8]);
 
     /// Stores a little-endian `u16`.

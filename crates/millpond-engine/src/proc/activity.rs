@@ -1,8 +1,8 @@
-//! What a session is doing, for those who watch: the facts behind `pg_stat_activity`.
+//! What a session is doing: the data behind `pg_stat_activity`.
 //!
-//! Nothing here takes part in any protocol. The wait event is an atomic in the session's line, stored
-//! only around waits; who the session is sits behind a mutex that it and a rare watcher share; what it runs is in
-//! [`statement`](super::statement).
+//! No protocol depends on it. The wait event is an atomic in the session's line, stored only around
+//! waits. User, application and the like are behind a mutex that the session shares with the rare
+//! observer. The running statement is in [`statement`](super::statement).
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ pub enum WaitEvent {
     Relation = 1,
     /// The end of a transaction.
     Transaction = 2,
-    /// A turn in the queue for a row.
+    /// The tuple lock: the session's turn in the queue for a row.
     Tuple = 3,
     /// Some other lock.
     Lock = 4,
-    /// The log reaching the disk.
+    /// The flush of the log.
     WalSync = 5,
-    /// A page being read.
+    /// The read of a page.
     DataFileRead = 6,
     /// The client's next message.
     ClientRead = 7,
-    /// The client taking what was sent.
+    /// The client receiving what was sent.
     ClientWrite = 8,
     /// Nothing to do, for a worker of the engine.
     Idle = 9,
-    /// A commit that has begun before a checkpoint.
+    /// A commit that began before a checkpoint.
     CommitBeforeCheckpoint = 10,
-    /// The end of a transaction of a session, whatever its id.
+    /// The end of a session's transaction, whether or not it has an id.
     VirtualTransaction = 11,
     /// An advisory lock.
     Advisory = 12,
@@ -59,7 +59,7 @@ impl WaitEvent {
         WaitEvent::Advisory,
     ];
 
-    /// `wait_event_type` and `wait_event`, unless the session is running.
+    /// `wait_event_type` and `wait_event`; `None` while the session runs.
     pub fn names(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             WaitEvent::None => return None,
@@ -95,14 +95,14 @@ pub enum ActivityState {
 }
 
 impl ActivityState {
-    /// The one of that number.
+    /// The state with this number.
     pub(super) fn of_number(number: u8) -> Self {
         use ActivityState::{Active, Idle, IdleInTransaction, IdleInTransactionAborted};
         let all = [Idle, Active, IdleInTransaction, IdleInTransactionAborted];
         all.into_iter().find(|state| *state as u8 == number).unwrap_or_default()
     }
 
-    /// As pg_stat_activity shows it.
+    /// The name that pg_stat_activity shows.
     pub fn name(self) -> &'static str {
         match self {
             ActivityState::Idle => "idle",
@@ -113,7 +113,7 @@ impl ActivityState {
     }
 }
 
-/// Who a session is: facts that only watchers read.
+/// Facts about a session that only observers read.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// `client backend`, `checkpointer`, ...

@@ -1,4 +1,4 @@
-//! A session's own line: what it publishes while it works.
+//! A session's line in the table of sessions: what it publishes while it works.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,17 +12,16 @@ use super::{
     Activity, ActivityState, COMMIT_AWAITED, COMMIT_COUNT, Desk, IN_COMMIT, Line, PROVISIONAL,
     ProcArray, StatementSlot, WaitEvent,
 };
-use crate::lmgr::LocalLocks;
-use crate::transam::{Csn, SessionNo, Xid};
+use crate::ids::{Csn, SessionNo, Xid};
+use crate::lock::LocalLocks;
 
-/// A session's own line. One thread at a time uses it.
+/// A session's handle on its line. One thread at a time uses it.
 pub struct ProcHandle {
     pub(super) array: Arc<ProcArray>,
     pub(super) no: SessionNo,
     pub(super) generation: u64,
-    /// Snapshots held: the published number is not above any of them.
+    /// The snapshots held. The published number is not above any of them.
     held: RefCell<SmallVec<[Csn; 4]>>,
-    /// The session's own record of its locks.
     locks: RefCell<LocalLocks>,
 }
 
@@ -42,19 +41,19 @@ impl ProcHandle {
         &self.array
     }
 
-    /// The session's own record of its locks, for the lock manager.
+    /// The session's private record of its locks, for the lock manager.
     pub(crate) fn local_locks(&self) -> &RefCell<LocalLocks> {
         &self.locks
     }
 
-    /// Notes the number of the session with the buffer pool that this one works with. It must be its own until this is
-    /// dropped.
+    /// Notes the number of this session in the buffer pool. That number must belong to this session
+    /// until the handle is dropped.
     pub(crate) fn set_pool_session(&self, number: usize) {
         let number = u32::try_from(number + 1).unwrap_or(0);
         self.desk().pool_session.store(number, Ordering::Relaxed);
     }
 
-    /// Asks for the session's own lines, ahead of a statement.
+    /// Prefetches the session's lines, ahead of a statement.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(self.line());
@@ -69,15 +68,16 @@ impl ProcHandle {
         &self.array.desks[self.no.index()]
     }
 
-    /// Takes a snapshot: publishes a lower bound, then loads the number that counts (transam rule 5).
+    /// Takes a snapshot: publishes a lower bound, then loads the number that counts (transam rule
+    /// 5).
     ///
     /// `load` loads the commit clock with Acquire.
     pub(crate) fn publish_snapshot(&self, load: impl Fn() -> Csn) -> Csn {
         let mut held = self.held.borrow_mut();
         if held.is_empty() {
             self.line().snapshot.store(load().0, Ordering::Relaxed);
-            // Either a horizon's scan that comes later sees the line, or the load below sees everything that
-            // the scan's ceiling saw.
+            // Either a later scan for the horizon sees this line, or the load below sees everything
+            // that the scan's ceiling saw.
             if !mutant!("transam-snapshot-without-fence") {
                 fence(Ordering::SeqCst);
             }
@@ -87,25 +87,26 @@ impl ProcHandle {
         csn
     }
 
-    /// Gives one of the held snapshots back.
+    /// Releases one of the held snapshots.
     pub(crate) fn withdraw_snapshot(&self, csn: Csn) {
         let mut held = self.held.borrow_mut();
         if let Some(index) = held.iter().position(|h| *h == csn) {
             held.swap_remove(index);
         }
         let oldest = held.iter().min().copied().unwrap_or(Csn::INVALID);
-        // Release: what was read under the snapshot is read before vacuum may take it away.
+        // Release: reads under the snapshot happen before vacuum may remove what they read.
         self.line().snapshot.store(oldest.0, Ordering::Release);
     }
 
-    /// Gives back all snapshots.
+    /// Releases all snapshots.
     pub(crate) fn withdraw_all_snapshots(&self) {
         self.held.borrow_mut().clear();
         self.line().snapshot.store(0, Ordering::Release);
     }
 
-    /// Announces that an id of at least `floor` is about to be drawn: by a read-modify-write with Release, which
-    /// publishes this store to whoever loads a later id (transam rule 6).
+    /// Announces that the session is about to draw an id of at least `floor`. The caller draws it
+    /// with a read-modify-write with Release. That publishes this store to any thread that loads a
+    /// later id (transam rule 6).
     pub(crate) fn announce_xid(&self, floor: Xid) {
         if !mutant!("transam-draw-unannounced") {
             self.line().xid.store(floor.0 | PROVISIONAL, Ordering::Relaxed);
@@ -124,21 +125,22 @@ impl ProcHandle {
         (xid != 0 && xid & PROVISIONAL == 0).then_some(Xid(xid))
     }
 
-    /// Notes that a transaction begins, for watchers. Stores to the session's own line.
+    /// Notes that a transaction begins, for observers. Stores to the session's own line.
     #[inline]
     pub(crate) fn enter_transaction(&self) {
         let word = &self.line().transactions;
         word.store((word.load(Ordering::Relaxed) | 1) + 2, Ordering::Relaxed);
     }
 
-    /// Notes that it has ended.
+    /// Notes that the transaction has ended.
     #[inline]
     pub(crate) fn leave_transaction(&self) {
         let word = &self.line().transactions;
         word.store(word.load(Ordering::Relaxed) & !1, Ordering::Relaxed);
     }
 
-    /// Marks the time from before the commit record until after the status (transam rule 8).
+    /// Marks the beginning of the time from before the commit record until after the status
+    /// (transam rule 8).
     pub(crate) fn enter_commit(&self) {
         let word = &self.line().in_commit;
         let idle = word.load(Ordering::Relaxed);
@@ -149,7 +151,7 @@ impl ProcHandle {
         }
     }
 
-    /// Ends the time that [`enter_commit`](Self::enter_commit) began, if it did.
+    /// Ends the time that [`enter_commit`](Self::enter_commit) began. Without one, does nothing.
     pub(crate) fn leave_commit(&self) {
         let word = &self.line().in_commit;
         let now = word.load(Ordering::Relaxed);
@@ -168,25 +170,26 @@ impl ProcHandle {
         self.line().in_commit.load(Ordering::Relaxed) & IN_COMMIT != 0
     }
 
-    /// Whether somebody has put a lock on the ended transaction's id into the table; resets the mark.
+    /// Whether another session has put a lock on the ended transaction's id into the lock table.
+    /// Resets the mark.
     ///
-    /// To be called after the status was set: either this sees the mark, or the waiter who sets it sees
-    /// the status (lmgr rule 6).
+    /// The caller has set the status before. Then either this call sees the mark, or the waiter
+    /// that sets the mark sees the status (lmgr rule 6).
     pub(crate) fn take_xid_awaited(&self) -> bool {
         if !mutant!("lock-xid-runner-without-fence") {
             fence(Ordering::SeqCst);
         }
         let mark = &self.desk().xid_awaited;
-        // A plain load on the common path: the line stays shared.
+        // The common path is a plain load, which leaves the cache line shared.
         mark.load(Ordering::Relaxed) != 0 && mark.swap(0, Ordering::AcqRel) != 0
     }
 
-    /// The process id that stands for the session.
+    /// The session's process id.
     pub fn process_id(&self) -> u32 {
         self.desk().process_id.load(Ordering::Relaxed)
     }
 
-    /// Changes what watchers see.
+    /// Changes what observers see.
     pub fn set_activity(&self, change: impl FnOnce(&mut Activity)) {
         if let Some(activity) = self.desk().activity.lock().as_mut() {
             change(activity);
@@ -197,8 +200,8 @@ impl ProcHandle {
         &self.array.statements[self.no.index()]
     }
 
-    /// Shows watchers that a statement has begun; without a text, one with the same text as the last. Times here and
-    /// below are microseconds since 2000. Stores to the session's own lines.
+    /// Shows observers that a statement has begun; `None` keeps the last text. Times here and below
+    /// are microseconds since 2000. Stores to the session's own lines.
     #[inline]
     pub fn show_statement(&self, text: Option<&str>, now: i64) {
         let slot = self.statement();
@@ -209,19 +212,19 @@ impl ProcHandle {
         slot.set_state(ActivityState::Active, now);
     }
 
-    /// Shows watchers what the session does from now on.
+    /// Shows observers the session's state from now on.
     #[inline]
     pub fn show_state(&self, state: ActivityState, now: i64) {
         self.statement().set_state(state, now);
     }
 
-    /// Shows watchers when the transaction has begun.
+    /// Shows observers when the transaction began.
     #[inline]
     pub fn show_transaction(&self, now: i64) {
         self.statement().set_transaction_began(now);
     }
 
-    /// Says what the session waits for until the result is dropped.
+    /// Shows the wait event until the result is dropped.
     pub fn waiting(&self, event: WaitEvent) -> Waiting<'_> {
         let word = &self.desk().wait_event;
         let before = word.load(Ordering::Relaxed);
@@ -246,7 +249,7 @@ impl Drop for ProcHandle {
     }
 }
 
-/// A wait event that is being shown.
+/// A wait event that is shown until this is dropped.
 pub struct Waiting<'a> {
     word: &'a AtomicU32,
     before: u32,

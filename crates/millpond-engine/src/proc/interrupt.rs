@@ -1,9 +1,10 @@
-//! Requests to a session to stop: set by others in its line, found by it between two steps of its work or in a
-//! wait for a lock.
+//! Requests to a session to stop. Other threads set them in its line. The session checks them
+//! between two steps of its work and while it waits for a lock.
 //!
-//! Ordering: the request is set (SeqCst) before the session is unparked, and a parked session reads it (SeqCst) in the
-//! check under the parking queue's lock, so none is slept through. Who means one session holds the mutex of the free
-//! lines, under which no line changes its owner; so a request never reaches the next user of a line.
+//! Ordering: the requester sets the bit (SeqCst) before it unparks the session. A parking session
+//! reads the bit (SeqCst) in the check under the parking queue's lock, so it misses no request. A
+//! thread that addresses one session holds the mutex of the free lines, under which no line changes
+//! its owner. So a request never reaches the next user of a line.
 
 use std::sync::Arc;
 
@@ -12,29 +13,20 @@ use millpond_sync::parking;
 
 use super::{ProcArray, ProcHandle};
 use crate::error::{EngineError, EngineResult};
-use crate::transam::SessionNo;
+use crate::ids::SessionNo;
 
 /// A request to a session to stop what it is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interrupt {
     /// A cancel request.
     Cancel,
-    /// `statement_timeout`.
-    StatementTimeout,
-    /// The session shall end: shutdown, or `pg_terminate_backend`.
+    /// End the session: shutdown, or `pg_terminate_backend`.
     Terminate,
-    /// `idle_in_transaction_session_timeout` and its kin: the session shall end.
-    IdleTimeout,
 }
 
 impl Interrupt {
-    /// Those that end the session come first.
-    const BY_WEIGHT: [Interrupt; 4] = [
-        Interrupt::Terminate,
-        Interrupt::IdleTimeout,
-        Interrupt::StatementTimeout,
-        Interrupt::Cancel,
-    ];
+    /// Requests to end the session come first.
+    const BY_WEIGHT: [Interrupt; 2] = [Interrupt::Terminate, Interrupt::Cancel];
 
     fn bit(self) -> u32 {
         1 << self as u32
@@ -61,8 +53,8 @@ impl ProcArray {
     }
 }
 
-/// Lets another thread interrupt one session, and only that one: after the session has ended it does
-/// nothing, even if the line has a new owner.
+/// Lets another thread interrupt one session. After that session has ended it does nothing, even if
+/// the line has a new owner.
 #[derive(Clone)]
 pub struct InterruptHandle {
     array: Arc<ProcArray>,
@@ -73,7 +65,7 @@ pub struct InterruptHandle {
 impl InterruptHandle {
     /// Asks the session to stop; wakes it if it is parked for a lock.
     pub fn interrupt(&self, interrupt: Interrupt) {
-        // The mutex keeps the line with its owner until the request is in.
+        // Under the mutex the line keeps its owner until the bit is set.
         let free = self.array.free.lock();
         let index = self.no.index();
         if free.generations[index] == self.generation && !free.numbers.contains(&self.no.0) {
@@ -83,7 +75,7 @@ impl InterruptHandle {
 }
 
 impl ProcHandle {
-    /// Fails if somebody has asked the session to stop. One load of the session's own line.
+    /// Fails if the session has been asked to stop. One load of the session's own line.
     #[inline]
     pub fn check_interrupts(&self) -> EngineResult<()> {
         if self.line().interrupts.load(Ordering::Relaxed) == 0 {
@@ -93,7 +85,8 @@ impl ProcHandle {
         }
     }
 
-    /// Fails if the engine is being shut down. One load of the session's own line.
+    /// Fails if the session has been asked to end (`Terminate`). One load of the session's own
+    /// line.
     #[inline]
     pub fn check_end(&self) -> EngineResult<()> {
         if self.line().interrupts.load(Ordering::Relaxed) & Interrupt::Terminate.bit() == 0 {
@@ -103,21 +96,22 @@ impl ProcHandle {
         }
     }
 
-    /// Whether somebody has asked the session to stop (as read by a parked waiter: sequentially consistent).
+    /// Whether the session has been asked to stop. For a waiter that is about to park: a
+    /// sequentially consistent load.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.line().interrupts.load(Ordering::SeqCst) != 0
     }
 
-    /// The weightiest request to stop.
+    /// The request that takes precedence.
     pub fn interrupt(&self) -> Option<Interrupt> {
         let bits = self.line().interrupts.load(Ordering::Relaxed);
         Interrupt::BY_WEIGHT.into_iter().find(|i| bits & i.bit() != 0)
     }
 
-    /// Forgets requests to cancel a statement, when the statement is over; those to end the session stay. Returns whether there
-    /// were any.
+    /// Clears requests to cancel a statement, when the statement is over. Requests to end the
+    /// session stay. Returns whether there were any.
     pub fn clear_statement_interrupts(&self) -> bool {
-        let statement = Interrupt::Cancel.bit() | Interrupt::StatementTimeout.bit();
+        let statement = Interrupt::Cancel.bit();
         let word = &self.line().interrupts;
         word.load(Ordering::Relaxed) & statement != 0
             && word.fetch_and(!statement, Ordering::AcqRel) & statement != 0

@@ -1,23 +1,25 @@
-//! One line per session: what a session tells the others, and what they tell it.
+//! The table of sessions (PostgreSQL's ProcArray): one line per session, through which sessions
+//! tell each other their state.
 //!
-//! The array has `max_sessions` lines, fixed at open, so that nobody ever takes a lock to look at it. A
+//! The array has `max_sessions` lines, fixed at open, so that reading it takes no lock. A
 //! [`ProcHandle`] owns a line from [`ProcArray::register`] until it is dropped.
 //!
-//! A line is two cache-padded parts. The first is written by its session all the time and read by few:
+//! A line has two cache-padded parts. Its session writes the first one all the time, and few
+//! threads read it:
 //!
 //! | field | meaning |
 //! |---|---|
 //! | snapshot | a commit number not above any snapshot the session holds; 0: it holds none |
-//! | xid | the running transaction's id; with bit 63, a lower bound of the id about to be drawn; 0: none |
-//! | in_commit | bit 0: between commit record and status; bit 1: someone waits for its end; rest: a count |
+//! | xid | the transaction's id; with bit 63, a lower bound of the id to be drawn; 0: none |
+//! | in_commit | bit 0: between commit record and status; bit 1: a thread waits; rest: a count |
 //! | interrupts | requests to stop, set by others (see [`Interrupt`]) |
-//! | transactions | bit 0: one is running; rest: a count, which names it to watchers |
+//! | transactions | bit 0: one is running; rest: a count, which names it to observers |
 //!
-//! The second is for waiting and for watchers: the lock wait's state, the wait event, the process id, the
-//! activity. What the session runs has a place of its own beside it ([`statement`]).
+//! The second part is for waits and observers: the state of the lock wait, the wait event, the
+//! process id, the activity. The running statement has a part of its own ([`statement`]).
 //!
-//! Invariants and ordering: the protocols that use the fields (horizon, oldest running id, commits
-//! and checkpoints) are argued in transam/README.md rules 5 to 8. A line that is not in use reads as zeros.
+//! Invariants and ordering: transam/README.md rules 5 to 8 argue the protocols that use the fields
+//! (horizon, oldest running id, commits and checkpoints). A line that is not in use reads as zeros.
 
 pub mod activity;
 mod handle;
@@ -40,9 +42,9 @@ pub use statement::StatementInfo;
 use statement::StatementSlot;
 
 use crate::error::{EngineError, EngineResult};
-use crate::transam::{Csn, SessionNo, Xid};
+use crate::ids::{Csn, SessionNo, Xid};
 
-/// What pg_stat_activity calls a session that vacuums in the background.
+/// The name of an autovacuum session in pg_stat_activity.
 pub(crate) const AUTOVACUUM_WORKER: &str = "autovacuum worker";
 
 /// Marks the xid field as a lower bound of the id that is about to be drawn.
@@ -58,20 +60,20 @@ struct Line {
     xid: AtomicU64,
     in_commit: AtomicU64,
     interrupts: AtomicU32,
-    /// Bit 0: a transaction is running; above: how many the line has seen.
+    /// Bit 0: a transaction is running. Above: how many transactions the line has seen.
     transactions: AtomicU64,
 }
 
-/// The part of a line for waits and watchers.
+/// The part of a line for waits and observers.
 struct Desk {
-    /// State of the session's one lock wait (values are the lock manager's); its address is the key on
-    /// which the session parks.
+    /// State of the session's lock wait (the lock manager defines the values). Its address is the
+    /// key on which the session parks.
     lock_wait: AtomicU32,
-    /// Somebody has a lock on the running transaction's id in the table, because he waits for it.
+    /// Another session waits for the running transaction, with a lock on its id in the lock table.
     xid_awaited: AtomicU32,
     wait_event: AtomicU32,
     process_id: AtomicU32,
-    /// The number of its session with the buffer pool, and one; 0: none is known.
+    /// The number of its session in the buffer pool, plus one; 0: none is known.
     pool_session: AtomicU32,
     activity: Mutex<Option<Activity>>,
 }
@@ -86,9 +88,9 @@ pub struct ProcArray {
 
 struct FreeLines {
     numbers: Vec<u16>,
-    /// How often each line has been given out, to tell its users apart.
+    /// How often each line has been assigned, to tell its users apart.
     generations: Vec<u64>,
-    /// The process id that was given out last.
+    /// The process id that was assigned last.
     last_process_id: u32,
 }
 
@@ -130,24 +132,24 @@ impl ProcArray {
         })
     }
 
-    /// How many sessions there can be.
+    /// The maximum number of sessions.
     pub fn capacity(&self) -> usize {
         self.lines.len()
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     pub fn in_use(&self) -> usize {
         self.lines.len() - self.free.lock().numbers.len()
     }
 
-    /// Takes a line for a new session. `kind` is what pg_stat_activity calls it.
+    /// Takes a line for a new session. `kind` is its name in pg_stat_activity.
     pub fn register(self: &Arc<Self>, kind: &'static str) -> EngineResult<ProcHandle> {
         let mut free = self.free.lock();
         let number = free.numbers.pop().ok_or(EngineError::TooManySessions)?;
         free.generations[number as usize] += 1;
         let generation = free.generations[number as usize];
         self.lines[number as usize].interrupts.store(0, Ordering::Relaxed);
-        // Positive as a signed number, which is what clients know.
+        // Positive as a signed number, because clients know it as an `int`.
         free.last_process_id = (free.last_process_id % (i32::MAX as u32)) + 1;
         let process_id = free.last_process_id;
         drop(free);
@@ -159,15 +161,15 @@ impl ProcArray {
         Ok(ProcHandle::new(self.clone(), no, generation))
     }
 
-    /// Whether the session is a vacuum in the background.
+    /// Whether the session is an autovacuum worker.
     pub(crate) fn is_autovacuum(&self, no: SessionNo) -> bool {
         let activity = self.desks[no.index()].activity.lock();
         activity.as_ref().is_some_and(|activity| activity.kind == AUTOVACUUM_WORKER)
     }
 
-    /// The smallest commit number that any session publishes; `ceiling` if none is below it.
+    /// The smallest commit number that any session publishes, or `ceiling` if none is below it.
     ///
-    /// `ceiling` must have been loaded from the commit clock before the call (transam rule 5).
+    /// The caller loads `ceiling` from the commit clock before the call (transam rule 5).
     pub(crate) fn oldest_snapshot(&self, ceiling: Csn) -> Csn {
         // Pairs with the fence in `ProcHandle::publish_snapshot`.
         if !mutant!("transam-horizon-without-fence") {
@@ -177,8 +179,8 @@ impl ProcArray {
         Csn(published.filter(|csn| *csn != 0).fold(ceiling.0, u64::min))
     }
 
-    /// The smallest id of a running transaction; `ceiling`, the next id to be drawn as loaded (Acquire) before the
-    /// call, if there is none below it.
+    /// The smallest id of a running transaction, or `ceiling` if none is below it. The caller loads
+    /// `ceiling`, the next id to be drawn, with Acquire before the call.
     pub(crate) fn oldest_xid(&self, ceiling: Xid) -> Xid {
         let published =
             self.lines.iter().map(|line| line.xid.load(Ordering::Acquire) & !PROVISIONAL);
@@ -192,7 +194,7 @@ impl ProcArray {
         u16::try_from(index).ok().map(SessionNo)
     }
 
-    /// The session of that process id.
+    /// The session with this process id.
     pub fn session_of_process(&self, process_id: u32) -> Option<SessionNo> {
         // Under this mutex no line changes its owner.
         let free = self.free.lock();
@@ -204,7 +206,7 @@ impl ProcArray {
         self.desks.iter().enumerate().find_map(found)
     }
 
-    /// The sessions of the buffer pool that belong to sessions here.
+    /// The buffer pool's sessions that belong to sessions here.
     pub(crate) fn pool_sessions(&self) -> Vec<PoolSession> {
         // Under this mutex no line changes its owner.
         let _free = self.free.lock();
@@ -216,8 +218,8 @@ impl ProcArray {
         known.collect()
     }
 
-    /// Whether at least `count` sessions beside `session` run transactions that have changed something and
-    /// are not waiting for a lock: they may commit soon (`commit_siblings`).
+    /// Whether at least `count` other sessions run transactions that have changed data and are not
+    /// waiting for a lock. Those may commit soon (`commit_siblings`).
     pub(crate) fn has_siblings(&self, session: SessionNo, count: usize) -> bool {
         let lines = self.lines.iter().zip(&self.desks).enumerate();
         let at_work = lines.filter(|(index, (line, desk))| {
@@ -228,7 +230,7 @@ impl ProcArray {
         at_work.take(count).count() == count
     }
 
-    /// Tells the runner of a transaction that somebody has put a lock on its id into the table.
+    /// Tells the session that runs a transaction that a lock on its id is in the lock table.
     pub(crate) fn set_xid_awaited(&self, session: SessionNo) {
         self.desks[session.index()].xid_awaited.store(1, Ordering::Relaxed);
         // Pairs with the fence in `ProcHandle::take_xid_awaited`.
@@ -237,8 +239,8 @@ impl ProcArray {
         }
     }
 
-    /// Waits until every commit whose record may lie before a redo point that was fixed before the call has
-    /// also set its transaction's status (transam rule 8).
+    /// Waits for commits whose records may lie before a redo point that was fixed before the call.
+    /// On return, each of them has also set its transaction's status (transam rule 8).
     pub fn wait_for_commits(&self) {
         fence(Ordering::SeqCst);
         for line in &self.lines {
@@ -248,8 +250,8 @@ impl ProcArray {
                 continue;
             }
             let awaited = seen | COMMIT_AWAITED;
-            // If the exchange fails, the commit is over or somebody else has set the bit; both show in
-            // the loop's condition.
+            // If the exchange fails, the commit is over or another waiter has set the bit. The
+            // condition of the loop covers both.
             let _ = word.compare_exchange(seen, awaited, Ordering::Relaxed, Ordering::Relaxed);
             let key = std::ptr::from_ref(word).addr();
             while word.load(Ordering::Acquire) == awaited {
@@ -258,23 +260,23 @@ impl ProcArray {
         }
     }
 
-    /// The process id that stands for a session in messages and views.
+    /// The process id of a session, for messages and views.
     pub fn process_id(&self, session: SessionNo) -> u32 {
         self.desks.get(session.index()).map_or(0, |d| d.process_id.load(Ordering::Relaxed))
     }
 
-    /// The statement that a session runs, as far as it is shown.
+    /// The text of the statement that a session runs, as far as it is shown.
     pub fn query(&self, session: SessionNo) -> String {
         let statement = self.statements.get(session.index());
         statement.and_then(|statement| statement.info().query).unwrap_or_default()
     }
 
-    /// The word on which a session parks during a lock wait, and whose value is that wait's state.
+    /// The word on which a session parks during a lock wait. Its value is the state of that wait.
     pub(crate) fn lock_wait(&self, session: SessionNo) -> &AtomicU32 {
         &self.desks[session.index()].lock_wait
     }
 
-    /// What all sessions are doing.
+    /// The state of all sessions.
     pub fn watch(&self) -> Vec<SessionInfo> {
         let mut infos = Vec::new();
         let lines = self.lines.iter().zip(&self.desks).zip(&self.statements);
@@ -300,12 +302,12 @@ impl ProcArray {
     }
 }
 
-/// Whose a session of the buffer pool is.
+/// The owner of a buffer pool session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolSession {
     /// The process id.
     pub(crate) process_id: u32,
-    /// What pg_stat_activity calls it.
+    /// Its name in pg_stat_activity.
     pub(crate) kind: &'static str,
     /// Its number in the pool.
     pub(crate) number: usize,
@@ -318,18 +320,18 @@ pub struct SessionInfo {
     pub session: SessionNo,
     /// Its process id.
     pub process_id: u32,
-    /// The number of its running transaction, or else of the last, among those of its line.
+    /// The number of its running transaction, or else of its last one, counted per line.
     pub transaction: u64,
     /// Whether it is in a transaction.
     pub in_transaction: bool,
-    /// Its transaction, once that has changed something.
+    /// Its transaction's id, once it has changed data.
     pub xid: Option<Xid>,
     /// The oldest snapshot it holds.
     pub snapshot: Option<Csn>,
     /// What it is waiting for.
     pub wait_event: WaitEvent,
-    /// Who it is.
+    /// User, application, client and the like.
     pub activity: Activity,
-    /// What it runs, or ran last.
+    /// The statement that it runs, or ran last.
     pub statement: StatementInfo,
 }

@@ -1,7 +1,7 @@
-//! What a session's last statement is, for `pg_stat_activity`: written at every statement, read hardly ever.
+//! A session's last statement, for `pg_stat_activity`: written at every statement, rarely read.
 //!
-//! The session writes to memory of its own, so a statement pays a few stores to its own lines; a watcher copies and
-//! looks whether what it has copied was being changed meanwhile.
+//! The session writes to its own memory, so a statement pays for a few stores to its own cache
+//! lines. An observer copies the text and then checks whether it changed during the copy.
 //!
 //! | field | meaning |
 //! |---|---|
@@ -10,14 +10,14 @@
 //! | text | its first bytes, packed into words |
 //! | began | when the statement began |
 //! | transaction_began | when the last transaction began |
-//! | state | the state in the low 3 bits, since when above |
+//! | state | the state in the low 3 bits, the time of its last change above them |
 //!
-//! Invariants and ordering: only the session writes, one thread at a time. Text and length are a sequence lock
-//! ([`Version`]). The other fields are a word each and need nothing of the kind; times and text may be those of
-//! neighbouring statements for a moment.
+//! Invariants and ordering: only the session writes, one thread at a time. Text and length are
+//! protected by a sequence lock ([`Version`]). Each other field is one word and needs no
+//! protection. For a moment, times and text may belong to consecutive statements.
 //!
-//! Failure: a session that loses its processor in the middle of writing keeps no one: a watcher tries a few times, then
-//! shows no text.
+//! Failure: a session that loses its processor in the middle of a write delays no observer. An
+//! observer tries a fixed number of times, then shows no text.
 
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, Ordering};
@@ -26,14 +26,15 @@ use millpond_sync::prefetch::prefetch;
 
 use super::ActivityState;
 
-/// Bytes of a text that are shown, with the zero byte that PostgreSQL adds (`track_activity_query_size`).
+/// The bytes of a text that are shown, including PostgreSQL's terminating zero byte
+/// (`track_activity_query_size`).
 const TEXT_BYTES: usize = if cfg!(any(loom, shuttle)) { 17 } else { 1024 };
 const WORDS: usize = TEXT_BYTES.div_ceil(8);
-/// How often a watcher tries to find a text that is not being changed.
+/// How often an observer tries to copy a text while it changes.
 const TRIES: u32 = 100;
 const STATE_BITS: u32 = 3;
 
-/// The part of a session's line that says what it runs. Times are microseconds since 2000.
+/// The part of a session's line that shows its statement. Times are microseconds since 2000.
 pub(super) struct StatementSlot {
     state: AtomicU64,
     began: AtomicU64,
@@ -43,7 +44,7 @@ pub(super) struct StatementSlot {
     text: [AtomicU64; WORDS],
 }
 
-/// What a session's last statement is, as others see it. Times are microseconds since 2000.
+/// A session's last statement, as others see it. Times are microseconds since 2000.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatementInfo {
     /// What the session is doing.
@@ -70,7 +71,7 @@ impl StatementSlot {
         })
     }
 
-    /// A new session has it.
+    /// Clears the slot for a new session.
     pub(super) fn clear(&self) {
         if self.state.load(Ordering::Relaxed) == 0 {
             return;
@@ -81,7 +82,7 @@ impl StatementSlot {
         self.set_text("");
     }
 
-    /// Asks for what a statement with a short text will write.
+    /// Prefetches the memory that a statement with a short text writes.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(&self.state);
@@ -104,7 +105,7 @@ impl StatementSlot {
         self.transaction_began.store(now.cast_unsigned(), Ordering::Relaxed);
     }
 
-    /// Shows a text.
+    /// Stores a text.
     #[inline]
     pub(super) fn set_text(&self, text: &str) {
         let shown = text.floor_char_boundary(TEXT_BYTES - 1);
@@ -123,7 +124,7 @@ impl StatementSlot {
         self.version.write_end();
     }
 
-    /// The text, if it stood still for long enough.
+    /// The text, or `None` if it changed during all attempts.
     fn text(&self) -> Option<String> {
         let found = (0..TRIES).find_map(|_| {
             let copy = self.try_copy();
@@ -145,7 +146,7 @@ impl StatementSlot {
         self.version.validate(version).then_some(bytes)
     }
 
-    /// What others see.
+    /// A copy for observers.
     pub(super) fn info(&self) -> StatementInfo {
         let known = |time: i64| Some(time).filter(|time| *time != 0);
         let time = |word: &AtomicU64| known(word.load(Ordering::Relaxed).cast_signed());
@@ -211,7 +212,7 @@ mod models {
     use super::*;
     use millpond_sync::thread;
 
-    /// A watcher beside a session that shows one text after the other.
+    /// An observer beside a session that shows one text after the other.
     fn texts_are_whole() {
         let slot = Arc::new(StatementSlot::new());
         let session = Arc::clone(&slot);

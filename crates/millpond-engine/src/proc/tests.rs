@@ -1,4 +1,4 @@
-//! Lines are given out once, interrupts reach one session, horizons hold.
+//! Each line has one owner, interrupts reach one session, horizons hold.
 
 use super::*;
 
@@ -72,11 +72,11 @@ fn a_checkpoint_waits_for_commits_under_way_but_not_for_later_ones() {
         }
     });
     is_started.recv().unwrap();
-    // Whether or not the waiter has parked yet, the next commit is none of its business.
+    // Whether or not the waiter has parked yet, it need not wait for the next commit.
     proc.leave_commit();
     proc.enter_commit();
     if !waiter.is_finished() {
-        // It may have looked only now and wait for the second commit.
+        // The waiter may have looked only now, and waits for the second commit.
         proc.leave_commit();
     }
     waiter.join().unwrap();

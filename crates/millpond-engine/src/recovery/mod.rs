@@ -1,19 +1,19 @@
-//! Recovery: from what a crash has left to the state of the last acknowledged commit.
+//! Recovery: from the state that a crash has left to that of the last acknowledged commit.
 //!
 //! # Steps
 //!
-//! 1. [`Recovering::open`] reads the control file and walks the log from the redo point to its end, without
-//!    changing anything. Damage to log that had been durable is found here, and is an error. So is damage to the
-//!    catalog or to the transaction statuses that redo would not mend (wal rule 20).
-//! 2. It writes the control file with the next start number, before anything else is written (wal
+//! 1. [`Recovering::open`] reads the control file and walks the log from the redo point to its end,
+//!    without changing anything. Damage to log that had been durable is an error. So is damage to
+//!    the catalog or the transaction statuses that redo would not mend (wal rule 20).
+//! 2. It writes the control file with the next start number before it writes anything else (wal
 //!    rule 10), and opens the log at its end. Now the pool can be made, which needs a log.
-//! 3. [`Recovering::redo`] applies the records in order. Nothing is logged meanwhile: a page image taken in the
-//!    middle of redo would come after records that are not yet in it (wal rule 11).
-//! 4. The caller takes the [`Checkpoints`](crate::maintenance::checkpointer::Checkpoints) and writes a
-//!    checkpoint before it lets anybody change anything.
+//! 3. [`Recovering::redo`] applies the records in order. Nothing is logged meanwhile: a page image
+//!    would come after records that are not yet in it (wal rule 11).
+//! 4. The caller takes the [`Checkpoints`](crate::maintenance::checkpointer::Checkpoints) and
+//!    writes a checkpoint before it lets any session change anything.
 //!
-//! Killed at any point, all of it begins again from the same redo point: redo gives the same pages
-//! whichever of its results had reached the disk.
+//! If the process is killed at any point, recovery begins again from the same redo point. Redo
+//! gives the same pages, whichever of its results had reached the disk.
 
 mod directory;
 mod quarantine;
@@ -26,7 +26,8 @@ use std::sync::Arc;
 use millpond_buffer::{BufferPool, Lsn, PageStore};
 use millpond_sync::mutant;
 
-pub use directory::{DataDirectory, DirectoryError};
+pub use crate::error::DirectoryError;
+pub use directory::DataDirectory;
 pub(crate) use quarantine::set_aside;
 pub use quarantine::{QUARANTINE, SetAside};
 pub use redo::{RedoFiles, RedoParts, Redone};
@@ -55,8 +56,8 @@ pub struct Recovering {
 }
 
 impl Recovering {
-    /// Finds the end of the log in `store` and opens it there. An empty store becomes a new
-    /// database, unless `pages` is not empty.
+    /// Finds the end of the log in `store` and opens the log there. An empty store becomes a new
+    /// database, unless `pages` has relations.
     pub fn open(
         store: Arc<dyn LogStore>,
         pages: &dyn PageStore,
@@ -72,7 +73,7 @@ impl Recovering {
         if now.segment_bytes != store.segment_bytes() {
             return Err(WalError::Incompatible {
                 what: format!(
-                    "the log has segments of {} bytes, and {} were asked for",
+                    "the log has segments of {} bytes, but the configuration says {}; configure the former",
                     now.segment_bytes,
                     store.segment_bytes()
                 ),
@@ -83,6 +84,7 @@ impl Recovering {
         if !mutant!("wal-start-on-damaged-files") {
             survey.check_system_forks(pages)?;
         }
+        let durable = survey.durable();
         let known = survey.into_known();
         let was_clean = now.clean;
         now.clean = false;
@@ -90,7 +92,7 @@ impl Recovering {
         if let Some(damage) = control.damaged_copy() {
             tracing::warn!(%damage, "one of two copies of the control file is damaged: going on from the other one");
         }
-        let start = LogStart { end, redo: now.redo, start_no: now.start_no };
+        let start = LogStart { end, durable, redo: now.redo, start_no: now.start_no };
         if !mutant!("wal-start-without-number") {
             control.write(now)?;
         }
@@ -104,7 +106,7 @@ impl Recovering {
         &self.log
     }
 
-    /// Whether the database was created just now.
+    /// Whether `open` has just created the database.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -152,7 +154,7 @@ impl Recovering {
     }
 }
 
-/// Makes the first control file. The log begins with segment 1, so that no record is at position zero.
+/// Creates the first control file. The log begins with segment 1, so no record is at position 0.
 fn create(store: &Arc<dyn LogStore>, pages: &dyn PageStore) -> EngineResult<ControlFile> {
     let listed = |source| WalError::io("could not list the log's segments", source);
     let first = Lsn(store.segment_bytes());
@@ -186,21 +188,21 @@ fn create(store: &Arc<dyn LogStore>, pages: &dyn PageStore) -> EngineResult<Cont
     Ok(ControlFile::create(Arc::clone(store), control)?)
 }
 
-/// A number that no other database has, for all practical purposes.
+/// A number that practically no other database has.
 fn new_system_id() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     if let Some(number) = millpond_sync::scheduler::number() {
         return number;
     }
-    // Seeded by the system's random numbers.
+    // The state of a new hasher comes from the kernel's random numbers.
     let mut hasher = std::hash::RandomState::new().build_hasher();
     hasher.write_u128(millpond_sync::clock::since_1970().as_nanos());
     hasher.write_u32(std::process::id());
     hasher.finish()
 }
 
-/// Walks to the end of the log; an error if bytes that had been durable are damaged (wal rule 6).
-/// `heard` is told of every record.
+/// Walks to the end of the log. Damage to bytes that had been durable is an error (wal rule 6).
+/// `heard` is called with every record.
 pub(crate) fn find_end(
     store: &Arc<dyn LogStore>,
     control: &Control,
@@ -235,7 +237,7 @@ pub(crate) fn find_end(
     Ok((end, survey))
 }
 
-/// The names of the segments that have the bytes from `start` to `end`.
+/// The names of the segments that hold the bytes from `start` to `end`.
 fn segments_of(segment_bytes: u64, start: Lsn, end: Lsn) -> String {
     let (first, last) = (start.get() / segment_bytes, (end.get() - 1) / segment_bytes);
     match first == last {

@@ -1,7 +1,15 @@
-//! Files of `DATA/base/` that nothing names: moved to `DATA/quarantine/`, never removed (wal rule 19).
+//! The quarantine: `DATA/quarantine/N/`, where start number `N` moves the files of `DATA/base/` of
+//! which the log knows nothing (wal rule 19).
 //!
-//! No crash leaves such a file: the record of a creation is durable before the file is there. So somebody has put it
-//! there, or the log that knew it is lost; then its rows are safe.
+//! It happens after redo, when the files of dropped and uncommitted relations have been removed.
+//! Only the log's table of forks decides (wal rule 17). The catalog names none of these files: else
+//! the start has been refused by now (wal rule 20). A file whose name is not that of a fork stays
+//! where it is.
+//!
+//! No crash leaves such a file: the record of a creation is durable before the file is there. (The
+//! log does not know the file of commit numbers either. But each start removes it earlier.) So a
+//! person has put the file there, or the part of the log that named it is lost. Then the file may
+//! be the only copy of its rows. Therefore it is moved and reported, never removed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,8 +51,7 @@ pub(crate) fn set_aside(
     if forks.is_empty() {
         return Ok(Vec::new());
     }
-    let moved = move_files(vfs, &data.join("base"), &target, forks).map_err(failed)?;
-    sync_directory(vfs, data).map_err(failed)?;
+    let moved = move_files(vfs, data, &target, forks).map_err(failed)?;
     for file in &moved {
         tracing::warn!(
             file = %relation_file(file.rel), bytes = file.bytes, to = %file.path.display(),
@@ -56,11 +63,18 @@ pub(crate) fn set_aside(
 
 fn move_files(
     vfs: &dyn Vfs,
-    base: &Path,
+    data: &Path,
     target: &Path,
     forks: &[RelFork],
 ) -> io::Result<Vec<SetAside>> {
+    let base = &data.join("base");
     retry(|| vfs.create_directory(target))?;
+    // The folders are durable before the first file is in them, and new names before the old ones
+    // are gone: a crash must not leave a file without any name.
+    if !mutant!("wal-quarantine-not-synced-first") {
+        sync_directory(vfs, &data.join(QUARANTINE))?;
+        sync_directory(vfs, data)?;
+    }
     let mut moved = Vec::new();
     for name in retry(|| vfs.list(base))? {
         let Some(rel) = name.to_str().and_then(FileStore::fork_of_file) else { continue };
@@ -74,11 +88,7 @@ fn move_files(
             moved.push(SetAside { rel, path, bytes });
         }
     }
-    // The new names first: a crash in between must not leave a file without any.
     sync_directory(vfs, target)?;
-    if let Some(parent) = target.parent() {
-        sync_directory(vfs, parent)?;
-    }
     sync_directory(vfs, base)?;
     Ok(moved)
 }

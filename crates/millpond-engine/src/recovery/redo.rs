@@ -1,13 +1,14 @@
-//! Applying records.
+//! Redo: applying log records to pages.
 //!
-//! A block with an image is restored from it and then redone; one that redo builds from nothing is
-//! redone; any other is redone if its LSN is below the record's end. So it does not matter which of the changes
-//! had reached the disk before, and a page that was torn is whole again before it is changed.
+//! A block with an image is restored from it and then redone. A block that redo builds from nothing
+//! is redone. Any other block is redone if its LSN is below the record's end. So it does not matter
+//! which changes had reached the disk. A torn page is whole again before it is changed.
 //!
-//! A record may speak of a page that is not there, is all zeros or fails its checksum: if its relation was dropped or
-//! truncated later. Such pages are noted, and forgotten when the drop or truncation comes along. Those that are left at
-//! the end of the log are damaged. Of a system relation that is an error. A user's relation is reported, and read
-//! errors tell of it later: such a page is never taken for an empty one (wal rule 18).
+//! A record may refer to a page that is missing, is all zeros or fails its checksum, because its
+//! relation was dropped or truncated later. Redo notes such pages, and forgets them when it meets
+//! the drop or truncation. Pages that are left at the end of the log are damaged. For a system
+//! relation that is an error. For a user's relation it is reported, and later reads of the page
+//! fail: it is never taken for an empty page (wal rule 18).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,28 +23,28 @@ use crate::error::{EngineError, EngineResult, relation_file};
 use crate::wal::forks::is_system;
 use crate::wal::reader::{LogReader, Step};
 use crate::wal::record::DecodedBlock;
-use crate::wal::rmgr::redo_of;
-use crate::wal::storage::StorageRecord;
+use crate::wal::storage_record::StorageRecord;
 use crate::wal::{Decoded, Log, LogStore, PageEdit, RmgrId, RmgrRedo};
 
 /// What recovery asks of the parts whose state is not in pages.
 pub trait RedoParts {
-    /// Takes back what [`CheckpointParts::state`](crate::maintenance::checkpointer::CheckpointParts::state)
-    /// gave to the last checkpoint; empty for a new database.
+    /// Restores the state that
+    /// [`CheckpointParts::state`](crate::maintenance::checkpointer::CheckpointParts::state) gave to
+    /// the last checkpoint. Empty for a new database.
     fn restore(&mut self, state: &[u8]) -> EngineResult<()>;
 
-    /// Learns of every record, in order, after its blocks were redone. It must not log anything.
+    /// Called with every record, in order, after its blocks were redone. It must not log anything.
     fn redo(&mut self, record: &Decoded<'_>, files: &mut RedoFiles) -> EngineResult<()>;
 }
 
-/// What redo has done.
+/// The results of redo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redone {
     /// Records read.
     pub records: u64,
     /// Blocks that were changed.
     pub blocks: u64,
-    /// Blocks that had the change already.
+    /// Blocks that had the change already, or that are missing or damaged.
     pub skipped: u64,
 }
 
@@ -106,7 +107,7 @@ impl RedoFiles {
         Ok(())
     }
 
-    /// Applies a record to one of its blocks. `false` if the page had the change already.
+    /// Applies a record to a block. `false` if it had the change, or is missing or damaged.
     fn redo_block(
         &mut self,
         redo: &dyn RmgrRedo,
@@ -122,7 +123,7 @@ impl RedoFiles {
         }
         let pinned = match rebuilds {
             true => self.session.pin_or_zero(&handle, block.page.block())?,
-            // Not as a page of zeros, which would be found in memory later.
+            // Not `pin_or_zero`, which would leave a page of zeros in memory.
             false => match self.session.pin(&handle, block.page.block(), Wait::Allowed) {
                 Err(error) if error.is_damage() => {
                     tracing::debug!(%error, "found by redo");
@@ -185,7 +186,7 @@ pub(super) fn redo(
             files.storage(record.payload)?;
         }
         if !record.blocks.is_empty() {
-            let redo = redo_of(record.rmgr)?;
+            let redo = log.redo_of(record.rmgr)?;
             for (index, block) in record.blocks.iter().enumerate() {
                 let changed = files.redo_block(redo, &record, index, block)?;
                 *if changed { &mut redone.blocks } else { &mut redone.skipped } += 1;
@@ -197,7 +198,7 @@ pub(super) fn redo(
     Ok(redone)
 }
 
-/// Pages that records change, and that are not there.
+/// Reports the pages that records change and that are missing or damaged.
 fn report_missing(files: &RedoFiles) -> EngineResult<()> {
     const WHAT: &str = "the log changes this page, but it is missing from the file";
     for page in &files.missing {
@@ -206,7 +207,7 @@ fn report_missing(files: &RedoFiles) -> EngineResult<()> {
             return Err(EngineError::Corruption { place: page.to_string(), what });
         }
         tracing::error!(%page, file = %relation_file(page.rel_fork()), "{WHAT}, or damaged there");
-        // Not the engine's own, whose LSNs are kept.
+        // Not a system page, so no LSN is kept.
         files.log.forks().write(*page, Lsn::ZERO);
     }
     Ok(())

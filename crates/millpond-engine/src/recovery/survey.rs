@@ -1,5 +1,5 @@
-//! What a walk through the log finds before anything is written: the forks that the last checkpoint knew, and whether the
-//! files that nothing works without are whole (wal rules 17 and 20).
+//! The survey: what recovery learns from the log before it writes anything. It collects the forks
+//! that the last checkpoint knew, and checks that the system files are whole (wal rules 17 and 20).
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use millpond_buffer::{
 use crate::control::Control;
 use crate::error::{EngineError, EngineResult, relation_file};
 use crate::wal::forks::{CheckpointEnd, ForkList, KnownFork, decode_list, is_system};
-use crate::wal::storage::StorageRecord;
+use crate::wal::storage_record::StorageRecord;
 use crate::wal::{Decoded, RmgrId, WalError, info};
 
 /// What the records since the redo point say.
@@ -20,9 +20,11 @@ pub(crate) struct Survey {
     known: ForkList,
     entries: u64,
     end: Option<CheckpointEnd>,
-    /// Pages of system forks that redo restores, whatever is in the files.
+    /// How far the log was synced, by the records and the control file.
+    durable: Lsn,
+    /// Pages of system forks that redo restores, whatever the files hold.
     restored: HashSet<PageId>,
-    /// System forks that redo makes.
+    /// System forks that redo creates.
     made: HashSet<RelFork>,
     /// System forks that redo cuts, with the fewest blocks that it leaves.
     cut: HashMap<RelFork, u32>,
@@ -35,6 +37,7 @@ impl Survey {
             known: ForkList::new(),
             entries: 0,
             end: None,
+            durable: control.checkpoint_end,
             restored: HashSet::new(),
             made: HashSet::new(),
             cut: HashMap::new(),
@@ -43,6 +46,7 @@ impl Survey {
 
     /// Notes a record.
     pub(super) fn see(&mut self, record: &Decoded<'_>) -> EngineResult<()> {
+        self.durable = self.durable.max(record.flushed);
         let malformed = |what: &str| WalError::Corrupt { at: record.start, what: what.to_owned() };
         match (record.rmgr, record.info) {
             (RmgrId::Log, info::FORKS) => {
@@ -76,10 +80,10 @@ impl Survey {
         Ok(())
     }
 
-    /// The walk is over: all of the checkpoint's list must have come by.
+    /// Ends the walk. Fails unless it has met all of the checkpoint's list.
     pub(super) fn finish(&self) -> EngineResult<()> {
         let control = &self.control;
-        // A new database has no checkpoint before its first start is complete.
+        // A new database has no checkpoint until its first start is complete.
         let is_whole = match self.end {
             Some(end) => end.forks == self.entries,
             None => control.checkpoint_end == control.redo,
@@ -91,12 +95,17 @@ impl Survey {
         Err(WalError::Corrupt { at: control.checkpoint_end, what }.into())
     }
 
+    /// How far the log was synced for certain.
+    pub(super) fn durable(&self) -> Lsn {
+        self.durable
+    }
+
     /// The forks that the checkpoint knew.
     pub(super) fn into_known(self) -> ForkList {
         self.known
     }
 
-    /// Fails if a page of a system fork is missing or damaged that redo does not restore. Reads all of them.
+    /// Reads every system page that redo does not restore. Fails if one is missing or damaged.
     pub(super) fn check_system_forks(&self, store: &dyn PageStore) -> EngineResult<()> {
         for (rel, fork) in &self.known {
             if is_system(*rel) && rel.fork == Fork::Main && !self.made.contains(rel) {
@@ -132,7 +141,7 @@ impl Survey {
                 if is_new(bytes) {
                     return Err(BufferError::Zeroed { page });
                 }
-                // Redo changes it nowhere, so it is as the checkpoint has left it (wal rule 20).
+                // No redo changes this page, so it is as the checkpoint has left it (wal rule 20).
                 let (lsn, known) = (page_lsn(bytes), fork.lsn(block));
                 if known.is_some_and(|known| known != lsn) {
                     let known = known.unwrap_or(Lsn::ZERO);
@@ -144,14 +153,14 @@ impl Survey {
     }
 }
 
-/// An error about a fork without which nothing works.
+/// The error for a damaged system fork. Nothing works without such a fork.
 pub(super) fn damaged_system(rel: RelFork, source: BufferError) -> EngineError {
     if !source.is_damage() {
         return source.into();
     }
     let what = match rel.relation {
-        crate::catalog::CATALOG_RELATION => "the catalog".to_owned(),
-        crate::transam::clog::CLOG_RELATION => "the transaction statuses".to_owned(),
+        crate::ids::CATALOG_RELATION => "the catalog".to_owned(),
+        crate::ids::CLOG_RELATION => "the transaction statuses".to_owned(),
         other => format!("relation {other}"),
     };
     EngineError::DamagedFile { what, file: relation_file(rel), source }

@@ -1,9 +1,9 @@
-//! Definitions: tables and indexes made, dropped, emptied. All of it is part of the transaction.
+//! DDL: creating, dropping and truncating tables and indexes. All of it is transactional.
 //!
-//! Every operation takes its locks first (on names before relations), looks at the catalog again under them,
-//! makes files, then changes the catalog's rows and the session's view. Files that came into being go with a
-//! rollback, files of what was dropped go with the commit: the record that ends the transaction names
-//! them, so that recovery removes them too.
+//! Each operation takes its locks first (names before relations) and looks at the catalog again
+//! under them. Then it creates files, changes the catalog's rows and updates the session's view. A
+//! rollback removes the files that the transaction created; a commit removes those of dropped
+//! relations. The record that ends the transaction names them, so that recovery removes them too.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::table::{TableError, build};
 use crate::types::tuple::MAX_COLUMNS;
 use crate::wal::storage::create_forks;
 
-/// The class of the locks on names, which keep two transactions from creating the same one.
+/// The lock class of names. Name locks keep two transactions from creating the same name.
 const NAME_CLASS: u32 = 1;
-/// PostgreSQL's limit.
+/// PostgreSQL's limit for index columns.
 const MAX_KEY_COLUMNS: usize = 32;
-/// PostgreSQL's limit of a name.
+/// PostgreSQL's limit for the length of a name.
 const MAX_NAME_BYTES: usize = 63;
 
-/// A number for a name: two names may share one, which makes their creators wait for each other and no more.
+/// A hash of a name, for its lock. If two names collide, their creators only wait for each other.
 fn name_number(name: &str) -> u32 {
     // FNV-1a.
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
@@ -48,11 +48,11 @@ impl Session {
         Ok(())
     }
 
-    /// After the catalog's rows have changed: later commands see that.
+    /// To be called after the catalog's rows have changed: later commands see the change.
     fn end_ddl(&self, change: Change) -> EngineResult<()> {
         self.change_catalog(change);
-        self.note_write();
-        self.next_command()
+        self.transaction.note_write();
+        self.transaction.next_command()
     }
 
     fn lock_name(&self, name: &str) -> EngineResult<()> {
@@ -73,7 +73,7 @@ impl Session {
         Ok(())
     }
 
-    /// A free name for an index without one, as PostgreSQL makes them up.
+    /// Chooses a free name for an unnamed index, as PostgreSQL does.
     fn make_name(
         &self,
         table: &TableDef,
@@ -106,12 +106,11 @@ impl Session {
         Err(invalid("no free name for an index"))
     }
 
-    /// A new, empty file of a table.
     fn create_heap_file(&mut self) -> EngineResult<RelationId> {
         self.create_file(&[Fork::Main, Fork::Fsm])
     }
 
-    /// A new file of an index, with an empty tree unless it is about to be `built`.
+    /// Creates a file for an index, with an empty tree unless it is about to be `built`.
     fn create_tree_file(&mut self, built: bool) -> EngineResult<RelationId> {
         let storage = self.create_file(&[Fork::Main])?;
         if !built {
@@ -124,7 +123,8 @@ impl Session {
     fn create_file(&mut self, forks: &[Fork]) -> EngineResult<RelationId> {
         let xid = self.ctx.assign_xid()?;
         let storage = self.engine.published().new_storage()?;
-        self.note_created(storage);
+        // Before the file is created, so that a rollback removes it.
+        self.transaction.created.push(storage);
         let forks: Vec<_> = forks.iter().map(|&fork| storage.fork(fork)).collect();
         create_forks(&self.ctx, self.ctx.pool(), xid, &forks)?;
         Ok(storage)
@@ -177,7 +177,7 @@ impl Session {
         self.ctx.lock(LockTag::Relation(oid), LockMode::AccessExclusive)?;
         let mut taken = HashSet::from([new.name.clone()]);
         let mut table = TableDef::new(oid, new.name, storage, columns, new.fillfactor);
-        // Names that were given come before those that are made up.
+        // Explicit names come before generated ones.
         let (named, unnamed): (Vec<_>, Vec<_>) =
             new.indexes.iter().partition(|index| index.name.is_some());
         for index in named.into_iter().chain(unnamed) {
@@ -187,13 +187,13 @@ impl Session {
         }
         let command = self.write_command("CREATE TABLE")?;
         heap::insert(&self.ctx, self.engine.catalog_heap(), &rows_of(&table), command)?;
-        self.note_write();
+        self.transaction.note_write();
         let table = Arc::new(table);
         self.end_ddl(Change::PutTable(Arc::clone(&table)))?;
         Ok(table)
     }
 
-    /// Locks a table and returns its definition as of then.
+    /// Locks a table and returns its definition under the lock.
     fn locked_table(&self, oid: Oid, mode: LockMode) -> EngineResult<Arc<TableDef>> {
         let before = self.catalog().table(oid).cloned();
         let tag = LockTag::Relation(oid);
@@ -211,7 +211,6 @@ impl Session {
         })
     }
 
-    /// Deletes catalog rows of a table.
     fn delete_rows(
         &self,
         table: Oid,
@@ -219,15 +218,15 @@ impl Session {
     ) -> EngineResult<Vec<CatalogRow>> {
         let command = self.write_command("DDL")?;
         let rows = heap::delete(&self.ctx, self.engine.catalog_heap(), table, command, which)?;
-        self.note_write();
-        self.next_command()?;
+        self.transaction.note_write();
+        self.transaction.next_command()?;
         Ok(rows)
     }
 
     fn insert_rows(&self, rows: &[CatalogRow]) -> EngineResult<()> {
         let command = self.write_command("DDL")?;
         heap::insert(&self.ctx, self.engine.catalog_heap(), rows, command)?;
-        self.note_write();
+        self.transaction.note_write();
         Ok(())
     }
 
@@ -236,18 +235,19 @@ impl Session {
         self.start_ddl("DROP TABLE")?;
         let table = self.locked_table(table, LockMode::AccessExclusive)?;
         self.delete_rows(table.oid, |_| true)?;
-        self.note_dropped(table.storage);
+        self.transaction.dropped.push(table.storage);
         for index in &table.indexes {
-            self.note_dropped(index.storage);
+            self.transaction.dropped.push(index.storage);
         }
         self.end_ddl(Change::DropTable(table.oid))
     }
 
-    /// Creates an index and fills it from the table. With `primary` this is ALTER TABLE ADD PRIMARY KEY.
+    /// Creates an index and fills it from the table. With `primary` this is ALTER TABLE ADD PRIMARY
+    /// KEY.
     pub fn create_index(&mut self, new: NewIndex) -> EngineResult<Arc<IndexDef>> {
         let what = if new.constraint || new.primary { "ALTER TABLE" } else { "CREATE INDEX" };
         self.start_ddl(what)?;
-        // Writers are kept out, readers only where the table itself changes.
+        // The lock keeps writers out. It keeps readers out only if the table itself changes.
         let alters = new.constraint || new.primary;
         let mode = if alters { LockMode::AccessExclusive } else { LockMode::Share };
         let table = self.locked_table(new.table, mode)?;
@@ -293,7 +293,7 @@ impl Session {
         self.end_ddl(Change::SetNotNull { table, columns })
     }
 
-    /// Drops an index. One that belongs to a constraint only with `constraint`.
+    /// Drops an index. An index of a constraint can be dropped only with `constraint`.
     pub fn drop_index(&mut self, index: Oid, constraint: bool) -> EngineResult<()> {
         self.start_ddl("DROP INDEX")?;
         let missing = || TableError::UndefinedRelation(index.to_string());
@@ -310,11 +310,11 @@ impl Session {
         let is_index =
             |row: &CatalogRow| matches!(row, CatalogRow::Index { oid, .. } if *oid == index.oid);
         self.delete_rows(table.oid, is_index)?;
-        self.note_dropped(index.storage);
+        self.transaction.dropped.push(index.storage);
         self.end_ddl(Change::DropIndex { table: table.oid, index: index.oid })
     }
 
-    /// Empties tables: each gets new files, and the old ones go when the transaction commits.
+    /// Truncates tables: each gets new files, and the commit removes the old ones.
     pub fn truncate(&mut self, tables: &[Oid]) -> EngineResult<()> {
         self.start_ddl("TRUNCATE TABLE")?;
         for &oid in tables {
@@ -323,9 +323,9 @@ impl Session {
             let mut indexes = Vec::with_capacity(table.indexes.len());
             for index in &table.indexes {
                 indexes.push((index.oid, self.create_tree_file(false)?));
-                self.note_dropped(index.storage);
+                self.transaction.dropped.push(index.storage);
             }
-            self.note_dropped(table.storage);
+            self.transaction.dropped.push(table.storage);
             let with_files = |row: &CatalogRow| !matches!(row, CatalogRow::Column { .. });
             let mut rows = self.delete_rows(oid, with_files)?;
             for row in &mut rows {
@@ -345,7 +345,7 @@ impl Session {
         Ok(())
     }
 
-    /// The table or index of that name, or the error that there is none.
+    /// The table or index with this name, or an error.
     pub fn relation(&self, name: &str) -> EngineResult<Relation> {
         self.catalog()
             .relation(name)

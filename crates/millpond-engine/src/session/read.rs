@@ -1,35 +1,34 @@
-//! Reading rows: by key, by place, by scans.
+//! Reading rows: by key, by TID, by scans.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use millpond_buffer::RelHandle;
 
 use super::Session;
+use super::scan::{HeapScan, IndexScan, ParallelScan};
 use crate::access::heap::{self, HeapRelation};
 use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
 use crate::error::EngineResult;
-use crate::table::{Direction, HeapScan, IndexScan, KeyRange, ParallelScan, RowBuf, TableError};
+use crate::table::{Direction, KeyRange, RowBuf, TableError};
 use crate::transam::{CommandId, Isolation, Snapshot, Xid, XidStatus};
 use crate::types::Datum;
 
 impl Session {
-    /// The open heap of a table.
     #[inline]
     pub(crate) fn heap<'t>(&self, table: &'t TableDef) -> EngineResult<&'t HeapRelation> {
         self.engine.open_heap(table)
     }
 
-    /// The open tree of an index.
     #[inline]
     pub(crate) fn tree<'t>(&self, index: &'t IndexDef) -> EngineResult<&'t RelHandle> {
         self.engine.open_tree(index)
     }
 
-    /// The visible row with this key, copied into `row`: at most one (the index is unique and the key is
-    /// complete; but see [`Self::may_see_keys_twice`]). Allocates nothing once `row` is large enough; writes no shared memory when all is
-    /// in memory.
+    /// Copies the visible row with this key into `row`. There is at most one, because the index is
+    /// unique and the key is complete (but see [`Self::may_see_keys_twice`]). Allocates nothing
+    /// once `row` is large enough. Writes no shared memory if all pages are in memory.
     pub fn lookup(
         &self,
         table: &TableDef,
@@ -56,7 +55,7 @@ impl Session {
         Ok(false)
     }
 
-    /// The version at this place, if the statement sees it.
+    /// Reads the version at this TID, if the statement sees it.
     pub fn fetch(&self, table: &TableDef, tid: Tid, row: &mut RowBuf) -> EngineResult<bool> {
         let snapshot = self.snapshot()?;
         let found = heap::fetch_at(&self.ctx, self.heap(table)?, tid, &snapshot, &mut row.bytes)?;
@@ -64,7 +63,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Begins a scan of an index, in the memory of an earlier one.
+    /// Begins a scan of an index, and reuses the memory of an earlier scan.
     pub fn start_index_scan(
         &self,
         table: &Arc<TableDef>,
@@ -82,14 +81,12 @@ impl Session {
     /// Begins a scan of a table.
     pub fn heap_scan(&self, table: &Arc<TableDef>) -> EngineResult<HeapScan> {
         let scan = heap::HeapScan::new(self.heap(table)?.clone());
-        Ok(HeapScan::new(self.ctx.bulk_scan(scan, 0), self.snapshot()?))
+        Ok(HeapScan::new(scan.for_bulk(&self.ctx, 0), self.snapshot()?))
     }
 
-    /// A scan of a table that other threads can share, under this statement's snapshot and seeing what the
-    /// transaction did in earlier statements.
+    /// A scan of a table that several threads share. It uses this statement's snapshot and sees
+    /// what earlier statements of the transaction did.
     pub fn parallel_scan(&self, table: &Arc<TableDef>) -> EngineResult<ParallelScan> {
-        let over = self.statement_over.borrow_mut().get_or_insert_with(Arc::default).clone();
-        let stop: [Arc<AtomicBool>; 2] = [Arc::clone(&self.stop), over];
         Ok(ParallelScan::new(
             Arc::clone(&self.engine),
             Arc::clone(table),
@@ -97,17 +94,17 @@ impl Session {
             self.snapshot()?,
             self.ctx.combos().borrow().clone(),
             self.ctx.bulk_access(),
-            stop,
+            self.stop.flags(),
         ))
     }
 
-    /// Blocks of a table.
+    /// The number of blocks of a table.
     pub fn block_count(&self, table: &TableDef) -> EngineResult<u32> {
         self.engine.block_count(table)
     }
 
-    /// An index built while old versions of rows were still visible to somebody does not have those: a
-    /// snapshot from before must not use it.
+    /// Fails if the index is too new for the snapshot. An index lacks old row versions that were
+    /// still visible to some snapshots when it was built; those snapshots must not use it.
     #[inline]
     fn check_usable(&self, index: &IndexDef, snapshot: &Snapshot) -> EngineResult<()> {
         let maker = index.valid_after.load(Ordering::Relaxed);
@@ -119,8 +116,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a plan that is made now should use an index: not one that is too new for the snapshot that is held, or
-    /// would be if it were taken now ([`TableError::IndexTooNew`]).
+    /// Whether a plan that is made now should use an index. It should not if the index is too new
+    /// for the held snapshot, or for one taken now ([`TableError::IndexTooNew`]).
     pub fn is_usable(&self, index: &IndexDef) -> EngineResult<bool> {
         let maker = index.valid_after.load(Ordering::Relaxed);
         let from = index.valid_from.load(Ordering::Relaxed);
@@ -128,7 +125,7 @@ impl Session {
             return Ok(true);
         }
         let own = self.ctx.proc().xid();
-        match self.snapshot_number() {
+        match self.transaction.snapshot_number() {
             Some(csn) if csn.0 < from => Ok(false),
             _ if maker == 0 => Ok(true),
             Some(csn) => {
@@ -142,15 +139,15 @@ impl Session {
         }
     }
 
-    /// Whether a unique index may have two rows with one key for the statement: one that others have deleted since the
-    /// transaction's snapshot, which still sees it, and one that the transaction has put in its place. Then
-    /// [`Self::lookup`], which finds one row, is not enough.
+    /// Whether the statement may see two rows with one key in a unique index. The transaction's
+    /// snapshot still sees a row that others have deleted since, and the transaction has inserted
+    /// another one. Then [`Self::lookup`], which finds one row, is not enough.
     #[inline]
     pub fn may_see_keys_twice(&self) -> bool {
-        self.isolation() == Isolation::RepeatableRead && self.ctx.proc().xid().is_some()
+        self.transaction.isolation() == Isolation::RepeatableRead && self.ctx.proc().xid().is_some()
     }
 
-    /// Whether a snapshot sees what a transaction did.
+    /// Whether a snapshot sees the changes of a transaction.
     #[cold]
     fn is_seen(&self, xid: Xid, snapshot: &Snapshot) -> EngineResult<bool> {
         if snapshot.own == Some(xid) {

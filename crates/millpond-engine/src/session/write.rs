@@ -1,27 +1,29 @@
-//! Changing rows: constraints, indexes, and what other transactions do to the same rows.
+//! Changing rows: constraints, index entries, and conflicts with other transactions.
 
 use millpond_buffer::{AccessStrategy, Wait};
 use smallvec::SmallVec;
 
 use super::Session;
 use super::index::Entered;
-use super::row_lock::RowPlace;
+use super::outcome::Changed;
+use super::turn::RowPlace;
 use crate::access::Tid;
 use crate::access::heap::{
     self, ChangeOutcome, Changer, HeapRelation, InsertOptions, KeyChange, NewRow,
 };
 use crate::catalog::{IndexDef, TableDef};
 use crate::error::{EngineError, EngineResult};
+use crate::table::index_key::encode_key;
 use crate::table::{RowBatch, RowBuf, RowOutcome, TableError};
-use crate::transam::{CommandId, Isolation, LockStrength};
+use crate::transam::{CommandId, LockStrength};
 use crate::types::Datum;
 
-/// A batch of so many bytes comes from a load: its rows go through a ring of pages.
+/// A batch of at least this many bytes counts as bulk load: its rows go through a ring of pages.
 const LARGE_BATCH_BYTES: usize = 32 << 10;
 
 type Row<'d> = SmallVec<[Datum<'d>; 16]>;
 
-/// Fails if a NULL is where none may be.
+/// Fails if a NOT NULL column is NULL.
 fn check_not_null(table: &TableDef, values: &[Datum<'_>]) -> EngineResult<()> {
     for (column, value) in table.columns.iter().zip(values) {
         if column.not_null && value.is_null() {
@@ -35,7 +37,6 @@ fn check_not_null(table: &TableDef, values: &[Datum<'_>]) -> EngineResult<()> {
     Ok(())
 }
 
-/// All columns of a stored row.
 fn decode<'d>(table: &TableDef, bytes: &'d [u8]) -> EngineResult<Row<'d>> {
     let mut row = Row::new();
     table
@@ -45,8 +46,8 @@ fn decode<'d>(table: &TableDef, bytes: &'d [u8]) -> EngineResult<Row<'d>> {
     Ok(row)
 }
 
-/// Whether two rows have different keys in an index. Floats and numbers that are equal may still differ, so the
-/// comparison is of the values as stored where SQL says they are equal.
+/// Whether two rows have different keys in an index. Floats and numerics may be equal in SQL and
+/// differ in their stored form, so this compares by SQL's equality.
 fn key_changed(index: &IndexDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> bool {
     index.columns.iter().any(|column| {
         let (old, new) = (old.get(column.column), new.get(column.column));
@@ -60,7 +61,7 @@ fn key_changed(index: &IndexDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> bool {
     })
 }
 
-/// What becomes of the keys when one row replaces another.
+/// How the keys change when one row replaces another.
 fn key_change(table: &TableDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> KeyChange {
     let mut change = KeyChange::None;
     for index in table.indexes.iter().filter(|index| key_changed(index, old, new)) {
@@ -77,8 +78,8 @@ impl Session {
         table.columns.len() as u16
     }
 
-    /// Inserts a row: checks NOT NULL, stores it, enters it in all indexes, refuses duplicates (after waiting for
-    /// whoever is about to insert the same key).
+    /// Inserts a row: checks NOT NULL, stores it, and inserts its index entries. If a transaction
+    /// is inserting the same key, it waits for that one, then fails on a duplicate.
     pub fn insert(&self, table: &TableDef, values: &[Datum<'_>]) -> EngineResult<Tid> {
         let command = self.write_command("INSERT")?;
         let heap = self.heap(table)?;
@@ -87,7 +88,7 @@ impl Session {
         })
     }
 
-    /// Checks NOT NULL, encodes the row into memory that is used again, and hands on its bytes.
+    /// Checks NOT NULL, encodes the row into a reused buffer, and passes the bytes to `store`.
     fn with_encoded<T>(
         &self,
         table: &TableDef,
@@ -118,7 +119,7 @@ impl Session {
         let xid = self.ctx.assign_xid()?;
         let row = NewRow { payload: bytes, natts: Self::natts(table) };
         let tid = heap::insert(&self.ctx, heap, row, xid, command)?;
-        self.note_write();
+        self.transaction.note_write();
         let may_wait = self.ctx.wait() == Wait::Allowed;
         let entered = self.committed_to(|| {
             for index in &table.indexes {
@@ -139,15 +140,16 @@ impl Session {
         }
     }
 
-    /// Undoes an insertion whose key somebody else inserted at the same moment, in a session that must not wait
-    /// for him: a later command deletes the row, and one after that runs the statement again.
+    /// Undoes an insertion whose key another transaction inserted at the same moment. For a session
+    /// that must not wait: a later command deletes the row, and the statement then runs again under
+    /// another one.
     fn take_back(&self, heap: &HeapRelation, tid: Tid) -> EngineResult<()> {
-        self.next_command()?;
+        self.transaction.next_command()?;
         let by = Changer { xid: self.ctx.assign_xid()?, cid: self.write_command("INSERT")? };
         match heap::delete(&self.ctx, heap, tid, by)? {
             ChangeOutcome::Done { .. } => {
-                self.note_write();
-                self.next_command()
+                self.transaction.note_write();
+                self.transaction.next_command()
             }
             _ => Err(EngineError::Internal { what: "a row just inserted can't be taken back" }),
         }
@@ -170,13 +172,13 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the running transaction has created or truncated the table: then nobody else can see its rows
-    /// before it commits.
+    /// Whether the running transaction has created or truncated the table. Then no other
+    /// transaction sees its rows before the commit.
     pub fn is_new(&self, table: &TableDef) -> bool {
-        self.has_created(table.storage)
+        self.transaction.created.contains(&table.storage)
     }
 
-    /// Inserts all rows of the batch and empties it. Needs permission to wait.
+    /// Inserts all rows of the batch and empties it. Only where the session may wait.
     pub fn insert_batch(&self, table: &TableDef, batch: &mut RowBatch) -> EngineResult<u64> {
         let command = self.write_command("INSERT")?;
         if self.ctx.wait() == Wait::Never {
@@ -190,7 +192,7 @@ impl Session {
         let rows = Vec::from_iter(batch.rows().map(|payload| NewRow { payload, natts }));
         let mut tids = Vec::with_capacity(rows.len());
         let xid = self.ctx.assign_xid()?;
-        self.note_write();
+        self.transaction.note_write();
         heap::insert_many(
             &self.ctx,
             heap,
@@ -219,9 +221,9 @@ impl Session {
         Ok(count)
     }
 
-    /// Replaces the version that `row` holds by one with these values. Waits for another transaction that is changing
-    /// the row; if that commits see [`RowOutcome::Changed`]; in REPEATABLE READ it is a
-    /// `SerializationFailure`.
+    /// Replaces the version that `row` holds by one with these values. Waits for a transaction that
+    /// is changing the row. If that one commits, the result is [`RowOutcome::Changed`]; in
+    /// REPEATABLE READ it is the error `SerializationFailure`.
     pub fn update(
         &self,
         table: &TableDef,
@@ -244,11 +246,12 @@ impl Session {
     ) -> EngineResult<RowOutcome> {
         let heap = self.heap(table)?;
         let keys = key_change(table, &decode(table, &row.bytes)?, values);
-        // A unique key may have to wait for others after the row has changed.
+        // A unique key may have to wait for other transactions after the row has changed.
         if keys == KeyChange::Unique && self.ctx.wait() == Wait::Never {
             return Err(EngineError::WouldBlock);
         }
-        // Without room in its page the new version goes to another, and all indexes hear of it.
+        // Without room in its page the new version goes to another page, and every index gets an
+        // entry.
         let stays = keys == KeyChange::None
             && (self.ctx.may_wait() || heap::has_room_beside(&self.ctx, heap, row.tid, bytes)?);
         let prepared = match stays {
@@ -291,7 +294,7 @@ impl Session {
         if self.ctx.wait() == Wait::Never {
             let mut scratch = self.scratch.borrow_mut();
             for index in &table.indexes {
-                super::index::encode_key(index, values, &mut scratch.key)?;
+                encode_key(index, values, &mut scratch.key)?;
                 let tree = self.tree(index)?;
                 prepared.push(crate::access::btree::prepare_insert(
                     &self.ctx,
@@ -304,7 +307,7 @@ impl Session {
         Ok(prepared)
     }
 
-    /// Deletes the version that `row` holds; otherwise as [`Self::update`].
+    /// Deletes the version that `row` holds; otherwise like [`Self::update`].
     pub fn delete(&self, table: &TableDef, row: &mut RowBuf) -> EngineResult<RowOutcome> {
         let command = self.write_command("DELETE")?;
         let heap = self.heap(table)?;
@@ -315,7 +318,7 @@ impl Session {
         }
     }
 
-    /// Does a change, waiting for whoever is changing the same row: in turn with others who want to.
+    /// Applies a change. Waits in the row's queue for a transaction that is changing the row.
     fn change(
         &self,
         table: &TableDef,
@@ -328,50 +331,7 @@ impl Session {
         let Some(tid) = row.tid else { return Ok(Changed::Other(RowOutcome::Gone)) };
         let by = Changer { xid: self.ctx.assign_xid()?, cid: command };
         let place = RowPlace { table, heap, tid, root: row.root };
-        let outcome = self.in_turn(place, strength, || change(tid, by))?;
+        let outcome = self.turn.attempt(&self.ctx, place, strength, || change(tid, by))?;
         self.judge(heap, row, outcome)
     }
-
-    /// What the isolation level makes of the outcome.
-    pub(super) fn judge(
-        &self,
-        heap: &HeapRelation,
-        row: &mut RowBuf,
-        outcome: ChangeOutcome,
-    ) -> EngineResult<Changed> {
-        let strict = self.isolation() == Isolation::RepeatableRead;
-        Ok(match outcome {
-            ChangeOutcome::Done { tid, hot } => {
-                self.note_write();
-                Changed::Done { tid, hot }
-            }
-            ChangeOutcome::Updated { .. } if strict => {
-                return Err(EngineError::SerializationFailure { change: "update" });
-            }
-            ChangeOutcome::Deleted if strict => {
-                return Err(EngineError::SerializationFailure { change: "delete" });
-            }
-            ChangeOutcome::Updated { next, by } => {
-                let found = heap::fetch_newest(&self.ctx, heap, next, by, &mut row.bytes)?;
-                match &found {
-                    Some(newest) => self.turn_moved(newest.tid),
-                    // If it is gone, it was deleted in the meantime.
-                    None => self.end_turn(),
-                }
-                row.moved(found);
-                Changed::Other(if found.is_some() { RowOutcome::Changed } else { RowOutcome::Gone })
-            }
-            ChangeOutcome::Deleted | ChangeOutcome::SelfModified | ChangeOutcome::Invisible => {
-                Changed::Other(RowOutcome::Gone)
-            }
-            ChangeOutcome::InProgress { .. } | ChangeOutcome::Follow { .. } => {
-                return Err(EngineError::Internal { what: "a row conflict was not waited for" });
-            }
-        })
-    }
-}
-
-pub(super) enum Changed {
-    Done { tid: Tid, hot: bool },
-    Other(RowOutcome),
 }

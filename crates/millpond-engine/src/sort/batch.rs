@@ -1,8 +1,8 @@
-//! Entries in memory.
+//! Index entries collected in memory.
 
 use super::Entry;
 
-/// An entry's place. The key's first bytes, as a number, decide most comparisons.
+/// The location of an entry. The first bytes of the key, as a number, decide most comparisons.
 struct Place {
     prefix: u64,
     start: u64,
@@ -11,7 +11,7 @@ struct Place {
     unique: bool,
 }
 
-/// Entries, in the order in which they came until they are sorted.
+/// Entries, in their order of arrival until they are sorted.
 #[derive(Default)]
 pub(crate) struct Batch {
     keys: Vec<u8>,
@@ -25,14 +25,15 @@ fn prefix(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Elements for which a vector will have memory when it has taken `more`.
+/// The capacity of a vector after it has taken `more` elements.
 fn grown<T>(vector: &Vec<T>, more: usize) -> usize {
     let needed = vector.len() + more;
     if needed <= vector.capacity() { vector.capacity() } else { needed.max(vector.capacity() * 2) }
 }
 
 impl Batch {
-    /// Whether one more entry leaves the batch within `budget` bytes. The first always fits.
+    /// Whether the batch stays within `budget` bytes with one more entry. The first entry always
+    /// fits.
     pub(super) fn has_room(&self, key_bytes: usize, budget: usize) -> bool {
         let places = grown(&self.places, 1) * size_of::<Place>();
         self.places.is_empty() || grown(&self.keys, key_bytes) + places <= budget
@@ -43,14 +44,14 @@ impl Batch {
             prefix: prefix(entry.key),
             start: self.keys.len() as u64,
             tid: entry.tid,
-            // Keys of an index are much shorter than that.
+            // Index keys are much shorter than that.
             length: entry.key.len() as u16,
             unique: entry.unique,
         });
         self.keys.extend_from_slice(entry.key);
     }
 
-    /// Forgets the entries but not the memory.
+    /// Removes the entries and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.places.clear();

@@ -9,19 +9,19 @@ use super::temp::MakeFile;
 use super::{Check, Entry};
 use crate::EngineResult;
 
-/// Less is not worth a read of its own.
+/// The least that a run reads ahead: smaller reads are not worth a call.
 const LEAST_AHEAD: usize = 16 << 10;
-/// More brings nothing.
+/// The most that a run reads ahead: more does not help.
 const MOST_AHEAD: usize = 256 << 10;
-/// Entries after which a merge looks whether it is to go on.
+/// The number of entries after which a merge checks for cancellation.
 const CHECK_EVERY: usize = 1024;
 
-/// How many runs a merge takes within a budget.
+/// How many runs one merge can take within a budget.
 fn most_runs(budget: usize) -> usize {
     (budget / LEAST_AHEAD).max(2)
 }
 
-/// A run's first entry that has not been given yet.
+/// The first entry of a run that has not been returned yet.
 struct Head {
     key: Vec<u8>,
     tid: u64,
@@ -49,11 +49,11 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
-/// Entries of several runs in order.
+/// Returns the entries of several runs in order.
 pub(crate) struct Merge {
     readers: Vec<RunReader>,
     heads: BinaryHeap<Reverse<Head>>,
-    /// The key that was given last.
+    /// The key that was returned last.
     key: Vec<u8>,
 }
 
@@ -75,7 +75,6 @@ impl Merge {
         Ok(Self { readers, heads, key: Vec::new() })
     }
 
-    /// The next entry.
     pub(super) fn next(&mut self) -> EngineResult<Option<Entry<'_>>> {
         let Some(mut least) = self.heads.peek_mut() else { return Ok(None) };
         let head = &mut least.0;
@@ -91,12 +90,12 @@ impl Merge {
     }
 }
 
-/// Bytes that each of so many runs reads ahead.
+/// The number of bytes that each run reads ahead.
 fn ahead(budget: usize, runs: usize) -> usize {
     (budget / runs.max(1)).clamp(LEAST_AHEAD, MOST_AHEAD)
 }
 
-/// Merges runs with each other until one merge can take all that are left.
+/// Merges runs until one merge can take all that are left.
 pub(super) fn until_few(
     mut runs: Runs,
     budget: usize,

@@ -1,17 +1,19 @@
-//! Sorting index entries within a bound of memory (`maintenance_work_mem`): an external merge sort.
+//! An external merge sort of index entries within a memory budget (`maintenance_work_mem`).
 //!
-//! Entries are collected in memory. What does not fit is sorted and written to a temporary file as a *run*; at the end
-//! the runs are merged, as many at a time as the bound leaves room to read ahead, until one merge gives the
-//! entries in order. If all fits, no file is made.
+//! The sorter collects entries in memory. When the budget is used up, it sorts them and writes them
+//! to a temporary file as a *run*. At the end it merges the runs. The budget limits how many runs
+//! one merge can take, because each run needs memory to read ahead. If all entries fit in memory,
+//! no file is created.
 //!
 //! ```text
-//! add -> [batch in memory] -full-> sort -> run 1, run 2, ... -> merge passes -> one last merge -> entries
+//! add -> [batch in memory] -full-> sort -> run 1, run 2, ... -> merge passes -> last merge
 //! ```
 //!
-//! Order: by key bytes, then by tid; entries are distinct, because no two have the same tid.
+//! Order: by key bytes, then by tid. Entries are distinct, because no two have the same tid.
 //!
-//! Failure: a temporary file has no name but for a moment ([`temp`]), so that none is left behind by an error, a
-//! cancelled statement or a crash. An error of a file is [`EngineError::TemporaryFile`].
+//! Failure: a temporary file has a name only for a moment ([`temp`]). So an error or a cancelled
+//! statement leaves none behind, and the next start removes what a crash leaves. An error of a file
+//! is [`EngineError::TemporaryFile`](crate::EngineError::TemporaryFile).
 
 mod batch;
 mod merge;
@@ -26,16 +28,16 @@ use merge::Merge;
 use runs::Runs;
 use temp::MakeFile;
 
-/// An index entry on its way into the index.
+/// An index entry that is being sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) tid: u64,
-    /// No other entry may have this key (it has no NULLs).
+    /// Whether no other entry may have this key (it has no NULLs).
     pub(crate) unique: bool,
 }
 
-/// Called now and then: an error ends the sort.
+/// Called regularly; an error ends the sort.
 pub(crate) type Check<'a> = &'a dyn Fn() -> EngineResult<()>;
 
 /// Takes entries in any order.
@@ -47,12 +49,12 @@ pub(crate) struct Sorter<'a> {
 }
 
 impl<'a> Sorter<'a> {
-    /// A sort that takes about `budget` bytes of memory, and makes its temporary files with `make_file`.
+    /// A sort that uses about `budget` bytes of memory and creates its temporary files with
+    /// `make_file`.
     pub(crate) fn new(budget: usize, make_file: MakeFile<'a>) -> Self {
         Self { batch: Batch::default(), runs: None, budget, make_file }
     }
 
-    /// Adds an entry.
     pub(crate) fn add(&mut self, entry: Entry<'_>) -> EngineResult<()> {
         if !self.batch.has_room(entry.key.len(), self.budget) {
             self.spill()?;
@@ -61,7 +63,6 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    /// Writes what is in memory to a file.
     fn spill(&mut self) -> EngineResult<()> {
         self.batch.sort();
         let runs = match &mut self.runs {
@@ -76,7 +77,7 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    /// The entries in order.
+    /// Ends the input and returns the entries in order.
     pub(crate) fn finish(mut self, check: Check<'_>) -> EngineResult<Sorted> {
         check()?;
         if self.runs.is_some() {
@@ -86,7 +87,7 @@ impl<'a> Sorter<'a> {
             self.batch.sort();
             return Ok(Sorted::InMemory { batch: self.batch, next: 0 });
         };
-        // Its memory is the merge's from now on.
+        // The merge uses its memory budget from now on.
         drop(self.batch);
         let runs = merge::until_few(runs, self.budget, self.make_file, check)?;
         Ok(Sorted::Merged(Box::new(Merge::of_all(runs, self.budget)?)))
@@ -100,7 +101,6 @@ pub(crate) enum Sorted {
 }
 
 impl Sorted {
-    /// The next entry.
     pub(crate) fn next(&mut self) -> EngineResult<Option<Entry<'_>>> {
         match self {
             Sorted::InMemory { batch, next } => {

@@ -1,6 +1,6 @@
 //! Runs: sorted entries in a temporary file, one run after the other.
 //!
-//! | bytes | of an entry |
+//! | bytes | part of an entry |
 //! |---|---|
 //! | 2 | length of the key, little-endian; the highest bit: the key must be unique |
 //! | 8 | tid, little-endian |
@@ -15,16 +15,15 @@ use crate::{EngineError, EngineResult};
 
 const HEAD_BYTES: usize = 10;
 const UNIQUE: u16 = 1 << 15;
-/// Bytes that are written together.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// A file of runs while it is written.
+/// A file of runs during writing.
 pub(super) struct Runs {
     file: Arc<dyn TempFile>,
     buffer: Vec<u8>,
-    /// Where the buffer goes.
+    /// The file position of the buffer.
     position: u64,
-    /// Where the run that is being written began.
+    /// The file position at which the current run began.
     start: u64,
     runs: Vec<Range<u64>>,
 }
@@ -35,12 +34,11 @@ impl Runs {
         Self { file, buffer, position: 0, start: 0, runs: Vec::new() }
     }
 
-    /// How many runs there are.
     pub(super) fn count(&self) -> usize {
         self.runs.len()
     }
 
-    /// Adds an entry to the run that is being written.
+    /// Adds an entry to the current run.
     pub(super) fn push(&mut self, entry: Entry<'_>) -> EngineResult<()> {
         if self.buffer.len() + HEAD_BYTES + entry.key.len() > WRITE_BYTES {
             self.flush()?;
@@ -56,7 +54,7 @@ impl Runs {
         Ok(())
     }
 
-    /// The run ends here; another may begin.
+    /// Ends the current run; another may begin.
     pub(super) fn end_run(&mut self) -> EngineResult<()> {
         self.flush()?;
         self.runs.push(self.start..self.position);
@@ -84,10 +82,9 @@ impl Runs {
     }
 }
 
-/// Reads a run.
 pub(super) struct RunReader {
     file: Arc<dyn TempFile>,
-    /// What has not been read yet.
+    /// The part of the run that has not been read yet.
     rest: Range<u64>,
     buffer: Vec<u8>,
     at: usize,
@@ -95,7 +92,8 @@ pub(super) struct RunReader {
 }
 
 impl RunReader {
-    /// Puts the next entry's key into `key`; its tid and whether it must be unique. `None` at the end.
+    /// Copies the next entry's key into `key`. Returns its tid and whether it must be unique, or
+    /// `None` at the end.
     pub(super) fn next(&mut self, key: &mut Vec<u8>) -> EngineResult<Option<(u64, bool)>> {
         if self.at == self.buffer.len() && self.rest.is_empty() {
             return Ok(None);
@@ -116,7 +114,8 @@ impl RunReader {
         Ok(Some((tid, head & UNIQUE != 0)))
     }
 
-    /// Makes so many bytes from here on be in the buffer, if the run has them.
+    /// Fills the buffer until it holds `bytes` bytes from the current position, if the run has
+    /// them.
     fn want(&mut self, bytes: usize) -> EngineResult<()> {
         let there = self.buffer.len() - self.at;
         if there >= bytes {
@@ -135,4 +134,4 @@ impl RunReader {
 }
 
 const ENDS_EARLY: EngineError =
-    EngineError::Internal { what: "a run of a sort ends within an entry" };
+    EngineError::Internal { what: "a temporary sort file ends in the middle of an entry" };

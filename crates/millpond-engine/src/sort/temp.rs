@@ -1,10 +1,12 @@
-//! Temporary files: in the directory `pgsql_tmp` of the data directory, each without a name as soon as it is open.
+//! Temporary files in the directory `pgsql_tmp` of the data directory. A file is unlinked as soon
+//! as it is open.
 //!
-//! A file lives as long as it is open, so nothing is left to do when a statement fails or a session ends. What a crash
-//! leaves between making a file and taking its name away is removed when the directory is opened again.
+//! A file exists as long as it is open, so a failed statement or the end of a session leaves
+//! nothing to clean up. A crash between creating a file and unlinking it leaves the file behind.
+//! The next start removes it.
 //!
-//! What a session's files hold together is bounded by its [`TempSpace`] (`temp_file_limit`). As in PostgreSQL, a file
-//! counts with its length.
+//! A session's [`TempSpace`] bounds the total size of its files (`temp_file_limit`). As in
+//! PostgreSQL, a file counts with its length.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,18 +18,18 @@ use millpond_vfs::{OpenFlags, OsVfs, Vfs, VfsFile, read_exact_at, retry, write_a
 
 use crate::{EngineError, EngineResult};
 
-/// Makes a temporary file.
+/// Creates a temporary file.
 pub(crate) type MakeFile<'a> = &'a dyn Fn() -> EngineResult<Arc<dyn TempFile>>;
 
-/// What runs are written to and read from. Gone when dropped.
+/// A temporary file that runs are written to and read from. It is gone when dropped.
 pub trait TempFile: Send + Sync {
-    /// Writes all of it at a position.
+    /// Writes all of `bytes` at a position.
     fn write_all_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
-    /// Fills all of it from a position.
+    /// Fills all of `bytes` from a position.
     fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()>;
 }
 
-/// A session's temporary files would become larger than `temp_file_limit`. It is the inner error of the
+/// A session's temporary files would exceed `temp_file_limit`. This is the inner error of the
 /// [`io::Error`] with which the write fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("temporary file size exceeds \"temp_file_limit\" ({limit_kb}kB)")]
@@ -36,10 +38,10 @@ pub struct TempSpaceExceeded {
     pub limit_kb: u64,
 }
 
-/// The room that one session's temporary files share.
+/// The budget that the temporary files of one session share.
 #[derive(Debug)]
 pub struct TempSpace {
-    /// [`NO_LIMIT`]: as much as the disk has.
+    /// The limit, or [`NO_LIMIT`].
     limit_kb: AtomicU64,
     used_bytes: AtomicU64,
 }
@@ -53,12 +55,12 @@ impl Default for TempSpace {
 }
 
 impl TempSpace {
-    /// Sets the limit; `None`: there is none. Files that are larger already stay.
+    /// Sets the limit; `None` removes it. Files that already exceed it stay.
     pub fn set_limit_kb(&self, limit: Option<u64>) {
         self.limit_kb.store(limit.unwrap_or(NO_LIMIT), Ordering::Relaxed);
     }
 
-    /// Bytes in the session's files.
+    /// The total length of the session's files.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
     }
@@ -78,7 +80,7 @@ impl TempSpace {
     }
 }
 
-/// A file that counts for its session.
+/// A file that counts towards its session's budget.
 struct Counted {
     file: Arc<dyn VfsFile>,
     length: AtomicU64,
@@ -88,7 +90,7 @@ struct Counted {
 impl TempFile for Counted {
     fn write_all_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         let end = position.saturating_add(bytes.len() as u64);
-        // Taken before it is written: what fails half-way may have grown the file.
+        // Reserve before the write, because a failed write may have grown the file.
         let grown = end.saturating_sub(self.length.load(Ordering::Relaxed));
         if grown > 0 {
             self.space.take(grown)?;
@@ -117,7 +119,7 @@ pub struct TempFiles {
 }
 
 impl Default for TempFiles {
-    /// In the system's directory, for engines without a data directory.
+    /// The system's temporary directory, for engines without a data directory.
     fn default() -> Self {
         let (vfs, directory) = (Arc::new(OsVfs), std::env::temp_dir());
         Self { vfs, directory, made: AtomicU64::new(0) }
@@ -129,7 +131,7 @@ pub(crate) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> EngineErro
 }
 
 impl TempFiles {
-    /// Those of a data directory; removes what a crash may have left.
+    /// Opens the directory in a data directory; removes what a crash may have left.
     pub(crate) fn open(vfs: Arc<dyn Vfs>, data: &Path) -> EngineResult<Self> {
         let directory = data.join("pgsql_tmp");
         retry(|| vfs.create_directory(&directory)).map_err(failed("create the directory of"))?;
@@ -143,7 +145,7 @@ impl TempFiles {
         Ok(Self { vfs, directory, made: AtomicU64::new(0) })
     }
 
-    /// A new file, for one thread to write. It counts for the session whose room that is.
+    /// Creates a file for one thread to write. It counts towards the session's `space`.
     pub fn make(&self, space: &Arc<TempSpace>) -> EngineResult<Arc<dyn TempFile>> {
         loop {
             let number = self.made.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +157,7 @@ impl TempFiles {
                     let (length, space) = (AtomicU64::new(0), Arc::clone(space));
                     return Ok(Arc::new(Counted { file, length, space }));
                 }
-                // The system's directory is shared with other engines.
+                // Other engines use the system's directory, too.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed("create")(error)),
             }
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_and_what_was_left_goes() {
+    fn temp_files_are_unlinked_and_leftovers_removed() {
         let data = tempfile::tempdir().unwrap();
         let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
         let file = files.make(&Arc::default()).unwrap();
@@ -179,7 +181,7 @@ mod tests {
         file.read_exact_at(&mut read, 2).unwrap();
         assert_eq!(&read, b"abc");
         let directory = data.path().join("pgsql_tmp");
-        // A name that somebody else has is passed over.
+        // A name that exists is skipped.
         let taken = directory.join(format!("pgsql_tmp{}.1", std::process::id()));
         fs::write(&taken, b"another's").unwrap();
         files.make(&Arc::default()).unwrap();
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_session_share_its_room() {
+    fn temp_files_of_a_session_share_its_limit() {
         let data = tempfile::tempdir().unwrap();
         let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
         let space = Arc::new(TempSpace::default());
@@ -199,7 +201,7 @@ mod tests {
         let (first, second) = (files.make(&space).unwrap(), files.make(&space).unwrap());
         first.write_all_at(&[1; 1024], 0).unwrap();
         second.write_all_at(&[1; 1000], 24).unwrap();
-        // What is there already can be written again.
+        // Overwriting does not count again.
         first.write_all_at(&[2; 1024], 0).unwrap();
         let error = second.write_all_at(&[1], 1024).unwrap_err();
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TempSpaceExceeded>());
@@ -209,7 +211,7 @@ mod tests {
         second.write_all_at(&[1], 1024).unwrap();
         drop(second);
         assert_eq!(space.used_bytes(), 0);
-        // Another session has room of its own.
+        // Another session has its own budget.
         files.make(&Arc::default()).unwrap().write_all_at(&[1; 4096], 0).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Sorts beside sorts in memory, cancelled sorts, and files that fail.
+//! Tests sorts against sorts in memory, cancelled sorts, and files that fail.
 
 use std::cell::Cell;
 use std::io;
@@ -21,7 +21,7 @@ fn entries(sorted: &mut Sorted) -> EngineResult<Vec<Owned>> {
     Ok(all)
 }
 
-/// Sorts within a budget; also how many files that took.
+/// Sorts within a budget. Also returns the number of files.
 fn sort(list: &[Owned], budget: usize) -> (Vec<Owned>, usize) {
     let data = tempfile::tempdir().unwrap();
     let files = TempFiles::open(Arc::new(OsVfs), data.path()).unwrap();
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// Numbered entries in an order that is not theirs.
+/// Numbered entries in a different order.
 fn shuffled(count: u64) -> Vec<Owned> {
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (0..count).map(|n| (key(n).to_be_bytes().to_vec(), n, true)).collect()
@@ -92,7 +92,7 @@ fn a_merge_can_be_cancelled() {
     assert!(matches!(sorter.finish(&check), Err(EngineError::Cancelled)));
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for this many bytes.
 struct Small(Vec<u8>, usize);
 
 struct SmallFile(parking_lot::Mutex<Small>);
@@ -120,12 +120,12 @@ impl TempFile for SmallFile {
 #[test]
 fn a_full_disk_ends_the_sort() {
     let list = shuffled(5000);
-    // In collecting, in a merge pass, and not at all.
+    // The disk is full during collection, during a merge pass, and never.
     for (room, ends) in [(20_000, true), (89_000, true), (90_000, false)] {
         let file = |room| SmallFile(parking_lot::Mutex::new(Small(Vec::new(), room)));
         let files = Cell::new(0);
         let make = || -> EngineResult<Arc<dyn TempFile>> {
-            // The first has room for all.
+            // The first file has room for all.
             files.set(files.get() + 1);
             let first = files.get() == 1 && room > 80_000;
             Ok(Arc::new(file(if first { 1 << 20 } else { room })))

@@ -1,29 +1,33 @@
-//! Filling a new index from its table: its rows' keys, sorted ([`crate::sort`]), become the index's pages.
+//! Index build: the keys of a table's rows, sorted by [`crate::sort`], become the pages of a new
+//! index.
 //!
-//! The table is locked against writers, so every version is settled but for the building transaction's own.
-//! Entries name the root of a row's chain and are made for the versions that the newest snapshot sees. Older versions
-//! that somebody may still see have no entries: if there are any, snapshots from before the build must not use
-//! the index ([`Built::valid_from`]). The same goes for what the building transaction itself has replaced or deleted,
-//! which everybody else sees until it commits ([`Built::valid_after`]).
+//! The table is locked against writers, so the fate of every version is settled, except those of
+//! the building transaction. An entry names the root of a row's chain. Entries are made for the
+//! versions that the newest snapshot sees.
+//!
+//! Older versions that some snapshot may still see have no entries. If there are any, snapshots
+//! from before the build must not use the index ([`Built::valid_from`]). The same applies to
+//! versions that the building transaction itself has replaced or deleted: all others see them until
+//! it commits ([`Built::valid_after`]).
 
 use millpond_buffer::{AccessStrategy, BlockNumber, BufferError, PAGE_SIZE, RelHandle};
 
+use super::index_key::encode_key as index_key;
 use crate::access::heap::HeapRelation;
 use crate::access::heap::page::{self, Chain};
+use crate::access::heap::visibility::{Deadness, dead_to_all, visible};
 use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::page::item::{self, LineState};
-use crate::session::index_key;
 use crate::sort::{Entry, Sorter};
-use crate::transam::visibility::{Deadness, dead_to_all, visible};
 use crate::transam::{CommandId, Csn, Snapshot, Xid};
 use crate::types::{Datum, Value};
 
 use super::TableError;
 
-/// What a build made.
+/// The result of a build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Built {
     /// Snapshots below this number must not use the index.
@@ -32,7 +36,7 @@ pub(crate) struct Built {
     pub(crate) valid_after: Option<Xid>,
 }
 
-/// Builds an index in its empty file. `refuse_null`: columns in which no row may have NULL.
+/// Builds an index in its empty file. No row may have NULL in a column of `refuse_null`.
 pub(crate) fn build(
     ctx: &Ctx,
     table: &TableDef,
@@ -68,16 +72,17 @@ pub(crate) fn build(
     })
 }
 
-/// Which versions without entries somebody may see.
+/// Which versions without entries some snapshot may see.
 #[derive(Default)]
 struct Hidden {
-    /// Such as died before the build began.
+    /// Versions that died before the build began.
     to_old_snapshots: bool,
-    /// Such as the building transaction replaced or deleted.
+    /// Versions that the building transaction replaced or deleted.
     by_own_changes: bool,
 }
 
-/// Gives the sorter entries of all rows; says whether some snapshot may see versions that have none.
+/// Adds entries for all rows to the sorter. Returns whether some snapshot may see versions without
+/// entries.
 fn collect(
     ctx: &Ctx,
     table: &TableDef,
@@ -115,7 +120,8 @@ fn collect(
                 if !visible(&member.header, &snapshot, ctx)? {
                     match dead_to_all(&member.header, &horizon, ctx)? {
                         Deadness::RecentlyDead(_) => hidden.to_old_snapshots = true,
-                        // Others who change rows are kept out.
+                        // The lock keeps other writers out, so this is a change of the building
+                        // transaction.
                         Deadness::DeleteInProgress(_) => hidden.by_own_changes = true,
                         _ => {}
                     }
@@ -135,7 +141,7 @@ fn collect(
     Ok(hidden)
 }
 
-/// Line pointers at which rows begin: what index entries name.
+/// Line pointers at which version chains begin: the targets of index entries.
 fn roots(copy: &[u8; PAGE_SIZE]) -> impl Iterator<Item = u16> + '_ {
     let count = if page::is_heap(copy) { item::line_count(copy) } else { 0 };
     (1..=count).filter(move |&offset| match item::line(copy, offset).state() {
@@ -177,7 +183,7 @@ fn has_null(index: &IndexDef, values: &[Datum<'_>]) -> bool {
     index.columns.iter().any(|column| values.get(column.column).is_none_or(Datum::is_null))
 }
 
-/// The error that a row has the key of another.
+/// The error that a row has the same key as another.
 #[cold]
 fn not_unique(
     ctx: &Ctx,
@@ -195,7 +201,7 @@ fn not_unique(
     }))
 }
 
-/// The key of a row, for a message.
+/// The key of a row, for an error message.
 fn key_of(
     ctx: &Ctx,
     table: &TableDef,

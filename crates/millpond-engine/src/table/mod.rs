@@ -1,12 +1,12 @@
-//! Tables: rows with their indexes, constraints and conflicts, on top of the access methods.
+//! Tables on top of the access methods: rows with their indexes, constraints and conflicts.
 
 pub(crate) mod build;
-mod error;
-mod index_run;
+pub(crate) mod index_key;
+mod range;
 mod row;
-mod scan;
 
+pub use crate::access::btree::Direction;
+pub use crate::error::TableError;
 pub use crate::transam::LockStrength;
-pub use error::TableError;
+pub use range::KeyRange;
 pub use row::{RowBatch, RowBuf, RowOutcome};
-pub use scan::{Direction, HeapScan, IndexScan, KeyRange, ParallelScan, ScanWorker};

@@ -1,4 +1,4 @@
-//! Rows in the session's memory, and what becomes of a request to change one.
+//! Rows in session memory, and the results of requests to change one.
 
 use millpond_buffer::Ring;
 
@@ -8,28 +8,29 @@ use crate::catalog::TableDef;
 use crate::types::Datum;
 use crate::types::tuple::DamagedTuple;
 
-/// A copy of a stored row. Keep one and use it again: it keeps its memory.
+/// A copy of a stored row. Reuse it: it keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuf {
     pub(crate) tid: Option<Tid>,
-    /// Where the index entry points that led here, which stays the same from version to version of a chain: who wants to
-    /// change the row queues for that. Unknown if no index led here.
+    /// The TID in the index entry that led to this row: the root of its version chain. It is the
+    /// same for all versions of a chain, and sessions that want to change the row queue for it.
+    /// Unknown if no index led here.
     pub(crate) root: Option<Tid>,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl RowBuf {
-    /// An empty one.
+    /// An empty row.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where the row version lies.
+    /// The TID of the row version.
     pub fn tid(&self) -> Option<Tid> {
         self.tid
     }
 
-    /// The row has a newer version, or none.
+    /// Notes that the row has a newer version, or none.
     pub(crate) fn moved(&mut self, to: Option<Newest>) {
         if let Some(root) = to.and_then(|newest| newest.root) {
             self.root = Some(root);
@@ -37,7 +38,7 @@ impl RowBuf {
         self.tid = to.map(|newest| newest.tid);
     }
 
-    /// The row's bytes, to be read with [`TableDef::layout`].
+    /// The row's bytes, in the format of [`TableDef::layout`].
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -47,7 +48,7 @@ impl RowBuf {
         table.layout.column(&self.bytes, column)
     }
 
-    /// Makes this a copy of a row that a scan has yielded.
+    /// Stores a copy of a row that a scan has returned.
     pub fn set(&mut self, tid: Tid, bytes: &[u8]) {
         self.tid = Some(tid);
         self.root = None;
@@ -56,16 +57,16 @@ impl RowBuf {
     }
 }
 
-/// What became of an update, a delete or a row lock.
+/// The result of an update, a delete or a row lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOutcome {
-    /// Done; the row is now at this place (of a deleted row: was).
+    /// Done. The row is now at this TID (a deleted row: was).
     Done(Tid),
-    /// The row is gone, or this statement has changed it already: leave it out.
+    /// The row is gone, or this statement has already changed it: skip it.
     Gone,
     /// READ COMMITTED only: another transaction changed the row meanwhile and has committed. The
-    /// [`RowBuf`] now holds the newest version: if the statement's condition still holds for it, compute the new
-    /// values from it and try again; if not, leave it out.
+    /// [`RowBuf`] now holds the newest version. If it still satisfies the statement's condition,
+    /// compute the new values from it and try again. Otherwise skip it.
     Changed,
 }
 
@@ -76,7 +77,7 @@ pub struct RowBatch {
     /// Ends of the rows in `bytes`.
     pub(crate) ends: Vec<usize>,
     pub(crate) frozen: bool,
-    /// Once the rows turn out to be many: the load's ring of pages.
+    /// The load's ring of pages, once there are many rows.
     pub(crate) ring: Option<Ring>,
 }
 
@@ -86,8 +87,9 @@ impl RowBatch {
         Self::default()
     }
 
-    /// The rows are to be visible to everybody at once (`COPY ... FREEZE`), which a table allows that was created or
-    /// truncated by the same transaction: [`Session::is_new`](crate::Session::is_new). Elsewhere it is ignored.
+    /// Makes the rows visible to all transactions at once (`COPY ... FREEZE`). This is allowed only
+    /// if the same transaction has created or truncated the table:
+    /// [`Session::is_new`](crate::Session::is_new). Otherwise it is ignored.
     pub fn freeze(&mut self) {
         self.frozen = true;
     }
@@ -102,12 +104,12 @@ impl RowBatch {
         self.ends.is_empty()
     }
 
-    /// Bytes of all rows: a good size to insert is some 64 kB.
+    /// The total size of the rows in bytes. About 64 kB is a good size for an insertion.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Forgets the rows, keeps the memory.
+    /// Removes the rows and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

@@ -1,28 +1,27 @@
-//! The pages that remember which transactions have committed: one bit per id, in relation 2.
+//! The transaction status pages (PostgreSQL's clog): one bit per id, in relation 2.
 //!
-//! A page is a header of [`HEADER_BYTES`] (page kind 4, the rest zero) and [`CHUNKS_PER_PAGE`] chunks of
-//! 1024 bits; bit `i` of byte `b`, lowest first, stands for one id. A set bit means committed; a clear
-//! bit of an id that is older than every status in memory means rolled back, or lost in a crash.
+//! A page is a header of [`HEADER_BYTES`] (page kind 4, the rest zero) and [`CHUNKS_PER_PAGE`]
+//! chunks of 1024 bits. Bit `i` of byte `b`, lowest first, stands for one id. A set bit means
+//! committed. A clear bit of an id older than every status in memory means rolled back, or lost in
+//! a crash.
 //!
-//! Bits are only ever set, so redo may be repeated. They are written a chunk at a time, by a checkpoint or when
-//! the chunk leaves memory, through the log like every other page; so a page's first change after a
-//! checkpoint began carries its image, and a torn page is restored from there (transam rule 9).
+//! Bits are only ever set, so redo may be repeated. A chunk's bits are written by checkpoints and
+//! when the chunk leaves memory, through the log like every other page. So a page's first change
+//! after a checkpoint began carries its image, and redo restores a torn page (transam rule 9).
 
 use millpond_buffer::{
     BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, PageRead, PageView, RelFork, RelHandle,
-    RelationId, Wait, is_new,
+    Wait, is_new,
 };
 use millpond_sync::mutant;
 
-use super::ids::Xid;
-use super::ring::{CHUNK, ChunkBits};
-use crate::ctx::Ctx;
+use super::backend::Backend;
+use super::chunk::{CHUNK, ChunkBits};
 use crate::error::{EngineError, EngineResult};
+use crate::ids::{CLOG_RELATION, Xid};
 use crate::page::KIND;
 use crate::wal::{ImageMode, PageEdit, Record, RedoError, RmgrId, RmgrRedo, log_and_apply};
 
-/// The relation of the status pages.
-pub const CLOG_RELATION: RelationId = RelationId::constant(2);
 /// Its only fork.
 pub const CLOG: RelFork = CLOG_RELATION.main();
 /// The page kind of status pages, bytes 12..14.
@@ -34,7 +33,7 @@ pub const CHUNK_BYTES: usize = CHUNK.div_ceil(8) as usize;
 /// Chunks of a page.
 pub const CHUNKS_PER_PAGE: u64 = ((millpond_buffer::PAGE_SIZE - HEADER_BYTES) / CHUNK_BYTES) as u64;
 
-/// Sets the bits given in the block's data: a chunk number in the page (2 bytes), then the chunk's bytes.
+/// Sets the bits given in the block's data: the chunk's number in the page (2 bytes), its bytes.
 pub const INFO_SET_BITS: u8 = 0;
 
 fn block_of(chunk: u64) -> EngineResult<BlockNumber> {
@@ -45,15 +44,15 @@ fn block_of(chunk: u64) -> EngineResult<BlockNumber> {
         .ok_or(EngineError::LimitExceeded { what: "no more transaction ids can be recorded" })
 }
 
-/// Whether transaction `xid`, which is not in memory any more, has committed.
-pub(super) fn has_committed(ctx: &Ctx, rel: &RelHandle, xid: Xid) -> EngineResult<bool> {
+/// Whether transaction `xid`, whose status has left memory, has committed.
+pub(super) fn has_committed(backend: &Backend, rel: &RelHandle, xid: Xid) -> EngineResult<bool> {
     let chunk = xid.0 / CHUNK;
     let block = block_of(chunk)?;
     let bit = xid.0 % CHUNK;
     let offset =
         HEADER_BYTES + (chunk % CHUNKS_PER_PAGE) as usize * CHUNK_BYTES + (bit / 8) as usize;
     let read = |page: &PageView<'_>| (page.u16(KIND), page.u8(offset));
-    match ctx.buffers().read(rel, block, ctx.wait(), read) {
+    match backend.buffers().read(rel, block, backend.wait(), read) {
         Ok((CLOG_PAGE_KIND, byte)) => Ok(byte & 1 << (bit % 8) != 0),
         Ok((0, _)) if mutant!("transam-zeros-are-rollbacks") => Ok(false),
         Ok((kind, _)) => Err(EngineError::Corruption {
@@ -71,28 +70,28 @@ pub(super) fn has_committed(ctx: &Ctx, rel: &RelHandle, xid: Xid) -> EngineResul
     }
 }
 
-/// Sets the bits of a chunk, through the log. The page comes into being if there is none yet, and so do those before it,
-/// written each: no status page is ever all zeros (transam rule 9).
+/// Sets the bits of a chunk, through the log. Creates the page if it does not exist, and those
+/// before it. Each is written, so no status page is ever all zeros (transam rule 9).
 pub(super) fn set_bits(
-    ctx: &Ctx,
+    backend: &Backend,
     rel: &RelHandle,
     chunk: u64,
     bits: &ChunkBits,
 ) -> EngineResult<()> {
     let block = block_of(chunk)?;
     while rel.block_count() <= block.0 {
-        let new = ctx.buffers().extend(rel, Wait::Allowed)?;
+        let new = backend.buffers().extend(rel, Wait::Allowed)?;
         if !mutant!("transam-status-page-left-zero") {
-            log_bits(ctx, new, 0, &ChunkBits::default())?;
+            log_bits(backend, new, 0, &ChunkBits::default())?;
         }
     }
-    let page = ctx.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive()?;
-    log_bits(ctx, page, (chunk % CHUNKS_PER_PAGE) as u16, bits)
+    let page = backend.buffers().pin(rel, block, Wait::Allowed)?.into_exclusive()?;
+    log_bits(backend, page, (chunk % CHUNKS_PER_PAGE) as u16, bits)
 }
 
-/// Sets the bits of a page's chunk.
+/// Sets the bits of one chunk in a page, through the log.
 fn log_bits(
-    ctx: &Ctx,
+    backend: &Backend,
     mut page: ExclusivePage<'_>,
     chunk: u16,
     bits: &ChunkBits,
@@ -105,17 +104,17 @@ fn log_bits(
         ImageMode::IfNeeded,
         &data,
     );
-    log_and_apply(ctx, &mut [&mut page], record)?;
+    log_and_apply(backend, &mut [&mut page], record)?;
     Ok(())
 }
 
-/// Fails if the status pages know of commits from `next` on: then ids would be given out again whose rows
-/// are in the tables. (Looks at the page of `next` and at the page after it.)
-pub(super) fn check_unused(ctx: &Ctx, rel: &RelHandle, next: Xid) -> EngineResult<()> {
+/// Fails if the status pages have commits from `next` on: then ids would be given out again that
+/// already have rows in tables. (Checks the page of `next` and the page after it.)
+pub(super) fn check_unused(backend: &Backend, rel: &RelHandle, next: Xid) -> EngineResult<()> {
     let chunk = next.0 / CHUNK;
     let first = block_of(chunk)?;
     let mut offset = HEADER_BYTES + (chunk % CHUNKS_PER_PAGE) as usize * CHUNK_BYTES;
-    // The chunk of `next` itself was partly used; ids begin again after it.
+    // If `next` lies inside a chunk, that chunk is partly used; ids begin again after it.
     if !next.0.is_multiple_of(CHUNK) {
         offset += CHUNK_BYTES;
     }
@@ -123,7 +122,7 @@ pub(super) fn check_unused(ctx: &Ctx, rel: &RelHandle, next: Xid) -> EngineResul
         if block >= rel.block_count() {
             break;
         }
-        let page = ctx.buffers().pin(rel, BlockNumber(block), Wait::Allowed)?.into_shared()?;
+        let page = backend.buffers().pin(rel, BlockNumber(block), Wait::Allowed)?.into_shared()?;
         if page.bytes()[offset.min(millpond_buffer::PAGE_SIZE)..].iter().any(|byte| *byte != 0) {
             return Err(EngineError::Corruption {
                 place: CLOG.to_string(),
@@ -135,14 +134,14 @@ pub(super) fn check_unused(ctx: &Ctx, rel: &RelHandle, next: Xid) -> EngineResul
     Ok(())
 }
 
-/// What is wrong with a status page, looked at alone. `next` is above every id that has been drawn.
+/// What is wrong with a status page, checked alone. `next` is above every id that has been drawn.
 pub(crate) fn page_problem(
     page: &[u8; PAGE_SIZE],
     block: BlockNumber,
     next: Xid,
 ) -> Option<String> {
     match page.u16(12) {
-        // A page that no commit has come to yet.
+        // A page without any commit yet.
         0 if is_new(page) => return None,
         CLOG_PAGE_KIND => {}
         kind => return Some(format!("page of kind {kind} in the status pages")),

@@ -1,16 +1,16 @@
-//! Combo command ids: how a row version made *and* deleted by one transaction keeps both command ids
-//! in one field.
+//! Combo command ids: one number for the two commands by which a transaction made *and* deleted a
+//! row version.
 //!
-//! Only the transaction itself ever asks for the command ids of its own changes, so the map lives in
-//! session memory and is emptied when the transaction ends. A row version with COMBO_CID set whose xmin
-//! is not the running transaction is never looked up here.
+//! Only the transaction itself asks for the command ids of its own changes. So the map lives in
+//! session memory and is emptied when the transaction ends. A row version with COMBO_CID set whose
+//! xmin is not the running transaction is never looked up here.
 
 use std::collections::HashMap;
 
-use super::ids::CommandId;
 use crate::error::{EngineError, EngineResult};
+use crate::ids::CommandId;
 
-/// The combo ids of one transaction: the id is an index into the pairs.
+/// The combo ids of one transaction. An id is an index into the pairs.
 #[derive(Clone, Debug, Default)]
 pub struct ComboCids {
     pairs: Vec<(CommandId, CommandId)>,
@@ -38,7 +38,7 @@ impl ComboCids {
         })
     }
 
-    /// Forgets all; for the end of the transaction.
+    /// Forgets all ids, at the end of the transaction.
     pub fn clear(&mut self) {
         if !self.pairs.is_empty() {
             *self = Self::default();

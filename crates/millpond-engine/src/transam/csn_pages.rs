@@ -1,28 +1,26 @@
-//! The commit number file: relation 3, a page for each chunk of transactions whose commit numbers some old snapshot
-//! still needs, and that no longer fits into memory ([`super::overflow`]).
+//! The commit number file: relation 3. It has a page for each chunk of transactions whose commit
+//! numbers an old snapshot still needs, and that no longer fits into memory ([`super::overflow`]).
 //!
 //! | bytes | content |
 //! |---|---|
 //! | 0..16 | page header, kind 5 |
 //! | 16..24 | the chunk: its transactions' ids divided by 1024 |
 //! | 24..32 | the smallest commit number in the chunk |
-//! | 32..7200 | for each id 7 bytes: its commit number less the smallest, plus 1; 0 if it was rolled back |
+//! | 32..7200 | 7 bytes per id: its commit number less the smallest, plus 1; 0: rolled back |
 //!
 //! Commit numbers mean nothing after a restart (transam rule 10). So nothing of this is logged, and
 //! a start removes the file before it looks for files that nothing names.
 //!
 //! # Why the log need not know the file
-//! The log's table of forks does not have relation 3. So the pool takes any length for it and any
-//! page of zeros (wal rule 18), and no start moves it to `quarantine/` (wal rule 19). That is safe
-//! for three reasons:
+//! The log's table of forks does not have relation 3. So the pool accepts any length for it and any
+//! page of zeros (wal rule 18). No start moves it to `quarantine/` (wal rule 19). That is safe:
 //!
-//! - Each page says which chunk it holds, and a chunk is written once. A page of zeros, a page that
-//!   is missing and the page of another chunk are an error for the reader
-//!   ([`Transactions::status`]). A flipped bit fails the checksum.
-//! - The directory of the file is in memory only. A start has an empty one, so it never reads what
-//!   an earlier run left.
-//! - Numbers below [`FIRST_NORMAL_OID`] are the engine's own. So a file of that name never holds a
-//!   user's rows.
+//! - Each page says which chunk it holds, and a chunk is written once. A page of zeros, a missing
+//!   page and the page of another chunk are an error for the reader ([`Transactions::status`]). A
+//!   flipped bit fails the checksum.
+//! - The directory of the file is in memory only, and empty after a start. So no run reads what an
+//!   earlier one left.
+//! - Numbers below [`FIRST_NORMAL_OID`] are the engine's own: the file never holds a user's rows.
 //!
 //! [`Transactions::status`]: super::transactions::Transactions::status
 //! [`FIRST_NORMAL_OID`]: crate::catalog::FIRST_NORMAL_OID
@@ -30,12 +28,12 @@
 use millpond_buffer::{BufferError, PAGE_SIZE, PageRead, RelFork, RelHandle, RelationId, Wait};
 use millpond_sync::mutant;
 
-use super::ids::{Csn, Xid};
+use super::backend::Backend;
+use super::chunk::CHUNK;
 use super::overflow::{Kept, Spilled};
-use super::ring::CHUNK;
 use super::snapshot::XidStatus;
-use crate::ctx::Ctx;
 use crate::error::EngineResult;
+use crate::ids::{Csn, Xid};
 use crate::page::{PageKind, kind};
 
 /// The relation of commit numbers.
@@ -49,13 +47,18 @@ const NUMBERS_AT: usize = 32;
 const NUMBER_BYTES: usize = 7;
 const NUMBER_MASK: u64 = (1 << (8 * NUMBER_BYTES)) - 1;
 
-/// Writes a chunk of which all transactions have ended. Returns its largest commit number.
-pub(super) fn write(ctx: &Ctx, rel: &RelHandle, place: Spilled, kept: &Kept) -> EngineResult<Csn> {
+/// Writes a chunk whose transactions have all ended. Returns its largest commit number.
+pub(super) fn write(
+    backend: &Backend,
+    rel: &RelHandle,
+    place: Spilled,
+    kept: &Kept,
+) -> EngineResult<Csn> {
     while rel.block_count() <= place.block.0 {
-        drop(ctx.buffers().extend(rel, Wait::Allowed)?);
+        drop(backend.buffers().extend(rel, Wait::Allowed)?);
     }
     let (bytes, newest) = encode(place.chunk, kept);
-    let mut page = ctx.buffers().pin(rel, place.block, Wait::Allowed)?.into_exclusive()?;
+    let mut page = backend.buffers().pin(rel, place.block, Wait::Allowed)?.into_exclusive()?;
     let mut change = page.change();
     change.write_page(&bytes);
     change.publish_unlogged();
@@ -77,15 +80,15 @@ fn encode(chunk: u64, kept: &Kept) -> (Box<[u8; PAGE_SIZE]>, Csn) {
     (bytes, newest)
 }
 
-/// The fate of a transaction whose chunk is in the file; `None` if the page is another chunk's by now.
+/// The status of a transaction whose chunk is in the file; `None` if the page is another chunk's.
 pub(super) fn read(
-    ctx: &Ctx,
+    backend: &Backend,
     rel: &RelHandle,
     place: Spilled,
     xid: Xid,
 ) -> EngineResult<Option<XidStatus>> {
     let at = NUMBERS_AT + NUMBER_BYTES * (xid.0 % CHUNK) as usize;
-    let read = ctx.buffers().read(rel, place.block, ctx.wait(), |page| {
+    let read = backend.buffers().read(rel, place.block, backend.wait(), |page| {
         let is_of_chunk =
             page.u64(CHUNK_AT) == place.chunk || mutant!("transam-page-of-another-chunk");
         let is_its = kind(page) == PageKind::CommitNumbers as u16 && is_of_chunk;

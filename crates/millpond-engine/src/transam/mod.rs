@@ -1,15 +1,17 @@
-//! Transactions: ids, statuses, commit order, snapshots, visibility. README.md in this directory has the rules.
+//! Transactions: ids, statuses, commit order, snapshots. README.md here has the rules.
 
+mod assign;
+mod backend;
+mod chunk;
 mod clock;
 pub mod clog;
 pub mod combo;
 mod commit;
 mod csn_pages;
-pub mod ids;
 #[cfg(all(test, loom))]
 mod models;
 mod overflow;
-pub mod record;
+mod retire;
 mod ring;
 pub mod row_locks;
 pub mod snapshot;
@@ -17,14 +19,12 @@ pub mod snapshot;
 mod tests;
 mod transactions;
 mod upkeep;
-pub mod visibility;
 mod word;
 
+pub use crate::ids::{CommandId, Csn, SessionNo, Xid};
+pub use backend::{Backend, CommitDelay};
 pub use combo::ComboCids;
-pub(crate) use commit::PendingCommit;
-pub use commit::{CommitDelay, Durability, LoggedCommit};
-pub use ids::{CommandId, Csn, SessionNo, Xid};
-pub(crate) use record::files_to_drop;
+pub use commit::{Durability, LoggedCommit};
 pub use row_locks::{LockStrength, Locker, Lockers, RowVersion};
 pub use snapshot::{Horizon, Isolation, Snapshot, XidStatus};
-pub use transactions::{DEFAULT_RING_SIZE, Transactions};
+pub use transactions::{DEFAULT_OLD_STATUSES, DEFAULT_RING_SIZE, Transactions};

@@ -1,20 +1,22 @@
-//! Models of the small protocols, for loom: every interleaving, and every value that a load may return.
+//! Loom models of the small protocols: every interleaving, and every value that a load may return.
 //!
 //! `cargo xtask loom` runs them. Each test names the rule of README.md that it checks.
 //!
-//! Loom finds the interleavings worth trying by the last access to each atomic before a conflicting one. A thread
-//! that loads a word and then stores it hides other threads' earlier loads of it; so such threads run first here (on
-//! the test's own thread), and readers are spawned.
+//! To find the interleavings worth trying, loom uses the last access to each atomic before a
+//! conflicting one. A thread that loads a word and then stores it hides other threads' earlier
+//! loads of it. So such threads run first here, on the test's own thread, and readers are spawned.
 
 use std::sync::Arc;
 
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::thread;
 
+use super::chunk::CHUNK;
 use super::clock::CommitClock;
-use super::ids::{Csn, Xid};
-use super::ring::{CHUNK, Found, StatusRing};
+use super::overflow::Found;
+use super::ring::StatusRing;
 use super::snapshot::XidStatus;
+use crate::ids::{Csn, Xid};
 use crate::proc::ProcArray;
 
 fn model(body: impl Fn() + Sync + Send + 'static) {
@@ -30,8 +32,8 @@ fn commit(ring: &StatusRing, clock: &CommitClock, xid: Xid) -> Csn {
     csn
 }
 
-/// Rule 4: a snapshot sees a transaction as committed exactly if the number is part of it, however the reader and
-/// the committer interleave; and nobody waits for ever.
+/// Rule 4: a snapshot sees a transaction as committed exactly if its number is part of the
+/// snapshot, for every interleaving of reader and committer. No thread waits for ever.
 #[test]
 fn loom_commit_and_snapshot_agree() {
     model(|| {
@@ -114,7 +116,7 @@ fn loom_oldest_running_id_never_passes_a_transaction() {
     });
 }
 
-/// A ring that is full but for one retirement, and the first id in it.
+/// A ring that is full until one retirement, and the first id in it.
 fn full_ring() -> (StatusRing, Xid) {
     let ring = StatusRing::new(1, Xid::FIRST);
     let first = ring.draw();
@@ -124,7 +126,7 @@ fn full_ring() -> (StatusRing, Xid) {
     (ring, first)
 }
 
-/// Rule 3: a reader never takes the word of a slot's next tenant for its own.
+/// Rule 3: a reader never takes the word of the slot's next transaction for its own.
 #[test]
 fn loom_ring_retirement_against_a_reader() {
     model(|| {
@@ -151,8 +153,7 @@ fn loom_ring_retirement_against_a_reader() {
     });
 }
 
-/// Rule 3: a transaction that leaves the ring while it commits is found committed, by every reader whose
-/// snapshot says so.
+/// Rule 3: a transaction leaves the ring while it commits. Each snapshot with its number sees it.
 #[test]
 fn loom_ring_retirement_against_a_committer() {
     model(|| {
@@ -210,7 +211,8 @@ fn loom_checkpoint_waits_for_commits_before_its_redo_point() {
     });
 }
 
-/// lmgr rule 6: who materialises the lock on an id sees the end of the transaction, or is seen.
+/// lmgr rule 6: a thread that materialises the lock on an id sees the end of the transaction, or
+/// the ending transaction sees the lock.
 #[test]
 fn loom_end_of_transaction_against_a_waiter() {
     model(|| {

@@ -1,20 +1,26 @@
-//! The statuses that must be remembered after they have left the ring: of transactions that are running, or that
-//! committed after the horizon.
+//! The overflow of the status ring: statuses that have left the ring and may still be needed.
 //!
-//! They are kept by chunk. A chunk is in memory while one of its transactions runs, because the end of that one changes
-//! its word. A chunk of which all have ended can go to a page of the commit number file ([`super::csn_pages`]): the
-//! caller writes the page and then says so ([`Overflow::set_spilled`]). So a snapshot that is held for long takes room
-//! on disk, not in memory.
+//! Statuses are kept by chunk, as the ring retires them. A chunk stays as long as one of its
+//! transactions runs, or has committed after the horizon. For all others the one bit in the clog
+//! ([`super::clog`]) is enough, and a search that finds no chunk says so ([`Found::Clog`]).
+//!
+//! A chunk is in memory while one of its transactions runs, because the end of that transaction
+//! changes its word. When all have ended, the caller can write the chunk to a page of the commit
+//! number file ([`super::csn_pages`]). It then calls [`Overflow::set_spilled`], which frees the
+//! memory. So a snapshot that is held for long takes room on disk, not in memory.
 //!
 //! # The directory of the file
-//! Places in the file are given out by extents of [`EXTENT`] chunks, which are neighbours there, too. An extent is
-//! forgotten as a whole, once no snapshot can tell its commits apart, and its place is used again.
+//! Places in the file are given out by extents of [`EXTENT`] chunks; the chunks of an extent are
+//! neighbours in the file, too. An extent is forgotten as a whole, once no snapshot can tell its
+//! commits apart. Then its place is reused.
 //!
 //! # Readers
-//! A reader looks a chunk up under the lock and reads the page without it. Meanwhile the chunk may be forgotten, and
-//! the page be another chunk's. The page says whose it is: then the reader looks again.
+//! A reader looks a chunk up under the lock and reads the page without it. Meanwhile the chunk may
+//! be forgotten, and another chunk may get the page. The page says which chunk it holds. If it is
+//! another one, the reader looks the chunk up again.
 //!
-//! Only one thread at a time changes anything here (the holder of the `upkeep` mutex).
+//! Only the holder of the `upkeep` mutex adds, moves or forgets chunks. A session changes the word
+//! of its own transaction without that mutex.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +29,15 @@ use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::sync::Arc;
 use millpond_sync::{CachePadded, mutant};
 
-use super::ids::{Csn, Xid};
-use super::ring::{CHUNK, ChunkBits, Found};
+use super::chunk::{CHUNK, ChunkBits};
+use super::snapshot::XidStatus;
 use super::word::{Status, StatusWord};
+use crate::ids::{Csn, Xid};
 
 /// Chunks whose places in the file are given out and forgotten together.
 const EXTENT: u64 = 64;
 
-/// The statuses of one retired chunk that are still of interest.
+/// The statuses of one retired chunk, at least one of which is still needed.
 pub(super) struct Kept {
     pub(super) words: Box<[StatusWord]>,
 }
@@ -40,7 +47,7 @@ impl Kept {
         &self.words[(xid.0 % CHUNK) as usize]
     }
 
-    /// For each of the chunk's transactions its commit number, if it has one.
+    /// For each of the chunk's transactions, its commit number, if it has one.
     pub(super) fn numbers(&self) -> impl Iterator<Item = Option<Csn>> {
         self.words.iter().map(|word| match word.load().status() {
             Status::Committed(csn) => Some(csn),
@@ -56,29 +63,42 @@ pub(super) struct Spilled {
     pub(super) block: BlockNumber,
 }
 
-/// Chunks in the file, neighbours by number and place.
+/// Chunks in the file: neighbours by number and by place.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     /// Its place in the file, counted in extents.
     place: u32,
-    /// A bit for each chunk that is there.
+    /// A bit for each chunk that is in the file.
     chunks: u64,
     /// No commit in it has a higher number.
     newest: Csn,
+}
+
+/// The place where the status of a transaction is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// The status itself.
+    Status(XidStatus),
+    /// In the clog. It says only whether the transaction committed, and nothing else matters.
+    Clog,
+    /// It has ended, and the commit number file says how.
+    Spilled(Spilled),
+    /// Nowhere: this id was never drawn, or memory is damaged.
+    Unknown,
 }
 
 #[derive(Default)]
 struct Directory {
     in_memory: BTreeMap<u64, Arc<Kept>>,
     extents: BTreeMap<u64, Extent>,
-    /// Places that can be used again.
+    /// Places that can be reused.
     free: Vec<u32>,
-    /// Places that were ever used.
+    /// The number of places that were ever used.
     places: u32,
 }
 
 impl Directory {
-    /// No id below it is here.
+    /// No id below this is in the directory.
     fn lowest(&self) -> u64 {
         let chunk = self.in_memory.keys().next().copied();
         let extent = self.extents.keys().next().map(|extent| extent * EXTENT);
@@ -91,7 +111,7 @@ type Lock = millpond_sync::sync::RwLock<Directory>;
 #[cfg(any(loom, shuttle))]
 type Lock = models_lock::RwLock<Directory>;
 
-/// A mutex with the face of a reader-writer lock.
+/// A mutex with the interface of a reader-writer lock.
 #[cfg(any(loom, shuttle))]
 mod models_lock {
     use millpond_sync::sync::{Mutex, MutexGuard};
@@ -107,10 +127,10 @@ mod models_lock {
     }
 }
 
-/// The statuses that have left the ring and are still of interest.
+/// The statuses that have left the ring and are still needed.
 pub(super) struct Overflow {
     directory: Lock,
-    /// No id below it is here.
+    /// No id below this is in the directory.
     from: CachePadded<AtomicU64>,
 }
 
@@ -134,7 +154,7 @@ impl Overflow {
         self.directory.read().in_memory.get(&(xid.0 / CHUNK)).cloned()
     }
 
-    /// The status of a transaction that has left the ring; waits out the committing mark.
+    /// The status of a transaction that has left the ring. Waits out the committing mark.
     pub(super) fn find(&self, xid: Xid) -> Found {
         if xid.0 < self.from.load(Ordering::Acquire) {
             return Found::Clog;
@@ -171,7 +191,7 @@ impl Overflow {
         self.directory.read().in_memory.len()
     }
 
-    /// Whether nobody can tell the commits of a chunk in memory apart any more, and which ids have committed.
+    /// Which ids of a chunk have committed, and whether no snapshot needs the chunk's numbers.
     pub(super) fn bits(&self, chunk: u64, horizon: Csn) -> Option<(ChunkBits, bool)> {
         let kept = self.directory.read().in_memory.get(&chunk).cloned()?;
         let mut bits = ChunkBits { settled: true, ..ChunkBits::default() };
@@ -186,12 +206,13 @@ impl Overflow {
         Some((bits, forgettable))
     }
 
-    /// Takes a chunk out of memory; its clog bits are written and [`bits`](Self::bits) said that it may go.
+    /// Takes a chunk out of memory, after its clog bits were written.
     pub(super) fn forget(&self, chunk: u64) {
         self.change(|directory| directory.in_memory.remove(&chunk));
     }
 
-    /// A place in the file for a chunk. Nobody looks there before [`set_spilled`](Self::set_spilled).
+    /// A place in the file for a chunk. No reader looks there before
+    /// [`set_spilled`](Self::set_spilled).
     pub(super) fn place(&self, chunk: u64) -> BlockNumber {
         self.change(|directory| {
             let Directory { extents, free, places, .. } = directory;
@@ -206,7 +227,7 @@ impl Overflow {
         })
     }
 
-    /// A chunk is in the file at its [`place`](Self::place) now: takes it out of memory.
+    /// Takes a chunk out of memory that is now in the file at its [`place`](Self::place).
     pub(super) fn set_spilled(&self, chunk: u64, newest: Csn) {
         self.change(|directory| {
             if let Some(extent) = directory.extents.get_mut(&(chunk / EXTENT)) {
@@ -217,12 +238,12 @@ impl Overflow {
         });
     }
 
-    /// Whether the file holds anything that is still of interest, or a place in it is given out.
+    /// Whether a place in the file is given out. If not, the file holds nothing that is needed.
     pub(super) fn has_spilled(&self) -> bool {
         !self.directory.read().extents.is_empty()
     }
 
-    /// Forgets the extents whose commits nobody can tell apart any more, or that hold none.
+    /// Forgets the extents whose commit numbers no snapshot needs, and those without any.
     pub(super) fn forget_spilled(&self, horizon: Csn) {
         if !self.has_spilled() {
             return;

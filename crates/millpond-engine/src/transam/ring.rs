@@ -1,62 +1,45 @@
-//! The statuses of recent transactions: a ring of words indexed by id, and an overflow for the few that
-//! must be remembered longer.
+//! The statuses of recent transactions: a ring (circular array) of words indexed by id, and an
+//! overflow for the few that must be kept longer.
 //!
 //! ```text
 //!   ids:   ... | in the clog pages | in the ring              | not drawn yet
 //!                                  ^ retired                  ^ next       ^ reusable + size
 //! ```
 //!
-//! Retirement goes chunk by chunk ([`CHUNK`] ids), and only one thread at a time does it (the caller
-//! holds a mutex). It has written the clog bits of the chunk's commits before it begins here. Then:
+//! Retirement removes the oldest statuses from the ring, a chunk ([`CHUNK`] ids) at a time. Only
+//! one thread at a time does it (the caller holds a mutex). Before it begins here, it has written
+//! the clog bits of the chunk's commits. Then:
 //!
-//! 1. If some status of the chunk must be kept (running, or committed after the horizon), a copy of the
-//!    chunk goes into the overflow, and every running word of the ring becomes *moved*.
-//! 2. `retired` passes the chunk (Release).
-//! 3. The words are emptied, then `reusable` passes the chunk (Release): its slots may be given out again.
+//! 1. If it must keep some status of the chunk (running, or committed after the horizon), it puts a
+//!    copy of the chunk into the overflow. Every running word in the ring becomes *moved*.
+//! 2. It moves `retired` past the chunk (Release).
+//! 3. It empties the words. Then it moves `reusable` past the chunk (Release), which frees the
+//!    slots.
 //!
-//! **Validated reads** (transam rule 3). A reader loads its slot (Acquire), then `retired` (Acquire). If the word was
-//! written for a later tenant, that tenant had loaded `reusable` with Acquire, hence everything before step 3
-//! happened before the word was stored, and the reader's load of `retired` sees step 2. So a word that
-//! passes the test is the reader's own.
+//! **Validated reads** (transam rule 3). A reader loads its slot (Acquire), then `retired`
+//! (Acquire). Suppose the word was written for a later transaction in the same slot. That one had
+//! loaded `reusable` with Acquire. So steps 1 to 3 happened before the word was stored, and the
+//! reader's load of `retired` sees step 2. Hence a word that passes the test is the reader's own.
 //!
-//! A committer whose word was moved finds its word in the overflow ([`super::overflow`]), where it was put before. A
-//! chunk leaves the overflow when nobody can tell its commits apart any more and their clog bits are written.
+//! A committer whose word was moved finds it in the overflow ([`super::overflow`]), where it was
+//! put before. A chunk leaves the overflow when all snapshots see its commits and its clog bits are
+//! written.
 
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::sync::Arc;
 use millpond_sync::{CachePadded, mutant, ordering};
 
-use super::ids::{Csn, Xid};
-use super::overflow::{Kept, Overflow, Spilled};
+use super::chunk::{CHUNK, ChunkBits};
+use super::overflow::{Found, Kept, Overflow};
 use super::snapshot::XidStatus;
 use super::word::{Status, StatusWord};
+use crate::ids::{Csn, Xid};
 
-/// Ids that retire together; also the unit in which the clog is written.
-#[cfg(not(any(loom, shuttle)))]
-pub const CHUNK: u64 = 1024;
-/// Small, for the model checkers.
-#[cfg(any(loom, shuttle))]
-pub const CHUNK: u64 = 2;
-
-/// Where the status of a transaction is found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
-    /// Here it is.
-    Status(XidStatus),
-    /// In the clog: whether it committed is all that is known, and all that matters.
-    Clog,
-    /// It has ended, and the commit number file says how.
-    Spilled(Spilled),
-    /// Nowhere: this id was never drawn, or memory is damaged.
-    Unknown,
-}
-
-/// Bounds of the ring. Apart from the slots, because every reader loads `retired`, and nobody but a
-/// retirement writes here.
+/// Bounds of the ring. All readers load `retired`; only a retirement writes here.
 struct Bounds {
-    /// Ids below are not in the ring.
+    /// Ids below this are not in the ring.
     retired: AtomicU64,
-    /// Slots of ids below may be given out again.
+    /// Slots of ids below this may be given out again.
     reusable: AtomicU64,
 }
 
@@ -70,8 +53,8 @@ pub(crate) struct StatusRing {
 }
 
 impl StatusRing {
-    /// A ring of at least `size` slots; `next`, rounded up to a chunk, is the first id that it gives out. All ids below
-    /// are in the clog.
+    /// A ring of at least `size` slots. `next`, rounded up to a chunk, is the first id that it
+    /// gives out. All ids below are in the clog.
     pub(crate) fn new(size: usize, next: Xid) -> Self {
         let size = size.max(4 * CHUNK as usize).next_power_of_two();
         let next = next.0.next_multiple_of(CHUNK);
@@ -87,7 +70,8 @@ impl StatusRing {
         }
     }
 
-    /// Starts over after `next`; for the end of recovery, before anybody reads.
+    /// Starts again at `next`, rounded up to a chunk, but never below the current next id. For the
+    /// end of recovery, before any session reads.
     pub(crate) fn restart(&self, next: Xid) {
         let next = next.0.next_multiple_of(CHUNK).max(self.next.load(Ordering::Acquire));
         for slot in &self.slots {
@@ -111,7 +95,7 @@ impl StatusRing {
         Xid(self.next.load(Ordering::Acquire))
     }
 
-    /// Ids below are in the clog.
+    /// Ids below this are in the clog, or in the overflow.
     pub(crate) fn retired(&self) -> Xid {
         Xid(self.bounds.retired.load(Ordering::Acquire))
     }
@@ -122,15 +106,15 @@ impl StatusRing {
         (reusable + self.size()).saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// Draws an id. The caller has seen [`room`](Self::room) for as many ids as there are sessions, and
-    /// draws one: so no two of them can overrun the ring together.
+    /// Draws an id. Each caller has seen more [`room`](Self::room) than there are sessions, and
+    /// draws one id. So all sessions together cannot overrun the ring.
     pub(crate) fn draw(&self) -> Xid {
         let xid = Xid(self.next.fetch_add(1, ordering!("transam-draw-relaxed", AcqRel)));
         self.slot(xid).set(Status::Running(xid));
         xid
     }
 
-    /// Marks a transaction as committing and gives the word that its number must go to.
+    /// Marks a transaction as committing. Returns the word that its number must go to.
     pub(crate) fn mark_committing(&self, xid: Xid) -> Option<WordRef<'_>> {
         if mutant!("transam-commit-without-mark") || self.slot(xid).mark_committing(xid) {
             return Some(WordRef::Ring(self.slot(xid)));
@@ -167,7 +151,7 @@ impl StatusRing {
         }
     }
 
-    /// The chunk that retires next, if all its ids have been drawn and published.
+    /// The next chunk to retire, if all its ids have been drawn and published.
     pub(crate) fn oldest_chunk(&self) -> Option<u64> {
         let first = self.bounds.retired.load(Ordering::Acquire);
         if first + CHUNK > self.next.load(Ordering::Acquire) {
@@ -178,7 +162,7 @@ impl StatusRing {
         published.then_some(first / CHUNK)
     }
 
-    /// For each id of a chunk that is in the ring, whether it has committed.
+    /// For each id of a chunk in the ring, whether it has committed.
     pub(crate) fn committed_in(&self, chunk: u64) -> ChunkBits {
         let mut bits = ChunkBits { settled: true, ..ChunkBits::default() };
         for index in 0..CHUNK {
@@ -188,8 +172,9 @@ impl StatusRing {
         bits
     }
 
-    /// Retires the oldest chunk. Its commits so far are in the clog; commits with a number above `horizon` are
-    /// kept. Only one thread at a time, who has just got `chunk` from [`oldest_chunk`](Self::oldest_chunk).
+    /// Retires the oldest chunk. Its commits in `logged` are in the clog; commits with a number
+    /// above `horizon` are kept. Only one thread at a time calls this, and it has just got `chunk`
+    /// from [`oldest_chunk`](Self::oldest_chunk).
     pub(crate) fn retire(&self, chunk: u64, logged: &ChunkBits, horizon: Csn) {
         let ids = chunk * CHUNK..(chunk + 1) * CHUNK;
         let mut keep = false;
@@ -200,11 +185,11 @@ impl StatusRing {
                 let status = self.slot(Xid(id)).load().status();
                 keep |= match status {
                     Status::Aborted(_) => false,
-                    // Committed since the clog was written: only the overflow knows.
+                    // Committed since the clog was written: only the overflow has it.
                     Status::Committed(csn) => csn > horizon || !logged.contains(index as u64),
                     _ => true,
                 };
-                // A commit under way is settled below.
+                // A commit in progress is settled below.
                 StatusWord::new(match status {
                     Status::Committing(xid) => Status::Running(xid),
                     other => other,
@@ -231,7 +216,7 @@ impl StatusRing {
         self.bounds.reusable.store(ids.end, Ordering::Release);
     }
 
-    /// Makes the overflow's word the one that counts.
+    /// Makes the overflow's word the valid one.
     fn hand_over(&self, xid: Xid, kept: &StatusWord) {
         let slot = self.slot(xid);
         loop {
@@ -256,47 +241,11 @@ pub(crate) enum WordRef<'a> {
 }
 
 impl WordRef<'_> {
-    /// Stores the number and wakes who waits for it.
+    /// Stores the number and wakes the readers that wait for it.
     pub(crate) fn set_committed(&self, csn: Csn) {
         match self {
             WordRef::Ring(word) => word.set_committed(csn),
             WordRef::Kept(kept, xid) => kept.word(*xid).set_committed(csn),
         }
-    }
-}
-
-/// Which transactions of a chunk have committed, as it goes into the clog.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct ChunkBits {
-    pub(crate) bytes: [u8; CHUNK.div_ceil(8) as usize],
-    /// No transaction of the chunk can still commit.
-    pub(crate) settled: bool,
-}
-
-impl Default for ChunkBits {
-    fn default() -> Self {
-        ChunkBits { bytes: [0; CHUNK.div_ceil(8) as usize], settled: false }
-    }
-}
-
-impl ChunkBits {
-    pub(super) fn note(&mut self, index: u64, status: Status) {
-        match status {
-            Status::Committed(_) => self.set(index),
-            Status::Aborted(_) => {}
-            _ => self.settled = false,
-        }
-    }
-
-    pub(crate) fn set(&mut self, index: u64) {
-        self.bytes[(index / 8) as usize] |= 1 << (index % 8);
-    }
-
-    pub(crate) fn contains(&self, index: u64) -> bool {
-        self.bytes[(index / 8) as usize] & (1 << (index % 8)) != 0
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.iter().all(|b| *b == 0)
     }
 }

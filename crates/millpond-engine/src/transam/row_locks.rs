@@ -1,25 +1,28 @@
-//! Row locks: their four strengths, and the holders that a row version has no room for.
+//! Row locks: their four strengths, and the holders for which a row version has no room.
 //!
-//! **Role.** A row version names one transaction, its xmax: who locked, replaced or deleted it. Locks that do not
-//! exclude each other can have several holders at a time; all but the one in xmax are here, and the flag
-//! XMAX_IS_MULTI of the version says that there may be some. A row without that flag is never looked up.
+//! **Role.** A row version names one transaction, its xmax, which locked, replaced or deleted it.
+//! Locks that do not exclude each other can have several holders at a time. All holders but the one
+//! in xmax are here; PostgreSQL uses multixacts for this. The version's flag XMAX_IS_MULTI says
+//! that there may be some. A row without that flag is never looked up.
 //!
-//! **State.** A table from row versions to further holders, in memory only. A version is named by its place and its
-//! xmin: a line pointer is used again only after the version's maker has ended, hence by another transaction, so
-//! that what was noted of a version is never taken for another's.
+//! **State.** A table from row versions to further holders, in memory only. A version is named by
+//! its place and its xmin. A line pointer is reused only after the transaction that made the old
+//! version has ended, hence by another transaction. So no version gets the holders of another.
 //!
 //! **Invariants.**
-//! - An entry counts only while its version has the flag. Flag and entry change together under the exclusive latch
-//!   of the version's page, under which alone they are read; the mutex of a shard is taken inside of it, and
-//!   inside of the mutex nothing is waited for.
+//! - An entry counts only while its version has the flag. Flag and entry change together under the
+//!   exclusive latch of the version's page, and are read only under that latch. A thread takes a
+//!   shard's mutex inside the latch, and waits for nothing while it holds the mutex.
 //! - xmax is not among the entry's holders, and no transaction is there twice.
-//! - A holder whose transaction has ended holds nothing, wherever it stands: ends of transactions do nothing here. The
-//!   dead are left out when an entry is read, and swept when a shard has doubled, so that the table is never much
-//!   larger than twice what running transactions hold, and now and then besides.
+//! - A holder whose transaction has ended holds nothing, wherever it is listed. The end of a
+//!   transaction changes nothing here; readers of an entry leave out ended holders. A shard is
+//!   swept when it has doubled, and sometimes by upkeep. So the table is never much larger than
+//!   twice what running transactions hold.
 //!
-//! **Failure.** Nothing here outlives a crash, nor has to: a lock ends with its transaction, and a crash ends all of
-//! them. After it a version with the flag and no entry has no further holders. What must outlive
-//! it, who replaced or deleted the version, is always xmax itself (ADR 13).
+//! **Failure.** Nothing here outlives a crash, and nothing has to: a lock ends with its
+//! transaction, and a crash ends all transactions. After it a version with the flag and no entry
+//! has no further holders. What must outlive it, the transaction that replaced or deleted the
+//! version, is always xmax itself (ADR 13).
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -29,17 +32,17 @@ use millpond_sync::CachePadded;
 use millpond_sync::sync::Mutex;
 use smallvec::SmallVec;
 
-use super::ids::Xid;
 use crate::error::{EngineError, EngineResult};
-use crate::lmgr::TagHash;
+use crate::ids::Xid;
+use crate::lock::TagHash;
 
 const SHARDS: usize = 16;
-/// Rows with several holders at a time, some 100 bytes each.
+/// The most rows with several holders at a time; some 100 bytes each.
 pub const MAX_SHARED_ROWS: usize = 1 << 20;
-/// A shard smaller than that is not swept.
+/// A shard with fewer rows is not swept.
 const SWEEP_FROM: usize = 64;
 
-/// How strongly a row is locked. Updates and deletions lock, too.
+/// How strongly a row is locked. Updates and deletions take row locks, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockStrength {
     /// `FOR KEY SHARE`: the row stays, and so do the values of its unique keys.
@@ -53,7 +56,7 @@ pub enum LockStrength {
 }
 
 impl LockStrength {
-    /// All, the weakest first.
+    /// All strengths, the weakest first.
     pub const ALL: [LockStrength; 4] = [
         LockStrength::KeyShare,
         LockStrength::Share,
@@ -61,10 +64,10 @@ impl LockStrength {
         LockStrength::Update,
     ];
 
-    /// Whether two transactions can't hold these at a time.
+    /// Whether two transactions cannot hold these at the same time.
     #[inline]
     pub const fn conflicts(self, other: LockStrength) -> bool {
-        // Each conflicts with all from its counterpart on: the weakest with the strongest only, and so on.
+        // Each conflicts with its counterpart and all stronger ones.
         self as u8 + other as u8 >= 3
     }
 
@@ -74,7 +77,7 @@ impl LockStrength {
         self as u16
     }
 
-    /// From two bits; others are ignored.
+    /// From two bits; the other bits are ignored.
     #[inline]
     pub const fn from_bits(bits: u16) -> LockStrength {
         Self::ALL[(bits & 0b11) as usize]
@@ -90,29 +93,29 @@ pub struct Locker {
     pub strength: LockStrength,
 }
 
-/// Holders of a row.
+/// The holders of a row.
 pub type Lockers = SmallVec<[Locker; 2]>;
 
-/// A row version: where it is, and who made it.
+/// A row version: its place, and the transaction that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowVersion {
     /// Its page.
     pub page: PageId,
     /// Its line pointer.
     pub offset: u16,
-    /// Its maker.
+    /// The transaction that made it.
     pub xmin: Xid,
 }
 
 #[derive(Default)]
 struct Shard {
     rows: HashMap<RowVersion, Lockers>,
-    /// So many rows are the occasion to look for those whose holders are all gone.
+    /// With this many rows, `set` sweeps the shard: it removes rows whose holders have all ended.
     sweep_at: usize,
 }
 
 impl Shard {
-    /// Forgets rows whose holders have all ended.
+    /// Removes rows whose holders have all ended.
     fn sweep(&mut self, is_running: impl Fn(Xid) -> bool) {
         self.rows.retain(|_, lockers| lockers.iter().any(|locker| is_running(locker.xid)));
         self.sweep_at = 2 * self.rows.len();
@@ -127,7 +130,7 @@ pub struct RowLocks {
 }
 
 impl RowLocks {
-    /// A table for so many rows.
+    /// A table for this many rows.
     pub fn new(rows: usize) -> Self {
         RowLocks {
             shards: std::array::from_fn(|_| CachePadded::new(Mutex::default())),
@@ -139,12 +142,13 @@ impl RowLocks {
         &self.shards[(TagHash::default().hash_one(row) >> 40) as usize % SHARDS]
     }
 
-    /// The holders noted for a version, those whose transactions have ended among them.
+    /// The recorded holders of a version, including those whose transactions have ended.
     pub fn get(&self, row: &RowVersion) -> Lockers {
         self.shard(row).lock().rows.get(row).cloned().unwrap_or_default()
     }
 
-    /// Notes the holders of a version in place of those noted before. Fails when there is no room, having changed nothing.
+    /// Replaces the recorded holders of a version. If there is no room, it fails and changes
+    /// nothing.
     pub fn set(
         &self,
         row: RowVersion,
@@ -159,13 +163,14 @@ impl RowLocks {
         let at = shard.sweep_at.max(SWEEP_FROM).min(self.rows_per_shard);
         if shard.rows.len() >= at && !shard.rows.contains_key(&row) {
             shard.sweep(&is_running);
-            // Those who were to be noted may have ended meanwhile, and been swept away: then there is nothing to note.
+            // The holders to record may have ended meanwhile, and the sweep may have removed their
+            // rows. Then there is nothing to record.
             if lockers.iter().all(|locker| !is_running(locker.xid)) {
                 return Ok(());
             }
             if shard.rows.len() >= self.rows_per_shard {
                 return Err(EngineError::LimitExceeded {
-                    what: "too many rows are locked by several transactions at a time",
+                    what: "too many rows are locked by several transactions at a time; end some of these and try again",
                 });
             }
         }
@@ -173,7 +178,7 @@ impl RowLocks {
         Ok(())
     }
 
-    /// Forgets all rows whose holders have all ended.
+    /// Removes all rows whose holders have all ended.
     pub fn sweep(&self, is_running: impl Fn(Xid) -> bool) {
         for shard in &self.shards {
             let mut shard = shard.lock();
@@ -183,7 +188,7 @@ impl RowLocks {
         }
     }
 
-    /// Rows in the table.
+    /// The number of rows in the table.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().rows.len()).sum()
     }
@@ -242,10 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn what_transactions_left_that_have_ended_does_not_pile_up() {
+    fn row_locks_of_ended_transactions_are_swept() {
         let locks = RowLocks::new(1 << 20);
         for n in 0..100_000 {
-            // The last hundred run.
+            // The last hundred transactions run.
             locks.set(row(n), by(u64::from(n)), |xid| xid.0 + 100 > u64::from(n)).unwrap();
         }
         assert!(locks.len() <= SHARDS * SWEEP_FROM + 200, "{}", locks.len());
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_refuses_nobody_who_has_ended() {
+    fn full_row_lock_table_accepts_ended_lockers() {
         let locks = RowLocks::new(SHARDS);
         let full =
             (0..1000).filter(|&n| locks.set(row(n), by(3), |_| true).is_err()).collect::<Vec<_>>();

@@ -1,18 +1,18 @@
-//! What a statement sees, and what can be said of a transaction.
+//! Snapshots, horizons and transaction statuses.
 
-use super::ids::{CommandId, Csn, Xid};
+use crate::ids::{CommandId, Csn, Xid};
 
-/// A view of the database: every commit numbered [`csn`](Self::csn) or less, and of the transaction's own
-/// changes those of earlier commands.
+/// A view of the database: every commit numbered [`csn`](Self::csn) or less, and the changes of the
+/// transaction's own earlier commands.
 ///
-/// A snapshot is valid only while its session publishes a number not above [`csn`](Self::csn)
-/// (`Transactions::snapshot` to `Transactions::release_snapshot`): that is what keeps vacuum away from the
-/// rows it needs.
+/// It is valid only while its session publishes a number not above [`csn`](Self::csn) (from
+/// `Transactions::snapshot` to `Transactions::release_snapshot`). So vacuum keeps the rows it
+/// needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// The last commit that is seen.
+    /// The last commit that it sees.
     pub csn: Csn,
-    /// The transaction of the session itself, when it has drawn an id.
+    /// The session's own transaction, if it has drawn an id.
     pub own: Option<Xid>,
     /// Own changes with a command id below this one are visible.
     pub command: CommandId,
@@ -32,7 +32,7 @@ impl Snapshot {
     }
 }
 
-/// The fate of a transaction.
+/// The status of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum XidStatus {
     /// Running, or its outcome will be known only after a restart.
@@ -51,11 +51,11 @@ impl XidStatus {
     }
 }
 
-/// What no snapshot of any session can see any more.
+/// A bound below which all snapshots agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Horizon {
-    /// Every snapshot, held or yet to be taken, sees all commits numbered this or less: a row version whose
-    /// deleter committed at or below it is dead to all.
+    /// Every snapshot, held or yet to be taken, sees all commits numbered this or less. So a row
+    /// version whose deleter committed at or below it is dead to all.
     pub csn: Csn,
     /// No transaction below this id is running.
     pub oldest_running_xid: Xid,
@@ -64,9 +64,9 @@ pub struct Horizon {
 /// Transaction isolation levels. READ UNCOMMITTED behaves as READ COMMITTED, as in PostgreSQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Isolation {
-    /// A new snapshot per statement; a row that changed meanwhile is looked at again.
+    /// A new snapshot per statement. A row that changed meanwhile is checked again.
     #[default]
     ReadCommitted,
-    /// One snapshot for the transaction; a row that changed meanwhile is SQLSTATE 40001.
+    /// One snapshot for the transaction. A row that changed meanwhile is SQLSTATE 40001.
     RepeatableRead,
 }

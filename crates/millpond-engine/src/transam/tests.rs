@@ -1,4 +1,4 @@
-//! Transactions over a real pool and log: fates, snapshots, horizons, retirement, commits that fail, recovery.
+//! Transactions over a real pool and log.
 
 mod commits;
 mod failing_disk;
@@ -64,7 +64,7 @@ fn fates_and_snapshots_of_a_few_transactions() {
 }
 
 #[test]
-fn a_session_that_ends_rolls_back_and_lets_go() {
+fn ended_session_rolls_back_and_releases_everything() {
     let fixture = Fixture::new();
     let (a, b) = (fixture.ctx(), fixture.ctx());
     let xid = a.assign_xid().unwrap();
@@ -83,7 +83,7 @@ fn a_session_that_ends_rolls_back_and_lets_go() {
     assert_eq!(b.txns().horizon().oldest_running_xid, b.txns().next_xid());
 }
 
-/// Ids by the thousand through a ring of the smallest size, beside a transaction and a snapshot that last.
+/// Thousands of ids in the smallest ring, while a transaction and a snapshot stay open.
 #[test]
 fn statuses_outlive_the_ring() {
     let fixture = Fixture::with(8, 64, 1);
@@ -152,7 +152,7 @@ fn a_long_transaction_may_abort_after_it_left_the_ring() {
 }
 
 #[test]
-fn a_full_ring_is_no_reason_to_wait_where_waiting_is_forbidden() {
+fn full_status_ring_never_blocks_where_waiting_is_forbidden() {
     let fixture = Fixture::with(2, 64, 1);
     let ctx = fixture.ctx();
     ctx.set_wait(Wait::Never);
@@ -175,7 +175,8 @@ fn a_full_ring_is_no_reason_to_wait_where_waiting_is_forbidden() {
     assert!((1..10).contains(&refused), "{refused} refusals");
 }
 
-/// A ledger in memory: each transaction notes its id in two places; no snapshot may see it in one only.
+/// Under one snapshot, a transaction is seen always or never. A snapshot sees earlier acknowledged
+/// commits.
 #[test]
 fn snapshots_are_consistent_under_concurrent_commits() {
     const WRITERS: usize = 3;
@@ -213,7 +214,7 @@ fn snapshots_are_consistent_under_concurrent_commits() {
                     };
                     for pair in ledger {
                         let xid = pair[1].load(Ordering::Acquire);
-                        // The same question twice: the answer must not change under a snapshot.
+                        // Ask twice: the answer must not change under a snapshot.
                         if xid != 0 {
                             let first = sees(xid);
                             std::thread::yield_now();

@@ -1,72 +1,80 @@
-//! Transactions: ids, statuses, snapshots, horizons, and what outlives memory.
+//! Transactions: ids, statuses, snapshots, horizons, and their parts on disk.
 //!
-//! The parts are the clock of commits, the ring of statuses with its overflow ([`super::ring`]), the lines of
-//! the sessions ([`crate::proc`]) and the clog pages ([`super::clog`]). The ends of transactions are in
-//! [`super::commit`], the service of checkpoints and of recovery in [`super::upkeep`].
+//! The parts are the commit clock, the ring of statuses with its overflow ([`super::ring`]), the
+//! lines of the sessions ([`crate::proc`]) and the clog pages ([`super::clog`]). Commit and
+//! rollback are in [`super::commit`], new ids in [`super::assign`]. Retirement, checkpoints and
+//! recovery are in [`super::retire`].
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use millpond_buffer::{BufferPool, RelHandle, RelationId};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use millpond_sync::sync::Mutex;
 
-use super::ids::{Csn, Xid};
-use super::ring::{Found, StatusRing};
+use super::backend::Backend;
+use super::chunk::CHUNK;
+use super::overflow::Found;
+use super::ring::StatusRing;
 use super::row_locks::{Lockers, MAX_SHARED_ROWS, RowLocks, RowVersion};
 use super::snapshot::{Horizon, XidStatus};
 use super::upkeep::{Recovered, Upkeep};
 use super::{clock::CommitClock, clog, csn_pages};
-use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
+use crate::ids::{Csn, Xid};
 use crate::lmgr::{LockError, LockWait};
 use crate::proc::ProcArray;
 use crate::wal::storage::create_fork;
 
-/// Statuses that the ring holds unless configured otherwise: two megabytes.
+/// Statuses that the ring holds by default: two megabytes.
 pub const DEFAULT_RING_SIZE: usize = 1 << 18;
 
-/// Chunks of statuses that have left the ring and are kept in memory for old snapshots: eight megabytes. Further ones go to
-/// the commit number file.
-const KEPT_CHUNKS: usize = 1 << 10;
+/// The most statuses that the overflow keeps in memory for old snapshots: eight megabytes. Further
+/// ones go to the commit number file.
+pub const DEFAULT_OLD_STATUSES: usize = 1 << 20;
+
+fn chunks(statuses: usize) -> usize {
+    statuses.div_ceil(CHUNK as usize)
+}
 
 /// All transactions of a database.
 pub struct Transactions {
     pub(super) procs: Arc<ProcArray>,
     pub(super) ring: StatusRing,
     pub(super) clock: CommitClock,
-    /// The last horizon computed: true for ever, exact for a moment.
+    /// The last computed horizon. It stays valid for ever; it is exact only for a moment.
     horizon: CachePadded<(AtomicU64, AtomicU64)>,
     clog: OnceLock<RelHandle>,
     csn_file: OnceLock<RelHandle>,
-    /// How many chunks the overflow keeps in memory.
+    /// The most chunks that the overflow keeps in memory.
     pub(super) kept_chunks: AtomicUsize,
+    /// Pages written to the commit number file.
+    pub(super) spilled_pages: AtomicU64,
     row_locks: RowLocks,
     pub(super) upkeep: Mutex<Upkeep>,
     pub(super) recovered: Mutex<Option<Recovered>>,
-    /// The log has failed while commits waited for it: their outcome is unknown until a restart.
+    /// The log has failed while commits waited for it. Their outcome is unknown until a restart.
     pub(super) in_doubt: AtomicBool,
     /// Files that could not be removed at once.
     pub(super) undropped: Mutex<Vec<RelationId>>,
 }
 
 impl Transactions {
-    /// The transactions of a database whose next id is at least `next`; recovery, or a start without any,
-    /// ends with [`finish_recovery`](Self::finish_recovery).
+    /// The transactions of a database whose next id is at least `next`. Recovery, or a start
+    /// without it, ends with [`finish_recovery`](Self::finish_recovery).
     pub fn new(procs: Arc<ProcArray>, ring_size: usize, next: Xid) -> Arc<Self> {
         Self::with_shared_rows(procs, ring_size, next, MAX_SHARED_ROWS)
     }
 
-    /// The same, with room for so many rows that several transactions hold.
+    /// The same, with room for `shared_rows` rows that several transactions hold.
     pub(crate) fn with_shared_rows(
         procs: Arc<ProcArray>,
         ring_size: usize,
         next: Xid,
         shared_rows: usize,
     ) -> Arc<Self> {
-        // Each session may draw one id between looking for room and drawing.
+        // Each session may draw one id between checking for room and drawing.
         let ring_size = ring_size.max(4 * procs.capacity());
         let next = next.max(Xid::FIRST);
         Arc::new(Transactions {
@@ -75,7 +83,8 @@ impl Transactions {
             horizon: CachePadded::new((AtomicU64::new(Csn::FROZEN.0), AtomicU64::new(next.0))),
             clog: OnceLock::new(),
             csn_file: OnceLock::new(),
-            kept_chunks: AtomicUsize::new(KEPT_CHUNKS),
+            kept_chunks: AtomicUsize::new(chunks(DEFAULT_OLD_STATUSES)),
+            spilled_pages: AtomicU64::new(0),
             row_locks: RowLocks::new(shared_rows),
             upkeep: Mutex::default(),
             recovered: Mutex::new(Some(Recovered::new(next))),
@@ -85,20 +94,31 @@ impl Transactions {
         })
     }
 
+    /// Sets how many old statuses stay in memory, rounded up to whole pages of them.
+    pub(crate) fn keep_in_memory(&self, statuses: usize) {
+        self.kept_chunks.store(chunks(statuses), Ordering::Relaxed);
+    }
+
+    /// The number of pages of old statuses that were written to the commit number file since the
+    /// start.
+    pub fn spilled_pages(&self) -> u64 {
+        self.spilled_pages.load(Ordering::Relaxed)
+    }
+
     /// The status pages, opened at first use.
-    pub(super) fn clog(&self, ctx: &Ctx) -> EngineResult<&RelHandle> {
+    pub(super) fn clog(&self, backend: &Backend) -> EngineResult<&RelHandle> {
         if let Some(rel) = self.clog.get() {
             return Ok(rel);
         }
-        // Only where the log knows of none: a file that is missing is damage, not a new database.
-        if ctx.log().forks().get(clog::CLOG).is_none() {
-            create_fork(ctx, ctx.pool(), Xid::INVALID, clog::CLOG)?;
+        // Only if the log does not know it. Else a missing file is damage, not a new database.
+        if backend.log().forks().get(clog::CLOG).is_none() {
+            create_fork(backend, backend.pool(), Xid::INVALID, clog::CLOG)?;
         }
-        let rel = ctx.pool().relation(clog::CLOG)?;
+        let rel = backend.pool().relation(clog::CLOG)?;
         Ok(self.clog.get_or_init(|| rel))
     }
 
-    /// The commit number file, made at first use.
+    /// The commit number file, created at first use.
     pub(super) fn csn_file(&self, pool: &Arc<BufferPool>) -> EngineResult<&RelHandle> {
         if let Some(rel) = self.csn_file.get() {
             return Ok(rel);
@@ -108,49 +128,8 @@ impl Transactions {
         Ok(self.csn_file.get_or_init(|| rel))
     }
 
-    /// Gives the session's transaction an id, unless it has one.
-    pub fn assign(&self, ctx: &Ctx) -> EngineResult<Xid> {
-        let proc = ctx.proc();
-        if let Some(xid) = proc.xid() {
-            return Ok(xid);
-        }
-        if self.ring.room() <= self.ring.size() / 4 {
-            self.make_room(ctx)?;
-        }
-        if self.ring.next() >= Xid::LIMIT {
-            return Err(EngineError::LimitExceeded { what: "transaction ids are used up" });
-        }
-        proc.announce_xid(self.ring.next());
-        let xid = self.ring.draw();
-        proc.publish_xid(Some(xid));
-        Ok(xid)
-    }
-
-    /// Retires statuses until there is room for an id of every session.
-    fn make_room(&self, ctx: &Ctx) -> EngineResult<()> {
-        let enough = self.procs.capacity() as u64;
-        if ctx.may_wait()
-            && let Some(mut upkeep) = self.upkeep.try_lock()
-        {
-            self.retire(ctx, &mut upkeep)?;
-        }
-        while self.ring.room() <= enough {
-            if !ctx.may_wait() {
-                return Err(EngineError::WouldBlock);
-            }
-            ctx.check_interrupts()?;
-            self.maintain(ctx)?;
-            if self.ring.room() <= enough {
-                // Some session lost the processor between drawing its id and publishing it.
-                millpond_sync::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        Ok(())
-    }
-
-    /// The fate of a transaction. Waits out the instant in which a commit draws its number; may
-    /// have to read a status page.
-    pub fn status(&self, ctx: &Ctx, xid: Xid) -> EngineResult<XidStatus> {
+    /// The status of a transaction. Waits while a commit draws its number. May read a page.
+    pub fn status(&self, backend: &Backend, xid: Xid) -> EngineResult<XidStatus> {
         if !xid.is_normal() {
             return Ok(XidStatus::Committed(Csn::FROZEN));
         }
@@ -158,7 +137,7 @@ impl Transactions {
         loop {
             let place = match self.ring.find(xid) {
                 Found::Status(status) => return Ok(status),
-                Found::Clog => return self.settled_status(ctx, xid),
+                Found::Clog => return self.settled_status(backend, xid),
                 Found::Spilled(place) => place,
                 Found::Unknown => {
                     return Err(EngineError::Corruption {
@@ -167,11 +146,11 @@ impl Transactions {
                     });
                 }
             };
-            let rel = self.csn_file(ctx.pool())?;
-            if let Some(status) = csn_pages::read(ctx, rel, place, xid)? {
+            let rel = self.csn_file(backend.pool())?;
+            if let Some(status) = csn_pages::read(backend, rel, place, xid)? {
                 return Ok(status);
             }
-            // Its chunk was forgotten meanwhile, unless it is looked for in the same place again.
+            // Its chunk was forgotten; look again. The same place twice is damage.
             if looked_at.replace(place) == Some(place) {
                 return Err(EngineError::Corruption {
                     place: csn_pages::CSN_FILE.page(place.block).to_string(),
@@ -181,27 +160,27 @@ impl Transactions {
         }
     }
 
-    /// The fate of a transaction that has ended and whose number nobody asks for.
-    fn settled_status(&self, ctx: &Ctx, xid: Xid) -> EngineResult<XidStatus> {
-        let committed = clog::has_committed(ctx, self.clog(ctx)?, xid)?;
+    /// The status of a transaction that has ended and whose number no snapshot needs.
+    fn settled_status(&self, backend: &Backend, xid: Xid) -> EngineResult<XidStatus> {
+        let committed = clog::has_committed(backend, self.clog(backend)?, xid)?;
         Ok(if committed { XidStatus::Committed(Csn::FROZEN) } else { XidStatus::Aborted })
     }
 
-    /// Whether a transaction is still to end.
+    /// Whether a transaction is still in progress.
     fn is_running(&self, xid: Xid) -> bool {
         xid.is_normal() && matches!(self.ring.find(xid), Found::Status(XidStatus::InProgress))
     }
 
-    /// Takes a snapshot: the number of the last commit that it sees. Vacuum leaves alone what it needs
+    /// Takes a snapshot: the number of the last commit that it sees. Vacuum keeps what it needs
     /// until [`release_snapshot`](Self::release_snapshot).
     #[inline]
-    pub fn snapshot(&self, ctx: &Ctx) -> Csn {
-        ctx.proc().publish_snapshot(|| self.clock.load())
+    pub fn snapshot(&self, backend: &Backend) -> Csn {
+        backend.proc().publish_snapshot(|| self.clock.load())
     }
 
     /// Gives a snapshot back.
-    pub fn release_snapshot(&self, ctx: &Ctx, csn: Csn) {
-        ctx.proc().withdraw_snapshot(csn);
+    pub fn release_snapshot(&self, backend: &Backend, csn: Csn) {
+        backend.proc().withdraw_snapshot(csn);
     }
 
     /// The number of the last commit.
@@ -214,7 +193,7 @@ impl Transactions {
         self.ring.next()
     }
 
-    /// What no snapshot can see any more. Looks at the line of every session.
+    /// The current horizon. Reads the line of every session.
     pub fn horizon(&self) -> Horizon {
         let (csn, xid) = (self.clock.load(), self.ring.next());
         let csn = self.procs.oldest_snapshot(csn);
@@ -224,7 +203,7 @@ impl Transactions {
         self.recent_horizon()
     }
 
-    /// The last horizon that somebody has computed: behind, but never wrong, and free.
+    /// The last computed horizon: it may lag behind, but is never wrong, and costs two loads.
     #[inline]
     pub fn recent_horizon(&self) -> Horizon {
         Horizon {
@@ -233,38 +212,40 @@ impl Transactions {
         }
     }
 
-    /// Who holds a row version besides its xmax, as far as their transactions run. To be asked and told under the
-    /// exclusive latch of the version's page, if the version has the flag XMAX_IS_MULTI.
+    /// The running transactions that hold a row version, apart from its xmax. Call this and
+    /// [`set_lockers`](Self::set_lockers) under the exclusive latch of the version's page, and only
+    /// if the version has the flag XMAX_IS_MULTI.
     pub fn lockers(&self, row: &RowVersion) -> Lockers {
         let mut lockers = self.row_locks.get(row);
         lockers.retain(|locker| self.is_running(locker.xid));
         lockers
     }
 
-    /// Notes who holds a row version besides its xmax.
+    /// Records the holders of a row version, apart from its xmax.
     pub fn set_lockers(&self, row: RowVersion, lockers: Lockers) -> EngineResult<()> {
         self.row_locks.set(row, lockers, |xid| self.is_running(xid))
     }
 
-    /// Forgets holders of rows whose transactions have ended.
+    /// Removes row lock holders whose transactions have ended.
     pub(super) fn sweep_row_locks(&self) {
         self.row_locks.sweep(|xid| self.is_running(xid));
     }
 
-    /// Row versions whose holders besides xmax are noted.
+    /// The number of row versions with recorded holders apart from xmax.
     pub fn shared_rows(&self) -> usize {
         self.row_locks.len()
     }
 
     /// Waits for a transaction to end.
-    pub fn wait_for(&self, ctx: &Ctx, xid: Xid, how: LockWait) -> EngineResult<()> {
-        debug_assert_ne!(ctx.proc().xid(), Some(xid), "a transaction cannot wait for itself");
+    pub fn wait_for(&self, backend: &Backend, xid: Xid, how: LockWait) -> EngineResult<()> {
+        debug_assert_ne!(backend.proc().xid(), Some(xid), "a transaction cannot wait for itself");
         while self.is_running(xid) {
             if self.in_doubt.load(Ordering::Acquire) {
                 return Err(EngineError::InDoubt { xid });
             }
-            ctx.locks()
-                .wait_for_transaction(ctx.proc(), xid, how, || self.is_running(xid))
+            backend
+                .locks()
+                .wait_for_transaction(backend.proc(), xid, how, || self.is_running(xid))
                 .map_err(|error| match error {
                     LockError::WouldBlock { tag } => EngineError::LockNotAvailable { tag },
                     other => other.into(),

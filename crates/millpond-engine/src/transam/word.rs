@@ -1,33 +1,34 @@
-//! The status of one transaction in one atomic word (transam rule 2), and the committing mark that readers wait out.
+//! The status of one transaction in one atomic word, and its committing mark (transam rule 2).
 //!
 //! ```text
 //! bits 0..3   state
 //! bits 3..64  the transaction's id; once committed, its commit number
 //! ```
 //!
-//! | state | next states | by whom |
+//! | state | next states | changed by |
 //! |---|---|---|
 //! | 0 empty | running | the transaction, when it draws its id |
 //! | 1 running | committing, aborted | the transaction |
-//! | | moved | retirement, which has put a copy into the overflow first |
-//! | 2 committing | committing and awaited | a reader who is about to park |
+//! | | moved | retirement, after it has put a copy into the overflow |
+//! | 2 committing | committing and awaited | a reader that is about to park |
 //! | | committed | the transaction |
-//! | 3 committing and awaited | committed | the transaction, who then wakes the readers |
+//! | 3 committing and awaited | committed | the transaction, which then wakes the readers |
 //! | 4 committed | | |
 //! | 5 aborted | | |
 //! | 6 moved | | |
 //!
-//! Words 1 to 3 and 5 carry the id, so that an exchange can never hit the word of the slot's next tenant.
+//! Words 1 to 3 and 5 carry the id. So no compare-exchange hits the word of the slot's next user.
 //!
-//! Ordering. The commit number is drawn after the committing mark (an exchange with Release) with a
-//! read-modify-write with Release on the clock. A reader whose snapshot includes the number has loaded the clock with
-//! Acquire and so sees the mark or something later: it cannot take the transaction for running (transam rule 4).
+//! Ordering. A transaction sets the committing mark (an exchange with Release). Then it draws its
+//! commit number with a read-modify-write with Release on the clock. A reader whose snapshot
+//! includes the number has loaded the clock with Acquire. So it sees the mark or something later:
+//! it cannot take the transaction for running (transam rule 4).
 
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::{hint, mutant, parking};
 
-use super::ids::{Csn, Xid};
 use super::snapshot::XidStatus;
+use crate::ids::{Csn, Xid};
 
 const STATE_BITS: u32 = 3;
 const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
@@ -38,11 +39,11 @@ const COMMITTED: u64 = 4;
 const ABORTED: u64 = 5;
 const MOVED: u64 = 6;
 
-/// How often a reader looks again before it parks: a commit needs a few dozen instructions between its mark
-/// and its number, unless its thread was taken off the processor.
+/// How often a reader looks again before it parks. A commit needs a few dozen instructions between
+/// its mark and its number, unless its thread is descheduled.
 const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
 
-/// What a word says.
+/// The content of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Status {
     /// No transaction has used the slot yet.
@@ -72,7 +73,7 @@ impl Status {
         }
     }
 
-    /// The answer for a transaction whose status is settled or running.
+    /// The status, if settled or running. `None`: the caller must wait or look elsewhere.
     pub(crate) fn settled(self) -> Option<XidStatus> {
         match self {
             Status::Empty | Status::Running(_) => Some(XidStatus::InProgress),
@@ -83,7 +84,7 @@ impl Status {
     }
 }
 
-/// A raw word as loaded, so that a wait can tell whether it has changed.
+/// A raw word as loaded, so that a waiting reader can tell whether it has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Loaded(u64);
 
@@ -93,7 +94,7 @@ impl Loaded {
     }
 }
 
-/// The word.
+/// The atomic word.
 #[derive(Debug, Default)]
 pub(crate) struct StatusWord(AtomicU64);
 
@@ -104,7 +105,7 @@ impl StatusWord {
         word
     }
 
-    /// Sets a word that nobody else changes at this time.
+    /// Sets a word that no other thread changes at this time.
     pub(crate) fn set(&self, status: Status) {
         let raw = match status {
             Status::Empty => 0,
@@ -125,7 +126,7 @@ impl StatusWord {
         self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Running to committing; fails if the word has been moved (or given to a later transaction).
+    /// Running to committing. Fails if the word has been moved (or given to a later transaction).
     pub(crate) fn mark_committing(&self, xid: Xid) -> bool {
         let id = match mutant!("transam-word-of-any-transaction") {
             true => self.0.load(Ordering::Relaxed) & !STATE_MASK,
@@ -134,7 +135,7 @@ impl StatusWord {
         self.change(id | RUNNING, id | COMMITTING)
     }
 
-    /// Committing to committed; wakes the readers who wait for the number.
+    /// Committing to committed. Wakes the readers that wait for the number.
     pub(crate) fn set_committed(&self, csn: Csn) {
         let before = self.0.swap(csn.0 << STATE_BITS | COMMITTED, Ordering::AcqRel);
         if before & STATE_MASK == AWAITED {
@@ -142,19 +143,19 @@ impl StatusWord {
         }
     }
 
-    /// Running to aborted; fails like [`mark_committing`](Self::mark_committing).
+    /// Running to aborted. Fails like [`mark_committing`](Self::mark_committing).
     pub(crate) fn set_aborted(&self, xid: Xid) -> bool {
         let id = xid.0 << STATE_BITS;
         self.change(id | RUNNING, id | ABORTED)
     }
 
-    /// Running to moved; fails if the transaction has gone on meanwhile.
+    /// Running to moved. Fails if the transaction has changed the word meanwhile.
     pub(crate) fn move_away(&self, xid: Xid) -> bool {
         self.change(xid.0 << STATE_BITS | RUNNING, MOVED)
     }
 
-    /// Waits until the word is no longer the committing word that was loaded: spins shortly, then parks, so
-    /// that a committer who lost the processor costs its readers nothing.
+    /// Waits until the word is no longer the loaded committing word. Spins for a moment, then
+    /// parks, so that a descheduled committer costs its readers no processor time.
     pub(crate) fn wait_committing(&self, loaded: Loaded) {
         for _ in 0..SPINS {
             if self.load() != loaded {
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_running_transaction_goes_on() {
+    fn only_the_running_transaction_changes_its_word() {
         let word = StatusWord::new(Status::Running(Xid(7)));
         assert!(!word.mark_committing(Xid(8)), "another transaction's word");
         assert!(word.mark_committing(Xid(7)));

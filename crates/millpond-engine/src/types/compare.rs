@@ -1,10 +1,13 @@
-//! SQL's order of values (collation "C"), the one that index keys reproduce byte by byte.
+//! SQL's order of values (collation "C"), which index keys reproduce byte by byte.
+//!
+//! [`Datum::sql_cmp`] answers a comparison in a statement, so NULL compares with nothing.
+//! [`Datum::sort_cmp`] is the order of a sort, with NULLs last.
 
 use std::cmp::Ordering;
 
-use super::{Datum, Value};
+use super::{Datum, Value, other};
 
-/// PostgreSQL's order of floats: NaN equals itself and is above everything, zeros are equal.
+/// PostgreSQL's order of floats: NaN equals itself and is above everything; -0 equals 0.
 fn float_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
@@ -25,6 +28,7 @@ impl Datum<'_> {
             (Datum::Date(a), Datum::Date(b)) => a.cmp(&b),
             (Datum::Timestamp(a), Datum::Timestamp(b))
             | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a.cmp(&b),
+            (Datum::Other(ty, a), Datum::Other(of, b)) if ty == of => other::compare(ty, a, b)?,
             (a, b) => a.as_i64()?.cmp(&b.as_i64()?),
         })
     }

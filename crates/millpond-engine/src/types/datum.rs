@@ -3,7 +3,7 @@
 
 use super::numeric::{Numeric, NumericRef};
 
-/// A borrowed value of any type, or NULL. Small, and free to copy.
+/// A borrowed value of any type, or NULL. Small and cheap to copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Datum<'a> {
     /// The absence of a value.
@@ -33,6 +33,8 @@ pub enum Datum<'a> {
     Timestamp(i64),
     /// Microseconds since 2000-01-01 UTC
     Timestamptz(i64),
+    /// A value of the type of this number, as [`super::other`] lays it out
+    Other(u32, &'a [u8]),
 }
 
 /// An owned value of any type, or NULL.
@@ -65,6 +67,8 @@ pub enum Value {
     Timestamp(i64),
     /// Microseconds since 2000-01-01 UTC
     Timestamptz(i64),
+    /// A value of the type of this number, as [`super::other`] lays it out
+    Other(u32, Box<[u8]>),
 }
 
 impl Datum<'_> {
@@ -89,6 +93,7 @@ impl Datum<'_> {
             Self::Date(v) => Value::Date(v),
             Self::Timestamp(v) => Value::Timestamp(v),
             Self::Timestamptz(v) => Value::Timestamptz(v),
+            Self::Other(oid, v) => Value::Other(oid, v.into()),
         }
     }
 
@@ -125,6 +130,7 @@ impl Value {
             Self::Date(v) => Datum::Date(*v),
             Self::Timestamp(v) => Datum::Timestamp(*v),
             Self::Timestamptz(v) => Datum::Timestamptz(*v),
+            Self::Other(oid, v) => Datum::Other(*oid, v),
         }
     }
 }

@@ -12,15 +12,17 @@
 //!             then the weight (u16 big-endian, biased), digit pairs (value + 1, a byte each,
 //!             without trailing zeros), 0x00; all complemented when negative
 //! strings     each 0x00 as 0x00 0xff, then 0x00 0x00; char(n) without trailing spaces
+//! others      as `other` has them
 //! ```
 //!
-//! A descending column's value bytes are complemented (not its flag, which says itself where
-//! NULLs go). No encoded value is a prefix of another, so columns are independent; no flag byte
-//! is 0xff, so a key's prefix followed by 0xff ([`AFTER`]) is above every key with that prefix.
+//! A descending column's value bytes are complemented, but not its flag, which itself says where
+//! NULLs go. No encoded value is a prefix of another, so columns are independent. No flag byte is
+//! 0xff, so a key's prefix followed by 0xff ([`AFTER`]) is above every key with that prefix.
 
-use super::{DataType, Datum, numeric};
+use super::string_key::encode_string;
+use super::{DataType, Datum, numeric, other};
 
-/// Appended to a prefix of a key, it bounds from above all keys that start so.
+/// Appended to a prefix of a key, this byte gives an upper bound of all keys with that prefix.
 pub const AFTER: u8 = 0xff;
 const NULL_FIRST: u8 = 0x00;
 const NOT_NULL: u8 = 0x01;
@@ -48,7 +50,7 @@ impl Default for KeyOrder {
     }
 }
 
-/// A value is not of the type that its index column has.
+/// A value that is not of the type of its index column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("value of key column {column} is not of the column's type {expected}")]
 pub struct WrongKeyType {
@@ -61,7 +63,7 @@ pub struct WrongKeyType {
 /// One end of a range over a key column.
 #[derive(Clone, Copy, Debug)]
 pub struct RangeEnd<'a> {
-    /// Never NULL (a comparison with NULL selects nothing: don't scan).
+    /// Never NULL: a comparison with NULL selects nothing, so the caller does not scan.
     pub value: Datum<'a>,
     /// Whether the value itself is in the range.
     pub inclusive: bool,
@@ -115,9 +117,9 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// The half-open range of keys `lower <= key < upper` whose first columns equal `equal` and
-    /// whose next column lies between `from` and `to` (in SQL's order, whatever the index's).
-    /// With neither end given the next column is free, NULLs included.
+    /// Writes the half-open range `lower <= key < upper` of keys whose first columns equal `equal`
+    /// and whose next column lies between `from` and `to` (in SQL's order, whatever the index's
+    /// order). If neither end is given, the next column may have any value, or NULL.
     pub fn range(
         &self,
         equal: &[Datum<'_>],
@@ -176,7 +178,7 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
         (DataType::Int4, Datum::Int4(v)) | (DataType::Date, Datum::Date(v)) => {
             out.extend_from_slice(&((v as u32) ^ 1 << 31).to_be_bytes());
         }
-        (DataType::Int8, Datum::Int8(v))
+        (DataType::Int8 | DataType::Oid, Datum::Int8(v))
         | (DataType::Timestamp, Datum::Timestamp(v))
         | (DataType::Timestamptz, Datum::Timestamptz(v)) => {
             out.extend_from_slice(&((v as u64) ^ 1 << 63).to_be_bytes());
@@ -199,21 +201,31 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
             encode_string(v.trim_end_matches(' ').as_bytes(), out);
         }
         (DataType::Bytea, Datum::Bytea(v)) => encode_string(v, out),
+        (DataType::Other { oid, .. }, Datum::Other(own, v)) if oid == own => {
+            other::encode_key(oid, v, out)?;
+        }
         _ => return None,
     }
     Some(())
 }
 
-fn encode_string(bytes: &[u8], out: &mut Vec<u8>) {
-    if bytes.contains(&0) {
-        for &byte in bytes {
-            out.push(byte);
-            if byte == 0 {
-                out.push(0xff);
-            }
-        }
-    } else {
-        out.extend_from_slice(bytes);
-    }
-    out.extend_from_slice(&[0, 0]);
+/// Appends a value in the form of its own type; `None` if the type has no order.
+pub(super) fn encode_any(value: &Datum<'_>, out: &mut Vec<u8>) -> Option<()> {
+    let ty = match value {
+        Datum::Null => return None,
+        Datum::Bool(_) => DataType::Bool,
+        Datum::Int2(_) => DataType::Int2,
+        Datum::Int4(_) => DataType::Int4,
+        Datum::Int8(_) => DataType::Int8,
+        Datum::Float4(_) => DataType::Float4,
+        Datum::Float8(_) => DataType::Float8,
+        Datum::Numeric(_) => DataType::Numeric { precision_scale: None },
+        Datum::Text(_) => DataType::Text,
+        Datum::Bytea(_) => DataType::Bytea,
+        Datum::Date(_) => DataType::Date,
+        Datum::Timestamp(_) => DataType::Timestamp,
+        Datum::Timestamptz(_) => DataType::Timestamptz,
+        Datum::Other(oid, _) => DataType::Other { oid: *oid, typmod: -1 },
+    };
+    encode_value(value, ty, out)
 }

@@ -4,19 +4,25 @@
 //! - [`Datum`] (borrowed) and [`Value`] (owned): one value of any type, or NULL;
 //! - [`numeric`]: exact decimal numbers, their storage form and arithmetic;
 //! - [`mod@tuple`]: a row as bytes;
-//! - [`key`]: index keys as byte strings whose order is SQL's order.
+//! - [`key`]: index keys as byte strings whose order is SQL's order;
+//! - [`other`]: types that exist as values only, held as a number and bytes.
 //!
-//! Text formats and the wire's binary formats are not here: they belong to the layer that talks
-//! to clients.
+//! Text formats and the wire's binary formats belong to the layer that talks to clients, not here.
 
+pub mod array;
 mod compare;
 mod datum;
+pub mod jsonb;
 pub mod key;
 pub mod numeric;
+pub mod other;
+pub mod record;
+mod string_key;
 pub mod tuple;
 
 pub use datum::{Datum, Value};
 pub use numeric::{Numeric, NumericRef};
+pub use other::Interval;
 
 /// The date after every other.
 pub const DATE_INFINITY: i32 = i32::MAX;
@@ -27,11 +33,10 @@ pub const TIMESTAMP_INFINITY: i64 = i64::MAX;
 /// The time stamp before every other.
 pub const TIMESTAMP_NEG_INFINITY: i64 = i64::MIN;
 
-/// Microseconds from 1970-01-01 to 2000-01-01, from which dates and time stamps are counted, as PostgreSQL
-/// counts them.
+/// Microseconds from 1970-01-01 to 2000-01-01, where PostgreSQL's dates and time stamps begin.
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
 
-/// The time stamp of now, UTC.
+/// The current time stamp, UTC.
 pub fn current_timestamp() -> i64 {
     let since_1970 = millpond_sync::clock::since_1970();
     i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX) - EPOCH_2000_US
@@ -48,6 +53,8 @@ pub enum DataType {
     Int4,
     /// `bigint`
     Int8,
+    /// `oid`: a number without sign in 32 bits, whose value is held as a bigint. No column's yet.
+    Oid,
     /// `real`
     Float4,
     /// `double precision`
@@ -61,8 +68,8 @@ pub enum DataType {
     Text,
     /// `character varying(n)`, `n` in characters
     Varchar(Option<u32>),
-    /// `character(n)`: stored without its trailing spaces, which do not count in comparisons;
-    /// printed with them.
+    /// `character(n)`: stored without its trailing spaces, which do not count in comparisons. They
+    /// are added again when the value is printed.
     Char(u32),
     /// `bytea`
     Bytea,
@@ -72,6 +79,13 @@ pub enum DataType {
     Timestamp,
     /// `timestamp with time zone`: microseconds since 2000-01-01 UTC
     Timestamptz,
+    /// A type that is no column's: see [`other`].
+    Other {
+        /// PostgreSQL's `pg_type.oid`.
+        oid: u32,
+        /// PostgreSQL's `pg_attribute.atttypmod`.
+        typmod: i32,
+    },
 }
 
 impl DataType {
@@ -81,6 +95,7 @@ impl DataType {
             Self::Bool => 16,
             Self::Bytea => 17,
             Self::Int8 => 20,
+            Self::Oid => 26,
             Self::Int2 => 21,
             Self::Int4 => 23,
             Self::Text => 25,
@@ -92,19 +107,21 @@ impl DataType {
             Self::Timestamp => 1114,
             Self::Timestamptz => 1184,
             Self::Numeric { .. } => 1700,
+            Self::Other { oid, .. } => oid,
         }
     }
 
     /// PostgreSQL's `pg_type.typlen`: the width in bytes, or -1 for variable width.
-    pub const fn typlen(self) -> i16 {
+    pub fn typlen(self) -> i16 {
         match self {
             Self::Bool => 1,
             Self::Int2 => 2,
-            Self::Int4 | Self::Float4 | Self::Date => 4,
+            Self::Int4 | Self::Float4 | Self::Date | Self::Oid => 4,
             Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz => 8,
             Self::Numeric { .. } | Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => {
                 -1
             }
+            Self::Other { oid, .. } => other::find(oid).map_or(-1, |ty| ty.typlen),
         }
     }
 
@@ -115,16 +132,20 @@ impl DataType {
             Self::Numeric { precision_scale: Some((precision, scale)) } => {
                 (((precision as i32) << 16) | (scale as i32 & 0x7ff)) + 4
             }
+            // Below -1 are numbers of record types, which mean something within a statement only.
+            Self::Other { typmod: ..-1, .. } => -1,
+            Self::Other { typmod, .. } => typmod,
             _ => -1,
         }
     }
 
     /// PostgreSQL's `pg_type.typname`.
-    pub const fn type_name(self) -> &'static str {
+    pub fn type_name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
             Self::Bytea => "bytea",
             Self::Int8 => "int8",
+            Self::Oid => "oid",
             Self::Int2 => "int2",
             Self::Int4 => "int4",
             Self::Text => "text",
@@ -136,10 +157,11 @@ impl DataType {
             Self::Timestamp => "timestamp",
             Self::Timestamptz => "timestamptz",
             Self::Numeric { .. } => "numeric",
+            Self::Other { oid, .. } => other::find(oid).map_or("unknown", |ty| ty.name),
         }
     }
 
-    /// The type of PostgreSQL's number and modifier; `None` when there is none such here.
+    /// The type with this PostgreSQL number and modifier; `None` if Millpond has no such type.
     pub fn from_oid(oid: u32, typmod: i32) -> Option<Self> {
         let length = typmod.checked_sub(4).and_then(|length| u32::try_from(length).ok());
         Some(match oid {
@@ -149,6 +171,7 @@ impl DataType {
             21 => Self::Int2,
             23 => Self::Int4,
             25 => Self::Text,
+            26 => Self::Oid,
             700 => Self::Float4,
             701 => Self::Float8,
             1042 => Self::Char(length.unwrap_or(1)),
@@ -163,25 +186,47 @@ impl DataType {
                     ((packed >> 16) as u16, scale)
                 }),
             },
-            _ => return None,
+            _ => Self::Other { oid: other::find(oid)?.oid, typmod },
         })
     }
 
-    /// The same type without its modifier (`char` has none without).
+    /// The same type without its modifier. (`char` always keeps its length.)
     pub const fn base(self) -> Self {
         match self {
             Self::Numeric { .. } => Self::Numeric { precision_scale: None },
             Self::Varchar(_) => Self::Varchar(None),
+            Self::Other { oid, .. } => Self::Other { oid, typmod: -1 },
             other => other,
         }
     }
 
-    /// Bytes in a stored row, when every value takes as many.
-    pub const fn fixed_width(self) -> Option<usize> {
-        match self.typlen() {
-            -1 => None,
-            width => Some(width as usize),
+    /// Bytes of a value in a stored row, if all values have the same width.
+    #[inline]
+    pub fn fixed_width(self) -> Option<usize> {
+        match self {
+            // As a bigint.
+            Self::Oid => Some(8),
+            _ => usize::try_from(self.typlen()).ok(),
         }
+    }
+
+    /// Whether tables can have columns of the type.
+    pub const fn is_storable(self) -> bool {
+        !matches!(self, Self::Other { .. } | Self::Oid)
+    }
+
+    /// The type of an array's elements; `None` if it is no array.
+    pub fn element(self) -> Option<Self> {
+        match self {
+            Self::Other { oid, typmod } => Self::from_oid(other::find(oid)?.element?, typmod),
+            _ => None,
+        }
+    }
+
+    /// The type of arrays of this type; `None` if there is none.
+    pub fn array(self) -> Option<Self> {
+        let array = other::array_of(self.oid())?;
+        Some(Self::Other { oid: array.oid, typmod: self.typmod() })
     }
 
     /// Whether values are character strings.
@@ -198,6 +243,7 @@ impl std::fmt::Display for DataType {
             Self::Int2 => f.write_str("smallint"),
             Self::Int4 => f.write_str("integer"),
             Self::Int8 => f.write_str("bigint"),
+            Self::Oid => f.write_str("oid"),
             Self::Float4 => f.write_str("real"),
             Self::Float8 => f.write_str("double precision"),
             Self::Numeric { precision_scale: None } => f.write_str("numeric"),
@@ -210,6 +256,10 @@ impl std::fmt::Display for DataType {
             Self::Date => f.write_str("date"),
             Self::Timestamp => f.write_str("timestamp without time zone"),
             Self::Timestamptz => f.write_str("timestamp with time zone"),
+            Self::Other { oid, typmod } => match other::find(*oid) {
+                Some(ty) => other::write_name(ty, *typmod, f),
+                None => write!(f, "type {oid}"),
+            },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rows as bytes: what a table stores behind the heap's own tuple header.
+//! Rows as bytes: what a table stores after the heap's tuple header.
 //!
 //! ```text
 //! 0..2    u16 LE: number of columns << 1 | has NULLs
@@ -9,10 +9,10 @@
 //!         one two: 0x80 | high 7 bits, then the low 8 bits.
 //! ```
 //!
-//! A column whose predecessors all have fixed width is found at once in a row without NULLs; any
-//! other is found by hopping over its predecessors without looking into them. A row that has
-//! fewer columns than its table was written before the others were added: they read as NULL.
-//! Bytes are checked as they are read: a damaged row is an error, never a panic.
+//! If all columns before a column have fixed width and the row has no NULLs, the column is found
+//! directly. Otherwise it is found by skipping its predecessors without decoding them. A row with
+//! fewer columns than its table was written before the others were added: they read as NULL. Bytes
+//! are checked as they are read: a damaged row is an error, never a panic.
 
 use super::{DataType, Datum, NumericRef};
 
@@ -23,7 +23,7 @@ pub const MAX_VALUE_BYTES: usize = 0x7fff;
 /// PostgreSQL's limit too.
 pub const MAX_COLUMNS: usize = 1600;
 
-/// A row's bytes make no sense.
+/// A stored row that can't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("stored row is damaged at column {column} of {columns}")]
 pub struct DamagedTuple {
@@ -33,7 +33,7 @@ pub struct DamagedTuple {
     pub columns: usize,
 }
 
-/// A row can't be stored.
+/// Why a row can't be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// A value's type is not the column's.
@@ -66,8 +66,8 @@ pub enum EncodeError {
 #[derive(Debug, Clone)]
 pub struct TupleLayout {
     types: Box<[DataType]>,
-    /// Offsets behind the header, valid in a row without NULLs, of the columns up to and
-    /// including the first one of variable width.
+    /// Offsets of the columns up to and including the first one of variable width. They count from
+    /// the row's start and are valid in a row without NULLs.
     offsets: Box<[u16]>,
 }
 
@@ -148,7 +148,7 @@ impl TupleLayout {
         self.decode_first(self.types.len(), tuple, &mut each)
     }
 
-    /// The first `count` columns of a row, in order; the rest is not looked at.
+    /// The first `count` columns of a row, in order. The rest is not read.
     pub fn decode_first<'t>(
         &self,
         count: usize,
@@ -291,7 +291,7 @@ fn read_value(tuple: &[u8], offset: usize, ty: DataType) -> Option<(Datum<'_>, u
         DataType::Int2 => Datum::Int2(i16::from_le_bytes(*rest.first_chunk()?)),
         DataType::Int4 => Datum::Int4(i32::from_le_bytes(*rest.first_chunk()?)),
         DataType::Date => Datum::Date(i32::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Int8 => Datum::Int8(i64::from_le_bytes(*rest.first_chunk()?)),
+        DataType::Int8 | DataType::Oid => Datum::Int8(i64::from_le_bytes(*rest.first_chunk()?)),
         DataType::Timestamp => Datum::Timestamp(i64::from_le_bytes(*rest.first_chunk()?)),
         DataType::Timestamptz => Datum::Timestamptz(i64::from_le_bytes(*rest.first_chunk()?)),
         DataType::Float4 => Datum::Float4(f32::from_le_bytes(*rest.first_chunk()?)),
@@ -310,6 +310,8 @@ fn read_value(tuple: &[u8], offset: usize, ty: DataType) -> Option<(Datum<'_>, u
             };
             return Some((datum, end));
         }
+        // No column has such a type.
+        DataType::Other { .. } => return None,
     };
     Some((datum, offset + ty.typlen() as usize))
 }

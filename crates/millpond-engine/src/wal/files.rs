@@ -1,19 +1,19 @@
 //! The log in files: `wal/` with a file per segment, and `control`.
 //!
-//! A segment is created under another name, filled with zeros and synced before it gets its own:
-//! so a full disk is met when a segment is made, never when a record is written, and a segment that
-//! has its name has its length and its blocks (wal rule 8).
+//! A segment is created under another name. It is filled with zeros and synced before it gets its
+//! own name. So a full disk is met when a segment is made, never when a record is written. A
+//! segment that has its name has its length and its blocks (wal rule 8).
 //!
 //! # Descriptors
-//! Segments are opened when they are prepared, and stay open until a later one has been synced. The
-//! control file and the directories stay open, too. So only making segments ahead needs a descriptor.
+//! A segment is opened when it is prepared, and stays open until a later one has been synced. The
+//! control file and the directories stay open, too. So only making segments needs a descriptor.
 //!
 //! # Names
-//! Recovery relies on the names of segments that hold records, and on no other. Such a name is made
-//! durable by a sync of `wal/` before the first record goes there. A rename or removal of an old
-//! segment waits for no sync: what comes back after a crash is before the redo point or beyond a gap,
-//! and is removed. After a failed sync of `wal/` no name can be made durable, so no segment can be
-//! prepared until the next start; the log goes on in those that are (wal rule 8).
+//! Recovery relies only on the names of segments that hold records. Such a name is made durable by
+//! a sync of `wal/` before the first record goes there. The renaming or removal of an old segment
+//! waits for no sync. A name that a crash brings back is before the redo point or beyond a gap, and
+//! the start removes it. After a failed sync of `wal/`, no segment can be prepared until the next
+//! start. The log goes on in those that are prepared (wal rule 8).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,18 +28,19 @@ use millpond_vfs::{
 
 use super::store::{CONTROL_COPY_BYTES, LogStore};
 
-/// A segment is filled in pieces of a few of the file system's blocks: what one call writes stays one piece of the
-/// system's cache, and each commit's write and sync of a hundred bytes goes through all blocks of its piece. With
-/// pieces of a megabyte that took a fifth of the two (49 µs, instead of 39; ext4 with large folios).
+/// A segment is filled in pieces of a few file system blocks. What one call writes stays one piece
+/// (a folio) of the page cache. A commit writes and syncs about a hundred bytes; the kernel then
+/// goes through all blocks of their piece. With pieces of a megabyte, that took a fifth of the time
+/// of write and sync (49 µs, instead of 39; ext4 with large folios).
 const FILL_BYTES: u64 = 8192;
 
-/// Where the second copy starts: in another block of any device.
+/// Where the second copy starts: in another block on any device.
 const CONTROL_COPY_STRIDE: u64 = 8192;
 
-/// For a file that is made anew, whatever was there.
+/// For a file that is created anew. An existing file is emptied.
 const CREATE_EMPTY: OpenFlags = OpenFlags { truncate: true, ..OpenFlags::CREATE };
 
-/// Segments that are open, by number.
+/// Open segments, by number.
 type OpenFiles = BTreeMap<u64, Arc<dyn VfsFile>>;
 
 /// The log of a data directory.
@@ -50,7 +51,7 @@ pub struct FileLogStore {
     root: PathBuf,
     root_directory: Arc<dyn VfsDirectory>,
     segment_bytes: u64,
-    /// Segments that are written, or will be next.
+    /// The segments that are being written, or will be next.
     open: Mutex<OpenFiles>,
     /// The segment that recovery reads.
     read: Mutex<Option<(u64, Arc<dyn VfsFile>)>>,
@@ -58,7 +59,7 @@ pub struct FileLogStore {
     control: Mutex<Option<Arc<dyn VfsFile>>>,
 }
 
-/// What is known of the names in `wal/`.
+/// The state of the names in `wal/`.
 enum Names {
     /// All are durable.
     Durable,
@@ -85,7 +86,7 @@ impl FileLogStore {
         Self::open_on(Arc::new(OsVfs), root, segment_bytes)
     }
 
-    /// Opens the log of data directory `root`; creates `root/wal` if it is missing, and removes
+    /// Opens the log of data directory `root`. Creates `root/wal` if it is missing, and removes
     /// segments that were being created when the engine went down.
     pub fn open_on(vfs: Arc<dyn Vfs>, root: &Path, segment_bytes: u64) -> io::Result<Self> {
         let wal = root.join("wal");
@@ -159,7 +160,7 @@ impl FileLogStore {
         }
     }
 
-    /// Makes the segments' names durable, if some may not be. Is never tried again once it has failed.
+    /// Makes the segments' names durable, if some may not be. After a failure it never tries again.
     fn sync_names(&self) -> io::Result<()> {
         let mut names = self.names.lock();
         names.check()?;
@@ -175,7 +176,7 @@ impl FileLogStore {
         Ok(())
     }
 
-    /// Renames a segment, or what becomes one.
+    /// Renames a segment, or a file that becomes one.
     fn rename_segment(&self, from: &Path, to: u64) -> io::Result<()> {
         let renamed = self.rename(from, &self.path(to));
         let mut names = self.names.lock();
@@ -185,7 +186,7 @@ impl FileLogStore {
         renamed
     }
 
-    /// Makes a segment under another name, then gives it its own.
+    /// Makes a segment under another name, then gives it its own name.
     fn make(&self, unfinished: &Path, segment: u64) -> io::Result<()> {
         let file = self.fill(unfinished)?;
         self.rename_segment(unfinished, segment)?;
@@ -238,7 +239,7 @@ impl LogStore for FileLogStore {
         self.names.lock().check()?;
         let made = self.make(&unfinished, segment);
         if made.is_err() {
-            // Gives the space back; the first error is the one to report.
+            // Frees the space. The first error is the one to report.
             let _ = retry(|| self.vfs.remove(&unfinished));
         }
         made
@@ -311,7 +312,7 @@ impl LogStore for FileLogStore {
             write_all_at(&**file, bytes, at)?;
             return file.sync_data();
         }
-        // A new one comes into being whole.
+        // A new control file appears complete, by a rename.
         let unfinished = self.root.join("control.new");
         let file = retry(|| self.vfs.open(&unfinished, CREATE_EMPTY))?;
         retry(|| file.set_len(2 * CONTROL_COPY_STRIDE))?;

@@ -1,118 +1,33 @@
 //! Making the log durable: group commit.
 //!
-//! The leader of the group (group.rs) copies all complete records out of the ring, writes them, and syncs
-//! once for everybody who waits. The log's own thread (flusher.rs) leads for those who must not block.
+//! The leader of the group (group.rs) copies all complete records out of the ring, writes them, and
+//! syncs once for all that wait. The log's thread (flusher.rs) leads for tasks that must not block.
 //!
-//! Writing and syncing have a mutex each. Who will lead next writes what is complete while the leader syncs, because it
-//! would only wait meanwhile: once it leads, the sync is all that is left. Whoever syncs has written what is below his
-//! target, under the mutex of writing, or has seen that others have: `written` is stored (Release) after the store's write
-//! and loaded (Acquire) before the sync. So his sync covers it. Order of the mutexes: leader, writing.
-//! (models/write_ahead.rs runs this on a disk whose syncs take time and fail.)
+//! Writing and syncing have a mutex each. While the leader syncs, the thread that will lead next
+//! would only wait. So it writes what is complete meanwhile, and has only the sync left when it
+//! leads. A sync covers everything below the syncing thread's target. That thread has written it
+//! itself, under the mutex of writing, or has seen that others have. `written` is stored (Release)
+//! after the store's write and loaded (Acquire) before the sync. Order of the mutexes: leader,
+//! writing. (models/write_ahead.rs runs this on a disk whose syncs take time and fail.)
 
 use std::task::Waker;
 use std::time::Duration;
 
-use millpond_buffer::Lsn;
-use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use millpond_buffer::{LogFlush, LogFlushError, Lsn, PageId, RelFork};
+use millpond_sync::atomic::Ordering;
 use millpond_sync::parking::{self, ParkResult};
-use millpond_sync::sync::Mutex;
-use millpond_sync::thread::NamedThread;
 use millpond_sync::{clock, mutant};
 
-use super::error::WalError;
-use super::group::Group;
+use super::flushing::{Synced, Writing};
 use super::log::Log;
-use super::stats::{FlushCounts, Leader};
+use super::stats::Leader;
+use crate::error::WalError;
 
-/// The most that is written by one call.
+/// The largest write by one call.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// State of flushing.
-pub(super) struct Flushing {
-    flushed: CachePadded<AtomicU64>,
-    pub(super) group: Group<Synced>,
-    writing: CachePadded<Mutex<Writing>>,
-    /// Up to where the log's thread is asked to write.
-    pub(super) wanted: CachePadded<AtomicU64>,
-    /// Up to where somebody waits who would not have a leader pause.
-    hurried: AtomicU64,
-    /// The log's thread has something to do.
-    pub(super) work: CachePadded<AtomicBool>,
-    pub(super) ending: AtomicBool,
-    pub(super) thread: Mutex<Option<NamedThread<()>>>,
-    pub(super) counts: FlushCounts,
-    /// The end of the last mark, see `mark_durable`.
-    pub(super) marked: AtomicU64,
-    /// The segment of which `on_growth` was told.
-    pub(super) grown: AtomicU64,
-    /// The log's thread has complained that it cannot make a segment, and need not do so again.
-    pub(super) complained: AtomicBool,
-    on_growth: Mutex<Option<OnGrowth>>,
-}
-
-type OnGrowth = Box<dyn Fn(Lsn) + Send + Sync>;
-
-/// Up to where the log has been synced, which only the leader does.
-pub(super) struct Synced(pub(super) Lsn);
-
-/// What only one who writes uses at a time.
-struct Writing {
-    written: Lsn,
-    buffer: Vec<u8>,
-}
-
-impl Flushing {
-    pub fn new(start: Lsn) -> Self {
-        Self {
-            flushed: CachePadded::new(AtomicU64::new(start.get())),
-            group: Group::new(Synced(start)),
-            writing: CachePadded::new(Mutex::new(Writing { written: start, buffer: Vec::new() })),
-            wanted: CachePadded::default(),
-            hurried: AtomicU64::new(0),
-            work: CachePadded::default(),
-            ending: AtomicBool::new(false),
-            thread: Mutex::default(),
-            counts: FlushCounts::default(),
-            marked: AtomicU64::new(start.get()),
-            grown: AtomicU64::new(0),
-            complained: AtomicBool::new(false),
-            on_growth: Mutex::default(),
-        }
-    }
-
-    pub fn flushed(&self) -> Lsn {
-        Lsn(self.flushed.load(Ordering::Acquire))
-    }
-
-    /// Gives the log's thread something to do, unless it has: for those who ask so often that the flag must not move from
-    /// one processor to the next each time. It may have just been taken down without what is asked for now having been seen, so this
-    /// is for what is asked for again (wal rule 15).
-    pub fn nudge(&self) {
-        if !self.work.load(Ordering::Relaxed) {
-            self.kick();
-        }
-    }
-
-    /// Gives the log's thread something to do.
-    pub fn kick(&self) {
-        if !self.work.swap(true, Ordering::AcqRel) {
-            parking::unpark_one(self.work_key());
-        }
-    }
-
-    /// On which a leader parks that lets others join.
-    pub fn pause_key(&self) -> usize {
-        std::ptr::from_ref(&*self.wanted).addr()
-    }
-
-    pub fn work_key(&self) -> usize {
-        std::ptr::from_ref(&*self.work).addr()
-    }
-}
-
 impl Log {
-    /// Returns once the log is durable up to `upto`, the end of some record. Waits for nobody's `commit_delay`.
+    /// Returns once the log is durable up to `upto`, the end of some record. Ends a leader's pause.
     pub fn flush(&self, upto: Lsn) -> Result<(), WalError> {
         let hurry = || {
             self.flushing.hurried.fetch_max(upto.get(), Ordering::AcqRel);
@@ -121,8 +36,9 @@ impl Log {
         self.flush_as(upto, hurry, || Duration::ZERO)
     }
 
-    /// [`Log::flush`] for a commit. If the caller turns out to lead the group, `pause` is asked how long to
-    /// let others join first (`commit_delay`, if enough others are at work: `commit_siblings`).
+    /// [`Log::flush`] for a commit. If the caller becomes the leader, it lets others join for
+    /// `pause()` first (`commit_delay`, if at least `commit_siblings` other transactions are
+    /// active).
     pub fn flush_commit(&self, upto: Lsn, pause: impl Fn() -> Duration) -> Result<(), WalError> {
         self.flush_as(upto, || (), pause)
     }
@@ -143,7 +59,7 @@ impl Log {
         announce();
         let work = |synced: &mut Synced| {
             self.let_others_join(pause());
-            // What fails has stopped the log; `outcome` says so.
+            // An error here has stopped the log; `outcome` reports it.
             let _ = self.lead(synced, upto, true, Leader::Backend);
         };
         let tasks_left = || self.flushing.kick();
@@ -152,12 +68,12 @@ impl Log {
         self.outcome(upto)
     }
 
-    /// Writes what is complete while somebody else syncs, for a thread that waits to lead next. Waits for nobody.
+    /// Writes what is complete while another thread syncs. For the thread that leads next; no wait.
     fn write_ahead(&self, upto: Lsn) {
         let Some(mut writing) = self.flushing.writing.try_lock() else { return };
         let (complete, _) = self.insertion.complete();
         if complete >= upto && self.check_running().is_ok() {
-            // What fails has stopped the log.
+            // An error here has stopped the log.
             let _ = self.write_out(&mut writing, complete, Leader::Backend);
         }
     }
@@ -167,16 +83,16 @@ impl Log {
         self.on_commit_flushed(upto, Duration::ZERO, waker);
     }
 
-    /// [`Log::on_flushed`] for a commit: the log's thread, which leads for it, lets others join for `pause`, or
-    /// for longer if somebody else in the group wants that.
+    /// [`Log::on_flushed`] for a commit. The log's thread leads for it and lets others join for
+    /// `pause`, or for longer if another task of the group asks for that.
     pub fn on_commit_flushed(&self, upto: Lsn, pause: Duration, waker: Waker) {
         if self.flushing.group.enlist(upto, pause, waker, |upto| self.is_settled(upto)) {
             self.flushing.kick();
         }
     }
 
-    /// Whether what ends at `upto` is durable. The error is [`WalError::WouldBlock`] if it is not yet, and another if it
-    /// never will be.
+    /// Whether what ends at `upto` is durable. The error is [`WalError::WouldBlock`] if it is not
+    /// yet, and another error if it never will be.
     pub fn outcome(&self, upto: Lsn) -> Result<(), WalError> {
         if self.flushed() >= upto {
             return Ok(());
@@ -185,30 +101,20 @@ impl Log {
         Err(WalError::WouldBlock)
     }
 
-    /// How many syncs there have been.
+    /// The number of syncs so far.
     pub fn syncs(&self) -> u64 {
         self.flushing.counts.syncs()
     }
 
-    /// `f` is called with the position whenever the log has grown by about a segment, and with
-    /// [`Lsn::MAX`] when there is no room for another.
+    /// Has `f` called with the position when the log has grown by about a segment. With
+    /// [`Lsn::MAX`], it means that there is no room for another segment.
     pub fn on_growth(&self, f: impl Fn(Lsn) + Send + Sync + 'static) {
         *self.flushing.on_growth.lock() = Some(Box::new(f));
     }
 
-    /// Tells the checkpointer where the log ends, or [`Lsn::MAX`]: that it must not grow any more.
-    pub(super) fn tell_growth(&self, position: Lsn) {
-        if let Some(call) = &*self.flushing.on_growth.lock() {
-            call(position);
-        }
-    }
-
-    pub(super) fn is_settled(&self, upto: Lsn) -> bool {
-        self.flushed() >= upto || self.is_stopping()
-    }
-
-    /// The leader waits for more commits to join its group: parked, so that the pause is ended by who needs room in the
-    /// ring, which only the leader can make, and by who would have the log durable at once ([`Log::flush`]).
+    /// The leader waits for more commits to join its group. It is parked, so two kinds of threads
+    /// can end the pause. One needs room in the ring, which only the leader can make. The other
+    /// wants the log durable at once ([`Log::flush`]).
     pub(super) fn let_others_join(&self, pause: Duration) {
         if pause.is_zero() {
             return;
@@ -227,14 +133,7 @@ impl Log {
         }
     }
 
-    /// After leading: wakes whoever is covered, and somebody to lead next.
-    pub(super) fn hand_over(&self) {
-        if self.flushing.group.hand_over(|upto| self.is_settled(upto)) {
-            self.flushing.kick();
-        }
-    }
-
-    /// Writes everything complete, at least up to `upto`, and syncs it if `sync`.
+    /// Writes everything that is complete, at least up to `upto`. Syncs it if `sync`.
     pub(super) fn lead(
         &self,
         synced: &mut Synced,
@@ -248,11 +147,11 @@ impl Log {
                 self.check_running()?;
             }
             let (complete, blocker) = self.insertion.complete();
-            // Only now: a hole left by an insert that met the stop counts as complete.
+            // Check only now: a hole left by an insert that met the stop counts as complete.
             if !too_early {
                 self.check_running()?;
             }
-            // Who wrote ahead may have left nothing to write.
+            // A thread that wrote ahead may have left nothing to write.
             let waits_first =
                 mutant!("wal-wait-for-slot-before-write") && blocker.is_some() && complete < upto;
             if complete > self.insertion.written() && !waits_first {
@@ -271,7 +170,7 @@ impl Log {
         Ok(())
     }
 
-    /// Moves bytes from the ring to the store. What fails stops the log.
+    /// Moves bytes from the ring to the store. A failure stops the log.
     fn write_out(&self, writer: &mut Writing, target: Lsn, leader: Leader) -> Result<(), WalError> {
         let segment_bytes = self.store.segment_bytes();
         while writer.written < target {
@@ -281,7 +180,7 @@ impl Log {
             writer.buffer.resize(bytes as usize, 0);
             self.insertion.copy_out(writer.written, &mut writer.buffer);
             if !self.segments.allows(Lsn(at + bytes), false) {
-                // The reserve is used up as well.
+                // The reserve is used up, too.
                 self.segments.make_room(Lsn(at + bytes)).inspect_err(|error| {
                     self.stop(&error.to_string());
                 })?;
@@ -325,35 +224,48 @@ impl Log {
         self.check_running()
     }
 
-    /// Asks the log's thread to write up to `upto`, for somebody who waits for room in the ring.
-    pub(super) fn ask_to_write(&self, upto: Lsn) {
-        self.flushing.wanted.fetch_max(upto.get(), Ordering::AcqRel);
-        parking::unpark_all(self.flushing.pause_key());
-        self.flushing.kick();
-    }
-
-    /// Has the log's thread start writing each time another eighth of the ring is full, and sync what has gathered
-    /// (wal rule 15).
-    pub(super) fn write_early(&self, start: Lsn, end: Lsn) {
-        let part = self.insertion.ring_bytes() / 8;
-        if start.get() / part != end.get() / part {
-            self.flushing.kick();
-        } else if self.has_gathered(end, self.flushed()) && !mutant!("wal-gather-in-silence") {
-            self.flushing.nudge();
-        }
-    }
-
-    /// Whether what lies between is to be synced though nobody waits for it (`wal_writer_flush_after`).
-    pub(super) fn has_gathered(&self, end: Lsn, flushed: Lsn) -> bool {
-        let after = self.flush_after_bytes();
-        after > 0 && end.get().saturating_sub(flushed.get()) >= after
-    }
-
-    /// A commit that nobody waits for is in the log. It is flushed soon: with what gathers, or after the delay; at once where
-    /// nothing is to gather.
+    /// A commit that no session waits for is in the log. The log's thread syncs it soon: with what
+    /// gathers, or after the delay. If `flush_after_bytes` is zero, it syncs at once.
     pub fn commit_in_background(&self) {
         if self.flush_after_bytes() == 0 {
             self.flushing.kick();
         }
+    }
+}
+
+impl LogFlush for Log {
+    /// The pool calls this before it writes a page (wal rule 12).
+    fn flush_to(&self, lsn: Lsn) -> Result<(), LogFlushError> {
+        if let Some(why) = self.is_stopped() {
+            return Err(LogFlushError::new(why));
+        }
+        if mutant!("wal-page-before-log") {
+            return Ok(());
+        }
+        self.flush(lsn).map_err(|error| LogFlushError::new(error.to_string()))
+    }
+
+    fn flushed(&self) -> Lsn {
+        Log::flushed(self)
+    }
+
+    /// `None` during redo, because redo itself makes files as long as they must be.
+    fn least_blocks(&self, rel: RelFork) -> Option<u32> {
+        if self.recovering.load(Ordering::Acquire) {
+            return None;
+        }
+        self.forks.least_blocks(rel)
+    }
+
+    fn may_be_zero(&self, page: PageId) -> bool {
+        self.forks.may_be_zero(page)
+    }
+
+    /// A true answer is never missed, although `flushed` may lag behind. Before a session wrote a
+    /// page, it saw that the log was durable up to the page's LSN. After that it made the frame's
+    /// entry absent (Release). This session has found the entry absent (Acquire), so it loads the
+    /// value that the writer saw, or a later one.
+    fn has_reached(&self, lsn: Lsn) -> bool {
+        lsn <= self.flushed()
     }
 }

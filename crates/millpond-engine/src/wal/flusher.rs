@@ -1,9 +1,10 @@
-//! The log's own thread.
+//! The log's own thread (PostgreSQL's WAL writer).
 //!
-//! It leads for those who must not block ([`Log::on_flushed`]), writes early when the ring fills, makes
-//! segments ahead of time, flushes what nobody waits for after a delay or when enough has gathered, and marks the end when all is
-//! quiet. It sleeps on `work`, a flag that is set before the thread is woken and cleared before it looks around, so
-//! no request is lost.
+//! It leads for tasks that must not block ([`Log::on_flushed`]). It writes early when the ring
+//! fills, and makes segments ahead of time. It flushes what no session waits for, after a delay or
+//! when enough has gathered. It marks the end when the log is idle. It sleeps on the flag `work`.
+//! The flag is set before the thread is woken, and cleared before it looks for work: no request is
+//! lost.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -13,15 +14,29 @@ use millpond_sync::atomic::Ordering;
 use millpond_sync::thread::spawn_named;
 use millpond_sync::{clock, mutant, parking};
 
-use super::error::WalError;
+use super::config::{LogConfig, LogStart};
 use super::log::Log;
 use super::record::{HEADER_BYTES, Record, RmgrId, padded};
 use super::stats::Leader;
+use super::store::LogStore;
+use crate::error::WalError;
 
-/// Bytes of a mark that all is durable.
+/// The size of a mark that everything is durable.
 const MARK_BYTES: u64 = padded(HEADER_BYTES) as u64;
 
 impl Log {
+    /// Opens the log in `store` and continues it. Everything below `start.end` must be valid. It
+    /// becomes durable here: no page may depend on log in the kernel's cache only (wal rule 13).
+    pub fn open(
+        store: Arc<dyn LogStore>,
+        config: LogConfig,
+        start: LogStart,
+    ) -> Result<Arc<Self>, WalError> {
+        let log = Self::without_thread(store, config, start)?;
+        log.start_flusher()?;
+        Ok(log)
+    }
+
     pub(super) fn start_flusher(self: &Arc<Self>) -> Result<(), WalError> {
         let log = Arc::downgrade(self);
         let thread = spawn_named("millpond-log", move || flusher(&log))
@@ -43,7 +58,7 @@ impl Log {
         self.stop_quietly();
     }
 
-    /// Ends the log's thread and nothing else: who commits writes the log himself.
+    /// Ends the log's thread and nothing else: each committer then writes the log itself.
     #[cfg(feature = "audit")]
     pub(crate) fn end_thread(&self) {
         self.stop_quietly();
@@ -57,15 +72,16 @@ impl Log {
         }
     }
 
-    /// The log's thread sleeps until it is kicked, or until a time. Returns whether it was kicked.
+    /// The log's thread sleeps until it is kicked, or until `until`. Returns whether it was kicked.
     pub(super) fn sleep(&self, until: Option<Instant>) -> bool {
         let nothing = || !self.flushing.work.load(Ordering::Acquire);
         parking::park(self.flushing.work_key(), nothing, until);
         self.flushing.work.swap(false, Ordering::AcqRel)
     }
 
-    /// What the log's thread does when it is kicked, or `idle` for a while. If a sync is `due`, or enough has gathered, what
-    /// nobody waits for is synced, too. Returns whether the thread ends.
+    /// One turn of the log's thread, after it was kicked or has been `idle` for a while. It also
+    /// syncs for no session if that is `due`, or enough has gathered. Returns whether the thread
+    /// ends.
     pub(super) fn flusher_turn(&self, idle: bool, due: bool) -> bool {
         if self.flushing.ending.load(Ordering::Acquire) {
             return true;
@@ -108,10 +124,10 @@ impl Log {
         self.hand_over();
     }
 
-    /// Syncs what is complete, for nobody in particular (wal rule 15).
+    /// Syncs what is complete, although no session waits for it (wal rule 15).
     fn sync_gathered(&self) {
         let mut synced = self.flushing.group.lead();
-        // Who led meanwhile has synced some of it, or all.
+        // A thread that led meanwhile may have synced some of it, or all.
         if self.has_gathered(self.insert_position(), synced.0) {
             let _ = self.lead(&mut synced, Lsn::ZERO, true, Leader::LogThread);
         }
@@ -132,18 +148,18 @@ impl Log {
         }
         let segment = position.get() / self.store.segment_bytes();
         if self.flushing.grown.swap(segment, Ordering::Relaxed) != segment {
-            self.tell_growth(position);
+            self.flushing.tell_growth(position);
         }
     }
 
-    /// Whether nothing but a mark of the log's own has been inserted since `end`.
+    /// Whether nothing but the log's own mark has been inserted since `end`.
     pub fn is_idle_since(&self, end: Lsn) -> bool {
         let position = self.insert_position();
         let marked = Lsn(self.flushing.marked.load(Ordering::Relaxed));
         position == end || position == marked && marked.get() == end.get() + MARK_BYTES
     }
 
-    /// Once all is quiet and durable, a last record says so: if the bytes before it are damaged
+    /// Once the log is idle and durable, a last record says so. If the bytes before it are damaged
     /// later, recovery knows that this is no torn tail (wal rule 6).
     fn mark_durable(&self) {
         let end = self.insert_position();

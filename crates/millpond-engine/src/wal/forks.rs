@@ -1,25 +1,29 @@
-//! What the log knows of forks: which there are, how many blocks of each have been written to, and which of these
-//! have not (wal rules 17 and 18).
+//! The log's table of forks: how many blocks of a fork have been written to, and which below that
+//! number have not (wal rules 17 and 18).
 //!
-//! **State.** A table of [`KnownFork`]s. A record that creates, cuts or drops a fork changes it,
-//! and so does the first record that changes a block. Of the catalog and of the transaction
-//! statuses each record does, because the table has the LSNs of their pages. Each checkpoint logs
-//! the whole table before its last record ([`log_forks`]). Recovery begins with that table and
-//! follows the records from the redo point on.
+//! **State.** A table of [`KnownFork`]s. It changes with each record that creates, cuts or drops a
+//! fork, and with the first record that changes a block. For the catalog and the transaction
+//! statuses it changes with every record, because the table has the LSNs of their pages. Each
+//! checkpoint logs the whole table before its last record (`storage::log_forks`). Recovery begins
+//! with that table and follows the records from the redo point on.
 //!
-//! **Why the table and the log agree.** A session notes a block after its record has been inserted,
-//! and before it gives the page's latch back. A checkpoint copies the table after it has written
-//! the pages that were dirty at its redo point, for which it needed their latches. So the copy has
-//! every block whose first record comes before the redo point; and each block that it has, has its
-//! record in the log before the copy. Records behind the redo point are followed again, which
-//! changes nothing where the copy has them. An LSN that is behind the redo point in the copy is of
-//! no use: the page's first record behind that point has an image, so redo restores the page. An
-//! LSN before the redo point is that of the page on disk, because the checkpoint has written the
-//! page. Creations and truncations are kept away while the copy is made and logged
-//! ([`Log::file_changes`](super::Log)). A fork that is dropped meanwhile has the record of that
-//! behind the redo point, or the checkpoint has waited for that commit.
+//! **Why the table and the log agree.** A session notes a block after it has inserted the block's
+//! record, and before it releases the page's latch. A checkpoint copies the table after it has
+//! written the pages that were dirty at its redo point. To write them, it needed their latches. So
+//! the copy has every block whose first record comes before the redo point. The record of each
+//! block in the copy is in the log before the copy.
 //!
-//! **Concurrency.** Locks by relation, held for a look into a table. No other lock is taken while one is held.
+//! - Recovery follows the records behind the redo point again. Those in the copy change nothing.
+//! - An LSN of the copy behind the redo point is not used. The page's first record behind that
+//!   point has an image, so redo restores the page.
+//! - An LSN before the redo point is that of the page on disk: the checkpoint has written the page.
+//! - No fork is created or cut while the copy is made and logged
+//!   ([`Log::file_changes`](super::Log)).
+//! - If a fork is dropped meanwhile, the record of that is behind the redo point. Or the checkpoint
+//!   has waited for that commit.
+//!
+//! **Concurrency.** The table is sharded by relation; each shard has a lock, held for a short
+//! access. No other lock is taken while one is held.
 
 mod encoding;
 
@@ -29,15 +33,15 @@ use millpond_buffer::{Fork, Lsn, PageId, RelFork, RelationId};
 use millpond_sync::sync::Mutex;
 use millpond_sync::{CachePadded, mutant};
 
-use super::apply::RedoError;
-use super::error::WalError;
-use super::log::Log;
-use super::record::{Decoded, Record, RmgrId};
-use super::storage::StorageRecord;
-use crate::catalog::FIRST_NORMAL_OID;
-use crate::transam::{SessionNo, Xid, files_to_drop};
+use super::end_record::files_to_drop;
+use super::record::{Decoded, RmgrId};
+use super::storage_record::StorageRecord;
+use crate::error::RedoError;
+use crate::ids::FIRST_NORMAL_OID;
+use crate::ids::Xid;
 
 pub(crate) use encoding::decode as decode_list;
+pub(super) use encoding::encode as encode_list;
 pub use encoding::{CheckpointEnd, ForkList};
 
 const SHARDS: usize = 16;
@@ -47,16 +51,17 @@ type Shard = Mutex<HashMap<RelFork, KnownFork>>;
 /// A fork as the log knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownFork {
-    /// One more than the last block that has been written to. Stays 0 where changes are not logged: in free space maps.
+    /// One more than the last block that has been written to. Always 0 for free space maps (not
+    /// logged).
     pub blocks: u32,
-    /// Blocks below that which have not been written to: pages of zeros.
+    /// Blocks below `blocks` that have not been written to: pages of zeros.
     pub unwritten: BTreeSet<u32>,
-    /// The transaction that made it, until it is known to have committed.
+    /// The transaction that created it, until that is known to have committed.
     pub made_by: Xid,
-    /// Its relation has been dropped, and files of it may be left.
+    /// Its relation has been dropped, and some of its files may be left.
     pub dropped: bool,
-    /// Where the last record about each block ends, which is the LSN of its page. Kept for the main
-    /// forks of the engine itself; zero for blocks that have not been written to.
+    /// The end of the last record of each block, which is the LSN of its page. Kept for the main
+    /// forks of the engine's own relations. Zero for blocks that have not been written to.
     pub lsns: Vec<Lsn>,
 }
 
@@ -66,7 +71,7 @@ impl KnownFork {
         block < self.blocks && !self.unwritten.contains(&block)
     }
 
-    /// The LSN that the page of a block must have, if the log keeps that.
+    /// The LSN that the page of a block must have, if the log keeps it.
     pub fn lsn(&self, block: u32) -> Option<Lsn> {
         self.lsns.get(block as usize).copied().filter(|lsn| *lsn != Lsn::ZERO)
     }
@@ -97,13 +102,13 @@ impl KnownFork {
     }
 }
 
-/// Whether a fork belongs to the engine itself. Nothing works without it, so damage to it is found
-/// before all else, and the log keeps the LSNs of its pages (wal rule 20).
+/// Whether a fork belongs to the engine itself. Nothing works without it. So a start looks for
+/// damage to it before anything else, and the log keeps the LSNs of its pages (wal rule 20).
 pub(crate) fn is_system(rel: RelFork) -> bool {
     rel.relation.get() < FIRST_NORMAL_OID
 }
 
-/// The forks that the log knows.
+/// The table of forks.
 #[derive(Debug)]
 pub struct Forks {
     shards: Box<[CachePadded<Shard>]>,
@@ -125,7 +130,7 @@ impl Forks {
         self.shard(rel.relation).lock().get(&rel).cloned()
     }
 
-    /// All of them, in order.
+    /// All forks, in order.
     pub fn all(&self) -> BTreeMap<RelFork, KnownFork> {
         let copy = |(rel, fork): (&RelFork, &KnownFork)| (*rel, fork.clone());
         self.shards
@@ -134,21 +139,21 @@ impl Forks {
             .collect()
     }
 
-    /// Begins with the table of a checkpoint.
+    /// Begins with the table that a checkpoint has logged.
     pub(crate) fn restore(&self, known: &ForkList) {
         for (rel, fork) in known {
             self.shard(rel.relation).lock().insert(*rel, fork.clone());
         }
     }
 
-    /// A fork has been created, by a transaction or by none.
+    /// A fork has been created, by a transaction or outside of one.
     pub(super) fn create(&self, rel: RelFork, made_by: Xid) {
         let mut shard = self.shard(rel.relation).lock();
         shard.entry(rel).or_insert_with(|| KnownFork { made_by, ..KnownFork::default() });
     }
 
-    /// The first record about a block, or any about a block of the engine's own, ends there. Forks
-    /// that no record has created are passed over.
+    /// The first record about a block ends at `end`; for the engine's own relations, any record. A
+    /// fork that no record has created is ignored.
     pub(crate) fn write(&self, page: PageId, end: Lsn) {
         if let Some(fork) = self.shard(page.relation()).lock().get_mut(&page.rel_fork()) {
             fork.write(page.block().0);
@@ -158,7 +163,7 @@ impl Forks {
         }
     }
 
-    /// A record that was read from the log changes a block that has been written to.
+    /// A record that was read from the log changes a block that has been written to already.
     fn change(&self, page: PageId, end: Lsn) {
         if is_system(page.rel_fork())
             && let Some(fork) = self.shard(page.relation()).lock().get_mut(&page.rel_fork())
@@ -167,14 +172,14 @@ impl Forks {
         }
     }
 
-    /// A fork has no more blocks than that.
+    /// A fork has been cut to `blocks` blocks.
     pub(super) fn cut(&self, rel: RelFork, blocks: u32) {
         if let Some(fork) = self.shard(rel.relation).lock().get_mut(&rel) {
             fork.cut(blocks);
         }
     }
 
-    /// A relation has been dropped; its files are still to be removed.
+    /// A relation has been dropped. Its files are still to be removed.
     pub(crate) fn set_dropped(&self, relation: RelationId) {
         let mut shard = self.shard(relation).lock();
         for fork in Fork::ALL.map(|fork| relation.fork(fork)) {
@@ -192,7 +197,7 @@ impl Forks {
         }
     }
 
-    /// Asks for each fork's maker whether it has committed, and remembers the answer.
+    /// Asks whether each fork's creating transaction has committed, and remembers the answer.
     pub(crate) fn settle_makers<E>(
         &self,
         mut has_committed: impl FnMut(Xid) -> Result<bool, E>,
@@ -211,7 +216,7 @@ impl Forks {
         Ok(())
     }
 
-    /// How many blocks a fork has at least; `None` if it is not known, or dropped.
+    /// The least number of blocks that a fork has. `None` if it is not known, or dropped.
     pub(super) fn least_blocks(&self, rel: RelFork) -> Option<u32> {
         let shard = self.shard(rel.relation).lock();
         let known = shard.get(&rel).filter(|fork| !fork.dropped).map(|fork| fork.blocks);
@@ -225,7 +230,7 @@ impl Forks {
         shard.get(&page.rel_fork()).is_none_or(is_free) || mutant!("wal-zeros-are-a-page")
     }
 
-    /// Follows a record that was read from the log.
+    /// Applies a record that was read from the log to the table.
     pub(crate) fn follow(&self, record: &Decoded<'_>) -> Result<(), RedoError> {
         match record.rmgr {
             RmgrId::Storage => match StorageRecord::decode(record.payload)? {
@@ -248,21 +253,6 @@ impl Forks {
         }
         Ok(())
     }
-}
-
-/// Logs what is known of all forks, for a checkpoint that has written its pages, and returns what its last record says.
-pub(crate) fn log_forks(
-    log: &Log,
-    stripe: SessionNo,
-    redo: Lsn,
-) -> Result<CheckpointEnd, WalError> {
-    let _no_change = log.file_changes.write();
-    let mut end = CheckpointEnd { redo, forks: 0 };
-    for payload in encoding::encode(redo, &log.forks().all(), &mut end.forks) {
-        let record = Record::new(Xid::INVALID, RmgrId::Log, super::info::FORKS, &payload);
-        log.insert(stripe, &record)?;
-    }
-    Ok(end)
 }
 
 #[cfg(test)]

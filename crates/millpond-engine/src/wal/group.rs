@@ -1,13 +1,13 @@
-//! Leading and following: how many who wait for the same thing have it done once.
+//! Group commit: one thread, the leader, does the work for all threads and tasks that wait.
 //!
-//! Whoever holds `leader` does the work for everybody who waits by then. A thread that wants something done
-//! first tries to lead, so one that is alone hands nothing to anybody. If somebody else leads, it queues
-//! and parks; a leader that is done wakes one of those it did not cover, to lead next, and then all
-//! those it did cover.
+//! The thread that holds `leader` does the work for all that wait by then. A thread that wants
+//! something done first tries to lead, so a single thread needs no hand-over. If another thread
+//! leads, it queues and parks. When a leader is done, it wakes one waiter that it did not cover, to
+//! lead next. Then it wakes all that it did cover.
 //!
-//! No wake-up is lost: a waiter queues first, and then looks whether it is covered and tries once more
-//! to lead. If that fails, the leader it met has not yet looked at the queue, for it does so after it has given up
-//! `leader`.
+//! No wake-up is lost. A waiter queues first. Then it checks whether it is covered, and tries once
+//! more to lead. If that fails, the current leader has not yet looked at the queue, because a
+//! leader looks after it has released `leader`.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -31,7 +31,7 @@ struct Waiter {
 
 enum Who {
     Thread(Arc<Parked>),
-    /// With how long whoever leads for it should let others join.
+    /// A task, and how long its leader should let others join.
     Task(Waker, Duration),
 }
 
@@ -63,19 +63,20 @@ impl Who {
 }
 
 impl<L> Group<L> {
-    /// Nobody waits.
+    /// A group without waiters.
     pub fn new(leader: L) -> Self {
         Self { leader: CachePadded::new(Mutex::new(leader)), queue: CachePadded::default() }
     }
 
-    /// Leads, waiting until nobody else does. Call [`Group::hand_over`] after giving up the result.
+    /// Becomes the only leader, when it can. Call [`Group::hand_over`] after dropping the result.
     pub fn lead(&self) -> MutexGuard<'_, L> {
         self.leader.lock()
     }
 
-    /// Returns once `covers(upto)`, which becomes true by somebody's `work`. Who is about to wait, and is first in the
-    /// queue, has time to `prepare`: most likely it leads next. Whether tasks are left for whom nobody leads is told to
-    /// `tasks_left`.
+    /// Returns once `covers(upto)`, which the `work` of some leader makes true. A thread that is
+    /// about to park, and is first in the queue, calls `prepare`: most likely it leads next.
+    /// `tasks_left` is called if only tasks are left in the queue. The caller then finds them a
+    /// leader.
     pub fn wait(
         &self,
         upto: Lsn,
@@ -115,8 +116,8 @@ impl<L> Group<L> {
         }
     }
 
-    /// Has a task woken once `covers(upto)`. `false`: it is already, and the task was woken. `true`: somebody must
-    /// lead for it.
+    /// Has a task woken once `covers(upto)`. `false`: it is covered already, and the task was
+    /// woken. `true`: some thread must lead for it.
     pub fn enlist(
         &self,
         upto: Lsn,
@@ -145,8 +146,8 @@ impl<L> Group<L> {
         tasks.reduce(|all, one| (all.0.max(one.0), all.1.max(one.1)))
     }
 
-    /// After leading, and without `leader`: wakes the next leader, then all who have what they want.
-    /// Whether only tasks are left, so that somebody must lead for them.
+    /// Call it after leading, without holding `leader`. Wakes the next leader, then all waiters
+    /// that are covered. Returns whether only tasks are left, for which some thread must lead.
     pub fn hand_over(&self, covers: impl Fn(Lsn) -> bool) -> bool {
         let mut done = Vec::new();
         let mut queue = self.queue.lock();

@@ -1,4 +1,4 @@
-//! Reserving space in the log and copying records into the ring, in parallel and without a lock.
+//! Reserving space in the log and copying records into the ring: in parallel, without a lock.
 //!
 //! # Layout
 //!
@@ -9,34 +9,35 @@
 //!           +----------+------------------------------------------------+
 //! slot       one per session, on a line of its own:
 //!            IDLE, or a multiple of 8 not above the start of the record being inserted,
-//!            with bit 0 set when somebody parks until this insertion has finished
+//!            with bit 0 set when a thread parks until this insertion has finished
 //! ring       a power of two of bytes as relaxed words; the byte at log position p is at p mod size
 //! written    everything below has been copied out of the ring
 //! ```
 //!
 //! # Protocol
 //!
-//! An inserter (1) stores a lower bound of its start into its slot, (2) draws epoch and start with one
-//! `fetch_add`, (3) waits until the ring has room, (4) copies, (5) sets its slot to IDLE.
+//! An inserter takes five steps. (1) It stores a lower bound of its start into its slot. (2) It
+//! takes epoch and start with one `fetch_add`. (3) It waits until the ring has room. (4) It copies.
+//! (5) It sets its slot to IDLE.
 //!
-//! Whoever writes the log out loads the position and *then* the slots; below the least of all these
-//! numbers every record is complete. Why no unfinished record is missed: if the loaded position is
-//! beyond a reservation, the load reads from that reservation's `fetch_add` or a later one in its
-//! release sequence (every change of the position is a read-modify-write), so the slot's store (1)
-//! happened before, and the load of the slot sees it or something newer. A newer value is a Release
-//! store made after the copy (4), so the copied words are visible too.
+//! The thread that writes the log out loads the position and *then* the slots. Below the least of
+//! all these numbers every record is complete. Why no unfinished record is missed: suppose the
+//! loaded position is beyond a reservation. Then the load reads from that reservation's `fetch_add`
+//! or a later one in its release sequence (every change of the position is a read-modify-write). So
+//! the slot's store (1) happened before, and the load of the slot sees it or something newer. A
+//! newer value is a Release store made after the copy (4), so the copied words are visible too.
 //!
-//! A bound may be older than the start; that only makes a writer wait for a copy it need not wait
-//! for. It must not stay so while the inserter waits for room, though, or the writer would wait for
-//! the inserter and the inserter for the writer: before waiting, (3) raises the bound to the start.
-//! Then the first unfinished inserter of all has everything before it complete, hence written out,
-//! hence room, because no record is longer than half the ring (wal rule 4).
+//! A bound may be lower than the start. That only makes the writing thread wait for a copy it need
+//! not wait for. But the bound must not stay so while the inserter waits for room: the writing
+//! thread and the inserter would wait for each other. So (3) raises the bound to the start before
+//! it waits. Then everything before the first unfinished record is complete, hence written out. So
+//! that record has room, because no record is longer than half the ring (wal rule 4).
 //!
 //! # The epoch
 //!
 //! The epoch counts the checkpoints that have begun, modulo 256. A checkpoint's start is itself a
-//! reservation, made by adding an epoch together with its length. An inserter that decided under one
-//! epoch which pages need an image learns with its own `fetch_add` whether that still holds.
+//! reservation: it adds an epoch together with its length. An inserter decides under one epoch
+//! which pages need an image. Its own `fetch_add` tells it whether that epoch is still current.
 
 use std::time::Instant;
 
@@ -54,7 +55,7 @@ const AWAITED: u64 = 1;
 /// A position of the log and the epoch in which it was current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Checkpoints begun so far, modulo 256.
+    /// The number of checkpoints begun so far, modulo 256.
     pub epoch: u8,
     /// Byte position.
     pub lsn: Lsn,
@@ -103,12 +104,12 @@ impl Insertion {
         Place::unpack(self.position.load(Ordering::Acquire))
     }
 
-    /// Up to where the ring has been copied out.
+    /// The ring has been copied out up to this position.
     pub fn written(&self) -> Lsn {
         Lsn(self.written.load(Ordering::Acquire))
     }
 
-    /// Step 1: announces an insertion that will not start before `bound`. The caller owns the slot
+    /// Step 1: announces an insertion that will not start before `bound`. The caller owns the slot,
     /// and has loaded `bound` from [`Insertion::place`] since its last insertion.
     pub fn begin(&self, slot: usize, bound: Lsn) {
         self.slots[slot].store(bound.get(), Ordering::Release);
@@ -125,8 +126,8 @@ impl Insertion {
         self.position.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Step 2 for a checkpoint's first record: takes `bytes` bytes and begins the next epoch. The
-    /// place returned has the old epoch.
+    /// Step 2 for a checkpoint's first record: also begins the next epoch. The place has the old
+    /// one.
     pub fn reserve_and_begin_epoch(&self, bytes: usize) -> Place {
         let both = (1 << EPOCH_SHIFT) + bytes as u64;
         Place::unpack(self.position.fetch_add(both, Ordering::AcqRel))
@@ -137,8 +138,8 @@ impl Insertion {
         end.get() <= self.written().get() + self.ring_bytes()
     }
 
-    /// Step 3: waits until the ring has room up to `end`. `ask` tells the writer to write at least up
-    /// to a position; `stopped` says that it never will. Returns whether there is room.
+    /// Step 3: waits until the ring has room up to `end`. `ask` asks the writing thread to write at
+    /// least up to a position; `stopped` says that it never will. Returns whether there is room.
     pub fn wait_for_room(
         &self,
         slot: usize,
@@ -180,7 +181,7 @@ impl Insertion {
         self.replace(slot, IDLE);
     }
 
-    /// Changes a slot and wakes whoever waited for that.
+    /// Changes a slot and wakes the threads that waited for that.
     fn replace(&self, slot: usize, value: u64) {
         let old = self.slots[slot].swap(value, Ordering::AcqRel);
         if old & AWAITED != 0 {
@@ -188,7 +189,7 @@ impl Insertion {
         }
     }
 
-    /// Below this, every record is complete. Also says which slot is in the way of more, if one is.
+    /// A position below which every record is complete, and the slot that holds it back, if any.
     pub fn complete(&self) -> (Lsn, Option<(usize, u64)>) {
         let mut least = self.place().lsn.get();
         let mut blocker = None;
@@ -216,7 +217,7 @@ impl Insertion {
         parking::park(self.slot_key(slot), unchanged, None::<Instant>);
     }
 
-    /// Copies log bytes from `from` out of the ring; they are complete and not yet marked written.
+    /// Copies log bytes from `from` out of the ring. They are complete and not yet marked written.
     pub fn copy_out(&self, from: Lsn, out: &mut [u8]) {
         let mask = self.ring.len() - 1;
         let first = (from.get() / 8) as usize;
@@ -226,13 +227,13 @@ impl Insertion {
         }
     }
 
-    /// Everything below `upto` has been copied out: its room can be used again.
+    /// Everything below `upto` has been copied out: its room can be reused.
     pub fn set_written(&self, upto: Lsn) {
         self.written.store(upto.get(), Ordering::Release);
         parking::unpark_all(self.room_key());
     }
 
-    /// Wakes everybody who waits here, after the log has stopped.
+    /// Wakes all threads that wait here, after the log has stopped.
     pub fn wake_all(&self) {
         parking::unpark_all(self.room_key());
         for slot in 0..self.slots.len() {

@@ -1,9 +1,9 @@
-//! Models of insertion: reserve, copy, write out, and the epoch; of group commit; and, in write_ahead.rs, of the log
-//! as a whole on a disk that fails.
+//! Models of the log, for loom and shuttle. They cover insertion (reserve, copy, write out, and the
+//! epoch) and group commit. write_ahead.rs has the log as a whole on a disk that fails.
 //!
-//! Loom explores every interleaving and every value a relaxed load may return, for two inserters and a
-//! writer; shuttle runs more sessions with a ring so small that they wait for room all the time.
-//! `cargo xtask loom` runs both.
+//! Loom explores every interleaving, and every value that a relaxed load may return, for two
+//! inserters and a writer. Shuttle runs more sessions, with a ring so small that they often wait
+//! for room. `cargo xtask loom` and `cargo xtask shuttle` run these models.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::insertion::Insertion;
 #[cfg(all(shuttle, not(loom)))]
 mod write_ahead;
 
-/// Fills `words` words of log with the position of their record's start, one way or the other.
+/// Fills `words` words of log, each with the start of their record plus one.
 fn insert(insertion: &Insertion, slot: usize, words: usize) {
     let bound = insertion.place().lsn;
     insertion.begin(slot, bound);
@@ -29,7 +29,7 @@ fn insert(insertion: &Insertion, slot: usize, words: usize) {
     insertion.finish(slot);
 }
 
-/// Writes out whatever is complete; checks that every word is of the record it should be of.
+/// Writes out what is complete. Checks that every word belongs to the right record.
 fn write_out(insertion: &Insertion, log: &mut Vec<u64>, words: usize) -> Option<(usize, u64)> {
     let (complete, blocker) = insertion.complete();
     let written = insertion.written();
@@ -48,7 +48,7 @@ fn write_out(insertion: &Insertion, log: &mut Vec<u64>, words: usize) -> Option<
     blocker
 }
 
-/// `inserters` threads insert `each` records of `words` words; a writer writes them out.
+/// `inserters` threads insert `each` records of `words` words. A writer writes them out.
 fn reserve_copy_write(inserters: usize, each: usize, words: usize, ring_words: usize) {
     let insertion = Arc::new(Insertion::new(Lsn(0), ring_words * 8, inserters));
     let threads: Vec<_> = (0..inserters)
@@ -69,8 +69,8 @@ fn reserve_copy_write(inserters: usize, each: usize, words: usize, ring_words: u
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// An inserter that decided under an old epoch always learns of the new one: whatever is reserved after the
-/// checkpoint's start has the new epoch, whatever before it the old one.
+/// An inserter that decided under an old epoch always learns of the new one. A reservation after
+/// the checkpoint's start has the new epoch, one before it the old epoch.
 fn epochs() {
     let insertion = Arc::new(Insertion::new(Lsn(0), 1 << 10, 3));
     let redo = Arc::new(AtomicU64::new(0));
@@ -100,7 +100,7 @@ fn epochs() {
     assert_eq!(insertion.place().epoch, 1);
 }
 
-/// Threads and a task commit; each time somebody works for all who have come so far. Nobody is forgotten.
+/// Threads and a task commit. Each leader works for all that wait; none is forgotten.
 #[cfg(not(loom))]
 fn group_commit(threads: usize, each: usize) {
     use super::group::Group;
@@ -162,17 +162,17 @@ mod with_loom {
     }
 
     #[test]
-    fn complete_records_only() {
+    fn only_complete_records_are_written() {
         check(3, || super::reserve_copy_write(2, 1, 1, 4));
     }
 
     #[test]
-    fn room_is_waited_for() {
+    fn inserter_waits_for_room() {
         check(2, || super::reserve_copy_write(2, 1, 1, 2));
     }
 
     #[test]
-    fn one_slot_twice() {
+    fn one_session_inserts_twice() {
         check(3, || super::reserve_copy_write(1, 2, 1, 2));
     }
 
@@ -185,12 +185,12 @@ mod with_loom {
 #[cfg(all(shuttle, not(loom)))]
 mod with_shuttle {
     #[test]
-    fn complete_records_only() {
+    fn only_complete_records_are_written() {
         shuttle::check_random(|| super::reserve_copy_write(4, 6, 3, 64), 3000);
     }
 
     #[test]
-    fn room_is_waited_for() {
+    fn inserter_waits_for_room() {
         shuttle::check_random(|| super::reserve_copy_write(4, 6, 2, 4), 3000);
         shuttle::check_pct(|| super::reserve_copy_write(3, 5, 2, 4), 3000, 4);
     }

@@ -1,23 +1,23 @@
 //! Reading the log from front to back, and telling a torn tail from damage.
 //!
-//! The log ends at the first position where no valid record is. That may be because the engine went
-//! down while later bytes were on their way, which is no loss: nobody had been told that they were durable.
-//! Or because bytes that had been durable are damaged. To tell: every record says how far the log was durable
-//! when it was inserted. If anywhere behind the end there is a valid record that calls the end durable, this
-//! is damage, and an error (wal rule 6).
+//! The log ends at the first position without a valid record. There are two possible reasons. The
+//! engine may have gone down while later bytes were being written. That is no loss: the log had not
+//! reported them durable. Or bytes that had been durable are damaged. To tell the two apart, every
+//! record says up to where the log was durable when the record was inserted. If a valid record
+//! behind the end calls the end durable, this is damage, and an error (wal rule 6).
 //!
-//! Records of an earlier start of the engine may lie behind the end, left by a tail that an earlier recovery cut
-//! off. They are valid by themselves and could even begin exactly where the log ends. They are told by
-//! their start number, which never falls along the log.
+//! Records of an earlier start of the engine may lie behind the end: an earlier recovery cut off
+//! their tail. They are valid by themselves, and could even begin exactly where the log ends. The
+//! reader recognizes them by their start number, which never falls along the log.
 
 use std::sync::Arc;
 
 use millpond_buffer::Lsn;
 use millpond_sync::mutant;
 
-use super::error::WalError;
 use super::record::{self, DecodeError, Decoded, HEADER_BYTES};
 use super::store::LogStore;
+use crate::error::WalError;
 
 const READ_BYTES: usize = 1 << 18;
 
@@ -26,13 +26,13 @@ const READ_BYTES: usize = 1 << 18;
 pub enum Step<'a> {
     /// A record.
     Record(Decoded<'a>),
-    /// No valid record: here the log ends.
+    /// No valid record: the log ends here.
     End {
-        /// Where.
+        /// The end of the log.
         at: Lsn,
-        /// The end of the bytes that are no record, as far as they were looked at.
+        /// The end of the invalid bytes, as far as the reader looked at them.
         upto: Lsn,
-        /// What is there instead.
+        /// Why there is no valid record.
         why: String,
     },
 }
@@ -55,7 +55,7 @@ impl LogReader {
         self.at
     }
 
-    /// The next record, or the end of the log. I/O errors are errors, not the end.
+    /// The next record, or the end of the log. An I/O error is an error, not the end.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Step<'_>, WalError> {
         let at = self.at;
@@ -89,7 +89,7 @@ impl LogReader {
         }
     }
 
-    /// Looks behind the end for a record that calls the end durable. Returns where it found one.
+    /// The position of the first record behind the end that calls the end durable.
     pub fn find_claim_beyond(&mut self, end: Lsn) -> Result<Option<Lsn>, WalError> {
         let segment_bytes = self.bytes.store.segment_bytes();
         let segments = self.bytes.segments.clone();
@@ -107,7 +107,7 @@ impl LogReader {
                         return Ok(Some(candidate));
                     }
                 }
-                // The position of a record that starts near the end lies in the next part.
+                // The header of a record that starts near the end continues in the next part.
                 at += (bytes as u64).saturating_sub(16).max(record::ALIGN);
             }
         }
@@ -129,7 +129,7 @@ impl LogReader {
     }
 }
 
-/// Every position in `bytes`, which start at `at`, where a record's header would name just that position.
+/// The positions in `bytes`, which start at `at`, where a record's header would name that position.
 fn positions_that_name_themselves(bytes: &[u8], at: u64) -> Vec<Lsn> {
     let step = record::ALIGN as usize;
     (0..bytes.len().saturating_sub(15))
@@ -172,7 +172,7 @@ impl LogBytes {
         Ok(self.buffer.get(offset..offset + bytes))
     }
 
-    /// Appends up to `bytes` from one segment; whether there was one.
+    /// Appends up to `bytes` bytes from one segment. Returns whether the segment exists.
     fn read_part(&mut self, bytes: usize) -> Result<bool, WalError> {
         let segment_bytes = self.store.segment_bytes();
         let at = self.start + self.buffer.len() as u64;

@@ -1,16 +1,16 @@
-//! The bytes of a log record: its parts and their encoding here, checking and decoding in `decode.rs`.
+//! The bytes of a log record: its parts and their encoding. `decode.rs` checks and decodes.
 //!
-//! A record is a header of [`HEADER_BYTES`], its block references (each with its data and, if the
-//! page changes for the first time after a checkpoint began, an image of the page as it was
-//! *before* the change), and a payload. The record's manager decides what data and payload mean.
+//! A record is a header of [`HEADER_BYTES`], its block references, and a payload. A block reference
+//! has its data. On the page's first change after a checkpoint began, it also has an image of the
+//! page as it was *before* the change. The record's manager defines what data and payload mean.
 //! docs/wal-format.md gives the layout byte by byte; the constants below are that page in code.
 //!
-//! Records start at multiples of eight and are padded with zeros to the next one, so that
+//! Records start at multiples of eight and are padded with zeros to the next multiple. So
 //! concurrent inserters never share a word of the ring (wal rule 3).
 //!
-//! The checksum is CRC-32C in two steps, so that only 20 bytes remain to be summed once the
-//! position is known: `crc(bytes 4..20 ++ crc(bytes 20..len))`. It covers the record's own
-//! position, therefore stale bytes of a recycled segment never pass (wal rule 5).
+//! The checksum is CRC-32C in two steps: `crc(bytes 4..20 ++ crc(bytes 20..len))`. So only 20 bytes
+//! remain to be summed once the position is known. It covers the record's own position. Therefore
+//! stale bytes of a recycled segment never pass (wal rule 5).
 
 mod decode;
 #[cfg(test)]
@@ -20,7 +20,8 @@ use millpond_buffer::{Lsn, PAGE_SIZE, PageId};
 use millpond_sync::mutant;
 use smallvec::SmallVec;
 
-use crate::transam::Xid;
+use crate::error::EncodeError;
+use crate::ids::Xid;
 
 pub use decode::{DecodeError, Decoded, DecodedBlock, Image, Reader, claimed_bytes, decode};
 
@@ -30,7 +31,7 @@ pub const HEADER_BYTES: usize = 36;
 pub const ALIGN: u64 = 8;
 /// The longest record that is accepted, padding included.
 pub const MAX_RECORD_BYTES: usize = 1 << 22;
-/// How many blocks one record may refer to.
+/// The largest number of blocks that one record may refer to.
 pub const MAX_BLOCKS: usize = 255;
 
 const BLOCK_HEADER_BYTES: usize = 12;
@@ -38,7 +39,7 @@ const IMAGE_HEADER_BYTES: usize = 4;
 const BLOCK_HAS_IMAGE: u16 = 1;
 const BLOCK_WILL_INIT: u16 = 2;
 
-/// Who redoes a record. The numbers are part of the log's format.
+/// The resource manager that redoes a record. The numbers are part of the log's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RmgrId {
@@ -81,7 +82,7 @@ pub enum ImageMode {
     IfNeeded,
     /// An image in any case.
     Always,
-    /// No image: redo builds the page from nothing and does not look at what was there.
+    /// No image: redo builds the page from nothing and does not read its old content.
     Never,
 }
 
@@ -90,24 +91,24 @@ pub enum ImageMode {
 pub struct BlockRef<'a> {
     /// The page.
     pub page: PageId,
-    /// Whether the page's bytes go along.
+    /// Whether the record carries an image of the page.
     pub image: ImageMode,
-    /// What redo needs to know about this page, at most 65535 bytes.
+    /// What redo needs to know about this page: at most 65535 bytes.
     pub data: &'a [u8],
 }
 
 /// A record to be inserted.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// The transaction that does this, or [`Xid::INVALID`].
+    /// The transaction that made the record, or [`Xid::INVALID`].
     pub xid: Xid,
-    /// Who redoes it.
+    /// The resource manager that redoes it.
     pub rmgr: RmgrId,
-    /// The kind of record, of the manager's own numbering.
+    /// The kind of record, in the manager's own numbering.
     pub info: u8,
     /// The pages it changes.
     pub blocks: SmallVec<[BlockRef<'a>; 4]>,
-    /// What redo needs to know apart from single pages.
+    /// What redo needs to know that belongs to no single page.
     pub payload: &'a [u8],
 }
 
@@ -123,7 +124,7 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// How many bytes the record takes in the log at most, all images and the padding included.
+    /// The most bytes that the record can take in the log, with all images and the padding.
     pub fn max_bytes(&self) -> usize {
         let blocks: usize = self
             .blocks
@@ -145,29 +146,10 @@ pub const fn padded(bytes: usize) -> usize {
     (bytes + (ALIGN as usize - 1)) & !(ALIGN as usize - 1)
 }
 
-/// Why a record cannot be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EncodeError {
-    /// The record is longer than the log accepts.
-    #[error("log record of {bytes} bytes is longer than the limit of {limit} bytes")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// Too many blocks.
-    #[error("log record refers to {0} blocks, at most {MAX_BLOCKS} are possible")]
-    TooManyBlocks(usize),
-    /// The data of one block is too long.
-    #[error("log record has {0} bytes of data for one block, at most 65535 are possible")]
-    BlockDataTooLong(usize),
-}
-
 /// Encodes everything but the position into `out`, which is cleared first.
 ///
-/// `images[i]`, where given, is the content of block `i`'s page and goes along. Finish the record
-/// with [`seal`] once its position is known. Returns the padded length, which is `out.len()`.
+/// A given `images[i]` is the content of block `i`'s page, which the record carries. Finish the
+/// record with [`seal`] once its position is known. Returns the padded length, `out.len()`.
 pub fn encode(
     out: &mut Vec<u8>,
     record: &Record<'_>,
@@ -222,7 +204,7 @@ fn put_image(out: &mut Vec<u8>, page: &[u8; PAGE_SIZE]) {
     out.extend_from_slice(&page[start + bytes..]);
 }
 
-/// Offset and length of the longest run of zero bytes that starts and ends on a word.
+/// Offset and length of the longest run of zero words, in bytes.
 fn longest_zero_run(page: &[u8; PAGE_SIZE]) -> (usize, usize) {
     let (mut best, mut best_at, mut run) = (0, 0, 0);
     for (index, word) in page.chunks_exact(8).enumerate() {
@@ -238,7 +220,7 @@ fn longest_zero_run(page: &[u8; PAGE_SIZE]) -> (usize, usize) {
     (best_at * 8, best * 8)
 }
 
-/// Finishes an encoded record: `start` is where it goes, `flushed` up to where the log is durable.
+/// Finishes an encoded record. `start` is its position; the log is durable up to `flushed`.
 pub fn seal(encoded: &mut [u8], start: Lsn, flushed: Lsn) {
     let lag = start.get().saturating_sub(flushed.get());
     encoded[8..16].copy_from_slice(&start.get().to_le_bytes());
@@ -258,7 +240,8 @@ fn outer_crc(head: &[u8], inner: [u8; 4]) -> u32 {
     crc_fast::crc32_iscsi(&bytes)
 }
 
-/// A no-op of exactly `bytes` padded bytes, unsealed, to fill a reservation that came too late.
+/// An unsealed no-op of exactly `bytes` padded bytes, for a reservation whose record became
+/// outdated.
 pub fn encode_noop(out: &mut Vec<u8>, bytes: usize, start_no: u32) {
     let payload = vec![0; bytes.saturating_sub(HEADER_BYTES)];
     let record = Record::new(Xid::INVALID, RmgrId::Log, super::info::NOOP, &payload);

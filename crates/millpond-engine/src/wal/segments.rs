@@ -1,10 +1,9 @@
-//! Which segments exist, and room for records in them.
+//! The log's segments: which exist, and which have room for records.
 //!
-//! Segments are made ahead of the records that go there, by the flusher thread, and prepared: their
-//! names are durable, and they are open. Ordinary records may fill all but the last of those that are
-//! prepared; the last is a reserve for records that end transactions and for
-//! checkpoints, so that a full disk, or a process without descriptors, is an error of the
-//! transaction that met it, and not the end of the log (wal rule 8).
+//! The log's thread makes segments ahead of the records that go there. It prepares them: their
+//! names are durable, and their files are open. Ordinary records may fill all prepared segments but
+//! the last. The last is a reserve for records that end transactions and for checkpoints. So a full
+//! disk, or a lack of descriptors, fails only a transaction and does not stop the log (wal rule 8).
 
 use std::io;
 use std::sync::Arc;
@@ -14,34 +13,34 @@ use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::mutant;
 use millpond_sync::sync::Mutex;
 
-use super::error::WalError;
 use super::store::LogStore;
+use crate::error::WalError;
 
-/// How many segments beyond the current one are kept ready.
+/// The number of segments beyond the current one that are kept ready.
 const AHEAD: u64 = 2;
 
 /// The segments of the log.
 pub(crate) struct Segments {
     store: Arc<dyn LogStore>,
     segment_bytes: u64,
-    /// Segments below it are prepared; a record that ends above it cannot be written.
+    /// Segments below this are prepared. A record that ends above it cannot be written.
     end: AtomicU64,
     files: Mutex<Files>,
 }
 
-/// Which files there are. A thread that creates, renames or removes one has this.
+/// The existing files. A thread that creates, renames or removes one holds its lock.
 struct Files {
     /// The lowest segment.
     first: u64,
-    /// Segments below it exist. The last of them may not be prepared yet.
+    /// Segments below this exist. The last of them may not be prepared yet.
     made: u64,
     /// Segments before `first` that could not be removed. The next checkpoint tries again.
     left: Vec<u64>,
 }
 
 impl Segments {
-    /// Takes over the segments in `store`, of which those from `first` to the one that holds
-    /// `position` are log. Whatever lies beyond the first gap after that is removed.
+    /// Takes over the segments in `store`. Those from `first` to the one that holds `position` are
+    /// log. Removes the segments before `first`, and those beyond the first gap after `position`.
     pub fn open(store: Arc<dyn LogStore>, first: u64, position: Lsn) -> Result<Self, WalError> {
         let segment_bytes = store.segment_bytes();
         let current = position.get() / segment_bytes;
@@ -109,9 +108,9 @@ impl Segments {
         }
     }
 
-    /// Gives up everything before `redo`: as many segments as `ahead_bytes` asks for are kept for
-    /// records to come, the rest is removed. A file that can't be renamed or removed is only in the
-    /// way: the log says so and goes on (wal rule 9).
+    /// Gives up everything before `redo`. Keeps as many segments for records to come as
+    /// `ahead_bytes` asks for, and removes the rest. A file that cannot be renamed or removed only
+    /// takes up space: the function logs a warning and goes on (wal rule 9).
     pub fn retire(&self, redo: Lsn, position: Lsn, ahead_bytes: u64) {
         let ahead = (ahead_bytes / self.segment_bytes).max(AHEAD);
         let mut files = self.files.lock();
@@ -137,7 +136,7 @@ impl Segments {
         }
     }
 
-    /// Removes a segment unless it is gone, as after a failed call that had its effect.
+    /// Removes a segment. It may be gone already, after a failed call that had its effect.
     fn remove(&self, segment: u64) -> io::Result<()> {
         match self.store.remove(segment) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

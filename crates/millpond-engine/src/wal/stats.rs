@@ -1,23 +1,23 @@
-//! What the log has counted: `pg_stat_wal`, and the log's rows of `pg_stat_io`.
+//! Statistics of the log, for `pg_stat_wal` and the log's rows of `pg_stat_io`.
 
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::counters::StripedCounters;
 
-/// Who led a group of commits.
+/// Which kind of thread led a group of commits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Leader {
-    /// A thread that waited itself.
+    /// A thread that waited for its own commit or position.
     Backend,
-    /// The log's thread, for those who must not block.
+    /// The log's thread, on behalf of tasks that must not block.
     LogThread,
 }
 
-/// What writing the log has taken.
+/// The cost of writing the log.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct LogWrites {
-    /// Calls that wrote.
+    /// Write calls.
     pub writes: u64,
-    /// What they wrote.
+    /// Bytes that they wrote.
     pub bytes: u64,
     /// Syncs.
     pub syncs: u64,
@@ -32,13 +32,13 @@ pub struct LogStats {
     pub images: u64,
     /// Bytes of records.
     pub bytes: u64,
-    /// How often an insertion had to wait for room in the ring.
+    /// How often an insertion waited for room in the ring.
     pub buffers_full: u64,
     /// How often a leader paused to let others join (`commit_delay`).
     pub pauses: u64,
-    /// By threads that waited for their own commits, or other positions.
+    /// Writes and syncs by threads that waited for their own commits or other positions.
     pub by_backends: LogWrites,
-    /// By the log's thread.
+    /// Writes and syncs by the log's thread.
     pub by_log_thread: LogWrites,
 }
 
@@ -47,7 +47,7 @@ const IMAGES: usize = 1;
 const BYTES: usize = 2;
 const BUFFERS_FULL: usize = 3;
 
-/// What inserters count: a stripe for each slot, which one thread at a time uses.
+/// Counters of inserters: a stripe for each slot, which one thread at a time uses.
 pub(super) struct InsertCounts(StripedCounters<4>);
 
 impl InsertCounts {
@@ -68,9 +68,10 @@ impl InsertCounts {
     }
 }
 
-/// What is counted while flushing: writes and their bytes under the mutex of writing (by a leader, or by who writes
-/// ahead), syncs and pauses by the leader. So each count has one writer at a time, and a load and a store count; the lines
-/// move from one to the next with the rest of what they write.
+/// Counters of flushing. A leader, or a thread that writes ahead, counts writes and their bytes
+/// under the mutex of writing. Only the leader counts syncs and pauses. So each counter has one
+/// writer at a time, and a load and a store are enough. Their cache lines move from one writer to
+/// the next with the other memory that it writes.
 #[derive(Default)]
 pub(super) struct FlushCounts {
     by: [LeaderCounts; 2],
@@ -117,7 +118,7 @@ impl FlushCounts {
     }
 }
 
-/// All of it.
+/// All statistics.
 pub(super) fn stats(inserts: &InsertCounts, flushes: &FlushCounts) -> LogStats {
     LogStats {
         records: inserts.0.sum(RECORDS),

@@ -1,69 +1,25 @@
-//! Records about files: a fork came into being, or was cut.
+//! Records about files: a fork was created, or truncated.
 //!
-//! Files that go are listed in the record that ends their transaction, so that they go exactly when it commits
-//! (or, if it had made them, when it does not).
+//! Removed files are listed in the record that ends their transaction. So files that a transaction
+//! dropped go exactly when it commits, and files that it created go when it does not.
 //!
-//! A creation is done once the file is there, a truncation once the file has been cut. Until then no checkpoint may make
-//! the record too old to be redone. A checkpoint waits for those under way whose records may be older than its redo
-//! point, and logs anew what is still owed of truncations that failed (wal rule 16).
+//! A creation is done once the file is there, a truncation once the file has been cut. Until then
+//! no checkpoint may make the record too old to be redone. A checkpoint waits for those in progress
+//! whose records may be older than its redo point. It logs failed truncations again (wal rule 16).
 
-use millpond_buffer::{BufferPool, Fork, Lsn, RelFork, RelationId};
+use millpond_buffer::{BufferPool, Lsn, RelFork};
 use millpond_sync::mutant;
 
-use super::apply::{Logging, RedoError};
+use super::apply::Logging;
+use super::forks::{self, CheckpointEnd};
 use super::log::Log;
-use super::record::{Reader, Record, RmgrId};
-use crate::error::EngineResult;
-use crate::transam::{SessionNo, Xid};
+use super::record::{Record, RmgrId};
+use super::storage_record::StorageRecord;
+use crate::error::{EngineResult, WalError};
+use crate::ids::{SessionNo, Xid};
 
-/// The payload of a [`RmgrId::Storage`] record: relation (4 bytes), fork (1), kind (1), and for a
-/// truncation the number of blocks that stay (4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StorageRecord {
-    /// The fork exists from now on.
-    Create(RelFork),
-    /// The fork has only so many blocks from now on.
-    Truncate(RelFork, u32),
-}
-
-/// [`Record::info`] of a creation.
-pub const INFO_CREATE: u8 = 0;
-/// [`Record::info`] of a truncation.
-pub const INFO_TRUNCATE: u8 = 1;
-
-impl StorageRecord {
-    fn encode(self) -> (u8, Vec<u8>) {
-        let (rel, kind) = match self {
-            Self::Create(rel) => (rel, INFO_CREATE),
-            Self::Truncate(rel, _) => (rel, INFO_TRUNCATE),
-        };
-        let mut out = rel.relation.get().to_le_bytes().to_vec();
-        out.extend_from_slice(&[rel.fork as u8, kind]);
-        if let Self::Truncate(_, blocks) = self {
-            out.extend_from_slice(&blocks.to_le_bytes());
-        }
-        (kind, out)
-    }
-
-    /// Decodes a payload.
-    pub fn decode(payload: &[u8]) -> Result<Self, RedoError> {
-        Self::decode_parts(payload).ok_or_else(|| RedoError::new("malformed storage record"))
-    }
-
-    fn decode_parts(payload: &[u8]) -> Option<Self> {
-        let mut reader = Reader(payload);
-        let relation = RelationId::new(reader.u32()?)?;
-        let rel = relation.fork(Fork::from_number(reader.u8()?)?);
-        match reader.u8()? {
-            INFO_CREATE => Some(Self::Create(rel)),
-            INFO_TRUNCATE => Some(Self::Truncate(rel, reader.u32()?)),
-            _ => None,
-        }
-    }
-}
-
-/// Creates forks: first in the log, durably, then in the store. So a crash leaves no file that the log doesn't know. No
-/// checkpoint ends in between: it would make the records too old to be redone, with the files not yet there.
+/// Creates forks: first in the log, durably, then in the store. So a crash leaves no file that the
+/// log doesn't know. No checkpoint ends in between, which would make the records too old for redo.
 pub fn create_forks(
     session: &impl Logging,
     pool: &BufferPool,
@@ -88,7 +44,7 @@ pub fn create_forks(
     Ok(())
 }
 
-/// [`create_forks`] for one.
+/// [`create_forks`] for one fork.
 pub fn create_fork(
     session: &impl Logging,
     pool: &BufferPool,
@@ -98,8 +54,8 @@ pub fn create_fork(
     create_forks(session, pool, xid, &[rel])
 }
 
-/// Cuts a fork down to `blocks` blocks. The record is durable before the file is cut: afterwards no
-/// older record could be redone.
+/// Cuts a fork down to `blocks` blocks. The record is durable before the file is cut, because
+/// afterwards no older record could be redone.
 pub fn truncate_fork(
     session: &impl Logging,
     pool: &BufferPool,
@@ -115,8 +71,8 @@ pub fn truncate_fork(
     Ok(pool.truncate(rel, blocks)?)
 }
 
-/// For a checkpoint that has its redo point. Returns once no creation or truncation is under way whose record may be
-/// older, having logged anew the truncations that failed and have left more in a file than belongs there.
+/// For a checkpoint that has its redo point. Returns once no creation or truncation with an older
+/// record is in progress. Logs again the failed truncations that have left a file too long.
 pub fn settle_files(log: &Log, stripe: SessionNo, pool: &BufferPool) -> EngineResult<()> {
     drop(log.file_changes.write());
     if mutant!("wal-owed-cut-forgotten") {
@@ -129,19 +85,35 @@ pub fn settle_files(log: &Log, stripe: SessionNo, pool: &BufferPool) -> EngineRe
     })
 }
 
+/// Logs the table of forks for a checkpoint that has written its pages. Returns the content of the
+/// checkpoint's last record.
+pub(crate) fn log_forks(
+    log: &Log,
+    stripe: SessionNo,
+    redo: Lsn,
+) -> Result<CheckpointEnd, WalError> {
+    let _no_change = log.file_changes.write();
+    let mut end = CheckpointEnd { redo, forks: 0 };
+    for payload in forks::encode_list(redo, &log.forks().all(), &mut end.forks) {
+        let record = Record::new(Xid::INVALID, RmgrId::Log, super::info::FORKS, &payload);
+        log.insert(stripe, &record)?;
+    }
+    Ok(end)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
     use millpond_buffer::{
-        BlockNumber, MemoryStore, PAGE_SIZE, PageStore, PoolConfig, StoreError, Wait,
+        BlockNumber, MemoryStore, PAGE_SIZE, PageStore, PoolConfig, RelationId, StoreError, Wait,
     };
     use parking_lot::Mutex;
-    use proptest::prelude::*;
 
     use super::*;
     use crate::testing::Fixture;
+    use crate::wal::apply::tests::One;
     use crate::wal::reader::{LogReader, Step};
     use crate::wal::{FileLogStore, LogConfig, LogStart};
 
@@ -205,20 +177,6 @@ mod tests {
         }
     }
 
-    struct One(Arc<Log>);
-
-    impl Logging for One {
-        fn log(&self) -> &Log {
-            &self.0
-        }
-        fn stripe(&self) -> SessionNo {
-            SessionNo(0)
-        }
-        fn wait(&self) -> Wait {
-            Wait::Allowed
-        }
-    }
-
     /// A log whose thread does nothing by itself, and a pool on a store that can be interrupted.
     fn interrupted() -> (tempfile::TempDir, Arc<Log>, Arc<Interrupted>, Arc<BufferPool>) {
         let directory = tempfile::tempdir().unwrap();
@@ -230,14 +188,15 @@ mod tests {
             ..LogConfig::default()
         };
         let (end, start_no) = (Lsn(1 << 16), 1);
-        let log = Log::open(files, config, LogStart { end, redo: end, start_no }).unwrap();
+        let log =
+            Log::open(files, config, LogStart { end, durable: end, redo: end, start_no }).unwrap();
         let store =
             Arc::new(Interrupted { store: MemoryStore::new(), meanwhile: Mutex::default() });
         let pool = BufferPool::new(PoolConfig::new(8, 2), store.clone(), log.clone()).unwrap();
         (directory, log, store, pool)
     }
 
-    /// No crash leaves a file of which the log knows nothing (wal rule 19).
+    /// No crash leaves a file that the log does not know (wal rule 19).
     #[test]
     fn a_file_is_made_after_its_record_is_durable() {
         let (_directory, log, store, pool) = interrupted();
@@ -255,7 +214,7 @@ mod tests {
     #[test]
     fn a_checkpoint_waits_for_the_file_of_a_logged_creation() {
         let (_directory, log, store, pool) = interrupted();
-        // What a checkpoint takes before it goes on ([`settle_files`]).
+        // The lock that a checkpoint takes before it goes on ([`settle_files`]).
         let (tried, of_checkpoint) = (Arc::new(Mutex::new(None)), Arc::clone(&log));
         let result = Arc::clone(&tried);
         *store.meanwhile.lock() = Some(Box::new(move || {
@@ -271,7 +230,7 @@ mod tests {
 
     /// The file could not be cut, because a page is in use.
     #[test]
-    fn a_checkpoint_logs_anew_a_truncation_that_is_owed() {
+    fn checkpoint_logs_a_failed_truncation_again() {
         let fixture = Fixture::new();
         let (ctx, log) = (fixture.ctx(), &fixture.shared.log);
         let rel = RelationId::constant(9).main();
@@ -290,20 +249,5 @@ mod tests {
         assert_eq!(record.rmgr, RmgrId::Storage);
         let again = StorageRecord::decode(record.payload).unwrap();
         assert_eq!(again, StorageRecord::Truncate(rel, 1));
-    }
-
-    #[test]
-    fn records_are_read_as_written() {
-        let rel = RelationId::constant(77).fork(Fork::Fsm);
-        for record in [StorageRecord::Create(rel), StorageRecord::Truncate(rel, 9)] {
-            assert_eq!(StorageRecord::decode(&record.encode().1).unwrap(), record);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..16)) {
-            let _ = StorageRecord::decode(&bytes);
-        }
     }
 }

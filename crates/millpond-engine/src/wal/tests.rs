@@ -9,7 +9,7 @@ use millpond_buffer::{BlockNumber, Lsn, PAGE_SIZE, PageId, RelationId};
 
 use super::reader::{LogReader, Step};
 use super::*;
-use crate::transam::{SessionNo, Xid};
+use crate::ids::{SessionNo, Xid};
 
 mod failing_files;
 mod gathering;
@@ -25,11 +25,12 @@ fn config(sessions: usize) -> LogConfig {
         max_sessions: sessions,
         writer_delay: Duration::from_secs(3600),
         flush_after_bytes: u64::MAX,
+        redo_of: crate::rmgr::redo_of,
     }
 }
 
 fn start(end: u64) -> LogStart {
-    LogStart { end: Lsn(end), redo: Lsn(SEGMENT), start_no: 1 }
+    LogStart { end: Lsn(end), durable: Lsn(end), redo: Lsn(SEGMENT), start_no: 1 }
 }
 
 fn store(directory: &tempfile::TempDir) -> Arc<dyn LogStore> {
@@ -111,7 +112,7 @@ fn the_first_change_after_a_checkpoint_began_carries_an_image() {
 }
 
 #[test]
-fn checkpoints_amid_changes_never_cost_an_image() {
+fn no_image_is_missing_with_concurrent_checkpoints() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(&directory);
     let log = Log::open(Arc::clone(&store), config(4), start(SEGMENT)).unwrap();
@@ -183,7 +184,7 @@ fn tasks_are_woken_when_their_record_is_durable() {
 }
 
 #[test]
-fn a_flush_from_the_future_is_an_error() {
+fn flush_beyond_the_end_of_the_log_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let log = Log::open(store(&directory), config(1), start(SEGMENT)).unwrap();
     assert!(matches!(log.flush(Lsn(1 << 40)), Err(WalError::BeyondEnd { .. })));
@@ -232,31 +233,31 @@ fn old_segments_are_recycled_and_their_records_do_not_come_back() {
     assert_eq!(reader.find_claim_beyond(last).unwrap(), None);
 }
 
-/// The thread that makes room in the ring must not wait for it: its mark goes in only while all is quiet.
+/// The thread that makes room in the ring must not wait for room. It marks only an idle log.
 #[test]
-fn a_record_for_the_end_of_the_log_gives_way_to_others() {
+fn record_at_end_is_inserted_only_in_an_idle_log() {
     let directory = tempfile::tempdir().unwrap();
     let log = Log::open(store(&directory), config(1), start(SEGMENT)).unwrap();
     let record = Record::new(Default::default(), RmgrId::Log, info::NOOP, b"");
     let quiet = log.insert_position();
     let first = log.insert_at_end(SessionNo(0), &record, quiet).unwrap().unwrap();
-    // Somebody came first.
+    // Another record came first.
     assert!(log.insert_at_end(SessionNo(0), &record, quiet).unwrap().is_none());
-    // Nothing of it has been written, so there may be no room.
+    // Nothing of the first record has been written, so there may be no room.
     assert!(log.insert_at_end(SessionNo(0), &record, first.end).unwrap().is_none());
     log.flush(first.end).unwrap();
     assert!(log.insert_at_end(SessionNo(0), &record, first.end).unwrap().is_some());
 }
 
 #[test]
-fn damage_before_the_durable_mark_is_told_from_a_torn_tail() {
+fn durable_mark_distinguishes_damage_from_a_torn_tail() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(&directory);
     let log = Log::without_thread(Arc::clone(&store), config(1), start(SEGMENT)).unwrap();
     let record = Record::new(Xid(1), RmgrId::Transaction, 0, b"commit");
     let inserted = log.insert(SessionNo(0), &record).unwrap();
     log.flush(inserted.end).unwrap();
-    // Nothing else is inserted: the log's thread, when it wakes up, appends the mark.
+    // Nothing else is inserted. The log's thread appends the mark when it wakes up.
     log.flusher_turn(true, false);
     log.close().unwrap();
     let offset = inserted.start.get() % SEGMENT + 30;

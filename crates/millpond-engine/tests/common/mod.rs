@@ -1,4 +1,4 @@
-//! An engine in a temporary directory, and short ways to say common things.
+//! An engine in a temporary directory, and short forms of common operations.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::Path;
@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::{ColumnDef, IndexColumn, IndexDef, NewIndex, NewTable, TableDef};
 use millpond_engine::lmgr::LockMode;
+use millpond_engine::session::IndexScan;
 use millpond_engine::session::{Commit, TransactionOptions};
-use millpond_engine::table::{Direction, IndexScan, KeyRange, RowBuf, RowOutcome};
+use millpond_engine::table::{Direction, KeyRange, RowBuf, RowOutcome};
 use millpond_engine::transam::Isolation;
 use millpond_engine::types::key::KeyOrder;
 use millpond_engine::types::{DataType, Datum};
@@ -67,7 +68,7 @@ pub const RC: TransactionOptions = TransactionOptions {
 pub const RR: TransactionOptions =
     TransactionOptions { isolation: Isolation::RepeatableRead, ..RC };
 
-/// One statement in a transaction of its own.
+/// Runs one statement in its own transaction.
 pub fn run<R>(
     session: &mut Session,
     work: impl FnOnce(&mut Session) -> EngineResult<R>,
@@ -106,7 +107,8 @@ pub fn balance(session: &Session, table: &Arc<TableDef>, id: i32) -> EngineResul
     Ok(row.column(table, 2).unwrap().as_i64())
 }
 
-/// Adds to a balance as an UPDATE does, checking again after a conflict. False if there is no such account.
+/// Adds to a balance as an UPDATE does, and retries after a conflict. False if the account does not
+/// exist.
 pub fn add(session: &Session, table: &Arc<TableDef>, id: i32, delta: i64) -> EngineResult<bool> {
     session.lock_table(table, LockMode::RowExclusive)?;
     let mut found = RowBuf::new();
@@ -150,7 +152,7 @@ pub fn ids(
     ids_by(session, table, table.primary_key().unwrap(), &[], direction)
 }
 
-/// The ids of those whose key in the index begins with these values.
+/// The ids of the rows whose key in the index begins with these values.
 pub fn ids_by(
     session: &Session,
     table: &Arc<TableDef>,
@@ -170,7 +172,7 @@ pub fn ids_by(
     Ok(ids)
 }
 
-/// Fills the table with accounts 1 to `count`, 100 each.
+/// Fills the table with accounts 1 to `count`, with a balance of 100 each.
 pub fn fill(session: &mut Session, table: &Arc<TableDef>, count: i32) {
     run(session, |s| {
         s.lock_table(table, LockMode::RowExclusive)?;
@@ -182,7 +184,7 @@ pub fn fill(session: &mut Session, table: &Arc<TableDef>, count: i32) {
     .unwrap();
 }
 
-/// The check of everything finds nothing.
+/// Asserts that the consistency check has no findings.
 pub fn assert_whole(engine: &Arc<Engine>) {
     let mut findings = Vec::new();
     millpond_engine::check::check_engine(engine, &mut |finding| findings.push(finding.to_string()))

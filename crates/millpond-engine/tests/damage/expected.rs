@@ -1,21 +1,21 @@
-//! What becomes of each damage: the table of docs/testing.md.
+//! The expected result of each damage: the table of docs/testing.md.
 
 use super::matrix::Kind;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Expect {
-    /// The start is refused, the check finds it.
+    /// The start is refused. The check finds the damage.
     NoStart,
-    /// Each read of the table is an error, other tables are whole, the check finds it.
+    /// Each read of the table fails; other tables are intact. The check finds the damage.
     TableFails,
-    /// Each read by the index is an error, all else is whole, the check finds it.
+    /// Each read through the index fails; all else is intact. The check finds the damage.
     IndexFails,
-    /// All is there, and there is nothing to find.
+    /// All rows are there, and the check has no findings.
     Whole,
-    /// All is there, and the check finds it.
+    /// All rows are there. The check finds the damage.
     WholeAndFound,
-    /// It is not known that the pages are older: rows may be missing. The check finds what does not
-    /// fit together.
+    /// The engine can't tell that the pages are older: rows may be missing. The check finds what is
+    /// inconsistent.
     OnlyCheckFinds,
 }
 

@@ -1,7 +1,7 @@
 //! Damage to the log: what a start needs of it, after a clean stop and after a crash.
 //!
-//! After a clean stop all of it is needed: the control file says where it ends. After a crash the
-//! last flush may be missing, because a crash can leave the log like that.
+//! After a clean stop the start needs all of it: the control file says where it ends. After a crash
+//! the last flush may be missing, because a crash can leave the log in that state.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ use super::*;
 /// Commits after the last checkpoint, each of which is flushed.
 const COMMITS: i32 = 60;
 
-/// A stopped or crashed directory, and its log directory as it was at half of the commits.
+/// A stopped or crashed directory, and a copy of its log directory after half of the commits.
 struct Logged {
     dir: tempfile::TempDir,
     halfway: BTreeMap<String, Vec<u8>>,
-    /// Where the log was durable at that time.
+    /// The end of the log at that time.
     middle: u64,
 }
 
@@ -56,7 +56,7 @@ impl Logged {
         (self.dir.path().join("wal").join(&name), name)
     }
 
-    /// From the redo point on, where each record starts. The end is the last.
+    /// The start of each record from the redo point on, and last the end of the log.
     fn records(&self) -> Vec<u64> {
         let store = Arc::new(FileLogStore::open(self.dir.path(), SEGMENT).unwrap());
         let control = millpond_engine::control::ControlFile::read(store.clone()).unwrap().unwrap();
@@ -73,7 +73,7 @@ impl Logged {
         }
     }
 
-    /// The start is refused with an error that names the segment, and nothing has changed.
+    /// Asserts that the start is refused with an error that names the segment, and changes nothing.
     fn assert_refused(&self, segment: &str, what: &str) {
         let dir = self.dir.path();
         let before = bytes_of(dir);
@@ -91,7 +91,7 @@ impl Logged {
     }
 }
 
-/// What is done to a segment, and how it is done at a place in it.
+/// A kind of damage, and a function that does it at a position in a segment.
 type Inflict = (&'static str, fn(&Path, u64));
 
 const INFLICT: [Inflict; 5] = [
@@ -122,8 +122,8 @@ fn a_log_that_is_damaged_before_its_end_stops_the_start() {
     }
 }
 
-/// Each segment is replaced by what it held before: another segment's bytes, zeros, or the first
-/// part of its own.
+/// Replaces each segment by older contents: another segment's bytes, zeros, or the first part of
+/// its own.
 #[test]
 fn an_older_copy_of_a_segment_stops_the_start() {
     for crashed in [false, true] {
@@ -131,7 +131,7 @@ fn an_older_copy_of_a_segment_stops_the_start() {
         let records = log.records();
         let (first, end) = (records[0], records[records.len() - 1]);
         let whole = bytes_of(&log.dir.path().join("wal"));
-        // After a crash, the last segment has the last flush.
+        // After a crash, the last segment holds the last flush.
         let last = end / SEGMENT - u64::from(crashed);
         assert!(!crashed || last > first / SEGMENT, "there is one segment only");
         for segment in first / SEGMENT..=last {
@@ -157,13 +157,13 @@ fn an_older_copy_of_a_segment_stops_the_start() {
     }
 }
 
-/// The bytes of a segment that are log, from the first record to the end of the last.
+/// The bytes of a segment that belong to the log, from the first record to the end of the last.
 fn needed<'a>(bytes: &'a [u8], records: &[u64], segment: u64) -> &'a [u8] {
     let within = |at: u64| at.saturating_sub(segment * SEGMENT).min(SEGMENT) as usize;
     &bytes[within(records[0])..within(records[records.len() - 1])]
 }
 
-/// After a clean stop no record may be missing, be it of the last flush.
+/// After a clean stop every record is needed, even those of the last flush.
 #[test]
 fn after_a_clean_stop_the_last_flush_is_needed() {
     let log = logged(false);
@@ -189,8 +189,8 @@ fn after_a_clean_stop_the_last_flush_is_needed() {
     assert_eq!(log.rows(), (ROWS + COMMITS) as u64);
 }
 
-/// After a crash, damage in the last flush looks like the end that a crash leaves. What was durable
-/// before is there.
+/// After a crash, damage in the last flush looks like the end that a crash leaves. Everything
+/// durable before it is there.
 #[test]
 fn after_a_crash_the_last_flush_may_be_the_end() {
     let log = logged(true);

@@ -1,5 +1,6 @@
-//! Files of a data directory that were removed, cut, zeroed or exchanged while the engine was down. Whatever happens to
-//! them, a table has all of its rows or reading it is an error that names the file: never fewer rows, never silence.
+//! Files of a data directory that were removed, cut, zeroed or exchanged while the engine was down.
+//! Afterwards a table has all of its rows, or reading it fails with an error that names the file.
+//! It never silently has fewer rows.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]
@@ -16,18 +17,20 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use common::*;
 use millpond_buffer::{Fork, RelFork};
 use millpond_engine::catalog::{NewTable, TableDef};
+use millpond_engine::recovery::DirectoryError;
 use millpond_engine::table::Direction;
 use millpond_engine::types::Datum;
 use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
 const PAGE: u64 = 8192;
-/// So many that a table has some pages.
+/// Enough rows that a table has several pages.
 const ROWS: i32 = 1000;
-/// Bytes of a log segment: few, so that a directory is copied quickly.
+/// The size of a log segment: small, so that copying a directory is quick.
 const SEGMENT: u64 = 1 << 16;
 
 fn config(path: &Path) -> EngineConfig {
@@ -38,10 +41,10 @@ fn config(path: &Path) -> EngineConfig {
 }
 
 fn open(path: &Path) -> Arc<Engine> {
-    Engine::open(config(path)).unwrap()
+    reopened(path).unwrap()
 }
 
-/// A table of many rows with an index, one without, and one without rows.
+/// A table with rows and an index, two without an index, and an empty one.
 fn make_tables(dir: &Path) {
     let engine = open(dir);
     let mut session = engine.session().unwrap();
@@ -59,14 +62,13 @@ fn make_tables(dir: &Path) {
     engine.shutdown().unwrap();
 }
 
-/// Two more starts, so that no record behind the redo point is about the tables.
+/// Starts twice more, so that no record after the redo point concerns the tables.
 fn settle(dir: &Path) {
     for _ in 0..2 {
         open(dir).shutdown().unwrap();
     }
 }
 
-/// The files of a table or of its index.
 fn file_of(session: &Session, name: &str, fork: Fork) -> String {
     path_of(table(session, name).storage.fork(fork))
 }
@@ -83,7 +85,7 @@ fn zero(file: &Path, block: u64) {
 fn flip(file: &Path, at: u64) {
     let file = OpenOptions::new().read(true).write(true).open(file).unwrap();
     let mut byte = [0];
-    // A file that ends before gets the byte.
+    // In a file that ends before, the write appends the byte.
     file.read_at(&mut byte, at).unwrap();
     file.write_all_at(&[byte[0] ^ 4], at).unwrap();
 }
@@ -92,7 +94,6 @@ fn cut(file: &Path, bytes: u64) {
     OpenOptions::new().write(true).open(file).unwrap().set_len(bytes).unwrap();
 }
 
-/// Every file but lock files.
 fn bytes_of(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut rest = vec![dir.to_path_buf()];
@@ -129,7 +130,7 @@ fn rows(session: &mut Session, name: &str) -> EngineResult<u64> {
     run(session, |s| total(s, &table)).map(|(rows, _)| rows)
 }
 
-/// Rows by way of the index.
+/// The number of rows, read through the index.
 fn keys(session: &mut Session, table: &Arc<TableDef>) -> EngineResult<usize> {
     run(session, |s| {
         s.lock_table(table, millpond_engine::lmgr::LockMode::AccessShare)?;
@@ -137,10 +138,21 @@ fn keys(session: &mut Session, table: &Arc<TableDef>) -> EngineResult<usize> {
     })
 }
 
-/// The start is refused with an error that names the file, and nothing has changed.
+/// Opens a directory whose last engine was dropped. If a background thread was in the middle of a
+/// step, that thread ends the engine, which may be after the drop has returned.
+fn reopened(dir: &Path) -> EngineResult<Arc<Engine>> {
+    loop {
+        match Engine::open(config(dir)) {
+            Err(EngineError::Directory(DirectoryError::AlreadyOpen { .. })) => thread::yield_now(),
+            opened => return opened,
+        }
+    }
+}
+
+/// Asserts that the start is refused with an error that names the file, and changes nothing.
 fn assert_refused(dir: &Path, file: &str) {
     let before = bytes_of(dir);
-    let error = Engine::open(config(dir)).expect_err("the start is refused").to_string();
+    let error = reopened(dir).expect_err("the start is refused").to_string();
     assert!(error.contains(file), "{file} is not named: {error}");
     let after = bytes_of(dir);
     let names = |all: &BTreeMap<String, Vec<u8>>| all.keys().cloned().collect::<Vec<_>>();
@@ -148,7 +160,7 @@ fn assert_refused(dir: &Path, file: &str) {
     assert!(before == after, "a file has changed");
 }
 
-/// The error is about this file.
+/// Asserts that the error names this file.
 fn assert_names(error: &EngineError, file: &str) {
     let number = file.trim_start_matches("base/");
     let text = error.to_string();

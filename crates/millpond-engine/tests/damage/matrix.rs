@@ -1,7 +1,7 @@
-//! Each kind of file and each kind of damage, after a clean stop and after a crash: one expectation
-//! for each.
+//! Each kind of damage to each kind of file, after a clean stop and after a crash, with one
+//! expectation per combination.
 //!
-//! Each cell goes through the check, a start, and reads of all tables.
+//! Each combination runs the check, a start, and reads of all tables.
 
 use std::sync::OnceLock;
 
@@ -36,7 +36,7 @@ pub(super) enum Damage {
     Flipped,
     /// The file as it was before the last run that changed it.
     Older,
-    /// One page of the file as it was then, in the file as it is.
+    /// One page from that older file, in the current file.
     OlderPage,
     Exchanged,
 }
@@ -53,14 +53,14 @@ impl Damage {
     ];
 }
 
-/// A directory, and what is known of it.
+/// A directory, and facts about it.
 struct Made {
     dir: tempfile::TempDir,
     /// All files as they were before the last run that changed the tables.
     older: BTreeMap<String, Vec<u8>>,
     /// The files of table "indexed": heap, index, map; and that of table "other".
     files: [String; 4],
-    /// The segment with the redo point, and where that is in it.
+    /// The segment with the redo point, and the offset of the redo point in it.
     log: (String, u64),
 }
 
@@ -77,7 +77,7 @@ impl Made {
         }
     }
 
-    /// How errors and findings name it: one of these.
+    /// Errors and findings must contain one of these names.
     fn names(&self, kind: Kind) -> Vec<String> {
         let file = self.file(kind);
         let relation = format!("relation {}", file.trim_start_matches("base/"));
@@ -90,16 +90,16 @@ impl Made {
             Kind::Log => "log",
             Kind::Control => "control file",
         };
-        // An older control file names log that is gone.
+        // An older control file refers to log that no longer exists.
         let needed = if kind == Kind::Control { "log" } else { own };
         [file, &relation, own, needed].map(str::to_owned).into()
     }
 
-    /// The page that is damaged, and where the log's first record is.
+    /// The offset of the damaged page, or of the log's first record.
     fn place(&self, kind: Kind, length: u64) -> u64 {
         match kind {
             Kind::Log => self.log.1,
-            // Pages that have been changed since. The index has its meta page before, which readers
+            // Pages that have changed since. Page 0 of the index is its meta page, which readers
             // don't need.
             Kind::Heap | Kind::Catalog => 0,
             Kind::Index => PAGE,
@@ -109,7 +109,7 @@ impl Made {
 
     fn older(&self, kind: Kind) -> &[u8] {
         let file = self.file(kind);
-        // A segment is made of an older one.
+        // A segment is recycled from an older one.
         let is_segment = |name: &String| name.starts_with("wal/") && kind == Kind::Log;
         let recycled = || self.older.iter().find(|(name, _)| is_segment(name));
         match self.older.get(file) {
@@ -149,7 +149,8 @@ impl Made {
     }
 }
 
-/// A directory whose engine was shut down, with no log to redo; or killed, with the last rows only in the log.
+/// A directory that was shut down, with no log to redo, or that was killed, with the last rows only
+/// in the log.
 fn directory(crashed: bool) -> (tempfile::TempDir, &'static Made) {
     static MADE: [OnceLock<Made>; 2] = [const { OnceLock::new() }; 2];
     let made = MADE[usize::from(crashed)].get_or_init(|| make(crashed));
@@ -200,7 +201,7 @@ fn redo_point(dir: &Path) -> (String, u64) {
     (format!("wal/{:016x}", redo / bytes), redo % bytes)
 }
 
-/// Every third row of table "indexed" goes, and as many come. The catalog and the map change, too.
+/// Replaces every third row of table "indexed". The catalog and the map change, too.
 fn change_tables(dir: &Path, first: i32) {
     let engine = open(dir);
     let mut session = engine.session().unwrap();
@@ -234,7 +235,7 @@ fn change_tables(dir: &Path, first: i32) {
     engine.shutdown().unwrap();
 }
 
-/// The check finds it, and names it. Nothing changes.
+/// Whether the check finds the damage; if so, it must name it. Checks that nothing changes.
 fn check_finds(dir: &Path, names: &[String], cell: &str) -> bool {
     let before = bytes_of(dir);
     let mut findings = Vec::new();
@@ -254,12 +255,12 @@ impl millpond_engine::check::Watch for Hear<'_> {
     }
 }
 
-/// What a start and reads make of a directory.
+/// The results of a start and of reads.
 #[derive(Debug, PartialEq)]
 struct Read {
     is_refused: bool,
     failed: Vec<&'static str>,
-    /// Which have other rows than there should be, without an error.
+    /// Tables that return a wrong number of rows without an error.
     wrong: Vec<&'static str>,
 }
 
@@ -299,7 +300,7 @@ fn read_all(dir: &Path, names: &[String], late: u64, cell: &str) -> Read {
             read.failed.push("by index");
         }
     }
-    // Others can be written to, and the damaged one can be dropped.
+    // Other tables can be written to, and the damaged one can be dropped.
     let other = table(&session, "empty");
     run(&mut session, |s| {
         s.lock_table(&other, LockMode::RowExclusive)?;

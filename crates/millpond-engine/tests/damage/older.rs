@@ -1,4 +1,4 @@
-//! Older copies of pages and files. Each page of them has a valid checksum.
+//! Older copies of pages and files, in which each page has a valid checksum.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use millpond_engine::catalog::NewIndex;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::TransactionOptions;
 
-/// Transactions that fill the first status page, and some more.
+/// The number of transactions that fill the first status page and a part of the second.
 const TRANSACTIONS: u32 = 66_000;
 
 /// A directory in which redo changes none of the tables.
@@ -18,7 +18,7 @@ pub(super) fn settled() -> tempfile::TempDir {
     dir
 }
 
-/// Commits that many transactions, each of which adds a row to a table.
+/// Commits `count` transactions, each of which adds a row to a table.
 fn commit_rows(session: &mut Session, count: u32) {
     let other = table(session, "other");
     for _ in 0..count {
@@ -31,8 +31,8 @@ fn commit_rows(session: &mut Session, count: u32) {
     }
 }
 
-/// A directory in which the running transactions are on the second status page, and the status file
-/// as it was halfway.
+/// A directory whose current transaction ids are on the second status page, and the status file
+/// from halfway.
 pub(super) fn with_two_status_pages() -> (tempfile::TempDir, &'static [u8]) {
     static MADE: OnceLock<(tempfile::TempDir, Vec<u8>)> = OnceLock::new();
     let (made, halfway) = MADE.get_or_init(make_two_status_pages);
@@ -56,7 +56,7 @@ fn make_two_status_pages() -> (tempfile::TempDir, Vec<u8>) {
     (dir, halfway)
 }
 
-/// Writes the pages of an older copy of a file over it.
+/// Overwrites the pages of a file with those of an older copy.
 fn bring_back(dir: &Path, file: &str, older: &[u8]) {
     let path = dir.join(file);
     let mut now = fs::read(&path).unwrap();
@@ -79,7 +79,7 @@ fn an_older_status_page_stops_the_start() {
     }
 }
 
-/// A catalog from before a table was made has a valid checksum on each page.
+/// A catalog from before the creation of a table, with valid checksums.
 #[test]
 fn an_older_catalog_stops_the_start() {
     let dir = settled();
@@ -96,7 +96,7 @@ fn an_older_catalog_stops_the_start() {
     assert!(error.contains("base/1"), "{error}");
 }
 
-/// The older catalog names the same files. An index was made and dropped since.
+/// The older catalog names the same files: an index was created and dropped since.
 #[test]
 fn an_older_catalog_of_the_same_files_stops_the_start() {
     for crashed in [false, true] {
@@ -121,7 +121,7 @@ fn an_older_catalog_of_the_same_files_stops_the_start() {
     }
 }
 
-/// What it looks like when the log is older than the tables: the last segment after a crash, say.
+/// The log is older than the tables, as when the last segment is lost in a crash.
 #[test]
 fn a_page_newer_than_the_log_is_an_error() {
     let (before, after) = (settled(), tempfile::tempdir().unwrap());
@@ -135,7 +135,7 @@ fn a_page_newer_than_the_log_is_an_error() {
     drop((session, indexed));
     engine.shutdown().unwrap();
     drop(engine);
-    // Only the first page, so that the file is not too long.
+    // Only the first page, so that the file does not become too long.
     let newer = fs::read(after.path().join(&file)).unwrap();
     bring_back(before.path(), &file, &newer[..PAGE as usize]);
     let engine = open(before.path());

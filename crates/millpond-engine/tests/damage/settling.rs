@@ -1,10 +1,10 @@
-//! What a start does about files: what it removes, what it moves away, what it leaves.
+//! How a start treats files: which it removes, which it moves away, which it leaves.
 
 use super::*;
 use millpond_engine::recovery::QUARANTINE;
 
 #[test]
-fn a_file_that_nothing_names_is_moved_away_and_reported() {
+fn unknown_file_is_moved_away_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     make_tables(dir.path());
     fs::write(dir.path().join("base/99999"), b"somebody's rows").unwrap();
@@ -17,15 +17,15 @@ fn a_file_that_nothing_names_is_moved_away_and_reported() {
     assert!(rows_of_somebody.path.starts_with(dir.path().join(QUARANTINE)));
     assert_eq!(fs::read(&rows_of_somebody.path).unwrap(), b"somebody's rows");
     assert!(!dir.path().join("base/99999").exists() && dir.path().join("base/letter.txt").exists());
-    // Its number is not given to a new table at once.
+    // A new table does not get its number.
     let mut session = engine.session().unwrap();
     let new = create(&mut session, NewTable { name: "new".into(), ..accounts() });
     assert!(new.storage.get() > 99_999);
 }
 
-/// Relation 3, which the log does not know. Whatever is in its file, nothing of it is read or kept.
+/// Relation 3 is not in the log. The start reads nothing of its file and keeps nothing.
 #[test]
-fn the_file_of_commit_numbers_goes_at_each_start() {
+fn each_start_removes_the_file_of_commit_numbers() {
     let dir = tempfile::tempdir().unwrap();
     make_tables(dir.path());
     let numbers = ["base/3", "base/3.1"].map(|name| dir.path().join(name));
@@ -42,7 +42,7 @@ fn the_file_of_commit_numbers_goes_at_each_start() {
 }
 
 #[test]
-fn the_file_of_a_transaction_that_did_not_commit_goes() {
+fn start_removes_files_of_uncommitted_transactions() {
     for checkpoint in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let engine = open(dir.path());
@@ -56,7 +56,7 @@ fn the_file_of_a_transaction_that_did_not_commit_goes() {
         engine.log().flush(engine.log().insert_position()).unwrap();
         let file = dir.path().join(path_of(table.storage.main()));
         assert!(file.exists());
-        // What a kill would leave at this moment.
+        // The state that a kill would leave at this moment.
         let copy = tempfile::tempdir().unwrap();
         copy_directory(dir.path(), copy.path());
         let engine = open(copy.path());
@@ -68,7 +68,7 @@ fn the_file_of_a_transaction_that_did_not_commit_goes() {
 }
 
 #[test]
-fn files_that_a_failed_statement_left_go_with_the_commit() {
+fn commit_removes_files_of_a_failed_statement() {
     let dir = tempfile::tempdir().unwrap();
     make_tables(dir.path());
     let engine = open(dir.path());
@@ -81,7 +81,7 @@ fn files_that_a_failed_statement_left_go_with_the_commit() {
     let broken = NewTable { name: "broken".into(), indexes: vec![index], ..accounts() };
     session.create_table(broken).unwrap_err();
     session.end_statement();
-    // Who uses SQL can't do that.
+    // Through SQL, such a transaction could not commit.
     session.commit().unwrap();
     assert_eq!(files(), before);
     drop(session);
@@ -126,7 +126,7 @@ fn a_file_longer_than_its_table_is_cut_if_the_rest_is_zeros() {
     assert_eq!(rows(&mut engine.session().unwrap(), "plain").unwrap(), ROWS as u64);
     engine.shutdown().unwrap();
     drop(engine);
-    // Rows that nobody knows of are left alone, and reported.
+    // Unknown rows are left alone and reported.
     let mut bytes = fs::read(&file).unwrap();
     bytes.extend_from_within(..PAGE as usize);
     fs::write(&file, &bytes).unwrap();
@@ -136,9 +136,9 @@ fn a_file_longer_than_its_table_is_cut_if_the_rest_is_zeros() {
     assert_eq!(fs::read(&file).unwrap(), bytes);
 }
 
-/// Page zeroed, and the table dropped, before anybody has noticed; with a truncation between.
+/// A page is zeroed, and every kind of access reports it. TRUNCATE then repairs the table.
 #[test]
-fn zeroed_pages_are_noticed_by_every_way_of_reading() {
+fn every_kind_of_read_reports_zeroed_pages() {
     let dir = tempfile::tempdir().unwrap();
     make_tables(dir.path());
     settle(dir.path());

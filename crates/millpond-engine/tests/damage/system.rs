@@ -1,4 +1,5 @@
-//! Files without which nothing works: damage to them stops the start, and changes nothing.
+//! Files without which no database can start: damage to them stops the start, and the start changes
+//! nothing.
 
 use super::older::{settled, with_two_status_pages};
 use super::*;
@@ -11,7 +12,7 @@ fn a_zeroed_page_of_the_catalog_loses_no_files() {
 }
 
 #[test]
-fn a_catalog_of_no_length_loses_no_files() {
+fn empty_catalog_file_loses_no_table_files() {
     let dir = settled();
     cut(&dir.path().join("base/1"), 0);
     assert_refused(dir.path(), "base/1");
@@ -29,7 +30,7 @@ fn a_directory_without_its_files_is_not_a_new_database() {
     assert_refused(dir.path(), "wal");
 }
 
-/// The first status page, when the running transactions are on a later one.
+/// The first status page, while the current transaction ids are on a later one.
 #[test]
 fn a_zeroed_status_page_rolls_nothing_back() {
     let dir = with_two_status_pages().0;
@@ -37,7 +38,8 @@ fn a_zeroed_status_page_rolls_nothing_back() {
     assert_refused(dir.path(), "base/2");
 }
 
-/// The newer copy of the control file: the older one is used, the damage is mended by the start.
+/// The newer copy of the control file is damaged. The start uses the older one and repairs the
+/// damage.
 #[test]
 fn a_damaged_copy_of_the_control_file_is_mended() {
     let dir = settled();
@@ -54,12 +56,12 @@ fn a_damaged_copy_of_the_control_file_is_mended() {
     let last = start_no(newest);
     control.write_all_at(&[copy(newest)[40] ^ 4], newest * PAGE + 40).unwrap();
     let engine = open(dir.path());
-    // No start has the number of one before.
+    // A start never reuses the number of an earlier one.
     assert!(start_no(1 - newest).max(start_no(newest)) > last);
     assert_eq!(rows(&mut engine.session().unwrap(), "indexed").unwrap(), ROWS as u64);
     engine.shutdown().unwrap();
     drop(engine);
-    // Either copy alone will do now.
+    // Either copy alone is now enough.
     for n in [0, 1] {
         let whole = copy(n);
         control.write_all_at(&[0; 512], n * PAGE).unwrap();

@@ -1,4 +1,4 @@
-//! Tables and indexes: constraints, building, keeping up, taking back.
+//! Tables and indexes: constraints, index builds, maintenance, rollback.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn constraints_are_kept() {
     let error = run(&mut session, |s| s.insert(&accounts, &null)).unwrap_err();
     assert!(matches!(error, EngineError::Table(TableError::NotNull { .. })), "{error}");
     run(&mut session, |s| {
-        // A key can be used again once its row is gone, also within one transaction.
+        // A key can be reused once its row is deleted, even within one transaction.
         let mut found = RowBuf::new();
         let key = accounts.primary_key().unwrap();
         assert!(s.lookup(&accounts, key, &[Datum::Int4(5)], &mut found)?);
@@ -33,7 +33,7 @@ fn constraints_are_kept() {
         Ok(())
     })
     .unwrap();
-    // Moving a key onto another's is refused.
+    // Changing a key to an existing one is refused.
     let error = run(&mut session, |s| {
         let mut found = RowBuf::new();
         s.lookup(&accounts, accounts.primary_key().unwrap(), &[Datum::Int4(1)], &mut found)?;
@@ -99,7 +99,7 @@ fn indexes_are_built_from_rows_and_kept_up() {
             .keys
             .range(&[Datum::Text("owner 42")], None, None, &mut range.lower, &mut range.upper)
             .unwrap();
-        let mut scan = millpond_engine::table::IndexScan::new();
+        let mut scan = millpond_engine::session::IndexScan::new();
         s.start_index_scan(&accounts, &owners, &range, Direction::Backward, &mut scan)?;
         let mut found = RowBuf::new();
         let mut ids = Vec::new();
@@ -153,7 +153,7 @@ fn definitions_are_transactional() {
     let created = create(&mut session, accounts());
     fill(&mut session, &created, 100);
     let with_table = files(&engine);
-    // TRUNCATE and DROP can be taken back, too.
+    // TRUNCATE and DROP can be rolled back, too.
     session.begin(RC).unwrap();
     session.start_statement().unwrap();
     session.truncate(&[created.oid]).unwrap();
@@ -229,7 +229,7 @@ fn every_type_can_be_a_key() {
     ];
     run(&mut session, |s| s.insert(&created, &values)).unwrap();
     assert!(run(&mut session, |s| s.insert(&created, &values)).is_err());
-    // NULLs are never the same.
+    // NULLs are never equal.
     let mut with_null = values;
     with_null[3] = Datum::Null;
     run(&mut session, |s| s.insert(&created, &with_null)).unwrap();

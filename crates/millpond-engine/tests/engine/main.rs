@@ -66,7 +66,7 @@ fn workers_see_what_the_session_sees() {
 }
 
 #[test]
-fn what_may_not_wait_says_so_before_it_changes_anything() {
+fn would_block_is_returned_before_any_change() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     let mut session = engine.session().unwrap();
@@ -145,7 +145,7 @@ fn dead_rows_are_vacuumed_in_the_background() {
     while accounts.stats.vacuums().1 == 0 {
         run(&mut session, |s| {
             for id in 1..=200 {
-                // Moved in the index too: only vacuum can remove the old versions' entries.
+                // The row gets a new index entry: only vacuum removes the old versions' entries.
                 let mut found = RowBuf::new();
                 let key = accounts.primary_key().unwrap();
                 if s.lookup(&accounts, key, &[Datum::Int4(id)], &mut found)? {
@@ -156,7 +156,7 @@ fn dead_rows_are_vacuumed_in_the_background() {
             Ok(())
         })
         .unwrap();
-        // Definitions change meanwhile; the vacuum gives way.
+        // DDL runs meanwhile; autovacuum yields to it.
         run(&mut session, |s| s.create_index(index(accounts.oid, &[1]))).unwrap();
         let newest = table(&session, "accounts").indexes.last().unwrap().oid;
         run(&mut session, |s| s.drop_index(newest, false)).unwrap();
@@ -164,7 +164,7 @@ fn dead_rows_are_vacuumed_in_the_background() {
     drop((session, accounts));
     engine.shutdown().unwrap();
     drop(engine);
-    // The check wants a database that nobody uses, and so nobody vacuums.
+    // The check needs a database without other sessions, and so without autovacuum.
     let engine = open(dir.path());
     assert_whole(&engine);
     engine.shutdown().unwrap();
@@ -202,7 +202,7 @@ fn frozen_loads_are_visible_after_commit_and_gone_after_rollback() {
 }
 
 #[test]
-fn scans_for_sessions_leave_every_client_its_place() {
+fn parallel_scans_leave_room_for_every_client() {
     let dir = tempfile::tempdir().unwrap();
     let mut small = config(dir.path());
     small.max_connections = 4;
@@ -224,7 +224,7 @@ fn scans_for_sessions_leave_every_client_its_place() {
     let others: Vec<Session> = (0..3).map(|_| engine.session().unwrap()).collect();
     drop(workers);
     assert!(scan.worker(0..1).is_ok());
-    // Those that are not needed give their places back.
+    // Idle workers beyond the limit give up their lines.
     let idle = engine.sessions().in_use();
     assert!(idle <= 4 + 8 + engine.config().max_parallel_workers, "{idle}");
     drop(others);
@@ -232,7 +232,7 @@ fn scans_for_sessions_leave_every_client_its_place() {
 }
 
 #[test]
-fn what_checkpoints_write_is_timed_if_the_engine_is_told_to() {
+fn checkpoint_writes_are_timed_with_io_timing() {
     let write_us = |io_timing| {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());

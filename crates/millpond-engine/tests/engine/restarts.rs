@@ -1,4 +1,4 @@
-//! What is there after a restart, and who may open a directory.
+//! The state after a restart, and the lock on the directory.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn committed_work_survives_without_a_shutdown_and_other_work_does_not() {
         other.start_statement().unwrap();
         add(&other, &accounts, 2, 1000).unwrap();
         other.create_table(NewTable { name: "lost".into(), ..common::accounts() }).unwrap();
-        // Leaves like a crash: no rollback reaches the log.
+        // Leave as a crash would: no rollback reaches the log.
         std::mem::forget(other);
         std::mem::forget(session);
         engine.log().flush(engine.log().insert_position()).unwrap();
@@ -64,7 +64,7 @@ fn committed_work_survives_without_a_shutdown_and_other_work_does_not() {
         std::mem::forget(engine);
     }
     let lock = dir.path().join("millpond.lock");
-    // The forgotten engine holds the lock file: the copy is a directory that nobody has open.
+    // The forgotten engine holds the lock file, so open a copy of the directory.
     let copy = tempfile::tempdir().unwrap();
     copy_directory(dir.path(), copy.path());
     let _ = lock;
@@ -84,7 +84,7 @@ fn committed_work_survives_without_a_shutdown_and_other_work_does_not() {
     create(&mut session, NewTable { name: "lost".into(), ..common::accounts() });
 }
 
-/// Whatever the engine does with files, it does by way of the file system that it was given.
+/// All file accesses of the engine go through the file system that it was given.
 #[test]
 fn an_engine_runs_on_another_file_system_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ fn an_engine_runs_on_another_file_system_alone() {
         let mut config = config(dir.path());
         config.vfs = vfs.clone();
         config.trace_pages = Some(dir.path().join("trace"));
-        // Its file has no descriptors, so that nothing can be read beside the file system.
+        // Files of `AskingVfs` have no descriptors, so nothing can bypass the file system.
         let engine = Engine::open(config).unwrap();
         let mut session = engine.session().unwrap();
         if round == 0 {
@@ -120,9 +120,9 @@ fn an_engine_runs_on_another_file_system_alone() {
     assert_eq!(parts, ["base", "control", "control.new", "millpond.lock", "trace", "wal"]);
 }
 
-/// A truncation that failed is not forgotten by the checkpoint after it (wal rule 16).
+/// The checkpoint after a failed truncation remembers the truncation (wal rule 16).
 #[test]
-fn what_was_cut_off_does_not_come_back_after_a_checkpoint_and_a_crash() {
+fn truncated_blocks_stay_removed_after_checkpoint_and_crash() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     let mut session = engine.session().unwrap();
@@ -151,7 +151,7 @@ fn what_was_cut_off_does_not_come_back_after_a_checkpoint_and_a_crash() {
     }
     let after = blocks(&engine);
     assert!(after < before / 10, "{after} of {before}");
-    // As after a crash.
+    // The state after a crash.
     let copy = tempfile::tempdir().unwrap();
     copy_directory(dir.path(), copy.path());
     let engine = open(copy.path());

@@ -11,14 +11,14 @@ fn is_too_new<T>(result: &EngineResult<T>) -> bool {
     matches!(result, Err(EngineError::Table(TableError::IndexTooNew(_))))
 }
 
-/// The ids that the newest index of the accounts has under a key.
+/// The ids that the newest index of the accounts returns for a key.
 fn ids_of(session: &Session, key: Datum<'_>) -> EngineResult<Vec<i64>> {
     let accounts = table(session, "accounts");
     ids_by(session, &accounts, accounts.indexes.last().unwrap(), &[key], Direction::Forward)
 }
 
 #[test]
-fn an_index_is_not_used_by_who_sees_rows_that_its_maker_changed_before() {
+fn index_is_not_used_by_snapshots_that_see_rows_its_creator_changed() {
     let bank = Bank::new(3);
     let accounts = &bank.accounts;
     let [mut maker, mut old, mut new] = [(); 3].map(|()| bank.session());
@@ -29,7 +29,7 @@ fn an_index_is_not_used_by_who_sees_rows_that_its_maker_changed_before() {
     start(&mut maker, RC);
     add(&maker, accounts, 1, 50).unwrap();
     next(&mut maker);
-    // Before the commit, as far as this one can see; its locks are not in the way.
+    // This snapshot is older than the commit. The locks of the old transaction do not conflict.
     start(&mut old, RR);
     maker.create_index(index(accounts.oid, &[2])).unwrap();
     next(&mut maker);
@@ -44,7 +44,7 @@ fn an_index_is_not_used_by_who_sees_rows_that_its_maker_changed_before() {
 }
 
 #[test]
-fn a_snapshot_from_before_does_not_use_an_index_that_lacks_what_it_sees() {
+fn old_snapshot_does_not_use_an_index_that_lacks_its_rows() {
     let bank = Bank::new(5);
     let accounts = &bank.accounts;
     let [mut session, mut old, mut new] = [(); 3].map(|()| bank.session());
@@ -57,7 +57,7 @@ fn a_snapshot_from_before_does_not_use_an_index_that_lacks_what_it_sees() {
         session.update(accounts, &mut found, &row(1, "renamed", 100))
     };
     let of_owner = |session: &Session, owner| ids_of(session, Datum::Text(owner));
-    // Once with the change before the index's transaction, and once in it.
+    // First with a change before the transaction that makes the index, then with a change in it.
     for own_change in [false, true] {
         if !own_change {
             run(&mut session, rename).unwrap();

@@ -1,4 +1,5 @@
-//! FOR KEY SHARE goes together with changes that leave the unique keys alone, and locks a row's newer versions, too.
+//! FOR KEY SHARE is compatible with changes that leave the unique keys alone, and also locks a
+//! row's newer versions.
 
 use std::sync::mpsc;
 
@@ -21,9 +22,9 @@ impl Bank {
     }
 }
 
-/// The version that the statement sees could be locked, its successor not.
+/// The version that the statement sees could be locked, but its successor could not.
 #[test]
-fn who_does_not_wait_and_is_refused_holds_nothing() {
+fn refused_key_share_lock_without_wait_holds_nothing() {
     let bank = Bank::new(2);
     let [mut first, mut second, mut third] = [(); 3].map(|()| bank.session());
     start(&mut first, RC);
@@ -46,9 +47,9 @@ fn who_does_not_wait_and_is_refused_holds_nothing() {
     second.abort();
 }
 
-/// Beside a change that leaves the keys alone the lock is had at once, on both versions.
+/// The other change leaves the keys alone, so the lock succeeds at once, on both versions.
 #[test]
-fn who_does_not_wait_locks_the_successor_too() {
+fn key_share_lock_without_wait_locks_the_successor_too() {
     let bank = Bank::new(2);
     let [mut first, mut second, mut third] = [(); 3].map(|()| bank.session());
     start(&mut first, RC);
@@ -68,10 +69,10 @@ fn who_does_not_wait_locks_the_successor_too() {
     second.abort();
 }
 
-/// The turn was waited for at a successor of the version that the statement wanted: it is kept all the same until the
-/// session has one at the newest.
+/// The session waited for its turn at a successor of the version that the statement wanted. It
+/// keeps that turn until it has one at the newest version.
 #[test]
-fn a_turn_at_a_successor_is_kept_until_the_next() {
+fn waiter_keeps_its_turn_until_it_has_the_next() {
     let bank = Bank::new(2);
     let (looked, has_looked) = mpsc::channel::<()>();
     let (go_on, may_go_on) = mpsc::channel::<()>();

@@ -1,4 +1,4 @@
-//! What transactions see of each other, and that their sums hold.
+//! What transactions see of each other. Concurrent transfers keep the sum of balances.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,12 +28,12 @@ use rand::{Rng, SeedableRng};
 struct Bank {
     accounts: Arc<TableDef>,
     engine: Arc<Engine>,
-    /// Removed when the engine is gone.
+    /// Deleted after the engine is dropped.
     _dir: tempfile::TempDir,
 }
 
 impl Bank {
-    /// With accounts 1 to `count`, 100 each.
+    /// A bank with accounts 1 to `count`, with a balance of 100 each.
     fn new(count: i32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let engine = open(dir.path());
@@ -47,7 +47,7 @@ impl Bank {
         self.engine.session().unwrap()
     }
 
-    /// A statement of a new session, in a thread of its own; `run` ends the transaction.
+    /// Runs a statement of a new session in its own thread; `run` ends the transaction.
     fn in_thread<R: Send + 'static>(
         &self,
         options: TransactionOptions,
@@ -86,20 +86,20 @@ fn read_committed_sees_commits_between_statements_and_repeatable_read_does_not()
     start(&mut writer, RC);
     add(&writer, accounts, 1, 50).unwrap();
     writer.insert(accounts, &row(3, "new", 1)).unwrap();
-    // Not committed: nobody else sees it, and its own later statements do.
+    // Uncommitted: no other session sees it, but later statements of its own transaction do.
     next(&mut rc);
     assert_eq!(balance(&rc, accounts, 1).unwrap(), Some(100));
     assert_eq!(balance(&writer, accounts, 1).unwrap(), Some(100));
     next(&mut writer);
     assert_eq!(balance(&writer, accounts, 1).unwrap(), Some(150));
     writer.commit().unwrap();
-    // The statement that runs keeps its snapshot.
+    // The running statement keeps its snapshot.
     assert_eq!(balance(&rc, accounts, 1).unwrap(), Some(100));
     next(&mut rc);
     assert_eq!(total(&rc, accounts).unwrap(), (3, 251));
     next(&mut rr);
     assert_eq!(total(&rr, accounts).unwrap(), (2, 200));
-    // And a change of what has changed since is refused.
+    // Changing a row that has changed since the snapshot is refused.
     let error = add(&rr, accounts, 1, 1).unwrap_err();
     assert!(is_serialization_failure(&error), "{error}");
     rr.abort();
@@ -150,7 +150,7 @@ fn transfers_keep_the_sum() {
                 }
             })
         }));
-        // A reader sees the sum unchanged at any moment, by table and by index.
+        // A reader always sees the same sum, through the table and through the index.
         let reader = scope.spawn(|| {
             let mut session = engine.session().unwrap();
             let mut sums = 0;
@@ -205,7 +205,7 @@ fn definitions_change_under_running_sessions() {
                     });
                     match result {
                         Ok(_) => id += 2,
-                        // A new plan is needed.
+                        // The session needs a new plan.
                         Err(EngineError::Table(TableError::StaleDefinition(_))) => {}
                         Err(error) => panic!("{error}"),
                     }

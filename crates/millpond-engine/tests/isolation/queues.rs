@@ -1,4 +1,4 @@
-//! All who wait for a row are in one queue, whichever way they came to it.
+//! All sessions that wait for a row are in one queue, however they found the row.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -20,12 +20,12 @@ impl Bank {
     }
 }
 
-/// Whether through an index or not: what those who wait queue for is the row's root.
+/// Sessions queue for the row's root, whether they use an index or not.
 #[test]
-fn all_ways_to_a_row_lead_to_one_queue() {
+fn every_path_to_a_row_uses_one_wait_queue() {
     let bank = Bank::new(2);
     let mut first = bank.session();
-    // The version in force is not the one that index entries point to.
+    // The current version is not the one that index entries point to.
     run(&mut first, |s| add(s, &bank.accounts, 1, 1)).unwrap();
     start(&mut first, RC);
     add(&first, &bank.accounts, 1, 1).unwrap();
@@ -70,7 +70,8 @@ fn all_ways_to_a_row_lead_to_one_queue() {
     }
 }
 
-/// Who has waited for a version that one with another root has replaced goes to the queue for that: newcomers are there.
+/// A session waited for a version, and a version with another root has replaced it. The session
+/// then joins the queue of the new root, where newcomers are.
 #[test]
 fn a_row_whose_root_has_changed_has_one_queue() {
     let mut bank = Bank::new(2);
@@ -97,7 +98,8 @@ fn a_row_whose_root_has_changed_has_one_queue() {
     bank.until_so_many_wait(2);
     first.commit().unwrap();
     changes.recv().unwrap();
-    // The second has found another version, which the early one has replaced and has not committed.
+    // The second has found another version. The early session has replaced it, and has not
+    // committed.
     bank.until_so_many_wait(1);
     let newcomer = spawn(1000);
     bank.until_so_many_wait(2);
@@ -111,12 +113,12 @@ fn a_row_whose_root_has_changed_has_one_queue() {
     assert!(locks.iter().all(|lock| !matches!(lock.tag, LockTag::Tuple { .. })), "{locks:?}");
 }
 
-/// A session that holds a row and wants a stronger lock on it does not queue: those in the queue may
-/// wait for its own transaction (lmgr rule 8).
+/// A session that holds a row and wants a stronger lock on it does not queue. Sessions in the queue
+/// may be waiting for its own transaction (lmgr rule 8).
 #[test]
 fn a_holder_that_wants_a_stronger_lock_does_not_queue() {
     let bank = Bank::new(2);
-    // No search for deadlocks ends a wait here.
+    // The search for deadlocks ends no wait here.
     bank.engine.locks().set_deadlock_timeout(Duration::from_secs(3600));
     let lock = |session: &Session, accounts: &Arc<TableDef>, strength| {
         let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());

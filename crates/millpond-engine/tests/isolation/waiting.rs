@@ -1,4 +1,4 @@
-//! Who waits for a row: what it finds afterwards, and who is woken.
+//! Sessions that wait for a row: what they find afterwards, and which of them is woken.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::common::*;
 use super::{Bank, start};
 
 impl Bank {
-    /// Requests that wait.
+    /// Lock requests that wait.
     pub(super) fn waiting(&self) -> Vec<LockInfo> {
         self.engine.locks().list().into_iter().filter(|lock| !lock.granted).collect()
     }
@@ -24,7 +24,7 @@ impl Bank {
         }
     }
 
-    /// Who waits for their turn at a row, and since when.
+    /// Sessions that wait for their turn at a row, and since when.
     pub(super) fn queue(&self) -> Vec<(LockTag, SessionNo, Instant)> {
         let waits = self.waiting().into_iter().filter_map(|lock| {
             let since = lock.waiting_since?;
@@ -55,7 +55,7 @@ fn an_update_waits_and_goes_on_with_the_newest_version() {
     waiter.join().unwrap();
     bank.assert_balance(1, 111);
 
-    // If the other rolls back, the old version is the newest.
+    // If the other transaction rolls back, the old version is the newest.
     start(&mut first, RC);
     add(&first, &bank.accounts, 1, 1000).unwrap();
     let waiter = bank.in_thread(RR, |second, accounts| {
@@ -69,7 +69,7 @@ fn an_update_waits_and_goes_on_with_the_newest_version() {
 }
 
 #[test]
-fn a_change_of_a_row_wakes_one_of_those_who_wait_for_it() {
+fn row_change_wakes_one_of_its_waiters() {
     const WAITERS: usize = 4;
     let bank = Bank::new(2);
     let mut first = bank.session();
@@ -87,7 +87,7 @@ fn a_change_of_a_row_wakes_one_of_those_who_wait_for_it() {
         });
         (go_on, thread)
     }));
-    // One has the turn and waits for the transaction, the others for the turn.
+    // One session has the turn and waits for the transaction, the others wait for the turn.
     let mut waiting = bank.queue();
     while waiting.len() < WAITERS - 1 {
         std::thread::yield_now();
@@ -96,7 +96,7 @@ fn a_change_of_a_row_wakes_one_of_those_who_wait_for_it() {
     first.commit().unwrap();
     for left in (0..WAITERS).rev() {
         let number = changes.recv().unwrap();
-        // One of those who waited for their turn has it; nobody else has stirred.
+        // One of the sessions that waited has the turn now; no other session has woken.
         let mut still = bank.queue();
         while still.len() > left.saturating_sub(1) {
             std::thread::yield_now();
@@ -113,9 +113,9 @@ fn a_change_of_a_row_wakes_one_of_those_who_wait_for_it() {
     bank.assert_balance(1, 100 + 1 + WAITERS as i64);
 }
 
-/// A statement that finds a row changed and leaves it alone keeps nobody waiting for the rest of its time.
+/// A statement that finds a row changed and skips it delays no other session while it continues.
 #[test]
-fn who_leaves_a_row_alone_gives_up_the_turn() {
+fn statement_that_skips_a_row_gives_up_its_turn() {
     let bank = Bank::new(2);
     let mut first = bank.session();
     start(&mut first, RC);
@@ -146,7 +146,7 @@ fn who_leaves_a_row_alone_gives_up_the_turn() {
     }
     first.commit().unwrap();
     has_looked.recv().unwrap();
-    // While the second's statement still runs.
+    // The second session's statement is still running.
     has_changed.recv_timeout(Duration::from_secs(60)).expect("the third has had its turn");
     go_on.send(()).unwrap();
     second.join().unwrap();
@@ -187,7 +187,7 @@ fn a_deleted_row_is_left_out_and_a_locked_one_waited_for() {
 }
 
 #[test]
-fn of_two_that_wait_for_each_other_one_is_told() {
+fn deadlock_is_reported_to_one_of_two_sessions() {
     let bank = Bank::new(2);
     bank.engine.locks().set_deadlock_timeout(Duration::from_millis(50));
     let mut first = bank.session();
@@ -254,9 +254,10 @@ fn two_inserts_of_one_key_wait_for_each_other() {
     assert_whole(&bank.engine);
 }
 
-/// Versions on one page, then on many: the statement that knows an old one is shown the newest, not those in between.
+/// Versions on one page, then on many. A statement that knows an old version gets the newest one,
+/// not those in between.
 #[test]
-fn a_row_that_was_changed_often_is_followed_to_the_end_in_one_step() {
+fn conflict_on_a_long_chain_returns_the_newest_version() {
     const CHANGES: i64 = 40;
     let bank = Bank::new(0);
     let [mut first, mut second] = [bank.session(), bank.session()];
@@ -284,7 +285,7 @@ fn a_row_that_was_changed_often_is_followed_to_the_end_in_one_step() {
         second.commit().unwrap();
         bank.assert_balance(id, 1000);
 
-        // The last of the changes has removed the row.
+        // The last of the changes has deleted the row.
         start(&mut second, RC);
         let mut found = find(&second, id);
         for _ in 0..CHANGES {

@@ -1,4 +1,4 @@
-//! `millpond check`: is everything on disk as it should be?
+//! `millpond check`: verifies that everything on disk is consistent.
 
 use super::progress_bar;
 use crate::cli::Check;
@@ -14,7 +14,7 @@ const DAMAGED: u8 = 1;
 /// The database could not be checked.
 const FAILED: u8 = 2;
 
-/// Checks a database that nobody serves.
+/// Checks a database that no server uses.
 pub fn check(options: &Check) -> ExitCode {
     let data = options.data.display();
     let mut screen = Screen { name: data.to_string(), part: None, findings: 0 };
@@ -27,7 +27,7 @@ pub fn check(options: &Check) -> ExitCode {
                 println!("{data}: no damage found");
                 return ExitCode::SUCCESS;
             }
-            println!("{data}: {findings} finding(s)");
+            println!("{data}: {findings} finding(s); restore the database from a backup");
             ExitCode::from(DAMAGED)
         }
         Err(error) => {
@@ -50,7 +50,7 @@ struct Screen {
 }
 
 impl Screen {
-    /// How many findings there were.
+    /// The number of findings.
     fn end(self) -> u64 {
         if let Some((_, bar)) = self.part {
             bar.finish_and_clear();

@@ -1,21 +1,18 @@
-//! What the subcommands do.
+//! The subcommands `serve` and `check`, and what they share with the tools of `millpond-lab`: the
+//! progress bar and the log on stderr.
 
-mod bench;
 mod check;
-mod replay;
 mod serve;
 
-pub use bench::bench;
 pub use check::check;
-pub use replay::replay;
 pub use serve::serve;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
-/// A progress bar on stderr, if somebody watches it.
-fn progress_bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
+/// A progress bar on stderr; hidden if stderr is not a terminal.
+pub fn progress_bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -29,7 +26,7 @@ fn progress_bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
     bar
 }
 
-/// Sends the log to stderr: as much of it as `MILLPOND_LOG` says, or else `otherwise`.
+/// Sends the log to stderr. `MILLPOND_LOG` is the filter; the default is `otherwise`.
 pub fn log_to_stderr(otherwise: &str) {
     let filter =
         EnvFilter::try_from_env("MILLPOND_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise));

@@ -1,4 +1,4 @@
-//! Listening sockets: TCP on loopback, and Unix sockets as libpq looks for them.
+//! Listening sockets: TCP on loopback addresses, and Unix sockets with libpq's names.
 
 use super::Socket;
 use super::socket_lock::{SocketLock, SocketLockError};
@@ -16,7 +16,7 @@ use thiserror::Error;
 /// Why the server can't listen.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// There is no password authentication yet.
+    /// Connections are not authenticated, so only loopback addresses are allowed.
     #[error(
         "refusing to listen on {0}: connections are not authenticated yet, so only loopback \
          addresses (127.0.0.1, [::1]) and Unix sockets (--socket-dir) are allowed"
@@ -25,24 +25,27 @@ pub enum ListenError {
     /// The address can't be bound.
     #[error("could not listen on {address}: {source}{}", hint(source))]
     Tcp {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The socket's file can't be made.
+    /// The socket's file can't be created.
     #[error("could not create Unix socket {}: {source}", path.display())]
     Unix {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The socket's lock can't be had.
+    /// The socket's lock file can't be taken.
     #[error(transparent)]
     Lock(#[from] SocketLockError),
     /// Another server listens there.
-    #[error("another server is listening on Unix socket {}", .0.display())]
+    #[error(
+        "another server is listening on Unix socket {}; stop it, or choose another port (--listen) \
+         or directory (--socket-dir)", .0.display()
+    )]
     UnixInUse(PathBuf),
 }
 
@@ -64,7 +67,8 @@ pub enum Listener {
     Unix(net::UnixListener, Arc<UnixPath>),
 }
 
-/// The file of a Unix socket and its lock; both are removed with it, or before it.
+/// The file of a Unix socket, and its lock. Both are removed by the drop, or before it by
+/// [`UnixPath::remove`].
 #[derive(Debug)]
 pub struct UnixPath {
     path: PathBuf,
@@ -78,22 +82,22 @@ impl Drop for UnixPath {
 }
 
 impl UnixPath {
-    /// Where the socket is.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes the files, once: what has their names afterwards is another server's.
+    /// Removes both files, once: later, a file of the same name belongs to another server.
     pub fn remove(&self) {
         let Some(lock) = self.lock.lock().take() else { return };
-        // While the lock file is there, no other server touches the socket.
+        // No other server touches the socket while the lock file exists.
         let _ = fs::remove_file(&self.path);
         drop(lock);
     }
 }
 
 impl Listener {
-    /// Listens on a loopback address; port 0 takes a free one.
+    /// Listens on a loopback address. Port 0 picks a free port.
     pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
         if !address.ip().is_loopback() {
             return Err(ListenError::NotLoopback(address));
@@ -104,14 +108,14 @@ impl Listener {
         Ok(Listener::Tcp(listener, bound))
     }
 
-    /// Listens on `dir/.s.PGSQL.PORT`. A socket that a dead server left behind is replaced.
-    /// Everybody who may enter the directory may connect.
+    /// Listens on `dir/.s.PGSQL.PORT`, and replaces a socket that a dead server left behind. Every
+    /// user with access to the directory may connect.
     pub fn unix(dir: &Path, port: u16) -> Result<Self, ListenError> {
         Self::unix_with(dir, port, 0o777)
     }
 
-    /// The same with permission bits (`unix_socket_permissions`): a user who may write to it may
-    /// connect.
+    /// Like [`Self::unix`], with permission bits (`unix_socket_permissions`). A user needs write
+    /// permission on the socket to connect.
     pub fn unix_with(dir: &Path, port: u16, permissions: u32) -> Result<Self, ListenError> {
         let path = dir.join(format!(".s.PGSQL.{port}"));
         let failed = |source| ListenError::Unix { path: path.clone(), source };
@@ -120,10 +124,10 @@ impl Listener {
             if !found.file_type().is_socket() {
                 return Err(failed(io::Error::new(
                     io::ErrorKind::AlreadyExists,
-                    "the file exists and is not a socket",
+                    "the file exists and is not a socket; remove it or choose another --socket-dir",
                 )));
             }
-            // Someone without our lock file (another program) may still serve it.
+            // A program that doesn't take our lock file may still serve the socket.
             if unix::UnixStream::connect(&path).is_ok() {
                 return Err(ListenError::UnixInUse(path));
             }
@@ -151,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback() {
+    fn non_loopback_addresses_are_refused() {
         let refused = Listener::tcp("0.0.0.0:0".parse().expect("address")).expect_err("refused");
         assert!(matches!(refused, ListenError::NotLoopback(_)), "{refused}");
         let Listener::Tcp(_, bound) =
@@ -166,16 +170,23 @@ mod tests {
     fn stale_sockets_are_replaced_and_live_ones_are_not() {
         let dir = tempfile::tempdir().expect("directory");
         let first = Listener::unix(dir.path(), 5433).expect("listens");
-        // The lock is this process's, so it is the socket that tells.
+        // This process holds the lock file, so the connection attempt finds the live server.
         let second = Listener::unix(dir.path(), 5433).expect_err("in use");
         assert!(matches!(second, ListenError::UnixInUse(_)), "{second}");
         drop(first);
         let path = dir.path().join(".s.PGSQL.5433");
         assert!(!path.exists());
-        // A server that was killed leaves the file, but no one listens.
+        // A killed server leaves the file, but nothing listens on it.
         drop(unix::UnixListener::bind(&path).expect("binds"));
         assert!(path.exists());
-        drop(Listener::unix(dir.path(), 5433).expect("replaced"));
+        // Another test may have just forked, and its child has the descriptors until it executes.
+        let replaced = loop {
+            match Listener::unix(dir.path(), 5433) {
+                Err(ListenError::UnixInUse(_)) => std::thread::yield_now(),
+                replaced => break replaced,
+            }
+        };
+        drop(replaced.expect("replaced"));
         // A live server of another kind holds no lock of ours.
         let other = unix::UnixListener::bind(&path).expect("binds");
         assert!(Listener::unix(dir.path(), 5433).is_err());

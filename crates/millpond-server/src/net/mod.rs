@@ -1,4 +1,4 @@
-//! Sockets.
+//! Listening sockets, client sockets, and lock files of Unix sockets.
 
 mod listen;
 mod socket;

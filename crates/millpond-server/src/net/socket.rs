@@ -1,4 +1,4 @@
-//! A client's socket, TCP or Unix, non-blocking; and waiting for it on a thread that may block.
+//! A client's non-blocking socket, TCP or Unix. A thread that may block can wait for it.
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token, net};
@@ -7,6 +7,13 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+
+/// A client that has gone is an error, not a signal.
+#[cfg(not(target_vendor = "apple"))]
+const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+/// macOS has no such flag; Rust's runtime ignores the signal.
+#[cfg(target_vendor = "apple")]
+const NO_SIGNAL: SendFlags = SendFlags::empty();
 
 /// A client's socket.
 #[derive(Debug)]
@@ -18,7 +25,7 @@ pub enum Socket {
 }
 
 impl Socket {
-    /// Sees to it that small replies leave at once.
+    /// Sets TCP_NODELAY, so that the kernel sends small replies at once.
     pub fn prepare(&self) {
         if let Socket::Tcp(socket) = self
             && let Err(error) = socket.set_nodelay(true)
@@ -27,7 +34,7 @@ impl Socket {
         }
     }
 
-    /// Where the client is; empty for a Unix socket.
+    /// The client's address; empty for a Unix socket.
     pub fn peer(&self) -> String {
         match self {
             Socket::Tcp(socket) => {
@@ -37,7 +44,8 @@ impl Socket {
         }
     }
 
-    /// Blocks this thread until the socket can be read (or written), for `limit` at most.
+    /// Blocks this thread until the socket is readable (or writable if `write`), at most for
+    /// `limit`.
     pub fn wait(&self, write: bool, limit: Duration) -> io::Result<()> {
         let flags = if write { PollFlags::OUT } else { PollFlags::IN };
         let mut fds = [PollFd::new(self, flags)];
@@ -61,7 +69,8 @@ impl AsFd for Socket {
     }
 }
 
-// By system calls without libc around them, whose cancellation points cost each a little in programs with threads.
+// These are direct system calls. libc's wrappers are cancellation points, which cost a little on
+// each call in a program with threads.
 impl Read for Socket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let (count, _) = rustix::net::recv(&*self, bytes, RecvFlags::empty())?;
@@ -71,7 +80,7 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(&*self, bytes, SendFlags::NOSIGNAL)?)
+        Ok(rustix::net::send(&*self, bytes, NO_SIGNAL)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,10 +1,10 @@
-//! The lock file of a Unix socket: `.s.PGSQL.PORT.lock` beside it holds the server's process id, as
-//! PostgreSQL's does.
+//! The lock file of a Unix socket. Like PostgreSQL, the server writes its process id to
+//! `.s.PGSQL.PORT.lock` next to the socket.
 //!
-//! The directory may be one where anybody can make files, such as `/tmp`. So the file comes into
-//! being whole, under a name that nothing has yet; what is there already is opened for reading
-//! only, and a symbolic link is not followed. Whether a server holds the lock is told by the
-//! process id alone: a file that a dead server has left is replaced.
+//! Every user may be able to create files in the directory, for example in `/tmp`. The server
+//! therefore writes the file under a temporary name, and links it to a name that does not exist
+//! yet. It opens an existing file for reading only and does not follow a symbolic link. Only the
+//! process id decides whether a server holds the lock: the file of a dead server is replaced.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, getppid, test_kill_process};
@@ -13,15 +13,15 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// How often a start tries anew, because the file came or went in between.
+/// How often a start tries again after another process created or removed the file.
 const TRIES: usize = 100;
-/// More of a file than a lock file has.
+/// A limit above the size of any lock file.
 const MOST_BYTES: u64 = 4096;
 
-/// Why the lock can't be had.
+/// Why the lock can't be taken.
 #[derive(Debug, Error)]
 pub enum SocketLockError {
-    /// A process holds it.
+    /// Another process holds it.
     #[error(
         "lock file \"{}\" already exists\n  Is another server (PID {pid}) using socket file \"{}\"?",
         lock.display(), socket.display()
@@ -29,38 +29,38 @@ pub enum SocketLockError {
     Held {
         /// The lock's file.
         lock: PathBuf,
-        /// The socket's.
+        /// The socket's file.
         socket: PathBuf,
-        /// The process.
+        /// The process that holds the lock.
         pid: i32,
     },
-    /// There is nothing in it.
+    /// The file is empty.
     #[error(
         "lock file \"{}\" is empty\n  Either another server is starting, or the lock file is the remnant \
          of a previous server startup crash.", .0.display()
     )]
     Empty(PathBuf),
-    /// It is something else.
+    /// The file is not a lock file.
     #[error("bogus data in lock file \"{}\": {what}", path.display())]
     Bogus {
         /// The file.
         path: PathBuf,
-        /// What it is or has.
+        /// What is wrong with it.
         what: String,
     },
-    /// The system says no.
+    /// A system call failed.
     #[error("could not {what} lock file \"{}\": {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// A lock that this process holds. Its file goes when it is dropped.
+/// A lock that this process holds. Dropping it removes the file.
 #[derive(Debug)]
 pub struct SocketLock {
     path: PathBuf,
@@ -102,8 +102,7 @@ impl SocketLock {
     }
 }
 
-/// Makes the file with this process's id in it, for the owner alone. `false`: there is something of
-/// that name.
+/// Creates the file with this process's id and mode 0600. `false`: a file of that name exists.
 fn create(path: &Path) -> io::Result<bool> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()
@@ -118,12 +117,12 @@ fn create(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens what is there, to read. `None`: it has just gone.
+/// Opens the existing file for reading. `None`: the file no longer exists.
 fn open(path: &Path) -> Result<Option<File>, SocketLockError> {
     let bogus =
         |what: &str| SocketLockError::Bogus { path: path.to_owned(), what: what.to_owned() };
     let failed = |source| SocketLockError::Io { what: "open", path: path.to_owned(), source };
-    // A named pipe must not hold the start up.
+    // NONBLOCK: opening a named pipe must not block the start.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -150,7 +149,7 @@ fn read_pid(file: File, path: &Path) -> Result<i32, SocketLockError> {
     let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().next().unwrap_or("").trim();
     match line.parse::<i32>() {
-        // PostgreSQL's standalone backends write theirs negative.
+        // A standalone backend of PostgreSQL writes its id as a negative number.
         Ok(pid) if pid != 0 => Ok(pid.saturating_abs()),
         _ => {
             let line: String = line.chars().take(40).collect();
@@ -159,9 +158,9 @@ fn read_pid(file: File, path: &Path) -> Result<i32, SocketLockError> {
     }
 }
 
-/// Whether a process of that id runs that may be a server of the same user. This process and its
-/// parent are none: after the restart of a machine or a container they may have the id that the
-/// dead server had.
+/// Whether a running process of that id may be a server of the same user. This process and its
+/// parent don't count: after a restart of the machine or container they may have the dead server's
+/// id.
 fn is_other_process(pid: i32) -> bool {
     let Some(pid) = Pid::from_raw(pid) else { return false };
     if Some(pid) == Pid::from_raw(std::process::id().cast_signed()) || Some(pid) == getppid() {
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_names_its_process_and_is_its_owners_alone() {
+    fn lock_file_has_process_id_and_mode_0600() {
         let (directory, socket, path) = place();
         let lock = SocketLock::take(&socket).expect("free");
         let text = fs::read_to_string(&path).expect("written");
@@ -204,7 +203,7 @@ mod tests {
         let error = SocketLock::take(&socket).expect_err("refused").to_string();
         assert!(error.contains("symbolic link"), "{error}");
         assert_eq!(fs::read(&victim).expect("kept"), b"precious");
-        // One that leads nowhere makes no file there either.
+        // A dangling link does not create a file at its target.
         fs::remove_file(&victim).expect("removed");
         SocketLock::take(&socket).expect_err("refused");
         assert!(!victim.exists());
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn anothers_flock_says_nothing() {
+    fn flock_of_another_process_is_ignored() {
         let (_directory, socket, lock) = place();
         fs::write(&lock, "999999999\n").expect("written");
         let file = File::open(&lock).expect("opened");
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_lock_file_is_left_alone() {
+    fn foreign_file_at_lock_path_is_not_replaced() {
         let (_directory, socket, lock) = place();
         fs::write(&lock, "").expect("written");
         assert!(matches!(SocketLock::take(&socket), Err(SocketLockError::Empty(_))));

@@ -1,4 +1,4 @@
-//! COPY FROM STDIN: the client's data on its way to the session.
+//! COPY FROM STDIN: passes the client's data to the session.
 
 use super::sink::{Stream, WireSink};
 use super::{Call, Phase, Protocol, Step, violation};
@@ -8,7 +8,7 @@ use crate::wire::frontend::Message;
 use millpond::SqlError;
 
 impl<B: Backend> Protocol<B> {
-    /// Ends a COPY from outside; what the client still sends of it is ignored.
+    /// Ends a COPY with an error of the server. The rest of the client's COPY data is ignored.
     pub fn abandon_copy(&mut self, error: SqlError, out: &mut Output) {
         if let (Phase::CopyIn(call), Some(session)) = (self.phase, &mut self.session) {
             session.copy_fail(&error.message);
@@ -40,7 +40,7 @@ impl<B: Backend> Protocol<B> {
                 let error = session.copy_fail(reason);
                 self.ended(call, Err(error), out)
             }
-            // Client libraries send these without noticing that their command was a COPY.
+            // Client libraries send Flush and Sync after Execute even if the statement was a COPY.
             Message::Flush | Message::Sync => Step::Next,
             _ => {
                 session.copy_fail("unexpected message");

@@ -1,4 +1,4 @@
-//! The extended protocol: statements prepared, bound, described and executed by name.
+//! The extended protocol: named statements and portals are prepared, bound, described and executed.
 
 use super::sink::{Stream, WireSink};
 use super::{Call, Pending, PortalEntry, Preparing, Protocol, Step, violation};
@@ -10,7 +10,7 @@ use crate::wire::{reply, rows};
 use millpond::types::FormatOptions;
 use millpond::{DataType, Executed, Params, Result, SqlError, SqlState};
 
-/// The type id of literals whose type nobody has said: as good as none.
+/// The type `unknown`, of literals without a declared type. Treated like no type.
 const UNKNOWN_OID: u32 = 705;
 
 impl<B: Backend> Protocol<B> {
@@ -27,7 +27,7 @@ impl<B: Backend> Protocol<B> {
         }
     }
 
-    /// Prepares a statement, or leaves it to the lane: planning a query may take long.
+    /// Prepares a statement. If that may take long, it leaves the work to the blocking pool.
     pub(super) fn prepare(
         &mut self,
         name: &str,
@@ -168,7 +168,7 @@ fn params(bind: &Bind<'_>, types: &[DataType], options: &FormatOptions) -> Resul
             types.len()
         )));
     }
-    // Looking up the n-th code anew for each parameter would be quadratic.
+    // One pass over the codes; looking up code n for each parameter would be quadratic.
     let first = bind.formats.of(0);
     let mut codes = bind.formats.iter();
     let mut params = Params::with_capacity(count);

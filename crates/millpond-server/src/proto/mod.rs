@@ -1,14 +1,14 @@
-//! One client's protocol: messages in, messages out, a session in between. No socket is read here.
+//! The protocol of one client: messages in, replies out, a session in between. It reads no socket.
 //!
 //! # State
-//! `phase` says which messages make sense. A statement that can't go on leaves a [`Pending`]: the session
-//! has to be resumed on the lane that may block, or the log has to become durable first. While
-//! something is pending no message is handled.
+//! `phase` says which messages are valid. A statement that can't continue leaves a [`Pending`]: the
+//! blocking pool must resume the session, or the log must become durable first. No message is
+//! handled while something is pending.
 //!
 //! # Errors
-//! A statement's error is reported; a simple query then ends with "ready for query", the extended protocol
-//! skips to the client's Sync. A [`Severity::Fatal`] error, or a stream of messages that can't be
-//! followed, ends the connection ([`Step::Close`]).
+//! A statement's error is reported to the client. A simple query then ends with ReadyForQuery; the
+//! extended protocol skips messages until the client's Sync. A [`Severity::Fatal`] error, or a
+//! message stream that can't be followed, ends the connection ([`Step::Close`]).
 
 mod copy;
 mod extended;
@@ -29,33 +29,33 @@ use sink::{Stream, WireSink};
 
 pub use startup::StartContext;
 
-/// What to do after a message.
+/// What the connection does after a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// On to the next message.
+    /// Handle the next message.
     Next,
-    /// Resume where waiting is allowed.
+    /// Resume on a thread that may block.
     Block,
-    /// Wait for the log, then [`Protocol::committed`].
+    /// Wait until the log is durable, then call [`Protocol::committed`].
     Commit(CommitTicket),
-    /// Send what there is and hang up.
+    /// Send the remaining output and close the connection.
     Close,
 }
 
-/// Which messages make sense.
+/// Which messages are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Before the session starts.
     Startup,
-    /// Any request.
+    /// Every request.
     Ready,
-    /// After an error in the extended protocol: nothing until Sync.
+    /// None until Sync, after an error in the extended protocol.
     Skip,
-    /// The client sends COPY data, for a call of this kind.
+    /// COPY data, which belongs to a call of this kind.
     CopyIn(Call),
 }
 
-/// The call that is running, as far as its ending differs.
+/// The kind of call that is running. Calls differ in how they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Simple,
@@ -63,20 +63,20 @@ enum Call {
     Sync,
 }
 
-/// What has to be taken up again.
+/// Work that waits to be continued.
 #[derive(Debug)]
 enum Pending {
-    /// A call to be resumed where waiting is allowed.
+    /// A call to resume on a thread that may block.
     Resume(Call),
-    /// A statement to be prepared where waiting is allowed.
+    /// A statement to prepare on a thread that may block.
     Prepare(Preparing),
-    /// A portal to be executed where waiting is allowed.
+    /// A portal to execute on a thread that may block, and its row limit.
     Execute(String, u64),
-    /// A commit that waits for the log.
+    /// A commit that waits for the log to become durable.
     Commit(Call),
 }
 
-/// A Parse message that is to be handled again.
+/// A Parse message to handle again.
 #[derive(Debug)]
 struct Preparing {
     name: Box<str>,
@@ -89,7 +89,7 @@ struct PortalEntry<S: Session> {
     formats: ResultFormats,
 }
 
-/// One client's protocol.
+/// The protocol state of one client.
 pub struct Protocol<B: Backend> {
     phase: Phase,
     session: Option<B::Session>,
@@ -122,12 +122,12 @@ impl<B: Backend> Protocol<B> {
         self.phase == Phase::Startup
     }
 
-    /// Whether the client is sending COPY data; the connection then stays on the lane that may block.
+    /// Whether the client is sending COPY data. The connection then stays on the blocking pool.
     pub fn copying(&self) -> bool {
         matches!(self.phase, Phase::CopyIn(_))
     }
 
-    /// The session's number, once it has started.
+    /// The session's process id, once it has started.
     pub fn pid(&self) -> Option<i32> {
         self.session.is_some().then_some(self.pid)
     }
@@ -137,7 +137,7 @@ impl<B: Backend> Protocol<B> {
         self.session.as_mut()
     }
 
-    /// Asks the processor for what a message's handling will use beside the protocol itself.
+    /// Prefetches the memory, other than the protocol's own, that handling a message uses.
     pub fn prefetch(&self) {
         self.codec.prefetch();
         if let Some(session) = &self.session {
@@ -182,10 +182,10 @@ impl<B: Backend> Protocol<B> {
                 self.execute(portal, u64::try_from(max_rows).unwrap_or(0), out, stream)
             }
             (_, Message::Sync) => self.sync(out, stream),
-            // What is waiting leaves at the latest when the input has been handled, which is at once: nothing waits
-            // for more of it.
+            // The output is sent once the buffered input is handled, which never waits for more
+            // input.
             (_, Message::Flush) => Step::Next,
-            // A client that had not heard of its COPY's error yet.
+            // The client sent these before it received its COPY's error.
             (_, Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => Step::Next,
             (_, Message::FunctionCall) => {
                 let error = SqlError::unsupported("the function call message");
@@ -198,7 +198,7 @@ impl<B: Backend> Protocol<B> {
         }
     }
 
-    /// Takes up what a [`Step::Block`] left, where waiting is allowed. [`Step::Next`] if nothing is pending.
+    /// Continues after a [`Step::Block`], where it may block. [`Step::Next`] if nothing is pending.
     pub fn resume(&mut self, out: &mut Output, stream: Option<Stream<'_>>) -> Step {
         match self.pending.take() {
             Some(Pending::Prepare(Preparing { name, sql, types })) => {
@@ -219,7 +219,7 @@ impl<B: Backend> Protocol<B> {
         }
     }
 
-    /// Carries on after a [`Step::Commit`].
+    /// Continues after a [`Step::Commit`].
     pub fn committed(&mut self, out: &mut Output, stream: Option<Stream<'_>>) -> Step {
         let Some(Pending::Commit(call)) = self.pending.take() else { return Step::Next };
         let Some(session) = &mut self.session else { return Step::Close };
@@ -229,7 +229,7 @@ impl<B: Backend> Protocol<B> {
         self.ended(call, result, out)
     }
 
-    /// Messages can't be followed any further.
+    /// Ends the connection: the message stream can't be followed any further.
     pub fn derailed(&mut self, error: FrameError, out: &mut Output) -> Step {
         self.fatal(&violation(error.to_string()), out)
     }
@@ -261,7 +261,7 @@ impl<B: Backend> Protocol<B> {
         self.ended(Call::Sync, result, out)
     }
 
-    /// Does what comes after a call of the session.
+    /// Reports the result of a session's call and decides what comes next.
     fn ended(&mut self, call: Call, result: Result<Executed>, out: &mut Output) -> Step {
         if self.phase == Phase::CopyIn(call) && !matches!(result, Ok(Executed::CopyIn(_))) {
             self.phase = Phase::Ready;
@@ -303,7 +303,7 @@ impl<B: Backend> Protocol<B> {
         let Some(session) = &self.session else { return Step::Close };
         let status = session.transaction_status();
         if status == TransactionStatus::Idle {
-            // Portals live as long as their transaction.
+            // A portal ends with its transaction.
             self.portals.clear();
         }
         reply::ready_for_query(&mut out.bytes, status);
@@ -311,7 +311,7 @@ impl<B: Backend> Protocol<B> {
         Step::Next
     }
 
-    /// An answer that is one bare message, or an error.
+    /// Sends a reply that is one message without a body, or an error.
     fn reply(&mut self, done: Result<()>, kind: u8, out: &mut Output) -> Step {
         if done.is_ok() {
             reply::bare(&mut out.bytes, kind);
@@ -319,7 +319,7 @@ impl<B: Backend> Protocol<B> {
         self.extended(done, out)
     }
 
-    /// The end of an extended-protocol message that the session did not run.
+    /// Ends an extended-protocol message that the session did not run.
     fn extended(&mut self, done: Result<()>, out: &mut Output) -> Step {
         match done {
             Ok(()) => Step::Next,
@@ -347,7 +347,7 @@ impl<B: Backend> Protocol<B> {
             }
             (_, b'P' | b'B' | b'D' | b'C' | b'E' | b'H') => Call::Portal,
             _ => {
-                // A Sync ends what is skipped, however it looks: "ready for query" goes out.
+                // Even a malformed Sync ends the skipping: ReadyForQuery follows.
                 self.phase = Phase::Ready;
                 Call::Simple
             }

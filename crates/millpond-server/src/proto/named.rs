@@ -1,9 +1,9 @@
-//! Things that a client names: its prepared statements, its portals. The one without a name is what most clients
-//! use for every request, so it has a place of its own and costs no hash.
+//! A client's prepared statements or portals by name. Most clients use the unnamed one for every
+//! request, so it has its own field and needs no hashing.
 
 use std::collections::HashMap;
 
-/// Things by name, the empty name among them.
+/// A map from names to values. The empty name is valid.
 #[derive(Debug)]
 pub(super) struct Named<T> {
     unnamed: Option<T>,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_empty_name_is_a_name_like_others() {
+    fn empty_name_is_an_ordinary_name() {
         let mut named = Named::default();
         for (number, name) in ["", "a", "b"].into_iter().enumerate() {
             assert_eq!(named.get(name), None);

@@ -1,8 +1,8 @@
-//! Where a session's results become messages: [`WireSink`].
+//! [`WireSink`] turns a session's results into messages.
 //!
-//! Rows are encoded straight into the connection's output buffer. On an event loop nothing leaves
-//! before the statement ends (it may have to start over, see [`RowSink`]); on the lane that may block, the
-//! buffer is drained whenever it is full, and a slow client holds up nobody but its own thread.
+//! It encodes rows directly into the connection's output buffer. On an event loop nothing is sent
+//! before the statement ends, because the statement may have to start over (see [`RowSink`]). On
+//! the blocking pool the thread drains a full buffer, so a slow client delays only its own thread.
 
 use crate::net::Socket;
 use crate::wire::buffer::Output;
@@ -14,23 +14,23 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Above this much output, a session waits for its client.
+/// With more output than this, a session waits for its client.
 pub const FULL_BYTES: usize = 64 << 10;
-/// How often a thread that waits for its client looks whether it should give up.
+/// How often a thread that waits for its client checks for a cancel request or a shutdown.
 pub const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// A client to which a thread may wait to write.
+/// A client that a thread may wait for when it writes.
 pub struct Stream<'a> {
-    /// Its socket.
+    /// The client's socket.
     pub socket: &'a mut Socket,
-    /// The statement is to be cancelled.
+    /// Set when the statement is to be cancelled.
     pub cancelled: &'a AtomicBool,
-    /// The server is going down.
+    /// Set when the server is shutting down.
     pub stopping: &'a AtomicBool,
 }
 
 impl Stream<'_> {
-    /// Writes everything, however long the client takes.
+    /// Writes all of the output, however long the client takes to read it.
     pub fn drain(&mut self, output: &mut Output) -> Result<()> {
         loop {
             match output.write_to(self.socket) {
@@ -49,39 +49,39 @@ impl Stream<'_> {
     }
 }
 
-/// The error with which a vanished client's statement ends; nobody will read it.
+/// The error that ends a statement whose client has disconnected. No client receives it.
 pub fn lost(error: &io::Error) -> SqlError {
     SqlError::fatal(SqlState::CONNECTION_FAILURE, format!("connection to client lost: {error}"))
 }
 
-/// What a statement ends with that its client has cancelled.
+/// The error of a statement that its client cancelled.
 pub fn cancelled() -> SqlError {
     SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 
-/// What sessions are told at a shutdown.
+/// The error that sessions report at a shutdown.
 pub fn going_down() -> SqlError {
     SqlError::fatal(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }
 
-/// What a client hears when there is no room for it.
+/// The error for a client beyond the limit of connections.
 pub fn too_many() -> SqlError {
     SqlError::fatal(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
 }
 
-/// Turns results into messages.
+/// Encodes results as messages.
 pub struct WireSink<'a> {
     output: &'a mut Output,
     stream: Option<Stream<'a>>,
     codec: &'a mut RowCodec,
     options: FormatOptions,
-    // Simple queries describe their rows; portals have been described, if the client asked.
+    // A simple query describes its rows. For a portal the client sends Describe if it wants that.
     describe: bool,
     statement_start: usize,
 }
 
 impl<'a> WireSink<'a> {
-    /// The sink of a simple query, whose columns come with its rows.
+    /// The sink of a simple query. It describes the columns before the rows.
     pub fn simple(
         output: &'a mut Output,
         stream: Option<Stream<'a>>,
@@ -92,7 +92,7 @@ impl<'a> WireSink<'a> {
         Self { output, stream, codec, options, describe: true, statement_start }
     }
 
-    /// The sink of a portal, for whose columns the codec has been set.
+    /// The sink of a portal. The caller has set the codec for the portal's columns.
     pub fn portal(
         output: &'a mut Output,
         stream: Option<Stream<'a>>,

@@ -1,4 +1,4 @@
-//! Start-up: from the first packet to the first "ready for query".
+//! Start-up: from the first packet to the first ReadyForQuery.
 
 use super::{Phase, Protocol, Step, violation};
 use crate::backend::{Backend, Cancel, Session};
@@ -11,22 +11,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
-/// The newest minor version of protocol 3 that we speak.
+/// The newest minor version of protocol 3 that the server supports.
 const NEWEST_MINOR: u16 = 2;
 
 /// What a start-up needs from the server.
 pub struct StartContext<'a, B> {
-    /// Where sessions come from.
+    /// The database that starts sessions.
     pub backend: &'a B,
-    /// Where their cancel keys are kept.
+    /// The table of cancel keys.
     pub keys: &'a CancelKeys,
-    /// No session begins any more: the server waits for the last one to end.
+    /// Whether new sessions are refused because a smart shutdown waits for the last session to end.
     pub refusing: bool,
-    /// Raised along with a cancel request, for a thread that waits on the client.
+    /// Set by a cancel request, for a thread that waits for the client.
     pub cancelled: &'a Arc<AtomicBool>,
-    /// Where the client is; empty for a Unix socket.
+    /// The client's address; empty for a Unix socket.
     pub client_addr: &'a str,
-    /// Wakes the connection's loop.
+    /// Wakes the connection on its loop.
     pub waker: &'a Waker,
 }
 
@@ -58,7 +58,7 @@ impl<B: Backend> Protocol<B> {
         }
     }
 
-    /// A packet that can't be understood.
+    /// Reports a packet that can't be decoded, and ends the connection.
     pub fn bad_packet(&mut self, error: StartupError, out: &mut Output) -> Step {
         let state = match error {
             StartupError::Version(..) => SqlState::FEATURE_NOT_SUPPORTED,
@@ -89,7 +89,7 @@ impl<B: Backend> Protocol<B> {
         session.on_idle_timeout(context.waker.clone());
         let out = &mut out.bytes;
         if startup.minor > NEWEST_MINOR || !startup.unknown_options.is_empty() {
-            reply::negotiate_protocol(out, startup.unknown_options);
+            reply::negotiate_protocol(out, &startup.unknown_options);
         }
         reply::authentication_ok(out);
         for (name, value) in session.reported_settings() {

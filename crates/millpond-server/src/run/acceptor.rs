@@ -1,4 +1,4 @@
-//! Accepting: one thread for all listeners, which gives each new client to the loop with the fewest.
+//! The acceptor: one thread for all listeners. A new client goes to the loop with the fewest.
 
 use super::event_loop::{Mail, Mailbox};
 use crate::backend::Backend;
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const STOP: Token = Token(usize::MAX);
-/// How long accepting rests when there are no descriptors left.
+/// How long the acceptor pauses after an error, such as no file descriptors left.
 const REST: Duration = Duration::from_millis(100);
 
 /// The running acceptor.
@@ -25,7 +25,7 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Starts to accept; at most `max_sockets` clients at a time, sessions or not.
+    /// Starts to accept clients: at most `max_sockets` at a time, with or without a session.
     pub fn start<B: Backend>(
         mut listeners: Vec<Listener>,
         mailboxes: Arc<[Arc<Mailbox<B>>]>,
@@ -51,7 +51,7 @@ impl Acceptor {
                 {
                     tracing::error!(%error, "epoll of the acceptor");
                 }
-                // Edge-triggered, and rests are not announced: look at all of them.
+                // Events are edge-triggered, and no event ends a pause: try all listeners.
                 for listener in &listeners {
                     while let Some(socket) = accept(listener, &mut rest) {
                         distribute(socket, &mailboxes, max_sockets);
@@ -97,7 +97,7 @@ fn distribute<B: Backend>(mut socket: Socket, mailboxes: &[Arc<Mailbox<B>>], max
     if mailboxes.iter().map(load).sum::<usize>() >= max_sockets {
         let mut bytes = Vec::new();
         reply::error(&mut bytes, &too_many());
-        // Best effort: a client that can't take a hundred bytes right now just sees the end.
+        // Best effort: if the socket has no room, the client only sees the end.
         let _ = socket.write(&bytes);
         return;
     }

@@ -1,47 +1,48 @@
-//! Who may cancel whom: the keys given to sessions at start-up.
+//! The cancel keys that sessions get at start-up.
 //!
-//! A cancel request arrives on a connection of its own, on any loop, while the session it means may be
-//! on another loop or thread. All that is shared is this table, locked only at start-up, at the end
-//! of a session and by cancel requests.
+//! A cancel request arrives on its own connection, on any loop, while its session may be on another
+//! loop or thread. They share only this table. It is locked only when a session starts, when a
+//! session ends, and by cancel requests.
 
 use parking_lot::Mutex;
 use rand::RngCore;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a cancel request, or the server's end, does to a session.
-pub type Interrupt = Arc<dyn Fn(Why) + Send + Sync>;
+/// A function that interrupts a session, for a cancel request or a shutdown.
+pub type OnCancel = Arc<dyn Fn(Why) + Send + Sync>;
 
 /// Why a session is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Its client asks for it.
+    /// Its client asked for it.
     Cancel,
-    /// The server is going down.
+    /// The server is shutting down.
     Shutdown,
 }
 
-/// The table.
+/// The table of keys.
 #[derive(Default)]
 pub struct CancelKeys {
-    keys: Mutex<HashMap<i32, (Vec<u8>, Interrupt)>>,
+    keys: Mutex<HashMap<i32, (Vec<u8>, OnCancel)>>,
 }
 
 impl CancelKeys {
-    /// Makes a key for a session: 4 bytes for protocol 3.0, 32 from 3.2 on.
-    pub fn grant(&self, pid: i32, long: bool, interrupt: Interrupt) -> Vec<u8> {
+    /// Makes a key for a session: 4 bytes for protocol 3.0, 32 bytes from 3.2 on.
+    pub fn grant(&self, pid: i32, long: bool, interrupt: OnCancel) -> Vec<u8> {
         let mut secret = vec![0; if long { 32 } else { 4 }];
         rand::rng().fill_bytes(&mut secret);
         self.keys.lock().insert(pid, (secret.clone(), interrupt));
         secret
     }
 
-    /// The session is over.
+    /// Removes the key of a session that ends.
     pub fn revoke(&self, pid: i32) {
         self.keys.lock().remove(&pid);
     }
 
-    /// Cancels what the session runs, if the secret is right. Nobody is told whether it was.
+    /// Cancels what the session runs, if the secret is right. The client does not learn the
+    /// outcome.
     pub fn cancel(&self, pid: i32, secret: &[u8]) {
         let found = self
             .keys
@@ -54,21 +55,21 @@ impl CancelKeys {
         }
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     pub fn sessions(&self) -> usize {
         self.keys.lock().len()
     }
 
-    /// Interrupts everything, for a shutdown.
+    /// Interrupts every session, for a shutdown.
     pub fn terminate_all(&self) {
-        let all: Vec<Interrupt> = self.keys.lock().values().map(|(_, c)| Arc::clone(c)).collect();
+        let all: Vec<OnCancel> = self.keys.lock().values().map(|(_, c)| Arc::clone(c)).collect();
         for interrupt in all {
             interrupt(Why::Shutdown);
         }
     }
 }
 
-/// Compares without telling by its time where the first difference is.
+/// Compares two keys. The time does not depend on where the first difference is.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
 }

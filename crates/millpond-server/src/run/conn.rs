@@ -1,10 +1,12 @@
-//! A connection: socket, buffers and protocol, on its event loop or on a thread that may block.
+//! A connection: its socket, buffers and protocol. It runs on its event loop or on a thread of the
+//! blocking pool.
 //!
-//! Whoever owns the box runs it; nothing in it is shared but two flags. This file has what both places need;
-//! on_loop.rs and on_lane.rs have its turns there, messages.rs has how it handles what it has received.
+//! The thread that owns the box runs the connection. Of its fields only the flag `cancelled` is
+//! shared. This file has what both places need. on_loop.rs and on_blocking_pool.rs have the turns
+//! there; messages.rs handles what was received.
 
 mod messages;
-mod on_lane;
+mod on_blocking_pool;
 mod on_loop;
 
 use super::Shared;
@@ -26,14 +28,15 @@ use std::time::{Duration, Instant};
 
 pub use on_loop::Turn;
 
-/// How long a client may take to start its session.
+/// How long a client may take for its start-up.
 const START_UP_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where a connection's commit is.
+/// The state of a connection's commit.
 #[derive(Debug, Clone, Copy)]
 enum Commit {
     None,
-    /// To be registered with the log, on the loop (whose letters would miss a connection on the lane).
+    /// Must be registered with the log on the loop, which drops letters for a connection on the
+    /// blocking pool.
     New(CommitTicket),
     Waiting,
     Durable,
@@ -41,9 +44,9 @@ enum Commit {
 
 /// A connection.
 pub struct Conn<B: Backend> {
-    /// Its slot on its loop.
+    /// The slot on its loop.
     pub slot: usize,
-    /// Its number, never used again.
+    /// Its number, which is never reused.
     pub number: u64,
     socket: Socket,
     input: Input,
@@ -53,16 +56,16 @@ pub struct Conn<B: Backend> {
     commit: Commit,
     waker: Waker,
     cancelled: Arc<AtomicBool>,
-    // The socket may have something to read: an edge was seen, and no read has come back short since.
+    // The socket may have something to read: an edge was seen, and no short read has followed.
     readable: bool,
-    // The client may have closed its side, or the socket may have failed: only an empty read can tell.
+    // The client may have closed its side, or the socket failed. Only an empty read can tell.
     ended: bool,
-    // The socket takes no more; and whether the poll is to say when it does.
+    // `stuck`: the socket accepts no more bytes. `watching_room`: the poll reports when it does.
     stuck: bool,
     watching_room: bool,
-    // Nothing is left to do but to send what there is.
+    // The connection only has to send the remaining output.
     closing: bool,
-    // The session is to be asked whether it has been idle for too long.
+    // The session must be asked whether its idle time limit has passed.
     woken: bool,
     since: Instant,
 }
@@ -91,24 +94,24 @@ impl<B: Backend> Conn<B> {
         }
     }
 
-    /// Asks for its memory, some turns ahead of its own.
+    /// Prefetches this memory, some turns before the connection's own.
     pub fn prefetch(&self) {
         prefetch(self);
     }
 
-    /// Asks for what it points to, when its own memory has come.
+    /// Prefetches what the connection points to, after its own memory has arrived.
     pub fn prefetch_session(&self) {
         self.protocol.prefetch();
     }
 
-    /// The poll has said something about the socket.
+    /// Notes an event of the socket.
     pub fn note_event(&mut self, readable: bool, closed: bool) {
         self.readable |= readable || closed;
         self.ended |= closed;
     }
 
-    /// Has the poll say when the socket has room, while replies wait for that, and only then: a client that takes
-    /// a reply makes room, and would wake the loop for nothing.
+    /// Registers for events of a socket with room, but only while replies wait for room. A client
+    /// that reads a reply makes room, and would otherwise wake the loop for nothing.
     pub fn watch(&mut self, registry: &Registry) -> io::Result<()> {
         if self.stuck == self.watching_room {
             return Ok(());
@@ -120,13 +123,13 @@ impl<B: Backend> Conn<B> {
         Ok(())
     }
 
-    /// It comes back from the lane, and may have been woken while it was away.
+    /// Notes the return from the blocking pool. A wake-up may have been dropped meanwhile.
     pub fn note_return(&mut self) {
         self.woken = true;
     }
 
-    /// Somebody has woken the connection: its commit is durable (or the log has failed, as the session will find), or it
-    /// has been idle in a transaction for too long.
+    /// Notes a wake-up: the commit is durable, or the session was idle in a transaction for too
+    /// long. If the log has failed instead, the session finds that out.
     pub fn note_wake(&mut self) {
         match self.commit {
             Commit::Waiting => self.commit = Commit::Durable,
@@ -139,7 +142,7 @@ impl<B: Backend> Conn<B> {
         self.protocol.starting()
     }
 
-    /// Whether the client takes too long to start its session.
+    /// Whether the client has exceeded the time for its start-up.
     pub fn dawdles(&self, now: Instant) -> bool {
         self.protocol.starting() && now.saturating_duration_since(self.since) > START_UP_LIMIT
     }
@@ -149,7 +152,7 @@ impl<B: Backend> Conn<B> {
         &self.socket
     }
 
-    /// Sends what the socket takes; true when nothing is left.
+    /// Sends what the socket accepts. True when nothing is left.
     fn send(&mut self) -> bool {
         match self.output.write_to(&mut self.socket) {
             Ok(done) => {
@@ -173,7 +176,7 @@ impl<B: Backend> Conn<B> {
         })
     }
 
-    /// Tells the client that the server is going down.
+    /// Tells the client that the server is shutting down.
     pub fn say_goodbye(&mut self) {
         if !self.protocol.starting() {
             reply::error(&mut self.output.bytes, &going_down());
@@ -186,12 +189,13 @@ impl<B: Backend> Conn<B> {
         let error = SqlError::new(
             SqlState::INSUFFICIENT_RESOURCES,
             "could not start a thread for the statement",
-        );
+        )
+        .hint("Raise the limit of threads (ulimit -u), or use fewer connections.");
         self.protocol.fatal(&error, &mut self.output);
         self.send();
     }
 
-    /// The end: forgets the cancel key, rolls back what is open.
+    /// Ends the connection: revokes the cancel key and rolls back an open transaction.
     pub fn end(self, shared: &Shared<B>) {
         let Self { protocol, socket, number, .. } = self;
         if let Some(pid) = protocol.pid() {
@@ -210,7 +214,7 @@ fn stream_to<'a>(
     Stream { socket, cancelled, stopping }
 }
 
-/// A panic ends one session, not its loop with all the others.
+/// Runs a session's work. A panic ends only this session, not the loop and its other connections.
 fn guarded<R>(connection: u64, run: impl FnOnce() -> R) -> Option<R> {
     let result = catch_unwind(AssertUnwindSafe(run)).ok();
     if result.is_none() {

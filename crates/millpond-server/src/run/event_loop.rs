@@ -1,31 +1,34 @@
-//! An event loop: one thread, one epoll, the connections that were given to it.
+//! An event loop: one thread, one epoll instance, and the connections it was given.
 //!
 //! # How it works
-//! A connection lives in a slot of its loop for its whole life. It leaves the slot only by ownership,
-//! to the lane that may block, and comes back through the loop's mailbox. Sockets are registered at
-//! the start, edge-triggered, and stay registered while their connection is away: an event for an empty slot is
-//! dropped, and a connection that comes back tries its socket before it waits for events again.
+//! A connection has one slot of its loop for its whole life. Its box leaves the slot only to go to
+//! the blocking pool, and comes back through the loop's mailbox. A socket is registered once,
+//! edge-triggered, and stays registered while its connection is away. An event for an empty slot is
+//! dropped, so a connection that comes back tries its socket before it waits for events again.
 //!
 //! # Invariants
-//! * Nothing on the loop waits: sessions run with `Wait::Never`, sockets are non-blocking.
-//! * A turn serves what one read brought; a connection whose socket has more goes to the end of
-//!   the `ready` queue, so that one busy client can't starve the others.
-//! * Replies leave at the end of a batch of turns, together. A client that is woken by the first of them finds
-//!   a processor while the others are being sent, and clients that share a thread find several replies at once;
-//!   sent one by one, each reply would interrupt the loop and wake its client for itself alone.
-//! * The memory of connections is asked for some turns ahead ([`Coming`]).
-//! * A mailbox wake costs a system call only when the loop has not been told yet (`notified`).
+//! * Nothing on the loop waits: sessions run with `Wait::Never`, and sockets are non-blocking. One
+//!   exception: the only connection of a loop may wait for the log ([`Conn::turn_on_loop`]).
+//! * A turn handles what one read returned. A connection whose socket has more goes to the end of
+//!   the `ready` queue, so that a busy client can't starve the others.
+//! * Replies are sent together at the end of a batch of turns. The first client to wake up finds a
+//!   processor while the loop sends the other replies. Clients that share a thread receive several
+//!   replies at once. Sent one by one, each reply would interrupt the loop and wake its client
+//!   alone.
+//! * The memory of connections is prefetched some turns ahead ([`Coming`]).
+//! * Posting to a mailbox costs a system call only if its loop is not notified yet (`notified`).
 //!
 //! # Memory ordering
-//! `notified` is set (AcqRel) after a letter is in the box and cleared (AcqRel) before the box is emptied, so a
-//! letter that an emptying loop missed finds the flag clear and wakes the loop again.
+//! `notified` is set (AcqRel) after a letter is in the box, and cleared (AcqRel) before the loop
+//! empties the box. If the loop misses a letter, its sender finds the flag clear and wakes the loop
+//! again.
 
 use super::conn::{Conn, Turn};
 use super::sender::Sender;
 use super::{Job, Shared};
 use crate::backend::Backend;
 use crate::net::Socket;
-use crate::wire::buffer::Spare;
+use crate::wire::buffer::SpareBuffers;
 use mio::event::{self, Event};
 use mio::{Events, Interest, Poll, Token, Waker};
 use parking_lot::Mutex;
@@ -37,40 +40,41 @@ use std::time::{Duration, Instant};
 
 /// The token of the mailbox.
 const MAIL: Token = Token(usize::MAX);
-/// How many events one poll may bring.
+/// The most events of one poll.
 const EVENTS: usize = 256;
-/// How many connections' replies are held back for each other at most: what one of them waits for.
+/// The most connections whose replies wait for each other.
 const BATCH: usize = 32;
-/// How often a loop with clients in their start-up looks for those who dawdle.
+/// How often a loop with clients in their start-up checks their time limit.
 const START_UP_TICK: Duration = Duration::from_secs(1);
 
 /// A letter to a loop.
 pub enum Mail<B: Backend> {
     /// A new client.
     Accepted(Socket),
-    /// A connection comes back from the lane.
+    /// A connection that comes back from the blocking pool.
     Returned(Box<Conn<B>>),
-    /// The log of a commit is durable, or the session has been idle for too long; slot and number of the connection.
+    /// Slot and number of a connection: its commit is durable, or its session was idle for too
+    /// long.
     Woken(usize, u64),
 }
 
-/// What others know of a loop.
+/// The part of a loop that other threads use.
 pub struct Mailbox<B: Backend> {
     letters: Mutex<Vec<Mail<B>>>,
     notified: AtomicBool,
     waker: Waker,
-    /// Connections on this loop.
+    /// The number of connections on this loop.
     pub load: AtomicUsize,
 }
 
 impl<B: Backend> Mailbox<B> {
-    /// Leaves a letter and sees to it that the loop looks.
+    /// Puts a letter into the mailbox and notifies the loop.
     pub fn post(&self, mail: Mail<B>) {
         self.letters.lock().push(mail);
         self.wake();
     }
 
-    /// Makes the loop look at its letters and at whether it should stop.
+    /// Makes the loop check its letters and the stop flag.
     pub fn wake(&self) {
         if !self.notified.swap(true, Ordering::AcqRel)
             && let Err(error) = self.waker.wake()
@@ -80,7 +84,7 @@ impl<B: Backend> Mailbox<B> {
     }
 }
 
-/// Tells a connection's loop that it has something to do, without a word from its client.
+/// Wakes a connection on its loop without input from its client.
 pub struct ConnWaker<B: Backend> {
     mailbox: Arc<Mailbox<B>>,
     slot: usize,
@@ -97,30 +101,31 @@ impl<B: Backend> Wake for ConnWaker<B> {
     }
 }
 
-/// The place of a connection.
+/// The state of a slot.
 pub(super) enum Slot<B: Backend> {
-    /// Nobody's.
+    /// No connection has it.
     Free,
-    /// The connection is on the lane.
+    /// The connection is on the blocking pool.
     Away,
     /// The connection is here.
     Here(Box<Conn<B>>),
 }
 
-/// The connections whose events come next. The memory of each is asked for while those before it have their turns: with
-/// hundreds of connections it has left the processor's near caches since its last turn, and would be fetched line by line.
+/// Prefetches the connections whose events come next, while those before them have their turns.
+/// With hundreds of connections, a connection's memory has left the near caches since its last
+/// turn. Without this, each cache line would be fetched on demand.
 struct Coming<'a> {
     conns: event::Iter<'a>,
     sessions: event::Iter<'a>,
 }
 
 impl<'a> Coming<'a> {
-    /// So many turns ahead a connection is asked for, and half as many ahead what it points to.
+    /// A connection is prefetched this many turns ahead; what it points to, half as many.
     const TURNS: usize = 4;
 
-    /// Begins with the connections whose turns come soon after the first.
+    /// Prefetches the connections whose turns come soon after the first.
     fn new<B: Backend>(events: &'a Events, slots: &[Slot<B>]) -> Self {
-        // The first is about to have its turn.
+        // The first one's turn comes at once.
         let mut later = events.iter();
         later.next();
         let mut coming = Self { conns: later.clone(), sessions: later };
@@ -133,21 +138,21 @@ impl<'a> Coming<'a> {
         coming
     }
 
-    /// A connection is about to have its turn.
+    /// Must be called before each turn.
     fn step<B: Backend>(&mut self, slots: &[Slot<B>]) {
         ask(self.conns.next(), slots, Conn::prefetch);
         ask(self.sessions.next(), slots, Conn::prefetch_session);
     }
 }
 
-/// Asks for memory of the connection that an event is about, if it is here.
+/// Prefetches memory of an event's connection, if the connection is here.
 fn ask<B: Backend>(event: Option<&Event>, slots: &[Slot<B>], prefetch: fn(&Conn<B>)) {
     if let Some(Slot::Here(conn)) = event.and_then(|event| slots.get(event.token().0)) {
         prefetch(conn);
     }
 }
 
-/// The loop itself, owned by its thread.
+/// An event loop, owned by its thread.
 pub struct EventLoop<B: Backend> {
     poll: Poll,
     mailbox: Arc<Mailbox<B>>,
@@ -155,18 +160,18 @@ pub struct EventLoop<B: Backend> {
     free: Vec<usize>,
     open: usize,
     ready: Vec<usize>,
-    // Who has replies to send.
+    // Slots of the connections with unsent replies.
     unsent: Vec<usize>,
-    // Its own thread makes it.
+    // Made by the loop's own thread.
     sender: Option<Sender>,
     letters: Vec<Mail<B>>,
-    spare: Spare,
-    // Only while a client may be in its start-up: a poll without timeout is cheaper.
+    spare: SpareBuffers,
+    // Set only while a client may be in its start-up: a poll without a timeout is cheaper.
     next_tick: Option<Instant>,
 }
 
 impl<B: Backend> EventLoop<B> {
-    /// A loop, not yet running.
+    /// Creates a loop that is not running yet.
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), MAIL)?;
@@ -186,7 +191,7 @@ impl<B: Backend> EventLoop<B> {
             unsent: Vec::new(),
             sender: None,
             letters: Vec::new(),
-            spare: Spare::default(),
+            spare: SpareBuffers::default(),
             next_tick: None,
         })
     }
@@ -196,7 +201,7 @@ impl<B: Backend> EventLoop<B> {
         Arc::clone(&self.mailbox)
     }
 
-    /// Serves until the server stops and the last connection has gone.
+    /// Runs until the server stops and the last connection has ended.
     pub fn run(mut self, shared: &Arc<Shared<B>>) {
         let mut events = Events::with_capacity(EVENTS);
         self.sender = Some(Sender::new(BATCH));
@@ -247,7 +252,7 @@ impl<B: Backend> EventLoop<B> {
         self.next_tick.map(|tick| tick.saturating_duration_since(Instant::now()))
     }
 
-    /// Gives a connection its turn, and sends replies when there are many.
+    /// Gives a connection a turn. Sends the held replies when there are many.
     fn turn(&mut self, shared: &Arc<Shared<B>>, slot: usize) {
         self.one_turn(shared, slot, false);
         if self.unsent.len() >= BATCH {
@@ -255,7 +260,7 @@ impl<B: Backend> EventLoop<B> {
         }
     }
 
-    /// Sends the replies that were held back.
+    /// Sends the held replies.
     fn send_all(&mut self, shared: &Arc<Shared<B>>) {
         let mut slots = std::mem::take(&mut self.unsent);
         if slots.len() > 1
@@ -266,12 +271,12 @@ impl<B: Backend> EventLoop<B> {
         for slot in slots.drain(..) {
             self.one_turn(shared, slot, true);
         }
-        // Who had more to read has replies again: those go with the next batch.
+        // A connection that had more to read has replies again. They go with the next batch.
         slots.append(&mut self.unsent);
         self.unsent = slots;
     }
 
-    /// Gives a connection its turn, and does what it asks for.
+    /// Gives a connection a turn, and does what the turn's result asks for.
     fn one_turn(&mut self, shared: &Arc<Shared<B>>, slot: usize, send: bool) {
         let Some(place) = self.slots.get_mut(slot) else { return };
         let Slot::Here(conn) = place else { return };
@@ -287,7 +292,7 @@ impl<B: Backend> EventLoop<B> {
             Turn::Block => {
                 if let Slot::Here(conn) = std::mem::replace(place, Slot::Away) {
                     let job = Job { conn, home: Arc::clone(&self.mailbox) };
-                    if let Err(job) = shared.lanes.submit(job) {
+                    if let Err(job) = shared.blocking_pool.submit(job) {
                         *place = Slot::Here(job.conn);
                         self.close(shared, slot, true);
                     }
@@ -355,7 +360,7 @@ impl<B: Backend> EventLoop<B> {
             if no_thread {
                 conn.refuse_thread();
             }
-            // Closing the descriptor takes it off the epoll.
+            // Closing the descriptor also removes it from the epoll instance.
             conn.end(shared);
         }
         self.free.push(slot);
@@ -363,7 +368,7 @@ impl<B: Backend> EventLoop<B> {
         self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Looks for clients that never finish their start-up.
+    /// Closes clients that take too long for their start-up.
     fn tick(&mut self, shared: &Arc<Shared<B>>) {
         let now = Instant::now();
         let mut starting = false;
@@ -378,7 +383,8 @@ impl<B: Backend> EventLoop<B> {
         self.next_tick = starting.then(|| now + START_UP_TICK);
     }
 
-    /// Ends every session that is here; those on the lane come back first. True when all are gone.
+    /// Ends every session that is here. Those on the blocking pool return first. True when all have
+    /// ended.
     fn stop(&mut self, shared: &Arc<Shared<B>>) -> bool {
         for slot in 0..self.slots.len() {
             if let Some(Slot::Here(conn)) = self.slots.get_mut(slot) {

@@ -1,21 +1,22 @@
-//! Running the server: event loops, the lane that may block, the acceptor.
+//! Runs the server: event loops, the blocking pool, the acceptor.
 //!
-//! A connection stays on the loop it was given at accept. What would block a loop moves, with its whole
-//! connection, to a thread of the lane, and comes back when it is done (docs/adr/0001).
+//! A connection stays on the loop that it was given to at accept. A connection whose statement
+//! would block moves to a thread of the blocking pool, and comes back when the statement is done
+//! (docs/adr/0001).
 
 mod acceptor;
+mod blocking_pool;
 pub mod cancel;
 mod conn;
 mod event_loop;
-mod lane;
 mod sender;
 
 use crate::backend::Backend;
 use crate::net::Listener;
+use blocking_pool::BlockingPool;
 use cancel::CancelKeys;
 use conn::Conn;
 use event_loop::{EventLoop, Mail, Mailbox};
-use lane::Lanes;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,8 +28,8 @@ use std::time::Duration;
 pub(crate) struct Shared<B: Backend> {
     backend: B,
     keys: CancelKeys,
-    lanes: Arc<Lanes<Job<B>>>,
-    /// No session begins any more.
+    blocking_pool: Arc<BlockingPool<Job<B>>>,
+    /// Whether new sessions are refused.
     refusing: AtomicBool,
     stopping: AtomicBool,
     numbers: AtomicU64,
@@ -44,18 +45,18 @@ impl<B: Backend> Shared<B> {
     }
 }
 
-/// A connection on its way to the lane, and where it comes from.
+/// A connection on its way to the blocking pool, and the mailbox of its loop.
 pub(crate) struct Job<B: Backend> {
     conn: Box<Conn<B>>,
     home: Arc<Mailbox<B>>,
 }
 
-/// How large a server is.
+/// The size of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerConfig {
-    /// Event loops; by default one for each core.
+    /// The number of event loops; by default one for each core.
     pub loops: usize,
-    /// The most sessions that the backend grants.
+    /// The most sessions that the backend allows.
     pub max_connections: usize,
 }
 
@@ -64,27 +65,27 @@ pub struct Server<B: Backend> {
     shared: Arc<Shared<B>>,
     mailboxes: Arc<[Arc<Mailbox<B>>]>,
     acceptor: acceptor::Acceptor,
-    /// Closed when the last loop has ended.
+    /// Disconnected when the last loop has ended.
     ended: Receiver<()>,
 }
 
 impl<B: Backend> Server<B> {
-    /// Starts to serve the listeners' clients.
+    /// Starts to serve the clients of the listeners.
     pub fn start(backend: B, listeners: Vec<Listener>, config: ServerConfig) -> io::Result<Self> {
-        // A connection that waits for another one's lock must never take that one's thread.
+        // A connection that waits for another one's lock must not take that one's thread.
         let sockets = config.max_connections.saturating_mul(2).saturating_add(16);
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared<B>>| {
             let weak = weak.clone();
             let work = move |mut job: Job<B>| {
                 if let Some(shared) = weak.upgrade() {
-                    job.conn.turn_on_lane(&shared);
+                    job.conn.turn_on_blocking_pool(&shared);
                 }
                 job.home.post(Mail::Returned(job.conn));
             };
             Shared {
                 backend,
                 keys: CancelKeys::default(),
-                lanes: Lanes::new(sockets, work),
+                blocking_pool: BlockingPool::new(sockets, work),
                 refusing: AtomicBool::new(false),
                 stopping: AtomicBool::new(false),
                 numbers: AtomicU64::new(1),
@@ -107,18 +108,18 @@ impl<B: Backend> Server<B> {
         Ok(Self { shared, mailboxes, acceptor, ended })
     }
 
-    /// New sessions are refused with 57P03 from now on; those that are there go on.
+    /// Refuses new sessions with 57P03 from now on. Existing sessions continue.
     pub fn refuse_sessions(&self) {
         self.shared.refusing.store(true, Ordering::Relaxed);
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     pub fn sessions(&self) -> usize {
         self.shared.keys.sessions()
     }
 
-    /// Accepts nobody any more, ends every session, and returns when all have gone: true. After
-    /// `limit` it returns without that: false, and a thread may still be at a session's work.
+    /// Stops accepting, ends every session, and returns true when all sessions have ended. After
+    /// `limit` it returns false; then a thread may still run a session.
     pub fn stop(self, limit: Option<Duration>) -> bool {
         self.acceptor.stop();
         self.shared.stopping.store(true, Ordering::Relaxed);

@@ -1,26 +1,26 @@
-//! Sending the replies of several connections with one call of the kernel, where it can do that (Linux, with io_uring):
-//! see [`millpond_sync::send_batch`] for what that saves. Elsewhere every connection sends its own.
+//! Sends the replies of several connections with one system call, on Linux with io_uring;
+//! [`millpond_sync::send_batch`] explains the gain. Elsewhere every connection sends its own.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(millpond_portable)))]
 pub use linux::Sender;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(millpond_portable))))]
 pub use other::Sender;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(millpond_portable)))]
 mod linux {
     use crate::backend::Backend;
     use crate::run::event_loop::Slot;
-    use crate::wire::buffer::Spare;
+    use crate::wire::buffer::SpareBuffers;
     use millpond_sync::send_batch::{Letter, SendBatch};
     use std::os::fd::AsFd;
 
-    /// What a loop sends with. To be made by the loop's own thread.
+    /// The sender of a loop. The loop's own thread must create it.
     pub struct Sender {
         batch: Option<SendBatch>,
     }
 
     impl Sender {
-        /// For so many connections at a time.
+        /// Has room for the replies of `room` connections at a time.
         pub fn new(room: usize) -> Self {
             let batch = u32::try_from(room).ok().and_then(|room| {
                 let batch = SendBatch::new(room);
@@ -29,13 +29,13 @@ mod linux {
             Self { batch }
         }
 
-        /// Sends replies of the connections in `which` slots. Who has more to do then than to wait for its client stays in
-        /// `which`, for a turn of its own.
+        /// Sends the replies of the connections in the slots `which`. A connection that has more to
+        /// do than wait for its client stays in `which`, for its own turn.
         pub fn send<B: Backend>(
             &mut self,
             slots: &mut [Slot<B>],
             which: &mut Vec<usize>,
-            spare: &mut Spare,
+            spare: &mut SpareBuffers,
         ) {
             let Some(batch) = &mut self.batch else { return };
             let mut taken = Vec::with_capacity(which.len());
@@ -70,11 +70,11 @@ mod linux {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(millpond_portable))))]
 mod other {
     use crate::backend::Backend;
     use crate::run::event_loop::Slot;
-    use crate::wire::buffer::Spare;
+    use crate::wire::buffer::SpareBuffers;
 
     /// Sends nothing.
     pub struct Sender;
@@ -85,12 +85,12 @@ mod other {
             Self
         }
 
-        /// Leaves every connection its turn.
+        /// Leaves all connections in `which`, for their own turns.
         pub fn send<B: Backend>(
             &mut self,
             _slots: &mut [Slot<B>],
             _which: &mut Vec<usize>,
-            _spare: &mut Spare,
+            _spare: &mut SpareBuffers,
         ) {
         }
     }

@@ -1,33 +1,33 @@
-//! The two buffers of a connection.
+//! The input buffer and the output buffer of a connection.
 //!
-//! Both start small, grow by doubling as bytes really arrive (a length that is only claimed
-//! allocates nothing), and have no memory while they are empty: on an event loop it is lent by the loop's
-//! [`Spare`]. So the connections of a loop use the same few pages one after the other, which stay in
-//! the processor's cache; hundreds of connections with buffers of their own would drive each other out of it.
+//! Both start small and double as bytes arrive; a length that a client only claims allocates
+//! nothing. An empty buffer has no memory: its event loop lends it some, from [`SpareBuffers`].
+//! The connections of a loop thus use the same few pages in turn, which stay in the processor's
+//! cache. Hundreds of connections with their own buffers would evict each other's from it.
 
 use std::io::{self, Read, Write};
 
-/// What a buffer begins with.
+/// The initial size of a buffer.
 const REST_BYTES: usize = 8 << 10;
-/// A buffer larger than this is given back when it is empty.
+/// A buffer that is larger than this when it becomes empty is freed.
 const KEEP_BYTES: usize = 256 << 10;
-/// The most that one read asks for.
+/// The largest read.
 const READ_BYTES: usize = 64 << 10;
 
-/// Replies of so many connections wait together at most; memory for more is not kept.
+/// The most output buffers that are kept.
 const SPARE_OUTPUTS: usize = 64;
 
-/// Memory for buffers, which the connections of one event loop use in turn.
+/// Buffer memory that the connections of one event loop use in turn.
 #[derive(Debug, Default)]
-pub struct Spare {
-    // A turn rarely leaves a message half received, so one is enough.
+pub struct SpareBuffers {
+    // One is enough, because a message is rarely incomplete at the end of a turn.
     input: Vec<u8>,
-    // Last in, first out: the one that has just been sent is the one in the cache.
+    // Last in, first out: the buffer that was just sent is the one in the cache.
     outputs: Vec<Vec<u8>>,
 }
 
-impl Spare {
-    /// Lends memory to the buffers that have none.
+impl SpareBuffers {
+    /// Lends memory to the buffers without any.
     pub fn lend(&mut self, input: &mut Input, output: &mut Output) {
         if input.bytes.is_empty() {
             input.bytes = std::mem::take(&mut self.input);
@@ -39,7 +39,7 @@ impl Spare {
         }
     }
 
-    /// Takes the memory of the buffers that are empty.
+    /// Takes back the memory of the empty buffers.
     pub fn take_back(&mut self, input: &mut Input, output: &mut Output) {
         if input.is_empty() {
             let bytes = std::mem::take(&mut input.bytes);
@@ -57,45 +57,45 @@ impl Spare {
     }
 }
 
-/// Bytes received and not yet consumed.
+/// Bytes that were received and not yet consumed.
 #[derive(Debug, Default)]
 pub struct Input {
-    // Every byte up to `bytes.len()` is initialised; data lies in start..end.
+    // Every byte up to `bytes.len()` is initialised. The data is in start..end.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-/// What a read from the socket brought.
+/// The result of a read from the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// Bytes, and the socket may have more.
+    /// Bytes were read, and the socket may have more.
     Full,
-    /// Bytes, and the socket had no more at that moment.
+    /// Bytes were read, and the socket had no more at that moment.
     Short,
-    /// No bytes; the next poll says when there are some.
+    /// No bytes were there; the next poll tells when there are some.
     Nothing,
     /// The client has closed its side.
     End,
 }
 
 impl Input {
-    /// What has been received.
+    /// The received bytes.
     pub fn data(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// How much has been received.
+    /// The number of received bytes.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// Whether nothing is waiting.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Forgets the first `count` bytes.
+    /// Removes the first `count` bytes.
     pub fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
         if self.start == self.end {
@@ -120,7 +120,7 @@ impl Input {
                     if count < room_bytes {
                         return Ok(Received::Short);
                     }
-                    // A client with much to say: fewer and larger reads.
+                    // The client sends much: use fewer and larger reads.
                     if self.bytes.len() < READ_BYTES {
                         self.bytes.resize(self.bytes.len() * 2, 0);
                     }
@@ -148,28 +148,28 @@ impl Input {
     }
 }
 
-/// Bytes to be sent.
+/// Bytes to send.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Where messages are appended.
     pub bytes: Vec<u8>,
-    /// Some request has been answered in full.
+    /// Whether the output completes the answer to a request.
     pub answers: bool,
     sent: usize,
 }
 
 impl Output {
-    /// How much is waiting.
+    /// The number of unsent bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    /// Whether nothing is waiting.
+    /// Whether everything has been sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes until everything is out (`true`) or the socket takes no more (`false`).
+    /// Writes until all bytes are sent (`true`) or the socket accepts no more (`false`).
     pub fn write_to(&mut self, to: &mut impl Write) -> io::Result<bool> {
         while let Some(rest @ [_, ..]) = self.bytes.get(self.sent..) {
             match to.write(rest) {
@@ -184,12 +184,12 @@ impl Output {
         Ok(true)
     }
 
-    /// Takes what is waiting, to be sent by others: the bytes, and where in them it begins.
+    /// Takes the buffer, for the caller to send: the bytes and the offset of the first unsent one.
     pub fn take(&mut self) -> (Vec<u8>, usize) {
         (std::mem::take(&mut self.bytes), std::mem::take(&mut self.sent))
     }
 
-    /// Puts back what [`Self::take`] gave, of which so much has been sent by now.
+    /// Puts back the bytes that [`Self::take`] returned; the first `sent` of them are sent.
     pub fn put_back(&mut self, bytes: Vec<u8>, sent: usize) {
         self.bytes = bytes;
         self.sent = sent.min(self.bytes.len());
@@ -198,7 +198,7 @@ impl Output {
         }
     }
 
-    /// Forgets everything.
+    /// Drops all bytes.
     pub fn clear(&mut self) {
         self.sent = 0;
         self.answers = false;
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn empty_buffers_share_their_memory() {
-        let mut spare = Spare::default();
+        let mut spare = SpareBuffers::default();
         let (mut input, mut output) = (Input::default(), Output::default());
         spare.lend(&mut input, &mut output);
         input.read_from(&mut &b"question"[..]).expect("reads");
@@ -257,7 +257,7 @@ mod tests {
         let (mut input, mut output) = (Input::default(), Output::default());
         spare.lend(&mut input, &mut output);
         assert_eq!((input.bytes.as_ptr(), output.bytes.as_ptr()), memory);
-        // What holds something keeps its own.
+        // A buffer with data keeps its memory.
         input.read_from(&mut &b"more"[..]).expect("reads");
         spare.lend(&mut input, &mut output);
         assert_eq!(input.data(), b"more");

@@ -1,22 +1,22 @@
-//! Decoding of what clients send after start-up, borrowed from the input buffer.
+//! Decodes the messages that clients send after start-up. The results borrow from the input buffer.
 //!
-//! pgwire's decoders copy every string and parameter, replace invalid UTF-8 silently, and panic on
-//! bodies shorter than their own counts claim. On the hot path none of that is acceptable, so frames
-//! are taken apart here; a property test holds this decoder against pgwire's encoder.
+//! pgwire's decoders copy every string and parameter, silently replace invalid UTF-8, and panic on
+//! bodies that are shorter than their counts claim. The hot path can't accept that, so this module
+//! has its own decoder. A property test compares it with pgwire's encoder.
 //!
-//! Every read is checked against the body. A body that is too short, too long or that holds an
-//! impossible count is a [`WireError::Malformed`]: the frame is known, so the session survives it.
-//! A frame that makes no sense (unknown type, impossible length) is a [`FrameError`]: the stream has
-//! lost its rhythm and the connection ends.
+//! Every read is checked against the body's length. A body that is too short, too long, or holds an
+//! impossible count is a [`WireError::Malformed`]: the frame's end is known, so the session
+//! continues. A frame of unknown type or impossible length is a [`FrameError`]: the start of the
+//! next message is unknown, so the connection ends.
 
 use thiserror::Error;
 
-/// Largest message after start-up, its length word included (as PostgreSQL: 1 GiB less one).
+/// The largest message after start-up, with its length word. As in PostgreSQL: 1 GiB less one byte.
 pub const LARGE_MESSAGE_BYTES: usize = 0x3fff_ffff;
-/// Largest message of the kinds that carry only names.
+/// The largest message of the kinds that carry only names.
 pub const SMALL_MESSAGE_BYTES: usize = 10_000;
 
-/// A complete message: its type byte and where its body lies in the buffer.
+/// A complete message: its type byte and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
     /// The type byte.
@@ -25,10 +25,10 @@ pub struct Frame {
     pub end: usize,
 }
 
-/// The stream of messages can't be followed any further.
+/// Why the message stream can't be followed any further.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 pub enum FrameError {
-    /// No such message.
+    /// An unknown message type.
     #[error("invalid frontend message type {0}")]
     UnknownKind(u8),
     /// A length below 4 or above the limit of its kind.
@@ -36,13 +36,13 @@ pub enum FrameError {
     Length,
 }
 
-/// One message can't be understood; the ones after it can.
+/// Why a message can't be decoded. The session can still decode the messages after it.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
-    /// Too short, too long, or counts that don't fit.
+    /// The body is too short, too long, or has an impossible count.
     #[error("{0}")]
     Malformed(&'static str),
-    /// Text that isn't UTF-8; the offending bytes, up to four of them, for the message.
+    /// Text that isn't UTF-8, with up to four of the invalid bytes for the error message.
     #[error("invalid byte sequence for encoding \"UTF8\": {}", Hex(.0))]
     Encoding(BadBytes),
 }
@@ -55,7 +55,7 @@ pub struct BadBytes {
 }
 
 impl BadBytes {
-    /// Takes the bytes that the standard library found wanting.
+    /// The bytes at which the standard library's check failed.
     pub fn of(bytes: &[u8], error: std::str::Utf8Error) -> Self {
         let rest = bytes.get(error.valid_up_to()..).unwrap_or_default();
         let count = error.error_len().unwrap_or(rest.len()).clamp(1, 4).min(rest.len());
@@ -78,7 +78,7 @@ impl std::fmt::Display for Hex<'_> {
     }
 }
 
-/// The size limit of a kind of message, or `None` when there is no such kind.
+/// The size limit of a kind of message, or `None` if the kind is unknown.
 fn limit(kind: u8) -> Option<usize> {
     Some(match kind {
         b'Q' | b'P' | b'B' | b'F' | b'd' => LARGE_MESSAGE_BYTES,
@@ -87,7 +87,7 @@ fn limit(kind: u8) -> Option<usize> {
     })
 }
 
-/// Looks at the head of `input`. `Ok(None)` asks for more bytes.
+/// Finds the message at the start of `input`. `Ok(None)` means that more bytes are needed.
 pub fn frame(input: &[u8]) -> Result<Option<Frame>, FrameError> {
     let Some(&kind) = input.first() else { return Ok(None) };
     let limit = limit(kind).ok_or(FrameError::UnknownKind(kind))?;
@@ -103,7 +103,7 @@ pub fn frame(input: &[u8]) -> Result<Option<Frame>, FrameError> {
     Ok((input.len() >= end).then_some(Frame { kind, end }))
 }
 
-/// What a Describe or a Close means.
+/// What a Describe or a Close names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A prepared statement.
@@ -112,10 +112,10 @@ pub enum Target {
     Portal,
 }
 
-/// A message of the client, its texts and values still in the input buffer.
+/// A decoded message. Its texts and values are still in the input buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Simple query.
+    /// Run a simple query.
     Query(&'a str),
     /// Prepare a statement.
     Parse {
@@ -123,37 +123,37 @@ pub enum Message<'a> {
         name: &'a str,
         /// Its text.
         sql: &'a str,
-        /// Types that the client gives for the parameters, 0 where it leaves that to the server.
+        /// The types of the parameters as the client declares them; 0 leaves a type to the server.
         types: Oids<'a>,
     },
-    /// Make a portal of a statement.
+    /// Bind a statement's parameters to make a portal.
     Bind(Bind<'a>),
-    /// Ask for the shape of a statement or portal.
+    /// Describe the columns and parameters of a statement or portal.
     Describe(Target, &'a str),
-    /// Forget a statement or portal.
+    /// Drop a statement or portal.
     Close(Target, &'a str),
     /// Run a portal.
     Execute {
         /// Its name, empty for the unnamed one.
         portal: &'a str,
-        /// Row limit; zero or less for none.
+        /// Row limit; zero or less means no limit.
         max_rows: i32,
     },
-    /// End of a batch.
+    /// The end of a batch.
     Sync,
-    /// Send what has been answered so far.
+    /// Send the replies so far.
     Flush,
     /// Data of COPY FROM STDIN.
     CopyData(&'a [u8]),
-    /// End of the data.
+    /// The end of the COPY data.
     CopyDone,
-    /// The client gives up its COPY, and says why.
+    /// The client aborts its COPY, and gives the reason.
     CopyFail(&'a str),
-    /// A function call, which nobody has used since 7.4.
+    /// A function call, obsolete since PostgreSQL 7.4.
     FunctionCall,
-    /// A password nobody asked for.
+    /// A password, which the server never asks for.
     Password,
-    /// Good-bye.
+    /// The client ends the session.
     Terminate,
 }
 
@@ -164,36 +164,36 @@ pub struct Bind<'a> {
     pub portal: &'a str,
     /// The statement's name.
     pub statement: &'a str,
-    /// Formats of the parameters.
+    /// The formats of the parameters.
     pub formats: Formats<'a>,
     /// The parameters.
     pub params: Params<'a>,
-    /// Formats wanted for the result.
+    /// The formats that the client wants for the result.
     pub result_formats: Formats<'a>,
 }
 
-/// Type ids as sent.
+/// Type ids, as the client sent them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oids<'a>(&'a [u8]);
 
 impl Oids<'_> {
-    /// The ids one by one.
+    /// The ids in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.0.as_chunks::<4>().0.iter().map(|b| u32::from_be_bytes(*b))
     }
 }
 
-/// Format codes: none means all text, one applies to all, else one each.
+/// Format codes: none means text for all, one applies to all, otherwise one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Formats<'a>(&'a [u8]);
 
 impl Formats<'_> {
-    /// How many codes were sent.
+    /// The number of codes.
     pub fn count(&self) -> usize {
         self.0.len() / 2
     }
 
-    /// The codes one by one.
+    /// The codes in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i16> + '_ {
         self.0.as_chunks::<2>().0.iter().map(|b| i16::from_be_bytes(*b))
     }
@@ -208,7 +208,7 @@ impl Formats<'_> {
     }
 }
 
-/// Parameters as sent; their framing has been checked.
+/// Parameters as the client sent them. Their lengths have been checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params<'a> {
     count: u16,
@@ -216,19 +216,19 @@ pub struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// How many there are.
+    /// The number of parameters.
     pub fn count(&self) -> usize {
         usize::from(self.count)
     }
 
-    /// The values one by one, `None` for NULL.
+    /// The values in order, `None` for NULL.
     pub fn iter(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         let mut rest = Body(self.bytes);
         (0..self.count).map(move |_| rest.value().unwrap_or(None))
     }
 }
 
-/// What is left of a message's body.
+/// The undecoded rest of a message's body.
 struct Body<'a>(&'a [u8]);
 
 const SHORT: WireError = WireError::Malformed("insufficient data left in message");
@@ -304,12 +304,12 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Position of the first zero byte. (`core`'s search over `u8` slices is vectorised for this.)
+/// The position of the first zero byte. `core`'s search in `u8` slices is vectorised.
 fn memchr_nul(bytes: &[u8]) -> Option<usize> {
     std::ffi::CStr::from_bytes_until_nul(bytes).ok().map(|s| s.count_bytes())
 }
 
-/// Takes a body apart.
+/// Decodes a message's body.
 pub fn decode(kind: u8, body: &[u8]) -> Result<Message<'_>, WireError> {
     let mut rest = Body(body);
     let message = match kind {

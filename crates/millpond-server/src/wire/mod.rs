@@ -1,4 +1,4 @@
-//! PostgreSQL's wire protocol: bytes to messages and back. Nothing here knows a socket or a session.
+//! PostgreSQL's wire protocol: encodes and decodes messages, without sockets or sessions.
 
 pub mod buffer;
 pub mod frontend;

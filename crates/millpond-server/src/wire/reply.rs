@@ -1,21 +1,11 @@
-//! The server's messages.
-//!
-//! Those that every request needs are written straight into the output buffer, without allocation;
-//! the others are pgwire's, through a scratch buffer.
+//! The server's messages, appended to the output buffer.
 
-use bytes::BytesMut;
 use millpond::{ColumnDesc, CommandTag, Severity, SqlError, TransactionStatus};
-use pgwire::messages::Message;
-use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
-use pgwire::messages::response::{ErrorResponse, NoticeResponse};
-use pgwire::messages::startup::{
-    Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
-};
 
-/// Newest protocol version served.
+/// The newest protocol version that the server supports.
 const NEWEST_PROTOCOL: i32 = 0x0003_0002;
 
-/// Appends a message: type byte, length, and what `body` appends.
+/// Appends a message: the type byte, the length, and what `body` appends.
 #[inline]
 pub fn message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let start = begin(out, kind);
@@ -23,7 +13,7 @@ pub fn message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     end(out, start);
 }
 
-/// Begins a message whose body is appended by hand; `end` fills in its length.
+/// Begins a message whose body the caller appends; [`end`] fills in its length.
 #[inline]
 pub fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
     let start = out.len();
@@ -40,40 +30,37 @@ pub fn end(out: &mut [u8], start: usize) {
     }
 }
 
-/// One of pgwire's messages.
-fn codec(out: &mut Vec<u8>, message: &impl Message) {
-    let mut bytes = BytesMut::new();
-    match message.encode(&mut bytes) {
-        Ok(()) => out.extend_from_slice(&bytes),
-        Err(error) => tracing::error!(%error, "a reply could not be encoded"),
-    }
-}
-
-/// Welcome: no password is asked for.
+/// AuthenticationOk. The server asks for no password.
 pub fn authentication_ok(out: &mut Vec<u8>) {
-    codec(out, &Authentication::Ok);
+    message(out, b'R', |out| out.extend_from_slice(&0i32.to_be_bytes()));
 }
 
-/// Tells the client a setting.
+/// Reports a setting to the client.
 pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
-    codec(out, &ParameterStatus::new(name.to_owned(), value.to_owned()));
+    message(out, b'S', |out| {
+        cstring(out, name);
+        cstring(out, value);
+    });
 }
 
-/// The session's number and the secret that cancels it.
+/// The session's process id, and the secret key that cancels it.
 pub fn backend_key_data(out: &mut Vec<u8>, pid: i32, secret: &[u8]) {
-    let secret = match <[u8; 4]>::try_from(secret) {
-        Ok(short) => SecretKey::I32(i32::from_be_bytes(short)),
-        Err(_) => SecretKey::Bytes(secret.to_vec().into()),
-    };
-    codec(out, &BackendKeyData::new(pid, secret));
+    message(out, b'K', |out| {
+        out.extend_from_slice(&pid.to_be_bytes());
+        out.extend_from_slice(secret);
+    });
 }
 
-/// The client asked for a newer protocol, or for options nobody knows.
-pub fn negotiate_protocol(out: &mut Vec<u8>, unknown_options: Vec<String>) {
-    codec(out, &NegotiateProtocolVersion::new(NEWEST_PROTOCOL, unknown_options));
+/// Answers a client that asked for a newer protocol, or for unknown protocol options.
+pub fn negotiate_protocol(out: &mut Vec<u8>, unknown_options: &[String]) {
+    message(out, b'v', |out| {
+        out.extend_from_slice(&NEWEST_PROTOCOL.to_be_bytes());
+        out.extend_from_slice(&(unknown_options.len() as u32).to_be_bytes());
+        unknown_options.iter().for_each(|option| cstring(out, option));
+    });
 }
 
-/// Ready for the next request.
+/// ReadyForQuery, with the transaction status.
 #[inline]
 pub fn ready_for_query(out: &mut Vec<u8>, status: TransactionStatus) {
     out.extend_from_slice(&[b'Z', 0, 0, 0, 5, status.letter()]);
@@ -86,7 +73,7 @@ pub fn bare(out: &mut Vec<u8>, kind: u8) {
     out.extend_from_slice(&[kind, 0, 0, 0, 4]);
 }
 
-/// The statement is done.
+/// CommandComplete, with the command's tag.
 #[inline]
 pub fn command_complete(out: &mut Vec<u8>, tag: CommandTag) {
     message(out, b'C', |out| {
@@ -115,10 +102,10 @@ pub fn row_description(
     });
 }
 
-/// The width of a column's type, -1 where it varies.
+/// The width in bytes of a column's type; -1 if it varies.
 fn type_len(column: &ColumnDesc) -> i16 {
     match column.type_oid {
-        // oid, regproc, xid, cid, regclass, regtype: four bytes, which we keep in eight.
+        // oid, regproc, xid, cid, regclass, regtype: four bytes, stored in eight.
         24 | 26 | 28 | 29 | 2205 | 2206 => 4,
         // "char", name
         18 => 1,
@@ -137,14 +124,21 @@ pub fn parameter_description(out: &mut Vec<u8>, oids: impl ExactSizeIterator<Ite
     });
 }
 
-/// The client may send its COPY data, as text.
+/// Asks the client for COPY data in text format.
 pub fn copy_in(out: &mut Vec<u8>, columns: u16) {
-    codec(out, &CopyInResponse::new(0, columns as i16, vec![0; usize::from(columns)]));
+    message(out, b'G', |out| copy_format(out, columns));
 }
 
-/// COPY data follows, as text.
+/// Announces COPY data in text format.
 pub fn copy_out(out: &mut Vec<u8>, columns: u16) {
-    codec(out, &CopyOutResponse::new(0, columns as i16, vec![0; usize::from(columns)]));
+    message(out, b'H', |out| copy_format(out, columns));
+}
+
+/// The format codes: text for the whole and for each column.
+fn copy_format(out: &mut Vec<u8>, columns: u16) {
+    out.push(0);
+    out.extend_from_slice(&columns.to_be_bytes());
+    out.resize(out.len() + 2 * usize::from(columns), 0);
 }
 
 /// A piece of COPY data.
@@ -154,49 +148,43 @@ pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
 
 /// An error.
 pub fn error(out: &mut Vec<u8>, error: &SqlError) {
-    codec(out, &ErrorResponse::new(fields(error)));
+    message(out, b'E', |out| fields(out, error));
 }
 
 /// A notice or warning.
 pub fn notice(out: &mut Vec<u8>, notice: &SqlError) {
-    codec(out, &NoticeResponse::new(fields(notice)));
+    message(out, b'N', |out| fields(out, notice));
 }
 
-/// An error or a notice, as its severity says.
+/// An error or a notice, according to its severity.
 pub fn report(out: &mut Vec<u8>, report: &SqlError) {
     if report.severity < Severity::Error { notice(out, report) } else { error(out, report) }
 }
 
-fn fields(error: &SqlError) -> Vec<(u8, String)> {
-    let severity = error.severity.as_str();
-    let mut fields = vec![
-        (b'S', severity.to_owned()),
-        (b'V', severity.to_owned()),
-        (b'C', error.sqlstate.as_str().to_owned()),
-        (b'M', printable(&error.message)),
+/// The fields of an error or a notice.
+fn fields(out: &mut Vec<u8>, error: &SqlError) {
+    let position = error.position.map(|position| position.to_string());
+    let fields = [
+        (b'S', Some(error.severity.as_str())),
+        (b'V', Some(error.severity.as_str())),
+        (b'C', Some(error.sqlstate.as_str())),
+        (b'M', Some(&error.message)),
+        (b'D', error.detail.as_deref()),
+        (b'H', error.hint.as_deref()),
+        (b'P', position.as_deref()),
+        (b'W', error.context.as_deref()),
+        (b's', error.schema.as_deref()),
+        (b't', error.table.as_deref()),
+        (b'c', error.column.as_deref()),
+        (b'n', error.constraint.as_deref()),
     ];
-    let position = error.position.map(|p| p.to_string());
-    let optional = [
-        (b'D', &error.detail),
-        (b'H', &error.hint),
-        (b'P', &position),
-        (b'W', &error.context),
-        (b's', &error.schema),
-        (b't', &error.table),
-        (b'c', &error.column),
-        (b'n', &error.constraint),
-    ];
-    for (kind, text) in optional {
-        if let Some(text) = text {
-            fields.push((kind, printable(text)));
-        }
+    for (kind, text) in fields {
+        let Some(text) = text else { continue };
+        out.push(kind);
+        // A zero byte would end the field, and the client would read the rest as other fields.
+        cstring(out, &text.replace('\0', "\u{fffd}"));
     }
-    fields
-}
-
-/// A zero byte would end the field, and the rest would be taken for other fields.
-fn printable(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+    out.push(0);
 }
 
 /// A zero-terminated string.
@@ -204,3 +192,6 @@ fn cstring(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().filter(|b| *b != 0));
     out.push(0);
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,14 @@
-//! Values on the wire: rows of a result, parameters of a statement.
+//! Encodes the values of result rows, and decodes the parameters of statements.
 
 use super::frontend::{BadBytes, WireError};
 use super::reply;
 use millpond::types::{FormatOptions, binary, text};
 use millpond::{ColumnDesc, DataType, Datum, Result, SqlError, SqlState, Value};
 use millpond_sync::prefetch::prefetch;
+
+/// PostgreSQL's numbers of `int2vector` and `oidvector`.
+const INT2VECTOR: u32 = 22;
+const OIDVECTOR: u32 = 30;
 
 /// The formats in which a portal's columns are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,18 +34,20 @@ impl ResultFormats {
     }
 }
 
-/// How a column's values are written.
+/// How a column's values are encoded.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Text,
+    /// Text, of an array that is told to be a vector.
+    Vector,
     Binary,
-    /// Binary, of a type that we keep as a wider integer: an `oid` or `xid`.
+    /// Binary, of a type that the engine stores as a wider integer: `oid` or `xid`.
     Narrow,
-    /// Binary, of a type whose text is its binary form: `name`, `"char"`, arrays shown as literals.
+    /// Binary, of a type whose text is also its binary form: `name`, `"char"`, arrays as literals.
     Verbatim,
 }
 
-/// How the rows of one result are written. Kept from statement to statement for its memory.
+/// Encodes the rows of one result. Statements reuse it, to reuse its memory.
 #[derive(Debug, Default)]
 pub struct RowCodec {
     columns: Vec<(DataType, Form)>,
@@ -55,6 +61,7 @@ impl RowCodec {
         self.columns.clear();
         self.columns.extend(columns.iter().enumerate().map(|(i, column)| {
             let form = match formats.of(i) {
+                0 if matches!(column.type_oid, INT2VECTOR | OIDVECTOR) => Form::Vector,
                 0 => Form::Text,
                 _ if column.type_oid == column.ty.oid() => Form::Binary,
                 _ if matches!(column.ty, DataType::Int8) => Form::Narrow,
@@ -65,7 +72,7 @@ impl RowCodec {
         }));
     }
 
-    /// Asks for its memory ahead of use.
+    /// Prefetches its memory.
     pub fn prefetch(&self) {
         prefetch(&self.columns[..]);
     }
@@ -98,7 +105,8 @@ impl RowCodec {
             (Form::Text, _) | (Form::Verbatim, Datum::Text(_)) => {
                 text::encode(ty, value, &self.options, out);
             }
-            // Object ids are unsigned, and never above 32 bits.
+            (Form::Vector, _) => text::encode_vector(value, &self.options, out),
+            // Object ids are unsigned and have 32 bits at most.
             (Form::Narrow, Datum::Int8(id)) => out.extend_from_slice(&(*id as u32).to_be_bytes()),
             _ => binary::encode(ty, value, out),
         }

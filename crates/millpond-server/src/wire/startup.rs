@@ -1,12 +1,12 @@
-//! Start-up packets: the requests that come before the first typed message.
+//! Start-up packets: the requests before the first typed message.
 //!
-//! Framed here (their size is limited to 10 kB, and nothing is allocated for a size only claimed),
-//! their parameters taken apart with the same care as later messages.
+//! This module frames the packets and decodes their parameters, both with full checks. A packet has
+//! 10 kB at most. A claimed length allocates no memory.
 
 use super::frontend::{BadBytes, WireError};
 use thiserror::Error;
 
-/// Largest packet before start-up is complete.
+/// The largest packet before start-up is complete.
 pub const STARTUP_PACKET_BYTES: usize = 10_000;
 
 const CANCEL: u32 = 80_877_102;
@@ -16,46 +16,46 @@ const GSS: u32 = 80_877_104;
 /// A packet before start-up is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
-    /// The client would like TLS.
+    /// Asks for TLS.
     Ssl,
-    /// The client would like GSSAPI encryption.
+    /// Asks for GSSAPI encryption.
     Gss,
-    /// Cancel what another connection runs.
+    /// Asks to cancel the statement of another connection.
     Cancel {
-        /// Whose.
+        /// The process id of that session.
         pid: i32,
-        /// The secret it was given.
+        /// The secret key that the session's client received.
         secret: Vec<u8>,
     },
-    /// The start of a session.
+    /// Starts a session.
     Startup(Startup),
 }
 
-/// What a client says of itself.
+/// The parameters of a client's start-up packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Startup {
-    /// Minor protocol version asked for; the major one is 3.
+    /// The minor protocol version asked for; the major one is 3.
     pub minor: u16,
     /// The user.
     pub user: String,
-    /// The database, by default named as the user.
+    /// The database. The default is the user's name.
     pub database: String,
     /// Settings: `application_name`, `options`, ... as sent.
     pub settings: Vec<(String, String)>,
-    /// Protocol options (`_pq_.` something) that we don't know.
+    /// Protocol options (names that begin with `_pq_.`) that the server does not know.
     pub unknown_options: Vec<String>,
 }
 
-/// The packet can't be understood.
+/// Why a packet can't be decoded.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 pub enum StartupError {
-    /// A size that no start-up packet has.
+    /// No start-up packet has this length.
     #[error("invalid length of startup packet")]
     Length,
-    /// Another protocol version, or none at all.
+    /// Another protocol version, or an invalid one.
     #[error("unsupported frontend protocol {0}.{1}: server supports 3.0 to 3.2")]
     Version(u16, u16),
-    /// Parameters without end.
+    /// The list of parameters has no terminator.
     #[error("invalid startup packet layout: expected terminator as last byte")]
     Layout,
     /// Text that isn't UTF-8.
@@ -66,8 +66,8 @@ pub enum StartupError {
     NoUser,
 }
 
-/// Looks at the head of `input`; the number is how many bytes the packet takes.
-/// `Ok(None)` asks for more bytes.
+/// Decodes the packet at the start of `input`. The number is the packet's length in bytes.
+/// `Ok(None)` means that more bytes are needed.
 pub fn packet(input: &[u8]) -> Result<Option<(Packet, usize)>, StartupError> {
     let Some(length) = word(input, 0) else { return Ok(None) };
     let length = length as usize;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn oddities_are_refused() {
+    fn malformed_startup_packets_are_refused() {
         assert_eq!(packet(b"\0\0\0\x07"), Err(StartupError::Length));
         assert_eq!(packet(b"\x7f\0\0\0"), Err(StartupError::Length));
         assert_eq!(packet(b"\0\0\x27\x11"), Err(StartupError::Length));

@@ -1,4 +1,4 @@
-//! What the tests of the wire share.
+//! Shared code of the server's tests.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod raw;

@@ -1,4 +1,4 @@
-//! A client of bytes: sends anything, reads messages one by one.
+//! A client that sends arbitrary bytes and reads messages one by one.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ impl<T: Read + Write + Send> Stream for T {}
 
 pub struct Raw {
     pub stream: Box<dyn Stream>,
-    /// The number and secret from start-up.
+    /// The process id and secret key from start-up.
     pub pid: i32,
     pub secret: Vec<u8>,
 }
@@ -82,7 +82,7 @@ impl Raw {
         Some(Reply { kind: char::from(head[0]), body })
     }
 
-    /// Reads to the next "ready for query", or the end.
+    /// Reads up to the next ReadyForQuery, or the end.
     pub fn replies(&mut self) -> Vec<Reply> {
         let mut replies = Vec::new();
         while let Some(reply) = self.reply() {
@@ -95,12 +95,12 @@ impl Raw {
         replies
     }
 
-    /// The kinds of the replies up to "ready for query".
+    /// The kinds of the replies up to ReadyForQuery.
     pub fn kinds(&mut self) -> String {
         self.replies().iter().map(|r| r.kind).collect()
     }
 
-    /// The same, but stops where the server asks for COPY data.
+    /// Like [`Self::kinds`], but also stops where the server asks for COPY data.
     pub fn stepwise_kinds(&mut self) -> String {
         let mut kinds = String::new();
         while let Some(reply) = self.reply() {
@@ -160,7 +160,7 @@ pub fn parse(name: &str, sql: &str) -> Vec<u8> {
     message(b'P', &[name.as_bytes(), b"\0", sql.as_bytes(), b"\0\0\0"])
 }
 
-/// Binds without parameters, results as text.
+/// A Bind without parameters and with results as text.
 pub fn bind(portal: &str, statement: &str) -> Vec<u8> {
     message(b'B', &[portal.as_bytes(), b"\0", statement.as_bytes(), b"\0\0\0\0\0\0\0"])
 }

@@ -1,11 +1,11 @@
-//! A database that does as the statement says, so that every path of the protocol can be taken.
+//! A scripted database: the statement says what happens, so that tests can reach every path.
 //!
 //! * `rows N`: N rows of one int4
 //! * `block N`: the same, but only where waiting is allowed
-//! * `hold`: where waiting is allowed, waits until the test opens the gate or cancels it
-//! * `commit`: a commit whose durability the test announces
-//! * `copy`: takes COPY data and reports how many bytes
-//! * `fail`, `fatal`, `panic`: as they say
+//! * `hold`: waits, where that is allowed, until the test opens the gate or cancels it
+//! * `commit`: a commit that becomes durable when the test wakes it
+//! * `copy`: takes COPY data and reports the number of bytes
+//! * `fail`, `fatal`, `panic`: ends in an error, a fatal error, a panic
 //! * `slow STATEMENT`: is prepared only where waiting is allowed
 
 use millpond::{
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 
-/// What the test holds in its hand.
+/// The test's controls of the database.
 #[derive(Default)]
 pub struct Strings {
     open: Mutex<bool>,
@@ -30,7 +30,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Lets every `hold` end.
+    /// Ends every `hold`.
     pub fn open_gate(&self) {
         *self.open.lock().expect("lock") = true;
         self.opened.notify_all();
@@ -102,7 +102,7 @@ impl ScriptedSession {
             None => sink.empty()?,
             Some("rows") => self.rows(number(words.next()), sink)?,
             Some("block") if matches!(self.wait, Wait::Never) => {
-                // Some of it has gone to the sink, and is taken back.
+                // The sink gets the first rows, and then drops them again.
                 sink.columns(&self.columns)?;
                 sink.row(&[Datum::Int4(-1)])?;
                 sink.discard();

@@ -1,4 +1,4 @@
-//! The built `millpond serve` on a directory of its own.
+//! Runs the built `millpond serve` on a new or given directory.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl ServerProcess {
         server
     }
 
-    /// Starts a server on a new directory whose log is the file `log` beside that.
+    /// Starts a server on a new directory. Its log goes to the file `log` next to that directory.
     pub fn logging(args: &[&str]) -> (Self, PathBuf) {
         let dir = tempfile::tempdir().expect("directory");
         let log = dir.path().join("log");
@@ -42,7 +42,7 @@ impl ServerProcess {
         Self::spawn(command(), data, sockets, args, Stdio::inherit())
     }
 
-    /// The same, where files are made with other permissions.
+    /// Starts a server on a given directory, under a umask.
     pub fn under_umask(umask: u32, data: &Path, sockets: &Path, args: &[&str]) -> Self {
         let mut shell = Command::new("sh");
         let script = format!("umask {umask:o}; exec \"$0\" \"$@\"");
@@ -50,7 +50,7 @@ impl ServerProcess {
         Self::spawn(shell, data, sockets, args, Stdio::inherit())
     }
 
-    /// Starts a server and doesn't wait until it is ready.
+    /// Starts a server without waiting until it is ready.
     pub fn begin(data: &Path, sockets: &Path, args: &[&str]) -> Child {
         let mut serve = serve(command(), data, sockets, args);
         serve.stdout(Stdio::null()).spawn().expect("millpond starts")
@@ -67,7 +67,7 @@ impl ServerProcess {
         out.read_line(&mut first).expect("first line");
         let port = first.trim().rsplit(':').next().and_then(|p| p.parse().ok());
         let port = port.unwrap_or_else(|| panic!("no port in {first:?}"));
-        // Keep the pipe empty; its end is the server's.
+        // Read the pipe until the server closes it, so that it never fills.
         std::thread::spawn(move || {
             let mut rest = String::new();
             let _ = out.read_to_string(&mut rest);
@@ -87,7 +87,7 @@ impl ServerProcess {
         assert!(sent.success());
     }
 
-    /// SIGTERM, and what became of it.
+    /// Sends SIGTERM and returns the exit status.
     pub fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");
         self.child.wait().expect("exit status")
@@ -115,7 +115,7 @@ pub fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_millpond"))
 }
 
-/// A program if it is installed; says that the test is skipped if not.
+/// The path of a program if it is installed. If not, prints that the test is skipped.
 pub fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();

@@ -1,4 +1,4 @@
-//! COPY in batches, and a table that is filled and truncated.
+//! COPY in batches, and a table that is filled and truncated over and over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ pub const TABLES: &str = "CREATE TABLE copied (batch int, k int, t text);
      CREATE TABLE scratch (a int, t text);
      CREATE INDEX scratch_a ON scratch (a)";
 
-/// Rows of a batch.
+/// The rows of a batch.
 const BATCH: i64 = 1000;
 
-/// What is known of a batch.
+/// The known state of a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Batch {
     Whole,
     Absent,
-    /// Its COPY or DELETE has not been acknowledged.
+    /// Its COPY or DELETE was not acknowledged.
     Either,
 }
 
-/// Batches that were copied in, and deleted.
+/// The batches that were copied in or deleted.
 #[derive(Default)]
 pub struct Copies {
     batches: Mutex<BTreeMap<i32, Batch>>,
@@ -95,7 +95,7 @@ async fn copy(client: &Client, number: i32) -> Result<(), Error> {
     Ok(())
 }
 
-/// A table and the numbers of rows that it may have.
+/// A table, and the numbers of rows that it may have.
 pub struct Scratch(Mutex<(Vec<i64>, u64)>);
 
 impl Default for Scratch {
@@ -109,7 +109,8 @@ impl Scratch {
         self.0.lock().1
     }
 
-    /// Runs statements after which the table has `after` rows; before they are acknowledged it may have either.
+    /// Runs statements that leave the table with `after` rows. Until they are acknowledged, the
+    /// table may have the old or the new number.
     async fn change(&self, client: &Client, sql: &str, after: i64) -> Result<(), Error> {
         self.0.lock().0.push(after);
         client.batch_execute(sql).await?;

@@ -1,4 +1,4 @@
-//! Tables that come with rows and an index, and go; and tables whose creation is rolled back.
+//! Tables with rows and an index that are created and dropped, and creations that are rolled back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use tokio_postgres::{Client, Error};
 
 use crate::work::Scene;
 
-/// Rows of each table.
+/// The rows of each table.
 const ROWS: i64 = 50;
-/// More tables than these are not kept.
+/// The most tables that exist at a time.
 const MOST: usize = 8;
 
-/// What is known of a table.
+/// The known state of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Present,
     Absent,
-    /// A change of it has not been acknowledged.
+    /// A change of it was not acknowledged.
     Either,
 }
 

@@ -1,4 +1,4 @@
-//! What fails: a process, or the disk below it.
+//! What fails in the tests: the server's process, or its disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,22 +8,22 @@ use rand::rngs::SmallRng;
 
 use crate::common::server::ServerProcess;
 
-/// A place for a data directory, and the way in which its server ends.
+/// A place for a data directory, with a way to fail.
 pub trait Machine {
-    /// Where the data directory is.
+    /// The path of the data directory.
     fn data(&self) -> PathBuf;
 
-    /// The server ends, without warning.
+    /// Ends the server without warning.
     fn fail(&mut self, server: &mut ServerProcess, random: &mut SmallRng);
 
-    /// A server that may still be starting ends; the machine is up again afterwards.
+    /// Ends a server that may still be starting. Afterwards the machine is up again.
     fn fail_early(&mut self, server: std::process::Child, random: &mut SmallRng);
 
-    /// What is durable can be read again.
+    /// Brings the machine up again, with what was durable.
     fn come_up(&mut self);
 }
 
-/// A directory whose server is killed. What was written stays in the system's cache.
+/// A directory whose server is killed. Written data stays in the system's cache.
 pub struct Directory(tempfile::TempDir);
 
 impl Directory {
@@ -50,7 +50,7 @@ impl Machine for Directory {
     fn come_up(&mut self) {}
 }
 
-/// An ext4 file system in a file. It is shut down while the server runs: what was not synced is lost.
+/// An ext4 file system in a file. A forced shutdown of the file system loses what was not synced.
 pub struct Ext4 {
     folder: tempfile::TempDir,
 }
@@ -78,7 +78,7 @@ impl Ext4 {
         run("mount", &["-o", "loop", image.to_str().unwrap()], &self.mount_point());
     }
 
-    /// `FS_IOC_SHUTDOWN`: the journal is flushed (1), or lost like everything else (2).
+    /// `FS_IOC_SHUTDOWN`: flushes the journal first (1), or loses it too (2).
     fn cut(&self, random: &mut SmallRng) {
         const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
             disk = os.open(sys.argv[2], os.O_RDONLY)\n\
@@ -100,7 +100,7 @@ impl Machine for Ext4 {
 
     fn fail(&mut self, server: &mut ServerProcess, random: &mut SmallRng) {
         self.cut(random);
-        // The server meets the errors of a dead disk before it ends, for some time or for none.
+        // The server may see errors of the dead disk for a while before it is killed.
         let longest = [0, 50, 500][random.random_range(0..3)];
         std::thread::sleep(std::time::Duration::from_millis(longest));
         server.child.kill().unwrap();
@@ -127,7 +127,7 @@ impl Machine for Ext4 {
 
 impl Drop for Ext4 {
     fn drop(&mut self) {
-        // A server that outlived a failed assertion keeps the file system busy; the process's end frees it.
+        // After a failed assertion a server may keep the file system busy until this process ends.
         let _ = Command::new("umount").args(["-l"]).arg(self.mount_point()).status();
     }
 }

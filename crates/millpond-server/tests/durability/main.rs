@@ -1,12 +1,13 @@
-//! A server dies under load at a random moment, again and again: by kill -9, or because the power of
-//! its disk goes. Afterwards nothing acknowledged is missing, nothing is half there, the sums agree, and
-//! `millpond check` finds nothing.
+//! Crashes a server under load at random moments, by kill -9 or by a power cut of its disk.
+//! Afterwards no acknowledged change is missing, no change is there in part, the sums agree, and
+//! `millpond check` finds no damage.
 //!
-//! Transfers, definitions, index builds, COPY, TRUNCATE and VACUUM are under way at that moment. Each kind
-//! of work keeps a ledger: what it has asked for, and what the server has acknowledged.
+//! Transfers, DDL, index builds, COPY, TRUNCATE and VACUUM are running at that moment. Each kind of
+//! work keeps a ledger of what it requested and what the server acknowledged.
 //!
-//! `MILLPOND_CRASH_ROUNDS` sets the number of kills (3 unless given), `MILLPOND_POWER_CUTS` that of power cuts (none
-//! unless given, since they mount a file system and need root). `MILLPOND_SEED` replays the random choices.
+//! `MILLPOND_CRASH_ROUNDS` sets the number of kills (default 3). `MILLPOND_POWER_CUTS` sets the
+//! number of power cuts (default 0, because they mount a file system and need root).
+//! `MILLPOND_SEED` replays the random choices.
 #![allow(clippy::unwrap_used)]
 
 mod bulk;
@@ -25,7 +26,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use work::Work;
 
-/// Small enough that checkpoints, evictions and recycled segments happen within a round.
+/// Small, so that checkpoints, evictions and recycled segments happen within a round.
 const SETTINGS: &[&str] = &[
     "--set",
     "checkpoint_timeout=30s",
@@ -44,7 +45,7 @@ fn killed_servers_lose_nothing_acknowledged() {
 }
 
 #[test]
-fn servers_whose_disk_loses_power_lose_nothing_acknowledged() {
+fn power_cuts_lose_nothing_acknowledged() {
     let Some(rounds) = number("MILLPOND_POWER_CUTS") else {
         println!("skipped: MILLPOND_POWER_CUTS is not set");
         return;
@@ -73,7 +74,7 @@ fn survive(machine: &mut dyn Machine, rounds: u64) {
     runtime.block_on(work.load(server.port)).unwrap();
     for round in 0..rounds {
         let clients = work.begin(&runtime, server.port, &mut random);
-        // The moment of the end is what varies; correctness does not depend on it.
+        // This only varies the moment of the crash; correctness does not depend on it.
         std::thread::sleep(Duration::from_millis(random.random_range(50..1500)));
         work.expect_the_end();
         machine.fail(&mut server, &mut random);
@@ -82,7 +83,7 @@ fn survive(machine: &mut dyn Machine, rounds: u64) {
         }
         work.assert_no_complaint();
         machine.come_up();
-        // Recovery is interrupted, too.
+        // Recovery is interrupted as well.
         for _ in 0..random.random_range(0..3) {
             let again = ServerProcess::begin(&machine.data(), sockets.path(), SETTINGS);
             std::thread::sleep(Duration::from_millis(random.random_range(0..300)));
@@ -100,7 +101,7 @@ fn survive(machine: &mut dyn Machine, rounds: u64) {
     work.assert_something_was_done();
 }
 
-/// Ends the server in peace, checks the directory, and starts it again.
+/// Shuts the server down cleanly, checks the directory, and starts the server again.
 fn stop_and_check(
     mut server: ServerProcess,
     machine: &dyn Machine,

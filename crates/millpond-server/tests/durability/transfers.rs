@@ -1,4 +1,4 @@
-//! Transactions of the shape of pgbench's default script, each with a number of its own in the history.
+//! Transactions like pgbench's default script. Each inserts its own number into the history.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const ACCOUNTS: i32 = 2000;
 const TELLERS: i32 = 20;
 const BRANCHES: i32 = 2;
 
-/// The numbers of transactions: all those asked for, and those acknowledged.
+/// The numbers of the requested and of the acknowledged transactions.
 #[derive(Default)]
 struct Ledger {
     attempted: HashSet<i64>,

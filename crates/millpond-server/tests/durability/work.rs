@@ -1,4 +1,4 @@
-//! All kinds of work together: their clients, their ledgers, and what counts as an error.
+//! All kinds of work together: their clients, their ledgers, and which errors are unexpected.
 
 use std::fmt;
 use std::future::Future;
@@ -17,10 +17,10 @@ use crate::bulk::{Copies, Scratch};
 use crate::definitions::Definitions;
 use crate::transfers::{CLIENTS, Transfers};
 
-/// What clients share.
+/// What all clients share.
 #[derive(Default)]
 pub struct Scene {
-    /// From now on errors are what the end looks like.
+    /// Whether the server is about to end. From then on errors are expected.
     ending: AtomicBool,
     complaints: Mutex<Vec<String>>,
 }
@@ -30,7 +30,7 @@ impl Scene {
         self.ending.load(Ordering::SeqCst)
     }
 
-    /// Notes an error, unless it is one that the work must expect.
+    /// Records an error, unless the work must expect it.
     fn note(&self, error: &Error) {
         let expected = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
         if !self.is_ending() && !error.code().is_some_and(|code| expected.contains(code)) {
@@ -84,7 +84,7 @@ impl Work {
         clients
     }
 
-    /// Starts a client that works until something fails, and again as long as that is expected.
+    /// Starts a client that works until an error. After an expected error it starts over.
     fn spawn<W: Send + Sync + 'static, F>(
         &self,
         runtime: &Runtime,
@@ -117,18 +117,18 @@ impl Work {
         })
     }
 
-    /// From now on errors are what the end looks like.
+    /// From now on errors are expected.
     pub fn expect_the_end(&self) {
         self.scene.ending.store(true, Ordering::SeqCst);
     }
 
-    /// No statement failed while the server was well.
+    /// Asserts that no statement failed before the server's end.
     pub fn assert_no_complaint(&self) {
         let complaints = self.scene.complaints.lock();
         assert!(complaints.is_empty(), "{complaints:?}");
     }
 
-    /// The server's rows against the ledgers.
+    /// Compares the server's rows with the ledgers.
     pub async fn verify(&self, port: u16) -> Result<(), Error> {
         let client = connect(port).await?;
         self.transfers.verify(&client).await?;
@@ -162,7 +162,7 @@ async fn connect(port: u16) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// VACUUM, checkpoints and an index that comes and goes beside all the rest.
+/// Runs VACUUM and checkpoints, and creates and drops an index, beside the other work.
 async fn maintain(
     _: Arc<()>,
     client: Client,

@@ -1,4 +1,4 @@
-//! Event loops: nobody is held up by another, and everybody gets what is his.
+//! Event loops: no connection delays another, and each gets its own replies.
 
 use super::common::raw::{Raw, cancel, message};
 use super::{Fixture, V3_0, V3_2};
@@ -17,7 +17,7 @@ fn replies_do_not_wait_for_the_next_statement() {
 }
 
 #[test]
-fn a_blocked_session_holds_up_nobody() {
+fn blocked_session_delays_no_other_session() {
     let fixture = Fixture::new();
     let (mut held, mut other) = (fixture.client(), fixture.client());
     held.query("hold").query("rows 1");
@@ -53,7 +53,7 @@ fn cancel_reaches_the_right_session() {
         let mut wrong = client.secret.clone();
         wrong[0] ^= 1;
         assert_eq!(fixture.raw().send(&cancel(client.pid, &wrong)).reply(), None);
-        // The request may overtake the statement; the client would ask again.
+        // The request may arrive before the statement. Then the client would have to ask again.
         let secret = client.secret.clone();
         let mut canceller = fixture.raw();
         canceller.send(&cancel(client.pid, &secret));
@@ -65,7 +65,7 @@ fn cancel_reaches_the_right_session() {
 }
 
 #[test]
-fn a_slow_client_holds_up_nobody_and_gets_everything() {
+fn slow_client_delays_no_other_and_gets_all_rows() {
     let fixture = Fixture::new();
     let (mut slow, mut other) = (fixture.client(), fixture.client());
     slow.query("block 500000");
@@ -76,7 +76,7 @@ fn a_slow_client_holds_up_nobody_and_gets_everything() {
     assert_eq!(replies.len(), 500_003);
     assert_eq!(replies[500_000].body, b"\0\x01\0\0\0\x06499999");
 
-    // Cancelled while it waits for its client.
+    // Cancel a statement that waits for its client.
     slow.query("block 500000");
     let first = slow.reply();
     assert_eq!(first.map(|r| r.kind), Some('T'));
@@ -84,7 +84,7 @@ fn a_slow_client_holds_up_nobody_and_gets_everything() {
     let replies = slow.replies();
     assert_eq!(replies[replies.len() - 2].sqlstate(), "57014");
 
-    // It hangs up in the middle.
+    // Disconnect in the middle of the result.
     slow.query("block 500000");
     assert_eq!(slow.reply().map(|r| r.kind), Some('T'));
     drop(slow);
@@ -109,12 +109,13 @@ fn pipelined_replies_wait_for_the_client() {
     }
 }
 
-/// Who says goodbye, or makes an error that ends its session, before it has read its replies, gets them all first.
+/// A client ends its session, or a fatal error does, before it has read its replies. It gets them
+/// all.
 #[test]
-fn what_the_client_has_not_taken_comes_before_the_end() {
+fn unread_replies_are_sent_before_the_connection_closes() {
     let fixture = Fixture::new();
     for (last, kinds) in [(message(b'X', &[]), ""), (message(b'Q', &[b"fatal\0"]), "E")] {
-        // The first fill the socket, once or twice, and in some cases the second find no room.
+        // The first query fills the socket, once or twice. In some cases the second finds no room.
         let sizes = (12_000..28_000).step_by(1000).map(|first| [first, 4000]);
         let asked = sizes.map(|sizes| {
             let mut client = fixture.client();
@@ -134,11 +135,11 @@ fn what_the_client_has_not_taken_comes_before_the_end() {
 }
 
 #[test]
-fn replies_that_leave_together_reach_their_own_clients() {
+fn batched_replies_reach_their_own_clients() {
     let fixture = Fixture::new();
     let mut clients: Vec<Raw> = (0..40).map(|_| fixture.client()).collect();
     for round in 0..30 {
-        // Most ask for a little; some for more, and more often, than a socket takes at once.
+        // Most clients ask for few rows; some repeatedly ask for more than a socket accepts.
         let asked = |i: usize| if (i + round).is_multiple_of(9) { (2000, 20) } else { (i, 1) };
         for (i, client) in clients.iter_mut().enumerate() {
             let (rows, times) = asked(i);
@@ -146,7 +147,7 @@ fn replies_that_leave_together_reach_their_own_clients() {
             client.send(&message(b'Q', &[text.as_bytes()]).repeat(times));
         }
         if round % 10 == 9 {
-            // Gone, with replies on their way.
+            // One client disconnects with unread replies.
             clients.pop();
         }
         for (i, client) in clients.iter_mut().enumerate() {
@@ -167,7 +168,7 @@ fn a_panic_ends_one_session_only() {
 }
 
 #[test]
-fn a_shutdown_says_goodbye() {
+fn shutdown_reports_57p01_to_clients() {
     let mut fixture = Fixture::new();
     let (mut idle, mut busy, mut copying) = (fixture.client(), fixture.client(), fixture.client());
     busy.query("hold");
@@ -176,7 +177,7 @@ fn a_shutdown_says_goodbye() {
     fixture.server.take().expect("running").stop(None);
     assert_eq!(idle.replies()[0].sqlstate(), "57P01");
     assert_eq!(copying.replies()[0].sqlstate(), "57P01");
-    // Its statement is interrupted first, then it learns why.
+    // Its statement is interrupted first; then it gets the reason.
     let replies = [busy.replies(), busy.replies()].concat();
     assert_eq!(replies.last().map(|r| r.sqlstate()), Some("57P01".into()));
     assert_eq!(fixture.strings.sessions.load(Ordering::SeqCst), 0);
@@ -197,15 +198,15 @@ fn four_hundred_clients_on_one_loop() {
 }
 
 #[test]
-fn a_client_that_ends_while_its_statement_runs_elsewhere_is_noticed() {
+fn disconnect_during_a_blocking_statement_is_noticed() {
     let fixture = Fixture::new();
     let socket = UnixStream::connect(fixture.dir.path().join(".s.PGSQL.5433")).expect("connects");
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("timeout");
     let stream = Box::new(socket.try_clone().expect("cloned"));
     let mut client = Raw { stream, pid: 0, secret: Vec::new() }.startup(V3_0);
     client.query("hold");
-    // While that waits on its thread (most likely: the replies don't depend on it), more comes in, and then
-    // no more ever.
+    // More input arrives while that statement waits on its thread, then the client's end. (If the
+    // sleep is too short for that, the replies are the same.)
     std::thread::sleep(Duration::from_millis(100));
     client.query("rows 1");
     socket.shutdown(std::net::Shutdown::Write).expect("shut down");

@@ -22,7 +22,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// One loop, so that everything shares it.
+    /// A server with one event loop, which all connections share.
     fn new() -> Self {
         Self::sized(500)
     }

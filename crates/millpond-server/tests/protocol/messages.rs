@@ -1,4 +1,4 @@
-//! Messages: what is answered to which, well-formed and not.
+//! The replies to well-formed and malformed messages.
 
 use super::common::raw::{self, bind, execute, message, parse, startup, sync};
 use super::{Fixture, V3_0, V3_2};
@@ -37,7 +37,7 @@ fn start_up_negotiates() {
 }
 
 #[test]
-fn too_many_clients_are_told_so() {
+fn clients_beyond_the_limit_get_53300() {
     let fixture = Fixture::sized(2);
     let _both = (fixture.client(), fixture.client());
     let mut third = fixture.raw();
@@ -57,7 +57,7 @@ fn simple_queries() {
     assert_eq!(replies[0].sqlstate(), "42601");
     assert_eq!(replies[0].field(b'P').as_deref(), Some("1"));
     assert_eq!(replies[0].field(b'H').as_deref(), Some("try rows"));
-    // Blocking ones come back to the loop, and their discarded rows are not seen.
+    // A blocking statement returns to the loop, and its discarded rows are not sent.
     assert_eq!(client.query("block 2").kinds(), "TDDCZ");
     assert_eq!(client.query("rows 1").kinds(), "TDCZ");
     // All at once.
@@ -105,7 +105,7 @@ fn extended_queries_with_row_limits() {
     );
     client.send(&[execute("p", 2), execute("p", 2), execute("p", 2), sync()].concat());
     assert_eq!(client.kinds(), "1tT2TDDsDDsDCZ");
-    // The portal has gone with its transaction, the statement hasn't.
+    // The portal ended with its transaction; the statement did not.
     client.send(&[execute("p", 0), sync()].concat());
     let replies = client.replies();
     assert_eq!(replies[0].sqlstate(), "34000");
@@ -113,7 +113,7 @@ fn extended_queries_with_row_limits() {
     assert_eq!(client.kinds(), "2DDDDDC3Z");
     client.send(&[bind("", "s"), sync()].concat());
     assert_eq!(client.replies()[0].sqlstate(), "26000");
-    // Flush brings what there is, without Sync.
+    // Flush sends the replies so far, without a Sync.
     client.send(&[parse("", "block 1"), message(b'H', &[])].concat());
     assert_eq!(client.reply().map(|r| r.kind), Some('1'));
     client.send(&[bind("", ""), execute("", 0), sync()].concat());
@@ -134,7 +134,7 @@ fn errors_skip_to_sync() {
         (replies[0].kind, replies[1].sqlstate().as_str(), replies[2].kind),
         ('1', "42P05", 'Z')
     );
-    // Counts that don't fit, texts that aren't.
+    // Wrong counts, and text that is not UTF-8.
     client.send(&[message(b'B', &[b"\0x\0\0\0\0\x01\0\0\0\x01a\0\0"]), sync()].concat());
     assert_eq!(client.replies()[0].sqlstate(), "08P01");
     client.send(&[message(b'B', &[b"\0x\0\0\0\0\x07"]), sync()].concat());
@@ -149,10 +149,10 @@ fn errors_skip_to_sync() {
 }
 
 #[test]
-fn what_is_long_to_plan_is_prepared_on_the_lane() {
+fn slow_planning_runs_on_the_blocking_pool() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
-    // In a pipeline, answers keep their order, and what follows the statement finds it.
+    // In a pipeline the replies keep their order, and later messages find the statement.
     let describe = message(b'D', &[b"S\0"]);
     let batch = [
         parse("before", "rows 1"),
@@ -170,12 +170,12 @@ fn what_is_long_to_plan_is_prepared_on_the_lane() {
     client.send(&[bind("", "x"), execute("", 0), sync()].concat());
     assert_eq!(client.kinds(), "2DCZ");
 
-    // An error there skips to Sync as one on the loop does.
+    // An error on the blocking pool skips to Sync, like one on the loop.
     let batch = [parse("y", "slow unparsable"), bind("", "y"), execute("", 0), sync()];
     client.send(&[batch.concat(), message(b'Q', &[b"rows 0\0"])].concat());
     let (failed, next) = (client.replies(), client.kinds());
     assert_eq!((failed[0].sqlstate().as_str(), failed.len(), next.as_str()), ("42601", 2, "TCZ"));
-    // A name that is taken is found out before.
+    // A duplicate name is an error before the statement is planned.
     client.send(&[parse("x", "slow rows 1"), bind("", "x"), sync()].concat());
     let failed = client.replies();
     assert_eq!((failed[0].sqlstate().as_str(), failed.len()), ("42P05", 2));
@@ -183,7 +183,7 @@ fn what_is_long_to_plan_is_prepared_on_the_lane() {
     client.send(&[bind("", "y"), sync()].concat());
     assert_eq!(client.replies()[0].sqlstate(), "26000");
 
-    // With Flush instead of Sync the answer comes as well.
+    // Flush brings the reply as well.
     client.send(&[parse("", "slow rows 1"), message(b'H', &[])].concat());
     assert_eq!(client.reply().map(|r| r.kind), Some('1'));
     client.send(&[bind("", ""), execute("", 0), sync()].concat());
@@ -209,14 +209,14 @@ fn copy_in() {
     assert_eq!(replies[0].sqlstate(), "57014");
     assert!(replies[0].field(b'M').expect("message").contains("changed my mind"));
 
-    // The client goes on sending after the error.
+    // The client keeps sending COPY data after the error.
     client.query("copy");
     assert_eq!(client.reply().map(|r| r.kind), Some('G'));
     client
         .send(&[message(b'd', &[b"bad"]), message(b'd', &[b"more"]), message(b'c', &[])].concat());
     assert_eq!(client.replies()[0].sqlstate(), "22P04");
 
-    // Nothing else belongs there.
+    // No other message is valid during a COPY.
     client.query("copy");
     assert_eq!(client.reply().map(|r| r.kind), Some('G'));
     client.send(&parse("", "rows 1"));
@@ -246,7 +246,7 @@ fn oversized_messages_end_the_connection_and_allocate_nothing() {
         assert_eq!(replies[0].sqlstate(), "08P01", "{bytes:?}");
         assert_eq!(replies[0].field(b'S').as_deref(), Some("FATAL"));
     }
-    // A claim alone is not believed: it only waits for more.
+    // A claimed length alone allocates nothing: the server only waits for more bytes.
     let mut claims: Vec<_> = (0..100).map(|_| fixture.client()).collect();
     for client in &mut claims {
         client.send(b"Q\x3f\xff\xff\xffhello");
@@ -260,7 +260,7 @@ fn oversized_messages_end_the_connection_and_allocate_nothing() {
 }
 
 #[test]
-fn random_bytes_hurt_nobody_else() {
+fn random_bytes_disturb_no_other_session() {
     let fixture = Fixture::new();
     let mut good = fixture.client();
     let seed: u64 = rand::random();
@@ -271,13 +271,13 @@ fn random_bytes_hurt_nobody_else() {
         let mut bytes = vec![0; random.random_range(1..200)];
         random.fill(&mut bytes[..]);
         if round % 4 == 0 {
-            // A valid head with a random body gets further.
+            // A valid header with a random body gets further.
             bytes[0] = *b"QPBDCESHdcfFpX".get(random.random_range(0..14)).expect("kind");
             let length = (bytes.len() as u32).max(5) - 1;
             bytes.resize(length as usize + 1, 0);
             bytes[1..5].copy_from_slice(&length.to_be_bytes());
         }
-        // The server may hang up before everything is sent.
+        // The server may close the connection before everything is sent.
         let _ = client.stream.write_all(&bytes);
         drop(client);
         if round % 50 == 0 {
@@ -288,7 +288,7 @@ fn random_bytes_hurt_nobody_else() {
 }
 
 #[test]
-fn a_malformed_sync_ends_what_is_skipped() {
+fn malformed_sync_ends_skipping() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     client.send(&parse("", "unparsable"));

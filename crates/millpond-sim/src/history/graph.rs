@@ -1,23 +1,24 @@
-//! Cycles in the order of snapshots and commits.
+//! Finds cycles in the order of snapshots and commits.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{Anomaly, Edge, How, Kind, Level, Object, Txn};
 
-/// Cycles reported at most: where there is one there are many.
+/// The largest number of cycles to report: one cycle usually comes with many more.
 const MOST_CYCLES: usize = 5;
 
-/// Why one moment is before another.
+/// The reason why one moment is before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Depends(Edge),
-    /// A transaction's snapshot is before its commit.
+    /// A transaction's snapshot is before its own commit.
     Own,
-    /// Time passed between them.
+    /// Real time passed between them.
     Time,
 }
 
-/// What a pass looks at: each knows more than the one before, so that the simplest name is found first.
+/// The dependencies that a pass considers. Each pass adds a kind, so that a cycle gets the simplest
+/// name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Pass {
     Writes,
@@ -26,14 +27,14 @@ enum Pass {
     RealTime,
 }
 
-/// Moments and their order. Moment 2n is transaction n's snapshot, 2n + 1 its commit; behind those come moments of the clock.
+/// Moments and their order. Moment 2n is transaction n's snapshot, 2n + 1 is its commit. Moments of
+/// the clock follow.
 struct Order {
     next: Vec<Vec<(u32, Why)>>,
-    /// Moments that are transactions'.
+    /// The number of moments that belong to transactions.
     owned: usize,
 }
 
-/// Reports cycles.
 pub(super) fn cycles(
     history: &[Txn],
     committed: &[bool],
@@ -91,8 +92,8 @@ impl Order {
         order
     }
 
-    /// A moment of the clock for each acknowledged commit, one after the other; a transaction's snapshot comes after the last of
-    /// those that were before its begin.
+    /// Adds a moment of the clock for each acknowledged commit, in order. A transaction's snapshot
+    /// comes after the last of these moments before its begin.
     fn add_time(&mut self, history: &[Txn], committed: &[bool]) {
         let mut ends: Vec<(u64, usize)> = (0..history.len())
             .filter(|number| committed[*number])
@@ -115,7 +116,8 @@ impl Order {
         }
     }
 
-    /// Strongly connected components of more than one moment (Tarjan's algorithm, without recursion).
+    /// Strongly connected components with more than one moment (Tarjan's algorithm, without
+    /// recursion).
     fn components(&self) -> Vec<Vec<u32>> {
         const NONE: u32 = u32::MAX;
         let count = self.next.len();
@@ -166,7 +168,7 @@ impl Order {
         found
     }
 
-    /// The shortest of the cycles through some of a component's moments.
+    /// The shortest cycle through one of the first 200 moments of a component.
     fn shortest_cycle(&self, component: &[u32]) -> Option<Vec<Why>> {
         let members: HashSet<u32> = component.iter().copied().collect();
         let starts = component.iter().take(200);

@@ -1,29 +1,42 @@
-//! Histories of transactions, and a checker that finds what their isolation levels forbid.
+//! Histories of transactions, and a checker that finds anomalies that their isolation levels
+//! forbid.
 //!
-//! After Adya's definitions and the Elle checker: what a transaction has read tells which transactions it depends on, and a
-//! level forbids certain cycles of dependencies. Two kinds of objects make that readable from the history alone. A *list* is
-//! appended to: a read of it shows all its versions in order. A *register* is written with a value that nobody else writes, and
-//! the database counts its versions, so both reads and writes know their place.
+//! It follows Adya's definitions and the Elle checker: reads show which transactions a transaction
+//! depends on, and an isolation level forbids certain cycles of dependencies. Two kinds of objects
+//! let the checker infer dependencies from the history alone. Transactions append to a *list*, so a
+//! read of it shows all its versions in order. Each write of a *register* has a unique value, and
+//! the database counts the versions. So both reads and writes know their version.
 //!
 //! # What is a contradiction
 //!
-//! Each committed transaction has two moments, its snapshot and its commit, and what it did puts moments in order:
+//! Each committed transaction has two moments, its snapshot and its commit. These rules order the
+//! moments:
 //!
-//! | it | is after, or before |
-//! |---|---|
-//! | commits | after its own snapshot |
-//! | read or replaced a version of another (wr, ww) | that other's commit is before its snapshot (REPEATABLE READ) or before its commit (READ COMMITTED) |
-//! | read a version that another replaced (rw) | its snapshot is before that other's commit |
-//! | began when another's commit had been acknowledged (rt) | that other's commit is before its snapshot |
+//! - A transaction's snapshot is before its commit.
+//! - A transaction reads or replaces a version of another (wr, ww): the other's commit is before
+//!   its snapshot (in READ COMMITTED: before its commit).
+//! - A transaction reads a version that another replaces (rw): its snapshot is before the other's
+//!   commit.
+//! - A transaction begins after another's commit was acknowledged (rt): the other's commit is
+//!   before its snapshot.
 //!
-//! In READ COMMITTED "snapshot" means the begin, of which the last two lines are true as well. A cycle in this order is an anomaly:
-//! of ww alone G0, with wr G1c, with one rw in REPEATABLE READ G-single (a lost update if it is about one object), with rw that are
-//! never adjacent the same with more parties, with rt a stale read. What snapshot isolation allows (write skew, G2) makes
-//! no cycle here, and neither does what READ COMMITTED allows. Aborted reads (G1a), intermediate reads (G1b), lost and torn commits,
-//! values from nowhere and reads that contradict the transaction's own earlier steps are found directly.
+//! In READ COMMITTED, "snapshot" means the begin of the transaction; the last two rules hold for
+//! it, too. A cycle in this order is an anomaly:
 //!
-//! A transaction whose commit was sent and never answered counts as committed if anybody has seen its writes, or if a later version
-//! stands on one of them; else as rolled back. Both at once is a torn commit.
+//! - of ww alone: G0;
+//! - with wr: G1c;
+//! - with one rw, in REPEATABLE READ: G-single (a lost update if it concerns one object);
+//! - with several rw, of which no two are adjacent: the same with more transactions;
+//! - with rt: a stale read.
+//!
+//! What snapshot isolation allows (write skew, G2) makes no cycle here, and neither does what READ
+//! COMMITTED allows. The checker finds other anomalies directly: aborted reads (G1a), intermediate
+//! reads (G1b), lost and torn commits, and values that no transaction wrote. It also finds reads
+//! that contradict the transaction's own earlier steps.
+//!
+//! A commit may be sent and never answered. The transaction then counts as committed if another has
+//! seen its writes, or if a later version follows one of them. Otherwise it counts as rolled back.
+//! If some of its writes are there and others are missing, it is a torn commit.
 
 mod graph;
 mod objects;
@@ -43,7 +56,7 @@ pub enum Level {
     RepeatableRead,
 }
 
-/// What its client knows of a transaction's end.
+/// What the client knows of a transaction's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The commit was acknowledged.
@@ -54,7 +67,7 @@ pub enum Fate {
     Unknown,
 }
 
-/// One step of a transaction that has succeeded.
+/// A successful step of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A value, unique for its list, was appended.
@@ -68,16 +81,16 @@ pub enum Op {
     List {
         /// The list.
         key: u32,
-        /// What it held.
+        /// The list's values.
         values: Vec<u32>,
     },
-    /// A value, unique for its register, was written, and became the version of that number.
+    /// A value, unique for its register, was written, and became version `version`.
     Write {
         /// The register.
         key: u32,
         /// The value.
         value: u32,
-        /// The number.
+        /// The version.
         version: u32,
     },
     /// A register was read. Before the first write it has version 0.
@@ -86,7 +99,7 @@ pub enum Op {
         key: u32,
         /// The value.
         value: u32,
-        /// Its number.
+        /// Its version.
         version: u32,
     },
 }
@@ -100,22 +113,23 @@ pub struct Txn {
     pub fate: Fate,
     /// When it began, before anything was sent, by a clock that all clients share.
     pub begun: u64,
-    /// When its end was known. Of an unknown one: when it must have been decided (the server had been restarted).
+    /// When its end was known. For an unknown end: when it must have been decided (after a restart
+    /// of the server).
     pub ended: u64,
-    /// What it did.
+    /// Its steps.
     pub ops: Vec<Op>,
 }
 
-/// What is wrong.
+/// The kind of an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// G0: writes of two transactions interleave.
     DirtyWrite,
-    /// G1a: a read of what was rolled back.
+    /// G1a: a read of a version that was rolled back.
     AbortedRead,
-    /// G1b: a read of what its writer replaced afterwards.
+    /// G1b: a read of a version that its own writer replaced.
     IntermediateRead,
-    /// G1c: each has seen or replaced something of the other.
+    /// G1c: two transactions have each seen or replaced a version of the other.
     CircularFlow,
     /// P4: a write between a transaction's read and its own write, at a level that forbids it.
     LostUpdate,
@@ -123,15 +137,16 @@ pub enum Kind {
     ReadSkew,
     /// A cycle with several rw, of which no two are adjacent.
     NonAdjacent,
-    /// A transaction has not seen what was acknowledged before it began.
+    /// A transaction has not seen a commit that was acknowledged before it began.
     StaleRead,
-    /// An acknowledged write is not there.
+    /// An acknowledged write is missing.
     LostWrite,
-    /// Some of a transaction's writes are there and some are not.
+    /// Some of a transaction's writes are there and others are missing.
     TornCommit,
-    /// Two reads of one list, neither of which begins with the other.
+    /// Two reads of one list, neither of which is a prefix of the other.
     Disorder,
-    /// A value that nobody wrote, or that is there twice, or with another number than it was written with.
+    /// A value that no transaction wrote, that occurs twice, or whose version differs from the one
+    /// written.
     Garbage,
     /// A read contradicts the transaction's own earlier steps.
     Internal,
@@ -140,11 +155,11 @@ pub enum Kind {
 /// An anomaly that was found.
 #[derive(Clone, Debug)]
 pub struct Anomaly {
-    /// Which.
+    /// Its kind.
     pub kind: Kind,
-    /// What happened, for a person.
+    /// A description for people.
     pub what: String,
-    /// The transactions, as their places in the history.
+    /// The transactions, as indexes into the history.
     pub txns: Vec<usize>,
 }
 

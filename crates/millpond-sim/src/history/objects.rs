@@ -1,19 +1,19 @@
-//! Versions of lists and registers: their order, the dependencies that follow, and what is wrong without any cycle.
+//! Versions of lists and registers: their order, the dependencies that follow, and the anomalies
+//! that need no cycle.
 
 use std::collections::HashMap;
 
 use super::{Anomaly, Edge, Fate, How, Kind, Level, Object, Op, Txn};
 
-/// Who wrote a register's value.
+/// The writer of a register's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RegisterWrite {
     pub(super) txn: usize,
     pub(super) version: u32,
-    /// Its transaction's last write of the register.
+    /// Whether it is its transaction's last write of the register.
     pub(super) last: bool,
 }
 
-/// Who wrote what.
 #[derive(Default)]
 pub(super) struct Writers {
     lists: HashMap<(u32, u32), usize>,
@@ -65,13 +65,13 @@ impl Writers {
 /// What a transaction knows of an object from its own earlier steps.
 #[derive(Default)]
 struct Known {
-    /// What it read, with what it wrote since; only REPEATABLE READ may rely on it.
+    /// What it read, plus its writes since. Only REPEATABLE READ may rely on it.
     state: Option<Vec<u32>>,
-    /// What it wrote: for a list all its values, for a register the last value.
+    /// Its writes: for a list all its values, for a register the last value.
     own: Vec<u32>,
 }
 
-/// Reads that contradict what their transaction did or read before.
+/// Finds reads that contradict what their transaction wrote or read before.
 pub(super) fn check_internal(history: &[Txn], found: &mut Vec<Anomaly>) {
     for (number, txn) in history.iter().enumerate() {
         let mut known: HashMap<Object, Known> = HashMap::new();
@@ -108,13 +108,13 @@ pub(super) fn check_internal(history: &[Txn], found: &mut Vec<Anomaly>) {
     }
 }
 
-/// A read of a list without what the reader itself had appended.
+/// A read of a list, without the reader's own appends.
 struct ListRead<'h> {
     reader: usize,
     values: &'h [u32],
 }
 
-/// The lists' orders, dependencies and anomalies.
+/// Finds the order, dependencies and anomalies of lists.
 pub(super) fn lists(
     history: &[Txn],
     writers: &Writers,
@@ -158,9 +158,9 @@ pub(super) fn lists(
 
 struct OneList<'h> {
     key: u32,
-    /// All values that anybody has seen.
+    /// The longest value of the list that a transaction has seen.
     order: &'h [u32],
-    /// Who has seen them.
+    /// The transaction that has seen it.
     witness: usize,
     history: &'h [Txn],
     writers: &'h Writers,
@@ -176,7 +176,7 @@ impl OneList<'_> {
         Anomaly { kind, what: format!("list {}: {what}", self.key), txns }
     }
 
-    /// Values from nowhere, and such as are there twice.
+    /// Finds values that no transaction appended, and values that occur twice.
     fn check_order(&self, found: &mut Vec<Anomaly>) {
         let mut seen = std::collections::HashSet::new();
         for &value in self.order {
@@ -191,7 +191,7 @@ impl OneList<'_> {
         }
     }
 
-    /// Acknowledged appends that the witness, who came later, has not seen.
+    /// Finds acknowledged appends that the witness, which began later, has not seen.
     fn check_writes(&self, found: &mut Vec<Anomaly>) {
         let there: std::collections::HashSet<u32> = self.order.iter().copied().collect();
         for (number, txn) in self.history.iter().enumerate() {
@@ -267,7 +267,7 @@ impl OneList<'_> {
     }
 }
 
-/// The registers' orders, dependencies and anomalies.
+/// Finds the order, dependencies and anomalies of registers.
 pub(super) fn registers(
     history: &[Txn],
     writers: &Writers,
@@ -275,7 +275,7 @@ pub(super) fn registers(
     edges: &mut Vec<Edge>,
     found: &mut Vec<Anomaly>,
 ) {
-    // Who wrote each version, and the next one of another transaction.
+    // The transaction that wrote each version.
     let mut versions: HashMap<(u32, u32), usize> = HashMap::new();
     for (number, txn) in history.iter().enumerate().filter(|(number, _)| committed[*number]) {
         for op in &txn.ops {

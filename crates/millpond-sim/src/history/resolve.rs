@@ -1,24 +1,25 @@
-//! Which transactions have committed: those that say so, and of those whose commit was never answered the ones that left traces.
+//! Decides which transactions have committed: those that were acknowledged, and of the unanswered
+//! ones those whose writes were seen.
 
 use std::collections::{HashMap, HashSet};
 
 use super::objects::Writers;
 use super::{Anomaly, Fate, Kind, Op, Txn};
 
-/// What the reads of a history tell about the writes of others.
+/// What the reads of a history reveal about writes.
 struct Evidence<'h> {
     history: &'h [Txn],
-    /// Values of lists and of registers that somebody else has read.
+    /// Values of lists and of registers that another transaction has read.
     listed: HashSet<(u32, u32)>,
     read: HashSet<(u32, u32)>,
-    /// For each list and register its reads: when they began, and what they showed.
+    /// The reads of each list and register: when they began, and what they showed.
     lists: HashMap<u32, Vec<(u64, &'h [u32])>>,
     registers: HashMap<u32, Vec<(u64, u32)>>,
     /// Versions of registers that acknowledged transactions wrote.
     owned: HashSet<(u32, u32)>,
 }
 
-/// For each transaction whether it has committed.
+/// Whether each transaction has committed.
 pub(super) fn committed(history: &[Txn], writers: &Writers, found: &mut Vec<Anomaly>) -> Vec<bool> {
     let mut committed = Vec::from_iter(history.iter().map(|txn| txn.fate == Fate::Committed));
     if history.iter().all(|txn| txn.fate != Fate::Unknown) {
@@ -71,7 +72,12 @@ impl<'h> Evidence<'h> {
                         evidence.lists.entry(*key).or_default().push((txn.begun, values));
                     }
                     Op::Read { key, value, version } => {
-                        if writers.of_register(*key, *value).is_some_and(|w| w.txn != number) {
+                        let writer = writers.of_register(*key, *value).map(|write| write.txn);
+                        if writer == Some(number) {
+                            // Its own write, which it may have taken back.
+                            continue;
+                        }
+                        if writer.is_some() {
                             evidence.read.insert((*key, *value));
                         }
                         evidence.registers.entry(*key).or_default().push((txn.begun, *version));
@@ -86,7 +92,7 @@ impl<'h> Evidence<'h> {
         evidence
     }
 
-    /// Whether a write of an unanswered transaction is there; `None` if nobody can tell.
+    /// Whether a write of an unanswered transaction is there; `None` if the history does not tell.
     fn of_write(&self, txn: &Txn, op: &Op) -> Option<bool> {
         match op {
             Op::Append { key, value } => {
@@ -103,7 +109,7 @@ impl<'h> Evidence<'h> {
                 if self.owned.contains(&(*key, *version)) {
                     return Some(false);
                 }
-                // Its own later write hides this one.
+                // A later write of the same transaction hides this one.
                 if let Some(last) = own_last(txn, *key)
                     && last != *version
                 {
@@ -115,14 +121,14 @@ impl<'h> Evidence<'h> {
                 if most < *version {
                     return Some(false);
                 }
-                // Others stand on it, and nobody else can have written it.
+                // A later version follows it, and no other transaction can have written it.
                 (self.rivals(*key, *version) == 1).then_some(true)
             }
             Op::List { .. } | Op::Read { .. } => None,
         }
     }
 
-    /// Unanswered transactions that wrote this version.
+    /// The number of unanswered transactions that wrote this version.
     fn rivals(&self, key: u32, version: u32) -> usize {
         let wrote = |txn: &&Txn| {
             let is_it = |op: &Op| matches!(op, Op::Write { key: k, version: v, .. } if (*k, *v) == (key, version));

@@ -1,4 +1,5 @@
-//! Each anomaly is found in the smallest history that has it, and what the levels allow is not.
+//! The checker finds each anomaly in the smallest history that has it, and accepts what the levels
+//! allow.
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -6,7 +7,7 @@ use rand::rngs::StdRng;
 use super::workload::{Client, Epoch, Failed, Rows, Shared, transaction};
 use super::*;
 
-/// A history in which transactions follow one another unless told otherwise.
+/// A history, built step by step.
 #[derive(Default)]
 struct Story {
     txns: Vec<Txn>,
@@ -19,7 +20,7 @@ impl Story {
         self
     }
 
-    /// Two that overlap with everything.
+    /// Adds two transactions that overlap.
     fn both(self, level: Level, first: &[Op], second: &[Op]) -> Self {
         self.txn(level, Fate::Committed, (10, 100), first).txn(
             level,
@@ -29,7 +30,6 @@ impl Story {
         )
     }
 
-    /// What is there in the end.
     fn last(self, ops: &[Op]) -> Self {
         self.txn(RR, Fate::Committed, (1000, 1001), ops)
     }
@@ -45,7 +45,7 @@ impl Story {
 }
 
 impl Story {
-    /// What one anomaly is called can be several things.
+    /// For histories whose anomaly can have several names.
     #[track_caller]
     fn includes(&self, kind: Kind) {
         let found = check(&self.txns);
@@ -74,7 +74,7 @@ fn read(key: u32, value: u32, version: u32) -> Op {
 }
 
 #[test]
-fn what_happens_one_after_the_other_is_right() {
+fn serial_history_has_no_anomaly() {
     for level in LEVELS {
         Story::default()
             .txn(level, Fate::Committed, (1, 2), &[append(1, 1), write(1, 7, 1)])
@@ -89,12 +89,12 @@ fn what_happens_one_after_the_other_is_right() {
 #[test]
 fn dirty_writes() {
     for level in LEVELS {
-        // Appended by turns.
+        // Interleaved appends.
         Story::default()
             .both(level, &[append(1, 1), append(1, 3)], &[append(1, 2)])
             .last(&[list(1, &[1, 2, 3])])
             .has(&[Kind::DirtyWrite]);
-        // One is first here and the other there.
+        // In one list the first is first, in the other list the second.
         Story::default()
             .both(level, &[append(1, 1), append(2, 1)], &[append(1, 2), append(2, 2)])
             .last(&[list(1, &[1, 2]), list(2, &[2, 1])])
@@ -103,7 +103,7 @@ fn dirty_writes() {
             .both(level, &[write(1, 1, 1), write(2, 1, 2)], &[write(1, 2, 2), write(2, 2, 1)])
             .last(&[read(1, 2, 2), read(2, 1, 2)])
             .has(&[Kind::DirtyWrite]);
-        // On top of what was rolled back.
+        // On top of a write that was rolled back.
         Story::default()
             .txn(level, Fate::Aborted, (1, 9), &[write(1, 1, 1)])
             .txn(level, Fate::Committed, (1, 9), &[write(1, 2, 2)])
@@ -166,7 +166,7 @@ fn lost_updates_are_for_read_committed_only() {
             .both(level, &[list(1, &[]), append(1, 1)], &[list(1, &[]), append(1, 2)])
             .last(&[list(1, &[1, 2])])
             .has(expected);
-        // Two that both became the first version: one is lost whatever the level.
+        // Two writes became the same version: one is lost, whatever the level.
         Story::default()
             .both(level, &[write(1, 1, 1)], &[write(1, 2, 1)])
             .last(&[read(1, 2, 1)])
@@ -187,7 +187,7 @@ fn read_skew_is_for_read_committed_only() {
             .last(&[read(1, 1, 1), read(2, 2, 1)])
             .has(expected);
     }
-    // The levels may meet: it is the reader's that counts.
+    // With mixed levels, the reader's level counts.
     Story::default()
         .txn(RR, Fate::Committed, (10, 100), &[list(1, &[]), list(2, &[2])])
         .txn(RC, Fate::Committed, (10, 100), &[append(1, 1), append(2, 2)])
@@ -201,14 +201,14 @@ fn read_skew_is_for_read_committed_only() {
 }
 
 #[test]
-fn write_skew_is_allowed_and_what_has_a_dependency_between_is_not() {
+fn write_skew_is_allowed_and_non_adjacent_cycles_are_not() {
     for level in LEVELS {
         Story::default()
             .both(level, &[list(1, &[]), append(2, 2)], &[list(2, &[]), append(1, 1)])
             .last(&[list(1, &[1]), list(2, &[2])])
             .has(&[]);
     }
-    // Two readers that see two writers in different orders.
+    // Two readers see two writers in different orders.
     Story::default()
         .txn(RR, Fate::Committed, (10, 100), &[append(1, 1)])
         .txn(RR, Fate::Committed, (10, 100), &[append(2, 2)])
@@ -226,13 +226,13 @@ fn stale_reads() {
             .txn(level, Fate::Committed, (3, 4), &[list(1, &[])])
             .last(&[list(1, &[1])])
             .has(&[Kind::StaleRead]);
-        // In one list the new is seen, and in the other not.
+        // The same with a register.
         Story::default()
             .txn(level, Fate::Committed, (1, 2), &[write(1, 1, 1)])
             .txn(level, Fate::Committed, (3, 4), &[read(1, 0, 0)])
             .last(&[read(1, 1, 1)])
             .has(&[Kind::StaleRead]);
-        // At the same time is not stale.
+        // Concurrent transactions are not stale.
         Story::default()
             .txn(level, Fate::Committed, (1, 3), &[append(1, 1)])
             .txn(level, Fate::Committed, (2, 4), &[list(1, &[])])
@@ -284,7 +284,7 @@ fn own_steps_are_seen() {
             .txn(level, Fate::Aborted, (1, 2), &[write(1, 1, 1), read(1, 0, 0)])
             .has(&[Kind::Internal]);
     }
-    // What somebody else did in between is for READ COMMITTED to see.
+    // In READ COMMITTED a later read sees what other transactions did in between.
     let twice = [list(1, &[]), list(1, &[1])];
     Story::default().both(RC, &twice, &[append(1, 1)]).last(&[list(1, &[1])]).has(&[]);
     Story::default().both(RR, &twice, &[append(1, 1)]).includes(Kind::Internal);
@@ -293,7 +293,7 @@ fn own_steps_are_seen() {
 #[test]
 fn commits_that_were_never_answered() {
     let unknown = |ops: &[Op]| Story::default().txn(RC, Fate::Unknown, (1, 50), ops);
-    // Either is right, but not half of it.
+    // Either outcome is correct, but not half of it.
     unknown(&[append(1, 1), append(2, 1)]).last(&[list(1, &[]), list(2, &[])]).has(&[]);
     unknown(&[append(1, 1), append(2, 1)]).last(&[list(1, &[1]), list(2, &[1])]).has(&[]);
     unknown(&[append(1, 1), append(2, 1)])
@@ -302,20 +302,26 @@ fn commits_that_were_never_answered() {
     unknown(&[append(1, 1), write(1, 1, 1)])
         .last(&[list(1, &[1]), read(1, 0, 0)])
         .has(&[Kind::ReadSkew, Kind::TornCommit]);
-    // Somebody has seen it: then it must stay.
+    // Another transaction has seen it, so it must stay.
     unknown(&[append(1, 1)])
         .txn(RC, Fate::Committed, (5, 6), &[list(1, &[1])])
         .last(&[list(1, &[])])
         .has(&[Kind::StaleRead]);
-    // Another version stands on it.
+    // Another version follows it.
     unknown(&[write(1, 1, 1)])
         .txn(RC, Fate::Committed, (60, 70), &[write(1, 2, 2)])
         .last(&[read(1, 2, 2)])
         .has(&[]);
-    // Or it never was, and its number went to another.
+    // Or it was rolled back, and another write got its version.
     unknown(&[write(1, 1, 1)])
         .txn(RC, Fate::Committed, (60, 70), &[write(1, 2, 1)])
         .last(&[read(1, 2, 1)])
+        .has(&[]);
+    // It was rolled back. Another transaction got its version, read its own write, and was rolled
+    // back, too.
+    unknown(&[write(1, 1, 1)])
+        .txn(RC, Fate::Aborted, (60, 70), &[write(1, 2, 1), read(1, 2, 1)])
+        .last(&[read(1, 0, 0)])
         .has(&[]);
 }
 
@@ -328,7 +334,8 @@ impl Client for Forgetful {
     }
 }
 
-/// Rows that a statement does not find leave no trace in a history, so the statement itself must be wrong.
+/// A row that a statement does not find leaves no trace in a history, so the statement itself must
+/// fail.
 #[test]
 fn a_row_that_is_not_found_is_noticed() {
     let mut unnoticed = 0;
@@ -336,7 +343,7 @@ fn a_row_that_is_not_found_is_noticed() {
         let mut random = StdRng::seed_from_u64(seed);
         match transaction(&mut Forgetful, Epoch(7), &Shared::default(), &mut random, true) {
             Err(error) => assert!(error.contains("0 rows instead of"), "seed {seed}: {error}"),
-            // Only rows that others may hold were asked for.
+            // The statements asked only for rows that others may hold.
             Ok(_) => unnoticed += 1,
         }
     }

@@ -1,8 +1,10 @@
-//! Random transactions over lists and registers, as SQL, with what their answers tell.
+//! Random transactions over lists and registers, in SQL, and the histories that follow from the
+//! answers.
 //!
-//! A list is a text that appends make longer, in `lists (k, g, v)`; `g` groups lists behind an index. A register is a row of
-//! `registers (k, v, n)`, whose `n` counts its versions; an index on `v` makes every write of one a move to another place.
-//! An *epoch* is a set of both with keys of its own, so that a history can be checked piece by piece.
+//! A list is a text that appends make longer, in `lists (k, g, v)`; `g` groups lists behind an
+//! index. A register is a row of `registers (k, v, n)`, whose `n` counts its versions. Because of
+//! an index on `v`, each write of a register moves its row. An *epoch* is a set of lists and
+//! registers with keys of its own, so that a history can be checked in parts.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,15 +13,15 @@ use rand::rngs::StdRng;
 
 use super::{Fate, Level, Op, Txn};
 
-/// Lists and registers of an epoch.
+/// The number of lists and registers of an epoch.
 const LISTS: u32 = 12;
 const REGISTERS: u32 = 12;
-/// Lists with one `g`.
+/// The number of lists with one `g`.
 const GROUP: u32 = 3;
-/// Keys of one epoch begin here times its number.
+/// The first key of an epoch is this times its number.
 const EPOCH_KEYS: u32 = 100;
 
-/// What makes the tables.
+/// The statements that create the tables.
 pub const SCHEMA: &[&str] = &[
     "create table lists (k int primary key, g int, v text)",
     "create index lists_g on lists (g)",
@@ -30,12 +32,12 @@ pub const SCHEMA: &[&str] = &[
 /// Rows, their columns as text.
 pub type Rows = Vec<Vec<String>>;
 
-/// Why a statement did not succeed.
+/// Why a statement failed.
 #[derive(Clone, Debug)]
 pub enum Failed {
     /// An error with this SQLSTATE and message.
     State(String, String),
-    /// There is no answer: the connection is gone.
+    /// No answer: the connection is gone.
     Lost,
 }
 
@@ -45,7 +47,7 @@ pub trait Client {
     fn run(&mut self, sql: &str) -> Result<Rows, Failed>;
 }
 
-/// Time and values that all clients of a history share.
+/// The clock and the values that all clients of a history share.
 #[derive(Debug, Default)]
 pub struct Shared {
     clock: AtomicU64,
@@ -53,7 +55,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A moment after all moments that have been given out.
+    /// A moment after all moments returned so far.
     pub fn now(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -63,17 +65,17 @@ impl Shared {
     }
 }
 
-/// What a client found out by running a transaction.
+/// What a client learned from running a transaction.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// The transaction, and before it the statements of a READ COMMITTED one whose snapshots can be told apart: each is
-    /// a transaction of its own as far as it only reads.
+    /// The transaction. Before it come the statements with which a READ COMMITTED transaction reads
+    /// under one snapshot each. As long as it only reads, each counts as a transaction of its own.
     pub txns: Vec<Txn>,
     /// The connection is gone.
     pub lost: bool,
 }
 
-/// How reads lock rows, most of them not at all.
+/// Row locks that reads take; most reads take none.
 const LOCKS: &[&str] = &[
     " for update",
     " for update skip locked",
@@ -86,7 +88,7 @@ const LOCKS: &[&str] = &[
 
 /// One statement.
 enum Step {
-    /// Appends to lists and says to which, unless it is only one and known.
+    /// Appends to lists and returns their keys. `only` is the key, if there is one known key.
     Append {
         what: What,
         value: u32,
@@ -106,10 +108,11 @@ enum Step {
     },
 }
 
-/// Which rows a statement is about.
+/// The rows that a statement concerns.
 struct What {
     condition: String,
-    /// How many there are: rows neither come nor go, so each statement must find all of them (if it skips none), once.
+    /// How many there are. Rows are neither added nor removed. So each statement must find each of
+    /// them once, unless it skips locked rows.
     rows: usize,
 }
 
@@ -122,7 +125,7 @@ impl Epoch {
         self.0 * EPOCH_KEYS
     }
 
-    /// The statements that make its rows.
+    /// The statements that insert its rows.
     pub fn rows(self) -> Vec<String> {
         let keys = |count: u32, row: &dyn Fn(u32) -> String| {
             Vec::from_iter((self.first()..self.first() + count).map(row)).join(", ")
@@ -135,7 +138,7 @@ impl Epoch {
         ]
     }
 
-    /// The statements that take its rows away again.
+    /// The statements that delete its rows.
     pub fn removal(self) -> Vec<String> {
         let end = self.first() + EPOCH_KEYS;
         Vec::from_iter(
@@ -145,7 +148,7 @@ impl Epoch {
         )
     }
 
-    /// Reads all there is, as a transaction.
+    /// Reads all rows, as a transaction.
     pub fn read_all(self, client: &mut dyn Client, shared: &Shared) -> Result<Txn, Failed> {
         let begun = shared.now();
         let end = self.first() + EPOCH_KEYS;
@@ -166,7 +169,7 @@ impl Epoch {
         Ok(Txn { level, fate: Fate::Committed, begun, ended: shared.now(), ops })
     }
 
-    /// Which rows of a table a statement is about.
+    /// Chooses the rows of a statement.
     fn choose(self, count: u32, grouped: bool, random: &mut StdRng) -> What {
         let key = self.first() + random.random_range(0..count);
         let what = |condition: String, is_meant: &dyn Fn(u32) -> bool| What {
@@ -182,13 +185,13 @@ impl Epoch {
                 what(format!("k in ({key}, {other})"), &|k| k == key || k == other)
             }
             8 if grouped => what(format!("g = {}", key / GROUP), &|k| k / GROUP == key / GROUP),
-            // Through the whole table, of which others' epochs may be left.
+            // A scan of the whole table, which may still hold rows of other epochs.
             _ => what(format!("k >= {key} and k - 2 <= {key}"), &near),
         }
     }
 
-    /// A statement; one that is `alone` may be committed without its answer being heard, so it must be known before what
-    /// it does.
+    /// A random statement. One that is `alone` may commit without its answer arriving, so its
+    /// effect must be known in advance.
     fn step(self, shared: &Shared, random: &mut StdRng, alone: bool) -> Step {
         let lock = LOCKS.get(random.random_range(0..LOCKS.len() * 6)).copied().unwrap_or_default();
         match random.random_range(0..10) {
@@ -231,7 +234,7 @@ impl Step {
         }
     }
 
-    /// Runs the statement and says what it has done.
+    /// Runs the statement and returns its effects.
     fn run(&self, client: &mut dyn Client) -> Result<Vec<Op>, Failed> {
         let sql = self.sql();
         let ops = self.ops(&client.run(&sql)?);
@@ -244,14 +247,14 @@ impl Step {
         };
         let may_skip = lock.ends_with("skip locked");
         if ops.len() > wanted || ops.len() < wanted && !may_skip {
-            // No transaction may get that.
+            // No transaction may see that.
             let message = format!("{} rows instead of {wanted}: {sql}: {ops:?}", ops.len());
             return Err(Failed::State("XX000".to_owned(), message));
         }
         Ok(ops)
     }
 
-    /// What the answer says that the statement has done.
+    /// The effects of the statement, according to its answer.
     fn ops(&self, rows: &Rows) -> Vec<Op> {
         let number = |row: &[String], column: usize| -> u32 {
             row.get(column).and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
@@ -274,20 +277,20 @@ impl Step {
         rows.iter().map(op).collect()
     }
 
-    /// A read that sees one snapshot: one that locks sees each row as it is by then.
+    /// Whether it reads under one snapshot. A read that locks sees each row as it is at that time.
     fn is_snapshot(&self) -> bool {
         matches!(self, Step::ReadLists { lock: "", .. } | Step::ReadRegisters { lock: "", .. })
     }
 }
 
-/// Whether a transaction may fail with this.
+/// Whether a transaction may fail with this SQLSTATE.
 fn is_expected(state: &str, interrupted: bool) -> bool {
     matches!(state, "40001" | "40P01" | "55P03")
         || interrupted && matches!(state, "57014" | "57P01")
 }
 
-/// Runs a random transaction. `interrupted`: somebody may cancel statements or end sessions. An error that no transaction
-/// may get is returned.
+/// Runs a random transaction. With `interrupted`, others may cancel statements or end sessions.
+/// Returns an error that no transaction may get.
 pub fn transaction(
     client: &mut dyn Client,
     epoch: Epoch,
@@ -312,7 +315,7 @@ pub fn transaction(
             let begun = shared.now();
             let result = step.run(client);
             if let (Err(_), Step::Append { value, only: Some(key), .. }) = (&result, &step) {
-                // A statement that is its own commit may have happened.
+                // A statement that commits by itself may have succeeded.
                 txn.fate = Fate::Unknown;
                 txn.ops.push(Op::Append { key: *key, value: *value });
             }
@@ -349,7 +352,7 @@ pub fn transaction(
             if !is_expected(&state, interrupted) {
                 return Err(format!("{state}: {message}"));
             }
-            // A commit that was interrupted may have happened; a statement that failed has not.
+            // An interrupted commit may have happened; a failed statement has not.
             if !state.starts_with("57") || txn.fate != Fate::Unknown {
                 txn.fate = Fate::Aborted;
             }

@@ -1,6 +1,6 @@
-//! The calls of [`Vfs`] and [`VfsFile`], carried out with what goes wrong.
+//! The calls of [`Vfs`] and [`VfsFile`], with their faults.
 //!
-//! A call is a point at which another thread may go on: before its effect, and after it.
+//! Each call is a scheduling point: another thread may run before its effect and after it.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -18,7 +18,6 @@ use super::trace::{Called, hash_of, outcome};
 use super::tree::NodeId;
 use super::{Errno, Kind, SimVfs, VfsFault, When};
 
-/// A file that is open on one mount.
 #[derive(Debug)]
 struct SimVfsFile {
     machine: Arc<Mutex<Machine>>,
@@ -29,7 +28,6 @@ struct SimVfsFile {
     read_only: bool,
 }
 
-/// A directory that is open on one mount.
 #[derive(Debug)]
 struct SimVfsDirectory {
     machine: Arc<Mutex<Machine>>,
@@ -39,7 +37,7 @@ struct SimVfsDirectory {
     path: PathBuf,
 }
 
-/// What is noted of a call.
+/// What the trace records of a call.
 struct Noted<'a> {
     kind: &'static str,
     path: &'a Path,
@@ -58,7 +56,7 @@ impl<'a> Noted<'a> {
     }
 }
 
-/// Carries out a call under the machine's lock, and notes it.
+/// Carries out a call under the machine's lock, and records it in the trace.
 fn call<T>(
     machine: &Mutex<Machine>,
     generation: u64,
@@ -104,7 +102,7 @@ fn carried_out<T>(
     result
 }
 
-/// When a call fails, if it does, and with what.
+/// If the call fails: at which moment, and with which error.
 fn failure(machine: &mut Machine, fault: Option<VfsFault>) -> Option<(When, io::Error)> {
     match fault? {
         VfsFault::Error(errno, when) => Some((when, errno.error())),
@@ -141,7 +139,6 @@ impl SimVfs {
     }
 }
 
-/// Finds the node that is to be opened, or makes it.
 fn node_for(machine: &mut Machine, path: &Path, flags: OpenFlags) -> io::Result<NodeId> {
     if flags.direct {
         return Err(io::ErrorKind::Unsupported.into());
@@ -372,7 +369,7 @@ impl SimVfsFile {
                 file.sync();
                 return Err(error);
             }
-            // Without power the crash decides what is left.
+            // After a power loss, the crash decides what survives.
             Some((_, error)) if machine.faults.powered_off => return Err(error),
             Some((_, error)) => {
                 file.fail_sync(&mut machine.rng, sector);

@@ -1,4 +1,4 @@
-//! What goes wrong with a call, and when.
+//! Faults of calls, planned and random.
 
 use std::io;
 
@@ -14,7 +14,7 @@ pub enum Errno {
     NoSpace,
     /// Too many open files.
     TooManyFiles,
-    /// A signal came.
+    /// A signal interrupted the call.
     Interrupted,
 }
 
@@ -34,13 +34,13 @@ impl Errno {
 pub enum When {
     /// Nothing.
     Before,
-    /// A part: of a write some bytes, of a sync some sectors.
+    /// A part: some bytes of a write, some sectors of a sync.
     Halfway,
     /// All of it.
     After,
 }
 
-/// What goes wrong with one call.
+/// A fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VfsFault {
     /// The call returns an error.
@@ -49,23 +49,23 @@ pub enum VfsFault {
     Short,
     /// A write returns success and does nothing.
     LostWrite,
-    /// A write returns success and goes to another place of the file.
+    /// A write returns success and goes to another position in the file.
     MisdirectedWrite,
     /// A read returns what the disk held before the last sync.
     StaleRead,
     /// A read returns one wrong bit. The bytes on the disk are right.
     FlippedRead,
-    /// A sector that is read can't be read from now on, until it is written.
+    /// A sector that the call reads becomes unreadable until it is written.
     LatentSector,
-    /// The power goes. Every later call fails until [`SimFs::crash`](super::SimFs::crash).
+    /// The power fails. Every later call fails until [`SimFs::crash`](super::SimFs::crash).
     PowerLoss(When),
     /// From now on calls that need more space fail.
     DiskFull,
-    /// From now on every call but reads fails.
+    /// From now on every call fails, except those that only read.
     ReadOnly,
 }
 
-/// How likely each call is to go wrong in a way that a correct program survives without harm.
+/// How likely each call is to fail in a way that a correct program survives without harm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
     /// [`VfsFault::Error`] with [`Errno::Io`], for reads.
@@ -83,7 +83,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Nothing that a caller may report: signals and short transfers only.
+    /// No fault that a caller may report: only signals and short transfers.
     pub const MILD: Self = Self {
         read_error: 0.0,
         write_error: 0.0,
@@ -94,7 +94,7 @@ impl Rates {
     };
 }
 
-/// Kinds of calls, as faults see them.
+/// Kinds of calls, to which faults apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Open,
@@ -115,7 +115,7 @@ impl Kind {
         matches!(self, Self::Open | Self::Write | Self::Grow | Self::Name)
     }
 
-    /// A signal may interrupt what waits for a device.
+    /// A signal may interrupt calls that wait for a device.
     fn can_be_interrupted(self) -> bool {
         matches!(self, Self::Open | Self::Read | Self::Write | Self::Grow)
     }
@@ -123,7 +123,7 @@ impl Kind {
 
 const MOMENTS: [When; 3] = [When::Before, When::Halfway, When::After];
 
-/// What is planned, and what is random.
+/// Planned and random faults.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     planned: Vec<(u64, VfsFault)>,
@@ -138,12 +138,11 @@ impl Faults {
         self.planned.push((call, fault));
     }
 
-    /// Whether a plan has not come true yet.
+    /// Whether a planned fault has not happened yet.
     pub fn is_pending(&self) -> bool {
         !self.planned.is_empty()
     }
 
-    /// What happens to this call.
     pub fn next(&mut self, call: u64, kind: Kind, rng: &mut StdRng) -> Option<VfsFault> {
         if let Some(at) = self.planned.iter().position(|(planned, _)| *planned <= call) {
             let (_, fault) = self.planned.swap_remove(at);
@@ -178,7 +177,7 @@ impl Faults {
         (short > 0.0 && kind.may_be_short() && rng.random_bool(short)).then_some(VfsFault::Short)
     }
 
-    /// No more faults. Power that is gone stays away.
+    /// Ends all faults. After a power loss, the power stays off.
     pub fn heal(&mut self) {
         let powered_off = self.powered_off;
         *self = Self { powered_off, ..Self::default() };

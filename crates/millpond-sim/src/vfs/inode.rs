@@ -1,9 +1,9 @@
-//! A file's bytes: what the system's cache shows, and what the disk holds.
+//! A file's bytes: what the kernel's page cache shows, and what the disk holds.
 //!
 //! A write changes the cache and is noted as a [`Change`]. A sync carries the noted changes to the
-//! disk. A crash keeps, for each sector on its own, the changes up to some moment between the last
-//! sync and now; the length is that of some moment, too. So bytes survive without the length, and
-//! the length without the bytes, which then are zeros.
+//! disk. A crash keeps the changes up to some moment between the last sync and now, chosen for each
+//! sector separately. The length is that of another such moment. So bytes can survive without the
+//! length, and the length without the bytes, which then are zeros.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,10 +11,10 @@ use std::ops::Range;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// The unit in which a medium fails to be read.
+/// The unit that a medium can fail to read.
 pub(super) const SECTOR: usize = 512;
 
-/// Something that was done to the bytes and is not durable.
+/// A change of the bytes that is not durable.
 #[derive(Clone, Debug)]
 struct Change {
     at: usize,
@@ -33,7 +33,7 @@ impl Change {
 pub(super) struct Inode {
     cached: Vec<u8>,
     durable: Vec<u8>,
-    /// What the disk held before the last sync: a stale read returns it.
+    /// What the disk held before the last sync; a stale read returns it.
     older: Vec<u8>,
     unsynced: Vec<Change>,
     unreadable: BTreeSet<usize>,
@@ -55,7 +55,7 @@ fn copied(from: &[u8], at: usize, into: &mut [u8]) {
 }
 
 impl Inode {
-    /// A durable file.
+    /// A file with these bytes, all durable.
     pub fn holding(bytes: Vec<u8>) -> Self {
         Self { cached: bytes.clone(), durable: bytes, ..Self::default() }
     }
@@ -68,14 +68,14 @@ impl Inode {
         self.cached.len()
     }
 
-    /// Copies what is there from `at` on; returns how many bytes.
+    /// Copies the bytes from `at` on; returns how many there are.
     pub fn read(&self, at: usize, into: &mut [u8]) -> usize {
         let count = self.len().saturating_sub(at).min(into.len());
         copied(&self.cached, at, &mut into[..count]);
         count
     }
 
-    /// As [`Inode::read`], but what the disk held before the last sync.
+    /// Like [`Inode::read`], but returns what the disk held before the last sync.
     pub fn read_stale(&self, at: usize, into: &mut [u8]) -> usize {
         let count = self.len().saturating_sub(at).min(into.len());
         copied(&self.older, at, &mut into[..count]);
@@ -111,7 +111,6 @@ impl Inode {
         self.unreadable.range(at / SECTOR..end.max(at / SECTOR)).next().is_none()
     }
 
-    /// Everything becomes durable.
     pub fn sync(&mut self) {
         if self.unsynced.is_empty() {
             return;
@@ -126,8 +125,8 @@ impl Inode {
         self.durable.resize(end, 0);
     }
 
-    /// A sync fails: some sectors reach the disk, and the system takes the others for clean. It may
-    /// go on showing them, or forget them.
+    /// A sync that fails: some sectors reach the disk, and the kernel marks the others clean. It
+    /// may keep showing their new contents, or forget them.
     pub fn fail_sync(&mut self, rng: &mut StdRng, sector: usize) {
         if self.unsynced.is_empty() {
             return;
@@ -143,7 +142,7 @@ impl Inode {
         }
     }
 
-    /// The machine goes down: what was not synced survives sector by sector.
+    /// The machine crashes: unsynced changes survive sector by sector.
     pub fn crash(&mut self, rng: &mut StdRng, sector: usize) {
         if !self.unsynced.is_empty() {
             self.durable = self.survivors(rng, sector);
@@ -190,7 +189,7 @@ impl Inode {
     }
 }
 
-/// The parts of a range that lie in one sector each.
+/// Splits a range into parts that each lie in one sector.
 fn pieces(range: Range<usize>, sector: usize) -> impl Iterator<Item = Range<usize>> {
     (range.start / sector..range.end.div_ceil(sector)).map(move |number| {
         (number * sector).max(range.start)..((number + 1) * sector).min(range.end)

@@ -1,4 +1,4 @@
-//! The machine behind a file system: what is open, what is full, and whether it is up.
+//! The machine under a file system: its open files, its limits, and whether it is up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use super::trace::Trace;
 use super::tree::{NodeId, Tree};
 use super::{IgnoreSync, Kind, VfsFault, When};
 
-/// All of it, under one lock.
+/// The whole state, under one lock.
 pub(super) struct Machine {
     pub tree: Tree,
     pub rng: StdRng,
@@ -25,7 +25,7 @@ pub(super) struct Machine {
     pub size: Option<u64>,
     pub max_open: Option<usize>,
     pub ignored_syncs: Option<IgnoreSync>,
-    /// Bytes that the device writes as a whole.
+    /// The number of bytes that the device writes atomically.
     pub sector: usize,
     next_handle: u64,
     open: BTreeMap<u64, NodeId>,
@@ -62,7 +62,7 @@ impl Machine {
         }
     }
 
-    /// Counts a call and says what goes wrong with it.
+    /// Counts a call and returns its fault, if any.
     pub fn begin(&mut self, generation: u64, kind: Kind) -> io::Result<Option<VfsFault>> {
         if generation != self.generation {
             return Err(io::Error::other("simulated: the machine has crashed"));
@@ -96,7 +96,7 @@ impl Machine {
         self.open.values().copied().collect()
     }
 
-    /// Closes a file or directory, if its machine is still up.
+    /// Closes a file or directory, if its machine has not crashed.
     pub fn close(&mut self, generation: u64, handle: u64) {
         if generation != self.generation {
             return;
@@ -115,7 +115,7 @@ impl Machine {
         self.ignored_syncs.as_ref().is_some_and(|ignored| ignored(path))
     }
 
-    /// How much of a failing call happens.
+    /// How much of a failing call's effect happens.
     pub fn share(&mut self, when: When, of: usize) -> usize {
         match when {
             When::Before => 0,
@@ -124,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// The process stops and begins again.
+    /// The process stops and starts again.
     pub fn end_generation(&mut self) {
         self.generation += 1;
         self.open.clear();
@@ -141,7 +141,7 @@ impl Machine {
     }
 }
 
-/// Some devices tear within a sector.
+/// Some devices tear writes within a sector.
 fn sector(rng: &mut StdRng) -> usize {
     [64, 512, 4096][rng.random_range(0..3)]
 }

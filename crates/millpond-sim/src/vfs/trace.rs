@@ -1,23 +1,19 @@
-//! What was called: a hash of all calls, and the last of them in words.
+//! Records calls: a hash of all calls, and on request the calls in full.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::io;
 
-/// Calls kept in words.
-const KEPT: usize = 64;
-
-/// A call as the hash sees it.
+/// A call, as the hash covers it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Called {
-    /// What was called: `open`, `read`, and so on.
+    /// The name of the call: `open`, `read`, and so on.
     pub kind: &'static str,
-    /// The name that the file was opened by, or the path of the call.
+    /// The name under which the file was opened, or the path of the call.
     pub path: String,
-    /// Where in the file.
+    /// The position in the file.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
     /// A hash of the bytes that were written.
     pub content: u64,
@@ -36,7 +32,6 @@ impl fmt::Display for Called {
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     hash: Fnv,
-    last: VecDeque<Called>,
     all: Option<Vec<Called>>,
 }
 
@@ -63,7 +58,7 @@ impl Hasher for Fnv {
 }
 
 pub(super) fn hash_of(bytes: &[u8]) -> u64 {
-    // Eight bytes at a time: pages are long.
+    // Eight bytes at a time, because pages are long.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ bytes.len() as u64;
     for chunk in bytes.chunks(8) {
         let mut word = [0; 8];
@@ -77,13 +72,9 @@ pub(super) fn hash_of(bytes: &[u8]) -> u64 {
 impl Trace {
     pub fn note(&mut self, called: Called) {
         called.hash(&mut self.hash);
-        if self.last.len() == KEPT {
-            self.last.pop_front();
-        }
         if let Some(all) = &mut self.all {
-            all.push(called.clone());
+            all.push(called);
         }
-        self.last.push_back(called);
     }
 
     pub fn keep_all(&mut self) {
@@ -96,10 +87,6 @@ impl Trace {
 
     pub fn hash(&self) -> u64 {
         self.hash.finish()
-    }
-
-    pub fn last(&self) -> impl Iterator<Item = &Called> {
-        self.last.iter()
     }
 }
 

@@ -1,8 +1,8 @@
-//! Names: directories, what they show, and which of it the disk holds.
+//! Names: the directories, what they show, and what of it is durable.
 //!
-//! A file that comes, goes or changes its name is noted in its directory as a [`NameChange`]. A
-//! sync of the directory makes the noted changes durable. A crash keeps each of them or loses it,
-//! at random. A rename is kept or lost as a whole. A file's own sync has no effect on its name.
+//! Creating, removing or renaming a file is noted in its directory as a [`NameChange`]. A sync of
+//! the directory makes the noted changes durable. A crash keeps or loses each of them at random. A
+//! rename is kept or lost as a whole. A file's own sync has no effect on its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 
 use super::inode::Inode;
 
-/// A number that a file or directory keeps whatever its name.
+/// A number that identifies a file or directory under any name.
 pub(super) type NodeId = u64;
 
 const ROOT: NodeId = 0;
@@ -28,7 +28,7 @@ enum NameChange {
         to: OsString,
         node: NodeId,
     },
-    /// The old name of a node that went to another directory.
+    /// The old name of a node that moved to another directory.
     MovedTo {
         from: OsString,
         directory: NodeId,
@@ -89,7 +89,7 @@ impl Directory {
         self.unsynced.clear();
     }
 
-    /// Keeps some of what is not durable; gives back the moves that were chosen.
+    /// Keeps a random part of the changes that are not durable. Returns the chosen moves.
     fn crash(&mut self, rng: &mut StdRng) -> Vec<NameChange> {
         let kept_share = [0.0, 0.5, 1.0][rng.random_range(0..3)];
         let mut moves = Vec::new();
@@ -223,7 +223,6 @@ impl Tree {
         Ok(())
     }
 
-    /// The machine goes down and comes up.
     pub fn crash(&mut self, rng: &mut StdRng, sector: usize) {
         let mut moves = Vec::new();
         for (&id, node) in &mut self.nodes {
@@ -245,7 +244,7 @@ impl Tree {
         self.forget_unnamed(&BTreeSet::new());
     }
 
-    /// A node never loses its old name before it has the new one.
+    /// A node never loses its old name before the new one is durable.
     fn finish_move(&mut self, source: NodeId, change: &NameChange) {
         let NameChange::MovedTo { directory, to, node, .. } = change else { return };
         let has_arrived = matches!(self.nodes.get(directory),
@@ -255,7 +254,7 @@ impl Tree {
         }
     }
 
-    /// Drops nodes that no name leads to and that are not open.
+    /// Drops nodes that have no name and are not open.
     pub fn forget_unnamed(&mut self, open: &BTreeSet<NodeId>) {
         let mut reached = open.clone();
         let mut ahead = vec![ROOT];
@@ -274,7 +273,7 @@ impl Tree {
         self.nodes.retain(|id, _| reached.contains(id));
     }
 
-    /// Bytes of the files that have a name or are open.
+    /// The total size of the files that have a name or are open.
     pub fn used(&self, open: &BTreeSet<NodeId>) -> u64 {
         let mut counted = open.clone();
         for node in self.nodes.values() {
@@ -285,7 +284,7 @@ impl Tree {
         counted.iter().filter_map(|node| self.file(*node).ok()).map(|f| f.len() as u64).sum()
     }
 
-    /// Puts a durable file with a durable name in place, past all faults.
+    /// Creates or replaces a durable file with a durable name, bypassing all faults.
     pub fn put(&mut self, path: &Path, bytes: Vec<u8>) -> io::Result<()> {
         let node = match self.find(path) {
             Ok(node) => node,

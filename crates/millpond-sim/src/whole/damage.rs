@@ -1,9 +1,9 @@
-//! What is done with a directory after a crash, before the next start: the check, and damage to one
-//! of its files.
+//! Checks of a directory after a crash, before the next start: the consistency check, and damage to
+//! one of its files.
 //!
-//! The check finds nothing in what a crash has left, and changes no byte of it. After damage to one
-//! file the start, reads and the check give the whole ledger, or an error that names the place.
-//! Afterwards the files are as before.
+//! The consistency check finds nothing wrong in what a crash leaves, and changes no byte of it.
+//! After damage to one file, the start and the reads agree with the whole ledger or fail. An error
+//! names the place, and the check finds the damage, too. Afterwards the files are restored.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,16 +24,17 @@ use super::ledger::Ledger;
 use super::life::{SEGMENT, start, surely};
 use super::plan::Plan;
 use super::tables::{named, recorded, run};
+use super::ticks::ticks;
 use super::writers::compare;
 use crate::vfs::SimFs;
 
 const PAGE: usize = 8192;
 const DATA: &str = "/data";
 
-/// All files, past all faults.
+/// All files, read past all faults.
 type Image = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Judges what the last life has left, in some lives.
+/// Examines what the last life has left, after some of the lives.
 pub(super) fn judge(fs: &SimFs, plan: &Plan, ledger: &Ledger, seed: u64) {
     let rng = &mut StdRng::seed_from_u64(seed ^ 0x6461_6d61);
     if rng.random_bool(0.3) {
@@ -88,7 +89,7 @@ impl Watch for Findings {
     }
 }
 
-/// Runs the check, which changes no byte.
+/// Runs the consistency check, which changes no byte.
 fn check(fs: &SimFs) -> Vec<String> {
     let mut config = CheckConfig::new(DATA);
     config.vfs = fs.mount();
@@ -102,7 +103,6 @@ fn check(fs: &SimFs) -> Vec<String> {
     findings.0
 }
 
-/// What was done to which file.
 struct Hit {
     file: PathBuf,
     what: String,
@@ -114,7 +114,7 @@ impl fmt::Display for Hit {
     }
 }
 
-/// Damages one file; none if the choice falls on a place where nothing could be known.
+/// Damages one file. `None` if the choice changes nothing, or hits bytes not known to be durable.
 fn damage(fs: &SimFs, image: &Image, rng: &mut StdRng) -> Option<Hit> {
     let is_lock =
         |path: &Path| path.extension().is_some_and(|it| it == "lock") || path.ends_with("lock");
@@ -156,8 +156,8 @@ fn damage(fs: &SimFs, image: &Image, rng: &mut StdRng) -> Option<Hit> {
     Some(Hit { file: file.clone(), what })
 }
 
-/// Whether it is known elsewhere that these bytes were durable. Of the log's last flush after a
-/// crash it is not.
+/// Whether something else proves that these bytes were durable. For the last flush of the log
+/// before a crash, nothing does.
 fn is_known(fs: &SimFs, file: &Path, hit: std::ops::Range<usize>) -> bool {
     if file.parent() != Some(&Path::new(DATA).join("wal")) {
         return true;
@@ -173,7 +173,7 @@ fn is_known(fs: &SimFs, file: &Path, hit: std::ops::Range<usize>) -> bool {
     is_spare || !is_beyond(control.checkpoint_end.get()) || claims.iter().any(is_claimed)
 }
 
-/// The control file, and where records start that say how far the log was durable.
+/// The control file, and for each log record its start and how far it says the log was durable.
 fn claims(fs: &SimFs) -> (Control, Vec<(u64, u64)>) {
     let store = FileLogStore::open_on(fs.mount(), Path::new(DATA), SEGMENT);
     let store = Arc::new(store.unwrap_or_else(|error| panic!("the log's directory: {error}")));
@@ -191,7 +191,6 @@ fn claims(fs: &SimFs) -> (Control, Vec<(u64, u64)>) {
     surely("read the log", result)
 }
 
-/// The check, a start and reads.
 fn read_damaged(fs: &SimFs, plan: &Plan, mut ledger: Ledger, hit: &Hit) {
     let findings = check(fs);
     let mut failed = Vec::new();
@@ -212,7 +211,7 @@ fn read_damaged(fs: &SimFs, plan: &Plan, mut ledger: Ledger, hit: &Hit) {
     assert!(failed.is_empty() || !findings.is_empty(), "{hit}: the check misses {failed:?}");
 }
 
-/// What can be read is what the ledger says.
+/// What can be read must agree with the ledger.
 fn read_all(session: &mut Session, ledger: &mut Ledger, failed: &mut Vec<EngineError>) {
     let writers = ledger.writers.len();
     let history = named(session, "history").unwrap_or_else(|| panic!("no history"));
@@ -221,6 +220,10 @@ fn read_all(session: &mut Session, ledger: &mut Ledger, failed: &mut Vec<EngineE
         Err(error) => failed.push(error),
     }
     failed.extend(compare(session).err());
+    match ticks(session) {
+        Ok(found) => found.into_iter().for_each(|found| ledger.settle_ticks(found)),
+        Err(error) => failed.push(error),
+    }
     for name in (0..TABLES).map(name_of) {
         match found(session, &name) {
             Ok(found) => ledger.settle_table(&name, found),
@@ -229,7 +232,7 @@ fn read_all(session: &mut Session, ledger: &mut Ledger, failed: &mut Vec<EngineE
     }
 }
 
-/// Whether an error is about the file.
+/// Whether an error names the file.
 fn names(error: &EngineError, file: &Path) -> bool {
     let text = error.to_string();
     let relative = file.strip_prefix(DATA).unwrap_or(file).display().to_string();

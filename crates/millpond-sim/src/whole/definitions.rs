@@ -1,60 +1,71 @@
-//! One session that makes, fills, empties, indexes, vacuums and drops tables of its own.
-
-use std::sync::Arc;
+//! A session that creates, fills, truncates, indexes, vacuums and drops its own tables.
 
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::RowBatch;
-use millpond_engine::{Engine, EngineResult, Session};
+use millpond_engine::{EngineResult, Session};
 use rand::Rng;
 use rand::rngs::StdRng;
 
+use super::client::Client;
 use super::ledger::{Ledger, Presence, Shape};
-use super::tables::{Failed, accounts, index, named, row, run, sums};
+use super::tables::{Failed, READ_COMMITTED, accounts, index, named, row, run, sums};
 
-/// Tables of the session.
 pub(super) const TABLES: usize = 3;
 
 pub(super) fn name_of(table: usize) -> String {
     format!("made{table}")
 }
 
-/// The session's life. Returns the ledger with what was acknowledged.
+/// Runs the session. Returns the ledger with what was acknowledged.
 pub(super) fn define(
-    engine: &Arc<Engine>,
+    client: &mut Client,
     rng: &mut StdRng,
     mut ledger: Ledger,
     steps: u32,
 ) -> Ledger {
-    let Ok(mut session) = engine.session() else { return ledger };
     for _ in 0..steps {
         let name = name_of(rng.random_range(0..TABLES));
         let before = ledger.shape(&name);
-        let (after, result) = change(&mut session, rng, &name, before);
+        let (after, result) = change(client, rng, &name, before);
         match result {
             Ok(()) => ledger.acknowledge(&name, after),
             Err(Failed::InDoubt) => {
                 ledger.doubt(&name, after);
                 return ledger;
             }
-            Err(Failed::RolledBack) if engine.stopped().is_some() => return ledger,
+            Err(Failed::RolledBack) if client.engine().stopped().is_some() => return ledger,
             Err(Failed::RolledBack) => {}
         }
         if rng.random_bool(0.2) {
             let vacuumed = ["accounts", "history", &name][rng.random_range(0..3)];
-            if let Some(table) = named(&session, vacuumed) {
-                let _ = session.vacuum(table.oid);
-            }
+            client.alone(|session| match named(session, vacuumed) {
+                Some(table) => session.vacuum(table.oid).map(drop),
+                None => Ok(()),
+            });
         }
         if rng.random_bool(0.1) {
-            let _ = engine.checkpoint();
+            let _ = client.engine().checkpoint();
         }
+        client.rest();
     }
     ledger
 }
 
-/// Does something to a table; also what it is then.
+/// One change in a transaction, which a slow client does not commit at once.
+fn run_slowly<R>(
+    client: &mut Client,
+    work: impl FnOnce(&mut Session) -> EngineResult<R>,
+) -> Result<(), Failed> {
+    let work = |client: &mut Client| {
+        work(client.session()?)?;
+        client.pause()
+    };
+    Ok(client.transact(READ_COMMITTED, work)?)
+}
+
+/// Changes a table. Also returns the table's shape after the change.
 fn change(
-    session: &mut Session,
+    client: &mut Client,
     rng: &mut StdRng,
     name: &str,
     before: Presence,
@@ -62,32 +73,35 @@ fn change(
     let Some(shape) = before else {
         let has_key = rng.random();
         let after = Shape { rows: 0, sum: 0, indexes: usize::from(has_key) };
-        let made = run(session, |session| session.create_table(accounts(name, has_key)));
-        return (Some(after), made.map(drop).map_err(Failed::from));
+        let new = accounts(name, has_key);
+        return (Some(after), run_slowly(client, |session| session.create_table(new)));
     };
-    let Some(table) = named(session, name) else { panic!("table {name} is lost") };
+    let oid = |session: &Session| match named(session, name) {
+        Some(table) => table.oid,
+        None => panic!("table {name} is lost"),
+    };
     match rng.random_range(0..10) {
         0 => {
-            let result = run(session, |session| session.drop_table(table.oid));
-            (None, result.map_err(Failed::from))
+            let drop = |session: &mut Session| session.drop_table(oid(session));
+            (None, run_slowly(client, drop))
         }
         1 => {
-            let result = run(session, |session| session.truncate(&[table.oid]));
-            (Some(Shape { rows: 0, sum: 0, ..shape }), result.map_err(Failed::from))
+            let truncate = |session: &mut Session| session.truncate(&[oid(session)]);
+            (Some(Shape { rows: 0, sum: 0, ..shape }), run_slowly(client, truncate))
         }
         2 if shape.indexes < 4 => {
-            let new = index(table.oid, &[rng.random_range(1..3)]);
-            let result = run(session, |session| session.create_index(new));
-            let after = Shape { indexes: shape.indexes + 1, ..shape };
-            (Some(after), result.map(drop).map_err(Failed::from))
+            let column = rng.random_range(1..3);
+            let build =
+                |session: &mut Session| session.create_index(index(oid(session), &[column]));
+            (Some(Shape { indexes: shape.indexes + 1, ..shape }), run_slowly(client, build))
         }
-        _ => load(session, rng, name, shape),
+        _ => load(client, rng, name, shape),
     }
 }
 
-/// Loads rows as COPY does; sometimes into a table that the same transaction has emptied.
+/// Loads rows as COPY does; sometimes into a table that the same transaction truncates.
 fn load(
-    session: &mut Session,
+    client: &mut Client,
     rng: &mut StdRng,
     name: &str,
     shape: Shape,
@@ -110,14 +124,14 @@ fn load(
         }
         session.insert_batch(&table, &mut batch).map(drop)
     };
-    let result = run(session, fill);
+    let result = run_slowly(client, fill);
     let first = before.rows as i64;
     let added: i64 = (first..first + i64::from(count)).sum();
     let after = Shape { rows: before.rows + count as u64, sum: before.sum + added, ..before };
-    (Some(after), result.map_err(Failed::from))
+    (Some(after), result)
 }
 
-/// What there is of a table.
+/// The current shape of a table.
 pub(super) fn found(session: &mut Session, name: &str) -> EngineResult<Presence> {
     let Some(table) = named(session, name) else { return Ok(None) };
     let (rows, sum) = run(session, |session| sums(session, &table, 2))?;

@@ -1,15 +1,21 @@
-//! The whole engine in a simulated machine: sessions, definitions, maintenance, trouble, crashes.
+//! The whole engine on a simulated machine: sessions, DDL, maintenance, faults, crashes.
 //!
-//! [`run`] turns a seed into a run: a plan, a file system ([`crate::vfs`]), a scheduler
-//! ([`millpond_sync::scheduler`]) and several lives of an engine, each ended by a crash, a kill or a
-//! shutdown. The same seed gives the same calls in the same order, so [`Report::hash`] is the same.
+//! [`run`] turns a seed into a run. A run has a plan, a file system ([`crate::vfs`]), a scheduler
+//! ([`millpond_sync::scheduler`]) and several lives of an engine. A crash, a kill or a shutdown
+//! ends each life. Clients are busy or slow ([`Clients`]). The same seed and shape of clients give
+//! the same calls in the same order, so [`Report::hash`] is the same.
 //!
-//! The oracles: [`ledger`] knows what was acknowledged, readers compare sums inside of a snapshot,
-//! and the engine's own check finds nothing, before VACUUM and after. The check of the directory
-//! changes no byte of what a crash has left. Damage to one file ([`damage`]) ends in the whole
-//! ledger or in an error. Transactions on [`registers`] are a history, in which no isolation level
-//! is broken.
+//! The oracles:
+//!
+//! - [`ledger`] knows what was acknowledged.
+//! - Readers compare sums within a snapshot; slow ones read again and again.
+//! - [`ticks`], commits that do not wait for the log, have no hole after a crash.
+//! - The engine's consistency check finds nothing, before VACUUM and after.
+//! - The check of the directory changes no byte of what a crash has left.
+//! - After damage to one file ([`damage`]), reads return the whole ledger or an error.
+//! - Transactions on [`registers`] form a history that violates no isolation level.
 
+mod client;
 mod damage;
 mod definitions;
 mod ledger;
@@ -17,43 +23,49 @@ mod life;
 mod plan;
 mod registers;
 mod tables;
+mod ticks;
+mod timers;
 mod writers;
 
 use millpond_sync::scheduler::{self, Failure, Limits};
 
-pub use plan::{Plan, Trouble};
+pub use plan::{ClientKind, Clients, Plan, SlowSettings, Trouble};
+pub use timers::Timers;
 
 use crate::vfs::SimFs;
 
-/// A run that ended well.
+/// The report of a successful run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// A hash of all calls of the file system.
     pub hash: u64,
-    /// How many there were.
+    /// The number of these calls.
     pub calls: u64,
-    /// How many of them the sessions of the first life made, and the maintenance beside them.
+    /// How many of them the first life made: its sessions and the maintenance meanwhile.
     pub first_life: u64,
-    /// A hash of all choices of the scheduler.
+    /// A hash of all decisions of the scheduler.
     pub schedule: u64,
-    /// Commits that were acknowledged.
+    /// The number of acknowledged commits.
     pub commits: u64,
-    /// Transactions whose history was judged.
+    /// The number of transactions in the checked history.
     pub judged: u64,
-    /// Virtual time that passed.
+    /// The virtual time that passed.
     pub time: std::time::Duration,
+    /// How often each timer has fired.
+    pub timers: Timers,
 }
 
-/// Runs a seed. A failure says what went wrong; what a thread's panic said is on standard error.
-pub fn run(seed: u64) -> Result<Report, Failure> {
-    run_on(&SimFs::new(seed), seed, Plan::of(seed))
+/// Runs a seed with busy or slow clients. A failure says what went wrong; the message of a panicked
+/// thread is on standard error.
+pub fn run(seed: u64, shape: ClientKind) -> Result<Report, Failure> {
+    run_on(&SimFs::new(seed), seed, shape.plan(seed))
 }
 
-/// Runs a seed on a file system that the caller has prepared, with a plan of the caller's.
+/// Runs a seed on a prepared file system, with the caller's plan.
 pub fn run_on(fs: &SimFs, seed: u64, plan: Plan) -> Result<Report, Failure> {
     let lives = fs.clone();
     let ended = scheduler::run(seed, Limits::default(), move || life::lives(&lives, &plan, seed))?;
-    let life::Ended { commits, judged, first_life } = ended.value;
+    let life::Ended { commits, judged, first_life, timers } = ended.value;
     Ok(Report {
         hash: fs.hash(),
         calls: fs.calls(),
@@ -62,5 +74,6 @@ pub fn run_on(fs: &SimFs, seed: u64, plan: Plan) -> Result<Report, Failure> {
         commits,
         judged,
         time: ended.time,
+        timers,
     })
 }

@@ -1,27 +1,30 @@
-//! Sessions whose transactions read and write registers, and note what they saw:
-//! [`history`](crate::history) judges it.
+//! Sessions whose transactions read and write registers and record what they see.
+//! [`history`](crate::history) checks the record.
 //!
-//! A register is a row: its key, its value, which nobody else writes, and its version, which each
-//! write raises by one.
+//! A register is a row: its key, its value, which is unique, and its version, which each write
+//! increments.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use millpond_engine::lmgr::LockMode;
-use millpond_engine::session::{Commit, TransactionOptions};
+use millpond_engine::session::TransactionOptions;
 use millpond_engine::table::{RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
-use millpond_engine::{Engine, EngineError, EngineResult, Session};
+use millpond_engine::{EngineResult, Session};
 use rand::Rng;
 use rand::rngs::StdRng;
 
+use super::client::Client;
 use super::tables::{Failed, READ_COMMITTED, REPEATABLE_READ, accounts, named, row, run, transact};
 use crate::history::{Fate, Level, Op, Txn, check};
 
 const TABLE: &str = "registers";
 const REGISTERS: i32 = 6;
+/// Slow clients use few of them, because they make few transactions: some must meet.
+const SLOW_REGISTERS: i32 = 2;
 
-/// What all sessions of a run share.
+/// The clock and the values that all sessions of a run share.
 #[derive(Default)]
 pub(super) struct Clock {
     moments: AtomicU64,
@@ -42,7 +45,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Makes the registers, all with value and version 0.
+    /// Creates the registers, all with value and version 0.
     pub fn populate(session: &mut Session) -> EngineResult<()> {
         let table = run(session, |session| session.create_table(accounts(TABLE, true)))?;
         run(session, |session| {
@@ -51,12 +54,12 @@ impl History {
         })
     }
 
-    /// Adds what a session has noted.
     pub fn add(&mut self, txns: Vec<Txn>) {
         self.txns.extend(txns);
     }
 
-    /// After a start: what was in doubt is decided, and one transaction reads all registers.
+    /// To be called after a start, which decides the commits in doubt. One transaction reads all
+    /// registers.
     pub fn settle(&mut self, session: &mut Session) -> EngineResult<()> {
         let now = self.clock.now();
         for txn in self.txns.iter_mut().filter(|txn| txn.ended == u64::MAX) {
@@ -71,7 +74,7 @@ impl History {
         Ok(())
     }
 
-    /// No level has been broken. Returns how many transactions there were.
+    /// Checks that no isolation level is violated. Returns the number of transactions.
     pub fn judge(&self) -> usize {
         let anomalies: Vec<String> = check(&self.txns).iter().map(ToString::to_string).collect();
         assert!(anomalies.is_empty(), "the history has anomalies: {anomalies:#?}");
@@ -79,33 +82,33 @@ impl History {
     }
 }
 
-/// A session's life. Returns its transactions.
-pub(super) fn note(engine: &Arc<Engine>, rng: &mut StdRng, clock: &Clock, steps: u32) -> Vec<Txn> {
+/// Runs a session. Returns its transactions.
+pub(super) fn note(client: &mut Client, rng: &mut StdRng, clock: &Clock, steps: u32) -> Vec<Txn> {
     let mut txns = Vec::new();
-    let Ok(mut session) = engine.session() else { return txns };
     for _ in 0..steps {
-        let txn = transaction(&mut session, rng, clock);
+        let txn = transaction(client, rng, clock);
         let is_over = match txn.fate {
             Fate::Committed => false,
-            Fate::Aborted => engine.stopped().is_some(),
+            Fate::Aborted => client.engine().stopped().is_some(),
             Fate::Unknown => true,
         };
         txns.push(txn);
         if is_over {
             break;
         }
+        client.rest();
     }
     txns
 }
 
-fn transaction(session: &mut Session, rng: &mut StdRng, clock: &Clock) -> Txn {
+fn transaction(client: &mut Client, rng: &mut StdRng, clock: &Clock) -> Txn {
     let (level, options) = match rng.random() {
         true => (Level::ReadCommitted, READ_COMMITTED),
         false => (Level::RepeatableRead, REPEATABLE_READ),
     };
     let begun = clock.now();
     let mut ops = Vec::new();
-    let result = act(session, options, rng, clock, &mut ops).map_err(Failed::from);
+    let result = act(client, options, rng, clock, &mut ops).map_err(Failed::from);
     let (fate, ended) = match result {
         Ok(()) => (Fate::Committed, clock.now()),
         Err(Failed::RolledBack) => (Fate::Aborted, clock.now()),
@@ -116,36 +119,34 @@ fn transaction(session: &mut Session, rng: &mut StdRng, clock: &Clock) -> Txn {
 
 /// Some steps, each of which is a statement, and the commit.
 fn act(
-    session: &mut Session,
+    client: &mut Client,
     options: TransactionOptions,
     rng: &mut StdRng,
     clock: &Clock,
     ops: &mut Vec<Op>,
 ) -> EngineResult<()> {
-    session.begin(options)?;
+    client.begin(options)?;
+    let range = if client.is_slow() { SLOW_REGISTERS } else { REGISTERS };
     for _ in 0..rng.random_range(1..5) {
-        let key = rng.random_range(1..=REGISTERS);
-        let mut step = |session: &mut Session| match rng.random() {
-            true => read(session, key),
-            false => write(session, key, clock.values.fetch_add(1, Ordering::SeqCst) + 1),
-        };
-        let done = session.start_statement().and_then(|()| step(session));
-        session.end_statement();
+        let key = rng.random_range(1..=range);
+        let done = client.statement(|client| match rng.random() {
+            true => read(client.session()?, key),
+            false => {
+                let value = clock.values.fetch_add(1, Ordering::SeqCst) + 1;
+                write(client.session()?, key, value)
+            }
+        });
         match done {
             Ok(op) => ops.push(op),
             Err(error) => {
-                session.abort();
+                client.abort();
                 return Err(error);
             }
         }
     }
-    match session.commit()? {
-        Commit::Done => Ok(()),
-        Commit::Pending(_) => Err(EngineError::Internal { what: "a commit did not wait" }),
-    }
+    client.commit()
 }
 
-/// The row of a register, by its key.
 fn look_up(session: &Session, key: i32) -> EngineResult<RowBuf> {
     let table = named(session, TABLE).unwrap_or_else(|| panic!("no registers"));
     session.lock_table(&table, LockMode::RowExclusive)?;
@@ -172,7 +173,7 @@ fn version(session: &Session, found: &RowBuf) -> u32 {
     version.unwrap_or_else(|| panic!("no version")) as u32
 }
 
-/// Writes as an UPDATE does, looking again after a conflict.
+/// Writes as an UPDATE does, and retries after a conflict.
 fn write(session: &mut Session, key: i32, value: u32) -> EngineResult<Op> {
     let table = named(session, TABLE).unwrap_or_else(|| panic!("no registers"));
     let mut found = look_up(session, key)?;

@@ -1,4 +1,4 @@
-//! The tables of a run, and short ways to use them.
+//! The tables of a run, and short forms of common operations.
 
 use std::sync::Arc;
 
@@ -22,12 +22,16 @@ pub(super) const READ_COMMITTED: TransactionOptions = TransactionOptions {
 pub(super) const REPEATABLE_READ: TransactionOptions =
     TransactionOptions { isolation: Isolation::RepeatableRead, ..READ_COMMITTED };
 
-/// How a transaction ended badly.
+/// READ COMMITTED with `synchronous_commit = off`.
+pub(super) const ASYNCHRONOUS: TransactionOptions =
+    TransactionOptions { asynchronous: true, ..READ_COMMITTED };
+
+/// How a transaction failed.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// It is rolled back.
+    /// It was rolled back.
     RolledBack,
-    /// Only a restart will tell.
+    /// Only a restart can tell.
     InDoubt,
 }
 
@@ -41,7 +45,7 @@ impl From<EngineError> for Failed {
     }
 }
 
-/// One statement in a transaction of its own.
+/// Runs one statement in its own transaction.
 pub(super) fn transact<R>(
     session: &mut Session,
     options: TransactionOptions,
@@ -126,7 +130,7 @@ fn whole_number(table: &TableDef, bytes: &[u8], column: usize) -> i64 {
     column.ok().and_then(|datum| datum.as_i64()).unwrap_or_else(|| panic!("not a number"))
 }
 
-/// Adds to a balance as an UPDATE does, looking again after a conflict.
+/// Adds to a balance as an UPDATE does, and retries after a conflict.
 pub(super) fn add(
     session: &Session,
     table: &Arc<TableDef>,
@@ -148,7 +152,7 @@ pub(super) fn add(
     }
 }
 
-/// Visible rows, and the sum of a column.
+/// The number of visible rows, and the sum of a column.
 pub(super) fn sums(
     session: &Session,
     table: &Arc<TableDef>,

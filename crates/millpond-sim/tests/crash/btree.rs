@@ -1,7 +1,8 @@
-//! Crashes under the B+tree: insertions with their splits, and vacuums, on a disk that loses power or fails at any call.
+//! Crashes of the B+tree: insertions with splits, and vacuums, on a disk that loses power or fails
+//! at any call.
 //!
-//! After recovery the tree must be whole, hold every entry whose insertion was in the durable log, and nothing that
-//! was not tried.
+//! After recovery the tree must be intact. It must hold every entry whose insertion was in the
+//! durable log, and nothing that was never inserted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,6 @@ use super::machine::{Machine, One, Startable, for_each_seed, recover, start};
 
 const SEGMENT: u64 = 1 << 17;
 
-/// The log and the pool under one tree.
 struct Tree(Machine);
 
 impl Startable for Tree {
@@ -49,7 +49,7 @@ impl Env for TestEnv<'_> {
     fn wait(&self) -> Wait {
         Wait::Allowed
     }
-    /// One thread: nothing else is ever under way.
+    /// With one thread, no other operation is ever in progress.
     fn is_over(&self, _: Stamp) -> bool {
         true
     }
@@ -79,7 +79,7 @@ impl Tree {
     }
 }
 
-/// Something that was tried, and the log before and after it. `after` is `None` if it failed.
+/// An operation, and the log positions before and after it. `after` is `None` if it failed.
 struct Op {
     change: Change,
     before: Lsn,
@@ -88,11 +88,11 @@ struct Op {
 
 enum Change {
     Insert(Vec<u8>, u32),
-    /// Removes all entries of a part of the key space.
+    /// Removes all entries of one part of the key space.
     Vacuum(u32),
 }
 
-/// The key space has so many parts; a vacuum of one leaves empty pages.
+/// The number of parts of the key space. A vacuum of one part leaves empty pages.
 const PARTS: u32 = 8;
 
 fn part(n: u32) -> u32 {
@@ -101,13 +101,13 @@ fn part(n: u32) -> u32 {
 
 #[derive(Default)]
 struct Ledger {
-    /// What is known to be in the tree.
+    /// The entries known to be in the tree.
     base: BTreeMap<Vec<u8>, u32>,
     ops: Vec<Op>,
     acknowledged: Lsn,
 }
 
-/// Keys long and uneven enough for many splits.
+/// Keys that are long and uneven enough for many splits.
 fn key(n: u32) -> Vec<u8> {
     let mixed = n.wrapping_mul(2_654_435_761);
     let mut key = mixed.to_be_bytes().to_vec();
@@ -141,7 +141,7 @@ fn work(tree: &Tree, ledger: &mut Ledger, rng: &mut StdRng, steps: usize) -> Eng
         ledger.ops.push(Op { change, before, after });
         done?;
         if rng.random_bool(0.1) {
-            // The position flushed, not a later one: a checkpoint may insert meanwhile.
+            // The flushed position, not a later one: a checkpoint may insert meanwhile.
             let upto = tree.0.log.insert_position();
             tree.0.log.flush(upto)?;
             ledger.acknowledged = upto;
@@ -153,10 +153,10 @@ fn work(tree: &Tree, ledger: &mut Ledger, rng: &mut StdRng, steps: usize) -> Eng
     Ok(())
 }
 
-/// Checks the recovered tree against what was tried, with the log having ended at `end`.
+/// Checks the recovered tree against the operations, given that the log ended at `end`.
 fn check(tree: &Tree, ledger: &mut Ledger, end: Lsn) {
     assert!(end >= ledger.acknowledged, "the log ends at {end}, before what was acknowledged");
-    // For each entry: must it be there, may it be there.
+    // For each entry: whether it must be there, and whether it may be there.
     let mut expected: BTreeMap<Vec<u8>, (u32, bool, bool)> =
         ledger.base.iter().map(|(key, n)| (key.clone(), (*n, true, true))).collect();
     for op in ledger.ops.drain(..) {

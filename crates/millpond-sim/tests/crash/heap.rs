@@ -1,8 +1,9 @@
-//! Crashes under the heap and its transactions, on a disk that loses power or fails at any call.
+//! Crashes of the heap and its transactions, on a disk that loses power or fails at any call.
 //!
-//! Transactions insert, replace, delete and lock rows, roll back, vacuum, cut off the end, while others share rows with
-//! them. After recovery the heap must be whole, nobody may hold a row, and what it shows must be the state after
-//! one of the transactions since the last whose commit was waited for.
+//! Transactions insert, replace, delete and lock rows, roll back, vacuum and truncate, while other
+//! sessions share row locks with them. After recovery the heap must be intact, and no session may
+//! hold a row. Its contents must be the state after the last commit that was waited for, or after
+//! one of the later transactions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -142,7 +143,7 @@ fn columns(key: u32, rng: &mut StdRng) -> Vec<u8> {
     columns
 }
 
-/// What a new snapshot sees, and where.
+/// The rows that a new snapshot sees, and their TIDs.
 fn visible(ctx: &Ctx, heap: &HeapRelation) -> EngineResult<BTreeMap<u32, (Tid, Vec<u8>)>> {
     let csn = ctx.txns().snapshot(ctx);
     let snapshot = Snapshot { csn, own: ctx.proc().xid(), command: CommandId(u32::MAX) };
@@ -168,17 +169,19 @@ fn only_rows(rows: BTreeMap<u32, (Tid, Vec<u8>)>) -> Rows {
     rows.into_iter().map(|(key, (_, columns))| (key, columns)).collect()
 }
 
-/// States that a recovery may come to: after the last commit that was waited for, and after each one since.
+/// The states that a recovery may produce: after the last commit that was waited for, and after
+/// each later one.
 struct Ledger {
     states: Vec<Rows>,
     next_key: u32,
 }
 
-/// Sessions that share rows with the one that changes them, through several of its transactions.
+/// Sessions that share rows with the one that changes them, across several of its transactions.
 struct Sharers<'a>([Ctx; 3], &'a HeapRelation);
 
 impl Sharers<'_> {
-    /// One of them locks a version that was committed when somebody looked. If that is in nobody's way.
+    /// One of them locks a version that was committed when the caller looked, unless another
+    /// session conflicts.
     fn lock(&self, tid: Tid, rng: &mut StdRng) -> EngineResult<()> {
         let ctx = &self.0[rng.random_range(0..self.0.len())];
         let by = Changer { xid: ctx.assign_xid()?, cid: CommandId(0) };
@@ -191,7 +194,7 @@ impl Sharers<'_> {
         Ok(())
     }
 
-    /// Does something to a row, for which those who are in the way end.
+    /// Changes or locks a row; ends the transactions that conflict.
     fn after_them(
         &self,
         rng: &mut StdRng,
@@ -212,7 +215,7 @@ impl Sharers<'_> {
     }
 }
 
-/// One transaction; returns the rows after it.
+/// Runs one transaction; returns the rows after it.
 fn transaction(
     ctx: &Ctx,
     sharers: &Sharers<'_>,
@@ -287,7 +290,7 @@ fn work(
         if rng.random_bool(0.15) {
             ctx.txns().abort(&ctx, &[]);
         } else if rng.random_bool(0.5) {
-            // From here on it may be durable, whatever we hear.
+            // From here on the commit may be durable, whatever the call returns.
             ledger.states.push(after.clone());
             ctx.txns().commit(&ctx, &[], Durability::Flush)?;
             ledger.states = vec![after];
@@ -296,7 +299,8 @@ fn work(
             ctx.txns().commit(&ctx, &[], Durability::Background)?;
         }
         if rng.random_bool(0.03) {
-            // With an index pass that has nothing to do, or without: both ways to free line pointers.
+            // With an index pass that does nothing, or without one: both ways to free line
+            // pointers.
             let mut none = |_: &dyn Fn(Tid) -> bool| Ok(());
             vacuum(&ctx, &heap, None, if rng.random() { Some(&mut none) } else { None })?;
             truncate_end(&ctx, &heap)?;
@@ -322,7 +326,7 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
         panic!("no state of {} fits; keys unlike the last: {differing:?}", ledger.states.len());
     };
     ledger.states = vec![ledger.states.swap_remove(found)];
-    // Whoever held rows is gone.
+    // No session holds a row any more.
     let by = Changer { xid: ctx.assign_xid().unwrap(), cid: CommandId(0) };
     for (tid, _) in visible(&ctx, &heap).unwrap().values() {
         let locked =
@@ -330,7 +334,7 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
         assert!(matches!(locked, ChangeOutcome::Done { .. }), "{locked:?}");
     }
     ctx.txns().abort(&ctx, &[]);
-    // What crashes left behind can be tidied up, and that changes nothing.
+    // Vacuum can remove what crashes left behind, and changes no row.
     let stats = vacuum(&ctx, &heap, None, None).unwrap();
     assert_eq!((stats.live as usize, stats.not_yet_removable), (rows.len(), 0), "{stats:?}");
     assert_eq!(only_rows(visible(&ctx, &heap).unwrap()), rows);

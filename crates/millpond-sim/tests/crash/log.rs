@@ -1,9 +1,10 @@
 //! Crashes and failing I/O under the log, the checkpointer and recovery.
 //!
-//! A workload writes numbers into slots of pages and remembers what it did and what was acknowledged. Then
-//! the power goes at a random I/O call, or a call fails, and the disk keeps a random, torn part of what was
-//! not synced. After recovery (which is itself interrupted at random) the pages must be exactly those
-//! of some prefix of the work that has everything acknowledged in it.
+//! A workload writes numbers into slots of pages, and records what it did and what was
+//! acknowledged. Then the power fails at a random I/O call, or a call fails. The disk keeps a
+//! random, torn part of the unsynced changes. Recovery, too, is interrupted at random. After it the
+//! pages must be those of some prefix of the work, and the prefix must include everything
+//! acknowledged.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Startable for Pages {
     }
 }
 
-/// A new disk's, with the pages made and that durable.
+/// Starts on a new disk and creates the pages durably.
 fn created(disk: &Arc<SimDisk>, ledger: &mut Ledger) -> Pages {
     let pages: Pages = start(disk);
     ledger.acknowledged = pages.create().unwrap();
@@ -64,7 +65,6 @@ impl Pages {
         Ok((self.pool.session()?, self.pool.relation(rel)?))
     }
 
-    /// The pages exist from here on.
     fn create(&self) -> EngineResult<Lsn> {
         let rel = RelationId::constant(5).main();
         let one = One(&self.log, SessionNo(0));
@@ -79,14 +79,14 @@ impl Pages {
     }
 }
 
-/// Which blocks and which slot of the log a session uses.
+/// Which blocks and which log stripe a session uses.
 #[derive(Clone, Copy)]
 struct Mine {
     no: u16,
     of: u32,
 }
 
-/// One piece of work: `number` was written to a slot of some pages.
+/// One step of work: `number` was written to a slot of some pages.
 #[derive(Clone)]
 struct Step {
     number: u64,
@@ -95,7 +95,7 @@ struct Step {
     end: Lsn,
 }
 
-/// All that was tried, in the order of the log, and what was acknowledged.
+/// All steps in log order, and what was acknowledged.
 #[derive(Default)]
 struct Ledger {
     steps: Vec<Step>,
@@ -170,7 +170,7 @@ fn work(machine: &Pages, ledger: &mut Ledger, rng: &mut StdRng, steps: usize) ->
     Ok(())
 }
 
-/// Checks the pages against the work up to the end of the recovered log, and forgets the rest.
+/// Checks the pages against the steps up to the end of the recovered log, and drops the others.
 fn check(machine: &Pages, ledger: &mut Ledger, end: Lsn) {
     assert!(
         end >= ledger.acknowledged,
@@ -185,7 +185,7 @@ fn check(machine: &Pages, ledger: &mut Ledger, end: Lsn) {
     }
     let (session, handle) = machine.session().unwrap();
     for (block, slots) in expected.iter().enumerate() {
-        // The file is only as long as the changes that survived made it.
+        // The file is only as long as the surviving changes made it.
         if block as u32 >= handle.block_count() && slots.iter().all(|number| *number == 0) {
             continue;
         }
@@ -216,7 +216,7 @@ fn power_loss_at_any_call_loses_nothing_acknowledged() {
     });
 }
 
-/// Several sessions, each on blocks of its own, with checkpoints meanwhile and small rings.
+/// Several sessions, each with its own blocks, with concurrent checkpoints and small log buffers.
 #[test]
 fn many_sessions_lose_nothing_acknowledged() {
     const SESSIONS: u32 = 3;
@@ -244,7 +244,8 @@ fn many_sessions_lose_nothing_acknowledged() {
                     });
                 }
                 scope.spawn(|| while machine.checkpoints.run(Cause::Requested).is_ok() {});
-                // A checkpoint may be the one that meets the loss, with all of the log on the disk: then nothing stops that.
+                // A checkpoint may be the call that hits the power loss, when all of the log is on
+                // disk. Then the log does not stop.
                 scope.spawn(|| {
                     while machine.log.is_stopped().is_none() && !disk.is_powered_off() {
                         let _ = machine.log.flush(machine.log.insert_position());
@@ -293,7 +294,7 @@ fn one_failing_call(fault: Fault, rounds: u64) {
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
         let machine = created(&disk, &mut ledger);
         disk.fail_after(rng.random_range(0..300), fault);
-        // Errors are expected; after each the work goes on as far as it can.
+        // Errors are expected; after each, the work continues as far as it can.
         for _ in 0..5 {
             let _ = work(&machine, &mut ledger, rng, 150);
         }
@@ -322,13 +323,13 @@ fn a_full_disk_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_goes_away() {
+fn commits_succeed_again_after_a_full_disk() {
     let disk = SimDisk::new(1);
     let mut rng = StdRng::seed_from_u64(1);
     let mut ledger = Ledger { next: 1, ..Ledger::default() };
     let machine = created(&disk, &mut ledger);
     let one = One(&machine.log, SessionNo(0));
-    // A truncation is owed: the checkpoint below has to log it anew (wal rule 16).
+    // This truncation fails, so the checkpoint below must log it again (wal rule 16).
     {
         let (session, handle) = machine.session().unwrap();
         drop(session.extend(&handle, Wait::Allowed).unwrap());
@@ -345,14 +346,14 @@ fn a_full_disk_is_an_error_and_goes_away() {
     };
     assert!(error.contains("no space left"), "{error}");
     assert_eq!(machine.log.is_stopped(), None);
-    // Until the shortest record is refused, too: what was there already is made again.
+    // Fill the log until even the shortest record is refused. Creating an existing fork logs one.
     let rel = RelationId::constant(5).main();
     while create_fork(&one, &machine.pool, Xid(1), rel).is_ok() {}
-    // The transaction that met it can still be ended.
+    // The transaction that met the full disk can still be ended.
     let abort = Record::new(Xid(1), RmgrId::Transaction, 1, &[0; 12]);
     let end = machine.log.insert(SessionNo(0), &abort).unwrap().end;
     machine.log.flush(end).unwrap();
-    // A checkpoint recycles segments, and work goes on although the disk is still full.
+    // A checkpoint recycles segments, so work continues although the disk is still full.
     machine.checkpoints.run(Cause::Requested).unwrap();
     work(&machine, &mut ledger, &mut rng, 3).unwrap();
     disk.heal();
@@ -375,7 +376,7 @@ fn a_failed_sync_stops_the_log_for_good() {
     let mut stopped = false;
     for _ in 0..20 {
         let end = machine.log.insert(SessionNo(0), &record).unwrap().end;
-        // The write, or the sync after it.
+        // The fault hits the write, or the sync after it.
         disk.fail_after(1, Fault::Once);
         if machine.log.flush(end).is_err() {
             stopped = true;
@@ -403,7 +404,7 @@ fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
         machine.log.flush(end).unwrap();
         let until = ledger.acknowledged.get().max(from.get() + 1);
         ledger.acknowledged = end;
-        // One more record knows that all before it is durable.
+        // One more record notes that everything before it is durable.
         let last = Record::new(Xid(1), RmgrId::Transaction, 0, &[0; 12]);
         let last = machine.log.insert(SessionNo(0), &last).unwrap().end;
         machine.log.flush(last).unwrap();
@@ -416,7 +417,7 @@ fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
                 let error = error.to_string();
                 assert!(error.contains("corrupt"), "{error}");
             }
-            // Padding, or before a checkpoint's redo point: not needed.
+            // The bit was in padding, or before a checkpoint's redo point: not needed.
             Ok(machine) => {
                 check(&machine, &mut ledger, end.unwrap());
                 machine.abandon();

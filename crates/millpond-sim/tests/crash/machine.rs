@@ -1,4 +1,4 @@
-//! What the tests have in common: an engine's lower half that starts on a simulated disk, and seeds.
+//! Shared by the tests: the lower half of an engine on a simulated disk, and seeds.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,10 +18,10 @@ use millpond_sim::{Fault, SimDisk};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Something that recovers from a disk and runs until it is stopped without a word.
+/// A system that recovers from a disk and runs until it is abandoned.
 pub trait Startable: Sized {
-    /// Recovers, and writes the checkpoint at the end of recovery. `log_end` is where the log ended, also if something
-    /// fails after that was known.
+    /// Recovers, and writes the checkpoint at the end of recovery. Sets `log_end` to the end of the
+    /// log as soon as that is known, even if a later step fails.
     fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self>;
 
     /// Drops it as a crash does.
@@ -33,8 +33,8 @@ pub fn start<M: Startable>(disk: &Arc<SimDisk>) -> M {
     M::start(disk, &mut None).unwrap()
 }
 
-/// Starts after a crash; sometimes the power goes during recovery, too. Gives where the log ended first: later attempts
-/// find the records that earlier ones have added.
+/// Starts after a crash. Sometimes the power fails during recovery, too. Returns the end of the log
+/// as the first attempt found it: later attempts find records that earlier ones have added.
 pub fn recover<M: Startable>(disk: &Arc<SimDisk>, rng: &mut StdRng) -> (M, Lsn) {
     let mut log_end = None;
     for _ in 0..4 {
@@ -62,7 +62,7 @@ fn seeds(rounds: u64) -> Range<u64> {
     }
 }
 
-/// Runs a test with as many seeds, or those that the environment asks for.
+/// Runs a test with `rounds` seeds, or with those that the environment asks for.
 pub fn for_each_seed(rounds: u64, test: impl Fn(u64, &mut StdRng)) {
     for seed in seeds(rounds) {
         eprintln!("CRASH_SEED={seed}");
@@ -70,7 +70,7 @@ pub fn for_each_seed(rounds: u64, test: impl Fn(u64, &mut StdRng)) {
     }
 }
 
-/// A log small enough to go round often.
+/// A log so small that it wraps often.
 pub fn log_config(segment_bytes: u64) -> LogConfig {
     LogConfig {
         segment_bytes,
@@ -78,18 +78,19 @@ pub fn log_config(segment_bytes: u64) -> LogConfig {
         max_sessions: 4,
         writer_delay: Duration::from_millis(1),
         flush_after_bytes: segment_bytes / 4,
+        redo_of: millpond_engine::rmgr::redo_of,
     }
 }
 
-/// A thread that keeps frames free as a server's does, so that writes are under way when the power goes. It ends some time
-/// after this is dropped: a crash waits for nobody.
+/// A thread that keeps frames free as a server's reclaimer does, so that writes are in flight when
+/// the power fails. It ends some time after this is dropped: a crash waits for no thread.
 pub struct Reclaiming {
     pool: Arc<BufferPool>,
     ending: Arc<AtomicBool>,
 }
 
 impl Reclaiming {
-    /// For about half of the machines, as it falls out.
+    /// For about half of the machines, depending on the number of calls so far.
     pub fn sometimes(disk: &SimDisk, pool: &Arc<BufferPool>) -> Option<Self> {
         if disk.calls().is_multiple_of(2) {
             return None;
@@ -98,7 +99,7 @@ impl Reclaiming {
         let (pool, ending) = (Arc::clone(pool), Arc::clone(&this.ending));
         std::thread::spawn(move || {
             let reclaim = AssertUnwindSafe(|| reclaim(&pool, &ending));
-            // Nobody looks at what becomes of this thread; a failure must not go unseen.
+            // No caller joins this thread, so it reports a failure by an abort.
             catch_unwind(reclaim).unwrap_or_else(|_| std::process::abort())
         });
         Some(this)
@@ -117,7 +118,7 @@ fn reclaim(pool: &Arc<BufferPool>, ending: &AtomicBool) -> Result<(), BufferErro
     let mut reclaimer = Reclaimer::new(&session);
     while !ending.load(Ordering::SeqCst) {
         reclaimer.wait(|| ending.load(Ordering::SeqCst));
-        // The disk may fail: whoever needs a frame hears of it.
+        // The disk may fail: the session that needs a frame gets the error.
         let _ = reclaimer.work();
     }
     Ok(())
@@ -152,7 +153,6 @@ impl CheckpointParts for NoParts {
     }
 }
 
-/// Log, pool and checkpointer.
 pub struct Machine {
     pub log: Arc<Log>,
     pub pool: Arc<BufferPool>,
@@ -161,7 +161,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// One with so few frames that pages are written and read again all the time.
+    /// A machine with so few frames that pages are written and read again all the time.
     pub fn recovered(
         disk: &Arc<SimDisk>,
         segment_bytes: u64,
@@ -191,7 +191,6 @@ impl Machine {
     }
 }
 
-/// A session of a log.
 pub struct One<'a>(pub &'a Log, pub SessionNo);
 
 impl Logging for One<'_> {

@@ -1,7 +1,7 @@
-//! Crashes and failing I/O, on a disk that loses power, tears and fails on demand: under the log and the checkpointer,
-//! under the B+tree, under the heap and its transactions.
+//! Crashes and failing I/O, on a disk that loses power, tears and fails on demand. The tests cover
+//! the log and checkpointer, the B+tree, and the heap with its transactions.
 //!
-//! Each test prints the seed of a failure; `CRASH_SEED=n` repeats one, `CRASH_ROUNDS=n` runs more.
+//! Each test prints the seed of a failure; `CRASH_SEED=n` repeats it, `CRASH_ROUNDS=n` runs more.
 
 #![allow(clippy::unwrap_used)]
 

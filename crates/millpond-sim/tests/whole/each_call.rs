@@ -1,15 +1,16 @@
 //! Each call of a workload fails in turn, before its effect and after it.
 //!
-//! The engine goes on, or stops with a reason; the next start finds what was acknowledged.
+//! The engine continues, or stops with a reason. The next start finds what was acknowledged.
 
 use millpond_buffer::IoMethod;
 use millpond_sim::vfs::{Errno, SimFs, VfsFault, When};
-use millpond_sim::whole::{Plan, Trouble, run_on};
+use millpond_sim::whole::{Clients, Plan, Trouble, run_on};
 
 const SEED: u64 = 7;
 
 fn plan(trouble: Trouble) -> Plan {
     Plan {
+        clients: Clients::Busy,
         lives: 1,
         steps: 140,
         writers: 2,
@@ -21,7 +22,7 @@ fn plan(trouble: Trouble) -> Plan {
     }
 }
 
-/// Every how many calls are tried: `SIM_EVERY=1` tries all.
+/// The distance between the calls that are tried: `SIM_EVERY=1` tries all.
 fn stride() -> usize {
     std::env::var("SIM_EVERY").ok().and_then(|value| value.parse().ok()).unwrap_or(200)
 }

@@ -1,16 +1,17 @@
-//! A sync that is left out is noticed: each class of syncs has a test that fails without it.
+//! Omitting a class of syncs makes runs fail: each class has a test.
 
 use std::path::Path;
 
 use millpond_buffer::IoMethod;
 use millpond_sim::vfs::SimFs;
-use millpond_sim::whole::{Plan, Trouble, run_on};
+use millpond_sim::whole::{Clients, Plan, Trouble, run_on};
 
-/// Seeds tried until one notices.
+/// The number of seeds to try until one run fails.
 const SEEDS: u64 = 60;
 
 fn plan(seed: u64) -> Plan {
     Plan {
+        clients: Clients::Busy,
         lives: 4,
         steps: 30,
         writers: 2,
@@ -22,7 +23,7 @@ fn plan(seed: u64) -> Plan {
     }
 }
 
-/// The first seed whose run fails when those syncs do nothing.
+/// The first seed whose run fails when these syncs do nothing.
 fn noticed_by(left_out: fn(&Path) -> bool) -> Option<u64> {
     (0..SEEDS).find(|&seed| {
         let fs = SimFs::new(seed);
@@ -41,7 +42,7 @@ fn is_in(path: &Path, directory: &str) -> bool {
 }
 
 #[test]
-fn with_all_syncs_every_run_is_well() {
+fn runs_with_all_syncs_succeed() {
     for seed in 0..SEEDS / 4 {
         run_on(&SimFs::new(seed), seed, plan(seed)).unwrap();
     }

@@ -1,7 +1,6 @@
-//! The atomics of [`crate::atomic`] under audit: the standard library's, and each write is noted with the line of
-//! code that makes it.
-//!
-//! A compare-and-swap is noted whether it succeeds or not, for it takes the cache line either way.
+//! The atomics of [`crate::atomic`] under the feature `audit`: the standard library's, plus a
+//! record of each access with its line of code. A compare-and-swap is recorded whether it succeeds
+//! or not, because it takes the cache line either way.
 
 use super::writes::{Kind, note};
 use std::sync::atomic::{self as std_atomic, Ordering};
@@ -79,7 +78,7 @@ macro_rules! noting {
                 self.0.compare_exchange_weak(from, to, success, failure)
             }
 
-            /// See the standard library's. Noted as one write, as if it succeeded at once.
+            /// See the standard library's. Recorded as one write, as if it succeeded at once.
             #[inline]
             #[track_caller]
             pub fn fetch_update(

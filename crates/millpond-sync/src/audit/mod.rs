@@ -1,15 +1,14 @@
-//! Accounts for writes to memory that sessions share: where it lies, and who writes to it.
+//! Two means by which tests prove that hot reads write to no memory that sessions share.
 //!
-//! The promise that hot reads write nothing shared is about memory, so it is proved on memory. Under the
-//! feature `audit`
+//! Under the feature `audit`:
 //!
-//! - memory has *places*: what a whole engine shares goes to one region, what is shared but belongs to one
-//!   session each ([`session_owned`]) to another, everything else where it always goes. A test maps the shared
-//!   region read-only and runs sessions (`place`);
-//! - the atomics of [`crate::atomic`], and the locks of [`crate::sync`], note each write: which cache line,
-//!   and from which line of code (`writes`).
+//! - **Places** (`place`): an allocator puts what a whole engine shares in one region. What is
+//!   shared but written by one session ([`session_owned`]) goes to another region. A test maps the
+//!   first region read-only and then runs sessions, so a write to it ends the process.
+//! - **Counts** (`writes`): the atomics of [`crate::atomic`] and the locks of [`crate::sync`]
+//!   record each write with its cache line and its line of code.
 //!
-//! Without the feature nothing of this exists but functions that do nothing. Under a model checker neither.
+//! Without the feature, and under a model checker, the functions here place and record nothing.
 
 #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
 pub mod atomics;
@@ -18,8 +17,8 @@ pub mod place;
 #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
 pub mod writes;
 
-/// Makes memory that is shared, but of which each part is written by one session only: others read it rarely, or
-/// write to it only when they mean that session. `name` says what it is.
+/// Makes memory that is shared, but each part of which is written by one session. Other sessions
+/// read a part rarely, and write to it only when they mean that session. `name` describes it.
 ///
 /// What `make` allocates is neither mapped read-only nor counted as shared (rule 9).
 #[inline]
@@ -30,7 +29,7 @@ pub fn session_owned<R>(name: &'static str, make: impl FnOnce() -> R) -> R {
     make()
 }
 
-/// Says that a part of the address space, mapped by the caller, is shared by all sessions.
+/// Declares that all sessions share a part of the address space that the caller has mapped.
 #[inline]
 pub fn mapped(start: usize, bytes: usize) {
     #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]
@@ -46,7 +45,7 @@ pub fn unmapped(start: usize) {
     let _ = start;
 }
 
-/// Notes that a mutex or a queue at `address` is locked and will be unlocked: two read-modify-writes.
+/// Records two read-modify-writes: a mutex or a queue at `address` is locked, and will be unlocked.
 #[inline]
 #[track_caller]
 pub(crate) fn locked(address: usize) {
@@ -57,7 +56,7 @@ pub(crate) fn locked(address: usize) {
     let _ = address;
 }
 
-/// Notes that the bytes of `memory` have been written, by means that don't note it themselves.
+/// Records that the bytes of `memory` have been written, by means that don't record it themselves.
 #[inline]
 #[track_caller]
 pub fn bytes_written<T>(memory: &[T]) {
@@ -66,7 +65,7 @@ pub fn bytes_written<T>(memory: &[T]) {
     let _ = memory;
 }
 
-/// Runs `write`, which writes bytes rather than words that mean something to a protocol.
+/// Runs `write`, which writes plain bytes instead of words of a protocol.
 #[inline]
 pub fn content<R>(write: impl FnOnce() -> R) -> R {
     #[cfg(all(feature = "audit", not(any(loom, shuttle, miri))))]

@@ -1,19 +1,19 @@
-//! Where memory lies: an allocator with three places, of which one can be made read-only.
+//! An allocator with three places for memory, one of which can be made read-only.
 //!
-//! | place | what is allocated there | given back |
+//! | place | what is allocated there | freed |
 //! |---|---|---|
 //! | shared | everything, on all threads, while [`shared`] runs | never |
 //! | session-owned | everything while [`session_owned`](super::session_owned) runs | never |
-//! | elsewhere | the rest: by the system's allocator | as ever |
+//! | elsewhere | the rest, by the system's allocator | as usual |
 //!
-//! A program under audit says `#[global_allocator] static A: PlacingAllocator = PlacingAllocator;`. The first
-//! two places are regions of address space from which memory is cut piece by piece; giving back does nothing, so
-//! that memory there is never used twice. What a program maps itself joins the shared place by
-//! [`mapped`](super::mapped).
+//! A program under audit has `#[global_allocator] static A: PlacingAllocator = PlacingAllocator;`.
+//! The first two places are regions of address space. The allocator cuts memory from them piece by
+//! piece. It never frees a piece, so no memory there is used twice. Memory that a program maps
+//! itself joins the shared place by [`mapped`](super::mapped).
 //!
 //! [`Protected::new`] makes the shared place read-only: from then on a write to it is SIGSEGV.
 //!
-//! Not covered: the statics of the program.
+//! The statics of the program are not covered.
 #![allow(unsafe_code)]
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
@@ -23,23 +23,22 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Bytes of address space of a place.
+/// Bytes of address space of one place.
 const PLACE_BYTES: usize = 1 << 34;
-const MEMORY_PAGE: usize = 4096;
 
 static SHARED: Place = Place::new();
 static SESSION: Place = Place::new();
 /// Whether [`shared`] runs.
 static SHARING: AtomicBool = AtomicBool::new(false);
-/// Regions that joined the shared place: starts and lengths.
+/// The regions that joined the shared place: starts and lengths.
 static MAPPED: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 /// The names of what is session-owned.
 static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// How many [`SessionOwned`] the thread has.
+    /// The number of [`SessionOwned`] values that the thread has.
     static OWNED: Cell<u32> = const { Cell::new(0) };
-    /// The thread's allocations go where they always go, whatever else is said.
+    /// Whether the thread's allocations go to the system's allocator in any case.
     static ELSEWHERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -66,7 +65,7 @@ impl Place {
         // SAFETY: a fresh anonymous mapping, at an address of the system's choice.
         let mapped = unsafe { mmap_anonymous(ptr::null_mut(), PLACE_BYTES, protection, flags) };
         let Ok(mapped) = mapped else { return 0 };
-        // If another thread was faster, ours is address space that nobody will use.
+        // If another thread was faster, this mapping stays unused.
         let set = self.base.compare_exchange(0, mapped.addr(), Ordering::AcqRel, Ordering::Acquire);
         set.map_or_else(|theirs| theirs, |_| mapped.addr())
     }
@@ -79,7 +78,7 @@ impl Place {
         let align = layout.align();
         let mut used = self.used.load(Ordering::Relaxed);
         loop {
-            // The base is aligned to a page of memory, and nothing asks for more.
+            // The base is aligned to a page of memory, and no layout asks for more.
             let start = used.next_multiple_of(align);
             let Some(end) = start.checked_add(layout.size()).filter(|end| *end <= PLACE_BYTES)
             else {
@@ -98,9 +97,9 @@ impl Place {
         base != 0 && (base..base + PLACE_BYTES).contains(&address)
     }
 
-    /// The pages that are in use.
+    /// The base, and the bytes of all pages in use.
     fn pages(&self) -> (usize, usize) {
-        let used = self.used.load(Ordering::Acquire).next_multiple_of(MEMORY_PAGE);
+        let used = self.used.load(Ordering::Acquire).next_multiple_of(rustix::param::page_size());
         (self.base.load(Ordering::Acquire), used)
     }
 }
@@ -125,8 +124,9 @@ fn is_placed(at: *mut u8) -> bool {
     SHARED.holds(at.addr()) || SESSION.holds(at.addr())
 }
 
-// SAFETY: memory comes either from the system's allocator, and goes back to it, which the address tells; or from
-// a place, as a piece of the layout's size and alignment that is cut once and never again.
+// SAFETY: memory comes from the system's allocator and goes back to it, or it comes from a place;
+// its address tells which. A place cuts each piece with the layout's size and alignment, and never
+// cuts the same bytes again.
 unsafe impl GlobalAlloc for PlacingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match Self::place() {
@@ -138,7 +138,7 @@ unsafe impl GlobalAlloc for PlacingAllocator {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match Self::place() {
-            // Never used before, so zero.
+            // The memory was never used before, so it is zero.
             Some(place) => place.cut(layout),
             // SAFETY: as in `alloc`.
             None => unsafe { System.alloc_zeroed(layout) },
@@ -160,14 +160,15 @@ unsafe impl GlobalAlloc for PlacingAllocator {
         // SAFETY: the caller guarantees that the new size is not zero and fits the alignment.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both are at least as long as the shorter of them, and nothing overlaps a fresh piece.
+            // SAFETY: both are as long as the shorter one or longer; a fresh piece overlaps
+            // nothing.
             unsafe { ptr::copy_nonoverlapping(at, new, layout.size().min(size)) };
         }
         new
     }
 }
 
-/// Runs `make`; all that is allocated meanwhile, on any thread, goes to the shared place.
+/// Runs `make`. All memory allocated meanwhile, on any thread, goes to the shared place.
 pub fn shared<R>(make: impl FnOnce() -> R) -> R {
     struct Ends;
     impl Drop for Ends {
@@ -180,7 +181,7 @@ pub fn shared<R>(make: impl FnOnce() -> R) -> R {
     make()
 }
 
-/// As long as it lives, what its thread allocates is session-owned.
+/// While this value lives, what its thread allocates is session-owned.
 #[derive(Debug)]
 pub struct SessionOwned(());
 
@@ -203,7 +204,7 @@ impl Drop for SessionOwned {
     }
 }
 
-/// Runs `f` without placing what it allocates.
+/// Runs `f`; what it allocates goes to the system's allocator.
 fn elsewhere<R>(f: impl FnOnce() -> R) -> R {
     let before = ELSEWHERE.replace(true);
     let result = f();
@@ -211,13 +212,13 @@ fn elsewhere<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What is session-owned, by name: what has been made so far.
+/// The names of all session-owned memory made so far.
 #[must_use]
 pub fn session_owned_names() -> Vec<&'static str> {
     elsewhere(|| NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())
 }
 
-/// Whether a value lies in the session-owned place.
+/// Whether an address lies in the session-owned place.
 #[must_use]
 pub fn is_session_owned(address: usize) -> bool {
     SESSION.holds(address)
@@ -248,7 +249,7 @@ pub(super) fn unmapped(start: usize) {
     });
 }
 
-/// The shared place, mapped read-only as long as this lives.
+/// A guard: the shared place is read-only while this value lives.
 #[derive(Debug)]
 pub struct Protected {
     regions: Vec<(usize, usize)>,
@@ -265,7 +266,7 @@ impl Protected {
         Ok(protected)
     }
 
-    /// How many bytes are read-only.
+    /// The number of read-only bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.regions.iter().map(|(_, bytes)| bytes).sum()
@@ -273,9 +274,9 @@ impl Protected {
 
     fn allow(&self, flags: MprotectFlags) -> std::io::Result<()> {
         for &(start, bytes) in &self.regions {
-            let bytes = bytes.next_multiple_of(MEMORY_PAGE);
-            // SAFETY: whole pages of mappings that nobody else protects or unmaps meanwhile. Whoever writes to them
-            // while they are read-only ends the program, which is what this is for.
+            let bytes = bytes.next_multiple_of(rustix::param::page_size());
+            // SAFETY: these are whole pages of mappings, which no other code protects or unmaps
+            // meanwhile. A write to them while they are read-only ends the program, as intended.
             unsafe { mprotect(ptr::with_exposed_provenance_mut(start), bytes, flags)? };
         }
         Ok(())
@@ -285,7 +286,7 @@ impl Protected {
 impl Drop for Protected {
     fn drop(&mut self) {
         if let Err(error) = self.allow(MprotectFlags::READ | MprotectFlags::WRITE) {
-            // What follows would crash without saying why.
+            // The code that follows would crash without saying why.
             panic!("the shared place could not be made writable again: {error}");
         }
     }

@@ -1,10 +1,15 @@
-//! Who writes to memory that sessions share: each write's cache line, kind, and line of code.
+//! Records accesses to memory that sessions share: each one's cache line, kind, and line of code.
 //!
-//! Noted are the writes of one thread while [`writes_of`] runs: of the atomics ([`super::atomics`]), of the
-//! mutexes of [`crate::sync`] (locking and unlocking), of the queues of [`crate::parking`] (likewise), and of bytes in bulk
-//! (pages, the log's ring), a write for each line. What a mutex guards is not, for it is written in the mutex's shadow.
-//! Neither are the counts of `Arc`s: no statement touches one of a shared object, which the proof on
-//! read-only memory shows for those that read.
+//! [`writes_of`] records the accesses of one thread while it runs:
+//!
+//! - to the atomics ([`super::atomics`]);
+//! - to the mutexes of [`crate::sync`] (locking and unlocking);
+//! - to the queues of [`crate::parking`] (likewise);
+//! - to bytes in bulk (pages, the log's ring), as one write for each cache line.
+//!
+//! Two kinds of writes are not recorded. Data that a mutex guards is covered by the record of the
+//! mutex itself. Reference counts of `Arc`s are left out because no statement touches the count of
+//! a shared object. For statements that read, the proof on read-only memory shows this.
 
 use super::place;
 use std::cell::{Cell, RefCell};
@@ -17,7 +22,7 @@ pub const LINE_BYTES: usize = 64;
 /// How memory was accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Not at all: an atomic was loaded. (Some that are loaded are written by others.)
+    /// No write: a load of an atomic. (Other threads write to some of the atomics that are loaded.)
     Load,
     /// An atomic read-modify-write.
     ReadModifyWrite,
@@ -25,16 +30,16 @@ pub enum Kind {
     Store,
     /// Locking or unlocking a mutex or a queue: an atomic read-modify-write, too.
     Lock,
-    /// Content: bytes of a page or of a log record, as many as there are in a line.
+    /// Content: bytes of a page or of a log record, all in one cache line.
     Content,
 }
 
-/// A write.
+/// A recorded access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Write {
     /// Its cache line, by number.
     pub line: usize,
-    /// What it was.
+    /// How the memory was accessed.
     pub kind: Kind,
     /// Whether the line belongs to a session.
     pub session_owned: bool,
@@ -47,13 +52,13 @@ pub struct Write {
 /// The parts of the system that write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subsystem {
-    /// Entries: where pages are.
-    Translation,
+    /// Entries of page tables: where pages are.
+    PageTable,
     /// Descriptors of frames: state, usage, version.
     Descriptors,
     /// Freelists, the clock's hand, claims, rings.
     Replacement,
-    /// Sizes of forks, reads ahead, whatever else the pool has.
+    /// Sizes of forks, read-ahead, and everything else of the pool.
     Pool,
     /// Bytes of pages.
     PageBytes,
@@ -84,7 +89,7 @@ pub enum Subsystem {
 impl Subsystem {
     /// All, in the order of a report.
     pub const ALL: [Self; 16] = [
-        Self::Translation,
+        Self::PageTable,
         Self::Descriptors,
         Self::Replacement,
         Self::Pool,
@@ -106,7 +111,7 @@ impl Subsystem {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Translation => "pool: translation",
+            Self::PageTable => "pool: page table",
             Self::Descriptors => "pool: descriptors",
             Self::Replacement => "pool: replacement",
             Self::Pool => "pool: other",
@@ -133,7 +138,7 @@ impl fmt::Display for Subsystem {
 }
 
 impl Write {
-    /// Whose code wrote: by the source file, so that none can be forgotten.
+    /// The part of the system whose code wrote, found by its source file. So no code is left out.
     #[must_use]
     pub fn subsystem(&self) -> Subsystem {
         let Some((krate, path)) = self.file.split_once("/src/") else { return Subsystem::Other };
@@ -149,14 +154,16 @@ impl Write {
             };
         }
         if krate.ends_with("millpond-buffer") {
+            // In these two folders, a file is a part of its own.
+            let within = path.strip_prefix("core/").or_else(|| path.strip_prefix("page/"));
+            let part = within.and_then(|path| path.split('/').next()).unwrap_or(part);
             return match part {
                 "words" => Subsystem::PageBytes,
                 "frame" | "guard" => Subsystem::Descriptors,
-                "translation" | "load" => Subsystem::Translation,
+                "page_table" | "loading" => Subsystem::PageTable,
                 "pins" => Subsystem::Pins,
-                "freelist" | "policy" | "claims" | "evict" | "reclaim" | "ring" | "resize" => {
-                    Subsystem::Replacement
-                }
+                "freelist" | "demand" | "reserves" | "size" | "policy" | "replacement"
+                | "reclaimer" => Subsystem::Replacement,
                 _ => Subsystem::Pool,
             };
         }
@@ -177,7 +184,7 @@ thread_local! {
     static CONTENT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes a write of the line that holds `address`.
+/// Records a write to the cache line that holds `address`.
 #[track_caller]
 pub fn note(address: usize, kind: Kind) {
     let code = Location::caller();
@@ -195,7 +202,7 @@ pub fn note(address: usize, kind: Kind) {
     });
 }
 
-/// Notes bytes written in bulk, a write for each line.
+/// Records bytes written in bulk, as one write for each cache line.
 #[track_caller]
 pub fn note_bytes(start: usize, bytes: usize) {
     if bytes == 0 {
@@ -206,7 +213,7 @@ pub fn note_bytes(start: usize, bytes: usize) {
     }
 }
 
-/// Runs `f`, whose writes are content.
+/// Runs `f`, whose writes are recorded as content.
 pub(super) fn content<R>(f: impl FnOnce() -> R) -> R {
     let before = CONTENT.replace(true);
     let result = f();
@@ -214,7 +221,7 @@ pub(super) fn content<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What `f` writes on this thread.
+/// The accesses of `f` on this thread.
 pub fn writes_of(f: impl FnOnce()) -> Vec<Write> {
     WRITES.set(Some(Vec::with_capacity(1024)));
     f();

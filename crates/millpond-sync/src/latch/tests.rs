@@ -20,7 +20,7 @@ fn the_state_table() {
     assert!(!latch.is_held());
 }
 
-/// Forgotten guards fill a latch. It refuses the next reader before the count runs into the flags.
+/// A latch full of forgotten guards refuses the next reader before the count reaches the flags.
 #[test]
 fn a_latch_that_is_full_takes_no_reader() {
     let latch = Latch::new();
@@ -37,7 +37,7 @@ fn a_latch_that_is_full_takes_no_reader() {
         assert!(said.contains("guards have been forgotten"), "{said}");
         assert_eq!(latch.word(), MAX_READERS, "nothing is left behind");
     }
-    // An upgrade that is given up, and a downgrade of another's, leave the count within its bounds.
+    // An upgrade and an exclusive wait that give up leave the count within its bounds.
     assert!(!latch.try_upgrade_until(now));
     assert_eq!(latch.word(), MAX_READERS);
     assert!(!latch.try_exclusive_until(now) && latch.word() == MAX_READERS);
@@ -45,7 +45,7 @@ fn a_latch_that_is_full_takes_no_reader() {
     assert!(latch.try_shared() && !latch.try_shared());
 }
 
-/// Every queue of up to six waiters (four under Miri): what a release decides keeps the rules that waiters rely on.
+/// For every queue of up to six waiters (three under Miri), a release keeps the waiters' rules.
 #[test]
 fn every_turn_keeps_the_rules() {
     for len in 0..=if cfg!(miri) { 3 } else { 6u32 } {
@@ -65,7 +65,7 @@ fn every_turn_keeps_the_rules() {
             assert_eq!(woken.is_empty(), queue.is_empty(), "the head is woken: {queue:?}");
             assert!(writers <= 1 && turn.writer == (writers == 1), "{queue:?}");
             assert_eq!(turn.readers as usize, woken.len() - writers, "{queue:?}");
-            // Rule 2: whoever stays behind is woken by the writer that goes before.
+            // Rule 2: if threads stay behind, the writer woken before them wakes them.
             assert!(left.is_empty() || turn.writer, "left behind: {queue:?}");
             // Rule 3: an impatient waiter is woken only to be given the latch.
             let impatient = woken.iter().any(|token| *token & IMPATIENT != 0);
@@ -106,7 +106,7 @@ fn readers_and_writers_exclude_each_other() {
     assert_eq!(latch.word(), 0);
 }
 
-/// Two threads that hold the latch one way, overlapping without a gap, can't keep out one that wants it the other way.
+/// Two threads that hold the latch one way without a gap can't starve one that wants the other way.
 fn assert_not_starved(crowd: fn(&Latch), one: fn(&Latch)) {
     let latch = Latch::new();
     let done = std::sync::atomic::AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! The latch's slow paths: waiting, and waking whose turn it is.
+//! The latch's slow paths: waiting, and waking the threads whose turn it is.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -13,13 +13,14 @@ use crate::hint::Backoff;
 use crate::parking::{self, ParkResult, Unparked};
 use crate::{mutant, ordering};
 
-/// How long a waiter spins before it parks: 1 + 2 + .. + 128 pauses, three microseconds where a pause takes 12 ns: less
-/// than parking and waking take. (docs/benchmarks.md has the latch beside others with it.)
+/// How long a waiter spins before it parks: 1 + 2 + .. + 128 pauses. That is three microseconds
+/// where a pause takes 12 ns, less than parking and waking take. (docs/measurements compares the
+/// latch with others at this number.)
 const SPIN_ROUNDS: u32 = 8;
 
 impl Latch {
-    /// Takes it shared, waiting, for a caller that has been woken in vain so often. Returns how often it has been
-    /// in the end, or `None` at the deadline.
+    /// Takes it shared, waiting. `losses` is how often the caller has been woken without getting
+    /// the latch. Returns that number at the end, or `None` at the deadline.
     #[cold]
     pub(crate) fn wait_shared(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
         let mut backoff = Backoff::up_to(SPIN_ROUNDS);
@@ -43,7 +44,7 @@ impl Latch {
         }
     }
 
-    /// Panics if nobody but readers keeps another reader out.
+    /// Panics if the latch is full of readers and has no writer.
     fn check_room(&self) {
         let state = self.0.load(Ordering::Relaxed);
         assert!(
@@ -54,9 +55,10 @@ impl Latch {
 
     /// Takes it exclusively, in the same way.
     ///
-    /// Who has been woken owes something to those who are still parked (rule 2): while `token` is WOKEN, releases
-    /// leave it to the caller to take the latch and release it. It gives that up by the swap with which it takes
-    /// the latch, or by one while WRITER is set, by somebody whose release will then look at the queue.
+    /// A woken writer owes something to the threads still parked (rule 2). While `token` is WOKEN,
+    /// releases rely on the caller to take the latch and release it. The caller gives WOKEN up in
+    /// one of two swaps. One is the swap with which it takes the latch. The other is a swap while
+    /// another thread has WRITER set; that thread's release will then look at the queue.
     #[cold]
     pub(crate) fn wait_exclusive(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
         let mut backoff = Backoff::up_to(SPIN_ROUNDS);
@@ -64,7 +66,7 @@ impl Latch {
         loop {
             let state = self.0.load(Ordering::Relaxed);
             if state & WRITER == 0 {
-                // Claims it even while readers are in: they leave, and no more come.
+                // Claims the latch even while readers hold it: they leave, and no more come.
                 let given_up = if mutant!("latch-claim-keeps-token") { 0 } else { token };
                 if self.0.take(state, (state | WRITER) & !given_up).is_ok() {
                     return self.drain(0, deadline).then_some(losses);
@@ -114,15 +116,16 @@ impl Latch {
                 ParkResult::Invalid => {}
             }
         }
-        // The writer went away: look again, but not for ever.
+        // The writer has left: look again. Only a caller that still has WOKEN looks past the
+        // deadline.
         match deadline {
             Some(deadline) if *token == 0 && Instant::now() >= deadline => Waited::TimedOut,
             _ => Waited::Changed,
         }
     }
 
-    /// Parks, if what the caller has seen still holds under the queue's lock: there is a writer, and its
-    /// release will look at the queue.
+    /// Parks if the caller's observation still holds under the queue's lock: there is a writer, and
+    /// its release will look at the queue.
     pub(super) fn park_marked(&self, who: usize, deadline: Option<Instant>) -> ParkResult {
         let still = || {
             let state = self.0.load(Ordering::Relaxed);
@@ -136,7 +139,7 @@ impl Latch {
         parking::park_with(self.key(), who, still, timed_out, deadline)
     }
 
-    /// Claims it for a caller that holds it shared, whose hold becomes the claim.
+    /// Claims the latch for a caller that holds it shared. The hold becomes the claim.
     pub(super) fn claim_for_upgrade(&self) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
         while state & WRITER == 0 {
@@ -149,8 +152,8 @@ impl Latch {
         false
     }
 
-    /// Having claimed the latch, waits until its readers are gone. At the deadline the claim is given
-    /// up, and `stay` readers are what remains of the caller: one if it was an upgrade.
+    /// Waits until the readers of a latch that the caller has claimed have left. At the deadline
+    /// the claim is given up, and `stay` readers remain of the caller: one if it was an upgrade.
     pub(super) fn drain(&self, stay: u32, deadline: Option<Instant>) -> bool {
         let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         loop {
@@ -173,8 +176,8 @@ impl Latch {
         }
     }
 
-    /// Parks until the last reader leaves, if there are any: looked at after DRAINING is set, and under
-    /// the queue's lock.
+    /// Parks until the last reader leaves. Looks for readers under the queue's lock, with DRAINING
+    /// set.
     pub(super) fn park_drainer(&self, deadline: Option<Instant>) -> ParkResult {
         if self.0.load(Ordering::Relaxed) & DRAINING == 0 {
             self.0.set(DRAINING);
@@ -183,13 +186,14 @@ impl Latch {
         parking::park(self.drain_key(), readers, deadline)
     }
 
-    /// Gives up WRITER, adds `stay` readers (the caller), and wakes, or grants the latch to, whose turn it is.
+    /// Gives up WRITER and adds `stay` readers (the caller). Then it wakes the threads whose turn
+    /// it is, or grants them the latch.
     #[cold]
     pub(super) fn release_and_wake(&self, stay: u32) {
         let mut state = self.0.load(Ordering::Relaxed);
         while state & WOKEN != 0 {
-            // Someone has been woken and has not looked yet. To wake more would cost this thread a system call
-            // each time, and those would only find each other.
+            // A writer has been woken and has not looked yet. Waking more threads would cost this
+            // thread a system call each time, and they would only find each other.
             match self.0.give(state, (state & !(WRITER | DRAINING)) + stay) {
                 Ok(()) => return,
                 Err(now) => state = now,
@@ -203,8 +207,8 @@ impl Latch {
         };
         let callback = |unparked: Unparked| {
             let turn = turn.get();
-            // While WRITER is set others can only set PARKED, and whoever has just done so looks again
-            // under the queue's lock before it parks; and readers that a claim has found can leave.
+            // While WRITER is set, others can only set PARKED, or leave as readers that a claim
+            // found. A thread that set PARKED looks again under the queue's lock before it parks.
             let mut state = self.0.load(Ordering::Relaxed);
             loop {
                 let new = turn.released(state, stay, unparked.more);
@@ -223,11 +227,11 @@ impl Latch {
 /// How a wait behind a writer ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Waited {
-    /// The latch is the caller's; if it wanted it exclusively, readers may still have to leave.
+    /// The caller has the latch; an exclusive caller may still have to wait for readers.
     Granted,
-    /// Woken: try again.
+    /// The caller was woken and tries again.
     Woken,
-    /// There was nothing to wait for, or it changed meanwhile: look again.
+    /// There was nothing to wait for, or the state changed meanwhile: the caller looks again.
     Changed,
     /// The deadline has passed.
     TimedOut,

@@ -1,5 +1,5 @@
 //! The latch's word: its layout, and every change of it. Under a model checker each change is
-//! recorded, so that models can compare what has happened with the table of transitions.
+//! recorded, so that models can compare what happened with the table of transitions.
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::ordering;
@@ -9,12 +9,12 @@ pub(super) const PARKED: u32 = 1 << 30;
 pub(super) const DRAINING: u32 = 1 << 29;
 pub(super) const WOKEN: u32 = 1 << 28;
 pub(super) const READERS: u32 = WOKEN - 1;
-/// With so many readers the latch is full: no other gets in. It is the highest bit of their count,
-/// so one test of the word finds it along with WRITER.
+/// The number of readers at which the latch is full. It is the highest bit of their count, so one
+/// test of the word finds both it and WRITER.
 pub(super) const FULL: u32 = 1 << 27;
 
-// A release hands the latch to parked readers without a look at the bound: there are fewer threads
-// than places above it.
+// A release that hands the latch to parked readers does not check the bound: there are fewer
+// threads than counts above it.
 const _: () = assert!(FULL & READERS == FULL && READERS - FULL >= 1 << 22);
 
 /// See the description of [`crate::latch`].
@@ -37,7 +37,7 @@ impl Word {
         self.0.load(ordering)
     }
 
-    /// Compares and swaps, with *acquire*; may fail for no reason.
+    /// Compares and swaps, with *acquire*; may fail spuriously.
     #[inline]
     pub(super) fn take(&self, from: u32, to: u32) -> Result<(), u32> {
         self.0.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed)?;
@@ -53,7 +53,7 @@ impl Word {
         Ok(())
     }
 
-    /// One reader less. Returns the word before.
+    /// Removes one reader. Returns the word before.
     #[inline]
     pub(super) fn leave(&self) -> u32 {
         let before = self.0.fetch_sub(1, ordering!("latch-leave-relaxed", Release));
@@ -71,7 +71,7 @@ impl Word {
         record(before, before & !flag);
     }
 
-    /// So many readers more, of which nobody knows.
+    /// Adds readers that no thread will release.
     pub(super) fn add_readers(&self, readers: u32) {
         self.0.fetch_add(readers, Ordering::Relaxed);
     }
@@ -89,7 +89,7 @@ fn record(_from: u32, _to: u32) {}
 #[cfg(all(test, any(loom, shuttle)))]
 use recording::record;
 
-/// Model checkers run all threads of a model on one thread of the system.
+/// The record of transitions. A model checker runs all threads on one thread of the system.
 #[cfg(all(test, any(loom, shuttle)))]
 pub(crate) mod recording {
     use super::{DRAINING, PARKED, READERS, WOKEN, WRITER};
@@ -100,7 +100,7 @@ pub(crate) mod recording {
         static SEEN: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
     }
 
-    /// Begins anew and returns what has been recorded.
+    /// Returns the recorded transitions and clears the record.
     pub(crate) fn take() -> BTreeSet<String> {
         SEEN.take()
     }
@@ -114,7 +114,7 @@ pub(crate) mod recording {
         });
     }
 
-    /// What happens to WOKEN, whatever else the word is.
+    /// The event of WOKEN in this change, if there is one, whatever the other bits are.
     fn token(from: u32, to: u32) -> Option<&'static str> {
         let gives_up = from & !to & WRITER != 0;
         match (from & WOKEN != 0, to & WOKEN != 0) {

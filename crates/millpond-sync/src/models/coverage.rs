@@ -1,7 +1,6 @@
-//! The table of transitions: every change of a latch's word that can happen, and a model that sees it happen.
-//!
-//! `P` is PARKED, `D` DRAINING. Models are loom's, but for `shuttle_all`: what takes more threads than loom can
-//! explore is seen under random schedules of a fixed seed.
+//! The table of transitions: every change of a latch's word that can happen, and a model that sees
+//! it. `P` is PARKED, `D` DRAINING. All models are loom's, except `shuttle_all`: a transition that
+//! needs more threads than loom can explore is seen under random schedules of a fixed seed.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +8,12 @@ const TRANSITIONS: &[(&str, &str)] = &[
     // Taken shared.
     ("free > shared", "two_writers"),
     ("shared > shared", "a_writer_and_two_readers"),
-    ("free P > shared P", "who_overtakes_leaves_nobody_behind"),
-    ("shared P > shared P", "who_overtakes_leaves_nobody_behind"),
-    // Given back by a reader; nobody claims it.
+    ("free P > shared P", "overtaking_leaves_no_waiter_behind"),
+    ("shared P > shared P", "overtaking_leaves_no_waiter_behind"),
+    // Released by a reader; no writer claims the latch.
     ("shared > free", "two_writers"),
     ("shared P > free P", "a_downgrade_wakes_readers"),
-    // Given back by a reader before a claim.
+    // Released by a reader while a writer claims the latch.
     ("claimed > claimed", "a_downgrade_grants_as_well"),
     ("claimed > exclusive", "two_writers_and_a_reader"),
     ("claimed D > claimed D", "a_downgrade_wakes_readers"),
@@ -31,7 +30,7 @@ const TRANSITIONS: &[(&str, &str)] = &[
     ("shared P > claimed P", "a_downgrade_wakes_readers"),
     // Upgraded by the only reader.
     ("shared > exclusive", "an_upgrade_that_does_not_wait"),
-    ("shared P > exclusive P", "who_overtakes_leaves_nobody_behind"),
+    ("shared P > exclusive P", "overtaking_leaves_no_waiter_behind"),
     // A waiter marks that it parks.
     ("exclusive > exclusive P", "two_writers"),
     ("claimed > claimed P", "a_downgrade_wakes_readers"),
@@ -44,15 +43,15 @@ const TRANSITIONS: &[(&str, &str)] = &[
     ("exclusive P > exclusive P D", "a_downgrade_wakes_readers"),
     // A writer that was woken parks again.
     ("exclusive P D > exclusive P D", "shuttle_all"),
-    // Whatever else the word is: what happens to WOKEN.
+    // What happens to WOKEN, whatever the other bits are.
     ("a writer is woken", "three_writers"),
     ("the woken writer claims", "three_writers"),
-    ("the woken writer parks again", "a_timed_writer_eats_no_wake_up"),
-    ("a release leaves it to the woken writer", "a_timed_writer_eats_no_wake_up"),
-    // A claimer sees that the readers are gone.
+    ("the woken writer parks again", "timed_out_writer_consumes_no_wake_up"),
+    ("a release leaves it to the woken writer", "timed_out_writer_consumes_no_wake_up"),
+    // A claimer sees that the readers have left.
     ("exclusive D > exclusive", "a_writer_and_two_readers"),
     ("exclusive P D > exclusive P", "a_writer_and_two_readers"),
-    // Given back by a writer; nobody waits any more, or some are woken.
+    // Released by a writer: no thread waits any more, or some are woken.
     ("exclusive > free", "two_writers"),
     ("exclusive P > free", "two_writers"),
     ("exclusive P > free P", "two_writers_and_a_reader"),
@@ -60,22 +59,22 @@ const TRANSITIONS: &[(&str, &str)] = &[
     ("exclusive > shared", "a_downgrade_lets_no_writer_in"),
     ("exclusive P > shared", "two_writers_and_a_reader"),
     ("exclusive P > shared P", "a_downgrade_wakes_readers"),
-    // Handed to a writer, or to readers and a claiming writer; or the last parked one gives up.
+    // Handed to a writer, or to readers and a claiming writer; or the last parked thread gives up.
     ("exclusive P > exclusive", "three_writers"),
     ("exclusive P > exclusive P", "readers_and_writers_are_granted_together"),
     ("exclusive P > claimed", "readers_and_writers_are_granted_together"),
     ("exclusive P > claimed P", "a_downgrade_grants_as_well"),
-    // A claim is given up; readers are in.
+    // A claim is given up while readers hold the latch.
     ("claimed D > shared", "a_claim_given_up_wakes_readers"),
     ("claimed P D > shared", "a_claim_given_up_wakes_readers"),
     ("claimed P D > shared P", "shuttle_all"),
-    // A claim is given up, though the last reader has just left.
+    // A claim is given up although the last reader has just left.
     ("exclusive D > free", "a_claim_given_up_is_handed_on"),
     ("exclusive P D > free", "a_claim_given_up_is_handed_on"),
     ("exclusive P D > free P", "shuttle_all"),
-    // An upgrade is given up, though the others have just left; or the latch is handed to readers.
-    ("exclusive D > shared", "an_upgrade_given_up_is_a_hold"),
-    ("exclusive P D > shared", "an_upgrade_given_up_is_a_hold"),
+    // An upgrade is given up although the others have just left; or the latch is handed to readers.
+    ("exclusive D > shared", "abandoned_upgrade_keeps_the_shared_hold"),
+    ("exclusive P D > shared", "abandoned_upgrade_keeps_the_shared_hold"),
     ("exclusive P D > shared P", "shuttle_all"),
     // A claim is given up and handed on.
     ("claimed P D > claimed", "a_claim_given_up_is_handed_on"),
@@ -83,15 +82,15 @@ const TRANSITIONS: &[(&str, &str)] = &[
     ("exclusive P D > exclusive", "a_claim_given_up_is_handed_on"),
     ("exclusive P D > claimed", "shuttle_all"),
     ("exclusive P D > claimed P", "shuttle_all"),
-    // The last parked one gives up.
-    ("free P > free", "a_timed_writer_eats_no_wake_up"),
+    // The last parked thread gives up.
+    ("free P > free", "timed_out_writer_consumes_no_wake_up"),
     ("shared P > shared", "shuttle_all"),
     ("claimed P > claimed", "a_claim_given_up_is_handed_on"),
     ("claimed P D > claimed D", "a_claim_given_up_is_handed_on"),
     ("exclusive P D > exclusive D", "a_claim_given_up_is_handed_on"),
 ];
 
-/// Compares what a model has seen with the table.
+/// Compares the changes that a model saw with the table.
 pub(super) fn verify(model: &str, seen: &BTreeSet<String>) {
     for change in seen {
         let known = TRANSITIONS.iter().any(|(known, _)| known == change);
@@ -102,7 +101,7 @@ pub(super) fn verify(model: &str, seen: &BTreeSet<String>) {
     }
 }
 
-/// The models that are listed exist. (One that is renamed would no longer prove anything.)
+/// Checks that every model in the table exists. (A renamed model would no longer prove anything.)
 #[test]
 fn models_of_the_table_exist() {
     let sources = [

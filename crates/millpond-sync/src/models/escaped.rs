@@ -1,7 +1,7 @@
-//! The kinds of bugs that got into PostgreSQL 19 (see `latch/tests/escaped.rs`), in small: each protocol as the
-//! latch has it, in which loom finds nothing, and with the bug, which loom finds. So the models of the
-//! latch, which take the same steps, would find it there (as a deadlock; here a wait has a deadline, which comes
-//! after everything that could end the wait).
+//! The kinds of bugs of PostgreSQL 19 (see `latch/tests/escaped.rs`), in small. Each protocol
+//! appears as the latch has it, where loom finds nothing, and with the bug, which loom finds. The
+//! latch's models take the same steps, so they would find the bug there, as a deadlock. Here a wait
+//! has a deadline instead, which comes after everything that could end the wait.
 
 use super::{check, far};
 use crate::atomic::{AtomicU32, Ordering};
@@ -21,8 +21,8 @@ fn sleep(word: &AtomicU32, still: impl FnOnce() -> bool) {
     assert!(result != parking::ParkResult::TimedOut, "a lost wake-up");
 }
 
-/// A waiter looks, sets its flag and sleeps until the count is zero; a release is one subtraction. With the
-/// bug, it relies on what it saw before it set the flag, as if the lock that it holds kept releases out.
+/// A waiter looks, sets its flag and sleeps until the count is zero; a release is one subtraction.
+/// With the bug, the waiter relies on its first look, as if its lock kept releases out.
 fn wait_for_zero(looks_again: bool) {
     let word = Arc::new(AtomicU32::new(1));
     let holder = {
@@ -53,8 +53,9 @@ fn a_release_that_needs_no_lock_is_missed() {
     check(3, || wait_for_zero(false));
 }
 
-/// A waiter sets the flag and sleeps while there is a writer; a writer that leaves wakes whom it finds and clears
-/// the flag. With the bug, the waiter does not see that its flag was cleared before it slept.
+/// A waiter sets the flag and sleeps while there is a writer. A writer that leaves wakes the
+/// threads that it finds and clears the flag. With the bug, the waiter does not notice that its
+/// flag was cleared before it slept.
 fn set_and_cleared(looks_at_flag: bool) {
     let word = Arc::new(AtomicU32::new(WRITER));
     let leave = |word: &AtomicU32| {
@@ -97,7 +98,7 @@ fn a_flag_that_was_cleared_is_slept_on() {
     check(3, || set_and_cleared(false));
 }
 
-/// What a caller checks under the latch, and what it does under an exclusive hold that it waited for.
+/// A caller checks a condition under the latch, and relies on it after it waited for the latch.
 fn check_then_wait(how: fn(&crate::latch::Latch, &AtomicU32) -> bool) {
     let shared = Arc::new((crate::latch::Latch::new(), AtomicU32::new(1)));
     let spoiler = {

@@ -1,11 +1,11 @@
-//! Overtaking is bounded (rule 3): a waiter is woken in vain at most `MAX_LOSSES` times (one under loom), and
-//! then given the latch. That the latch itself never lets an impatient waiter compete is asserted where it
-//! wakes; here the waiters count.
+//! Overtaking is bounded (rule 3). A waiter is woken at most `MAX_LOSSES` times (once under loom)
+//! without getting the latch; then the latch is handed to it. The latch itself asserts, where a
+//! thread wakes, that no impatient waiter has to compete. Here the waiters count their losses.
 
 use super::{Guarded, Shared, check_latch, spawn};
 use crate::latch::MAX_LOSSES;
 
-/// Adds; `losses` is how often it has been woken in vain before.
+/// Adds one; `losses` is how often the caller has been woken before without getting the latch.
 fn add_counting(guarded: &Guarded, losses: u32) {
     let losses = guarded.latch.wait_exclusive(losses, None);
     assert!(losses.is_some_and(|losses| losses <= MAX_LOSSES), "{losses:?}");
@@ -20,7 +20,7 @@ fn get_counting(guarded: &Guarded, losses: u32) {
     guarded.latch.unlock_shared();
 }
 
-/// A writer that takes the latch over and over, and one that waits.
+/// One writer takes the latch again and again while another waits.
 #[test]
 fn a_writer_is_not_starved_by_a_writer() {
     check_latch("a_writer_is_not_starved_by_a_writer", 4, || {
@@ -34,7 +34,7 @@ fn a_writer_is_not_starved_by_a_writer() {
     });
 }
 
-/// A writer that takes the latch over and over, and a reader that waits.
+/// A writer takes the latch again and again while a reader waits.
 #[test]
 fn a_reader_is_not_starved_by_a_writer() {
     check_latch("a_reader_is_not_starved_by_a_writer", 4, || {
@@ -48,7 +48,7 @@ fn a_reader_is_not_starved_by_a_writer() {
     });
 }
 
-/// Both wait and are impatient, so that the latch is handed to both: the writer gets a claim.
+/// The latch is handed to a reader and a writer that are both impatient: the writer gets a claim.
 #[test]
 fn readers_and_writers_are_granted_together() {
     check_latch("readers_and_writers_are_granted_together", 3, || {
@@ -80,7 +80,7 @@ fn a_downgrade_grants_as_well() {
     });
 }
 
-/// Readers overlap without a gap; the writer claims, and they don't get past it.
+/// Readers hold the latch without a gap. The writer claims it, and they don't get past the claim.
 #[test]
 fn a_writer_is_not_starved_by_readers() {
     check_latch("a_writer_is_not_starved_by_readers", 3, || {
@@ -93,7 +93,7 @@ fn a_writer_is_not_starved_by_readers() {
             guarded.latch.unlock_exclusive();
         });
         for _ in 0..2 {
-            // The next hold begins before the last one ends, unless the claim is there.
+            // The next hold begins before the last one ends, unless the latch is claimed.
             let next = guarded.latch.try_shared();
             guarded.latch.unlock_shared();
             if !next {
@@ -106,11 +106,11 @@ fn a_writer_is_not_starved_by_readers() {
     });
 }
 
-/// A release wakes one writer and leaves another parked; who takes the latch before the woken one does owes
-/// them both a release that looks at the queue.
+/// A release wakes one writer and leaves another parked. A thread that takes the latch before the
+/// woken writer must make a release that looks at the queue, for both writers.
 #[test]
-fn who_overtakes_leaves_nobody_behind() {
-    check_latch("who_overtakes_leaves_nobody_behind", 2, || {
+fn overtaking_leaves_no_waiter_behind() {
+    check_latch("overtaking_leaves_no_waiter_behind", 2, || {
         let guarded = Shared::default();
         guarded.latch.exclusive();
         let writers = [(); 2].map(|()| spawn(&guarded, Guarded::add));

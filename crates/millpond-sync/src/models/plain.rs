@@ -1,4 +1,4 @@
-//! Taking, waiting, giving back, and downgrades.
+//! Taking, waiting, releasing, and downgrades.
 
 use super::{Guarded, Shared, check_latch, spawn};
 
@@ -67,7 +67,7 @@ fn a_downgrade_lets_no_writer_in() {
     });
 }
 
-/// Two wait; the writer among them claims the latch while the downgraded hold lasts.
+/// A reader and a writer wait; the writer claims the latch while the downgraded hold lasts.
 #[test]
 fn a_downgrade_wakes_readers() {
     check_latch("a_downgrade_wakes_readers", 2, || {

@@ -9,7 +9,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A value in two halves that are only equal when nobody is changing it.
+/// A value in two halves, which are equal unless a thread is changing it.
 #[derive(Default)]
 struct Guarded {
     latch: Latch,
@@ -32,7 +32,7 @@ impl Guarded {
     }
 }
 
-/// One of the things that can be done with a latch.
+/// Does one of the operations on a latch.
 fn act(guarded: &Guarded, what: usize) {
     let latch = &guarded.latch;
     let shared = |taken: bool| {
@@ -89,7 +89,7 @@ fn all(threads: usize, each: usize) {
             let guarded = Arc::clone(&guarded);
             thread::spawn(move || {
                 for _ in 0..each {
-                    // Plain waits are the most frequent; time passes seldom.
+                    // Plain waits are the most frequent; deadlines pass rarely.
                     let what = shuttle::rand::thread_rng().gen_range(0..14);
                     act(&guarded, if what > 10 { what - 11 } else { what });
                 }
@@ -100,7 +100,7 @@ fn all(threads: usize, each: usize) {
     assert_eq!(guarded.latch.word(), 0, "something is left in the word");
 }
 
-/// The schedules are those of a seed, so that the transitions that it sees are always the same.
+/// The seed of the schedules. It is fixed, so that the model always sees the same transitions.
 const SEED: u64 = 20_261_122;
 
 #[test]

@@ -1,11 +1,11 @@
-//! Waits with a deadline. There is no time in a model: somebody calls `parking::expire` at any moment, and
-//! from then on every wait with a deadline ends.
+//! Waits with a deadline. A model has no time. Instead, a thread calls `parking::expire` at any
+//! moment, and from then on every wait with a deadline ends.
 
 use super::{Guarded, Shared, check_latch, far, spawn};
 use crate::latch::MAX_LOSSES;
 use crate::parking::expire;
 
-/// Adds one if it gets the latch in time, and says how much it has added.
+/// Adds one if it gets the latch in time. Returns how much it has added.
 fn add_in_time(guarded: &Guarded) -> u64 {
     let taken = guarded.latch.try_exclusive_until(far());
     if taken {
@@ -34,8 +34,8 @@ fn a_timed_reader_behind_a_writer() {
     });
 }
 
-/// The timed writer claims and gives up; readers that waited for its claim go on, while the reader that it
-/// waited for stays until they have.
+/// A timed writer claims the latch and gives up. Readers that waited for its claim go on, while the
+/// reader that the writer waited for still holds the latch.
 #[test]
 fn a_claim_given_up_wakes_readers() {
     check_latch("a_claim_given_up_wakes_readers", 3, || {
@@ -67,11 +67,11 @@ fn a_claim_given_up_wakes_a_writer() {
     });
 }
 
-/// A timed and an untimed writer behind a third: whoever is woken, the untimed one gets in, although the timed
-/// one may have been woken when its time was up.
+/// A timed and an untimed writer wait for a third. The untimed one gets in, even if the release
+/// wakes the timed one just when its time is up.
 #[test]
-fn a_timed_writer_eats_no_wake_up() {
-    check_latch("a_timed_writer_eats_no_wake_up", 2, || {
+fn timed_out_writer_consumes_no_wake_up() {
+    check_latch("timed_out_writer_consumes_no_wake_up", 2, || {
         let guarded = Shared::default();
         guarded.latch.exclusive();
         let timed = spawn(&guarded, add_in_time);
@@ -84,10 +84,10 @@ fn a_timed_writer_eats_no_wake_up() {
     });
 }
 
-/// The same, with another who takes the latch again before the woken ones can.
+/// The same, with a thread that takes the latch again before the woken threads can.
 #[test]
-fn a_timed_writer_that_loses_eats_no_wake_up() {
-    check_latch("a_timed_writer_that_loses_eats_no_wake_up", 2, || {
+fn overtaken_timed_writer_consumes_no_wake_up() {
+    check_latch("overtaken_timed_writer_consumes_no_wake_up", 2, || {
         let guarded = Shared::default();
         guarded.latch.exclusive();
         let timed = spawn(&guarded, add_in_time);
@@ -102,10 +102,10 @@ fn a_timed_writer_that_loses_eats_no_wake_up() {
     });
 }
 
-/// A timed upgrade that gives up has held the latch shared all the time.
+/// A timed upgrade that gives up has held the latch shared throughout.
 #[test]
-fn an_upgrade_given_up_is_a_hold() {
-    check_latch("an_upgrade_given_up_is_a_hold", 3, || {
+fn abandoned_upgrade_keeps_the_shared_hold() {
+    check_latch("abandoned_upgrade_keeps_the_shared_hold", 3, || {
         let guarded = Shared::default();
         guarded.latch.shared();
         let upgrader = spawn(&guarded, |guarded| {
@@ -130,7 +130,8 @@ fn an_upgrade_given_up_is_a_hold() {
     });
 }
 
-/// A claim is given up while an impatient writer waits: the claim passes to it. Two readers leave at any time.
+/// A claim is given up while an impatient writer waits: the claim passes to that writer. Two
+/// readers leave at any time.
 #[test]
 fn a_claim_given_up_is_handed_on() {
     check_latch("a_claim_given_up_is_handed_on", 2, || {

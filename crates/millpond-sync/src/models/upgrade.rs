@@ -2,8 +2,8 @@
 
 use super::{Guarded, Shared, check_latch, spawn};
 
-/// Adds one by an upgrade; what was seen under the shared hold is still so. If the upgrade fails, gives the
-/// hold back and adds in the ordinary way.
+/// Adds one by an upgrade; what it saw under the shared hold still holds. If the upgrade fails, it
+/// releases the hold and adds in the ordinary way.
 fn add_by_upgrade(guarded: &Guarded) -> bool {
     guarded.latch.shared();
     let seen = guarded.get_held();
@@ -30,7 +30,7 @@ fn two_upgraders_do_not_deadlock() {
     });
 }
 
-/// Both hold it shared before either upgrades: exactly one can.
+/// Two threads hold the latch shared before either upgrades: exactly one upgrade succeeds.
 #[test]
 fn of_two_upgraders_one_succeeds() {
     check_latch("of_two_upgraders_one_succeeds", 3, || {

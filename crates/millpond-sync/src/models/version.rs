@@ -1,4 +1,4 @@
-//! The optimistic read.
+//! The version word of optimistic reads: a read that validates is neither torn nor stale.
 
 use super::check;
 use crate::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use crate::latch::Version;
 use crate::sync::Arc;
 use loom::thread;
 
-/// A record of two words that are always equal when whole.
+/// A record of two words, which are equal unless a write is going on.
 struct Record {
     version: Version,
     words: [AtomicU64; 2],
@@ -51,7 +51,7 @@ fn a_validated_read_is_whole() {
     });
 }
 
-/// A read that begins after another thread told of a change sees at least that change.
+/// A read that begins after another thread announced a change sees at least that change.
 #[test]
 fn a_validated_read_is_not_stale() {
     check(3, || {

@@ -1,4 +1,4 @@
-//! What loom's models share.
+//! Helpers of loom's models.
 
 use super::coverage;
 use crate::latch::{Latch, recording};
@@ -12,7 +12,7 @@ pub(super) fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static
     builder.check(model);
 }
 
-/// Checks a model of a latch, and the changes that it sees.
+/// Checks a model of a latch, and the changes that the model sees.
 pub(super) fn check_latch(
     name: &str,
     preemptions: usize,
@@ -23,7 +23,7 @@ pub(super) fn check_latch(
     coverage::verify(name, &recording::take());
 }
 
-/// What a latch protects. Loom reports any access that the latch doesn't order.
+/// A value that a latch protects. Loom reports any access that the latch doesn't order.
 #[derive(Default)]
 pub(super) struct Guarded {
     pub(super) latch: Latch,
@@ -41,7 +41,7 @@ impl Guarded {
         })
     }
 
-    /// The caller holds the latch.
+    /// Returns the value. The caller holds the latch.
     #[allow(unsafe_code)]
     pub(super) fn get_held(&self) -> u64 {
         // SAFETY: loom tracks the access and fails the model if a writer is there.
@@ -61,7 +61,7 @@ impl Guarded {
         value
     }
 
-    /// After all threads have ended: nobody holds it, and no flag is left.
+    /// Checks, after all threads have ended, the value, and that the latch's word is zero.
     pub(super) fn assert_value(&self, value: u64) {
         assert_eq!(self.latch.word(), 0, "something is left in the word");
         assert_eq!(self.get(), value);

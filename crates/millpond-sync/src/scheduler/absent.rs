@@ -1,26 +1,26 @@
-//! Under a model checker nothing is simulated: the checker schedules.
+//! Stubs under a model checker: nothing is simulated, because the checker schedules.
 
-/// Nothing.
+/// Does nothing.
 #[inline]
 pub fn point() {}
 
-/// Nothing.
+/// Does nothing.
 #[inline]
 pub fn hot_point() {}
 
-/// `false`.
+/// Always `false`.
 #[must_use]
 pub fn is_simulated() -> bool {
     false
 }
 
-/// None.
+/// Always `None`.
 #[must_use]
 pub fn number() -> Option<u64> {
     None
 }
 
-/// The process's number.
+/// The process id.
 #[must_use]
 pub fn process_id() -> u32 {
     std::process::id()

@@ -1,23 +1,14 @@
-//! Parking of simulated threads: the promises of [`parking`](crate::parking), without its locks,
-//! since nothing else runs meanwhile.
+//! Parking of simulated threads, with the promises of [`parking`](crate::parking). It needs none of
+//! parking's locks, because no other simulated thread runs meanwhile.
 
 use std::time::Instant;
 
 use super::place::{Place, current, held};
-use super::world::Status;
-use crate::parking::{Filter, ParkResult, Unparked};
+use super::world::{Status, Waiter};
+use crate::park_outcome::{Filter, ParkResult, Unparked};
 
-/// A thread that is parked.
-pub(super) struct Waiter {
-    key: usize,
-    ticket: u64,
-    thread: usize,
-    token: usize,
-    woken: Option<usize>,
-}
-
-/// As [`parking::park_with`](crate::parking::park_with), for a simulated thread. Gives the closures
-/// back if the thread is not.
+/// As [`parking::park_with`](crate::parking::park_with), for a simulated thread. Returns the
+/// closures if the calling thread is not simulated.
 pub(crate) fn park<V: FnOnce() -> bool, D: FnOnce(bool)>(
     (key, token): (usize, usize),
     validate: V,
@@ -57,8 +48,8 @@ fn wait(
     ParkResult::TimedOut
 }
 
-/// As [`parking::unpark_filter`](crate::parking::unpark_filter), for a simulated thread. Gives the
-/// closures back if the thread is not.
+/// As [`parking::unpark_filter`](crate::parking::unpark_filter), for a simulated thread. Returns
+/// the closures if the calling thread is not simulated.
 pub(crate) fn unpark_filter<F: FnMut(usize) -> Filter, C: FnOnce(Unparked) -> usize>(
     key: usize,
     mut filter: F,
@@ -93,7 +84,8 @@ pub(crate) fn unpark_filter<F: FnMut(usize) -> Filter, C: FnOnce(Unparked) -> us
     Ok(summary)
 }
 
-/// Parks without a point before, so that the caller may give something back just before.
+/// Parks without a [`point`](super::point) first, so that no other thread runs between what the
+/// caller did last and the parking.
 pub(crate) fn park_at_once(key: usize, deadline: Option<Instant>) -> ParkResult {
     match current() {
         Some(place) => wait(&place, (key, 0), |_| (), deadline),

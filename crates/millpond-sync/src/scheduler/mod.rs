@@ -1,22 +1,22 @@
-//! One scheduler decides which thread runs: a test's seed is then its whole run.
+//! A deterministic scheduler: it alone decides which thread runs. A seed determines the whole run.
 //!
-//! **Role.** [`run`] starts a function in a thread of its own. That thread and all threads that it
-//! starts by [`thread`](crate::thread) are *simulated*: one of them runs at a time, and it goes on
-//! until it comes to a point at which the scheduler may choose another. Points are locks, parking,
-//! sleeping, starting and joining threads, and wherever code calls [`point`] (files do, before and
-//! after each call). The choice is random, and follows from the seed.
+//! **Role.** [`run`] starts a function in a new thread. That thread, and all threads that it starts
+//! by [`thread`](crate::thread), are *simulated*. One of them runs at a time, and it goes on until
+//! it reaches a point at which the scheduler may choose another. Points are locks, parking,
+//! sleeping, starting and joining threads, and calls of [`point`] (files call it before and after
+//! each operation). The choice is random, and follows from the seed.
 //!
-//! **Time** is virtual. Each point takes a moment. When no thread can go on, time jumps to the next
-//! deadline, so an hour of sleep takes no time. [`clock`](crate::clock) tells it.
+//! **Time** is virtual ([`clock`](crate::clock)). Each point takes a moment. When no thread can go
+//! on, time jumps to the next deadline, so an hour of sleep takes no real time.
 //!
-//! **What runs** is the code that ships, with the processor's own atomics. So a thread is switched
-//! between points only, never between two loads. What happens there is the business of the models.
+//! **What runs** is the code that ships, with the processor's own atomics. So threads switch at
+//! points only, never between two loads. The models cover interleavings between loads.
 //!
-//! **Cost elsewhere.** Without a run under way each hook is one load of a flag that nobody writes.
-//! Hooks are on slow paths only; [`hot_point`] is compiled with debug assertions only.
+//! **Cost elsewhere.** Without a run under way, each hook is one load of a flag that no thread
+//! writes. Hooks are on slow paths only; [`hot_point`] does something only with debug assertions.
 //!
-//! **Failure.** [`run`] reports a panic in any thread, a deadlock, a run that takes too many steps,
-//! and a thread that blocks past the scheduler. Threads that can't end then stay asleep for ever.
+//! **Failure.** [`run`] reports a panic in any thread, a deadlock, too many steps, and a thread
+//! that blocks outside of the scheduler. Threads that can't end then sleep for ever.
 
 mod lot;
 mod place;
@@ -35,7 +35,7 @@ pub(crate) use place::{Joining, join, spawn};
 use place::{Place, current};
 use world::World;
 
-/// Runs under way in this process.
+/// The number of runs under way in this process.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether some thread of this process may be simulated.
@@ -44,12 +44,12 @@ pub(crate) fn is_active() -> bool {
     RUNS.load(Ordering::Relaxed) != 0
 }
 
-/// How a run is bounded.
+/// The bounds of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// After so many points a run has failed.
+    /// A run fails after this number of points.
     pub steps: u64,
-    /// When no thread has come to a point for so long, a run has failed. This is real time.
+    /// A run fails when no thread has reached a point for this long, in real time.
     pub stall: Duration,
 }
 
@@ -64,11 +64,11 @@ impl Default for Limits {
 pub struct Run<T> {
     /// What the function returned.
     pub value: T,
-    /// Points that its threads came to.
+    /// The number of points that its threads reached.
     pub steps: u64,
-    /// Times another thread went on.
+    /// The number of times that another thread went on.
     pub switches: u64,
-    /// How long it took, in virtual time.
+    /// The duration of the run in virtual time.
     pub time: Duration,
     /// A hash of all choices.
     pub hash: u64,
@@ -77,7 +77,7 @@ pub struct Run<T> {
 /// Why a run failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// The seed that repeats it.
+    /// The seed that repeats the failure.
     pub seed: u64,
     /// What happened.
     pub what: String,
@@ -92,7 +92,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Runs `body` and all threads that it starts under a scheduler with that seed. Returns when the
-/// last of them has ended.
+/// last of the threads has ended.
 pub fn run<T: Send + 'static>(
     seed: u64,
     limits: Limits,
@@ -119,7 +119,7 @@ pub fn is_simulated() -> bool {
     is_active() && current().is_some()
 }
 
-/// A place at which another thread may go on.
+/// A place at which the scheduler may run another thread.
 #[inline]
 pub fn point() {
     if is_active()
@@ -129,7 +129,7 @@ pub fn point() {
     }
 }
 
-/// A [`point`] on a path that must cost nothing: with debug assertions only.
+/// A [`point`] on a path that must cost nothing: it does nothing without debug assertions.
 #[inline]
 pub fn hot_point() {
     if cfg!(debug_assertions) {
@@ -137,7 +137,7 @@ pub fn hot_point() {
     }
 }
 
-/// Lets others go on first. `false`: the thread is not simulated.
+/// Lets other threads go on first. `false`: the thread is not simulated.
 #[inline]
 pub(crate) fn yield_now() -> bool {
     is_active() && current().inspect(Place::spin).is_some()
@@ -148,7 +148,7 @@ pub(crate) fn sleep(time: Duration) -> bool {
     is_active() && current().inspect(|place| place.sleep(time)).is_some()
 }
 
-/// Tries until it succeeds, while others go on. `None`: the thread is not simulated.
+/// Tries until it succeeds, while other threads go on. `None`: the thread is not simulated.
 #[inline]
 pub(crate) fn acquire<G>(attempt: impl FnMut() -> Option<G>) -> Option<G> {
     if is_active() { acquire_slowly(attempt) } else { None }
@@ -179,13 +179,13 @@ pub(crate) fn since_1970() -> Option<Duration> {
     if is_active() { current().map(|place| START + place.elapsed()) } else { None }
 }
 
-/// The process's number: the same in each run, for a simulated thread.
+/// The process id. A simulated thread gets the same number in each run.
 pub fn process_id() -> u32 {
     if is_simulated() { 1 } else { std::process::id() }
 }
 
-/// A number in place of a random one or of the processor's, for a simulated thread: the same in
-/// each run of a seed.
+/// A number for a simulated thread, in place of a random number or the processor's number. It is
+/// the same in each run of a seed.
 #[inline]
 pub fn number() -> Option<u64> {
     if is_active() { current().map(|place| place.number()) } else { None }

@@ -1,4 +1,11 @@
-//! A simulated thread's own place in the run.
+//! Which run of the scheduler a thread belongs to, and its number in that run ([`Place`]).
+//!
+//! Each *simulated* thread ([`super`]) has its place in a thread-local variable. Other threads have
+//! none. Through its place, a thread lets the scheduler choose another one, sleeps, and reads
+//! virtual time. Inside [`held`], [`Place::point`] does nothing, so no other thread runs meanwhile.
+//!
+//! This file also starts and joins simulated threads. A new thread waits until the scheduler
+//! chooses it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -16,7 +23,7 @@ pub(super) struct Place {
 
 thread_local! {
     static CURRENT: RefCell<Option<Place>> = const { RefCell::new(None) };
-    /// Whether the thread is where it must not be switched.
+    /// Whether the thread is in a section in which it must not be switched.
     static HELD: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -34,7 +41,7 @@ pub(super) fn held<R>(f: impl FnOnce() -> R) -> R {
 }
 
 impl Place {
-    /// A place at which another thread may go on.
+    /// A place at which the scheduler may run another thread.
     pub fn point(&self) {
         if HELD.get() {
             return;
@@ -51,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Another thread goes on first, if one can.
+    /// Lets another thread go on first, if one can.
     pub fn spin(&self) {
         let mut state = self.world.lock();
         if !state.step() {
@@ -85,7 +92,7 @@ impl Place {
         self.world.lock().random()
     }
 
-    /// The clock's reading at `instant`.
+    /// The virtual clock's reading at `instant`.
     pub fn reading(&self, instant: Instant) -> u64 {
         instant.saturating_duration_since(self.world.start).as_nanos() as u64
     }
@@ -103,7 +110,7 @@ impl std::fmt::Debug for Joining {
 
 type Started<T> = (std::thread::JoinHandle<T>, Joining);
 
-/// Starts a thread of that run.
+/// Starts a thread of the run `world`.
 pub(super) fn start<T: Send + 'static>(
     world: &Arc<World>,
     name: String,
@@ -129,7 +136,7 @@ pub(super) fn start<T: Send + 'static>(
     }
 }
 
-/// Starts a thread, if the calling thread is simulated; else gives `body` back.
+/// Starts a thread, if the calling thread is simulated. Otherwise returns `body`.
 pub(crate) fn spawn<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
     name: &str,
     body: F,

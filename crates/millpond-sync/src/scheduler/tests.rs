@@ -34,7 +34,7 @@ fn race() -> u32 {
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn seed_determines_the_whole_run() {
     let results: BTreeSet<u32> = (0..100)
         .map(|seed| {
             let (first, second) = (simulate(seed, race), simulate(seed, race));
@@ -150,6 +150,7 @@ fn a_thread_that_spins_lets_time_pass() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "threads of a run that failed are left, a leak to Miri")]
 fn a_deadlock_is_reported_with_its_threads() {
     let failure = run(5, quick(), || {
         let park_for_ever = || parking::park(1, || true, None);
@@ -159,7 +160,7 @@ fn a_deadlock_is_reported_with_its_threads() {
     .unwrap_err();
     assert_eq!(failure.seed, 5);
     let text = failure.to_string();
-    assert!(text.contains("no thread can go on") && text.contains("stuck"), "{text}");
+    assert!(text.contains("deadlock: every thread is blocked") && text.contains("stuck"), "{text}");
 }
 
 #[test]
@@ -169,6 +170,7 @@ fn a_panic_in_any_thread_fails_the_run() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "threads of a run that failed are left, a leak to Miri")]
 fn a_run_that_never_ends_is_cut_short() {
     let limits = Limits { steps: 1000, ..quick() };
     let failure = run(7, limits, || {
@@ -184,7 +186,7 @@ fn a_thread_that_blocks_past_the_scheduler_is_noticed() {
     let limits = Limits { stall: Duration::from_millis(200), ..quick() };
     let (_told, hear) = std::sync::mpsc::channel::<()>();
     let failure = run(8, limits, move || hear.recv().unwrap_or_default());
-    assert!(failure.map(|run| run.value).unwrap_err().what.contains("past the scheduler"));
+    assert!(failure.map(|run| run.value).unwrap_err().what.contains("outside of the scheduler"));
 }
 
 #[test]

@@ -1,29 +1,33 @@
-//! What the scheduler knows: threads, time, and whose turn it is.
+//! The state of a simulated run ([`World`]): its threads, its virtual time, and whose turn it is.
+//!
+//! One thread runs at a time. The run's seed chooses the next one of those that can go on. A thread
+//! that spins is chosen only if no other can go on, and is ready again once something has changed.
+//! If all threads wait, time jumps to the earliest deadline. Without any deadline, the run has a
+//! deadlock.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::Limits;
-use super::lot::Waiter;
 
-/// Choices among threads that all spin, before time jumps.
+/// The number of choices among threads that all spin, before time jumps.
 const FUTILE_SPINS: u32 = 32;
 /// The longest moment that a point takes, in nanoseconds.
 const LONGEST_MOMENT: u64 = 4000;
-/// One of these is how often another thread goes on at a point: one in so many.
+/// A run uses one number n of these: at one point in n, on average, another thread may go on.
 const EAGERNESS: [u64; 4] = [4, 16, 64, 256];
-/// One of these is how often a thread is chosen compared to others.
+/// Each thread has one of these weights. Its chance to be chosen is proportional to the weight.
 const WEIGHTS: [u64; 4] = [1, 4, 4, 16];
 
 /// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It could go on.
+    /// It can go on.
     Ready,
-    /// It could, but finds what it has found before, unless another thread goes on first.
+    /// It can go on, but finds no change unless another thread goes on first.
     Spinning,
-    /// Something must happen first, or the deadline must come.
+    /// It waits for an event or for the deadline.
     Blocked {
         on: &'static str,
         deadline: Option<u64>,
@@ -38,7 +42,16 @@ pub(super) struct Thread {
     weight: u64,
 }
 
-/// All of it, under one lock.
+/// A thread that is parked.
+pub(super) struct Waiter {
+    pub key: usize,
+    pub ticket: u64,
+    pub thread: usize,
+    pub token: usize,
+    pub woken: Option<usize>,
+}
+
+/// The whole state, under one lock.
 pub(super) struct State {
     random: u64,
     limits: Limits,
@@ -100,13 +113,13 @@ impl World {
         state
     }
 
-    /// Another thread may go on. Returns when it is this thread's turn again.
+    /// Lets another thread go on. Returns when it is this thread's turn again.
     pub fn give<'a>(&self, mut state: Guard<'a>, me: usize) -> Guard<'a> {
         self.choose(&mut state);
         self.wait_for_turn(state, me)
     }
 
-    /// Chooses who goes on, and wakes it.
+    /// Chooses the thread that goes on, and wakes it.
     pub fn choose(&self, state: &mut State) {
         let before = state.current;
         state.current = state.next();
@@ -128,7 +141,7 @@ impl World {
         self.ended.notify_all();
     }
 
-    /// Waits until the last thread has ended, from outside of the run.
+    /// Waits until the last thread has ended. The caller is outside of the run.
     pub fn wait_for_end(&self) -> Result<(), String> {
         let mut state = self.lock();
         let mut steps = state.steps;
@@ -142,7 +155,7 @@ impl World {
                 break;
             }
             if state.current.is_none() {
-                return Err(state.described("no thread can go on"));
+                return Err(state.described("deadlock: every thread is blocked"));
             }
             let stall = state.limits.stall;
             let waiting = self.ended.wait_timeout(state, stall / 4);
@@ -151,7 +164,9 @@ impl World {
                 (steps, waited) = (state.steps, Instant::now());
             } else if waited.elapsed() > stall {
                 state.failure = Some(String::new());
-                return Err(state.described("a thread blocks past the scheduler, or never ends"));
+                return Err(
+                    state.described("a thread blocks outside of the scheduler, or never ends")
+                );
             }
         }
         match state.panicked.as_slice() {
@@ -160,7 +175,7 @@ impl World {
         }
     }
 
-    /// A thread has ended.
+    /// Records that a thread has ended.
     pub fn leave(&self, me: usize, has_panicked: bool) {
         let mut state = self.lock();
         state.threads[me].status = Status::Done;
@@ -199,19 +214,19 @@ impl State {
         self.threads.len() - 1
     }
 
-    /// A moment passes. `false`: the run takes too long.
+    /// Lets a moment pass. `false`: the run takes too many steps.
     pub fn step(&mut self) -> bool {
         self.steps += 1;
         self.clock += 1 + self.below(LONGEST_MOMENT);
         self.steps < self.limits.steps
     }
 
-    /// Whether another thread is to go on at this point.
+    /// Whether another thread may go on at this point.
     pub fn switches_now(&mut self) -> bool {
         self.below(self.eagerness) == 0
     }
 
-    /// Something has happened: threads that spin may find it.
+    /// Records that something has changed: threads that spin may find it.
     pub fn progress(&mut self) {
         self.futile = 0;
         for thread in &mut self.threads {
@@ -242,7 +257,7 @@ impl State {
                     self.clock = self.clock.max(deadline);
                     self.futile = 0;
                 }
-                // A thread that spins for nothing is found by the bound of steps.
+                // If a thread spins for ever, the bound of steps ends the run.
                 None => return self.any(Status::Spinning),
             }
         }

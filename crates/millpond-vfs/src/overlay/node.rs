@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::locked;
+use millpond_sync::sync::Mutex;
+
 use super::spill::{BLOCK, Block, Place, Spill};
 use crate::{VfsFile, read_up_to_at};
 
@@ -18,7 +19,7 @@ enum Written {
     At(Place),
 }
 
-/// A file: what is below, and what was written over it.
+/// A file: the file below, and what was written over it.
 #[derive(Debug)]
 pub(super) struct Node {
     below: Option<PathBuf>,
@@ -28,7 +29,7 @@ pub(super) struct Node {
 #[derive(Debug, Default)]
 struct Content {
     len: u64,
-    /// Bytes of the file below that still show, where no block is written. What comes after them is zeros.
+    /// The length of the file below that still shows, where no block is written. Zeros follow it.
     shown: u64,
     blocks: BTreeMap<u64, Written>,
 }
@@ -38,7 +39,7 @@ impl Node {
         Self { below: None, content: Mutex::default() }
     }
 
-    /// A file as it is below.
+    /// A file with the content of the file below.
     pub(super) fn over(below: PathBuf, len: u64) -> Self {
         let content = Content { len, shown: len, blocks: BTreeMap::new() };
         Self { below: Some(below), content: Mutex::new(content) }
@@ -49,7 +50,7 @@ impl Node {
     }
 
     pub(super) fn len(&self) -> u64 {
-        locked(&self.content).len
+        self.content.lock().len
     }
 }
 
@@ -88,7 +89,7 @@ impl Handle {
         if self.read_only { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
     }
 
-    /// A whole block as it is now.
+    /// The current content of a whole block.
     fn load(&self, content: &Content, block: u64) -> io::Result<Box<Block>> {
         let mut bytes = Box::new([0; BLOCK]);
         match content.blocks.get(&block) {
@@ -124,7 +125,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads bytes that end before the file does.
+    /// Reads bytes, all of which lie before the file's end.
     fn read(&self, content: &Content, mut out: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !out.is_empty() {
             let Part { block, within, bytes } = part(offset, out.len());
@@ -158,7 +159,7 @@ impl Handle {
 
 impl VfsFile for Handle {
     fn read_at(&self, pieces: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
-        let content = locked(&self.node.content);
+        let content = self.node.content.lock();
         let wanted: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         let end = offset.saturating_add(wanted);
         if let (Some(below), true) = (&self.below, end <= content.shown)
@@ -183,7 +184,7 @@ impl VfsFile for Handle {
 
     fn write_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         self.check_writable()?;
-        let mut content = locked(&self.node.content);
+        let mut content = self.node.content.lock();
         let mut done = 0;
         for piece in pieces {
             self.write(&mut content, piece, offset + done as u64)?;
@@ -198,7 +199,7 @@ impl VfsFile for Handle {
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         self.check_writable()?;
-        let mut content = locked(&self.node.content);
+        let mut content = self.node.content.lock();
         if bytes < content.len {
             let Part { block, within, .. } = part(bytes, 0);
             if within > 0 && content.blocks.contains_key(&block) {
@@ -219,7 +220,7 @@ impl VfsFile for Handle {
 
     fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
         self.check_writable()?;
-        let mut content = locked(&self.node.content);
+        let mut content = self.node.content.lock();
         content.len = content.len.max(offset.saturating_add(bytes));
         Ok(())
     }

@@ -1,16 +1,18 @@
-//! Where an overlay keeps the blocks that were written: in memory, and beyond a limit in a temporary file.
+//! The store of an overlay's written blocks: in memory up to a limit, then in a temporary file.
 //!
-//! The file loses its name as soon as it is open, so nothing is left of it, whatever ends the process.
+//! The spill removes the file's name right after it opens the file. So the kernel frees the file
+//! when the process ends, however it ends.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
-use super::locked;
+use millpond_sync::sync::Mutex;
+
 use crate::{OpenFlags, Vfs, VfsFile, read_exact_at, retry, write_all_at};
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 pub(super) const BLOCK: usize = 8192;
 
 pub(super) type Block = [u8; BLOCK];
@@ -19,10 +21,10 @@ pub(super) type Block = [u8; BLOCK];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(u64);
 
-/// Room for what is written to an overlay.
+/// Space for the blocks that are written to an overlay.
 #[derive(Debug)]
 pub struct Spill {
-    /// Blocks that are kept in memory.
+    /// The number of blocks that are kept in memory.
     in_memory: u64,
     directory: Option<(Arc<dyn Vfs>, PathBuf)>,
     blocks: Mutex<Blocks>,
@@ -32,7 +34,7 @@ pub struct Spill {
 struct Blocks {
     memory: Vec<Box<Block>>,
     file: Option<Arc<dyn VfsFile>>,
-    /// Places below have been given out.
+    /// All places below this one have been handed out.
     next: u64,
     free: Vec<Place>,
 }
@@ -41,13 +43,14 @@ struct Blocks {
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 impl Spill {
-    /// All in memory.
+    /// Keeps all blocks in memory.
     #[must_use]
     pub fn in_memory() -> Self {
         Self { in_memory: u64::MAX, directory: None, blocks: Mutex::default() }
     }
 
-    /// Up to so many bytes in memory, and the rest in a file of a directory. The file is made when it is needed.
+    /// Keeps up to `memory_bytes` in memory, and the rest in a file of `directory`. The file is
+    /// made when it is first needed.
     #[must_use]
     pub fn to_directory(memory_bytes: u64, vfs: Arc<dyn Vfs>, directory: PathBuf) -> Self {
         Self {
@@ -57,15 +60,15 @@ impl Spill {
         }
     }
 
-    /// Where the temporary file would be.
+    /// The directory of the temporary file.
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_ref().map(|(_, directory)| directory.as_path())
     }
 
-    /// Keeps a block at a place that it has already, or at a new one.
+    /// Stores a block at its existing place, or at a new one.
     pub(super) fn put(&self, place: Option<Place>, bytes: &Block) -> io::Result<Place> {
-        let mut blocks = locked(&self.blocks);
+        let mut blocks = self.blocks.lock();
         let at = place.or_else(|| blocks.free.pop()).unwrap_or(Place(blocks.next));
         if at.0 < self.in_memory {
             match blocks.memory.get_mut(at.0 as usize) {
@@ -89,7 +92,7 @@ impl Spill {
 
     /// Reads a block back.
     pub(super) fn get(&self, place: Place, bytes: &mut Block) -> io::Result<()> {
-        let mut blocks = locked(&self.blocks);
+        let mut blocks = self.blocks.lock();
         if let Some(kept) = blocks.memory.get(place.0 as usize) {
             bytes.copy_from_slice(&**kept);
             return Ok(());
@@ -102,10 +105,10 @@ impl Spill {
 
     /// Gives a place back.
     pub(super) fn release(&self, place: Place) {
-        locked(&self.blocks).free.push(place);
+        self.blocks.lock().free.push(place);
     }
 
-    /// The temporary file.
+    /// The temporary file, which is made if there is none yet.
     fn file(&self, blocks: &mut Blocks) -> io::Result<Arc<dyn VfsFile>> {
         if let Some(file) = &blocks.file {
             return Ok(Arc::clone(file));
@@ -122,7 +125,7 @@ impl Spill {
                     blocks.file = Some(Arc::clone(&file));
                     return Ok(file);
                 }
-                // Another process has had the number.
+                // Another process has used this number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -130,7 +133,7 @@ impl Spill {
     }
 }
 
-/// An error of the temporary file, which is not to pass for one of a file of the overlay.
+/// Marks an error as the temporary file's, so that it does not pass for one of an overlay's file.
 fn temporary(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("temporary file of changes: {error}"))
 }

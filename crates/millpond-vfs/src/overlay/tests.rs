@@ -1,4 +1,4 @@
-//! The overlay against files that do change: the same calls on both give the same answers.
+//! Compares an overlay with real files: the same calls on both give the same answers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::{OsVfs, read_up_to_at, write_all_at};
 
 const NAMES: [&str; 5] = ["a", "b", "inner/c", "inner/d", "made/e"];
 
-/// The same files in both directories.
+/// Makes the same files in each directory.
 fn fill(directory: &Path) {
     fs::create_dir(directory.join("inner")).unwrap();
     fs::write(directory.join("a"), vec![7; 3 * spill::BLOCK + 100]).unwrap();
@@ -37,7 +37,7 @@ fn files(vfs: &dyn Vfs, root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// One call; what it answers, as text.
+/// Makes one random call and returns its answer as text.
 fn step(vfs: &dyn Vfs, root: &Path, rng: &mut StdRng) -> String {
     let path = root.join(NAMES[rng.random_range(0..NAMES.len())]);
     let other = root.join(NAMES[rng.random_range(0..NAMES.len())]);
@@ -95,7 +95,7 @@ fn an_overlay_answers_as_files_do_and_changes_none() {
 }
 
 #[test]
-fn a_lock_is_the_one_below() {
+fn overlay_lock_is_the_lock_of_the_file_below() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("lock");
     let own = OsVfs.open(&path, OpenFlags::CREATE).unwrap();
@@ -111,7 +111,7 @@ fn a_lock_is_the_one_below() {
 }
 
 #[test]
-fn zeros_take_no_room() {
+fn blocks_of_zeros_take_no_space_in_the_spill() {
     let directory = tempfile::tempdir().unwrap();
     let overlay = OverlayVfs::new(
         Arc::new(OsVfs),

@@ -44,7 +44,8 @@ impl Connections {
         Ok(Entry { open: Arc::clone(&self.open), number })
     }
 
-    /// Admits no more connections, and ends those that there are: their next statement fails, as does the running one.
+    /// Admits no more connections, and ends those that there are: their next statement fails, as
+    /// does the running one.
     pub(crate) fn close(&self) {
         let mut open = self.open.lock();
         open.closed = true;

@@ -66,8 +66,9 @@ fn check_commit(tag: CommandTag) -> Result<()> {
 }
 
 impl Connection {
-    /// Runs one statement, blocking, and says how many rows it returned or changed. Outside of a transaction block it is
-    /// committed then. The COMMIT of a failed transaction rolls back, and is error 25P02.
+    /// Runs one statement, blocking, and says how many rows it returned or changed. Outside of a
+    /// transaction block it is committed then. The COMMIT of a failed transaction rolls back, and
+    /// is error 25P02.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
         let mut keep = Keep::default();
         self.one(sql, params, &mut keep)?;
@@ -81,8 +82,8 @@ impl Connection {
         Ok(Rows { columns: columns.unwrap_or_else(|| Arc::new([])), rows: keep.rows.rows.into() })
     }
 
-    /// Runs any number of statements without parameters, blocking. It stops at the first error; the COMMIT of a failed
-    /// transaction is one (25P02).
+    /// Runs any number of statements without parameters, blocking. It stops at the first error; the
+    /// COMMIT of a failed transaction is one (25P02).
     pub fn batch(&mut self, sql: &str) -> Result<()> {
         self.set_wait(Wait::Allowed);
         let mut executed = self.simple_query(sql, &mut Forget)?;

@@ -11,8 +11,7 @@ use super::{Connection, Executed, Params, Pending};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
-use crate::memory::{Resources, Tuplestore};
-use crate::parse;
+use crate::memory::Tuplestore;
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{Datum, Value};
@@ -39,8 +38,8 @@ impl Connection {
         })
     }
 
-    /// Runs a portal for at most `max_rows` rows (0: all). On [`Executed::WouldBlock`] call it again where
-    /// waiting is allowed. The sink's `columns` is not called.
+    /// Runs a portal for at most `max_rows` rows (0: all). On [`Executed::WouldBlock`] call it
+    /// again where waiting is allowed. The sink's `columns` is not called.
     pub fn execute_portal(
         &mut self,
         portal: &mut Portal,
@@ -139,9 +138,9 @@ impl Connection {
         sink: &mut dyn RowSink,
     ) -> Result<Step> {
         let mut tries = 0;
-        // Kept while the plan runs: to count one more pointer to it would write to memory that is shared with other
-        // connections. An embedder may have given the statement to two of them: one does not wait for the other here,
-        // where no deadlock would be found.
+        // Kept while the plan runs: to count one more pointer to it would write to memory that is
+        // shared with other connections. An embedder may have given the statement to two of them:
+        // one does not wait for the other here, where no deadlock would be found.
         let mut kept = slot.try_lock();
         let mut own = None;
         let planned = match kept.as_deref_mut() {
@@ -164,11 +163,11 @@ impl Connection {
                 }
                 result
             } else {
-                let mut kept = Keep::new(&Resources::new(&self.session, &self.memory));
+                let mut kept = Keep(Tuplestore::new(&self.resources, "Portal"));
                 let mut result = self.planned(planned, &portal.params, false, &mut kept);
                 if planned.columns.is_some() && result.is_ok() {
                     portal.reads = self.in_use.note(planned);
-                    match kept.rows.into_rows() {
+                    match kept.0.into_rows() {
                         Ok(rows) => {
                             let tag = CommandTag::plain(planned.verb());
                             portal.state = PortalState::Holding { rows, tag };
@@ -187,7 +186,7 @@ impl Connection {
 
     /// Plans a prepared statement for the catalog as it is now.
     fn plan_again(&mut self, prepared: &Prepared) -> Result<Arc<Planned>> {
-        let mut parsed = parse::parse(&prepared.sql)?;
+        let mut parsed = self.parse(&prepared.sql)?;
         if parsed.len() != 1 {
             return Err(SqlError::internal("a prepared statement has changed"));
         }
@@ -211,8 +210,8 @@ impl Connection {
         Ok(Arc::new(planned))
     }
 
-    /// The statement of a portal has ended well, with its tag unless the portal has more rows. Outside of a pipeline
-    /// its implicit transaction ends with it.
+    /// The statement of a portal has ended well, with its tag unless the portal has more rows.
+    /// Outside of a pipeline its implicit transaction ends with it.
     pub(super) fn portal_ended(
         &mut self,
         tag: Option<CommandTag>,
@@ -260,7 +259,8 @@ impl Connection {
         }
     }
 
-    /// Ends a batch of the extended protocol: an implicit transaction commits. See [`Connection::set_pipelined`].
+    /// Ends a batch of the extended protocol: an implicit transaction commits. See
+    /// [`Connection::set_pipelined`].
     pub fn sync(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
         if self.block == Block::Implicit
             && let Err(error) = self.cancel.check_end()
@@ -305,17 +305,7 @@ impl RowSink for Collect {
 }
 
 /// Keeps the rows of a portal that the client takes in parts.
-struct Keep {
-    resources: Resources,
-    rows: Tuplestore,
-}
-
-impl Keep {
-    fn new(resources: &Resources) -> Self {
-        let rows = Tuplestore::new(resources, "Portal");
-        Self { resources: resources.clone(), rows }
-    }
-}
+struct Keep(Tuplestore);
 
 impl RowSink for Keep {
     fn columns(&mut self, _columns: &[ColumnDesc]) -> Result<()> {
@@ -323,7 +313,7 @@ impl RowSink for Keep {
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
-        self.rows.push(row)
+        self.0.push(row)
     }
 
     fn complete(&mut self, _tag: CommandTag) -> Result<()> {
@@ -331,11 +321,12 @@ impl RowSink for Keep {
     }
 
     fn discard(&mut self) {
-        self.rows = Tuplestore::new(&self.resources, "Portal");
+        self.0.clear();
     }
 }
 
-/// Gives at most `max_rows` (0: all) of the rows that a portal holds; its tag when those were the last.
+/// Gives at most `max_rows` (0: all) of the rows that a portal holds; its tag when those were the
+/// last.
 fn give_held(
     portal: &mut Portal,
     max_rows: u64,

@@ -1,9 +1,10 @@
-//! Tables and indexes that portals of the connection read: definitions of those must not change under them.
+//! Tables and indexes that portals of the connection read: definitions of those must not change
+//! under them.
 //!
-//! A portal that has been executed names what it reads, until it is dropped or its transaction ends; also if it has given
-//! all its rows, as in PostgreSQL. The connection holds no portals, only weak pointers to these lists. (Outside of a
-//! transaction block a portal that ran in one go is not listed: it goes with its batch, and listing it would cost each
-//! statement something.)
+//! A portal that has been executed names what it reads, until it is dropped or its transaction
+//! ends; also if it has given all its rows, as in PostgreSQL. The connection holds no portals, only
+//! weak pointers to these lists. (Outside of a transaction block a portal that ran in one go is not
+//! listed: it goes with its batch, and listing it would cost each statement something.)
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +12,7 @@ use millpond_engine::table::TableError;
 use smallvec::SmallVec;
 
 use crate::error::Result;
-use crate::plan::{Access, Plan, Planned};
+use crate::plan::{Plan, Planned};
 
 /// What one portal reads, by oid.
 pub(super) type Reads = Arc<[u32]>;
@@ -21,18 +22,18 @@ pub(super) type Reads = Arc<[u32]>;
 pub(super) struct InUse(Vec<Weak<[u32]>>);
 
 impl InUse {
-    /// Notes what a portal reads, for as long as the result lives. What changes rows has done so by then, and reads
-    /// nothing any more.
+    /// Notes what a portal reads, for as long as the result lives. What changes rows has done so by
+    /// then, and reads nothing any more.
     pub(super) fn note(&mut self, planned: &Planned) -> Option<Reads> {
         let mut reads = SmallVec::<[u32; 4]>::new();
         match &planned.plan {
             Plan::Select(plan) => {
                 reads.extend(plan.table.iter().map(|table| table.oid));
-                match &plan.access {
-                    Access::Point { index, .. } => reads.push(index.oid),
-                    Access::Range(range) => reads.push(range.index.oid),
-                    Access::Nothing | Access::Heap => {}
-                }
+                reads.extend(plan.access.index().map(|index| index.oid));
+            }
+            Plan::Query(plan) => {
+                reads.extend(plan.tables.iter().map(|table| table.oid));
+                plan.each_index(&mut |index| reads.push(index.oid));
             }
             Plan::External(plan) => reads.extend(plan.tables().iter().map(|table| table.oid)),
             Plan::Insert(_) | Plan::Change(_) => {}

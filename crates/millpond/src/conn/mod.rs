@@ -1,26 +1,30 @@
 //! A connection: one session, its transaction, its prepared statements, its settings.
 //!
-//! # Two lanes
+//! # On an event loop and off it
 //!
-//! A server must not block its event loop. It sets [`Connection::set_wait`] to [`Wait::Never`] and calls
-//! [`Connection::simple_query`], [`Connection::execute_portal`] or [`Connection::sync`] (and, to prepare a
-//! statement, [`Connection::try_prepare`], whose `None` is its "would block"). What comes back:
+//! A server must not block its event loop. It sets [`Connection::set_wait`] to [`Wait::Never`] and
+//! calls [`Connection::simple_query`], [`Connection::execute_portal`] or [`Connection::sync`] (and,
+//! to prepare a statement, [`Connection::try_prepare`], whose `None` is its "would block"). What
+//! comes back:
 //!
-//! - [`Executed::Complete`] or [`Executed::Suspended`]: done. Outside of a transaction block the statement is
-//!   committed, unless the connection is pipelined ([`Connection::set_pipelined`]).
+//! - [`Executed::Complete`] or [`Executed::Suspended`]: done. Outside of a transaction block the
+//!   statement is committed, unless the connection is pipelined ([`Connection::set_pipelined`]).
 //! - [`Executed::WouldBlock`]: nothing has happened (of a text with several statements: the earlier
-//!   ones are complete, and their replies stay in the sink). Move the connection to a thread that may block, call
-//!   `set_wait(Wait::Allowed)` and [`Connection::resume`], which carries on with the statement that would have blocked.
-//! - [`Executed::CommitPending`]: the transaction is committed in memory and its log record is on its way to
-//!   disk. Register a waker with [`Connection::on_durable`]; when it has fired call
-//!   [`Connection::finish_commit`], which carries on (and can answer anything again, when more statements follow).
+//!   ones are complete, and their replies stay in the sink). Move the connection to a thread that
+//!   may block, call `set_wait(Wait::Allowed)` and [`Connection::resume`], which carries on with
+//!   the statement that would have blocked.
+//! - [`Executed::CommitPending`]: the transaction is committed in memory and its log record is on
+//!   its way to disk. Register a waker with [`Connection::on_durable`]; when it has fired call
+//!   [`Connection::finish_commit`], which carries on (and can answer anything again, when more
+//!   statements follow).
 //! - [`Executed::CopyIn`]: the client is to send data: [`Connection::copy_data`], then
-//!   [`Connection::copy_done`] or [`Connection::copy_fail`]. It only comes in the blocking lane, and the connection
-//!   has to stay there until the copy has ended.
+//!   [`Connection::copy_done`] or [`Connection::copy_fail`]. It only comes under
+//!   `Wait::Allowed`, and the connection has to stay on that thread until the copy has ended.
 //!
-//! After an error, the connection has already done what PostgreSQL does: an implicit transaction is rolled
-//! back, an explicit one has failed. The server sends the error and, for a simple query, "ready for query" with
-//! [`Connection::transaction_status`]; in the extended protocol it skips to Sync and calls `sync`.
+//! After an error, the connection has already done what PostgreSQL does: an implicit transaction is
+//! rolled back, an explicit one has failed. The server sends the error and, for a simple query,
+//! "ready for query" with [`Connection::transaction_status`]; in the extended protocol it skips to
+//! Sync and calls `sync`.
 
 /// What a connection tells expressions. (Not a function, which would borrow all of it.)
 macro_rules! facts_of {
@@ -39,6 +43,7 @@ macro_rules! facts_of {
 }
 
 mod cancel;
+mod compile;
 mod connections;
 mod copy;
 mod ddl;
@@ -71,13 +76,12 @@ use crate::exec::Scratch;
 use crate::expr::Facts;
 use crate::lex::Literals;
 use crate::lex::cache::Cache;
-use crate::memory::SessionMemory;
+use crate::memory::Resources;
 use crate::settings::SessionSettings;
 use crate::sink::{CommandTag, RowSink};
 use crate::types::FormatOptions;
 
 pub use cancel::CancelHandle;
-pub(crate) use cancel::Watchdog;
 pub(crate) use connections::Connections;
 pub use prepared::{Portal, Prepared};
 pub use types::{
@@ -93,7 +97,7 @@ use transaction::Block;
 /// Plans kept behind the lexer, for one connection.
 const CACHED_PLANS: usize = 256;
 
-/// One session with a database. It is `Send`: a server moves it between its lanes.
+/// One session with a database. It is `Send`: a server moves it between its threads.
 #[derive(Debug)]
 pub struct Connection {
     database: Arc<Database>,
@@ -117,14 +121,14 @@ pub struct Connection {
     /// Counts prepared statements, to tell them apart.
     prepared_count: u32,
     cancel: CancelHandle,
-    watch: Option<cancel::Watch>,
+    watch: Option<cancel::DeadlineGuard>,
     /// While the session is idle in a transaction.
-    idle_watch: Option<cancel::Watch>,
+    idle_watch: Option<cancel::DeadlineGuard>,
     cache: Cache<Text>,
     key: Vec<u8>,
     literals: Literals,
     scratch: Scratch,
-    memory: Arc<SessionMemory>,
+    resources: Arc<Resources>,
     /// What the running statement has to say beside its result.
     notices: Notices,
     /// What is left to do of a text.
@@ -169,11 +173,12 @@ impl Connection {
         self.session.set_wait(wait);
     }
 
-    /// Asks the processor for the memory that a short statement uses beside the connection itself, ahead of one: for who
-    /// serves many connections in turn, of which each finds it out of the near caches otherwise. Changes nothing.
+    /// Asks the processor for the memory that the next short statement will use beside the
+    /// connection itself. It is for an event loop that serves many connections in turn: without it,
+    /// each finds that memory evicted from the near caches. Changes nothing.
     pub fn prefetch(&self) {
         self.session.prefetch();
-        self.cancel.prefetch();
+        self.cancel.session().prefetch();
         prefetch(&self.key[..]);
         prefetch(self.scratch.row_bytes());
     }
@@ -183,7 +188,8 @@ impl Connection {
         self.process_id
     }
 
-    /// The session's settings. What clients are told at the start are those whose definition says `report`.
+    /// The session's settings. What clients are told at the start are those whose definition says
+    /// `report`.
     pub fn settings(&self) -> &SessionSettings {
         &self.settings
     }
@@ -203,27 +209,28 @@ impl Connection {
         self.cancel.clone()
     }
 
-    /// Wakes the waker when the ticket's commit is durable, or when the log has failed. The commit may be another
-    /// connection's, or over.
+    /// Wakes the waker when the ticket's commit is durable, or when the log has failed. The commit
+    /// may be another connection's, or over.
     pub fn on_durable(&self, ticket: &CommitTicket, waker: Waker) {
         self.session.on_durable(ticket, waker);
     }
 
-    /// Returns when the ticket's commit is durable, or when the log has failed: for a thread that has nothing else
-    /// to do.
+    /// Returns when the ticket's commit is durable, or when the log has failed: for a thread that
+    /// has nothing else to do.
     pub fn wait_durable(&mut self, ticket: &CommitTicket) {
         self.session.wait_durable(ticket);
     }
 
-    /// Whether implicit transactions last until [`Connection::sync`], as in the pipelines of PostgreSQL's extended
-    /// protocol. A new connection's do not: each of its statements outside of a transaction block is committed when
-    /// [`Connection::execute_portal`] answers [`Executed::Complete`] or [`Executed::Suspended`].
+    /// Whether implicit transactions last until [`Connection::sync`], as in the pipelines of
+    /// PostgreSQL's extended protocol. A new connection's do not: each of its statements outside of
+    /// a transaction block is committed when [`Connection::execute_portal`] answers
+    /// [`Executed::Complete`] or [`Executed::Suspended`].
     pub fn set_pipelined(&mut self, pipelined: bool) {
         self.pipelined = pipelined;
     }
 
-    /// An error outside of this crate (a malformed parameter, say) has hit the current batch or query: the
-    /// transaction fails as it would for an error in here.
+    /// An error outside of this crate (a malformed parameter, say) has hit the current batch or
+    /// query: the transaction fails as it would for an error in here.
     pub fn fail(&mut self) {
         self.script = None;
         self.copy = None;
@@ -232,8 +239,8 @@ impl Connection {
         self.show_state();
     }
 
-    /// A statement begins: its timeout runs, and watchers see it. `prepared` tells prepared statements apart; 0: it is none.
-    /// None begins once the session has been told to end.
+    /// A statement begins: its timeout runs, and watchers see it. `prepared` tells prepared
+    /// statements apart; 0: it is none. None begins once the session has been told to end.
     fn begin_statement(&mut self, text: &str, prepared: u64) -> Result<()> {
         self.began = current_timestamp();
         self.settings.follow(self.database.configuration());
@@ -243,13 +250,14 @@ impl Connection {
         self.session.proc().show_statement((!is_shown).then_some(text), self.began);
         self.statement += 1;
         if self.idle_watch.take().is_some() {
-            self.cancel.end_idle();
+            self.cancel.session().end_idle();
         }
         self.session.clear_cancel();
         self.cancel.begin(self.statement)?;
         if let Some(timeout) = self.settings.statement_timeout() {
             let watched = cancel::Watched::Statement(self.statement);
-            self.watch = Some(self.database.watchdog().watch(&self.cancel, watched, timeout));
+            self.watch =
+                Some(self.database.watchdog().watch(self.cancel.session(), watched, timeout));
         }
         Ok(())
     }
@@ -257,7 +265,7 @@ impl Connection {
     /// The statement has ended, well or not.
     fn finish_statement(&mut self, sink: &mut dyn RowSink) {
         self.watch = None;
-        self.cancel.end();
+        self.cancel.session().end();
         self.show_state();
         if self.settings.has_reports() {
             for id in self.settings.take_reports() {
@@ -267,7 +275,8 @@ impl Connection {
         }
     }
 
-    /// Shows watchers that the session waits for its client, unless an implicit transaction is still to be committed.
+    /// Shows watchers that the session waits for its client, unless an implicit transaction is
+    /// still to be committed.
     fn show_state(&mut self) {
         if let Block::Explicit | Block::Failed = self.block {
             self.watch_idle_time();
@@ -289,20 +298,22 @@ impl Connection {
         // Before a new one is made: it must not strike any more.
         self.idle_watch = None;
         if let Some(timeout) = self.settings.idle_in_transaction_session_timeout() {
-            self.cancel.begin_idle(self.statement);
+            self.cancel.session().begin_idle(self.statement);
             let watched = cancel::Watched::Idle(self.statement);
-            self.idle_watch = Some(self.database.watchdog().watch(&self.cancel, watched, timeout));
+            self.idle_watch =
+                Some(self.database.watchdog().watch(self.cancel.session(), watched, timeout));
         }
     }
 
-    /// Has `waker` woken when the session has been idle in a transaction for `idle_in_transaction_session_timeout`. From
-    /// then on [`CancelHandle::idle_timeout`] says so, and every statement fails with that error. Its transaction is
-    /// rolled back when the connection is dropped.
+    /// Has `waker` woken when the session has been idle in a transaction for
+    /// `idle_in_transaction_session_timeout`. From then on [`CancelHandle::idle_timeout`] says so,
+    /// and every statement fails with that error. Its transaction is rolled back when the
+    /// connection is dropped.
     pub fn on_idle_timeout(&self, waker: Waker) {
         self.cancel.on_idle_timeout(waker);
     }
 
-    /// Tells watchers who the session is.
+    /// Shows the session's identity in the views of sessions.
     fn show_application_name(&self) {
         let name = self.settings.text("application_name");
         self.session.proc().set_activity(|activity| {
@@ -358,6 +369,7 @@ pub(crate) fn open(
         activity.database = options.database.as_str().into();
         activity.client = options.client_addr.as_str().into();
     });
+    let resources = Resources::new(&session, database.memory());
     let connection = Connection {
         database: Arc::clone(database),
         session,
@@ -380,7 +392,7 @@ pub(crate) fn open(
         key: Vec::new(),
         literals: Literals::new(),
         scratch: Scratch::default(),
-        memory: SessionMemory::new(database.memory()),
+        resources,
         notices: Notices::default(),
         script: None,
         pending: None,

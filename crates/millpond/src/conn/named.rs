@@ -56,7 +56,7 @@ impl Connection {
         {
             let mut binder = Binder::new(parse::Source::new(sql), ParamTypes::None);
             let facts = self.facts();
-            let env = Env { row: Row::None, params: &[], facts: &facts };
+            let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
             for (arg, ty) in args.iter().zip(prepared.params()) {
                 let expr = binder.bind_as(arg, *ty, Coercion::Assignment, &NoColumns)?;
                 params.push(expr.eval(&env)?.into_value());

@@ -6,19 +6,20 @@ use parking_lot::Mutex;
 
 use super::Connection;
 use super::in_use::Reads;
-use super::shared::{Text, prepared_key};
+use super::shared::{Compiled, Text, prepared_key};
 use super::transaction::{Block, in_failed_transaction};
 use super::types::{Description, Params};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
 use crate::memory::Rows;
-use crate::parse::{self, Statement};
+use crate::parse::Statement;
 use crate::plan::Planned;
 use crate::sink::{ColumnDesc, CommandTag};
 use crate::{DataType, Wait};
 
-/// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`, most drivers).
+/// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`,
+/// most drivers).
 const RECENT_STATEMENTS: usize = 64;
 /// Longer texts are not worth their memory.
 const RECENT_TEXT_BYTES: usize = 4 << 10;
@@ -47,8 +48,8 @@ impl Prepared {
 #[derive(Debug)]
 pub(super) enum Body {
     Empty,
-    /// A plan, made again when the catalog has changed. Locked for as long as it runs; a second connection that an
-    /// embedder has given the statement to makes a plan of its own meanwhile.
+    /// A plan, made again when the catalog has changed. Locked for as long as it runs; a second
+    /// connection that an embedder has given the statement to makes a plan of its own meanwhile.
     Planned(Mutex<Arc<Planned>>),
     /// Anything else is executed from its parsed form.
     Utility(Arc<Statement>),
@@ -60,8 +61,8 @@ impl Prepared {
         &self.description.params
     }
 
-    /// The columns, if the statement returns rows. They don't change: if DDL has changed what the statement would
-    /// return, executing it fails with "cached plan must not change result type".
+    /// The columns, if the statement returns rows. They don't change: if DDL has changed what the
+    /// statement would return, executing it fails with "cached plan must not change result type".
     pub fn columns(&self) -> Option<&Arc<[ColumnDesc]>> {
         self.description.columns.as_ref()
     }
@@ -111,8 +112,8 @@ pub(super) struct Recent {
 }
 
 impl Connection {
-    /// Prepares one statement, however long planning it takes. Parameters whose type is not given get it from
-    /// where they stand.
+    /// Prepares one statement, however long planning it takes. Parameters whose type is not given
+    /// get it from where they stand.
     pub fn prepare(
         &mut self,
         sql: &str,
@@ -121,8 +122,9 @@ impl Connection {
         self.prepare_within(Wait::Allowed, sql, param_types).inspect_err(|_| self.fail())
     }
 
-    /// The same for a server's event loop: `None` where the connection must not wait and the query engine would
-    /// have to plan. Then nothing has happened; call it again where waiting is allowed.
+    /// The same for a server's event loop: `None` where the connection must not wait and the query
+    /// engine would have to plan. Then nothing has happened; call it again where waiting is
+    /// allowed.
     pub fn try_prepare(
         &mut self,
         sql: &str,
@@ -185,14 +187,14 @@ impl Connection {
             return None;
         }
         let key = prepared_key(sql, param_types);
-        self.database.plans().get(&key, generation)?.planned.clone()
+        self.database.plans().get(&key, generation)?.compiled.plan().cloned()
     }
 
     /// Lets other connections have a plan.
     fn share_plan(&self, sql: &str, param_types: &[Option<DataType>], planned: &Arc<Planned>) {
         if sql.len() <= RECENT_TEXT_BYTES && self.session.sees_the_latest_catalog() {
             let key = prepared_key(sql, param_types);
-            let text = Text::new(&key, Some(Arc::clone(planned)), planned.generation);
+            let text = Text::new(&key, Compiled::Plan(Arc::clone(planned)), planned.generation);
             self.database.plans().put(&text);
         }
     }
@@ -203,7 +205,7 @@ impl Connection {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
-        let mut parsed = parse::parse(sql)?;
+        let mut parsed = self.parse(sql)?;
         let statement = match parsed.len() {
             0 => Statement::Empty,
             1 => parsed.remove(0).statement,
@@ -230,9 +232,9 @@ impl Connection {
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
         if let Statement::Query(_)
-        | Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_) = &statement
+        | Statement::Insert(..)
+        | Statement::Update(..)
+        | Statement::Delete(..) = &statement
         {
             let types = ParamTypes::Declared(param_types.to_vec());
             let planned = Arc::new(self.plan_within(wait, &statement, sql, types)?);

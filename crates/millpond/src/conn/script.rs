@@ -1,21 +1,22 @@
-//! The simple protocol: a text of statements, run one after the other, able to stop and go on at any of them.
+//! The simple protocol: a text of statements, run one after the other, able to stop and go on at
+//! any of them.
 
 use std::sync::Arc;
 
-use super::shared::Text;
+use super::compile::Known;
+use super::shared::Compiled;
 use super::statement::Step;
 use super::transaction::{Block, Ended};
 use super::{Connection, Executed, Params, Pending};
 use crate::convert::{STALE, is_would_block};
 use crate::error::Result;
-use crate::expr::bind::ParamTypes;
 use crate::expr::types::NUMERIC;
 use crate::lex::{self, LiteralKind};
-use crate::parse::{self, Source, Statement};
-use crate::plan::{Plan, Planned, Planner, UsableIndexes};
+use crate::parse::Statement;
+use crate::plan::Planned;
 use crate::sink::{CommandTag, RowSink};
 use crate::types::{FormatOptions, text};
-use crate::{SqlError, Value, Wait};
+use crate::{SqlError, Value};
 
 /// A text in execution.
 #[derive(Debug)]
@@ -38,14 +39,8 @@ enum Fast {
     /// It is not for this text.
     Miss,
     Done(Executed),
-}
-
-/// What is known of a text that the lexer has scanned.
-enum Known {
-    /// It holds as long as no definition changes.
-    Lasting(Arc<Text>),
-    /// A plan, or that there is none, for as long as an index is too new for the transaction's snapshot.
-    Passing(Option<Arc<Planned>>),
+    /// It knows the text's parse, and has run nothing.
+    Parsed(Statement),
 }
 
 impl Connection {
@@ -56,21 +51,23 @@ impl Connection {
         if let Err(error) = self.begin_statement(sql, 0) {
             return Err(self.statement_failed(error, sink));
         }
-        match self.fast(sql, sink) {
+        let items = match self.fast(sql, sink) {
             Ok(Fast::Done(executed)) => {
                 if executed == Executed::Complete {
                     self.finish_statement(sink);
                 }
                 return Ok(executed);
             }
-            Ok(Fast::Miss) => {}
-            Err(error) => return Err(self.statement_failed(error, sink)),
-        }
-        let parsed = match parse::parse(sql) {
-            Ok(parsed) => parsed,
+            Ok(Fast::Parsed(statement)) => vec![Item::Parsed(Arc::new(statement))],
+            Ok(Fast::Miss) => match self.parse(sql) {
+                Ok(parsed) => {
+                    parsed.into_iter().map(|p| Item::Parsed(Arc::new(p.statement))).collect()
+                }
+                Err(error) => return Err(self.statement_failed(error, sink)),
+            },
             Err(error) => return Err(self.statement_failed(error, sink)),
         };
-        if parsed.is_empty() {
+        if items.is_empty() {
             sink.empty()?;
             self.end_pipeline();
             return match self.settle(sink)? {
@@ -78,13 +75,13 @@ impl Connection {
                 other => Ok(other),
             };
         }
-        let items = parsed.into_iter().map(|p| Item::Parsed(Arc::new(p.statement))).collect();
         self.script = Some(Script { sql: sql.into(), items, at: 0 });
         self.run_script(sink)
     }
 
-    /// Carries on where [`Executed::WouldBlock`] was the answer, whatever the call was.
-    /// For `execute_portal` call that one again instead; this is for `simple_query`, `sync` and `finish_commit`.
+    /// Carries on where [`Executed::WouldBlock`] was the answer, whatever the call was. For
+    /// `execute_portal` call that one again instead; this is for `simple_query`, `sync` and
+    /// `finish_commit`.
     pub fn resume(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
         if self.committing.is_some() {
             return self.finish_commit(sink);
@@ -190,7 +187,8 @@ impl Connection {
         }
     }
 
-    /// A statement of the text has ended well: the last one's implicit transaction commits before its tag goes out.
+    /// A statement of the text has ended well: the last one's implicit transaction commits before
+    /// its tag goes out.
     pub(super) fn statement_done(
         &mut self,
         tag: CommandTag,
@@ -232,8 +230,7 @@ impl Connection {
             _ => {
                 let text = match self.known_or_compiled(sql, generation) {
                     Known::Lasting(text) => text,
-                    Known::Passing(Some(planned)) => return self.run_fast(&planned, sql, sink),
-                    Known::Passing(None) => return Ok(Fast::Miss),
+                    Known::Passing(compiled) => return self.run_compiled(&compiled, sql, sink),
                 };
                 self.cache.put(text);
                 match self.cache.take(&self.key) {
@@ -242,12 +239,25 @@ impl Connection {
                 }
             }
         };
-        let result = match &text.planned {
-            Some(planned) => self.run_fast(planned, sql, sink),
-            None => Ok(Fast::Miss),
-        };
+        let result = self.run_compiled(&text.compiled, sql, sink);
         self.cache.put_back(at, text);
         result
+    }
+
+    /// Runs what the text was compiled to, unless that takes the whole of `simple_query`.
+    #[inline]
+    fn run_compiled(
+        &mut self,
+        compiled: &Compiled,
+        sql: &str,
+        sink: &mut dyn RowSink,
+    ) -> Result<Fast> {
+        match compiled {
+            Compiled::Plan(planned) => self.run_fast(planned, sql, sink),
+            // A copy: one more pointer to it would write to memory that connections share.
+            Compiled::Statement(statement) => Ok(Fast::Parsed(statement.clone())),
+            Compiled::Nothing => Ok(Fast::Miss),
+        }
     }
 
     /// Runs a plan with the literals of a text.
@@ -287,43 +297,6 @@ impl Connection {
         }
     }
 
-    /// What there is to know of the text that the lexer has just scanned: from others who have found it out, or anew.
-    fn known_or_compiled(&self, sql: &str, generation: u64) -> Known {
-        let shared = self.session.sees_the_latest_catalog().then(|| self.database.plans());
-        if let Some(text) = shared.and_then(|plans| plans.get(&self.key, generation)) {
-            return Known::Lasting(text);
-        }
-        let indexes = UsableIndexes::new(&self.session);
-        let planned = self.compile(sql, &indexes);
-        if indexes.passed_over() {
-            return Known::Passing(planned);
-        }
-        let text = Text::new(&self.key, planned, generation);
-        if let Some(plans) = shared {
-            plans.put(&text);
-        }
-        Known::Lasting(text)
-    }
-
-    /// Makes a plan for the text that the lexer has just scanned; `None` if there can be none.
-    fn compile(&self, sql: &str, indexes: &UsableIndexes<'_>) -> Option<Arc<Planned>> {
-        let catalog = self.catalog();
-        let planned = parse::parse_lifted(sql, &self.literals).and_then(|statement| {
-            let planner = Planner {
-                catalog: &catalog,
-                source: Source::new(sql),
-                external: self.database.query_engine(),
-                zone: self.settings.format_options().zone,
-                // The query engine's plans would not know the literals.
-                wait: Wait::Never,
-                indexes,
-            };
-            planner.plan(&statement, ParamTypes::Lifted(&self.literals)).ok()
-        });
-        // A query engine's plan would not know the literals.
-        planned.filter(|p| !matches!(p.plan, Plan::External(_))).map(Arc::new)
-    }
-
     /// The lifted literals as values.
     fn literal_values(&self, sql: &str) -> Result<Params> {
         let mut values = Params::with_capacity(self.literals.len());
@@ -344,34 +317,5 @@ impl Connection {
     /// Forgets plans (DISCARD).
     pub(super) fn forget_plans(&mut self) {
         self.cache.clear();
-    }
-}
-
-#[cfg(all(test, feature = "datafusion"))]
-mod tests {
-    use crate::{Database, Settings};
-
-    #[test]
-    fn what_lacks_an_index_for_a_while_is_not_taken_for_lasting() {
-        let dir = tempfile::tempdir().unwrap();
-        let settings = Settings::default().with("shared_buffers", "4MB").unwrap();
-        let database = Database::open(dir.path(), settings).unwrap();
-        let (mut old, mut new) = (database.connect().unwrap(), database.connect().unwrap());
-        new.batch(
-            "create table t (k int, v int); insert into t select i, 0 from generate_series(1, 3000) g(i)",
-        )
-        .unwrap();
-        new.batch("analyze t").unwrap();
-        old.batch("begin isolation level repeatable read; select v from t limit 1").unwrap();
-        // The old snapshot sees a version for which the index has no entry.
-        new.batch("update t set v = 1 where k = 1").unwrap();
-        new.batch("create index on t (k)").unwrap();
-        let text = "select v from t order by k limit 1";
-        old.batch(text).unwrap();
-        assert!(old.cache.take(&old.key).is_none(), "known to have no plan");
-        old.batch("commit").unwrap();
-        old.batch(text).unwrap();
-        let (_, found) = old.cache.take(&old.key).expect("known");
-        assert!(found.planned.is_some(), "and to have a plan");
     }
 }

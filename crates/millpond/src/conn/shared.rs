@@ -1,12 +1,16 @@
 //! Plans that the connections of a database have in common.
 //!
-//! Hundreds of connections that run the same few statements would each have a plan of their own, and each statement
-//! would bring another copy of the same plan into the processor's cache. So a connection that has to plan a text
-//! looks here first; afterwards it has a pointer to the common plan, and comes here no more. The lock is taken
-//! once for each connection and text, not once for each statement.
+//! Hundreds of connections that run the same few statements would each have a plan of their own,
+//! and each statement would bring another copy of the same plan into the processor's cache. So a
+//! connection that has to plan a text looks here first; afterwards it has a pointer to the common
+//! plan, and comes here no more. The lock is taken once for each connection and text, not once for
+//! each statement.
 //!
-//! Only plans of the committed catalog are shared, with sessions that have no older snapshot (which may have to do without
-//! the newest indexes), and no query engine's.
+//! Only plans of the committed catalog are shared, with sessions that have no older snapshot (which
+//! may have to do without the newest indexes), and no query engine's.
+//!
+//! Statements that control transactions and settings have no plan. Their parse is kept instead, so
+//! that a BEGIN does not go through the parser each time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,24 +19,44 @@ use parking_lot::Mutex;
 
 use crate::DataType;
 use crate::lex::cache::Keyed;
-use crate::plan::{ChangePlan, InsertPlan, InsertSource, Plan, Planned, Target};
+use crate::parse::Statement;
+use crate::plan::{Plan, Planned};
 
 /// Texts that are known at most.
 const CAPACITY: usize = 1024;
 
-/// A text of which it is known whether it has a plan.
+/// What runs a text without the parser.
+#[derive(Debug)]
+pub(crate) enum Compiled {
+    Plan(Arc<Planned>),
+    /// A statement without a plan, whose text has no literals.
+    Statement(Statement),
+    /// Nothing: the text goes through the parser.
+    Nothing,
+}
+
+impl Compiled {
+    /// The plan, if it is one.
+    pub(crate) fn plan(&self) -> Option<&Arc<Planned>> {
+        match self {
+            Compiled::Plan(planned) => Some(planned),
+            Compiled::Statement(_) | Compiled::Nothing => None,
+        }
+    }
+}
+
+/// A text that has been compiled.
 #[derive(Debug)]
 pub(crate) struct Text {
     key: Box<[u8]>,
-    /// `None`: it goes through the parser.
-    pub(crate) planned: Option<Arc<Planned>>,
+    pub(crate) compiled: Compiled,
     /// The catalog's when it was planned.
     pub(crate) generation: u64,
 }
 
 impl Text {
-    pub(crate) fn new(key: &[u8], planned: Option<Arc<Planned>>, generation: u64) -> Arc<Self> {
-        Arc::new(Text { key: key.into(), planned, generation })
+    pub(crate) fn new(key: &[u8], compiled: Compiled, generation: u64) -> Arc<Self> {
+        Arc::new(Text { key: key.into(), compiled, generation })
     }
 }
 
@@ -42,7 +66,8 @@ impl Keyed for Text {
     }
 }
 
-/// The key of a statement that is prepared with these parameter types. No lexer's key begins like this.
+/// The key of a statement that is prepared with these parameter types. No lexer's key begins like
+/// this.
 pub(crate) fn prepared_key(sql: &str, types: &[Option<DataType>]) -> Vec<u8> {
     let mut key = format!("\0{types:?}\0").into_bytes();
     key.extend_from_slice(sql.as_bytes());
@@ -71,7 +96,7 @@ impl SharedPlans {
 
     /// Shares what has been found out, if it holds for others.
     pub(crate) fn put(&self, text: &Arc<Text>) {
-        if !is_common(text.planned.as_deref()) {
+        if !is_common(&text.compiled) {
             return;
         }
         // Dropped after the lock has been given back.
@@ -95,16 +120,10 @@ impl SharedPlans {
     }
 }
 
-fn is_common(planned: Option<&Planned>) -> bool {
-    if planned.is_some_and(|planned| planned.passing) {
-        return false;
-    }
-    match planned.map(|planned| &planned.plan) {
-        None | Some(Plan::Select(_)) => true,
-        Some(Plan::Insert(InsertPlan { source: InsertSource::Values(_), .. })) => true,
-        Some(Plan::Change(ChangePlan { rows: Target::Accessed { .. }, .. })) => true,
-        Some(Plan::Insert(_) | Plan::Change(_) | Plan::External(_)) => false,
-    }
+fn is_common(compiled: &Compiled) -> bool {
+    compiled
+        .plan()
+        .is_none_or(|planned| !planned.passing && !matches!(planned.plan, Plan::External(_)))
 }
 
 #[cfg(test)]
@@ -116,13 +135,13 @@ mod tests {
         let plans = SharedPlans::default();
         // As many as there is room for, all in use.
         let texts: Vec<_> =
-            (0..CAPACITY).map(|key| Text::new(&key.to_be_bytes(), None, 7)).collect();
+            (0..CAPACITY).map(|key| Text::new(&key.to_be_bytes(), Compiled::Nothing, 7)).collect();
         texts.iter().for_each(|text| plans.put(text));
         let first = 0usize.to_be_bytes();
         assert!(plans.get(&first, 7).is_some());
-        plans.put(&Text::new(b"new", None, 7));
+        plans.put(&Text::new(b"new", Compiled::Nothing, 7));
         assert!(plans.get(b"new", 7).is_none(), "there is no room");
-        plans.put(&Text::new(b"new", None, 8));
+        plans.put(&Text::new(b"new", Compiled::Nothing, 8));
         assert!(plans.get(b"new", 8).is_some());
         plans.put(&texts[0]);
         assert!(plans.get(&first, 7).is_none());

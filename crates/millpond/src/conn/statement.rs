@@ -6,18 +6,19 @@ use super::script::Item;
 use super::transaction::{Block, in_failed_transaction};
 use super::{Connection, Pending};
 use crate::convert::{STALE, is_would_block, would_block};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::exec::Exec;
 use crate::expr::Facts;
 use crate::expr::bind::ParamTypes;
-use crate::parse::{Source, Statement};
+use crate::parse::{Source, Statement, Which};
 use crate::plan::{Planned, Planner, UsableIndexes};
 use crate::query::{SessionInfo, SettingInfo};
 use crate::settings::SettingId;
 use crate::sink::{CommandTag, CopyFormat, RowSink};
 use crate::{DataType, Value, Wait};
 
-/// Plans that one execution of a statement makes: more would be a fault here, not a busy maker of definitions.
+/// Plans that one execution of a statement makes: more would be a fault here, not a busy maker of
+/// definitions.
 const MOST_PLANS: u32 = 10_000;
 
 /// How far a statement got.
@@ -50,7 +51,7 @@ impl Connection {
             Err(error) if error.sqlstate == STALE && matches!(item, Item::Planned(..)) => {
                 // The definition has changed since the text was found behind the lexer: parse it.
                 sink.discard();
-                let parsed = crate::parse::parse(sql)?;
+                let parsed = self.parse(sql)?;
                 match parsed.into_iter().next() {
                     Some(parsed) => {
                         let item = Item::Parsed(Arc::new(parsed.statement));
@@ -99,10 +100,24 @@ impl Connection {
         for notice in self.notices.take() {
             sink.notice(&notice);
         }
+        if self.settings.has_calls() {
+            self.set_as_called(result.is_ok())?;
+        }
         if result.is_ok() {
             self.statements_run = self.statements_run.saturating_add(1);
         }
         result
+    }
+
+    /// Takes over the settings that a statement's functions have set, unless the statement failed.
+    #[cold]
+    fn set_as_called(&mut self, succeeded: bool) -> Result<()> {
+        for call in self.settings.take_calls() {
+            if succeeded {
+                self.set_setting(call.id.definition().name, call.text.as_deref(), call.local)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs `run` with what plans need of the connection.
@@ -114,14 +129,14 @@ impl Connection {
             facts: &facts,
             scratch: &mut self.scratch,
             wait: self.wait,
-            memory: &self.memory,
+            resources: &self.resources,
             cancel: &self.cancel,
             info: &info,
         })
     }
 
-    /// Plans a statement for the catalog as it is now. Where the query engine has to, "would block" if the
-    /// connection must not wait.
+    /// Plans a statement for the catalog as it is now. Where the query engine has to, "would block"
+    /// if the connection must not wait.
     pub(super) fn plan(
         &self,
         statement: &Statement,
@@ -177,8 +192,9 @@ impl Connection {
         }
     }
 
-    /// Whether an error only asks for another plan, because the definitions have changed while the statement waited for
-    /// its tables. However often that happens, the statement goes on, unless it has been told to stop.
+    /// Whether an error only asks for another plan, because the definitions have changed while the
+    /// statement waited for its tables. However often that happens, the statement goes on, unless
+    /// it has been told to stop.
     pub(super) fn plans_again(&self, error: &SqlError, tries: &mut u32) -> Result<bool> {
         if error.sqlstate != STALE || *tries == MOST_PLANS {
             return Ok(false);
@@ -209,7 +225,7 @@ impl Connection {
         }
         let tag = match statement {
             S::Empty => CommandTag::plain(""),
-            S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) => {
+            S::Query(_) | S::Insert(..) | S::Update(..) | S::Delete(..) => {
                 return self.plan_and_run(statement, sql, &[], params, columns, sink);
             }
             S::Begin { modes, start } => self.begin(*modes, *start, sink)?,
@@ -243,6 +259,14 @@ impl Connection {
             S::Prepare { name, types, text } => self.prepare_named(name, types, text)?,
             S::Execute { name, args } => return self.execute_named(name, args, sql, columns, sink),
             S::Deallocate(which) => self.deallocate(which)?,
+            S::Close(Which::All) => CommandTag::plain("CLOSE CURSOR ALL"),
+            S::Close(Which::Named(name)) => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_CURSOR_NAME,
+                    format!("cursor \"{name}\" does not exist"),
+                ));
+            }
+            S::Unlisten => CommandTag::plain("UNLISTEN"),
             S::Lock { names, mode, nowait } => self.lock_tables(names, mode, *nowait)?,
             S::Unsupported(what) => return Err(SqlError::unsupported(what)),
         };

@@ -52,8 +52,8 @@ fn level_named(name: &str) -> IsolationLevel {
 }
 
 impl Connection {
-    /// Idle, in a transaction, or in a failed one. A pipeline whose `sync` is yet to come is in a transaction, as in
-    /// PostgreSQL.
+    /// Idle, in a transaction, or in a failed one. A pipeline whose `sync` is yet to come is in a
+    /// transaction, as in PostgreSQL.
     pub fn transaction_status(&self) -> TransactionStatus {
         match self.block {
             Block::Idle => TransactionStatus::Idle,
@@ -91,8 +91,8 @@ impl Connection {
         self.block = block;
     }
 
-    /// Tells the engine's session what it has to know of the settings, unless it does already: most transactions change
-    /// none.
+    /// Tells the engine's session what it has to know of the settings, unless it does already: most
+    /// transactions change none.
     pub(super) fn hand_on_settings(&mut self) {
         if self.settings.take_news() {
             self.session.set_lock_timeout(self.settings.lock_timeout());
@@ -101,7 +101,7 @@ impl Connection {
             self.session.set_bulk_access(self.settings.bulk_access());
             self.session.temp_space().set_limit_kb(self.settings.temp_file_limit_kb());
             let (work_mem, hash_multiplier) = self.settings.work_mem();
-            self.memory.set_work(work_mem, hash_multiplier);
+            self.resources.memory.set_work(work_mem, hash_multiplier);
         }
     }
 
@@ -195,7 +195,8 @@ impl Connection {
         Ok(CommandTag::plain("SET"))
     }
 
-    /// Commits the engine's transaction; the block is idle afterwards, or as it was when it would block.
+    /// Commits the engine's transaction; the block is idle afterwards, or as it was when it would
+    /// block.
     pub(super) fn commit_now(&mut self) -> Result<Ended> {
         let asynchronous = !self.settings.synchronous_commit();
         self.session.set_commit_wait(asynchronous, self.settings.commit_delay());

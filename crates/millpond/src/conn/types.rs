@@ -48,7 +48,7 @@ impl TransactionStatus {
     }
 }
 
-/// Who connects, from the client's start-up packet.
+/// The client's identity, from its start-up packet.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
     /// The user's name.

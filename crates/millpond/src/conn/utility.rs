@@ -29,7 +29,8 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// What the work gave, or nothing if the table has been dropped meanwhile: whoever named the table is warned.
+    /// What the work gave, or nothing if the table has been dropped meanwhile: the session that
+    /// named the table gets a warning.
     fn unless_gone<T>(
         &self,
         work: &str,
@@ -267,7 +268,8 @@ impl Connection {
         result
     }
 
-    /// Says how much of the buffer pool VACUUM and ANALYZE use; the next transaction begins with the settings again.
+    /// Says how much of the buffer pool VACUUM and ANALYZE use; the next transaction begins with
+    /// the settings again.
     fn limit_usage(&mut self, options: &VacuumOptions) {
         let mut bulk = self.settings.bulk_access();
         if let Some(kilobytes) = options.usage_limit_kb {
@@ -305,9 +307,9 @@ impl Connection {
         if !matches!(
             statement,
             Statement::Query(_)
-                | Statement::Insert(_)
-                | Statement::Update(_)
-                | Statement::Delete(_)
+                | Statement::Insert(..)
+                | Statement::Update(..)
+                | Statement::Delete(..)
         ) {
             return Err(SqlError::unsupported("EXPLAIN of such a statement"));
         }

@@ -1,4 +1,4 @@
-//! Reading rows from a stream.
+//! Cuts the bytes of a COPY FROM, in the text or CSV format, into rows and their columns.
 
 use std::ops::Range;
 
@@ -71,8 +71,9 @@ impl RowReader {
         if !self.pending.is_empty() {
             data = self.finish_pending(data, each)?;
         }
-        // All lines at once are checked faster than one by one; what is wrong shows then. What follows the last of them
-        // may end within a character, and is checked when its own end has come.
+        // All lines at once are checked faster than one by one; what is wrong shows then. What
+        // follows the last of them may end within a character, and is checked when its own end has
+        // come.
         let lines = data.iter().rposition(|&byte| byte == b'\n').unwrap_or(0);
         let text = std::str::from_utf8(&data[..lines]).ok();
         let all = data.len();

@@ -30,7 +30,8 @@ pub enum ColumnBuilder {
 }
 
 impl ColumnBuilder {
-    /// An empty column of a type that [`arrow_type`](super::types::arrow_type) makes, with room for `rows`.
+    /// An empty column of a type that [`arrow_type`](super::types::arrow_type) makes, with room for
+    /// `rows`.
     pub fn new(arrow: &ArrowType, rows: usize) -> Self {
         match arrow {
             ArrowType::Boolean => Self::Bool(BooleanBuilder::with_capacity(rows)),
@@ -81,6 +82,10 @@ impl ColumnBuilder {
                 builder.append_value(unscaled(v, *scale)?);
             }
             (builder, Datum::Null) => builder.push_null(),
+            (_, Datum::Other(oid, _)) => {
+                let ty = crate::DataType::Other { oid, typmod: -1 };
+                return Err(SqlError::unsupported(format!("a value of type {ty} in this query")));
+            }
             _ => {
                 return Err(SqlError::internal(
                     "a row holds a value of another type than its column",

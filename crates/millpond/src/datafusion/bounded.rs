@@ -1,9 +1,10 @@
-//! Functions whose result may be much longer than their arguments: its length is known before it is made.
+//! Functions whose result may be much longer than their arguments: its length is known before it is
+//! made.
 //!
-//! DataFusion computes a function for a batch of rows at once, and counts no memory for it. [`BoundedText`] puts
-//! [`Bounded`] around those that can make long text of short arguments, and in the place of `||`. A value has
-//! at most 1 GB, as in PostgreSQL (54000). The values of one batch may have a quarter of what all queries may
-//! have (53200).
+//! DataFusion computes a function for a batch of rows at once, and counts no memory for it.
+//! [`BoundedText`] puts [`Bounded`] around those that can make long text of short arguments, and in
+//! the place of `||`. A value has at most 1 GB, as in PostgreSQL (54000). The values of one batch
+//! may have a quarter of what all queries may have (53200).
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::concat_elements::concat_elements_utf8;
-use datafusion::arrow::datatypes::{DataType as Arrow, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{DataType as Arrow, Field, FieldRef, Int64Type};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
-use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
@@ -25,7 +26,7 @@ use datafusion::optimizer::AnalyzerRule;
 use regex::Regex;
 
 use super::dialect::rewrite_expressions;
-use crate::error::SqlError;
+use super::errors::external;
 use crate::expr::check_length;
 use crate::memory::{QueryMemory, out_of_memory};
 
@@ -67,7 +68,7 @@ impl BoundedText {
         match expr {
             Expr::ScalarFunction(call) => {
                 let length = FUNCTIONS.iter().find(|(name, _)| *name == call.func.name());
-                // What a client has named so in its stead returns something else.
+                // The rule may see a plan again.
                 let is_bounded = call.func.inner().downcast_ref::<Bounded>().is_some();
                 match length {
                     Some((_, length)) if !is_bounded => {
@@ -152,11 +153,7 @@ impl ScalarUDFImpl for Bounded {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         match &self.body {
             Body::Function(function) => function.return_field_from_args(args),
-            Body::Concat => Ok(Arc::new(datafusion::arrow::datatypes::Field::new(
-                self.name(),
-                Arrow::Utf8,
-                true,
-            ))),
+            Body::Concat => Ok(Arc::new(Field::new(self.name(), Arrow::Utf8, true))),
         }
     }
 
@@ -172,11 +169,9 @@ impl ScalarUDFImpl for Bounded {
 impl Bounded {
     /// An error if the results are too long.
     fn check(&self, args: &ScalarFunctionArgs) -> DfResult<()> {
-        let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let arguments = args.args.iter().map(Argument::new).collect::<DfResult<Vec<_>>>()?;
         let mut all = 0usize;
-        for row in 0..if is_scalar { 1 } else { args.number_rows } {
-            // NULL for any of them is NULL, but for the two that join what there is.
+        for row in 0..rows(args) {
             let length = (self.length)(&arguments, row);
             check_length(length).map_err(external)?;
             all = all.saturating_add(length);
@@ -186,19 +181,20 @@ impl Bounded {
     }
 }
 
-fn external(error: SqlError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
+/// The rows to compute: one if all arguments are constants.
+fn rows(args: &ScalarFunctionArgs) -> usize {
+    let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    if is_scalar { 1 } else { args.number_rows }
 }
 
 fn concat(args: &ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-    let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-    let rows = if is_scalar { 1 } else { args.number_rows };
-    let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<DfResult<Vec<_>>>()?;
+    let arrays =
+        args.args.iter().map(|arg| arg.to_array(rows(args))).collect::<DfResult<Vec<_>>>()?;
     let [left, right] = arrays.as_slice() else {
         return datafusion::common::internal_err!("|| has two operands");
     };
     let result = concat_elements_utf8(left.as_string::<i32>(), right.as_string::<i32>())?;
-    if is_scalar {
+    if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
         return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
     }
     Ok(ColumnarValue::Array(Arc::new(result)))
@@ -238,6 +234,14 @@ impl Argument {
         }
     }
 
+    fn is_null(&self, row: usize) -> bool {
+        let (array, is_scalar): (&dyn Array, _) = match self {
+            Self::Text(array, is_scalar) => (array, is_scalar),
+            Self::Number(array, is_scalar) => (array, is_scalar),
+        };
+        array.is_null(if *is_scalar { 0 } else { row })
+    }
+
     fn number(&self, row: usize) -> usize {
         match self {
             Self::Text(..) => 0,
@@ -274,8 +278,12 @@ fn sum(args: &[Argument], row: usize) -> usize {
         .sum()
 }
 
-/// Of so many characters; those that fill it up have as many bytes as the widest of them.
+/// The second argument counts characters. Those that fill up may each have as many bytes as the
+/// widest of the third.
 fn padded(args: &[Argument], row: usize) -> usize {
+    if args.iter().any(|arg| arg.is_null(row)) {
+        return 0;
+    }
     let widest = text(args, 2, row).chars().map(char::len_utf8).max().unwrap_or(1);
     Bytes(widest).times(args, 1, row).saturating_add(text(args, 0, row).len())
 }

@@ -1,4 +1,5 @@
-//! PostgreSQL's meaning where DataFusion's differs: integer literals and arithmetic, sums and averages.
+//! PostgreSQL's meaning where DataFusion's differs: integer literals and arithmetic, sums and
+//! averages.
 //!
 //! | | DataFusion | PostgreSQL, and here |
 //! |---|---|---|

@@ -1,4 +1,5 @@
-//! DataFusion's errors as SQL's.
+//! Translates errors of DataFusion and Arrow to SQL errors with PostgreSQL's SQLSTATEs. Also
+//! carries SQL errors of ours through DataFusion unchanged.
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
@@ -7,8 +8,13 @@ use datafusion::error::DataFusionError;
 use crate::convert::temporary_file;
 use crate::error::{SqlError, SqlState};
 
-/// The SQL error that `error` stands for. An error of ours that travelled through DataFusion comes back as
-/// it was.
+/// An error of ours on its way through DataFusion.
+pub fn external(error: SqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The SQL error that `error` stands for. An error of ours that travelled through DataFusion comes
+/// back as it was.
 pub fn from_datafusion(error: DataFusionError) -> SqlError {
     match error {
         DataFusionError::External(source) => match source.downcast::<SqlError>() {
@@ -36,7 +42,8 @@ pub fn from_datafusion(error: DataFusionError) -> SqlError {
     }
 }
 
-/// Memory that is not to be had, as PostgreSQL words it. Only temporary files are files to DataFusion here.
+/// Memory that is not to be had, as PostgreSQL words it. Only temporary files are files to
+/// DataFusion here.
 fn exhausted(message: String) -> SqlError {
     SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
         .detail(message)

@@ -1,4 +1,5 @@
-//! Comparisons of a column with a constant, decided on a row's bytes before it becomes part of a batch.
+//! Comparisons of a column with a constant, decided on a row's bytes before it becomes part of a
+//! batch.
 
 use std::cmp::Ordering;
 
@@ -20,8 +21,8 @@ pub struct RowFilter {
 }
 
 impl RowFilter {
-    /// The filter that decides `expr`, if it is of the simple kind. Casts are looked through only where
-    /// the coercer wrapped nothing: a column must stand bare.
+    /// The filter that decides `expr`, if it is of the simple kind. Casts are looked through only
+    /// where the coercer wrapped nothing: a column must stand bare.
     pub fn new(def: &TableDef, expr: &Expr) -> Option<Self> {
         let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
         let (name, operator, constant) = match (left.as_ref(), right.as_ref()) {

@@ -109,8 +109,8 @@ fn watch_filter(
     Ok(plan)
 }
 
-/// An operator whose stream looks before each batch. Who asks for the operator's type is told the
-/// one inside.
+/// An operator whose stream looks before each batch. Asked for its type, it answers with the type
+/// of the operator inside.
 #[derive(Debug)]
 struct Watched {
     input: Arc<dyn ExecutionPlan>,

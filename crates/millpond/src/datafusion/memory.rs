@@ -1,18 +1,20 @@
-//! The pool from which DataFusion's operators take memory: the session's, under `work_mem` and the server's bound.
+//! The pool from which DataFusion's operators take memory: the session's, under `work_mem` and the
+//! server's bound.
 //!
 //! | operator | bound of its own | when it is refused |
 //! |---|---|---|
 //! | sort, repartitioning | `work_mem` | it goes on in temporary files |
-//! | hash aggregate, DISTINCT | `work_mem` times `hash_mem_multiplier` | in temporary files, or its first stage passes groups on |
+//! | hash aggregate, DISTINCT | `work_mem` times `hash_mem_multiplier` | in temporary files |
 //! | merge of a sort's runs | three times `work_mem` | it merges fewer at a time |
-//! | hash join, cross join, top-k, aggregate without groups, windows | none | the statement ends with 53200 |
+//! | joins, top-k, aggregate without groups, windows | none | the statement ends with 53200 |
 //!
-//! An operator learns that it should spill by being refused. But some of its requests it needs in order to spill, or to
-//! go on afterwards, and a refusal of those would end the statement. The pool can't tell them apart, so it refuses with
-//! care. It grants what an operator asks that holds at most half of its bound, for that has little to spill. It refuses
-//! an operator that holds more once; until that holds half again, it is at work on spilling, and gets up to twice its bound.
-//! A hash aggregate that merges what it has spilled has two reservations, and needs what it asks for beside the merge's.
-//! The server's bound stands above all of this.
+//! An operator learns that it should spill by being refused. But some of its requests it needs in
+//! order to spill, or to go on afterwards, and a refusal of those would end the statement. The pool
+//! can't tell them apart, so it refuses with care. It grants what an operator asks that holds at
+//! most half of its bound, for that has little to spill. It refuses an operator that holds more
+//! once; until that holds half again, it is at work on spilling, and gets up to twice its bound. A
+//! hash aggregate that merges what it has spilled has two reservations, and needs what it asks for
+//! beside the merge's. The server's bound stands above all of this.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -51,7 +53,8 @@ impl SessionPool {
         if name.starts_with("ExternalSorterMerge") {
             return Some(self.memory.work().saturating_mul(MERGE_SHARE));
         }
-        // It says that it can spill, but is ended by a refusal. Its groups come in order, so it keeps few.
+        // It says that it can spill, but is ended by a refusal. Its groups come in order, so it
+        // keeps few.
         if name.starts_with("OrderedFinalAggregate") {
             return None;
         }
@@ -70,7 +73,8 @@ impl SessionPool {
         is_told_now || after > bound.saturating_mul(2)
     }
 
-    /// Whether a hash aggregate has another reservation, which is that of the merge of what it has spilled.
+    /// Whether a hash aggregate has another reservation, which is that of the merge of what it has
+    /// spilled.
     fn is_merging(&self, reservation: &MemoryReservation) -> bool {
         let hashed = self.hashed.lock();
         hashed.get(&reservation.consumer().id()).is_some_and(|all| *all > reservation.size())
@@ -125,8 +129,8 @@ impl MemoryPool for SessionPool {
             return Err(refused(&out_of_memory(additional, consumer.name())));
         }
         self.memory.take(additional, consumer.name()).map_err(|error| {
-            // DataFusion 55 would go on in temporary files, and then returns unmatched rows of outer joins once for each
-            // partition of the other side.
+            // DataFusion 55 would go on in temporary files, and then returns unmatched rows of
+            // outer joins once for each partition of the other side.
             if consumer.name().starts_with("NestedLoopJoinLoad") {
                 return DataFusionError::External(Box::new(error));
             }

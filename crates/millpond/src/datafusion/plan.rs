@@ -139,7 +139,7 @@ impl QueryPlan {
             let values = ParamValues::List(values.collect::<Result<Vec<_>>>()?);
             logical = logical.with_param_values(values).map_err(from_datafusion)?;
         }
-        let resources = scanner.resources();
+        let resources = Arc::clone(scanner.resources());
         Ok(Bound { state, logical, optimized: self.optimized, resources })
     }
 }
@@ -150,7 +150,7 @@ struct Bound {
     logical: LogicalPlan,
     /// See [`QueryPlan`].
     optimized: bool,
-    resources: Resources,
+    resources: Arc<Resources>,
 }
 
 impl Bound {
@@ -167,14 +167,15 @@ impl Bound {
     async fn start(&self, interrupt: &Arc<Interrupt>) -> Result<SendableRecordBatchStream> {
         let physical = windows::counted(self.physical().await?).map_err(from_datafusion)?;
         let physical = watch(physical, interrupt).map_err(from_datafusion)?;
-        let context = task_context(&self.state, self.resources.clone())?;
+        let context = task_context(&self.state, &self.resources)?;
         execute_stream(physical, context).map_err(from_datafusion)
     }
 }
 
 /// What a run's operators take memory and temporary files from.
-fn task_context(state: &SessionState, resources: Resources) -> Result<Arc<TaskContext>> {
-    let Resources { memory, temp_files: files, temp_space: space } = resources;
+fn task_context(state: &SessionState, resources: &Resources) -> Result<Arc<TaskContext>> {
+    let (memory, files) = (Arc::clone(&resources.memory), Arc::clone(&resources.temp_files));
+    let space = Arc::clone(&resources.temp_space);
     let mut disk = DiskManagerBuilder::default();
     disk.set_temp_file_factory(Arc::new(SessionSpill { files, space }));
     let runtime = RuntimeEnv {
@@ -185,8 +186,9 @@ fn task_context(state: &SessionState, resources: Resources) -> Result<Arc<TaskCo
     Ok(Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime))))
 }
 
-/// Has sorts take no more than a part of `work_mem` at once, be it ahead of merging or to sort in one piece, and has
-/// operators work on fewer rows at a time where it is small: some rows of each they need.
+/// Has sorts take no more than a part of `work_mem` at once, be it ahead of merging or to sort in
+/// one piece, and has operators work on fewer rows at a time where it is small: some rows of each
+/// they need.
 fn fit_to_work_mem(config: &mut SessionConfig, work_mem: usize) {
     let part = work_mem / 4;
     let rows = (work_mem / BYTES_A_BATCH_ROW).clamp(FEWEST_BATCH_ROWS, BATCH_ROWS);
@@ -317,7 +319,8 @@ impl RowStream {
         Ok(Self { batches, calls, computing: Computing::start(team, interrupt, run)? })
     }
 
-    /// The next rows; `None` at the end. Blocks. Meanwhile it calls `lock` for whatever function asks for locks.
+    /// The next rows; `None` at the end. Blocks. Meanwhile it calls `lock` for whatever function
+    /// asks for locks.
     pub fn next_batch(
         &mut self,
         lock: &mut dyn FnMut(Advisory, Key) -> Result<Value>,

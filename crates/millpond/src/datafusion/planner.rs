@@ -38,15 +38,12 @@ use super::views;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::memory::QueryMemory;
-use crate::plan::external::Places;
 use crate::types::Zone;
 
 /// What is to be planned.
 pub struct PlanRequest<'a> {
     /// The relations that there are.
     pub catalog: &'a Arc<CatalogState>,
-    /// The tables whose rows' places are wanted (by an `UPDATE` or `DELETE`).
-    pub places: Places<'a>,
     /// The session's time zone: the plan is for sessions in this one.
     pub zone: Zone,
 }
@@ -58,8 +55,9 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Sets DataFusion up: its functions, ours, and the `query_threads` threads that queries run on, whose
-    /// priority is lower by that many steps of `nice`. Results of functions are bounded by a share of `memory`.
+    /// Sets DataFusion up: its functions, ours, and the `query_threads` threads that queries run
+    /// on, whose priority is lower by that many steps of `nice`. Results of functions are bounded
+    /// by a share of `memory`.
     pub fn new(niceness: i32, query_threads: usize, memory: &Arc<QueryMemory>) -> Result<Self> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut config =
@@ -84,11 +82,11 @@ impl Planner {
     /// Whether something of a run that has ended is still computed.
     #[cfg(test)]
     pub fn is_computing(&self) -> bool {
-        self.threads.is_computing()
+        self.threads.computing() > 0
     }
 
-    /// Plans `query`. `params` are the types that the client gave to its parameters; those it left open are
-    /// inferred.
+    /// Plans `query`. `params` are the types that the client gave to its parameters; those it left
+    /// open are inferred.
     pub fn plan(
         &self,
         request: &PlanRequest<'_>,
@@ -101,7 +99,6 @@ impl Planner {
             state: &state,
             zone: &zone,
             catalog: request.catalog,
-            places: request.places,
             catalog_functions: functions::of_catalog(request.catalog),
             used: Mutex::new(Vec::new()),
             misplaced: Mutex::new(None),
@@ -143,7 +140,8 @@ impl Planner {
         }
         let mut state = SessionState::clone(&self.base);
         state.config_mut().options_mut().execution.time_zone = Some(name.clone());
-        // Some functions, as now(), have taken the zone from the configuration that they were made with.
+        // Some functions, as now(), have taken the zone from the configuration that they were made
+        // with.
         let options = Arc::clone(state.config_options());
         let functions: Vec<_> = state.scalar_functions().values().cloned().collect();
         for function in functions {
@@ -160,7 +158,6 @@ struct Names<'a> {
     state: &'a SessionState,
     zone: &'a str,
     catalog: &'a Arc<CatalogState>,
-    places: Places<'a>,
     catalog_functions: HashMap<String, Arc<ScalarUDF>>,
     used: Mutex<Vec<Arc<TableDef>>>,
     /// A function that returns rows, where a value was wanted.
@@ -180,7 +177,7 @@ impl Names<'_> {
         if !used.iter().any(|known| known.oid == def.oid) {
             used.push(Arc::clone(def));
         }
-        Some(provider_as_source(Arc::new(Table::new(Arc::clone(def), self.places, self.zone))))
+        Some(provider_as_source(Arc::new(Table::new(Arc::clone(def), self.zone))))
     }
 
     fn view(&self, schema: &str, name: &str) -> Option<Arc<dyn TableSource>> {

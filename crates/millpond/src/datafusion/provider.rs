@@ -8,23 +8,22 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{Int64Builder, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
 
 use super::batch::ColumnBuilder;
+use super::errors::external;
 use super::filter::RowFilter;
 use super::types::{arrow_type, in_zone, table_field};
 use crate::error::{Result, SqlError};
-use crate::plan::external::{JOINED_COLUMN, Places, TID_COLUMN};
 use crate::query::{RowSource, TableScanner};
 
 /// What the statement that runs gives to its plan.
@@ -35,7 +34,8 @@ pub struct Run {
 
 /// Rows at which a batch is handed on.
 const BATCH_ROWS: usize = 8192;
-/// Pages after which a batch is handed on however few rows passed, so that a scan stays cancellable.
+/// Pages after which a batch is handed on however few rows passed, so that a scan stays
+/// cancellable.
 const BATCH_PAGES: usize = 256;
 /// A smaller table is scanned in one part: waking a second thread costs more.
 const PARALLEL_BYTES: u64 = 2 << 20;
@@ -44,8 +44,6 @@ const PARALLEL_BYTES: u64 = 2 << 20;
 pub struct Table {
     def: Arc<TableDef>,
     schema: SchemaRef,
-    /// Which of the columns is [`TID_COLUMN`].
-    tid_column: Option<usize>,
 }
 
 impl fmt::Debug for Table {
@@ -55,26 +53,17 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    /// The table's columns, and behind them the rows' places where they are wanted; for a session in that time zone.
-    pub fn new(def: Arc<TableDef>, places: Places<'_>, zone: &str) -> Self {
+    /// The table's columns, for a session in that time zone.
+    pub fn new(def: Arc<TableDef>, zone: &str) -> Self {
         let columns = def.columns.iter().enumerate();
-        let mut fields: Vec<Field> = columns
+        let fields: Vec<Field> = columns
             .map(|(index, column)| {
                 let arrow = in_zone(arrow_type(column.ty), zone);
                 let place = (def.oid, index as i16 + 1);
                 table_field(&column.name, arrow, column.ty, !column.not_null, place)
             })
             .collect();
-        let mut place = |name| {
-            let int8 = crate::DataType::Int8;
-            fields.push(table_field(name, arrow_type(int8), int8, false, (def.oid, -1)));
-            fields.len() - 1
-        };
-        let tid_column = (places.target == Some(def.oid)).then(|| place(TID_COLUMN));
-        if places.joined.contains(&def.oid) {
-            place(JOINED_COLUMN);
-        }
-        Self { def, schema: Arc::new(Schema::new(fields)), tid_column }
+        Self { def, schema: Arc::new(Schema::new(fields)) }
     }
 }
 
@@ -111,7 +100,6 @@ impl TableProvider for Table {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let columns = projection.unwrap_or(&all).clone();
         let schema = Arc::new(self.schema.project(&columns)?);
-        let is_target = self.tid_column.is_some_and(|column| columns.contains(&column));
         let run = session.config().get_extension::<Run>();
         let bytes = run.map_or(0, |run| run.scanner.relation_bytes(self.def.oid));
         let parts = match limit {
@@ -125,7 +113,6 @@ impl TableProvider for Table {
                 def: Arc::clone(&self.def),
                 schema: Arc::clone(&schema),
                 columns: columns.clone(),
-                is_target,
                 filters: Arc::clone(&filters),
                 part,
                 parts,
@@ -140,10 +127,8 @@ impl TableProvider for Table {
 struct Part {
     def: Arc<TableDef>,
     schema: SchemaRef,
-    /// The table's columns that are wanted, in order; those behind its last are the rows' places.
+    /// The table's columns that are wanted, in order.
     columns: Vec<usize>,
-    /// Its rows are to be changed.
-    is_target: bool,
     filters: Arc<[RowFilter]>,
     part: usize,
     parts: usize,
@@ -173,7 +158,7 @@ impl PartitionStream for Part {
         let opened = match run {
             Some(run) => run
                 .scanner
-                .scan(&self.def, self.is_target, self.part, self.parts)
+                .scan(&self.def, self.part, self.parts)
                 .map(|rows| (rows, Arc::clone(&run.scanner))),
             None => Err(SqlError::internal("a plan ran without its statement")),
         };
@@ -192,10 +177,6 @@ impl PartitionStream for Part {
     }
 }
 
-fn external(error: SqlError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
-}
-
 /// Turns the rows of a part into batches.
 struct Reader {
     def: Arc<TableDef>,
@@ -203,16 +184,13 @@ struct Reader {
     rows: Option<Box<dyn RowSource>>,
     scanner: Arc<dyn TableScanner>,
     wanted: Vec<(usize, ColumnBuilder)>,
-    tids: Vec<(usize, Int64Builder)>,
     filters: Arc<[RowFilter]>,
 }
 
 impl Reader {
     fn new(part: &Part, rows: Box<dyn RowSource>, scanner: Arc<dyn TableScanner>) -> Self {
-        let is_own = |column: usize| column < part.def.columns.len();
-        let tids = part.columns.iter().enumerate().filter(|&(_, &column)| !is_own(column));
-        let wanted = part.columns.iter().filter(|&&column| is_own(column));
-        let wanted = wanted
+        let columns = part.columns.iter();
+        let wanted = columns
             .map(|&column| (column, ColumnBuilder::new(&part.arrow_of(column), BATCH_ROWS)))
             .collect();
         Self {
@@ -221,19 +199,18 @@ impl Reader {
             rows: Some(rows),
             scanner,
             wanted,
-            tids: tids.map(|(at, _)| (at, Int64Builder::with_capacity(BATCH_ROWS))).collect(),
             filters: Arc::clone(&part.filters),
         }
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        if self.wanted.is_empty() && self.tids.is_empty() && self.filters.is_empty() {
+        if self.wanted.is_empty() && self.filters.is_empty() {
             return self.next_count();
         }
         let Some(rows) = &mut self.rows else { return Ok(None) };
-        let Self { def, wanted, tids, filters, .. } = self;
+        let Self { def, wanted, filters, .. } = self;
         let count = Cell::new(0);
-        let mut each = |tid: Tid, tuple: &[u8]| -> Result<()> {
+        let mut each = |tuple: &[u8]| -> Result<()> {
             for filter in filters.iter() {
                 if !filter.passes(&def.layout, tuple)? {
                     return Ok(());
@@ -241,9 +218,6 @@ impl Reader {
             }
             for (column, builder) in wanted.iter_mut() {
                 builder.push(def.layout.column(tuple, *column).map_err(damaged)?)?;
-            }
-            for (_, builder) in tids.iter_mut() {
-                builder.append_value(tid.to_u64() as i64);
             }
             count.set(count.get() + 1);
             Ok(())
@@ -289,11 +263,7 @@ impl Reader {
     }
 
     fn finish(&mut self, count: usize) -> Result<RecordBatch> {
-        let mut arrays: Vec<_> =
-            self.wanted.iter_mut().map(|(_, builder)| builder.finish()).collect();
-        for (at, builder) in &mut self.tids {
-            arrays.insert(*at, Arc::new(builder.finish()));
-        }
+        let arrays: Vec<_> = self.wanted.iter_mut().map(|(_, builder)| builder.finish()).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
             .map_err(super::errors::from_arrow)

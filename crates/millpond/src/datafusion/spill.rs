@@ -1,4 +1,5 @@
-//! Where DataFusion's operators spill: temporary files of the engine, in the session's room (`temp_file_limit`).
+//! Where DataFusion's operators spill: temporary files of the engine, in the session's room
+//! (`temp_file_limit`).
 
 use std::io::{self, Write};
 use std::pin::Pin;

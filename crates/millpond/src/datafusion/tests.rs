@@ -8,7 +8,6 @@ use millpond_engine::catalog::{CatalogState, TableDef};
 use super::{PlanRequest, Planner};
 use crate::error::Result;
 use crate::memory::{QueryMemory, Resources, SessionMemory};
-use crate::plan::external::Places;
 use crate::query::{RowSource, SessionInfo, TableScanner};
 use crate::{DataType, Datum, SqlError, SqlState, Value};
 
@@ -18,10 +17,19 @@ fn planner(niceness: i32) -> Planner {
 }
 
 /// A database without tables.
-struct Nothing;
+struct Nothing(Arc<Resources>);
+
+impl Nothing {
+    fn new() -> Arc<Self> {
+        let memory = SessionMemory::new(&QueryMemory::new(1 << 30));
+        memory.set_work(4 << 20, 2.0);
+        let (temp_files, temp_space) = Default::default();
+        Arc::new(Self(Arc::new(Resources { memory, temp_files, temp_space })))
+    }
+}
 
 impl TableScanner for Nothing {
-    fn scan(&self, _: &Arc<TableDef>, _: bool, _: usize, _: usize) -> Result<Box<dyn RowSource>> {
+    fn scan(&self, _: &Arc<TableDef>, _: usize, _: usize) -> Result<Box<dyn RowSource>> {
         Err(SqlError::internal("there are no tables"))
     }
 
@@ -38,10 +46,8 @@ impl TableScanner for Nothing {
         }
     }
 
-    fn resources(&self) -> Resources {
-        let memory = SessionMemory::new(&QueryMemory::new(1 << 30));
-        memory.set_work(4 << 20, 2.0);
-        Resources { memory, temp_files: Arc::default(), temp_space: Arc::default() }
+    fn resources(&self) -> &Arc<Resources> {
+        &self.0
     }
 
     fn relation_size(&self, _: u32) -> Result<Option<crate::query::RelationSize>> {
@@ -59,9 +65,9 @@ fn run(planner: &Planner, sql: &str, params: &[Value]) -> Result<Vec<Vec<String>
     let Statement::Query(query) = statements.remove(0) else { panic!("not a query: {sql}") };
     let catalog = Arc::new(CatalogState::default());
     let zone = crate::types::Zone::UTC;
-    let request = PlanRequest { catalog: &catalog, places: Places::default(), zone };
+    let request = PlanRequest { catalog: &catalog, zone };
     let plan = planner.plan(&request, query, &[])?;
-    let mut stream = plan.open(Arc::new(Nothing), params)?;
+    let mut stream = plan.open(Nothing::new(), params)?;
     let mut rows = vec![plan.columns.iter().map(|column| column.name.clone()).collect()];
     let lock = &mut |_, _| Err(SqlError::internal("there is nobody to lock for"));
     while let Some(batch) = stream.next_batch(lock)? {
@@ -229,9 +235,9 @@ fn an_abandoned_run_ends_where_its_operators_are() {
         let Statement::Query(query) = statements.remove(0) else { panic!("not a query: {sql}") };
         let catalog = Arc::new(CatalogState::default());
         let zone = crate::types::Zone::UTC;
-        let request = PlanRequest { catalog: &catalog, places: Places::default(), zone };
+        let request = PlanRequest { catalog: &catalog, zone };
         let plan = planner.plan(&request, query, &[]).unwrap();
-        drop(plan.open(Arc::new(Nothing), &[]).unwrap());
+        drop(plan.open(Nothing::new(), &[]).unwrap());
         // They would go on for hours.
         while planner.is_computing() {
             std::thread::yield_now();

@@ -51,7 +51,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Counts so many, if there are no more than `most` then.
+    /// Counts `threads` more, unless there are more than `most` then.
     fn reserve(used: &Arc<AtomicUsize>, threads: usize, most: usize) -> Option<Self> {
         let more = |used: usize| Some(used + threads).filter(|all| *all <= most);
         used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -94,7 +94,7 @@ impl QueryThreads {
         }
     }
 
-    /// A team that rests, of at least so many threads, with nothing left of its last run.
+    /// A team that rests, of at least `least` threads, with nothing left of its last run.
     fn take_resting(&self, least: usize) -> Option<(Runtime, usize)> {
         let mut resting = self.resting.lock();
         let at = resting.iter().rposition(|team| {
@@ -112,11 +112,11 @@ impl QueryThreads {
             .hint("Close cursors, or increase max_query_threads.")
     }
 
-    /// Whether a team that rests has not come to its end yet.
+    /// The teams that rest and have not come to the end of their last run yet.
     #[cfg(test)]
-    pub fn is_computing(&self) -> bool {
+    pub fn computing(&self) -> usize {
         let resting = self.resting.lock();
-        resting.iter().any(|team| team.runtime.metrics().num_alive_tasks() > 0)
+        resting.iter().filter(|team| team.runtime.metrics().num_alive_tasks() > 0).count()
     }
 
     fn start(&self, counted: Counted) -> Result<(Runtime, usize)> {
@@ -152,7 +152,7 @@ impl QueryThreads {
 
 impl Drop for QueryThreads {
     fn drop(&mut self) {
-        // An operator that computes on must not hold up whoever closes the database.
+        // An operator that computes on must not hold up the thread that closes the database.
         for team in self.resting.get_mut().drain(..) {
             team.runtime.shutdown_background();
         }
@@ -185,8 +185,8 @@ impl Drop for Team {
     }
 }
 
-/// Lowers the priority of the thread that calls it: who reads whole tables has work for as long as
-/// it is let, and would have a core of its own while those who read a row wait for their turn.
+/// Lowers the priority of the calling thread. A query that reads whole tables always has work, so
+/// it would keep a core to itself while sessions that read single rows wait for their turn.
 fn give_way(niceness: i32) {
     // Where it is forbidden, nothing is lost but the courtesy.
     if niceness > 0
@@ -215,7 +215,13 @@ mod tests {
         let threads = QueryThreads::new(1, 10, 0);
         let (release, held) = mpsc::channel::<()>();
         let first = threads.team().unwrap();
-        let busy = first.spawn(async move { held.recv() }).unwrap();
+        let (started, starts) = mpsc::channel();
+        let task = async move {
+            started.send(()).unwrap();
+            held.recv()
+        };
+        let busy = first.spawn(task).unwrap();
+        starts.recv().unwrap();
         let busy_thread = {
             // Nobody waits for it any more, but it computes on.
             busy.abort();
@@ -225,6 +231,10 @@ mod tests {
             drop(second);
             other
         };
+        // The second has answered before its task has ended.
+        while threads.computing() > 1 {
+            thread::yield_now();
+        }
         let third = threads.team().unwrap();
         assert_eq!(thread_of(&third), busy_thread, "a resting team is used again");
         drop(release);

@@ -7,10 +7,10 @@
 //! | `text`, `varchar`, `char` | `Utf8` |
 //! | `timestamp`, `timestamptz` | microseconds, without and with the session's time zone |
 //!
-//! Arrow counts days and microseconds from 1970, PostgreSQL from 2000. The infinities of dates and times
-//! are the extreme numbers in both. A field's metadata keeps what Arrow's type cannot say: the
-//! type's number and modifier for clients, the table and column it comes from, and whether the scale of
-//! a `numeric` is one that the schema chose and output should drop its trailing zeros.
+//! Arrow counts days and microseconds from 1970, PostgreSQL from 2000. The infinities of dates and
+//! times are the extreme numbers in both. A field's metadata keeps what Arrow's type cannot say:
+//! the type's number and modifier for clients, the table and column it comes from, and whether the
+//! scale of a `numeric` is one that the schema chose and output should drop its trailing zeros.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub fn arrow_type(ty: DataType) -> ArrowType {
         DataType::Bool => ArrowType::Boolean,
         DataType::Int2 => ArrowType::Int16,
         DataType::Int4 => ArrowType::Int32,
-        DataType::Int8 => ArrowType::Int64,
+        DataType::Int8 | DataType::Oid => ArrowType::Int64,
         DataType::Float4 => ArrowType::Float32,
         DataType::Float8 => ArrowType::Float64,
         DataType::Numeric { precision_scale } => decimal_type(precision_scale),
@@ -45,10 +45,13 @@ pub fn arrow_type(ty: DataType) -> ArrowType {
         DataType::Date => ArrowType::Date32,
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        // Their text: values of such types are not computed here, see `params`.
+        DataType::Other { .. } => ArrowType::Utf8,
     }
 }
 
-/// The same type with the time zone of a session: what DataFusion computes with such values goes by that.
+/// The same type with the time zone of a session: what DataFusion computes with such values goes by
+/// that.
 pub fn in_zone(arrow: ArrowType, zone: &str) -> ArrowType {
     match arrow {
         ArrowType::Timestamp(unit, Some(_)) => ArrowType::Timestamp(unit, Some(zone.into())),
@@ -137,8 +140,9 @@ pub fn describe(field: &Field) -> Option<ColumnDesc> {
     let told = number(TYPE_OID).map_or(computed.oid(), |oid| oid as u32);
     // The metadata survives some expressions that change the type; it must not contradict it.
     let typmod = number(TYPMOD).unwrap_or(-1) as i32;
-    let declared = DataType::from_oid(told, typmod).filter(|ty| same_kind(*ty, computed));
-    let is_view = DataType::from_oid(told, -1).is_none();
+    let column_type = |typmod| DataType::from_oid(told, typmod).filter(|ty| ty.is_storable());
+    let declared = column_type(typmod).filter(|ty| same_kind(*ty, computed));
+    let is_view = column_type(-1).is_none();
     let ty = declared.unwrap_or(computed);
     Some(ColumnDesc {
         type_oid: if is_view { told } else { ty.oid() },

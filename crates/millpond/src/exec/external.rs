@@ -39,6 +39,6 @@ impl Exec<'_> {
             self.session.lock_table(table, LockMode::AccessShare)?;
         }
         let (cancel, info) = (self.cancel.clone(), (self.info)());
-        Ok(Arc::new(Scanner::new(self.session, plan.tables(), cancel, info, self.memory)?))
+        Ok(Arc::new(Scanner::new(self.session, plan.tables(), cancel, info, self.resources)?))
     }
 }

@@ -9,8 +9,7 @@ use smallvec::SmallVec;
 use super::{Datums, Each, Exec, emit};
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, Expr, Row, Val, cast};
-use crate::memory::Tuplestore;
-use crate::plan::{InsertPlan, InsertSource, Output, Planned};
+use crate::plan::{InsertPlan, InsertSource, Output};
 use crate::{Datum, Value};
 
 /// A good size for a batch of rows.
@@ -37,21 +36,6 @@ pub(crate) fn with_row_detail(error: EngineError, row: &[Datum<'_>]) -> SqlError
     error.detail(format!("Failing row contains ({}).", shown.join(", ")))
 }
 
-/// What RETURNING says of rows that have been stored now.
-fn emit_all(
-    plan: &InsertPlan,
-    rows: &mut Vec<Vec<Value>>,
-    env: &Env<'_>,
-    each: Each<'_>,
-) -> Result<()> {
-    let Some(returning) = &plan.returning else { return Ok(()) };
-    for row in rows.drain(..) {
-        let row: Vec<Datum<'_>> = row.iter().map(Value::as_datum).collect();
-        emit(returning, &env.with_row(Row::Datums(&row)), each)?;
-    }
-    Ok(())
-}
-
 impl Exec<'_> {
     pub(super) fn insert(
         &mut self,
@@ -60,7 +44,7 @@ impl Exec<'_> {
         each: Each<'_>,
     ) -> Result<u64> {
         self.wait_for_returning(plan.returning.as_ref())?;
-        let env = Env { row: Row::None, params, facts: self.facts };
+        let env = Env { row: Row::None, params, facts: self.facts, subplans: None };
         match &plan.source {
             InsertSource::Values(rows) => {
                 let single = rows.len() == 1;
@@ -77,10 +61,8 @@ impl Exec<'_> {
                 }
                 Ok(rows.len() as u64)
             }
-            InsertSource::Query(query, exprs) => {
-                self.need_wait()?;
-                self.session.lock_table(&plan.table, LockMode::RowExclusive)?;
-                self.insert_query(plan, query, exprs, params, each)
+            InsertSource::Query(selected, exprs) => {
+                self.insert_selected(plan, selected, exprs, params, each)
             }
         }
     }
@@ -114,7 +96,7 @@ impl Exec<'_> {
 
     /// Adds a row to a batch, and stores the batch when it is large enough.
     pub(crate) fn add_to_batch(
-        &mut self,
+        &self,
         table: &TableDef,
         row: &[Datum<'_>],
         batch: &mut RowBatch,
@@ -126,41 +108,6 @@ impl Exec<'_> {
             self.session.insert_batch(table, batch)?;
         }
         Ok(())
-    }
-
-    fn insert_query(
-        &mut self,
-        plan: &InsertPlan,
-        query: &Planned,
-        exprs: &[Expr],
-        params: &[Value],
-        each: Each<'_>,
-    ) -> Result<u64> {
-        // The whole result first: what is inserted must not be read by the query that it comes from.
-        let mut found = Tuplestore::new(&self.resources(), "Insert");
-        let count = self.run_each(query, params, &mut |row| found.push(row).map(|()| true))?;
-        let mut found = found.into_rows()?;
-        let env = Env { row: Row::None, params, facts: self.facts };
-        let mut batch = RowBatch::new();
-        // What RETURNING is about and has not been stored yet.
-        let mut unreturned: Vec<Vec<Value>> = Vec::new();
-        while let Some(source) = found.next()? {
-            let env = env.with_row(Row::Datums(&source));
-            let values = exprs.iter().map(|e| e.eval(&env)).collect::<Result<Vals<'_>>>()?;
-            let row: Datums<'_> = values.iter().map(Val::datum).collect();
-            if plan.returning.is_some() {
-                unreturned.push(row.iter().map(Datum::to_value).collect());
-            }
-            self.add_to_batch(&plan.table, &row, &mut batch)?;
-            if batch.is_empty() {
-                emit_all(plan, &mut unreturned, &env, each)?;
-            }
-        }
-        if !batch.is_empty() {
-            self.session.insert_batch(&plan.table, &mut batch)?;
-        }
-        emit_all(plan, &mut unreturned, &env, each)?;
-        Ok(count)
     }
 
     /// What RETURNING computes comes after the change, which can't be taken back any more.

@@ -1,20 +1,24 @@
 //! Keys from expressions.
 
+mod ranges;
+
 use std::cmp::Ordering;
 
-use millpond_engine::table::KeyRange;
 use millpond_engine::types::key::RangeEnd;
 use smallvec::SmallVec;
 
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, Val};
-use crate::plan::{IndexRange, KeyPart};
+use crate::plan::{KeyList, KeyPart};
+use crate::types::array::array_of;
 use crate::{DataType, Datum};
 
+pub(crate) use ranges::KeyRanges;
+
 /// Key values of one row.
-pub(super) type Key<'a> = SmallVec<[Datum<'a>; 4]>;
+pub(crate) type Key<'a> = SmallVec<[Datum<'a>; 4]>;
 /// The same, owning what had to be computed.
-pub(super) type KeyVals<'a> = SmallVec<[Val<'a>; 4]>;
+pub(crate) type KeyVals<'a> = SmallVec<[Val<'a>; 4]>;
 
 /// A value beside the values that its column can have.
 enum Fit<'a> {
@@ -42,7 +46,7 @@ fn fit<'a>(ty: DataType, datum: Datum<'a>) -> Fit<'a> {
         DataType::Int4 => {
             i32::try_from(int).map_or_else(|_| beyond(), |i| Fit::Exact(Datum::Int4(i)))
         }
-        DataType::Int8 => Fit::Exact(Datum::Int8(int)),
+        DataType::Int8 | DataType::Oid => Fit::Exact(Datum::Int8(int)),
         _ => Fit::Exact(datum),
     }
 }
@@ -57,12 +61,12 @@ fn extremes(ty: DataType) -> (Datum<'static>, Datum<'static>) {
 }
 
 /// Evaluates the parts of a key.
-pub(super) fn values<'a>(parts: &'a [KeyPart], env: &Env<'a>) -> Result<KeyVals<'a>> {
+pub(crate) fn values<'a>(parts: &'a [KeyPart], env: &Env<'a>) -> Result<KeyVals<'a>> {
     parts.iter().map(|part| part.expr.eval(env)).collect()
 }
 
 /// The key; `None` when no row can have it.
-pub(super) fn exact<'v>(parts: &[KeyPart], values: &'v KeyVals<'_>) -> Option<Key<'v>> {
+pub(crate) fn exact<'v>(parts: &[KeyPart], values: &'v KeyVals<'_>) -> Option<Key<'v>> {
     parts
         .iter()
         .zip(values)
@@ -92,47 +96,28 @@ fn end<'v>(
     }))
 }
 
-/// The range of keys that a plan asks for; false when it is empty.
-pub(super) fn range(plan: &IndexRange, env: &Env<'_>, into: &mut KeyRange) -> Result<bool> {
-    let values = values(&plan.equal, env)?;
-    let Some(equal) = exact(&plan.equal, &values) else { return Ok(false) };
-    let from_value = plan.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
-    let to_value = plan.to.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
-    let Some(from) = end(plan.from.as_ref(), from_value.as_ref(), true) else { return Ok(false) };
-    let Some(to) = end(plan.to.as_ref(), to_value.as_ref(), false) else { return Ok(false) };
-    encode(plan, &equal, from, to, into)?;
-    Ok(true)
-}
-
-/// The range of keys that begin with some values.
-pub(super) fn prefix(plan: &IndexRange, equal: &[Datum<'_>], into: &mut KeyRange) -> Result<()> {
-    encode(plan, equal, None, None, into)
-}
-
-fn encode(
-    plan: &IndexRange,
-    equal: &[Datum<'_>],
-    from: Option<RangeEnd<'_>>,
-    to: Option<RangeEnd<'_>>,
-    into: &mut KeyRange,
+/// Calls a function for each value of a list that the column can have, in the list's order.
+pub(crate) fn each_value(
+    list: &KeyList,
+    env: &Env<'_>,
+    take: &mut dyn FnMut(Datum<'_>) -> Result<()>,
 ) -> Result<()> {
-    plan.index
-        .keys
-        .range(equal, from, to, &mut into.lower, &mut into.upper)
-        .map_err(|error| SqlError::internal(error.to_string()))
-}
-
-/// The distinct values of an IN list, in the index's order of reading.
-pub(super) fn list<'v>(parts: &[KeyPart], values: &'v KeyVals<'_>, descending: bool) -> Key<'v> {
-    let mut found: Key<'v> = parts
-        .iter()
-        .zip(values)
-        .filter_map(|(part, value)| match fit(part.ty, value.datum()) {
-            Fit::Exact(datum) => Some(datum),
-            _ => None,
-        })
-        .collect();
-    found.sort_by(|a, b| if descending { b.sort_cmp(a) } else { a.sort_cmp(b) });
-    found.dedup_by(|a, b| a.sort_cmp(b).is_eq());
-    found
+    let mut fitting = |ty, datum: Datum<'_>| match fit(ty, datum) {
+        Fit::Exact(datum) => take(datum),
+        Fit::Null | Fit::Beyond(_) => Ok(()),
+    };
+    match list {
+        KeyList::Items(parts) => {
+            parts.iter().try_for_each(|part| fitting(part.ty, part.expr.eval(env)?.datum()))
+        }
+        KeyList::Array(part) => {
+            let value = part.expr.eval(env)?;
+            let datum = value.datum();
+            if datum.is_null() {
+                return Ok(());
+            }
+            let array = array_of(&datum).ok_or_else(|| SqlError::internal("no array in a key"))?;
+            array.iter().try_for_each(|element| fitting(part.ty, element))
+        }
+    }
 }

@@ -1,29 +1,37 @@
 //! Running plans: the engine's scans and changes, driven by a plan's expressions.
 //!
-//! [`Exec`] lives for one statement. Its memory ([`Scratch`]) belongs to the connection and is used again, so a
-//! warm statement by key allocates nothing here.
+//! [`Exec`] lives for one statement. Its memory ([`Scratch`]) belongs to the connection and is used
+//! again, so a warm statement by key allocates nothing here.
 //!
-//! Under [`Wait::Never`] a statement may only begin what it can take back: reads of bounded size, and changes of
-//! a single row (which the engine refuses before its first change if they would block). Everything else answers
-//! "would block" at once and is repeated where it may wait.
+//! Under [`Wait::Never`] a statement may only begin what it can take back: reads of bounded size,
+//! and changes of a single row (which the engine refuses before its first change if they would
+//! block). Everything else answers "would block" at once and is repeated where it may wait.
 
 mod change;
 mod external;
 mod insert;
-mod key;
+pub(crate) mod key;
+mod query;
+mod results;
+mod row_lock;
 mod rows;
 mod scanner;
 mod select;
+mod selected;
+mod system;
 
 use std::sync::Arc;
 
 use millpond_buffer::Wait;
 use millpond_engine::catalog::TableDef;
+use millpond_engine::session::IndexScan;
 use millpond_engine::session::Session;
-use millpond_engine::table::{IndexScan, KeyRange, RowBuf};
+use millpond_engine::table::{KeyRange, RowBuf};
 use smallvec::SmallVec;
 
 pub(crate) use insert::with_row_detail;
+pub(crate) use results::row_count;
+pub(crate) use row_lock::lock_row;
 pub(crate) use scanner::Scanner;
 
 use crate::conn::CancelHandle;
@@ -31,15 +39,16 @@ use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Facts, Row, Val};
 pub(crate) use crate::memory::Datums;
-use crate::memory::{Resources, SessionMemory};
+use crate::memory::{Resources, ValueRoom};
 use crate::plan::{Output, Plan, Planned};
+use crate::run::Pool;
 use crate::sink::RowSink;
 use crate::{Datum, Value};
 
 /// Rows that a statement may look at where it must not wait: more is a long statement.
-const MAX_ROWS_UNWAITING: usize = 2000;
+pub(crate) const MAX_ROWS_UNWAITING: usize = 2000;
 /// Blocks of a table that may be read through where the statement must not wait.
-const MAX_BLOCKS_UNWAITING: u32 = 16;
+pub(crate) const MAX_BLOCKS_UNWAITING: u32 = 16;
 
 /// Memory that statements use again.
 #[derive(Debug, Default)]
@@ -48,6 +57,9 @@ pub(crate) struct Scratch {
     old: Vec<u8>,
     scan: IndexScan,
     range: KeyRange,
+    ranges: key::KeyRanges,
+    /// Of queries of several nodes.
+    pool: Pool,
 }
 
 impl Scratch {
@@ -63,8 +75,8 @@ pub(crate) struct Exec<'c> {
     pub(crate) facts: &'c Facts<'c>,
     pub(crate) scratch: &'c mut Scratch,
     pub(crate) wait: Wait,
-    /// What rows that it keeps are counted in.
-    pub(crate) memory: &'c Arc<SessionMemory>,
+    /// What it keeps rows in.
+    pub(crate) resources: &'c Arc<Resources>,
     /// Whether the statement has been told to stop.
     pub(crate) cancel: &'c CancelHandle,
     /// What the query engine asks about the session.
@@ -102,17 +114,14 @@ impl Exec<'_> {
                 ),
             ));
         }
+        let _room = ValueRoom::enter(self.resources.memory.share());
         match &planned.plan {
             Plan::Select(plan) => self.select(plan, params, each),
+            Plan::Query(plan) => self.query(plan, params, each),
             Plan::Insert(plan) => self.insert(plan, params, each),
             Plan::Change(plan) => self.change(plan, params, each),
             Plan::External(plan) => self.external(plan, params, each),
         }
-    }
-
-    /// What the statement keeps rows in.
-    fn resources(&self) -> Resources {
-        Resources::new(self.session, self.memory)
     }
 
     fn may_wait(&self) -> bool {
@@ -154,23 +163,4 @@ pub(crate) fn emit(output: &Output, env: &Env<'_>, each: Each<'_>) -> Result<boo
 #[cold]
 pub(crate) fn damaged(error: millpond_engine::types::tuple::DamagedTuple) -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())
-}
-
-/// A LIMIT's or OFFSET's value; `None` for none or NULL.
-fn row_count(expr: Option<&Expr>, env: &Env<'_>, offset: bool) -> Result<Option<u64>> {
-    let Some(expr) = expr else { return Ok(None) };
-    match expr.eval(env)?.datum().as_i64() {
-        None => Ok(None),
-        Some(count) => match u64::try_from(count) {
-            Ok(count) => Ok(Some(count)),
-            Err(_) if offset => Err(SqlError::new(
-                SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE,
-                "OFFSET must not be negative",
-            )),
-            Err(_) => Err(SqlError::new(
-                SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
-                "LIMIT must not be negative",
-            )),
-        },
-    }
 }

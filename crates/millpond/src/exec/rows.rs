@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use millpond_engine::access::Tid;
 use millpond_engine::catalog::{IndexDef, TableDef};
-use millpond_engine::table::{Direction, KeyRange, RowBuf};
+use millpond_engine::table::{KeyRange, RowBuf};
 
+use super::key::KeyRanges;
 use super::{Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, key};
 use crate::convert::would_block;
 use crate::error::Result;
@@ -77,14 +78,7 @@ impl Exec<'_> {
     ) -> Result<()> {
         // They might be changed, and what has changed one row can't be taken back.
         self.need_wait()?;
-        let plan = IndexRange {
-            index: Arc::clone(index),
-            equal: parts.to_vec(),
-            list: None,
-            from: None,
-            to: None,
-            direction: Direction::Forward,
-        };
+        let plan = IndexRange::of_key(index, parts.to_vec());
         self.range(table, &plan, env, out)
     }
 
@@ -95,42 +89,30 @@ impl Exec<'_> {
         env: &Env<'_>,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        let mut range = std::mem::take(&mut self.scratch.range);
-        let result = match &plan.list {
-            None => match key::range(plan, env, &mut range) {
-                Ok(true) => self.one_range(table, plan, &range, out).map(|_| ()),
-                Ok(false) => Ok(()),
-                Err(error) => Err(error),
-            },
-            Some(list) => self.list(table, plan, list, env, &mut range, out),
-        };
-        self.scratch.range = range;
+        let mut ranges = std::mem::take(&mut self.scratch.ranges);
+        let result = ranges.fill(plan, env);
+        let result = result.and_then(|()| self.each_range(table, plan, &mut ranges, out));
+        ranges.trim();
+        self.scratch.ranges = ranges;
         result
     }
 
-    /// One range for each value of a list.
-    fn list(
+    fn each_range(
         &mut self,
         table: &Arc<TableDef>,
         plan: &IndexRange,
-        list: &[KeyPart],
-        env: &Env<'_>,
-        range: &mut KeyRange,
+        ranges: &mut KeyRanges,
         out: &mut Out<'_>,
     ) -> Result<()> {
-        let equal_values = key::values(&plan.equal, env)?;
-        let list_values = key::values(list, env)?;
-        let Some(mut equal) = key::exact(&plan.equal, &equal_values) else { return Ok(()) };
-        let descending = plan.direction == Direction::Backward;
-        for value in key::list(list, &list_values, descending) {
-            equal.push(value);
-            key::prefix(plan, &equal, range)?;
-            equal.pop();
-            if !self.one_range(table, plan, range, out)? {
-                break;
-            }
+        let mut range = std::mem::take(&mut self.scratch.range);
+        let mut result = Ok(true);
+        while let Ok(true) = result
+            && ranges.next(&mut range)
+        {
+            result = self.one_range(table, plan, &range, out);
         }
-        Ok(())
+        self.scratch.range = range;
+        result.map(|_| ())
     }
 
     fn one_range(
@@ -142,11 +124,12 @@ impl Exec<'_> {
     ) -> Result<bool> {
         let mut scan = std::mem::take(&mut self.scratch.scan);
         let mut run = || -> Result<bool> {
+            // A range may have no row, and a list may have many of them.
+            self.session.check_cancel()?;
+            self.count(out)?;
             self.session.start_index_scan(table, &plan.index, range, plan.direction, &mut scan)?;
             while scan.next(self.session, out.row)? {
-                if !self.may_wait() {
-                    out.left = out.left.checked_sub(1).ok_or_else(would_block)?;
-                }
+                self.count(out)?;
                 if !(out.each)(self, out.row)? {
                     return Ok(false);
                 }
@@ -162,7 +145,16 @@ impl Exec<'_> {
         result
     }
 
-    /// All rows of a table, each copied before it is looked at, so that the table can be changed meanwhile.
+    /// Counts what a statement looks at that must not wait.
+    fn count(&self, out: &mut Out<'_>) -> Result<()> {
+        if !self.may_wait() {
+            out.left = out.left.checked_sub(1).ok_or_else(would_block)?;
+        }
+        Ok(())
+    }
+
+    /// All rows of a table, each copied before it is looked at, so that the table can be changed
+    /// meanwhile.
     fn heap_rows(&mut self, table: &Arc<TableDef>, out: &mut Out<'_>) -> Result<()> {
         self.check_heap_size(table)?;
         let mut scan = self.session.heap_scan(table)?;

@@ -1,17 +1,17 @@
-//! How the query engine reads tables: in parts, from several threads, under the statement's snapshot.
+//! How the query engine reads tables: in parts, from several threads, under the statement's
+//! snapshot.
 
 use std::sync::Arc;
 
 use millpond_buffer::{PAGE_SIZE, RelationId};
-use millpond_engine::access::Tid;
 use millpond_engine::catalog::{CatalogState, TableDef};
 use millpond_engine::session::Session;
-use millpond_engine::table::{ParallelScan, ScanWorker};
+use millpond_engine::session::{ParallelScan, ScanWorker};
 use millpond_engine::{Engine, EngineResult};
 
 use crate::conn::CancelHandle;
 use crate::error::{Result, SqlError};
-use crate::memory::{Resources, SessionMemory};
+use crate::memory::Resources;
 use crate::query::{RelationSize, RowSource, SessionInfo, TableScanner};
 
 /// The tables of one statement.
@@ -23,9 +23,7 @@ pub(crate) struct Scanner {
     catalog: Arc<CatalogState>,
     cancel: CancelHandle,
     info: SessionInfo,
-    resources: Resources,
-    /// The one row that the table to be changed has, when the query is asked again about it.
-    only: Option<OneRow>,
+    resources: Arc<Resources>,
 }
 
 impl Scanner {
@@ -34,35 +32,20 @@ impl Scanner {
         tables: &[Arc<TableDef>],
         cancel: CancelHandle,
         info: SessionInfo,
-        memory: &Arc<SessionMemory>,
+        resources: &Arc<Resources>,
     ) -> Result<Self> {
         let scans = tables
             .iter()
             .map(|table| session.parallel_scan(table))
             .collect::<Result<Vec<_>, _>>()?;
         let (engine, catalog) = (Arc::clone(session.engine()), session.catalog());
-        let resources = Resources::new(session, memory);
-        Ok(Scanner { scans, engine, catalog, cancel, info, resources, only: None })
-    }
-
-    /// The same tables, but where the query asks for rows to be changed there is only this one.
-    pub(super) fn with_only(&self, tid: Tid, tuple: &[u8]) -> Self {
-        let only = OneRow { row: Some((tid, tuple.to_vec())) };
-        Scanner { only: Some(only), ..self.clone() }
+        let resources = Arc::clone(resources);
+        Ok(Scanner { scans, engine, catalog, cancel, info, resources })
     }
 }
 
 impl TableScanner for Scanner {
-    fn scan(
-        &self,
-        table: &Arc<TableDef>,
-        places: bool,
-        part: usize,
-        parts: usize,
-    ) -> Result<Box<dyn RowSource>> {
-        if let (true, Some(only)) = (places, &self.only) {
-            return Ok(Box::new(if part == 0 { only.clone() } else { OneRow { row: None } }));
-        }
+    fn scan(&self, table: &Arc<TableDef>, part: usize, parts: usize) -> Result<Box<dyn RowSource>> {
         let scan = self
             .scans
             .iter()
@@ -82,8 +65,8 @@ impl TableScanner for Scanner {
         self.info.clone()
     }
 
-    fn resources(&self) -> Resources {
-        self.resources.clone()
+    fn resources(&self) -> &Arc<Resources> {
+        &self.resources
     }
 
     fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>> {
@@ -110,7 +93,8 @@ fn storage(catalog: &CatalogState, oid: u32) -> Option<RelationId> {
 impl Scanner {
     fn size(&self, oid: u32) -> EngineResult<Option<RelationSize>> {
         let bytes = |blocks: EngineResult<u32>| match blocks {
-            // As PostgreSQL says of a file that is missing: a list of all sizes must not fail for one damaged table.
+            // As PostgreSQL says of a file that is missing: a list of all sizes must not fail for
+            // one damaged table.
             Err(error) if error.is_damage() => Ok(0),
             blocks => blocks.map(|blocks| u64::from(blocks) * PAGE_SIZE as u64),
         };
@@ -134,11 +118,11 @@ impl Scanner {
 struct Source(ScanWorker);
 
 impl RowSource for Source {
-    fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool> {
+    fn next_page(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         let mut outcome = Ok(());
-        let more = self.0.next_page(&mut |tid, tuple| {
+        let more = self.0.next_page(&mut |_, tuple| {
             if outcome.is_ok() {
-                outcome = each(tid, tuple);
+                outcome = each(tuple);
             }
             Ok(())
         })?;
@@ -147,23 +131,5 @@ impl RowSource for Source {
 
     fn count_page(&mut self) -> Result<Option<usize>> {
         Ok(self.0.count_page()?)
-    }
-}
-
-/// A row that has not been given out yet.
-#[derive(Debug, Clone)]
-struct OneRow {
-    row: Option<(Tid, Vec<u8>)>,
-}
-
-impl RowSource for OneRow {
-    fn next_page(&mut self, each: &mut dyn FnMut(Tid, &[u8]) -> Result<()>) -> Result<bool> {
-        let Some((tid, tuple)) = self.row.take() else { return Ok(false) };
-        each(tid, &tuple)?;
-        Ok(true)
-    }
-
-    fn count_page(&mut self) -> Result<Option<usize>> {
-        Ok(self.row.take().map(|_| 1))
     }
 }

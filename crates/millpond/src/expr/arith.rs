@@ -1,6 +1,6 @@
 //! Arithmetic on two values of one type, with PostgreSQL's overflow rules.
 
-use super::Arith;
+use super::{Arith, func};
 use crate::error::{Result, SqlError, SqlState};
 use crate::{Datum, Value};
 
@@ -48,14 +48,14 @@ fn float(op: Arith, a: f64, b: f64) -> Result<f64> {
         Arith::Mul => a * b,
         Arith::Div if b == 0.0 && !a.is_nan() => return Err(division_by_zero()),
         Arith::Div => a / b,
-        Arith::Power => a.powf(b),
+        Arith::Power => func::power(a, b)?,
         _ => return Err(no_operator(op)),
     })
 }
 
 fn check_float(op: Arith, result: f64, a: f64, b: f64) -> Result<()> {
     if result.is_infinite() && !a.is_infinite() && !b.is_infinite() {
-        return Err(out_of_range("value").detail("overflow"));
+        return Err(func::overflow());
     }
     if result == 0.0
         && matches!(op, Arith::Mul | Arith::Div)
@@ -63,13 +63,13 @@ fn check_float(op: Arith, result: f64, a: f64, b: f64) -> Result<()> {
         && b != 0.0
         && b.is_finite()
     {
-        return Err(out_of_range("value").detail("underflow"));
+        return Err(func::underflow());
     }
     Ok(())
 }
 
 /// Applies an operator. NULL gives NULL.
-pub(super) fn apply(op: Arith, a: Datum<'_>, b: Datum<'_>) -> Result<Value> {
+pub(crate) fn apply(op: Arith, a: Datum<'_>, b: Datum<'_>) -> Result<Value> {
     Ok(match (a, b) {
         (Datum::Null, _) | (_, Datum::Null) => Value::Null,
         (Datum::Int4(a), Datum::Int4(b)) => integer!(op, a, b, i32, "integer", Int4),
@@ -93,9 +93,19 @@ pub(super) fn apply(op: Arith, a: Datum<'_>, b: Datum<'_>) -> Result<Value> {
             Arith::Rem => a.rem(b),
             _ => return Err(no_operator(op)),
         }?),
-        // Dates count days; what the binder lets through is date + integer, date - integer, date - date.
+        // Dates count days; what the binder lets through is date + integer, date - integer, date -
+        // date.
         (Datum::Date(a), Datum::Int4(b)) => date(op, a, b)?,
         (Datum::Int4(a), Datum::Date(b)) if op == Arith::Add => date(op, b, a)?,
+        (Datum::Date(i32::MAX | i32::MIN), Datum::Date(_))
+        | (Datum::Date(_), Datum::Date(i32::MAX | i32::MIN))
+            if op == Arith::Sub =>
+        {
+            return Err(SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                "cannot subtract infinite dates",
+            ));
+        }
         (Datum::Date(a), Datum::Date(b)) if op == Arith::Sub => {
             Value::Int4(a.checked_sub(b).ok_or_else(|| out_of_range("integer"))?)
         }

@@ -1,7 +1,7 @@
 //! Conversions between types.
 
-use super::Val;
 use super::types::NUMERIC;
+use super::{Val, other_casts};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::USECS_PER_DAY;
 use crate::types::{FormatOptions, coerce_numeric, coerce_text, in_timestamp_range, text};
@@ -34,6 +34,7 @@ pub(crate) fn type_of(datum: &Datum<'_>) -> Option<DataType> {
         Datum::Date(_) => DataType::Date,
         Datum::Timestamp(_) => DataType::Timestamp,
         Datum::Timestamptz(_) => DataType::Timestamptz,
+        Datum::Other(oid, _) => DataType::Other { oid: *oid, typmod: -1 },
     })
 }
 
@@ -45,7 +46,8 @@ fn is_of(datum: &Datum<'_>, ty: DataType) -> bool {
     }
 }
 
-/// Converts a value to a type. `explicit`: as a written cast does, which cuts text that is too long.
+/// Converts a value to a type. `explicit`: as a written cast does, which cuts text that is too
+/// long.
 pub(crate) fn cast<'a>(
     value: Val<'a>,
     ty: DataType,
@@ -69,6 +71,9 @@ pub(crate) fn cast<'a>(
                 Datum::Numeric(number) => Ok(Value::Numeric(coerce_numeric(ty, number)?).into()),
                 _ => Ok(value),
             },
+            (value, DataType::Other { typmod: 0.., .. }) => {
+                convert(&value.datum(), ty, explicit, options).map(Val::Owned)
+            }
             (value, _) => Ok(value),
         };
     }
@@ -84,6 +89,11 @@ fn convert(
     if let Datum::Text(input) = datum {
         return text::parse(ty, input, options);
     }
+    let of_others = |ty| matches!(ty, DataType::Other { .. });
+    if !ty.is_string() && (of_others(ty) || matches!(datum, Datum::Other(..))) {
+        return other_casts::convert(datum, ty, explicit, options)?
+            .ok_or_else(|| impossible(datum, ty));
+    }
     Ok(match ty {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             let output = text_of(datum, options);
@@ -92,6 +102,7 @@ fn convert(
         DataType::Int2 => Value::Int2(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
         DataType::Int4 => Value::Int4(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
         DataType::Int8 => Value::Int8(to_int(datum, ty)?),
+        DataType::Oid => Value::Int8(to_oid(datum)?),
         DataType::Float4 => {
             let wide = to_float(datum, ty)?;
             let narrow = wide as f32;
@@ -126,7 +137,7 @@ fn convert(
             Datum::Timestamptz(t) => t,
             _ => checked(options.zone.utc(to_micros(datum, ty)?))?,
         }),
-        DataType::Bytea => return Err(impossible(datum, ty)),
+        DataType::Bytea | DataType::Other { .. } => return Err(impossible(datum, ty)),
     })
 }
 
@@ -147,10 +158,13 @@ pub(crate) fn text_of(datum: &Datum<'_>, options: &FormatOptions) -> String {
     }
 }
 
-/// Whether converting a value to a type asks for the session's time zone.
+/// Whether converting a value to a type asks for the session's settings.
 pub(crate) fn asks_zone(datum: &Datum<'_>, ty: DataType) -> bool {
     let same = is_of(datum, ty);
-    !same && (ty == DataType::Timestamptz || matches!(datum, Datum::Timestamptz(_)))
+    !same
+        && (ty == DataType::Timestamptz
+            || matches!(datum, Datum::Timestamptz(_) | Datum::Other(..))
+            || !ty.is_storable())
 }
 
 /// A time stamp that another zone may have moved out of the range that there is.
@@ -185,6 +199,20 @@ fn to_int(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
             number.to_i64(name).map_err(SqlError::from)
         }
         _ => datum.as_i64().ok_or_else(|| impossible(datum, ty)),
+    }
+}
+
+/// An integer as a number of an object. A negative one of 32 bits is taken for its bits.
+fn to_oid(datum: &Datum<'_>) -> Result<i64> {
+    match *datum {
+        Datum::Int4(int) => Ok((int as u32).into()),
+        _ => {
+            let int = datum.as_i64().ok_or_else(|| impossible(datum, DataType::Oid))?;
+            let oid = u32::try_from(int).map_err(|_| {
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range")
+            })?;
+            Ok(oid.into())
+        }
     }
 }
 

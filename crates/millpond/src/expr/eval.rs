@@ -79,6 +79,11 @@ impl Expr {
                 }
             }
             Expr::Func(func, args) => func::call(*func, args, env)?,
+            Expr::SubPlan(call) => match env.subplans {
+                Some(subplans) => subplans.call(call, env)?.into(),
+                None => return Err(SqlError::internal("a subplan without a plan")),
+            },
+            Expr::Subquery(_) => return Err(SqlError::internal("a subquery that was not planned")),
         })
     }
 
@@ -110,6 +115,7 @@ pub(super) fn column<'a>(row: Row<'a>, column: usize) -> Result<Datum<'a>> {
             Some(datum) => Ok(*datum),
             None => Err(SqlError::internal("column out of range")),
         },
+        Row::Slots(slots) => slots.column(column),
         Row::None => Err(SqlError::internal("there is no row here")),
     }
 }
@@ -166,20 +172,21 @@ fn is_in(e: &Expr, list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
 
 fn like(parts: &Like, env: &Env<'_>) -> Result<Option<bool>> {
     let (value, pattern) = (parts.value.eval(env)?, parts.pattern.eval(env)?);
-    let escape = match &parts.escape {
-        None => Some('\\'),
-        Some(e) => match e.eval(env)?.datum() {
-            Datum::Text(text) => like::escape_char(text)?,
-            _ => return Ok(None),
-        },
-    };
+    let escape = parts.escape.as_ref().map(|e| e.eval(env)).transpose()?;
     let (Datum::Text(text), Datum::Text(pattern)) = (value.datum(), pattern.datum()) else {
         return Ok(None);
     };
+    let escaped = match escape.as_ref().map(Val::datum) {
+        None => None,
+        Some(Datum::Text(escape)) => Some(like::with_backslashes(pattern, escape)?),
+        Some(_) => return Ok(None),
+    };
+    let pattern = escaped.as_deref().unwrap_or(pattern);
     let found = if parts.ignore_case {
-        like::matches(&text.to_lowercase(), &pattern.to_lowercase(), escape)?
+        let lower = |s: &str| func::mapped(s, char::to_lowercase);
+        like::matches(&lower(text), &lower(pattern), Some('\\'))?
     } else {
-        like::matches(text, pattern, escape)?
+        like::matches(text, pattern, Some('\\'))?
     };
     Ok(Some(found != parts.negated))
 }

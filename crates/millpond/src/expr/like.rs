@@ -2,10 +2,25 @@
 
 use crate::error::{Result, SqlError, SqlState};
 
-/// Whether a text matches a pattern. Takes time proportional to text times pattern at worst, and no stack.
+/// Whether a text matches a pattern. `escape` is a backslash, or nothing. Takes time proportional
+/// to text times pattern at worst, and no stack.
 pub(super) fn matches(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
-    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
     let escape = escape.and_then(|c| u8::try_from(c).ok()).filter(u8::is_ascii);
+    matches_with(text.as_bytes(), pattern.as_bytes(), escape, char_width)
+}
+
+/// Whether a byte string matches a pattern.
+pub(super) fn matches_bytes(bytes: &[u8], pattern: &[u8]) -> Result<bool> {
+    matches_with(bytes, pattern, Some(b'\\'), |_| 1)
+}
+
+/// `width` says how many bytes a character has, by its first byte.
+fn matches_with(
+    text: &[u8],
+    pattern: &[u8],
+    escape: Option<u8>,
+    width: fn(u8) -> usize,
+) -> Result<bool> {
     let (mut t, mut p) = (0, 0);
     // Where to go on when what follows the last `%` doesn't match: one character further.
     let mut retry: Option<(usize, usize)> = None;
@@ -18,7 +33,7 @@ pub(super) fn matches(text: &str, pattern: &str, escape: Option<char>) -> Result
             }
             None if t == text.len() => return Ok(true),
             Some(&byte) if t < text.len() => {
-                let width = char_width(text[t]);
+                let width = width(text[t]);
                 if Some(byte) == escape {
                     let Some(&literal) = pattern.get(p + 1) else { return Err(ends_with_escape()) };
                     if literal == text[t] {
@@ -40,7 +55,7 @@ pub(super) fn matches(text: &str, pattern: &str, escape: Option<char>) -> Result
         }
         match retry {
             Some((start, after)) if start < text.len() => {
-                let next = start + char_width(text[start]);
+                let next = start + width(text[start]);
                 retry = Some((next, after));
                 (t, p) = (next, after);
             }
@@ -64,6 +79,30 @@ fn char_width(first: u8) -> usize {
         0xe0..=0xef => 3,
         _ => 2,
     }
+}
+
+/// The pattern with a backslash wherever it has the escape character of an ESCAPE clause, and none
+/// elsewhere.
+pub(super) fn with_backslashes(pattern: &str, escape: &str) -> Result<String> {
+    let escape = escape_char(escape)?;
+    if escape == Some('\\') {
+        return Ok(pattern.to_owned());
+    }
+    let mut out = String::with_capacity(pattern.len());
+    let mut escaped = false;
+    for c in pattern.chars() {
+        if Some(c) == escape && !escaped {
+            out.push('\\');
+            escaped = true;
+            continue;
+        }
+        if c == '\\' && !escaped {
+            out.push('\\');
+        }
+        out.push(c);
+        escaped = false;
+    }
+    Ok(out)
 }
 
 /// The escape character that an ESCAPE clause names.

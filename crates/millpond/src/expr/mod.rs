@@ -1,29 +1,40 @@
-//! Expressions: bound to the columns of one table and the parameters of one statement, then evaluated row by row.
+//! Expressions: bound to the columns of a FROM clause and the parameters of one statement, then
+//! evaluated row by row.
 //!
-//! [`bind`] turns sqlparser's tree into an [`Expr`] whose types are settled by PostgreSQL's rules: every operator
-//! knows its operands' types, and every conversion is an explicit [`Expr::Cast`]. [`eval`] walks it. Values that
-//! a column, parameter or constant already has are borrowed, so that a comparison of columns allocates nothing.
+//! [`bind`] turns sqlparser's tree into an [`Expr`] whose types are settled by PostgreSQL's rules:
+//! every operator knows its operands' types, and every conversion is an explicit [`Expr::Cast`].
+//! [`eval`] walks it. Values that a column, parameter or constant already has are borrowed, so that
+//! a comparison of columns allocates nothing.
 
-mod arith;
+pub(crate) mod arith;
 pub(crate) mod bind;
 pub(crate) mod cast;
 mod eval;
 mod func;
 mod like;
+mod other_casts;
+mod regex;
+mod rewrite;
 #[cfg(test)]
 mod tests;
 pub(crate) mod types;
 
-pub(crate) use func::Func;
+pub(crate) use func::array::ElementComparison;
+pub(crate) use func::catalog as functions;
+pub(crate) use func::catalog::returns_rows;
 #[cfg(feature = "datafusion")]
-pub(crate) use func::check_length;
+pub(crate) use func::format_type;
+pub(crate) use func::{Func, Series, check_length, quoted_name};
+pub(crate) use func::{json_aggregate, type_named};
 
 use std::cmp::Ordering;
 
 use millpond_engine::types::tuple::TupleLayout;
 
 use crate::advisory::Notices;
+use crate::analyze::tree::{Subquery, SubqueryKind};
 use crate::error::Result;
+use crate::run::{Slots, SubPlans};
 use crate::settings::SessionSettings;
 use crate::{DataType, Datum, Value};
 
@@ -123,6 +134,23 @@ pub(crate) enum Expr {
     /// Both sides are text.
     Concat(Box<(Expr, Expr)>),
     Func(Func, Vec<Expr>),
+    /// A query, as the analyzer leaves it. The planner makes it a part of the plan or a `SubPlan`.
+    Subquery(Box<Subquery>),
+    /// A query that is run where the expression is evaluated.
+    SubPlan(Box<SubPlanCall>),
+}
+
+/// A call of a plan of a subquery.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SubPlanCall {
+    /// Its place among the plan's subplans.
+    pub(crate) number: usize,
+    /// Which of its columns is wanted: see [`SubqueryKind::Column`].
+    pub(crate) column: usize,
+    /// What it is told of the row: see `plan::query::node::SubPlan`.
+    pub(crate) args: Vec<Expr>,
+    /// Left sides of ANY and ALL.
+    pub(crate) left: Vec<Expr>,
 }
 
 /// `value [NOT] [I]LIKE pattern [ESCAPE escape]`
@@ -179,32 +207,74 @@ impl Expr {
                     escape.walk(visit);
                 }
             }
+            // What the query itself is made of is not a part of the expression.
+            Expr::Subquery(subquery) => match &subquery.kind {
+                SubqueryKind::Scalar
+                | SubqueryKind::Column(_)
+                | SubqueryKind::Array(_)
+                | SubqueryKind::Exists => {}
+                SubqueryKind::Any(left, _) | SubqueryKind::All(left, _) => {
+                    left.iter().for_each(|e| e.walk(visit));
+                }
+            },
+            Expr::SubPlan(call) => {
+                call.args.iter().chain(&call.left).for_each(|e| e.walk(visit));
+            }
         }
     }
 
     /// Whether it may take long by itself, or does what can't be done twice.
     pub(crate) fn waits(&self) -> bool {
         let mut waits = false;
-        self.walk(&mut |e| {
-            waits |= matches!(e, Expr::Func(Func::PgSleep | Func::Advisory(_), _));
+        self.walk_all(&mut |e| {
+            waits |= matches!(e, Expr::Func(func, _) if func.waits());
         });
         waits
     }
 
-    /// Whether it is a call that takes or gives back a lock, with arguments that do nothing of the kind.
-    pub(crate) fn only_locks(&self) -> bool {
-        matches!(self, Expr::Func(Func::Advisory(_), args) if !args.iter().any(Expr::waits))
+    /// `value op ANY (array)` or `value op ALL (array)`, if it is one.
+    pub(crate) fn as_element_comparison(&self) -> Option<ElementComparison<'_>> {
+        match self {
+            Expr::Func(func, args) => func::array::element_comparison(*func, args),
+            _ => None,
+        }
     }
 
-    /// Whether it is the same for every row of a statement.
-    pub(crate) fn is_fixed(&self) -> bool {
+    /// The value and the array of `value = ANY (array)`, if it is one.
+    pub(crate) fn as_equal_any(&self) -> Option<(&Expr, &Expr)> {
+        let found = self.as_element_comparison()?;
+        (found.compare == Compare::Eq && !found.all).then_some((found.value, found.array))
+    }
+
+    /// The elements of `ARRAY[...]`, if it is one.
+    pub(crate) fn as_array_of(&self) -> Option<&[Expr]> {
+        match self {
+            Expr::Func(func, args) => func::array::constructed(*func, args),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a call that takes or gives back a lock, with arguments that do nothing of the
+    /// kind.
+    pub(crate) fn only_locks(&self) -> bool {
+        matches!(self, Expr::Func(func, args)
+            if func.locks() && !args.iter().any(Expr::waits))
+    }
+
+    /// Whether it is the same for all rows that agree in the columns for which `known` holds.
+    pub(crate) fn is_fixed_by(&self, known: &dyn Fn(usize) -> bool) -> bool {
         let mut fixed = true;
-        self.walk(&mut |e| match e {
-            Expr::Column(_) => fixed = false,
+        self.walk_all(&mut |e| match e {
+            Expr::Column(column) => fixed &= known(*column),
             Expr::Func(func, _) if func.is_volatile() => fixed = false,
             _ => {}
         });
         fixed
+    }
+
+    /// Whether it may have another value each time, for the same row.
+    pub(crate) fn is_volatile(&self) -> bool {
+        !self.is_fixed_by(&|_| true)
     }
 }
 
@@ -217,6 +287,8 @@ pub(crate) enum Row<'a> {
     Stored(&'a TupleLayout, &'a [u8]),
     /// Values.
     Datums(&'a [Datum<'a>]),
+    /// The rows of a plan's slots.
+    Slots(Slots<'a>),
 }
 
 /// What a session tells expressions.
@@ -232,8 +304,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) session: Option<&'a millpond_engine::session::Session>,
     /// What the statement has to tell its client beside its result.
     pub(crate) notices: &'a Notices,
-    /// The statement is one call of a function that takes a lock: if it would have to wait, nothing has happened, so
-    /// it may be tried where a session must not wait.
+    /// The statement is one call of a function that takes a lock: if it would have to wait, nothing
+    /// has happened, so it may be tried where a session must not wait.
     pub(crate) only_locks: bool,
 }
 
@@ -243,9 +315,20 @@ pub(crate) struct Env<'a> {
     pub(crate) row: Row<'a>,
     pub(crate) params: &'a [Value],
     pub(crate) facts: &'a Facts<'a>,
+    /// What runs the plans of subqueries, if there are any.
+    pub(crate) subplans: Option<&'a dyn SubPlans>,
 }
 
 impl<'a> Env<'a> {
+    /// A function that has worked for long, or is about to, asks whether it may go on. An error if
+    /// the statement was told to stop, or if it runs where it must not wait.
+    pub(crate) fn check_long_work(&self) -> Result<()> {
+        match self.facts.session {
+            Some(session) => Ok(session.check_long_work()?),
+            None => Ok(()),
+        }
+    }
+
     /// The row's column.
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {

@@ -1,9 +1,10 @@
 //! Plans by the key that the lexer leaves of a text.
 //!
-//! The cache belongs to one connection, so finding a plan takes no lock. What it finds is shared with other connections
-//! ([`crate::conn::shared`]), keys included: a connection keeps a hash and a pointer of each text, so that
-//! hundreds of them which run the same statements do so from the same memory. To leave even the pointer's
-//! reference count alone, a statement takes the pointer out while it runs and puts it back.
+//! The cache belongs to one connection, so finding a plan takes no lock. What it finds is shared
+//! with other connections ([`crate::conn::shared`]), keys included: a connection keeps a hash and a
+//! pointer of each text, so that hundreds of them which run the same statements do so from the same
+//! memory. To leave even the pointer's reference count alone, a statement takes the pointer out
+//! while it runs and puts it back.
 //!
 //! It is bounded: when it is full, the entry that has gone longest without use goes.
 
@@ -11,12 +12,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-/// Most connections run so few different texts, whose entries then are part of the connection.
+/// Most connections run no more different texts than this; the entries are then part of the
+/// connection.
 const INLINE: usize = 4;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A fast hash for short texts. The cache is small and its own connection's, so nobody can be hurt by collisions
-/// but who makes them.
+/// A fast hash for short texts. The cache is small and belongs to one connection, so a client that
+/// makes collisions slows down only itself.
 fn hash_of(bytes: &[u8]) -> u64 {
     let mut hash = 0u64;
     let (words, rest) = bytes.as_chunks::<8>();

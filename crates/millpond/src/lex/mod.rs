@@ -1,13 +1,15 @@
 //! The one-pass lexer of the simple protocol's fast path.
 //!
-//! [`scan`] walks a statement once. It lifts number and string literals out and writes what is left to a key: the
-//! text byte for byte, with a marker byte in place of each literal that also says the literal's type. Two texts
-//! with the same key are the same statement with other values, so a plan can be kept under the key and
-//! run with the literals as its parameters, and no parser looks at the text.
+//! [`scan`] walks a statement once. It lifts number and string literals out and writes what is left
+//! to a key: the text byte for byte, with a marker byte in place of each literal that also says the
+//! literal's type. Two texts with the same key are the same statement with other values, so a plan
+//! can be kept under the key and run with the literals as its parameters, and no parser looks at
+//! the text.
 //!
-//! The lexer gives up ([`None`]) on anything whose literals it would have to understand better: comments,
-//! dollar quotes and parameters, prefixed strings (`E'..'`, `X'..'`), more than one statement, control
-//! bytes. Such texts take the way through the parser. Property tests hold it against that one.
+//! The lexer gives up ([`None`]) on anything whose literals it would have to understand better:
+//! comments, dollar quotes and parameters, prefixed strings (`E'..'`, `X'..'`), more than one
+//! statement, control bytes. Such texts take the way through the parser. Property tests hold it
+//! against that one.
 
 pub(crate) mod cache;
 #[cfg(test)]
@@ -144,7 +146,8 @@ pub(crate) fn scan(sql: &str, key: &mut Vec<u8>, literals: &mut Literals) -> Opt
     Some(())
 }
 
-/// Quoted names, comments, points and semicolons: where to go on, or `Some(None)` at the statement's end.
+/// Quoted names, comments, points and semicolons: where to go on, or `Some(None)` at the
+/// statement's end.
 fn special(bytes: &[u8], at: usize) -> Option<Option<usize>> {
     let next = bytes.get(at + 1);
     match bytes[at] {

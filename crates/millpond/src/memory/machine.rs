@@ -23,7 +23,8 @@ fn total_of(meminfo: &str) -> Option<u64> {
     Some(kilobytes.saturating_mul(1024))
 }
 
-/// The limit that a line of `/proc/self/cgroup` leads to: `0::/path` is of version 2, `4:memory:/path` of version 1.
+/// The limit that a line of `/proc/self/cgroup` leads to: `0::/path` is of version 2,
+/// `4:memory:/path` of version 1.
 fn limit_of_group(root: &Path, line: &str) -> Option<u64> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, group) = rest.split_once(':')?;
@@ -36,12 +37,14 @@ fn limit_of_group(root: &Path, line: &str) -> Option<u64> {
     };
     let mount = root.join(mount);
     let group = mount.join(group.trim_start_matches('/'));
-    // Every group above has a say. Where the path is that of another name space, the root of the mount is the own group.
+    // Every group above has a say. Where the path is that of another name space, the root of the
+    // mount is the own group.
     let groups = group.ancestors().take_while(|group| group.starts_with(&mount));
     groups.filter_map(|group| limit_in(&group.join(file))).min()
 }
 
-/// `max`, and version 1's largest number, mean that there is none: then it is larger than the machine, or no number.
+/// `max`, and version 1's largest number, mean that there is none: then it is larger than the
+/// machine, or no number.
 fn limit_in(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }

@@ -1,26 +1,28 @@
 //! The memory of queries: what all sessions may have together, and what one session holds.
 //!
 //! ```text
-//! QueryMemory (query_memory_limit) <- SessionMemory (work_mem) <- operators of DataFusion, by its pool
-//!                                                              <- Held: what Millpond's own executor keeps
-//!                                                                 in a Tuplestore, a Sorter, a portal
+//! QueryMemory (query_memory_limit) <- SessionMemory (work_mem) <- DataFusion's operators
+//!                                                              <- Held: what Millpond's executor
+//!                                                                 keeps (Tuplestore, Sorter)
 //! ```
 //!
 //! Two bounds, of different kinds:
 //!
-//! - `work_mem` (for hash tables times `hash_mem_multiplier`) is for one operator. An operator that can go on in a
-//!   temporary file does so when it has that much.
-//! - `query_memory_limit` is for all operators of all sessions. An operator that can't go on in a file, and finds too
-//!   little left, ends its statement with 53200. One session gets at most three quarters, so that others can work
-//!   beside it.
+//! - `work_mem` (for hash tables times `hash_mem_multiplier`) is for one operator. An operator that
+//!   can go on in a temporary file does so when it has that much.
+//! - `query_memory_limit` is for all operators of all sessions. An operator that can't go on in a
+//!   file, and finds too little left, ends its statement with 53200. One session gets at most three
+//!   quarters, so that others can work beside it.
 //!
-//! Counts are relaxed: they order nothing. A request counts before it is judged, so two at a time may both be refused where
-//! one would have fitted, but never both be granted where one fits.
+//! Counts are relaxed: they order nothing. A request counts before it is judged, so two at a time
+//! may both be refused where one would have fitted, but never both be granted where one fits.
 
 mod machine;
-mod row_bytes;
+pub(crate) mod row_bytes;
+mod row_store;
 mod sort;
 mod tuplestore;
+mod value_room;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,16 +34,21 @@ use crate::error::{Result, SqlError, SqlState};
 
 pub(crate) use machine::machine_bytes;
 pub(crate) use row_bytes::Datums;
-pub(crate) use sort::Sorter;
+pub(crate) use row_store::{Cursor, RowStore};
+pub(crate) use sort::{KeyOrder, Sorted, Sorter, compare_keys};
 pub(crate) use tuplestore::{Rows, Tuplestore};
+pub(crate) use value_room::ValueRoom;
 
 /// The least that `query_memory_limit` is by default.
 const LEAST_DEFAULT: u64 = 16 << 20;
 /// What a [`Held`] takes at a time.
 const STEP: usize = 64 << 10;
+/// What a [`Held`] has without taking it: the operators of a short statement would else write to
+/// the server's count, which all sessions share.
+const UNCOUNTED: usize = 8 << 10;
 
-/// What `query_memory_limit` is by default, in bytes: half of what the machine (or the control group) has beside the
-/// buffer pool.
+/// What `query_memory_limit` is by default, in bytes: half of what the machine (or the control
+/// group) has beside the buffer pool.
 pub(crate) fn default_limit(machine: u64, shared_buffers: u64) -> u64 {
     (machine.saturating_sub(shared_buffers) / 2).max(LEAST_DEFAULT)
 }
@@ -54,7 +61,7 @@ pub(crate) struct QueryMemory {
 }
 
 impl QueryMemory {
-    /// So many bytes for all.
+    /// `limit` bytes for all.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, used: AtomicUsize::new(0) })
     }
@@ -110,9 +117,15 @@ impl SessionMemory {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Takes memory for an operator. An error if the server's bound or the session's share of it leaves too little.
+    /// The most that one session may have.
+    pub(crate) fn share(&self) -> usize {
+        self.server.limit / 4 * 3
+    }
+
+    /// Takes memory for an operator. An error if the server's bound or the session's share of it
+    /// leaves too little.
     pub(crate) fn take(&self, bytes: usize, operator: &str) -> Result<()> {
-        let (server, share) = (&self.server, self.server.limit / 4 * 3);
+        let (server, share) = (&self.server, self.share());
         let all = server.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let own = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if all > server.limit || own > share {
@@ -136,8 +149,10 @@ impl SessionMemory {
     }
 }
 
-/// What a statement's operators keep rows in.
-#[derive(Debug, Clone)]
+/// What a session's operators keep rows in. It is made once for each session: a statement that took
+/// the pointers anew would write to the count of the server's [`TempFiles`], which all sessions
+/// share.
+#[derive(Debug)]
 pub struct Resources {
     /// The session's memory.
     pub(crate) memory: Arc<SessionMemory>,
@@ -149,12 +164,12 @@ pub struct Resources {
 
 impl Resources {
     /// Those of a session.
-    pub(crate) fn new(session: &Session, memory: &Arc<SessionMemory>) -> Self {
-        Self {
-            memory: Arc::clone(memory),
+    pub(crate) fn new(session: &Session, server: &Arc<QueryMemory>) -> Arc<Self> {
+        Arc::new(Self {
+            memory: SessionMemory::new(server),
             temp_files: Arc::clone(session.engine().temp_files()),
             temp_space: Arc::clone(session.temp_space()),
-        }
+        })
     }
 }
 
@@ -183,7 +198,7 @@ impl Held {
     /// Counts more bytes; after an error as many as before.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
         let used = self.used.saturating_add(bytes);
-        if used > self.taken {
+        if used > self.taken + UNCOUNTED {
             let step = (used - self.taken).max(STEP);
             self.memory.take(step, self.operator)?;
             self.taken += step;
@@ -192,13 +207,13 @@ impl Held {
         Ok(())
     }
 
-    /// Counts so many bytes instead.
+    /// Counts `bytes` instead of what it counts.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.used {
             return self.grow(bytes - self.used);
         }
         self.used = bytes;
-        let spare = self.taken - bytes;
+        let spare = self.taken.saturating_sub(bytes);
         if spare > STEP {
             self.memory.give_back(spare);
             self.taken = bytes;
@@ -208,14 +223,16 @@ impl Held {
 
     /// Gives back all of it.
     pub(crate) fn clear(&mut self) {
-        self.memory.give_back(self.taken);
+        if self.taken > 0 {
+            self.memory.give_back(self.taken);
+        }
         (self.used, self.taken) = (0, 0);
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.memory.give_back(self.taken);
+        self.clear();
     }
 }
 
@@ -224,6 +241,7 @@ pub(crate) fn bytes_of(values: &[crate::Value]) -> usize {
     let more = |value: &crate::Value| match value {
         crate::Value::Text(text) => text.capacity(),
         crate::Value::Bytea(bytes) => bytes.capacity(),
+        crate::Value::Other(_, bytes) => bytes.len(),
         // Its digits are elsewhere.
         crate::Value::Numeric(_) => 32,
         _ => 0,
@@ -259,6 +277,8 @@ mod tests {
         let session = SessionMemory::new(&server);
         let mut held = Held::new(&session, "rows");
         held.grow(10).unwrap();
+        assert_eq!(server.used(), 0, "too little to be counted");
+        held.grow(UNCOUNTED).unwrap();
         assert_eq!(server.used(), STEP);
         held.grow(100_000).unwrap();
         assert!(server.used() >= 100_010);

@@ -1,8 +1,10 @@
-//! Rows as bytes, for memory and temporary files that one statement reads back: each value says its own type.
+//! Rows as bytes, for memory and temporary files that one statement reads back: each value says its
+//! own type.
 //!
 //! ```text
 //! row:   value value ...
-//! value: tag (1 byte), then nothing, a number of fixed size, or a length (4 bytes) and so many bytes
+//! value: tag (1 byte), then nothing, a number of fixed size, or a length (4 bytes) and the bytes;
+//!        the type's number (4 bytes) comes first where the tag does not say it
 //! ```
 
 use millpond_engine::types::NumericRef;
@@ -25,6 +27,7 @@ const TIMESTAMPTZ: u8 = 10;
 const NUMERIC: u8 = 11;
 const TEXT: u8 = 12;
 const BYTEA: u8 = 13;
+const OTHER: u8 = 14;
 
 /// The values of one row.
 pub(crate) type Datums<'a> = SmallVec<[Datum<'a>; 12]>;
@@ -46,6 +49,11 @@ pub(crate) fn push(row: &[Datum<'_>], out: &mut Vec<u8>) -> Result<()> {
             Datum::Numeric(value) => sized(NUMERIC, value.bytes(), out)?,
             Datum::Text(value) => sized(TEXT, value.as_bytes(), out)?,
             Datum::Bytea(value) => sized(BYTEA, value, out)?,
+            Datum::Other(oid, value) => {
+                out.push(OTHER);
+                out.extend_from_slice(&oid.to_le_bytes());
+                sized_bytes(value, out)?;
+            }
         }
     }
     Ok(())
@@ -57,8 +65,12 @@ fn fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 fn sized(tag: u8, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a value is too long");
     out.push(tag);
+    sized_bytes(bytes, out)
+}
+
+fn sized_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a value is too long");
     out.extend_from_slice(&u32::try_from(bytes.len()).map_err(too_long)?.to_le_bytes());
     out.extend_from_slice(bytes);
     Ok(())
@@ -91,6 +103,7 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<Datum<'a>> {
         NUMERIC => Datum::Numeric(NumericRef::from_bytes(take_sized(rest)?)?),
         TEXT => Datum::Text(std::str::from_utf8(take_sized(rest)?).ok()?),
         BYTEA => Datum::Bytea(take_sized(rest)?),
+        OTHER => Datum::Other(u32::from_le_bytes(take(rest)?), take_sized(rest)?),
         _ => return None,
     })
 }
@@ -109,7 +122,7 @@ fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 #[cold]
-pub(super) fn damaged() -> SqlError {
+pub(crate) fn damaged() -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, "a temporary file holds other rows than were written")
 }
 
@@ -136,6 +149,7 @@ mod tests {
             Datum::Timestamptz(3),
             Datum::Numeric(number.as_ref()),
             Datum::Text("täxt"),
+            Datum::Other(1186, &[7; 16]),
             Datum::Bytea(&[0, 255]),
         ];
         let mut bytes = Vec::new();

@@ -1,11 +1,12 @@
 //! Sorting rows within `work_mem`: an external merge sort.
 //!
-//! Rows are collected in memory. What does not fit is sorted and kept in a temporary file as a run. At the end the runs
-//! are merged. Runs are of levels: as many as are merged at a time make one of the next level, so that each row is
-//! written once a level.
+//! Rows are collected in memory. What does not fit is sorted and kept in a temporary file as a run.
+//! At the end the runs are merged. Runs are of levels: as many as are merged at a time make one of
+//! the next level, so that each row is written once a level.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use super::tuplestore::{Rows, Tuplestore};
 use super::{Held, Resources, bytes_of};
@@ -15,30 +16,54 @@ use crate::{Datum, Value};
 /// Runs that are merged at a time.
 const FAN_IN: usize = 16;
 
-/// Says how two rows compare by their keys.
-pub(crate) type Compare<'a> = &'a dyn Fn(&[Value], &[Value]) -> Ordering;
+/// The order of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyOrder {
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// How two rows compare by their keys.
+pub(crate) fn compare_keys(order: &[KeyOrder], a: &[Value], b: &[Value]) -> Ordering {
+    for (key, (a, b)) in order.iter().zip(a.iter().zip(b)) {
+        let order = match (a.is_null(), b.is_null()) {
+            (true, true) => continue,
+            (true, false) if key.nulls_first => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, true) if key.nulls_first => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) => {
+                let order = a.as_datum().sort_cmp(&b.as_datum());
+                if key.descending { order.reverse() } else { order }
+            }
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
 
 /// Takes rows in any order. Rows whose keys are equal stay in the order in which they came.
-pub(crate) struct Sorter<'a> {
-    resources: &'a Resources,
-    compare: Compare<'a>,
+pub(crate) struct Sorter {
+    resources: Arc<Resources>,
+    order: Arc<[KeyOrder]>,
     bound: usize,
     rows: Vec<(Vec<Value>, Vec<Value>)>,
     bytes: usize,
     held: Held,
     /// The runs of each level, oldest first.
     runs: Vec<Vec<Rows>>,
-    /// The number of keys.
-    keys: usize,
 }
 
-impl<'a> Sorter<'a> {
-    /// An empty one, for rows with so many keys.
-    pub(crate) fn new(resources: &'a Resources, keys: usize, compare: Compare<'a>) -> Self {
+impl Sorter {
+    /// An empty one, for rows with a key for each of `order`.
+    pub(crate) fn new(resources: &Arc<Resources>, order: impl Iterator<Item = KeyOrder>) -> Self {
         let held = Held::new(&resources.memory, "Sort");
         let bound = resources.memory.work();
         let (rows, bytes, runs) = Default::default();
-        Self { resources, compare, bound, rows, bytes, held, runs, keys }
+        let (resources, order) = (Arc::clone(resources), order.collect());
+        Self { resources, order, bound, rows, bytes, held, runs }
     }
 
     /// Adds a row.
@@ -60,9 +85,9 @@ impl<'a> Sorter<'a> {
 
     /// Sorts what is in memory, and puts it into a file.
     fn end_run(&mut self) -> Result<()> {
-        let compare = self.compare;
-        self.rows.sort_by(|(a, _), (b, _)| compare(a, b));
-        let mut run = Tuplestore::in_file(self.resources, "Sort");
+        let order = &self.order;
+        self.rows.sort_by(|(a, _), (b, _)| compare_keys(order, a, b));
+        let mut run = Tuplestore::in_file(&self.resources, "Sort");
         for (keys, row) in self.rows.drain(..) {
             let row: Vec<Datum<'_>> = keys.iter().chain(&row).map(Value::as_datum).collect();
             run.push(&row)?;
@@ -82,8 +107,8 @@ impl<'a> Sorter<'a> {
             if runs.len() < FAN_IN {
                 break;
             }
-            let mut merge = Merge::new(std::mem::take(runs), self.keys, self.compare)?;
-            let mut longer = Tuplestore::in_file(self.resources, "Sort");
+            let mut merge = Merge::new(std::mem::take(runs), &self.order)?;
+            let mut longer = Tuplestore::in_file(&self.resources, "Sort");
             while let Some((keys, row)) = merge.next()? {
                 let row: Vec<Datum<'_>> = keys.iter().chain(&row).map(Value::as_datum).collect();
                 longer.push(&row)?;
@@ -94,32 +119,32 @@ impl<'a> Sorter<'a> {
     }
 
     /// The rows in order.
-    pub(crate) fn finish(mut self) -> Result<Sorted<'a>> {
+    pub(crate) fn finish(mut self) -> Result<Sorted> {
         if self.runs.is_empty() {
-            let compare = self.compare;
-            self.rows.sort_by(|(a, _), (b, _)| compare(a, b));
-            return Ok(Sorted::InMemory(self.rows.into_iter(), self.held));
+            let order = &self.order;
+            self.rows.sort_by(|(a, _), (b, _)| compare_keys(order, a, b));
+            return Ok(Sorted::InMemory { rows: self.rows.into_iter(), _held: self.held });
         }
         if !self.rows.is_empty() {
             self.end_run()?;
         }
         // Runs of higher levels are older.
         let runs = self.runs.into_iter().rev().flatten().collect();
-        Ok(Sorted::Merged(Merge::new(runs, self.keys, self.compare)?))
+        Ok(Sorted::Merged(Merge::new(runs, &self.order)?))
     }
 }
 
 /// Rows in order.
-pub(crate) enum Sorted<'a> {
-    InMemory(std::vec::IntoIter<(Vec<Value>, Vec<Value>)>, #[allow(dead_code)] Held),
-    Merged(Merge<'a>),
+pub(crate) enum Sorted {
+    InMemory { rows: std::vec::IntoIter<(Vec<Value>, Vec<Value>)>, _held: Held },
+    Merged(Merge),
 }
 
-impl Sorted<'_> {
+impl Sorted {
     /// The next row, without its keys.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<Value>>> {
         let row = match self {
-            Self::InMemory(rows, _) => rows.next(),
+            Self::InMemory { rows, .. } => rows.next(),
             Self::Merged(merge) => merge.next()?,
         };
         Ok(row.map(|(_, row)| row))
@@ -127,18 +152,17 @@ impl Sorted<'_> {
 }
 
 /// Merges runs.
-pub(crate) struct Merge<'a> {
+pub(crate) struct Merge {
     runs: Vec<Rows>,
     /// The first row of each run that has one left.
-    heads: BinaryHeap<Head<'a>>,
-    keys: usize,
-    compare: Compare<'a>,
+    heads: BinaryHeap<Head>,
+    order: Arc<[KeyOrder]>,
 }
 
-impl<'a> Merge<'a> {
-    fn new(runs: Vec<Rows>, keys: usize, compare: Compare<'a>) -> Result<Self> {
+impl Merge {
+    fn new(runs: Vec<Rows>, order: &Arc<[KeyOrder]>) -> Result<Self> {
         let heads = BinaryHeap::with_capacity(runs.len());
-        let mut merge = Self { runs, heads, keys, compare };
+        let mut merge = Self { runs, heads, order: Arc::clone(order) };
         for run in 0..merge.runs.len() {
             merge.read(run)?;
         }
@@ -150,8 +174,8 @@ impl<'a> Merge<'a> {
         let Some(rows) = self.runs.get_mut(run) else { return Ok(()) };
         if let Some(row) = rows.next()? {
             let mut keys: Vec<Value> = row.iter().map(Datum::to_value).collect();
-            let row = keys.split_off(self.keys.min(keys.len()));
-            self.heads.push(Head { keys, row, run, compare: self.compare });
+            let row = keys.split_off(self.order.len().min(keys.len()));
+            self.heads.push(Head { keys, row, run, order: Arc::clone(&self.order) });
         }
         Ok(())
     }
@@ -164,32 +188,32 @@ impl<'a> Merge<'a> {
 }
 
 /// The first row of a run. The greatest one in the heap is the first in order.
-struct Head<'a> {
+struct Head {
     keys: Vec<Value>,
     row: Vec<Value>,
     run: usize,
-    compare: Compare<'a>,
+    order: Arc<[KeyOrder]>,
 }
 
-impl Ord for Head<'_> {
+impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.compare)(&other.keys, &self.keys).then(other.run.cmp(&self.run))
+        compare_keys(&self.order, &other.keys, &self.keys).then(other.run.cmp(&self.run))
     }
 }
 
-impl PartialOrd for Head<'_> {
+impl PartialOrd for Head {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head<'_> {
+impl PartialEq for Head {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Head<'_> {}
+impl Eq for Head {}
 
 #[cfg(test)]
 mod tests {
@@ -198,14 +222,12 @@ mod tests {
 
     #[test]
     fn many_runs_are_merged_and_equal_keys_keep_their_order() {
-        let compare = |a: &[Value], b: &[Value]| match (a, b) {
-            ([Value::Int4(a)], [Value::Int4(b)]) => a.cmp(b),
-            _ => panic!("{a:?} {b:?}"),
-        };
-        // As many rows in memory as the bound of 64 kB holds; then two runs; then two levels of them.
+        let order = [KeyOrder { descending: false, nulls_first: false }];
+        // As many rows in memory as the bound of 64 kB holds; then two runs; then two levels of
+        // them.
         for count in [0, 100, 1_000, 50_000] {
             let resources = resources(8 << 20);
-            let mut sorter = Sorter::new(&resources, 1, &compare);
+            let mut sorter = Sorter::new(&resources, order.into_iter());
             let key = |i: i32| i.wrapping_mul(7919) % 1000;
             for i in 0..count {
                 sorter.push(vec![Value::Int4(key(i))], vec![Value::Int4(i)]).unwrap();

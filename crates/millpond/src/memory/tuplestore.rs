@@ -1,5 +1,6 @@
-//! Rows that a statement keeps to read once, in the order in which they came: in memory up to `work_mem`, then in
-//! a temporary file. They go there earlier if the queries of all sessions leave too little memory.
+//! Rows that a statement keeps to read once, in the order in which they came: in memory up to
+//! `work_mem`, then in a temporary file. They go there earlier if the queries of all sessions leave
+//! too little memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ const LENGTH: usize = size_of::<u32>();
 
 /// Takes rows.
 pub(crate) struct Tuplestore {
-    resources: Resources,
+    resources: Arc<Resources>,
     bound: usize,
     file: Option<Arc<dyn TempFile>>,
     file_length: u64,
@@ -31,19 +32,19 @@ pub(crate) struct Tuplestore {
 
 impl Tuplestore {
     /// An empty one. Errors of memory name `operator`.
-    pub(crate) fn new(resources: &Resources, operator: &'static str) -> Self {
+    pub(crate) fn new(resources: &Arc<Resources>, operator: &'static str) -> Self {
         Self {
             bound: resources.memory.work().max(LEAST_BYTES),
             file: None,
             file_length: 0,
             tail: Vec::new(),
             held: Held::new(&resources.memory, operator),
-            resources: resources.clone(),
+            resources: Arc::clone(resources),
         }
     }
 
     /// One that keeps next to nothing in memory: for rows that will wait for a long time.
-    pub(crate) fn in_file(resources: &Resources, operator: &'static str) -> Self {
+    pub(crate) fn in_file(resources: &Arc<Resources>, operator: &'static str) -> Self {
         Self { bound: LEAST_BYTES, ..Self::new(resources, operator) }
     }
 
@@ -71,7 +72,7 @@ impl Tuplestore {
         let file = match &self.file {
             Some(file) => file,
             None => {
-                let Resources { temp_files, temp_space, .. } = &self.resources;
+                let Resources { temp_files, temp_space, .. } = &*self.resources;
                 self.file.insert(temp_files.make(temp_space)?)
             }
         };
@@ -80,6 +81,13 @@ impl Tuplestore {
         self.file_length += self.tail.len() as u64;
         self.tail.clear();
         Ok(())
+    }
+
+    /// Takes out all rows.
+    pub(crate) fn clear(&mut self) {
+        (self.file, self.file_length) = (None, 0);
+        self.tail = Vec::new();
+        self.held.clear();
     }
 
     /// Whether rows are in a file.
@@ -137,7 +145,7 @@ impl Rows {
         row_bytes::read(row).map(Some)
     }
 
-    /// Reads on until so many bytes are there; `false` at the end.
+    /// Reads on until `wanted` bytes are there; `false` at the end.
     fn fill(&mut self, wanted: usize) -> Result<bool> {
         let there = self.bytes.len() - self.at;
         if there >= wanted {
@@ -167,10 +175,10 @@ pub(super) mod tests {
     use crate::error::SqlState;
     use crate::memory::{QueryMemory, SessionMemory};
 
-    pub(in crate::memory) fn resources(limit: usize) -> Resources {
+    pub(in crate::memory) fn resources(limit: usize) -> Arc<Resources> {
         let memory = SessionMemory::new(&QueryMemory::new(limit));
         memory.set_work(LEAST_BYTES, 1.0);
-        Resources { memory, temp_files: Arc::default(), temp_space: Arc::default() }
+        Arc::new(Resources { memory, temp_files: Arc::default(), temp_space: Arc::default() })
     }
 
     fn numbers(store: Tuplestore) -> Vec<(i32, usize)> {

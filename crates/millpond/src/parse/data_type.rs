@@ -1,5 +1,8 @@
 //! Names of types and collations.
 
+use millpond_engine::types::other::{
+    INTERVAL, INTERVAL_FIELDS, JSON, JSONB, TIME, TIMETZ, UUID, types,
+};
 use sqlparser::ast;
 
 use crate::DataType;
@@ -35,6 +38,20 @@ pub(crate) fn data_type(ty: &ast::DataType) -> Result<DataType> {
         T::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => {
             DataType::Timestamptz
         }
+        T::Time(precision, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone) => {
+            other(TIME, precision_of(*precision))
+        }
+        T::Time(precision, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => {
+            other(TIMETZ, precision_of(*precision))
+        }
+        T::Interval { fields, precision } => {
+            interval_type(fields.map(|fields| fields.to_string()).as_deref(), *precision)
+        }
+        T::Uuid => other(UUID, -1),
+        T::JSON => other(JSON, -1),
+        T::JSONB => other(JSONB, -1),
+        T::Array(ast::ArrayElemTypeDef::SquareBracket(of, _)) => array(data_type(of)?)?,
+        T::Array(ast::ArrayElemTypeDef::AngleBracket(of)) => array(data_type(of)?)?,
         T::Custom(name, modifiers) if modifiers.is_empty() => {
             match name.to_string().to_ascii_lowercase().trim_start_matches("pg_catalog.") {
                 "bpchar" => DataType::Text,
@@ -44,14 +61,51 @@ pub(crate) fn data_type(ty: &ast::DataType) -> Result<DataType> {
                 "int2" => DataType::Int2,
                 "int4" => DataType::Int4,
                 "int8" => DataType::Int8,
+                "oid" => DataType::Oid,
                 "float4" => DataType::Float4,
                 "float8" => DataType::Float8,
                 "text" => DataType::Text,
-                other => return Err(unknown_type(other)),
+                "timetz" => other(TIMETZ, -1),
+                other => match types().find(|ty| ty.name == other && ty.element.is_some()) {
+                    Some(found) => self::other(found.oid, -1),
+                    None => return Err(unknown_type(other)),
+                },
             }
         }
         other => return Err(unknown_type(&other.to_string())),
     })
+}
+
+fn other(oid: u32, typmod: i32) -> DataType {
+    DataType::Other { oid, typmod }
+}
+
+/// Arrays of a type. Of arrays they are arrays of more dimensions, which is the same type.
+fn array(element: DataType) -> Result<DataType> {
+    if element.element().is_some() {
+        return Ok(element);
+    }
+    element.array().ok_or_else(|| SqlError::unsupported(format!("type {element}[]")))
+}
+
+/// Digits after the second's point as a modifier. More than six are six.
+fn precision_of(precision: Option<u64>) -> i32 {
+    precision.map_or(-1, |digits| digits.min(6) as i32)
+}
+
+/// `interval`, perhaps of some fields (as `year to month`) and with a precision of its seconds.
+pub(crate) fn interval_type(fields: Option<&str>, precision: Option<u64>) -> DataType {
+    const ALL: i32 = 0x7fff;
+    let named = |name: &&str| {
+        let same = |(_, own): &&(i32, &str)| own.eq_ignore_ascii_case(name);
+        INTERVAL_FIELDS.iter().find(same).map(|(bits, _)| *bits)
+    };
+    let fields = fields.as_ref().and_then(named);
+    let typmod = match (fields, precision_of(precision)) {
+        (None, -1) => -1,
+        (fields, precision) => fields.unwrap_or(ALL) << 16 | precision & 0xffff,
+    };
+    other(INTERVAL, typmod)
 }
 
 /// The n of `varchar(n)` and `char(n)`.
@@ -112,7 +166,8 @@ fn unknown_type(name: &str) -> SqlError {
         return SqlError::unsupported(format!("type {lower}"));
     }
     let error =
-        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{lower}\" does not exist"));
+        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{lower}\" does not exist"))
+            .beyond();
     let names = [
         "boolean",
         "smallint",

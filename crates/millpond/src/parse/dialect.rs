@@ -1,8 +1,9 @@
 //! PostgreSQL's dialect, for a parser that is to end in time.
 //!
-//! sqlparser tries alternatives one after the other, and each tries its own again: of `f(f(f(1` it parses the innermost call twice as
-//! often for every call around it, so that a text of a hundred bytes would take hours. [`Bounded`] counts the beginnings of
-//! expressions, of which a parser that does not go back finds fewer than there are tokens, and stops the parser when there are many
+//! sqlparser tries alternatives one after the other, and each tries its own again: of `f(f(f(1` it
+//! parses the innermost call twice as often for every call around it, so that a text of a hundred
+//! bytes would take hours. [`Bounded`] counts the beginnings of expressions, of which a parser that
+//! does not go back finds fewer than there are tokens, and stops the parser when there are many
 //! more.
 
 use std::any::TypeId;
@@ -15,7 +16,7 @@ use sqlparser::parser::{Parser, ParserError};
 
 /// Beginnings of expressions that any text may have.
 const FREE_STEPS: usize = 20_000;
-/// Those that a token may have besides.
+/// Further beginnings for each token of the text.
 const STEPS_PER_TOKEN: usize = 10;
 
 /// PostgreSQL's dialect for one text.
@@ -25,14 +26,15 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// For a text of so many tokens.
+    /// For a text of this many tokens.
     pub(super) fn new(tokens: usize) -> Self {
         let steps = tokens.saturating_mul(STEPS_PER_TOKEN).saturating_add(FREE_STEPS);
         Self { steps_left: Cell::new(steps) }
     }
 }
 
-/// What is as in sqlparser's dialect: all that it says itself, and nothing that it leaves to the trait.
+/// What is as in sqlparser's dialect: all that it says itself, and nothing that it leaves to the
+/// trait.
 macro_rules! as_in_postgresql {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty,)*) => {
         $(fn $name(&self, $($argument: $type),*) -> $result {
@@ -57,8 +59,9 @@ impl Dialect for Bounded {
         }
     }
 
-    /// Names of arguments are identifiers. They are expressions only in `json_object('a': 1)`, which is newer than the PostgreSQL
-    /// that is meant; for those the parser would parse every argument of every call twice.
+    /// Names of arguments are identifiers. They are expressions only in `json_object('a': 1)`,
+    /// which is newer than the PostgreSQL that is meant; for those the parser would parse every
+    /// argument of every call twice.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }

@@ -1,9 +1,9 @@
 //! Limits that keep recursion over a statement's tree within any thread's stack.
 //!
-//! The parser bounds nesting by itself, but it builds `a + b + c ...` as a tree as deep as the chain is long,
-//! without recursion; binding, evaluating or dropping that tree recurses. A chain's depth is bounded by
-//! the operators and keywords between two commas at one level of parentheses, so that is what is counted,
-//! summed over the levels that are open.
+//! The parser bounds nesting by itself, but it builds `a + b + c ...` as a tree as deep as the
+//! chain is long, without recursion; binding, evaluating or dropping that tree recurses. A chain's
+//! depth is bounded by the operators and keywords between two commas at one level of parentheses,
+//! so that is what is counted, summed over the levels that are open.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -17,15 +17,16 @@ const MAX_TERM: usize = 200;
 /// Nesting that the parser follows.
 pub(super) const MAX_NESTING: usize = 80;
 
-/// How deep tables in parentheses may be nested. The parser goes back behind each, to try another meaning, and has no step in
-/// between at which it could be stopped.
+/// How deep tables in parentheses may be nested. The parser goes back behind each, to try another
+/// meaning, and has no step in between at which it could be stopped.
 const MAX_TABLES: usize = 16;
 
-/// How often INTERVAL may follow itself, which never makes sense: the parser recurses for each without counting.
+/// How often INTERVAL may follow itself, which never makes sense: the parser recurses for each
+/// without counting.
 const MAX_INTERVALS: usize = 8;
 
-/// Keywords that join two expressions, or two queries, into a deeper one. (Prefixes like NOT and nested parentheses
-/// are the parser's own recursion, which it limits.)
+/// Keywords that join two expressions, or two queries, into a deeper one. (Prefixes like NOT and
+/// nested parentheses are the parser's own recursion, which it limits.)
 const JOINING: &[Keyword] = &[
     Keyword::LIKE,
     Keyword::ILIKE,
@@ -61,8 +62,8 @@ const JOINING: &[Keyword] = &[
     Keyword::CAST,
 ];
 
-/// Chains at one level of parentheses (or of CASE) since the last comma. The depth of a condition is that of its ANDs and
-/// ORs plus that of its deepest term.
+/// Chains at one level of parentheses (or of CASE) since the last comma. The depth of a condition
+/// is that of its ANDs and ORs plus that of its deepest term.
 #[derive(Default, Clone, Copy)]
 struct Level {
     logic: usize,

@@ -1,18 +1,22 @@
 //! From text to statements.
 //!
-//! Queries, INSERT, UPDATE, DELETE, CREATE TABLE, CREATE INDEX and ALTER TABLE are parsed by sqlparser. Everything
-//! else (transaction control, settings, COPY, VACUUM, ...) is parsed here, from sqlparser's tokens, because
-//! PostgreSQL's grammar for those differs in many small ways from what sqlparser accepts.
+//! Queries, INSERT, UPDATE, DELETE, CREATE TABLE, CREATE INDEX and ALTER TABLE are parsed by
+//! sqlparser. Everything else (transaction control, settings, COPY, VACUUM, ...) is parsed here,
+//! from sqlparser's tokens, because PostgreSQL's grammar for those differs in many small ways from
+//! what sqlparser accepts.
 //!
-//! Nesting and chain lengths are limited before anything recurses ([`limits`]), and errors carry the
-//! position in the text.
+//! Nesting and chain lengths are limited before anything recurses ([`limits`]), and errors carry
+//! the position in the text.
 
 mod copy;
 mod cursor;
 mod data_type;
 mod dialect;
+mod distinct_from;
 mod limits;
+mod operator;
 mod row_lock;
+mod rows_from;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -25,14 +29,16 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerE
 
 pub(crate) use copy::{Copy, CopyOptions, CopySource, ForceQuote};
 use cursor::Cursor;
-pub(crate) use data_type::{check_collation, data_type};
+pub(crate) use data_type::{check_collation, data_type, interval_type};
 pub(crate) use row_lock::{clause_name as row_lock_name, of_clause as row_lock_of};
+pub(crate) use rows_from::is_rows_from;
 pub(crate) use source::Source;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::lex::{LiteralKind, Literals};
+use crate::memory::ValueRoom;
 
-/// A table's or index's name.
+/// A table's or index's name, or a name of FROM in front of a column's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) schema: Option<String>,
@@ -43,18 +49,27 @@ pub(crate) struct Name {
 
 impl Name {
     fn from_parts(mut parts: Vec<String>, position: Option<usize>) -> Result<Self> {
+        if let Some(mut error) = Self::refusal(&parts, &parts.join("."), "relation") {
+            error.position = position;
+            return Err(error);
+        }
         let name = parts.pop().unwrap_or_default();
-        let schema = parts.pop();
+        Ok(Name { schema: parts.pop(), name, position })
+    }
+
+    /// Why these parts are no name: `whole` is the text that has them, a `kind` of name.
+    fn refusal(parts: &[String], whole: &str, kind: &str) -> Option<SqlError> {
         // A database's name in front must be this database's; there is only one.
-        match parts.pop() {
-            Some(database) if database != "postgres" => Err(SqlError::unsupported(format!(
-                "a reference to another database (\"{database}\")"
-            ))),
-            _ if !parts.is_empty() => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "improper qualified name (too many dotted names)",
+        match parts {
+            [database, _, _] if database != "postgres" => Some(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cross-database references are not implemented: {whole}"),
             )),
-            _ => Ok(Name { schema, name, position }),
+            [_, _, _, _, ..] => Some(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper {kind} name (too many dotted names): {whole}"),
+            )),
+            _ => None,
         }
     }
 
@@ -70,6 +85,19 @@ impl Name {
             parts.push(fold(&ident.value, ident.quote_style));
         }
         Self::from_parts(parts, position)
+    }
+
+    /// What stands before a column in a name with points, and the column.
+    pub(crate) fn of_column(parts: &[ast::Ident], source: &Source<'_>) -> Result<(Self, String)> {
+        let position = parts.first().and_then(|first| source.position_of(first.span.start));
+        let mut parts: Vec<String> = parts.iter().map(ident).collect();
+        let whole = parts.join(".");
+        let column = parts.pop().unwrap_or_default();
+        if let Some(mut error) = Self::refusal(&parts, &whole, "qualified") {
+            error.position = position;
+            return Err(error);
+        }
+        Ok((Self::from_parts(parts, position)?, column))
     }
 }
 
@@ -138,9 +166,10 @@ pub(crate) struct VacuumOptions {
 pub(crate) enum Statement {
     Empty,
     Query(Box<ast::Query>),
-    Insert(Box<ast::Insert>),
-    Update(Box<ast::Update>),
-    Delete(Box<ast::Delete>),
+    /// With the queries of WITH before it.
+    Insert(Box<ast::Insert>, Option<Box<ast::With>>),
+    Update(Box<ast::Update>, Option<Box<ast::With>>),
+    Delete(Box<ast::Delete>, Option<Box<ast::With>>),
     CreateTable(Box<ast::CreateTable>),
     CreateIndex(Box<ast::CreateIndex>),
     AlterTable(Box<ast::AlterTable>),
@@ -208,12 +237,34 @@ pub(crate) enum Statement {
         args: Vec<ast::Expr>,
     },
     Deallocate(Which),
+    /// CLOSE: no cursor can have been declared.
+    Close(Which),
+    /// UNLISTEN: no session listens.
+    Unlisten,
     Lock {
         names: Vec<Name>,
         mode: &'static str,
         nowait: bool,
     },
     Unsupported(String),
+}
+
+impl Statement {
+    /// Whether it only controls the transaction or settings. Such a statement is small and runs
+    /// often, and its parse depends on nothing but its text.
+    pub(crate) fn is_control(&self) -> bool {
+        use Statement as S;
+        matches!(
+            self,
+            S::Begin { .. }
+                | S::Commit { .. }
+                | S::Rollback { .. }
+                | S::SetTransaction { .. }
+                | S::Set { .. }
+                | S::Show(_)
+                | S::Reset(_)
+        )
+    }
 }
 
 /// A statement with what it came from.
@@ -228,6 +279,8 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>> {
     let mut tokens = tokenize(&source)?;
     limits::check(&tokens)?;
     row_lock::rewrite(&mut tokens);
+    rows_from::rewrite(&mut tokens);
+    distinct_from::rewrite(&mut tokens);
     let mut parsed = Vec::new();
     for tokens in split(&tokens) {
         let statement = statement(source, tokens)?;
@@ -260,19 +313,15 @@ pub(crate) fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> 
     }
     limits::check(&tokens).ok()?;
     row_lock::rewrite(&mut tokens);
+    rows_from::rewrite(&mut tokens);
+    distinct_from::rewrite(&mut tokens);
     let mut statements = split(&tokens);
     let first = statements.next()?;
-    match statement(source, first).ok()? {
-        found @ (Statement::Query(_)
-        | Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_)) => Some(found),
-        _ => None,
-    }
+    statement(source, first).ok()
 }
 
-/// What in a query's text the query engine would take for something else: row locks that it would not take,
-/// functions whose formats it would misread, collations and columns that it would ignore.
+/// What in a query's text the query engine would take for something else: row locks that it would
+/// not take, functions whose formats it would misread, collations and columns that it would ignore.
 pub(crate) fn misunderstood(sql: &str) -> Option<String> {
     let tokens = tokenize(&Source::new(sql)).ok()?;
     let words: Vec<&TokenWithSpan> =
@@ -301,12 +350,10 @@ pub(crate) fn misunderstood(sql: &str) -> Option<String> {
                 (!data_type::is_bytewise(&name.value))
                     .then(|| format!("the collation \"{}\"", name.value))
             }
-            // After a function's arguments; elsewhere it may be what a common table expression is called.
+            // After a function's arguments; elsewhere it may be what a common table expression is
+            // called.
             ("with", Token::Word(next)) if at > 0 && words[at - 1].token == Token::RParen => {
                 next.value.eq_ignore_ascii_case("ordinality").then(|| "WITH ORDINALITY".to_owned())
-            }
-            (name @ ("to_char" | "to_date" | "to_number"), Token::LParen) => {
-                Some(format!("the function {name}"))
             }
             _ => None,
         }
@@ -324,13 +371,19 @@ pub(crate) fn parse_expression(sql: &str) -> Result<ast::Expr> {
     Ok(expr)
 }
 
+/// About what a token of a long text takes until its statement is planned: the token, and its part
+/// of the trees that the parser and the binder make. Measured with rows of VALUES.
+const BYTES_OF_TOKEN: usize = 480;
+
 fn tokenize(source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
     if source.sql.len() > u32::MAX as usize {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "statement is too long"));
     }
-    Tokenizer::new(&PostgreSqlDialect {}, source.sql)
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, source.sql)
         .tokenize_with_location()
-        .map_err(|error| tokenizer_error(source, error))
+        .map_err(|error| tokenizer_error(source, error))?;
+    ValueRoom::check_for(tokens.len().saturating_mul(BYTES_OF_TOKEN), "parser")?;
+    Ok(operator::rewrite(tokens))
 }
 
 fn split(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &[TokenWithSpan]> {
@@ -356,10 +409,10 @@ fn parse_one(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
     let first = cursor.peek_token();
     let parsed = cursor.with_parser(|parser| parser.parse_statement())?;
     Ok(match parsed {
-        ast::Statement::Query(query) => Statement::Query(query),
-        ast::Statement::Insert(insert) => Statement::Insert(Box::new(insert)),
-        ast::Statement::Update(update) => Statement::Update(Box::new(update)),
-        ast::Statement::Delete(delete) => Statement::Delete(Box::new(delete)),
+        ast::Statement::Query(query) => without_query(query),
+        ast::Statement::Insert(insert) => Statement::Insert(Box::new(insert), None),
+        ast::Statement::Update(update) => Statement::Update(Box::new(update), None),
+        ast::Statement::Delete(delete) => Statement::Delete(Box::new(delete), None),
         ast::Statement::CreateTable(create) => Statement::CreateTable(Box::new(create)),
         ast::Statement::CreateIndex(create) => Statement::CreateIndex(Box::new(create)),
         ast::Statement::AlterTable(alter) => Statement::AlterTable(Box::new(alter)),
@@ -369,6 +422,26 @@ fn parse_one(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
             Statement::Unsupported(words.join(" ").to_uppercase())
         }
     })
+}
+
+/// For sqlparser a statement after WITH is the body of a query.
+fn without_query(mut query: Box<ast::Query>) -> Statement {
+    use ast::SetExpr as S;
+    match *query.body {
+        S::Insert(ast::Statement::Insert(insert)) => {
+            Statement::Insert(Box::new(insert), query.with.map(Box::new))
+        }
+        S::Update(ast::Statement::Update(update)) => {
+            Statement::Update(Box::new(update), query.with.map(Box::new))
+        }
+        S::Delete(ast::Statement::Delete(delete)) => {
+            Statement::Delete(Box::new(delete), query.with.map(Box::new))
+        }
+        body => {
+            *query.body = body;
+            Statement::Query(query)
+        }
+    }
 }
 
 fn tokenizer_error(source: &Source<'_>, error: TokenizerError) -> SqlError {

@@ -1,8 +1,10 @@
-//! Row locks as sqlparser does not know them: `FOR NO KEY UPDATE`, `FOR KEY SHARE`, and LIMIT behind them.
+//! Row locks as sqlparser does not know them: `FOR NO KEY UPDATE`, `FOR KEY SHARE`, and LIMIT
+//! behind them.
 //!
-//! Before parsing, the former become what it does know, `FOR UPDATE` and `FOR SHARE`, with a word in front of the table
-//! names of `OF` that no text contains; and a LIMIT, OFFSET or FETCH is moved in front of the locks. As many tokens
-//! stay as there were, and each keeps its position in the text.
+//! Before parsing, the former become what it does know, `FOR UPDATE` and `FOR SHARE`, with a word
+//! in front of the table names of `OF` that no text contains; and a LIMIT, OFFSET or FETCH is moved
+//! in front of the locks. As many tokens stay as there were, and each keeps its position in the
+//! text.
 
 use millpond_engine::table::LockStrength;
 use sqlparser::ast::{self, LockType, ObjectNamePart};
@@ -47,7 +49,8 @@ fn words<const N: usize>(tokens: &[TokenWithSpan]) -> [usize; N] {
     std::array::from_fn(|_| found.next().map_or(tokens.len(), |(at, _)| at))
 }
 
-/// Whether the tokens begin with a lock; if sqlparser does not know it, it becomes one that it knows.
+/// Whether the tokens begin with a lock; if sqlparser does not know it, it becomes one that it
+/// knows.
 fn rename(tokens: &mut [TokenWithSpan]) -> bool {
     let [_, first, second, third, fourth] = words(tokens);
     let is = |at: usize, expected| tokens.get(at).is_some_and(|token| is_word(token, expected));
@@ -73,8 +76,8 @@ fn rename(tokens: &mut [TokenWithSpan]) -> bool {
     true
 }
 
-/// Moves what limits the rows from behind a lock, with which the tokens begin, to before it; says by how many tokens
-/// the lock has moved.
+/// Moves what limits the rows from behind a lock, with which the tokens begin, to before it; says
+/// by how many tokens the lock has moved.
 fn move_behind_limit(tokens: &mut [TokenWithSpan]) -> usize {
     let mut depth = 0usize;
     let mut limit = None;

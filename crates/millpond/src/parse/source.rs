@@ -4,8 +4,8 @@ use sqlparser::tokenizer::{Location, Span, TokenWithSpan};
 
 use crate::error::{SqlError, SqlState};
 
-/// The text of a query with the beginnings of its lines, so that the parser's lines and columns become the
-/// character positions that PostgreSQL reports.
+/// The text of a query with the beginnings of its lines, so that the parser's lines and columns
+/// become the character positions that PostgreSQL reports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) sql: &'a str,

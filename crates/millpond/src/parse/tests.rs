@@ -148,7 +148,8 @@ fn depth_is_limited() {
     }
     let interval = format!("select {}'1'", "interval ".repeat(10_000));
     assert_eq!(error(&interval).sqlstate, SqlState::STATEMENT_TOO_COMPLEX);
-    // A chain that is just short enough is parsed, walked and dropped on a thread with a small stack.
+    // A chain that is just short enough is parsed, walked and dropped on a thread with a small
+    // stack.
     let fine = format!("select {}1, {}true", "1+".repeat(190), "true or ".repeat(590));
     let intervals = format!("select {}'1'", "interval ".repeat(8));
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
@@ -164,7 +165,8 @@ fn depth_is_limited() {
 
 #[test]
 fn texts_that_the_parser_tries_in_many_ways_end() {
-    // Each call doubles, or more than that, how often what is within is tried: none of these would end.
+    // Each call doubles, or more than that, how often what is within is tried: none of these would
+    // end.
     for start in [
         "substring(",
         "overlay(",

@@ -1,18 +1,19 @@
-//! Planning of INSERT, UPDATE and DELETE.
+//! Planning of UPDATE and DELETE, and what INSERT has in common with them.
 
 use std::sync::Arc;
 
-use millpond_engine::catalog::TableDef;
+use millpond_engine::catalog::{ColumnDef, TableDef};
 use sqlparser::ast;
 
-use super::scope::{TableScope, find_table, undefined_table};
-use super::{ChangePlan, InsertPlan, InsertSource, Output, Planner, Target, access};
+use super::access::{Choice, Lookup};
+use super::scope::{FromScope, FromTable, find_table, undefined_table};
+use super::{ChangePlan, Output, Planner, Target, access};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes, Typed, undefined_column};
+use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes, Typed, beyond, undefined_column};
 use crate::expr::types::{Ty, is_assignable};
-use crate::parse::{Name, Source, ident, parse_expression};
+use crate::parse::{Name, Source, parse_expression};
 
 /// Binds the text of a column's DEFAULT.
 pub(crate) fn default_of(table: &TableDef, column: usize) -> Result<Expr> {
@@ -50,7 +51,12 @@ pub(crate) fn default_expression(text: &str, column: &str, ty: DataType) -> Resu
 }
 
 /// Converts a value for a column.
-fn assign(binder: &mut Binder<'_>, table: &TableDef, column: usize, typed: Typed) -> Result<Expr> {
+pub(crate) fn assigned(
+    binder: &mut Binder<'_>,
+    table: &TableDef,
+    column: usize,
+    typed: Typed,
+) -> Result<Expr> {
     let def = &table.columns[column];
     if let Ty::Known(own) = typed.ty
         && !is_assignable(own, def.ty)
@@ -67,31 +73,86 @@ fn assign(binder: &mut Binder<'_>, table: &TableDef, column: usize, typed: Typed
     binder.coerce(typed, def.ty, Coercion::Assignment)
 }
 
-fn is_default(e: &ast::Expr) -> bool {
+/// Whether a value is the word DEFAULT.
+pub(crate) fn is_default(e: &ast::Expr) -> bool {
     matches!(e, ast::Expr::Identifier(name)
         if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 
+/// The column that a statement names of the table that it changes. A name with points begins with
+/// the column: what follows would be a part of it.
+pub(crate) fn target_column(
+    table: &TableDef,
+    name: &ast::ObjectName,
+    source: &Source<'_>,
+) -> Result<usize> {
+    let parts = Name::from_ast(name, source)?;
+    let column = parts.schema.as_deref().unwrap_or(&parts.name);
+    let mut error = match table.column(column) {
+        Some(found) if parts.schema.is_none() => return Ok(found),
+        Some(found) => not_composite(&parts.name, &table.columns[found]),
+        None => {
+            let known = table.columns.iter().map(|column| column.name.as_str());
+            let mut error = undefined_column(column, None, known);
+            error.message =
+                format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+            error
+        }
+    };
+    error.position = parts.position;
+    Err(error)
+}
+
+fn not_composite(field: &str, column: &ColumnDef) -> SqlError {
+    let (name, ty) = (&column.name, column.ty);
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "cannot assign to field \"{field}\" of column \"{name}\" because its type {ty} is not a \
+             composite type"
+        ),
+    )
+}
+
+/// The items of an UPDATE's FROM, if the statement has a form that is known here.
+pub(crate) fn check_update_form(update: &ast::Update) -> Result<&[ast::TableWithJoins]> {
+    let is_foreign = update.or.is_some()
+        || update.limit.is_some()
+        || update.output.is_some()
+        || !update.order_by.is_empty()
+        || !update.table.joins.is_empty();
+    match &update.from {
+        _ if is_foreign => Err(SqlError::unsupported("this form of UPDATE")),
+        None => Ok(&[]),
+        Some(ast::UpdateTableFromKind::AfterSet(from)) => Ok(from),
+        Some(ast::UpdateTableFromKind::BeforeSet(_)) => {
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"FROM\""))
+        }
+    }
+}
+
+/// A DELETE's table, if the statement has a form that is known here.
+pub(crate) fn delete_table(delete: &ast::Delete) -> Result<&ast::TableFactor> {
+    let is_foreign = delete.limit.is_some()
+        || delete.output.is_some()
+        || !delete.order_by.is_empty()
+        || !delete.tables.is_empty();
+    let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
+        &delete.from;
+    match from.as_slice() {
+        [one] if one.joins.is_empty() && !is_foreign => Ok(&one.relation),
+        _ => Err(SqlError::unsupported("this form of DELETE")),
+    }
+}
+
 impl Planner<'_> {
-    fn target(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+    pub(super) fn target(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
         let name = Name::from_ast(name, &self.source)?;
         find_table(self.catalog, &name).map_err(|error| match error.sqlstate {
             SqlState::UNDEFINED_TABLE if name.schema.is_some() => {
                 undefined_table(self.catalog, &name)
             }
             _ => error,
-        })
-    }
-
-    pub(super) fn target_column(&self, table: &TableDef, name: &ast::ObjectName) -> Result<usize> {
-        let parts = Name::from_ast(name, &self.source)?;
-        table.column(&parts.name).ok_or_else(|| {
-            let known = table.columns.iter().map(|column| column.name.as_str());
-            let mut error = undefined_column(&parts.name, None, known);
-            error.message =
-                format!("column \"{}\" of relation \"{}\" does not exist", parts.name, table.name);
-            error.position = parts.position;
-            error
         })
     }
 
@@ -105,137 +166,10 @@ impl Planner<'_> {
         match items {
             None => Ok(None),
             Some(items) => {
-                Output::of_list(items, Some(&TableScope { table, alias }), binder).map(Some)
+                let tables = [FromTable::only(table, alias)];
+                Output::of_list(items, Some(&FromScope(&tables)), binder).map(Some)
             }
         }
-    }
-
-    pub(super) fn insert(
-        &self,
-        insert: &ast::Insert,
-        binder: &mut Binder<'_>,
-        given: &[Option<DataType>],
-    ) -> Result<InsertPlan> {
-        if insert.on.is_some() || insert.or.is_some() || insert.ignore || insert.replace_into {
-            return Err(SqlError::unsupported("INSERT ... ON CONFLICT"));
-        }
-        if insert.overwrite
-            || !insert.assignments.is_empty()
-            || insert.partitioned.is_some()
-            || !insert.after_columns.is_empty()
-            || insert.output.is_some()
-        {
-            return Err(SqlError::unsupported("this form of INSERT"));
-        }
-        let ast::TableObject::TableName(name) = &insert.table else {
-            return Err(SqlError::unsupported("INSERT into anything but a table"));
-        };
-        let table = self.target(name)?;
-        let alias = match &insert.table_alias {
-            Some(alias) => ident(&alias.alias),
-            None => table.name.clone(),
-        };
-        let mut columns = Vec::with_capacity(table.columns.len());
-        for name in &insert.columns {
-            let column = self.target_column(&table, name)?;
-            if columns.contains(&column) {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_COLUMN,
-                    format!("column \"{}\" specified more than once", table.columns[column].name),
-                ));
-            }
-            columns.push(column);
-        }
-        let listed = !columns.is_empty();
-        if !listed {
-            columns.extend(0..table.columns.len());
-        }
-        let defaults = (0..table.columns.len())
-            .map(|column| default_of(&table, column))
-            .collect::<Result<Vec<_>>>()?;
-        let source = match &insert.source {
-            // DEFAULT VALUES
-            None => InsertSource::Values(vec![defaults]),
-            Some(query) => match query.body.as_ref() {
-                ast::SetExpr::Values(values)
-                    if query.order_by.is_none()
-                        && query.limit_clause.is_none()
-                        && query.with.is_none() =>
-                {
-                    let mut rows = Vec::with_capacity(values.rows.len());
-                    for row in &values.rows {
-                        rows.push(self.values_row(
-                            &row.content,
-                            &table,
-                            &columns,
-                            listed,
-                            &defaults,
-                            binder,
-                        )?);
-                    }
-                    InsertSource::Values(rows)
-                }
-                _ => self.insert_query(query, &table, &columns, listed, defaults, binder, given)?,
-            },
-        };
-        let returning = self.returning(insert.returning.as_ref(), &table, &alias, binder)?;
-        Ok(InsertPlan { table, source, returning })
-    }
-
-    fn values_row(
-        &self,
-        row: &[ast::Expr],
-        table: &TableDef,
-        columns: &[usize],
-        listed: bool,
-        defaults: &[Expr],
-        binder: &mut Binder<'_>,
-    ) -> Result<Vec<Expr>> {
-        check_count(row.len(), columns.len(), listed)?;
-        let mut exprs = defaults.to_vec();
-        for (e, column) in row.iter().zip(columns) {
-            if is_default(e) {
-                continue;
-            }
-            let typed = binder.bind(e, &NoColumns)?;
-            exprs[*column] = assign(binder, table, *column, typed)?;
-        }
-        Ok(exprs)
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "the parts of one statement")]
-    fn insert_query(
-        &self,
-        query: &ast::Query,
-        table: &TableDef,
-        columns: &[usize],
-        listed: bool,
-        defaults: Vec<Expr>,
-        binder: &mut Binder<'_>,
-        given: &[Option<DataType>],
-    ) -> Result<InsertSource> {
-        if binder.is_lifted() {
-            return Err(SqlError::unsupported("INSERT ... SELECT without its literals"));
-        }
-        let inner = Binder::new(self.source, ParamTypes::Declared(given.to_vec()));
-        let planned = self.plan_query(query, inner, given)?;
-        if let ParamTypes::Declared(types) = &mut binder.params {
-            // What the query has found out about the parameters.
-            for (i, ty) in planned.params.iter().enumerate() {
-                if types.len() <= i {
-                    types.resize(i + 1, None);
-                }
-                types[i].get_or_insert(*ty);
-            }
-        }
-        let found = planned.columns.clone().unwrap_or_else(|| Arc::new([]));
-        check_count(found.len(), columns.len(), listed)?;
-        let mut exprs = defaults;
-        for (place, (desc, column)) in found.iter().zip(columns).enumerate() {
-            let typed = Typed { expr: Expr::Column(place), ty: Ty::Known(desc.ty) };
-            exprs[*column] = assign(binder, table, *column, typed)?;
-        }
-        Ok(InsertSource::Query(Arc::new(planned), exprs))
     }
 
     pub(super) fn update(
@@ -243,24 +177,18 @@ impl Planner<'_> {
         update: &ast::Update,
         binder: &mut Binder<'_>,
     ) -> Result<ChangePlan> {
-        if update.from.is_some() || !update.table.joins.is_empty() {
-            return Err(SqlError::unsupported("UPDATE ... FROM"));
-        }
-        if update.or.is_some()
-            || update.limit.is_some()
-            || update.output.is_some()
-            || !update.order_by.is_empty()
-        {
-            return Err(SqlError::unsupported("this form of UPDATE"));
+        if !check_update_form(update)?.is_empty() {
+            return Err(beyond("UPDATE ... FROM"));
         }
         let (table, alias) = self.table_factor(&update.table.relation)?;
-        let scope = TableScope { table: &table, alias: &alias };
+        let tables = [FromTable::only(&table, &alias)];
+        let scope = FromScope(&tables);
         let mut set: Vec<(usize, Expr)> = Vec::with_capacity(update.assignments.len());
         for assignment in &update.assignments {
             let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
-                return Err(SqlError::unsupported("assignment to several columns at once"));
+                return Err(beyond("assignment to several columns at once"));
             };
-            let column = self.target_column(&table, name)?;
+            let column = target_column(&table, name, &self.source)?;
             if set.iter().any(|(other, _)| *other == column) {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
@@ -274,12 +202,14 @@ impl Planner<'_> {
                 default_of(&table, column)?
             } else {
                 let typed = binder.bind(&assignment.value, &scope)?;
-                assign(binder, &table, column, typed)?
+                assigned(binder, &table, column, typed)?
             };
             set.push((column, value));
         }
         let condition = self.where_clause(update.selection.as_ref(), binder, &scope)?;
-        let (access, filter, _) = access::choose(&table, self.indexes, condition.as_ref(), None);
+        let lookup = Lookup::only(&table);
+        let Choice { access, filter, .. } =
+            access::choose(&lookup, self.indexes, condition.as_ref(), None);
         let returning = self.returning(update.returning.as_ref(), &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: Some(set), returning })
@@ -290,43 +220,18 @@ impl Planner<'_> {
         delete: &ast::Delete,
         binder: &mut Binder<'_>,
     ) -> Result<ChangePlan> {
-        if delete.using.is_some() || !delete.tables.is_empty() {
-            return Err(SqlError::unsupported("DELETE ... USING"));
+        if delete.using.is_some() {
+            return Err(beyond("DELETE ... USING"));
         }
-        if delete.limit.is_some() || !delete.order_by.is_empty() || delete.output.is_some() {
-            return Err(SqlError::unsupported("this form of DELETE"));
-        }
-        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
-            &delete.from;
-        let [one] = from.as_slice() else {
-            return Err(SqlError::unsupported("DELETE from several tables"));
-        };
-        if !one.joins.is_empty() {
-            return Err(SqlError::unsupported("DELETE from a join"));
-        }
-        let (table, alias) = self.table_factor(&one.relation)?;
-        let scope = TableScope { table: &table, alias: &alias };
+        let (table, alias) = self.table_factor(delete_table(delete)?)?;
+        let tables = [FromTable::only(&table, &alias)];
+        let scope = FromScope(&tables);
         let condition = self.where_clause(delete.selection.as_ref(), binder, &scope)?;
-        let (access, filter, _) = access::choose(&table, self.indexes, condition.as_ref(), None);
+        let lookup = Lookup::only(&table);
+        let Choice { access, filter, .. } =
+            access::choose(&lookup, self.indexes, condition.as_ref(), None);
         let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: None, returning })
     }
-}
-
-fn check_count(given: usize, wanted: usize, listed: bool) -> Result<()> {
-    if given > wanted {
-        return Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            "INSERT has more expressions than target columns",
-        ));
-    }
-    // Without a list, columns at the end may be left out.
-    if given < wanted && listed {
-        return Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            "INSERT has more target columns than expressions",
-        ));
-    }
-    Ok(())
 }

@@ -1,22 +1,7 @@
 //! The seam to the query engine: what plans queries that are more than one table through a key.
 //!
-//! With the feature `datafusion` it is Apache DataFusion. Without it there is none, and such queries answer
-//! 0A000, saying what in them it was.
-
-/// The name of the column that holds a row's place, for statements that change what they select.
-pub(crate) const TID_COLUMN: &str = "__tid";
-/// The same for the tables that they join with that.
-pub(crate) const JOINED_COLUMN: &str = "__joined";
-
-/// Whose rows' places a query knows, by oid. (A table may be changed by the rows of itself.)
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only a query engine asks"))]
-pub(crate) struct Places<'a> {
-    /// The table that is to be changed: [`TID_COLUMN`].
-    pub(crate) target: Option<u32>,
-    /// Tables that it is joined with: [`JOINED_COLUMN`].
-    pub(crate) joined: &'a [u32],
-}
+//! With the feature `datafusion` it is Apache DataFusion. Without it there is none, and such
+//! queries answer 0A000, saying what in them it was.
 
 #[cfg(feature = "datafusion")]
 mod with {
@@ -24,7 +9,6 @@ mod with {
 
     use millpond_engine::catalog::{CatalogState, TableDef};
 
-    use super::Places;
     use crate::advisory::{Advisory, Key};
     use crate::datafusion::{PlanRequest, Planner, QueryPlan};
     use crate::error::Result;
@@ -39,7 +23,8 @@ mod with {
     pub(crate) struct ExternalPlanner(Planner);
 
     impl ExternalPlanner {
-        /// A planner whose queries have at most `query_threads` threads together, and share that memory.
+        /// A planner whose queries have at most `query_threads` threads together, and share that
+        /// memory.
         pub(crate) fn new(
             settings: &Settings,
             query_threads: usize,
@@ -54,10 +39,9 @@ mod with {
             catalog: &Arc<CatalogState>,
             query: &sqlparser::ast::Query,
             given: &[Option<DataType>],
-            places: Places<'_>,
             zone: Zone,
         ) -> Result<ExternalPlan> {
-            let request = PlanRequest { catalog, places, zone };
+            let request = PlanRequest { catalog, zone };
             self.0.plan(&request, Box::new(query.clone()), given).map(ExternalPlan)
         }
     }
@@ -89,7 +73,8 @@ mod with {
             self.0.explain(scanner)
         }
 
-        /// Runs it; `lock` is called for functions that lock, `each` says whether it wants more rows.
+        /// Runs it; `lock` is called for functions that lock, `each` says whether it wants more
+        /// rows.
         pub(crate) fn run(
             &self,
             scanner: Arc<dyn TableScanner>,
@@ -118,7 +103,6 @@ mod without {
 
     use millpond_engine::catalog::{CatalogState, TableDef};
 
-    use super::Places;
     use crate::DataType;
     use crate::Datum;
     use crate::Value;
@@ -148,7 +132,6 @@ mod without {
             _catalog: &Arc<CatalogState>,
             _query: &sqlparser::ast::Query,
             _given: &[Option<DataType>],
-            _places: Places<'_>,
             _zone: Zone,
         ) -> Result<ExternalPlan> {
             match *self {}

@@ -1,8 +1,10 @@
-//! Plans of statements that read or change one table, mostly through a key.
+//! Plans of statements: hot ones on one table, mostly through a key, and queries as trees of nodes
+//! ([`query`]).
 //!
-//! A plan is made once for a statement's text and kept with the prepared statement, or in the cache behind the
-//! lexer. It holds the definitions that it was made for; when the catalog's generation has moved on, or when
-//! locking the table finds another definition, it is made again. Plans are immutable and shared.
+//! A plan is made once for a statement's text and kept with the prepared statement, or in the cache
+//! behind the lexer. It holds the definitions that it was made for; when the catalog's generation
+//! has moved on, or when locking the table finds another definition, it is made again. Plans are
+//! immutable and shared.
 //!
 //! What these plans can't express goes to the query engine ([`external`]), if there is one.
 
@@ -11,9 +13,12 @@ mod aggregate;
 mod dml;
 pub(crate) mod explain;
 pub(crate) mod external;
+mod from;
+mod insert;
 mod modify;
 mod order;
 mod output;
+pub(crate) mod query;
 mod scope;
 mod select;
 
@@ -24,21 +29,26 @@ use millpond_engine::catalog::{CatalogState, IndexDef, TableDef};
 use millpond_engine::session::Session;
 use millpond_engine::table::LockStrength;
 
-pub(crate) use access::{Access, IndexRange, KeyPart};
+pub(crate) use access::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
 pub(crate) use aggregate::Aggregate;
-pub(crate) use dml::{default_expression, default_of};
+pub(crate) use dml::{
+    assigned, check_update_form, default_expression, default_of, delete_table, is_default,
+    target_column,
+};
+pub(crate) use insert::{InsertColumns, check_width, insert_table, plain_values};
 pub(crate) use order::{Ordered, SortKey};
 pub(crate) use output::{Output, describe};
-pub(crate) use scope::{TableScope, find_table};
+pub(crate) use scope::{FromScope, find_table};
 
-use external::Places;
-
+use crate::analyze::tree::Slot;
+use crate::analyze::{self, Written};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, ParamTypes};
+use crate::expr::bind::{Binder, ParamTypes, beyond};
 use crate::parse::{Source, Statement};
 use crate::sink::ColumnDesc;
+use crate::system_relations::is_system;
 use crate::types::Zone;
 use crate::{DataType, Wait};
 
@@ -62,6 +72,8 @@ pub(crate) struct Planned {
 #[derive(Debug)]
 pub(crate) enum Plan {
     Select(SelectPlan),
+    /// Any other query.
+    Query(Box<query::node::QueryPlan>),
     Insert(InsertPlan),
     Change(ChangePlan),
     External(external::ExternalPlan),
@@ -74,7 +86,8 @@ pub(crate) struct RowLock {
     pub(crate) conflict: OnConflict,
 }
 
-/// What a SELECT makes of a row that another transaction holds; of several clauses the last of these counts.
+/// What a SELECT makes of a row that another transaction holds; of several clauses the last of
+/// these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OnConflict {
     Wait,
@@ -82,6 +95,16 @@ pub(crate) enum OnConflict {
     Skip,
     /// NOWAIT
     Fail,
+}
+
+/// What is made of the rows that FROM and WHERE give.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) aggregates: Option<Vec<Aggregate>>,
+    pub(crate) output: Output,
+    pub(crate) sort: Vec<SortKey>,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
 }
 
 /// A SELECT of at most one table.
@@ -94,13 +117,9 @@ pub(crate) struct SelectPlan {
     pub(crate) filter: Option<Expr>,
     /// All of WHERE, for rows that have changed meanwhile.
     pub(crate) condition: Option<Expr>,
-    pub(crate) aggregates: Option<Vec<Aggregate>>,
     /// The first row decides the aggregate: a least or greatest value, read in its index's order.
     pub(crate) first_only: bool,
-    pub(crate) output: Output,
-    pub(crate) sort: Vec<SortKey>,
-    pub(crate) limit: Option<Expr>,
-    pub(crate) offset: Option<Expr>,
+    pub(crate) results: Results,
     pub(crate) lock: Option<RowLock>,
 }
 
@@ -110,7 +129,7 @@ pub(crate) enum InsertSource {
     /// Rows of expressions, one per column of the table.
     Values(Vec<Vec<Expr>>),
     /// A query; for each column of the table, an expression over the query's row.
-    Query(Arc<Planned>, Vec<Expr>),
+    Query(Box<Selected>, Vec<Expr>),
 }
 
 /// An INSERT.
@@ -142,28 +161,37 @@ pub(crate) enum Target {
         /// All of WHERE, for rows that have changed meanwhile.
         condition: Option<Expr>,
     },
-    /// Selected by a query, whose rows are a row's place, then what new values are computed from.
-    Selected(external::ExternalPlan),
+    /// Found by a query; new values are computed from its rows.
+    Selected(Box<Selected>),
+}
+
+/// What gives the rows that a statement changes or inserts.
+#[derive(Debug)]
+pub(crate) struct Selected {
+    pub(crate) plan: query::node::QueryPlan,
+    /// Where the row of the table to be changed is.
+    pub(crate) target: Slot,
+    /// What the statement calls the table.
+    pub(crate) alias: String,
+    /// WHERE, for rows that have changed meanwhile.
+    pub(crate) recheck: Option<Expr>,
+    /// It changes one row at most, and nothing after that may have to wait.
+    pub(crate) can_begin_unwaiting: bool,
+    /// How many of the plan's subplans it has without the recheck.
+    pub(crate) shown_subplans: usize,
 }
 
 impl Plan {
     /// Whether the query engine has a part in it.
     fn is_external(&self) -> bool {
-        match self {
-            Plan::External(_) => true,
-            Plan::Insert(plan) => match &plan.source {
-                InsertSource::Query(query, _) => query.plan.is_external(),
-                InsertSource::Values(_) => false,
-            },
-            Plan::Change(plan) => matches!(plan.rows, Target::Selected(_)),
-            Plan::Select(_) => false,
-        }
+        matches!(self, Plan::External(_))
     }
 
     /// The columns of the rows that it returns, if it returns any.
     fn columns(&self) -> Option<Arc<[ColumnDesc]>> {
         let output = match self {
-            Plan::Select(plan) => Some(&plan.output),
+            Plan::Select(plan) => Some(&plan.results.output),
+            Plan::Query(plan) => Some(&plan.output),
             Plan::Insert(plan) => plan.returning.as_ref(),
             Plan::Change(plan) => plan.returning.as_ref(),
             Plan::External(plan) => return Some(plan.columns()),
@@ -176,7 +204,7 @@ impl Planned {
     /// The verb of its command tag.
     pub(crate) fn verb(&self) -> &'static str {
         match &self.plan {
-            Plan::Select(_) | Plan::External(_) => "SELECT",
+            Plan::Select(_) | Plan::Query(_) | Plan::External(_) => "SELECT",
             Plan::Insert(_) => "INSERT",
             Plan::Change(plan) if plan.set.is_some() => "UPDATE",
             Plan::Change(_) => "DELETE",
@@ -186,15 +214,20 @@ impl Planned {
     /// What it is called if it changes or locks rows.
     pub(crate) fn writes(&self) -> Option<&'static str> {
         match &self.plan {
-            Plan::Select(plan) => Some(match plan.lock?.strength {
-                LockStrength::KeyShare => "SELECT FOR KEY SHARE",
-                LockStrength::Share => "SELECT FOR SHARE",
-                LockStrength::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
-                LockStrength::Update => "SELECT FOR UPDATE",
-            }),
+            Plan::Select(plan) => Some(lock_name(plan.lock?.strength)),
+            Plan::Query(plan) => Some(lock_name(plan.row_lock()?)),
             Plan::External(_) => None,
             _ => Some(self.verb()),
         }
+    }
+}
+
+fn lock_name(strength: LockStrength) -> &'static str {
+    match strength {
+        LockStrength::KeyShare => "SELECT FOR KEY SHARE",
+        LockStrength::Share => "SELECT FOR SHARE",
+        LockStrength::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
+        LockStrength::Update => "SELECT FOR UPDATE",
     }
 }
 
@@ -230,6 +263,9 @@ impl<'a> UsableIndexes<'a> {
 
     /// Rows of a table, as far as known.
     pub(crate) fn live_rows(&self, table: &TableDef) -> i64 {
+        if is_system(table) {
+            return 0;
+        }
         // Nothing is known until it is open.
         let _ = self.session.block_count(table);
         table.stats.live_rows()
@@ -257,29 +293,33 @@ impl<'a> Planner<'a> {
             ParamTypes::Declared(types) => types.clone(),
             _ => Vec::new(),
         };
+        let again = params.again();
         let mut binder = Binder::new(self.source, params);
-        let plan = match statement {
+        let (written, with) = match statement {
             Statement::Query(query) => return self.plan_query(query, binder, &given),
-            Statement::Insert(insert) => Plan::Insert(self.insert(insert, &mut binder, &given)?),
-            Statement::Update(update) => Plan::Change(match self.update(update, &mut binder) {
-                Err(error) if is_beyond(&error) && !binder.is_lifted() => {
-                    self.update_selected(update, &mut binder, &given, error)?
-                }
-                other => other?,
-            }),
-            Statement::Delete(delete) => Plan::Change(match self.delete(delete, &mut binder) {
-                Err(error) if is_beyond(&error) && !binder.is_lifted() => {
-                    self.delete_selected(delete, &mut binder, &given, error)?
-                }
-                other => other?,
-            }),
+            Statement::Insert(insert, with) => (Written::Insert(insert), with),
+            Statement::Update(update, with) => (Written::Update(update), with),
+            Statement::Delete(delete, with) => (Written::Delete(delete), with),
             _ => return Err(SqlError::internal("this statement has no plan")),
         };
-        let params = match &plan {
-            Plan::Change(ChangePlan { rows: Target::Selected(query), .. }) => query.params(),
-            _ => settled(binder.params)?,
-        };
-        Ok(self.planned(plan, params))
+        if with.is_none() {
+            match self.hot_modification(written, &mut binder) {
+                Err(error) if is_beyond(&error) => {}
+                plan => return Ok(self.planned(plan?, settled(binder.params)?)),
+            }
+        }
+        let mut binder = Binder::new(self.source, again);
+        let plan = self.modification(written, with.as_deref(), &mut binder)?;
+        Ok(self.planned(plan, settled(binder.params)?))
+    }
+
+    /// Plans a statement that needs no query.
+    fn hot_modification(&self, written: Written<'_>, binder: &mut Binder<'_>) -> Result<Plan> {
+        Ok(match written {
+            Written::Insert(insert) => Plan::Insert(self.insert(insert, binder)?),
+            Written::Update(update) => Plan::Change(self.update(update, binder)?),
+            Written::Delete(delete) => Plan::Change(self.delete(delete, binder)?),
+        })
     }
 
     fn planned(&self, plan: Plan, params: Arc<[DataType]>) -> Planned {
@@ -289,24 +329,52 @@ impl<'a> Planner<'a> {
         Planned { plan, params, columns, generation: self.catalog.generation(), zone, passing }
     }
 
-    /// Plans a query: here if it is simple enough, else by the query engine.
+    /// Plans a query: as a hot statement if it is simple enough, else as a tree of nodes, and what
+    /// that has no place for by the query engine.
     fn plan_query(
         &self,
         query: &sqlparser::ast::Query,
         mut binder: Binder<'_>,
         given: &[Option<DataType>],
     ) -> Result<Planned> {
+        let again = binder.params.again();
         let mut plan = match self.select(query, &mut binder) {
             Ok(plan) => plan,
-            Err(error) if is_beyond(&error) && !binder.is_lifted() => {
-                return self.external(query, given, error);
+            Err(error) if is_beyond(&error) => {
+                let mut binder = Binder::new(self.source, again);
+                return match self.analyzed_query(query, &mut binder) {
+                    Ok(plan) => {
+                        let params = settled(binder.params)?;
+                        Ok(self.planned(Plan::Query(Box::new(plan)), params))
+                    }
+                    Err(error) if error.is_beyond && !binder.is_lifted() => {
+                        self.external(query, given, error)
+                    }
+                    Err(error) => Err(error),
+                };
             }
             Err(error) => return Err(error),
         };
-        if !query.locks.is_empty() {
-            plan.lock = self.row_lock(query, &plan)?;
+        if let Plan::Select(plan) = &mut plan
+            && !query.locks.is_empty()
+        {
+            plan.lock = self.row_lock(query, plan)?;
         }
-        Ok(self.planned(Plan::Select(plan), settled(binder.params)?))
+        Ok(self.planned(plan, settled(binder.params)?))
+    }
+
+    /// Plans a query as a tree of nodes.
+    fn analyzed_query(
+        &self,
+        query: &sqlparser::ast::Query,
+        binder: &mut Binder<'_>,
+    ) -> Result<query::node::QueryPlan> {
+        let analyzed = analyze::analyze(self.catalog, query, binder)?;
+        let planned = self.plan_analyzed(analyzed, binder.params.count())?;
+        if self.external.is_some() && planned.is_for_engine() {
+            return Err(beyond("a query of many rows"));
+        }
+        Ok(planned.plan)
     }
 
     /// Has the query engine plan a query, which here has failed with `error`.
@@ -322,7 +390,7 @@ impl<'a> Planner<'a> {
         }
         let misunderstood =
             crate::parse::misunderstood(&query.to_string()).map(SqlError::unsupported);
-        let planned = planner.plan(self.catalog, query, given, Places::default(), self.zone);
+        let planned = planner.plan(self.catalog, query, given, self.zone);
         let theirs = match (planned, misunderstood) {
             (Ok(plan), None) => {
                 let params = plan.params();
@@ -333,13 +401,25 @@ impl<'a> Planner<'a> {
             (Err(theirs), Some(_)) if theirs.sqlstate == SqlState::UNDEFINED_TABLE => theirs,
             (_, Some(misunderstood)) => return Err(misunderstood),
         };
-        // A position beats none; what both don't know is best said in the statement's own words.
-        let is_said_here = theirs.sqlstate == error.sqlstate && error.position.is_some();
-        Err(if is_said_here { error } else { theirs })
+        Err(if says_more(&error, &theirs) { error } else { theirs })
     }
 }
 
-/// Whether the query engine may know better.
+/// Whether the error of the analyzer says more than that of the query engine. A position beats
+/// none. Of what is missing here, the engine's message may say only that it does not know it
+/// either.
+fn says_more(here: &SqlError, theirs: &SqlError) -> bool {
+    let is_missing = here.sqlstate == SqlState::FEATURE_NOT_SUPPORTED;
+    let is_vague = [
+        SqlState::SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION,
+        SqlState::DATA_EXCEPTION,
+        SqlState::UNDEFINED_FUNCTION,
+    ]
+    .contains(&theirs.sqlstate);
+    is_missing && is_vague || theirs.sqlstate == here.sqlstate && here.position.is_some()
+}
+
+/// Whether there may be another plan than one for a statement on one table.
 fn is_beyond(error: &SqlError) -> bool {
     [
         SqlState::FEATURE_NOT_SUPPORTED,
@@ -351,8 +431,8 @@ fn is_beyond(error: &SqlError) -> bool {
     .contains(&error.sqlstate)
 }
 
-/// Types of all parameters; one that nothing has given a type is text, as in PostgreSQL's newer versions where
-/// its use allows it.
+/// Types of all parameters; one that nothing has given a type is text, as in PostgreSQL's newer
+/// versions where its use allows it.
 fn settled(params: ParamTypes<'_>) -> Result<Arc<[DataType]>> {
     match params {
         ParamTypes::Declared(types) => types

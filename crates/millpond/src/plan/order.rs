@@ -6,19 +6,29 @@ use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 use sqlparser::ast;
 
-use super::scope::TableScope;
+use super::access::Lookup;
+use super::output::tables_of_star;
+use super::scope::FromScope;
 use super::{Aggregate, Planner, UsableIndexes, access};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, beyond};
+use crate::memory::KeyOrder;
 use crate::parse::ident;
 
 /// One key of an ORDER BY that has to be sorted by.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SortKey {
     pub(crate) expr: Expr,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
+}
+
+impl SortKey {
+    /// Its order, without its expression.
+    pub(crate) fn order(&self) -> KeyOrder {
+        KeyOrder { descending: self.descending, nulls_first: self.nulls_first }
+    }
 }
 
 /// The index that gives an order, and which way to read it.
@@ -34,7 +44,7 @@ impl Planner<'_> {
         order_by: Option<&ast::OrderBy>,
         projection: &[ast::SelectItem],
         binder: &mut Binder<'_>,
-        scope: &TableScope<'_>,
+        scope: &FromScope<'_>,
     ) -> Result<Vec<SortKey>> {
         let Some(order_by) = order_by else { return Ok(Vec::new()) };
         let ast::OrderByKind::Expressions(list) = &order_by.kind else {
@@ -56,13 +66,14 @@ impl Planner<'_> {
         Ok(keys)
     }
 
-    /// A sort key: a number is an item's place, a name first an item's alias, all else an expression over the table.
+    /// A sort key: a number is an item's place, a name first an item's alias, all else an
+    /// expression over the tables.
     fn sort_expression(
         &self,
         e: &ast::Expr,
         projection: &[ast::SelectItem],
         binder: &mut Binder<'_>,
-        scope: &TableScope<'_>,
+        scope: &FromScope<'_>,
     ) -> Result<Expr> {
         match e {
             ast::Expr::Value(value) => match &value.value {
@@ -91,6 +102,10 @@ impl Planner<'_> {
             },
             ast::Expr::Identifier(name) => {
                 let name = ident(name);
+                let is_alias = |item: &&ast::SelectItem| matches!(item, ast::SelectItem::ExprWithAlias { alias, .. } if ident(alias) == name);
+                if projection.iter().filter(is_alias).count() > 1 {
+                    return Err(beyond("a name of several columns in ORDER BY"));
+                }
                 for item in projection {
                     if let ast::SelectItem::ExprWithAlias { expr, alias } = item
                         && ident(alias) == name
@@ -110,17 +125,19 @@ fn nth_item(
     projection: &[ast::SelectItem],
     place: usize,
     binder: &mut Binder<'_>,
-    scope: &TableScope<'_>,
+    scope: &FromScope<'_>,
 ) -> Result<Option<Expr>> {
-    let width = scope.table.columns.len();
     let mut at = 1;
     for item in projection {
         match item {
             ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
-                if place >= at && place < at + width {
-                    return Ok(Some(Expr::Column(place - at)));
+                for from in tables_of_star(item, Some(scope), &binder.source)? {
+                    let nth = place.checked_sub(at).and_then(|n| from.columns().nth(n));
+                    if let Some(column) = nth {
+                        return Ok(Some(Expr::Column(column)));
+                    }
+                    at += from.table.columns.len();
                 }
-                at += width;
             }
             ast::SelectItem::UnnamedExpr(e) | ast::SelectItem::ExprWithAlias { expr: e, .. } => {
                 if at == place {
@@ -134,7 +151,8 @@ fn nth_item(
     Ok(None)
 }
 
-/// What to order by so that the first row has the only value asked for: `min` or `max` of a column without NULLs.
+/// What to order by so that the first row has the only value asked for: `min` or `max` of a column
+/// without NULLs.
 pub(super) fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<Vec<SortKey>> {
     let [one] = aggregates else { return None };
     let (column, descending) = one.extreme_of_column()?;
@@ -142,10 +160,11 @@ pub(super) fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<
     Some(vec![SortKey { expr: Expr::Column(column), descending, nulls_first: descending }])
 }
 
-/// The index whose order serves the sort keys: they are its leading columns, all one way. Columns that the
-/// condition makes equal to one value order nothing, in the index as among the keys.
+/// The index whose order serves sort keys over one table: they are its leading columns, all one
+/// way. Columns that the condition makes equal to one value order nothing, in the index as among
+/// the keys.
 pub(super) fn wanted_order(
-    table: &TableDef,
+    lookup: &Lookup<'_>,
     indexes: &UsableIndexes<'_>,
     sort: &[SortKey],
     condition: Option<&Expr>,
@@ -153,9 +172,10 @@ pub(super) fn wanted_order(
     if sort.is_empty() {
         return None;
     }
-    let fixed = access::fixed_columns(condition);
-    let is_fixed = |expr: &Expr| matches!(expr, Expr::Column(column) if fixed.contains(column));
-    let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(&key.expr)).collect();
+    let (table, fixed) = (lookup.table, access::fixed_columns(lookup, condition));
+    let own = |key: &SortKey| lookup.own_column(&key.expr);
+    let is_fixed = |key: &SortKey| own(key).is_some_and(|column| fixed.contains(&column));
+    let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(key)).collect();
     indexes.of(table).find_map(|index| {
         let mut direction = None;
         let mut columns = index.columns.iter().filter(|column| !fixed.contains(&column.column));
@@ -167,7 +187,7 @@ pub(super) fn wanted_order(
                 }
                 return None;
             };
-            if key.expr != Expr::Column(column.column) {
+            if own(key) != Some(column.column) {
                 return None;
             }
             let same = key.descending == column.order.descending;

@@ -1,15 +1,16 @@
-//! What a statement returns: select lists and RETURNING lists over at most one table.
+//! What a statement returns: select lists and RETURNING lists.
 
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
 use sqlparser::ast;
 
-use super::scope::TableScope;
+use super::scope::{FromScope, FromTable};
+use crate::analyze::column_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, NoColumns, Scope, beyond, missing_from};
-use crate::parse::{data_type, ident};
+use crate::parse::{Name, Source, ident};
 use crate::sink::ColumnDesc;
 
 /// Columns of a result, computed from a row.
@@ -39,14 +40,14 @@ impl Output {
         Output { exprs, waits, only_locks, plain, columns: columns.into() }
     }
 
-    /// Binds a list over a table, or over nothing.
+    /// Binds a list over tables, or over nothing.
     pub(super) fn of_list(
         items: &[ast::SelectItem],
-        from: Option<&TableScope<'_>>,
+        from: Option<&FromScope<'_>>,
         binder: &mut Binder<'_>,
     ) -> Result<Self> {
         let scope: &dyn Scope = match from {
-            Some(table) => table,
+            Some(tables) => tables,
             None => &NoColumns,
         };
         let mut exprs = Vec::new();
@@ -56,18 +57,25 @@ impl Output {
                 ast::SelectItem::UnnamedExpr(e) => (e, None),
                 ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(ident(alias))),
                 star => {
-                    let table = table_of_star(star, from)?;
-                    exprs.extend((0..table.columns.len()).map(Expr::Column));
-                    columns.extend((0..table.columns.len()).map(|column| describe(table, column)));
+                    for from in tables_of_star(star, from, &binder.source)? {
+                        exprs.extend(from.columns().map(Expr::Column));
+                        let own = 0..from.table.columns.len();
+                        columns.extend(own.map(|column| describe(from.table, column)));
+                    }
                     continue;
                 }
             };
             let (expr, ty) = binder.output(e, scope)?;
-            let mut desc = match (&expr, from) {
-                (Expr::Column(column), Some(from)) => describe(from.table, *column),
-                (Expr::Func(func, _), _) if func.is_void() => ColumnDesc::void(column_name(e)),
-                _ => ColumnDesc::computed(column_name(e), ty),
+            let stored = match (&expr, from) {
+                (Expr::Column(column), Some(from)) => {
+                    from.table_of(*column).map(|of| describe(of.table, column - of.first_column))
+                }
+                (Expr::Func(func, _), _) if func.is_void() => {
+                    Some(ColumnDesc::void(column_name(e)))
+                }
+                _ => None,
             };
+            let mut desc = stored.unwrap_or_else(|| ColumnDesc::computed(column_name(e), ty));
             if let Some(alias) = alias {
                 desc.name = alias;
             }
@@ -90,11 +98,12 @@ pub(crate) fn describe(table: &TableDef, column: usize) -> ColumnDesc {
     }
 }
 
-/// The table whose columns `*` or `name.*` stands for.
-fn table_of_star<'t>(
+/// The tables whose columns `*` or `name.*` stands for.
+pub(super) fn tables_of_star<'t>(
     item: &ast::SelectItem,
-    from: Option<&TableScope<'t>>,
-) -> Result<&'t TableDef> {
+    from: Option<&FromScope<'t>>,
+    source: &Source<'_>,
+) -> Result<&'t [FromTable<'t>]> {
     match (item, from) {
         (ast::SelectItem::Wildcard(_), None) => Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
@@ -103,20 +112,20 @@ fn table_of_star<'t>(
         (ast::SelectItem::QualifiedWildcard(..), None) => Err(missing_from("*")),
         (ast::SelectItem::Wildcard(options), Some(from)) => {
             plain_star(options)?;
-            Ok(from.table)
+            Ok(from.0)
         }
         (ast::SelectItem::QualifiedWildcard(kind, options), Some(from)) => {
             plain_star(options)?;
             let ast::SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
                 return Err(beyond("this star"));
             };
-            match name.0.last() {
-                Some(ast::ObjectNamePart::Identifier(name)) if ident(name) == from.alias => {
-                    Ok(from.table)
-                }
-                Some(ast::ObjectNamePart::Identifier(name)) => Err(missing_from(&ident(name))),
-                _ => Err(beyond("this star")),
-            }
+            let name = Name::from_ast(name, source)?;
+            let found = from.table(&name).ok_or_else(|| {
+                let mut error = from.unknown_table(&name.name);
+                error.position = name.position;
+                error
+            })?;
+            Ok(std::slice::from_ref(found))
         }
         (other, _) => Err(beyond(&format!("the select item {other}"))),
     }
@@ -132,50 +141,4 @@ fn plain_star(options: &ast::WildcardAdditionalOptions) -> Result<()> {
         return Err(beyond("a star with options"));
     }
     Ok(())
-}
-
-/// The name that PostgreSQL gives to a column without an alias.
-fn column_name(e: &ast::Expr) -> String {
-    let fixed = match e {
-        ast::Expr::Identifier(name) => return ident(name),
-        ast::Expr::CompoundIdentifier(parts) => {
-            return parts.last().map_or_else(|| "?column?".to_owned(), ident);
-        }
-        ast::Expr::Nested(inner) => return column_name(inner),
-        ast::Expr::Function(function) => {
-            return match function.name.0.last() {
-                Some(ast::ObjectNamePart::Identifier(name)) => ident(name),
-                _ => "?column?".to_owned(),
-            };
-        }
-        ast::Expr::Cast { expr, data_type: ty, .. } => {
-            let inner = column_name(expr);
-            if inner != "?column?" {
-                return inner;
-            }
-            return data_type(ty).map_or(inner, |ty| ty.type_name().to_owned());
-        }
-        ast::Expr::TypedString(typed) => {
-            return data_type(&typed.data_type)
-                .map_or_else(|_| "?column?".to_owned(), |ty| ty.type_name().to_owned());
-        }
-        ast::Expr::Case { else_result, .. } => {
-            return match else_result.as_deref().map(column_name) {
-                Some(name) if name != "?column?" => name,
-                _ => "case".to_owned(),
-            };
-        }
-        ast::Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => "bool",
-        ast::Expr::Substring { .. } => "substring",
-        ast::Expr::Trim { trim_where, .. } => match trim_where {
-            Some(ast::TrimWhereField::Leading) => "ltrim",
-            Some(ast::TrimWhereField::Trailing) => "rtrim",
-            _ => "btrim",
-        },
-        ast::Expr::Position { .. } => "position",
-        ast::Expr::Ceil { .. } => "ceil",
-        ast::Expr::Floor { .. } => "floor",
-        _ => "?column?",
-    };
-    fixed.to_owned()
 }

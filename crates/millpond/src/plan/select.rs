@@ -2,37 +2,40 @@
 
 use std::sync::Arc;
 
-use millpond_engine::catalog::TableDef;
 use sqlparser::ast;
 
+use super::access::{Choice, Lookup};
+use super::from::OnlyTable;
 use super::order::{extreme_key, wanted_order};
-use super::scope::{TableScope, find_table};
+use super::scope::{FromScope, FromTable};
 use super::{
-    Access, Aggregate, OnConflict, Output, Planner, RowLock, SelectPlan, access, aggregate,
+    Access, Aggregate, OnConflict, Output, Plan, Planner, Results, RowLock, SelectPlan, access,
+    aggregate,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, NoColumns, Scope, beyond};
 use crate::expr::types::{Ty, is_assignable};
-use crate::parse::{Name, ident, row_lock_name, row_lock_of};
+use crate::parse::{ident, row_lock_name, row_lock_of};
 use crate::sink::ColumnDesc;
 use crate::{DataType, Value};
 
-/// From so many rows on, a whole table to be sorted or added up is the query engine's trade.
-const LARGE_TABLE_ROWS: i64 = 2_000;
+/// Sorting or adding up a whole table of at least this many rows is left to the query engine.
+pub(super) const LARGE_TABLE_ROWS: i64 = 2_000;
 
 impl Planner<'_> {
-    /// Plans a query of at most one table; 0A000 for what takes a query engine.
-    pub(super) fn select(&self, query: &ast::Query, binder: &mut Binder<'_>) -> Result<SelectPlan> {
+    /// Plans a query of at most one table without groups; 0A000 for any other.
+    pub(super) fn select(&self, query: &ast::Query, binder: &mut Binder<'_>) -> Result<Plan> {
         check_query(query)?;
         let plain = query.order_by.is_none() && query.locks.is_empty();
         match query.body.as_ref() {
             ast::SetExpr::Select(select) => {
                 check_clauses(select)?;
-                match self.from(&select.from)? {
-                    Some((table, alias)) => self.one_table(query, select, table, &alias, binder),
-                    None => self.without_table(query, select, binder),
-                }
+                let from = self.from(&select.from)?;
+                Ok(Plan::Select(match from {
+                    None => self.without_table(query, select, binder)?,
+                    Some(one) => self.one_table(query, select, &one, binder)?,
+                }))
             }
             ast::SetExpr::Query(inner)
                 if plain && query.limit_clause.is_none() && query.fetch.is_none() =>
@@ -40,7 +43,7 @@ impl Planner<'_> {
                 self.select(inner, binder)
             }
             ast::SetExpr::Values(values) if values.rows.len() == 1 && plain => {
-                self.values(query, &values.rows[0].content, binder)
+                self.values(query, &values.rows[0].content, binder).map(Plan::Select)
             }
             ast::SetExpr::SetOperation { op, .. } => Err(beyond(&op.to_string())),
             ast::SetExpr::Values(_) => Err(beyond("VALUES as a query")),
@@ -52,58 +55,63 @@ impl Planner<'_> {
         &self,
         query: &ast::Query,
         select: &ast::Select,
-        table: Arc<TableDef>,
-        alias: &str,
+        from: &OnlyTable,
         binder: &mut Binder<'_>,
     ) -> Result<SelectPlan> {
-        let scope = TableScope { table: &table, alias };
+        let table = Arc::clone(&from.table);
+        let tables = [FromTable::only(&table, &from.alias)];
+        let scope = FromScope(&tables);
         let condition = self.where_clause(select.selection.as_ref(), binder, &scope)?;
-        let order_by = query.order_by.as_ref();
-        let (aggregates, sort, output) = match self.aggregates(select, binder, &scope)? {
-            Some(_) if order_by.is_some() => return Err(beyond("ORDER BY with aggregates")),
-            Some((aggregates, output)) => (Some(aggregates), Vec::new(), output),
-            None => {
-                let sort = self.sort_keys(order_by, &select.projection, binder, &scope)?;
-                (None, sort, Output::of_list(&select.projection, Some(&scope), binder)?)
-            }
-        };
-        let extreme = aggregates.as_ref().and_then(|list| extreme_key(&table, list));
+        let mut results = self.results(query, select, &scope, binder)?;
+        let extreme = results.aggregates.as_ref().and_then(|list| extreme_key(&table, list));
+        let lookup = Lookup::only(&table);
         let wanted = wanted_order(
-            &table,
+            &lookup,
             self.indexes,
-            extreme.as_ref().unwrap_or(&sort),
+            extreme.as_ref().unwrap_or(&results.sort),
             condition.as_ref(),
         );
-        let (access, filter, ordered) =
-            access::choose(&table, self.indexes, condition.as_ref(), wanted.as_ref());
-        let sort =
-            if ordered || matches!(access, Access::Point { .. }) { Vec::new() } else { sort };
-        let (limit, offset) = limits(query, binder)?;
+        let Choice { access, filter, is_ordered, .. } =
+            access::choose(&lookup, self.indexes, condition.as_ref(), wanted.as_ref());
+        if is_ordered || matches!(access, Access::Point { .. }) {
+            results.sort.clear();
+        }
         if self.external.is_some()
             && query.locks.is_empty()
             && matches!(access, Access::Heap)
-            && (aggregates.is_some() || !sort.is_empty())
+            && (results.aggregates.is_some() || !results.sort.is_empty())
             && self.indexes.live_rows(&table) >= LARGE_TABLE_ROWS
         {
             return Err(beyond("a scan of a large table"));
         }
-        Ok(SelectPlan {
-            table: Some(table),
-            access,
-            filter,
-            condition,
-            aggregates,
-            first_only: extreme.is_some() && ordered,
-            output,
-            sort,
-            limit,
-            offset,
-            lock: None,
-        })
+        let first_only = extreme.is_some() && is_ordered;
+        let table = Some(table);
+        Ok(SelectPlan { table, access, filter, condition, first_only, results, lock: None })
     }
 
-    /// How a query of one table, for which there is a plan, locks its rows. What is wrong with that no query engine
-    /// knows better.
+    /// The select list, ORDER BY and LIMIT over the tables of FROM.
+    pub(super) fn results(
+        &self,
+        query: &ast::Query,
+        select: &ast::Select,
+        scope: &FromScope<'_>,
+        binder: &mut Binder<'_>,
+    ) -> Result<Results> {
+        let order_by = query.order_by.as_ref();
+        let (aggregates, sort, output) = match self.aggregates(select, binder, scope)? {
+            Some(_) if order_by.is_some() => return Err(beyond("ORDER BY with aggregates")),
+            Some((aggregates, output)) => (Some(aggregates), Vec::new(), output),
+            None => {
+                let sort = self.sort_keys(order_by, &select.projection, binder, scope)?;
+                (None, sort, Output::of_list(&select.projection, Some(scope), binder)?)
+            }
+        };
+        let (limit, offset) = limits(query, binder)?;
+        Ok(Results { aggregates, output, sort, limit, offset })
+    }
+
+    /// How a query of one table, for which there is a plan, locks its rows. What is wrong with that
+    /// no query engine knows better.
     pub(super) fn row_lock(
         &self,
         query: &ast::Query,
@@ -111,7 +119,7 @@ impl Planner<'_> {
     ) -> Result<Option<RowLock>> {
         let ast::SetExpr::Select(select) = query.body.as_ref() else { return Ok(None) };
         match self.from(&select.from)? {
-            Some((_, alias)) => lock_of(&query.locks, &alias, plan.aggregates.is_some()),
+            Some(one) => lock_of(&query.locks, &one.alias, plan.results.aggregates.is_some()),
             None => Ok(None),
         }
     }
@@ -155,54 +163,12 @@ impl Planner<'_> {
         selection.map(|e| binder.condition(e, "WHERE", scope)).transpose()
     }
 
-    /// The one table of a FROM clause with its alias; `None` without a clause.
-    fn from(&self, from: &[ast::TableWithJoins]) -> Result<Option<(Arc<TableDef>, String)>> {
-        match from {
-            [] => Ok(None),
-            [one] if one.joins.is_empty() => self.table_factor(&one.relation).map(Some),
-            _ => Err(beyond("a join")),
-        }
-    }
-
-    /// A plain table with its alias.
-    pub(super) fn table_factor(
-        &self,
-        factor: &ast::TableFactor,
-    ) -> Result<(Arc<TableDef>, String)> {
-        let ast::TableFactor::Table {
-            name,
-            alias,
-            args: None,
-            with_hints,
-            version: None,
-            with_ordinality: false,
-            partitions,
-            json_path: None,
-            sample: None,
-            index_hints,
-        } = factor
-        else {
-            return Err(beyond("this form of FROM"));
-        };
-        if !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
-            return Err(beyond("this form of FROM"));
-        }
-        let name = Name::from_ast(name, &self.source)?;
-        let table = find_table(self.catalog, &name)?;
-        let alias = match alias {
-            Some(alias) if alias.columns.is_empty() => ident(&alias.name),
-            Some(_) => return Err(beyond("column aliases")),
-            None => table.name.clone(),
-        };
-        Ok((table, alias))
-    }
-
     /// The aggregates of a select list that consists of nothing else.
     fn aggregates(
         &self,
         select: &ast::Select,
         binder: &mut Binder<'_>,
-        scope: &TableScope<'_>,
+        scope: &FromScope<'_>,
     ) -> Result<Option<(Vec<Aggregate>, Output)>> {
         let mut found = Vec::new();
         let mut columns = Vec::new();
@@ -242,17 +208,14 @@ fn one_row(
         access: Access::Nothing,
         filter: condition.clone(),
         condition,
-        aggregates: None,
         first_only: false,
-        output,
-        sort: Vec::new(),
-        limit,
-        offset,
+        results: Results { aggregates: None, output, sort: Vec::new(), limit, offset },
         lock: None,
     }
 }
 
-/// Refuses clauses around a SELECT that plans have no place for. All are named, so that a new one is seen here.
+/// Refuses clauses around a SELECT that plans have no place for. All are named, so that a new one
+/// is seen here.
 fn check_query(query: &ast::Query) -> Result<()> {
     let ast::Query {
         with,

@@ -3,7 +3,8 @@
 //!
 //! A server reads two files, and what its command line says goes before both:
 //!
-//! - the configuration file, `DATA/millpond.conf` if it is there, or the one that the command line names;
+//! - the configuration file, `DATA/millpond.conf` if it is there, or the one that the command line
+//!   names;
 //! - `DATA/postgresql.auto.conf`, which `ALTER SYSTEM` writes.
 //!
 //! They are read again on demand ([`Configuration::reload`]). Then sessions see the values that
@@ -134,7 +135,7 @@ fn optional(path: &Path) -> Result<Vec<Entry>> {
     if path.exists() { parse(path, &read(path)?) } else { Ok(Vec::new()) }
 }
 
-fn parse(path: &Path, text: &str) -> Result<Vec<Entry>> {
+pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Entry>> {
     let path: Arc<Path> = path.into();
     let mut entries = Vec::new();
     for (number, line) in (1u32..).zip(text.lines()) {

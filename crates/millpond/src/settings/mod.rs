@@ -1,8 +1,9 @@
-//! Settings with PostgreSQL's names: a registry, parsing and showing of values, the values of a database
-//! ([`Settings`]) and those of a session on top of them ([`SessionSettings`]).
+//! Settings with PostgreSQL's names: a registry, parsing and showing of values, the values of a
+//! database ([`Settings`]) and those of a session on top of them ([`SessionSettings`]).
 //!
 //! A setting is addressed by [`SettingId`], its place in the registry. Values are kept parsed.
 
+mod calls;
 mod configuration;
 mod definition;
 mod file_settings;
@@ -166,8 +167,8 @@ impl Settings {
         Self::default()
     }
 
-    /// Sets a value given as text, as `--set NAME=VALUE` does. An unknown name or a bad value is an error
-    /// that names the nearest valid one.
+    /// Sets a value given as text, as `--set NAME=VALUE` does. An unknown name or a bad value is an
+    /// error that names the nearest valid one.
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
         self.put(name, text, Origin::CommandLine)
     }
@@ -176,24 +177,6 @@ impl Settings {
     pub fn with(mut self, name: &str, text: &str) -> Result<Self> {
         self.set(name, text)?;
         Ok(self)
-    }
-
-    /// Sets what a configuration file says: lines `name = value` or `name value`, `#` comments, values in
-    /// single quotes where they need them. The error names the line.
-    pub fn set_from_file(&mut self, text: &str) -> Result<()> {
-        for (number, line) in text.lines().enumerate() {
-            let at_line = |error: SqlError| {
-                let number = number + 1;
-                match error.context {
-                    Some(_) => error,
-                    None => error.context(format!("line {number} of the configuration file")),
-                }
-            };
-            if let Some((name, text)) = value::parse_config_line(line).map_err(at_line)? {
-                self.set(&name, &text).map_err(at_line)?;
-            }
-        }
-        Ok(())
     }
 
     /// The same settings, for the same database.

@@ -1,8 +1,9 @@
-//! A session's settings: what it has set on top of the database's, with PostgreSQL's transactional rules.
+//! A session's settings: what it has set on top of the database's, with PostgreSQL's transactional
+//! rules.
 //!
-//! `SET` in a transaction is taken back when the transaction aborts, `SET LOCAL` when it ends in any way.
-//! For that, the first change of a setting in a transaction remembers the value before, and `SET`
-//! remembers what has to stay after a commit even when a `SET LOCAL` follows.
+//! `SET` in a transaction is taken back when the transaction aborts, `SET LOCAL` when it ends in
+//! any way. For that, the first change of a setting in a transaction remembers the value before,
+//! and `SET` remembers what has to stay after a commit even when a `SET LOCAL` follows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use millpond_engine::transam::CommitDelay;
 
 use super::{Configuration, Origin, SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
-use crate::types::{FormatOptions, Zone};
+use crate::types::{FormatOptions, IntervalStyle, Zone};
 
 /// One setting that the running transaction has changed.
 #[derive(Debug)]
@@ -29,9 +30,10 @@ struct Changed {
 pub(crate) fn bulk_access_of(int: impl Fn(&str) -> i64, bool: impl Fn(&str) -> bool) -> BulkAccess {
     let number = |name: &str| u32::try_from(int(name)).unwrap_or(0);
     let kilobytes = usize::try_from(int("maintenance_work_mem")).unwrap_or(0);
-    let streams = |concurrency: &str| StreamOptions {
-        io_concurrency: number(concurrency),
-        io_combine_limit: number("io_combine_limit"),
+    let streams = |concurrency: &str| {
+        StreamOptions::default()
+            .with_io_concurrency(number(concurrency))
+            .with_io_combine_limit(number("io_combine_limit"))
     };
     BulkAccess {
         rings: rings_of(&int),
@@ -46,14 +48,13 @@ pub(crate) fn bulk_access_of(int: impl Fn(&str) -> i64, bool: impl Fn(&str) -> b
 /// The rings' sizes, of settings that say them in kB.
 fn rings_of(kilobytes: impl Fn(&str) -> i64) -> RingSizes {
     let pages = |name| pages_of(kilobytes(name).unsigned_abs());
-    RingSizes {
-        bulk_read: pages("bulk_read_buffer_limit"),
-        bulk_write: pages("bulk_write_buffer_limit"),
-        vacuum: pages("vacuum_buffer_usage_limit"),
-    }
+    RingSizes::default()
+        .with_bulk_read(pages("bulk_read_buffer_limit"))
+        .with_bulk_write(pages("bulk_write_buffer_limit"))
+        .with_vacuum(pages("vacuum_buffer_usage_limit"))
 }
 
-/// How many pages so many kB are.
+/// The number of pages in this many kB.
 pub(crate) fn pages_of(kilobytes: u64) -> usize {
     usize::try_from(kilobytes * 1024 / PAGE_SIZE as u64).unwrap_or(0)
 }
@@ -70,6 +71,7 @@ pub struct SessionSettings {
     hot: Hot,
     // The engine's session has not been told of `hot` as it is now.
     news: bool,
+    pub(super) calls: super::calls::Calls,
 }
 
 /// Values that statements look at, kept ready.
@@ -111,6 +113,7 @@ impl SessionSettings {
             to_report: Vec::new(),
             hot,
             news: true,
+            calls: super::calls::Calls::default(),
         };
         settings.refresh();
         settings
@@ -319,7 +322,12 @@ impl SessionSettings {
         !self.to_report.is_empty()
     }
 
-    fn check(&self, id: SettingId, text: &str) -> Result<SettingValue> {
+    /// The value without the session's own.
+    pub(super) fn default_of(&self, id: SettingId) -> &SettingValue {
+        self.base.value(id)
+    }
+
+    pub(super) fn check(&self, id: SettingId, text: &str) -> Result<SettingValue> {
         let definition = id.definition();
         if !definition.context.is_of_session() {
             return Err(cannot_be_changed(definition));
@@ -382,6 +390,7 @@ impl SessionSettings {
             format: FormatOptions {
                 zone: Zone::parse(self.text("TimeZone")).map_or(Zone::UTC, |(zone, _)| zone),
                 bytea_escape: self.text("bytea_output") == "escape",
+                interval_style: IntervalStyle::named(self.text("IntervalStyle")),
             },
             bulk_access: bulk_access_of(|name| self.int(name), |name| self.bool(name)),
         };

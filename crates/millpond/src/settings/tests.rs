@@ -91,14 +91,18 @@ fn what_the_database_has_found_is_shown_where_nothing_is_set() {
 
 #[test]
 fn configuration_files() {
-    let mut settings = Settings::default();
-    settings
-        .set_from_file("# hello\nshared_buffers = 64MB # small\napplication_name 'it''s me'\n\n")
-        .unwrap();
-    assert_eq!(settings.show("shared_buffers").unwrap(), "64MB");
-    assert_eq!(settings.show("application_name").unwrap(), "it's me");
-    let error = settings.set_from_file("\nwork_memm = 3").unwrap_err();
-    assert_eq!(error.context.as_deref(), Some("line 2 of the configuration file"));
+    let parse = |text| configuration::parse(Path::new("millpond.conf"), text);
+    let text = "# hello\nshared_buffers = 64MB # small\napplication_name 'it''s me'\n\n";
+    let found: Vec<_> = parse(text)
+        .unwrap()
+        .into_iter()
+        .map(|entry| (entry.name, entry.text, entry.line))
+        .collect();
+    let expected = [("shared_buffers", "64MB", 2), ("application_name", "it's me", 3)];
+    assert_eq!(found, expected.map(|(name, text, line)| (name.to_owned(), text.to_owned(), line)));
+    let error = parse("\nwork_mem 'x").unwrap_err();
+    let expected = "line 2 of configuration file \"millpond.conf\"";
+    assert_eq!(error.context.as_deref(), Some(expected));
 }
 
 #[test]
@@ -133,7 +137,7 @@ proptest::proptest! {
                 let _ = value::show(definition, &value);
             }
         }
-        let _ = Settings::default().set_from_file(&text);
+        let _ = configuration::parse(Path::new("millpond.conf"), &text);
     }
 }
 

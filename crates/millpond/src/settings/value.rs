@@ -337,7 +337,8 @@ pub(crate) fn show(definition: &Definition, value: &SettingValue) -> String {
     }
 }
 
-/// One line of a configuration file.
+/// One line of a configuration file: `name = value` or `name value`, `#` comments, values in single
+/// quotes where they need them.
 pub(super) fn parse_config_line(line: &str) -> Result<Option<(String, String)>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {

@@ -6,7 +6,7 @@ use millpond_engine::types::{
 };
 
 use super::length::missing_spaces;
-use super::{coerce_text, in_date_range, in_timestamp_range, text};
+use super::{coerce_text, in_date_range, in_timestamp_range, other, text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::{DataType, Datum, Numeric, NumericRef, Value};
 
@@ -22,6 +22,7 @@ pub fn encode(ty: DataType, datum: &Datum<'_>, out: &mut Vec<u8>) {
         Datum::Bool(v) => out.push(u8::from(v)),
         Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Int8(v) if ty == DataType::Oid => out.extend_from_slice(&(v as u32).to_be_bytes()),
         Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
             out.extend_from_slice(&v.to_be_bytes());
         }
@@ -33,6 +34,7 @@ pub fn encode(ty: DataType, datum: &Datum<'_>, out: &mut Vec<u8>) {
             out.extend(std::iter::repeat_n(b' ', missing_spaces(ty, v)));
         }
         Datum::Bytea(v) => out.extend_from_slice(v),
+        Datum::Other(oid, bytes) => other::encode_binary(ty, oid, bytes, out),
     }
 }
 
@@ -69,6 +71,7 @@ pub fn decode(ty: DataType, bytes: &[u8]) -> Result<Value> {
         DataType::Int2 => Value::Int2(i16::from_be_bytes(array(bytes).ok_or_else(fixed)?)),
         DataType::Int4 => Value::Int4(i32::from_be_bytes(array(bytes).ok_or_else(fixed)?)),
         DataType::Int8 => Value::Int8(i64::from_be_bytes(array(bytes).ok_or_else(fixed)?)),
+        DataType::Oid => Value::Int8(u32::from_be_bytes(array(bytes).ok_or_else(fixed)?).into()),
         DataType::Float4 => Value::Float4(f32::from_be_bytes(array(bytes).ok_or_else(fixed)?)),
         DataType::Float8 => Value::Float8(f64::from_be_bytes(array(bytes).ok_or_else(fixed)?)),
         DataType::Date => {
@@ -81,6 +84,9 @@ pub fn decode(ty: DataType, bytes: &[u8]) -> Result<Value> {
             array(bytes).ok_or_else(fixed)?,
         ))?),
         DataType::Bytea => Value::Bytea(bytes.to_owned()),
+        DataType::Other { oid, typmod } => {
+            other::decode_binary(oid, typmod, bytes)?.ok_or_else(fixed)?
+        }
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             let string = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, &error))?;
             Value::Text(coerce_text(ty, text::check_text(string)?, false)?.to_owned())

@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<u8>> {
     }
 }
 
-fn parse_hex(text: &str) -> Result<Vec<u8>> {
+pub(crate) fn parse_hex(text: &str) -> Result<Vec<u8>> {
     let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
     let mut out = Vec::with_capacity(text.len() / 2);
     let mut high = None;
@@ -59,7 +59,7 @@ fn parse_hex(text: &str) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn parse_escape(mut text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn parse_escape(mut text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     while let Some((&byte, rest)) = text.split_first() {
         if byte != b'\\' {

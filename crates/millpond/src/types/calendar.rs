@@ -56,7 +56,8 @@ pub fn date_of_civil(year: i64, month: u32, day: u32) -> Option<i64> {
     Some(era * DAYS_PER_ERA + day_of_era - EPOCH_SHIFT)
 }
 
-fn days_in_month(year: i64, month: u32) -> u32 {
+/// Days of a month.
+pub fn days_in_month(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,

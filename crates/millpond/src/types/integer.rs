@@ -25,6 +25,12 @@ pub(super) fn parse(ty: DataType, text: &str, min: i64, max: i64) -> Result<i64>
     value.filter(|value| (min..=max).contains(value)).ok_or_else(|| out_of_range(ty, text))
 }
 
+/// Reads the number of an object. A negative one of 32 bits is taken for its bits.
+pub(super) fn parse_oid(text: &str) -> Result<i64> {
+    let value = parse(DataType::Oid, text, i32::MIN.into(), u32::MAX.into())?;
+    Ok((value as u32).into())
+}
+
 /// A number of digits only that no integer is too small for: most are.
 #[inline]
 fn plain(digits: &[u8]) -> Option<i64> {

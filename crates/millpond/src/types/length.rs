@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use crate::error::{Result, SqlError, SqlState};
 use crate::{DataType, Numeric, NumericRef};
 
-/// Makes a string fit a column: too long a value is an error unless only spaces are lost, or cut when
-/// the cast is explicit. Values of `char(n)` lose their trailing spaces, as they are stored.
+/// Makes a string fit a column: too long a value is an error unless only spaces are lost, or cut
+/// when the cast is explicit. Values of `char(n)` lose their trailing spaces, as they are stored.
 pub fn coerce_text(ty: DataType, text: &str, explicit: bool) -> Result<&str> {
     let limit = match ty {
         DataType::Varchar(Some(limit)) | DataType::Char(limit) => limit as usize,

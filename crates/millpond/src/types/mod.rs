@@ -1,26 +1,34 @@
 //! Values as clients write and read them: PostgreSQL's text and binary formats.
 //!
-//! [`text`] and [`binary`] take the column's type beside the value, because some types print by their
-//! modifier (`char(n)` is stored without its padding and printed with it).
+//! [`text`] and [`binary`] take the column's type beside the value, because some types print by
+//! their modifier (`char(n)` is stored without its padding and printed with it).
 
+pub(crate) mod array;
 pub mod binary;
-mod bytea;
+pub(crate) mod bytea;
 mod calendar;
-mod datetime;
+pub(crate) mod datetime;
 mod float;
 mod integer;
+pub(crate) mod interval;
+pub(crate) mod json;
 mod length;
+mod other;
+mod record;
 pub mod text;
+pub(crate) mod time;
+mod uuid;
 mod zone;
 
 use crate::DataType;
 use crate::error::{SqlError, SqlState};
 
 pub use calendar::{
-    Civil, USECS_PER_DAY, civil_of_date, civil_of_timestamp, date_of_civil, in_date_range,
-    in_timestamp_range,
+    Civil, USECS_PER_DAY, civil_of_date, civil_of_timestamp, date_of_civil, days_in_month,
+    in_date_range, in_timestamp_range,
 };
 pub use integer::write_i64;
+pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, pad};
 pub use zone::Zone;
 
@@ -31,6 +39,8 @@ pub struct FormatOptions {
     pub zone: Zone,
     /// `bytea_output = escape`.
     pub bytea_escape: bool,
+    /// `IntervalStyle`
+    pub interval_style: IntervalStyle,
 }
 
 #[cold]

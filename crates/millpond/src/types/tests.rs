@@ -314,7 +314,7 @@ fn timestamps_with_time_zone() {
     ] {
         assert_eq!(round(DataType::Timestamptz, input), output, "{input}");
     }
-    let east = FormatOptions { zone: Zone::Fixed(5 * 3600 + 1800), bytea_escape: false };
+    let east = FormatOptions { zone: Zone::Fixed(5 * 3600 + 1800), ..FormatOptions::default() };
     let value = text::parse(DataType::Timestamptz, "2024-01-31 12:00:00", &east).unwrap();
     assert_eq!(print(DataType::Timestamptz, &value), "2024-01-31 06:30:00+00");
     assert_eq!(

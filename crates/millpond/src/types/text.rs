@@ -3,7 +3,7 @@
 use millpond_engine::types::NumericRef;
 
 use super::length::missing_spaces;
-use super::{FormatOptions, bytea, coerce_text, datetime, float, integer, invalid_syntax};
+use super::{FormatOptions, bytea, coerce_text, datetime, float, integer, invalid_syntax, other};
 use crate::error::{Result, SqlError, SqlState};
 use crate::{DataType, Datum, Numeric, Value};
 
@@ -29,6 +29,7 @@ pub fn encode(ty: DataType, datum: &Datum<'_>, options: &FormatOptions, out: &mu
         Datum::Timestamptz(v) => {
             datetime::write_timestamp(v, Some(options.zone.offset_at(v)), out);
         }
+        Datum::Other(oid, bytes) => other::encode_text(ty, oid, bytes, options, out),
     }
 }
 
@@ -52,8 +53,19 @@ pub fn to_string(ty: DataType, datum: &Datum<'_>, options: &FormatOptions) -> Op
 pub fn parse(ty: DataType, text: &str, options: &FormatOptions) -> Result<Value> {
     let mut hold = Value::Null;
     match parse_borrowed(ty, text, options, &mut hold)? {
-        Datum::Numeric(_) | Datum::Bytea(_) => Ok(hold),
+        Datum::Numeric(_) | Datum::Bytea(_) | Datum::Other(..) => Ok(hold),
         datum => Ok(datum.to_value()),
+    }
+}
+
+/// Appends an array as an `int2vector` or `oidvector` is written: elements with spaces between.
+pub fn encode_vector(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
+    let Some(array) = super::array::array_of(datum) else { return };
+    for (place, element) in array.iter().enumerate() {
+        if place > 0 {
+            out.push(b' ');
+        }
+        encode(DataType::Int8, &element, options, out);
     }
 }
 
@@ -73,6 +85,7 @@ pub fn parse_borrowed<'a>(
             Datum::Int4(integer::parse(ty, text, i32::MIN.into(), i32::MAX.into())? as i32)
         }
         DataType::Int8 => Datum::Int8(integer::parse(ty, text, i64::MIN, i64::MAX)?),
+        DataType::Oid => Datum::Int8(integer::parse_oid(text)?),
         DataType::Float4 => Datum::Float4(float::parse_f32(text)?),
         DataType::Float8 => Datum::Float8(float::parse_f64(text)?),
         DataType::Numeric { precision_scale } => {
@@ -94,6 +107,10 @@ pub fn parse_borrowed<'a>(
         DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, options.zone)?),
         DataType::Timestamptz => {
             Datum::Timestamptz(datetime::parse_timestamptz(text, options.zone)?)
+        }
+        DataType::Other { oid, typmod } => {
+            *hold = other::parse_text(oid, typmod, text, options)?;
+            hold.as_datum()
         }
     })
 }

@@ -1,7 +1,8 @@
 //! Time zones: how far a session's clock is from UTC.
 //!
-//! Without the feature `time-zones` there are UTC and zones of a fixed offset; with it every zone of the IANA's database.
-//! Its rules are known until 2100; later dates get the zone's standard time.
+//! Without the feature `time-zones` there are UTC and zones of a fixed offset; with it every zone
+//! of the IANA's database. Its rules are known until 2100; later dates get the zone's standard
+//! time.
 
 use millpond_engine::types::{TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY};
 
@@ -27,9 +28,9 @@ const UTC_NAMES: &[&str] = &[
 /// A time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// Always so many seconds east of UTC.
+    /// A fixed offset: seconds east of UTC.
     Fixed(i32),
-    /// One of the IANA's.
+    /// A zone of the IANA's database.
     #[cfg(feature = "time-zones")]
     Named(chrono_tz::Tz),
 }
@@ -41,11 +42,11 @@ impl Default for Zone {
 }
 
 impl Zone {
-    /// The zone of those who have said nothing.
+    /// The zone of a session that has set none.
     pub const UTC: Zone = Zone::Fixed(0);
 
-    /// The zone of a text as `SET TimeZone` takes it, and how `SHOW` spells it: a name, hours east of UTC, or an
-    /// offset in POSIX's form, which counts to the west.
+    /// The zone of a text as `SET TimeZone` takes it, and how `SHOW` spells it: a name, hours east
+    /// of UTC, or an offset in POSIX's form, which counts to the west.
     pub fn parse(text: &str) -> Option<(Zone, String)> {
         let text = text.trim();
         if let Ok(hours) = text.parse::<f64>() {
@@ -74,8 +75,9 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC when the zone's clock shows that time. As PostgreSQL does, a time that the clock skips is
-    /// read as if it had not been put forward yet, one that it shows twice as the later of the two.
+    /// Seconds east of UTC when the zone's clock shows that time. As PostgreSQL does, a time that
+    /// the clock skips is read as if it had not been put forward yet, one that it shows twice as
+    /// the later of the two.
     pub fn offset_of_local(self, local: i64) -> i32 {
         let _ = local;
         match self {
@@ -98,6 +100,26 @@ impl Zone {
         match local {
             TIMESTAMP_INFINITY | TIMESTAMP_NEG_INFINITY => local,
             _ => local.saturating_sub(i64::from(self.offset_of_local(local)) * USECS_PER_SECOND),
+        }
+    }
+
+    /// What the zone is called at that time: `CET`, or an offset where it has no letters.
+    pub fn abbreviation_at(self, utc: i64) -> String {
+        let _ = utc;
+        match self {
+            Zone::UTC => "UTC".to_owned(),
+            Zone::Fixed(seconds) => {
+                let sign = if seconds < 0 { '-' } else { '+' };
+                let [hours, minutes, rest] =
+                    [seconds / 3600, seconds / 60 % 60, seconds % 60].map(i32::abs);
+                match (minutes, rest) {
+                    (0, 0) => format!("{sign}{hours:02}"),
+                    (_, 0) => format!("{sign}{hours:02}:{minutes:02}"),
+                    _ => format!("{sign}{hours:02}:{minutes:02}:{rest:02}"),
+                }
+            }
+            #[cfg(feature = "time-zones")]
+            Zone::Named(zone) => named::abbreviation_at(zone, utc),
         }
     }
 
@@ -132,8 +154,8 @@ fn hours_east(hours: f64) -> Option<(Zone, String)> {
     Some((Zone::Fixed(seconds), format!("<{iso}{shown}>{posix}{shown}")))
 }
 
-/// The seconds east of UTC that a text in POSIX's form means, without daylight saving: `EST5`, `<+0530>-05:30`. As in
-/// PostgreSQL the name may be short or missing: `+02:00` is west of UTC.
+/// The seconds east of UTC that a text in POSIX's form means, without daylight saving: `EST5`,
+/// `<+0530>-05:30`. As in PostgreSQL the name may be short or missing: `+02:00` is west of UTC.
 fn posix(text: &str) -> Option<i32> {
     let rest = match text.strip_prefix('<') {
         Some(bracketed) => bracketed.split_once('>')?.1,
@@ -156,7 +178,7 @@ fn posix(text: &str) -> Option<i32> {
 #[cfg(feature = "time-zones")]
 mod named {
     use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
-    use chrono_tz::Tz;
+    use chrono_tz::{OffsetName, Tz};
 
     /// Microseconds from 1970 to 2000.
     const EPOCH_2000_US: i64 = 946_684_800_000_000;
@@ -170,6 +192,14 @@ mod named {
 
     pub(super) fn offset_at(zone: Tz, utc: i64) -> i32 {
         zone.offset_from_utc_datetime(&naive(utc)).fix().local_minus_utc()
+    }
+
+    pub(super) fn abbreviation_at(zone: Tz, utc: i64) -> String {
+        let offset = zone.offset_from_utc_datetime(&naive(utc));
+        let name = offset.abbreviation().map(str::to_owned);
+        name.unwrap_or_else(|| {
+            super::Zone::Fixed(offset.fix().local_minus_utc()).abbreviation_at(utc)
+        })
     }
 
     pub(super) fn offset_of_local(zone: Tz, local: i64) -> i32 {

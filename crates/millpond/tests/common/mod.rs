@@ -86,7 +86,7 @@ pub fn drive(
     connection: &mut Connection,
     sql: &str,
     copy: &[&str],
-    sink: &mut Transcript,
+    sink: &mut dyn RowSink,
 ) -> Result<()> {
     connection.set_wait(Wait::Never);
     let mut executed = connection.simple_query(sql, sink);
@@ -144,10 +144,26 @@ pub fn run_copy(connection: &mut Connection, sql: &str, copy: &[&str]) -> String
     text
 }
 
-/// Runs a script of `statement` / expected lines: each block is a statement that starts with `> `, then what
-/// has to come back, then an empty line.
+/// Runs a script of `statement` / expected lines: each block is a statement that starts with `> `,
+/// then what has to come back, then an empty line.
 #[track_caller]
 pub fn script(connection: &mut Connection, script: &str) {
+    compare(connection, script, |found, expected| found == expected);
+}
+
+/// The same, where rows may come in any order: those of RETURNING have none.
+#[track_caller]
+pub fn unordered_script(connection: &mut Connection, script: &str) {
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    compare(connection, script, |found, expected| sorted(found) == sorted(expected));
+}
+
+#[track_caller]
+fn compare(connection: &mut Connection, script: &str, is_same: impl Fn(&str, &str) -> bool) {
     let mut wrong = String::new();
     for block in script.trim().split("\n\n") {
         let mut sql = String::new();
@@ -167,7 +183,7 @@ pub fn script(connection: &mut Connection, script: &str) {
             }
         }
         let found = run(connection, &sql);
-        if found != expected {
+        if !is_same(&found, &expected) {
             write!(wrong, "--- {sql}\nexpected:\n{expected}found:\n{found}\n").unwrap();
         }
     }

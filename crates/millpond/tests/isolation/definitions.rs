@@ -1,5 +1,5 @@
-//! Prepared statements and cached texts over tables that other sessions drop, make again and alter: planned again, or the
-//! right error, and never an answer from a table that is not there any more.
+//! Prepared statements and cached texts over tables that other sessions drop, make again and alter:
+//! planned again, or the right error, and never an answer from a table that is not there any more.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct Scene {
     pub other: Connection,
 }
 
-/// A table of two rows, one who reads it and one who changes it.
+/// A table of two rows, a session that reads it and one that changes it.
 pub fn scene() -> Scene {
     let fresh = fresh();
     let [mut reader, other] = [(); 2].map(|()| fresh.database.connect().unwrap());
@@ -46,8 +46,8 @@ pub fn scene() -> Scene {
 pub const CHANGED: &str = "error 0A000: cached plan must not change result type";
 const GONE: &str = "error 42P01: relation \"t\" does not exist";
 
-/// Prepares statements, lets the other session change definitions, and executes them all: `before` and after each change
-/// what each answers.
+/// Prepares statements, lets the other session change definitions, and executes them all: `before`
+/// and after each change what each answers.
 #[track_caller]
 fn after(statements: &[&str], steps: &[(&str, &[&str])]) {
     for by_name in [false, true] {
@@ -216,7 +216,7 @@ fn parameters_keep_their_types() {
     assert_eq!(execute(&mut reader, &select, &values[1..]), "(3)");
     other.batch("drop table t; create table t (id int primary key, v text)").unwrap();
     assert_eq!(execute(&mut reader, &insert, &values), "1");
-    // The query engine compares them all the same.
+    // The query engine compares them nevertheless.
     if cfg!(not(feature = "datafusion")) {
         let unlike = "error 42883: operator does not exist: text = integer";
         assert_eq!(execute(&mut reader, &select, &values[1..]), unlike);
@@ -274,7 +274,7 @@ fn own_definitions_and_their_rollback() {
     assert_eq!(execute(&mut reader, &all, &[]), "(1, 98)");
     assert_eq!(text(&mut reader, sql), "(98)");
     assert_eq!(text(&mut reader, "select id from t where v = 98"), "(1)");
-    // Another's definitions in the middle of one's own.
+    // Another session's definitions in the middle of this session's transaction.
     other.batch("create table unrelated (a int)").unwrap();
     assert_eq!(execute(&mut reader, &all, &[]), "(1, 98)");
     reader.batch("rollback").unwrap();

@@ -1,4 +1,4 @@
-//! Definitions that change all the time under those who use the table.
+//! Definitions that change all the time while sessions use the table.
 
 use millpond::Connection;
 
@@ -8,7 +8,8 @@ use super::definitions::{CHANGED, execute, text};
 /// Rows of each table, whose `v` is the table's number times a thousand and the row's id.
 const ROWS: i32 = 20;
 
-/// A maker of definitions and those who use the table all the time: it is never gone and never half there.
+/// One session redefines a table that others use all the time. To them it is always there, and
+/// whole.
 #[test]
 fn definitions_change_all_the_time() {
     let fresh = fresh();
@@ -83,7 +84,7 @@ fn use_table(
             }
             uses += 1;
         }
-        // Room for the maker, who waits for a moment without users.
+        // Room for the session that redefines: it waits for a moment without users.
         std::thread::yield_now();
     }
     uses

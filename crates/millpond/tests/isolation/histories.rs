@@ -1,7 +1,7 @@
 //! Random transactions of many sessions, and the checker over what they saw.
 //!
-//! `MILLPOND_HISTORY_TXNS` sets how many transactions at least, `MILLPOND_SEED` replays a run's choices (threads still
-//! run as they will).
+//! `MILLPOND_HISTORY_TXNS` sets how many transactions at least, `MILLPOND_SEED` replays a run's
+//! choices (threads still run as they will).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -188,7 +188,8 @@ impl Stage<'_> {
         }
     }
 
-    /// What else goes on: vacuum, checkpoints, indexes that come and go; cancelled statements, ended sessions.
+    /// What else goes on: vacuum, checkpoints, indexes that come and go; cancelled statements,
+    /// ended sessions.
     fn churn(&self, interrupted: bool, mut random: StdRng) {
         let mut talker = talker(self.fresh, Protocol::Simple);
         let mut steps = 0u32;

@@ -11,7 +11,7 @@ mod histories;
 mod hot_row;
 mod portals;
 
-use common::{fresh, fresh_with};
+use common::fresh_with;
 use ground::{Embedded, Protocol};
 use millpond::Settings;
 
@@ -51,15 +51,7 @@ fn tables_at_repeatable_read() {
     scenarios(include_str!("tables_repeatable_read.txt"), "repeatable read");
 }
 
-/// Only with the query engine.
 #[test]
 fn changed_rows_are_looked_at_again() {
-    let fresh = fresh();
-    let mut connection = fresh.database.connect().unwrap();
-    connection.batch("create table t (a int)").unwrap();
-    if connection.execute("delete from t where a in (select 1)", &[]).is_err() {
-        println!("skipped: there is no query engine");
-        return;
-    }
     scenarios(include_str!("recheck.txt"), "read committed");
 }

@@ -5,7 +5,7 @@ use millpond::{Connection, Executed, Params, Portal};
 use super::definitions::{Scene, scene};
 use super::ground::Keep;
 
-/// A portal that has given so many rows, or all if 0, of two.
+/// A portal over two rows that has given `rows` of them, or all if 0.
 fn fetched(reader: &mut Connection, sql: &str, rows: u64) -> (Portal, Keep, Executed) {
     let prepared = reader.prepare(sql, &[]).unwrap();
     let mut portal = reader.bind(&prepared, Params::new()).unwrap();
@@ -72,7 +72,7 @@ fn a_portal_half_fetched_keeps_its_table_from_its_own_session() {
                 )
             );
             reader.batch("rollback").unwrap();
-            // A portal does not outlive its transaction, whoever keeps it.
+            // A portal does not outlive its transaction, even if the program keeps it.
             reader.batch(&format!("begin; {change}; rollback")).unwrap();
             drop(portal);
         }

@@ -28,7 +28,7 @@ fn concurrent_updates() {
     assert_eq!(error.sqlstate.as_str(), "40001");
     assert_eq!(error.message, "could not serialize access due to concurrent update");
     b.batch("rollback").unwrap();
-    // Where it must not wait, a locked row is another lane's.
+    // Where it must not wait, a locked row is for a thread that may.
     a.batch("begin; select * from t where k = 1 for update").unwrap();
     b.set_wait(millpond::Wait::Never);
     let mut sink = crate::common::Transcript::default();

@@ -199,7 +199,8 @@ fn waits_for_advisory_locks_end() {
     assert_eq!(held(&fresh.database).len(), 1);
 }
 
-/// What a transaction has set for itself counts neither for one that is chained to it nor after RESET ALL.
+/// What a transaction has set for itself counts neither for one that is chained to it nor after
+/// RESET ALL.
 #[test]
 fn a_chained_transaction_waits_as_the_session_says() {
     let settings = millpond::Settings::default()
@@ -239,7 +240,7 @@ fn a_deadlock_names_every_party_and_a_session_may_look_sooner() {
         a
     });
     until_waiting(&fresh.database, 1);
-    let blocked = "select pg_blocking_pids($1)";
+    let blocked = "select pg_blocking_pids($1)::text";
     let by = b.query(blocked, &[Value::Int4(first)]).unwrap().rows.remove(0).remove(0);
     assert_eq!(by, Value::Text(format!("{{{second}}}")));
     let asked = format!("select pg_isolation_test_session_is_blocked({first}, '{{{second},99}}')");

@@ -3,11 +3,18 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod access;
 mod activity;
+mod answers;
+mod catalog;
 mod concurrency;
+mod functions;
 mod indexes;
+mod joins;
 mod limits;
 mod locks;
+mod long_work;
+mod queries;
 #[cfg(feature = "datafusion")]
 mod restart;
 mod row_locks;

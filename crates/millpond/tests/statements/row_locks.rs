@@ -1,4 +1,5 @@
-//! `SELECT ... FOR`: strengths, sharing, NOWAIT and SKIP LOCKED, upgrades, what becomes of rows meanwhile.
+//! `SELECT ... FOR`: strengths, sharing, NOWAIT and SKIP LOCKED, upgrades, what becomes of rows
+//! meanwhile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -106,7 +107,8 @@ fn who_reads_a_key_goes_with_changes_that_leave_it_alone() {
     let mut a = table(&fresh);
     let mut b = fresh.database.connect().unwrap();
     let mut c = fresh.database.connect().unwrap();
-    // The lock first, the update after it, and the other way round; both times it holds the new version.
+    // The lock first, the update after it, and the other way round; both times it holds the new
+    // version.
     for (update_first, end) in
         [(true, "commit"), (false, "commit"), (true, "rollback"), (false, "rollback")]
     {
@@ -142,7 +144,7 @@ fn upgrades_overtake_the_queue_and_two_of_them_are_a_deadlock() {
     let fresh = fresh_with(settings);
     let mut a = table(&fresh);
     let (mut b, c) = (fresh.database.connect().unwrap(), fresh.database.connect().unwrap());
-    // One who shares may upgrade although another waits for him.
+    // A sharer may upgrade although another session waits for it.
     a.batch("begin; select * from t where k = 1 for share").unwrap();
     b.batch("begin; select * from t where k = 1 for key share").unwrap();
     let third = waiting(&fresh, c, "update t set v = v + 1 where k = 1");
@@ -207,7 +209,8 @@ fn rows_that_would_have_to_be_waited_for_are_skipped() {
     assert!(run(&mut c, "select k from t where k = 1 for update nowait").contains("55P03"));
 }
 
-/// A statement that is repeated where it may wait, because it turned out to be long, returns all rows that it has locked.
+/// A statement that is repeated where it may wait, because it turned out to be long, returns all
+/// rows that it has locked.
 #[test]
 fn what_a_repeated_statement_has_locked_is_returned() {
     let fresh = fresh();

@@ -148,7 +148,7 @@ fn without_tables() {
 SELECT 1
 
 > select 1, 'a', 2.50, null, true
-?column?|?column?|?column?|?column?|bool
+?column?|?column?|?column?|?column?|?column?
 1|a|2.50|NULL|t
 SELECT 1
 
@@ -241,7 +241,7 @@ ERROR: smallint out of range [22003]
 ERROR: invalid input syntax for type integer: "x" [22P02]
 
 > insert into v (b) values (1)
-ERROR: column "b" is of type boolean but expression is of type integer [42804]
+ERROR: column "b" is of type boolean but expression is of type integer [42804] at 27
 HINT: You will need to rewrite or cast the expression.
 
 > select ch = 'ch', length(ch), ch || '!' from v

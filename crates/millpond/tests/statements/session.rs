@@ -227,7 +227,7 @@ fn event_loops_leave_long_planning_to_others() {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();
     c.batch("create table t (a int, b int); insert into t values (1, 10), (2, 20)").unwrap();
-    let text = "select b, count(*) from t where a = $1 group by b";
+    let text = "select b, count(*) from t where a = $1 and pg_table_size('t') >= 0 group by b";
     c.set_wait(Wait::Never);
     c.simple_query("begin", &mut Transcript::default()).unwrap();
     assert!(c.try_prepare(text, &[]).unwrap().is_none());

@@ -1,74 +1,82 @@
-//! Reads and writes in the background: begun by sessions, done and finished by threads of the store's own, or by whoever waits.
+//! Background I/O of the file store: sessions begin reads and writes, and threads of the store or
+//! waiting sessions finish them.
 //!
-//! Whoever begins one hands it over and goes on; nobody else has to do anything for it to end (buffer rule
-//! 10). With [`IoMethod::IoUring`] there are two kinds of rings:
+//! The session that begins a transfer hands it over and goes on. Nothing else has to happen for it
+//! to end (buffer rule 10). With [`IoMethod::IoUring`] there are two kinds of rings:
 //!
-//! - Reads of few pages that somebody will wait for go to rings that belong to all (`common.rs`). Who waits for a page takes from
-//!   such a ring what the kernel has completed, and finishes it; a thread of the store's own does so when nobody else
-//!   does (`tending.rs`). So a stream of random pages runs on one thread, as long as it has to wait.
-//! - All else goes to rings with a thread each (`lane.rs`): it takes jobs from its queue, hands them to the kernel,
-//!   and finishes those that the kernel has done: writes, which nobody should have to look after; long reads, whose
-//!   many pages are checked and published while the session looks at those before them; and reads
-//!   by who must not wait. A read goes to the first whose queue is short, so that the others sleep unless one thread
-//!   can't keep up, and a write to the last, where fewest reads wait behind it.
+//! - Shared rings (`shared_rings.rs`) serve reads of few pages that some session will wait for. A
+//!   session that waits for a page takes from such a ring what the kernel has completed, and
+//!   finishes it. When no session does so, a thread of the store does (`reaper.rs`). So a stream of
+//!   random pages runs on one thread, as long as it has to wait.
+//! - Rings with a thread each (`ring_thread.rs`) serve all else. The thread takes jobs from its
+//!   queue, hands them to the kernel, and finishes those that the kernel has completed. These are
+//!   writes, which no session should have to look after, and reads by a thread that must not wait.
+//!   They are also long reads, whose many pages the ring's thread checks and publishes while the
+//!   session looks at the earlier ones. A read goes to the first ring with a short queue, so that
+//!   the others sleep unless one thread can't keep up. A write goes to the last ring, where it
+//!   delays the fewest reads.
 //!
-//! With [`IoMethod::Worker`] several threads take jobs from one queue and do each with
-//! `preadv` or `pwritev`. Where the kernel has no io_uring, or a filter forbids it, the first becomes the second.
+//! With [`IoMethod::Worker`] several threads take jobs from one queue and do each with `preadv` or
+//! `pwritev`. Where the kernel has no io_uring, or a filter forbids it, the first method becomes
+//! the second.
 //!
-//! Threads are started by the first job. When the store is dropped they finish what is queued, and end.
+//! The first job starts the threads. When the store is dropped they finish what is queued, and end.
 //!
-//! **Waking a ring's thread.** It sleeps in the kernel, for a completion. `asleep`, under the queue's lock, says that
-//! it has looked at an empty queue and is about to; who then adds a job clears the mark and writes to an eventfd
-//! that the ring reads. So a busy thread costs no system call.
+//! **Waking a ring's thread.** It sleeps in the kernel, for a completion. The flag `asleep`, under
+//! the queue's lock, says that the thread has seen an empty queue and is about to sleep. A session
+//! that then adds a job clears the flag and writes to an eventfd that the ring reads. So waking
+//! costs no system call while the thread is busy.
 //!
-//! **Durability.** The files of a write are noted as unsynced after the kernel has ended it and before it is finished, so
-//! a sync that begins after that covers it.
+//! **Durability.** The files of a write are noted as unsynced after the kernel has ended it and
+//! before it is finished. So a sync that begins after that covers it.
 //!
-//! **Failure.** A job whose callback panics ends only itself. When the last thread has ended the
-//! queue is closed: a read that is in it or comes later is finished with an error, and left to those who need the
-//! pages; a write is done at once by who comes with it. What the kernel had been handed if the ring itself fails is
-//! finished with an error, too, and its memory never used again: all of it is left to the kernel before anybody is told, so that
-//! nobody's panic gives any back. (That it has no memory, as for a thread that comes to a ring for the first time, is no
-//! failure: it is asked again.) If that was a write the store has stopped: it might
-//! yet reach the file, after a newer one.
+//! **Failure.** A job whose callback panics ends only itself. When the last thread has ended, the
+//! queue is closed. A read that is in it or comes later is then finished with an error, and the
+//! sessions that need the pages read them. A thread that submits a write does it at once. If the
+//! ring itself fails, what the kernel had been handed is finished with an error, and its memory is
+//! never used again. All of that memory is left to the kernel before any requester is told, so no
+//! panic of a requester frees it. If such a job was a write, the store has stopped: the write might
+//! yet reach the file after a newer one. The kernel may lack memory, as when a thread enters a ring
+//! for the first time. That is no failure: the thread asks again.
 
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
-mod common;
 mod job;
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
-mod lane;
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
-mod ring;
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
-mod tending;
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+mod reaper;
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+mod ring_thread;
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+mod shared_rings;
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
 mod tests;
-mod worker;
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+mod uring;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 use std::thread;
 
 use millpond_sync::sync::{Condvar, Mutex};
 use millpond_sync::thread::spawn_named;
 
 pub(super) use self::job::{Job, Piece, Pieces};
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+use self::shared_rings::SharedRings;
 use crate::store::Way;
 
-/// How reads ahead of their use, and writes behind them, are done (`io_method`).
+/// How reads ahead and writes behind are done (`io_method`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum IoMethod {
-    /// By io_uring; where the kernel doesn't let us, or without the feature `io-uring`, by workers.
+    /// By io_uring. By workers if the kernel doesn't allow it, or without the feature `io-uring`.
     #[default]
     IoUring,
     /// By threads that read with `preadv` and write with `pwritev`.
     Worker,
-    /// By whoever wants the pages, or wants them written.
+    /// By the thread that wants the pages, or wants them written.
     Sync,
 }
 
@@ -84,44 +92,43 @@ impl IoMethod {
     }
 }
 
-/// Threads with a ring each, at most.
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+/// The most threads with a ring each.
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 const MAX_RINGS: usize = 4;
-/// While fewer reads than this wait in a ring's queue, the next rings sleep.
+/// The next rings sleep while fewer reads than this wait in a ring's queue.
 const SHORT_QUEUE: usize = 4;
-/// Reads of so many pages are worth a thread's waking up, which looks at them while who wants them looks at others.
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+/// From this many pages on, a read is worth waking a ring's thread. It checks the pages while the
+/// session looks at others.
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 const MANY_PAGES: usize = 4;
 
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// The ring's thread is about to sleep, or sleeps, with nothing to do.
+    /// The ring's thread has nothing to do and is about to sleep, or sleeps.
     asleep: bool,
-    /// Finish what there is and end.
+    /// Threads finish what there is and end.
     stop: bool,
-    /// Threads that serve it.
+    /// The number of threads that serve the queue.
     threads: usize,
 }
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// For workers.
     work: Condvar,
-    /// For the ring's thread.
     wake: Option<OwnedFd>,
 }
 
 impl Shared {
     fn wake(&self) {
         if let Some(wake) = &self.wake {
-            // It fails only when its counter is full: then it is awake.
+            // It fails only when its counter is full; then the thread is awake.
             let _ = rustix::io::write(wake, &1u64.to_ne_bytes());
         }
     }
 }
 
-/// One thread's share in serving the queue, which is closed when none is left.
+/// One thread's share in serving the queue. The queue is closed when no thread is left.
 struct Serving(Arc<Shared>);
 
 impl Serving {
@@ -154,10 +161,10 @@ pub(super) struct Background {
 
 struct Running {
     /// One for all workers, or one for each ring.
-    lanes: Vec<Arc<Shared>>,
-    /// For reads of few pages that somebody will wait for.
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    commons: Option<common::Commons>,
+    queues: Vec<Arc<Shared>>,
+    /// For reads of few pages that a session will wait for.
+    #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+    shared_rings: Option<SharedRings>,
     method: IoMethod,
 }
 
@@ -167,12 +174,12 @@ impl Background {
         Self { method, workers, running: OnceLock::new(), starting: Mutex::default() }
     }
 
-    /// What was asked for.
+    /// The method that was asked for.
     pub(super) fn wanted(&self) -> IoMethod {
         self.method
     }
 
-    /// How it is in fact done. Starts the threads.
+    /// The method that is used. Starts the threads.
     pub(super) fn method(&self) -> IoMethod {
         match self.method {
             IoMethod::Sync => IoMethod::Sync,
@@ -188,42 +195,40 @@ impl Background {
         self.running.get_or_init(|| start(self.method, self.workers))
     }
 
-    /// Waits for a read that may be one of these, until `is_done` or for less. The calling thread may have to do some work for it;
-    /// if there is none it `sleep`s.
+    /// Waits for a read that may be in one of the rings, until `is_done` or for less. The calling
+    /// thread may have to do some work for it; if there is none, it calls `sleep`.
     pub(super) fn wait(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
-        #[cfg(all(feature = "io-uring", target_os = "linux"))]
-        if let Some(commons) = self.running.get().and_then(|running| running.commons.as_ref()) {
-            return commons.wait(is_done, sleep);
+        #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+        if let Some(rings) = self.running.get().and_then(|running| running.shared_rings.as_ref()) {
+            return rings.wait(is_done, sleep);
         }
         if !is_done() {
             sleep();
         }
     }
 
-    /// Begins a job.
     pub(super) fn submit(&self, job: Job) {
         let running = self.running();
-        #[cfg(all(feature = "io-uring", target_os = "linux"))]
-        let job = match &running.commons {
-            Some(commons)
+        #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+        let job = match &running.shared_rings {
+            Some(rings)
                 if job.transfer.is_awaited() && (1..MANY_PAGES).contains(&job.transfer.count()) =>
             {
-                match commons.submit(job) {
+                match rings.submit(job) {
                     Ok(()) => return,
                     Err(job) => job,
                 }
             }
             _ => job,
         };
-        Self::queue(&running.lanes, job);
+        Self::queue(&running.queues, job);
     }
 
-    /// Queues a job for a thread of the store's own.
-    fn queue(lanes: &[Arc<Shared>], job: Job) {
-        let Some((last, others)) = lanes.split_last() else { return job.without_thread() };
+    fn queue(queues: &[Arc<Shared>], job: Job) {
+        let Some((last, others)) = queues.split_last() else { return job.without_thread() };
         let others = if job.transfer.way() == Way::ToStore { &[] } else { others };
-        let is_short = |lane: &&Arc<Shared>| {
-            let queue = lane.queue.lock();
+        let is_short = |shared: &&Arc<Shared>| {
+            let queue = shared.queue.lock();
             queue.threads > 0 && queue.jobs.len() < SHORT_QUEUE
         };
         let shared = others.iter().find(is_short).unwrap_or(last);
@@ -244,10 +249,11 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Does not wait: the last reference to the store may be that of a read which a thread is just finishing.
+    /// Does not wait: the last reference to the store may belong to a read that a thread is just
+    /// finishing.
     fn drop(&mut self) {
         if let Some(running) = self.running.get() {
-            for shared in &running.lanes {
+            for shared in &running.queues {
                 shared.queue.lock().stop = true;
                 shared.wake();
                 shared.work.notify_all();
@@ -259,14 +265,14 @@ impl Drop for Background {
 fn start(method: IoMethod, workers: usize) -> Running {
     if method == IoMethod::IoUring {
         match start_rings() {
-            #[cfg(all(feature = "io-uring", target_os = "linux"))]
-            Ok(lanes) => {
-                let commons = common::Commons::start(lanes.len())
+            #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+            Ok(queues) => {
+                let shared_rings = SharedRings::start(queues.len())
                     .inspect_err(|error| tracing::warn!(%error, "no io_uring for all"));
-                return Running { lanes, commons: commons.ok(), method };
+                return Running { queues, shared_rings: shared_rings.ok(), method };
             }
-            #[cfg(not(all(feature = "io-uring", target_os = "linux")))]
-            Ok(lanes) => return Running { lanes, method },
+            #[cfg(not(all(feature = "io-uring", target_os = "linux", not(millpond_portable))))]
+            Ok(queues) => return Running { queues, method },
             Err(error) => {
                 tracing::warn!(%error, "no io_uring here: worker threads read and write instead");
             }
@@ -276,36 +282,37 @@ fn start(method: IoMethod, workers: usize) -> Running {
     for number in 0..workers {
         let serving = Serving::new(&shared);
         let name = format!("io worker {number}");
-        let run = move || worker::run(&serving.0);
+        let run = move || work(&serving.0);
         if let Err(error) = spawn_named(&name, run) {
             tracing::warn!(%error, "could not start a thread that reads and writes");
         }
     }
     Running {
-        lanes: vec![shared],
-        #[cfg(all(feature = "io-uring", target_os = "linux"))]
-        commons: None,
+        queues: vec![shared],
+        #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+        shared_rings: None,
         method: IoMethod::Worker,
     }
 }
 
-#[cfg(not(all(feature = "io-uring", target_os = "linux")))]
+#[cfg(not(all(feature = "io-uring", target_os = "linux", not(millpond_portable))))]
 fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// Starts as many rings as there are processors to serve them, at least one.
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+/// Starts one ring for each processor, at most [`MAX_RINGS`] and at least one.
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 fn start_rings() -> std::io::Result<Vec<Arc<Shared>>> {
     let wanted = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_RINGS);
-    let mut lanes = vec![start_ring()?];
-    // One is enough, if the system doesn't give us more.
-    lanes.extend((1..wanted).map_while(|_| start_ring().ok()));
-    Ok(lanes)
+    let mut queues = vec![start_ring()?];
+    // One is enough if the system allows no more.
+    queues.extend((1..wanted).map_while(|_| start_ring().ok()));
+    Ok(queues)
 }
 
-/// Starts a ring's thread, which makes the ring: only who makes it may submit to it.
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+/// Starts a ring's thread, which makes the ring: only the thread that makes a ring may submit to
+/// it.
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 fn start_ring() -> std::io::Result<Arc<Shared>> {
     use rustix::event::{EventfdFlags, eventfd};
     let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -316,13 +323,13 @@ fn start_ring() -> std::io::Result<Arc<Shared>> {
     thread::Builder::new().name("io_uring".to_owned()).spawn(move || {
         let shared = &serving.0;
         let made = match &shared.wake {
-            Some(wake) => ring::Ring::for_one(wake),
+            Some(wake) => uring::Uring::for_one(wake),
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
         match made {
             Ok(ring) => {
                 let _ = told.send(Ok(()));
-                lane::run(ring, shared);
+                ring_thread::run(ring, shared);
             }
             Err(error) => drop(told.send(Err(error))),
         }
@@ -330,5 +337,25 @@ fn start_ring() -> std::io::Result<Arc<Shared>> {
     match hear.recv() {
         Ok(made) => made.map(|()| shared),
         Err(_) => Err(std::io::Error::other("the thread of the ring ended")),
+    }
+}
+
+/// Takes one job after the other from a queue that several threads share, until told to stop.
+fn work(shared: &Shared) {
+    while let Some(job) = next(shared) {
+        job.carry_out();
+    }
+}
+
+fn next(shared: &Shared) -> Option<Job> {
+    let mut queue = shared.queue.lock();
+    loop {
+        if let Some(job) = queue.jobs.pop_front() {
+            return Some(job);
+        }
+        if queue.stop {
+            return None;
+        }
+        queue = shared.work.wait(queue);
     }
 }

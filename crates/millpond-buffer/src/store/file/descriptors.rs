@@ -1,15 +1,16 @@
-//! How many files the stores of a process may have open.
+//! The budget of files that the stores of a process may have open.
 //!
-//! The system limits the descriptors of a process (`RLIMIT_NOFILE`). Some of them are reserved for the rest of the process: sockets,
-//! the log, temporary files. The stores together may have the others, but a quarter of all in any case.
+//! The system limits the descriptors of a process (`RLIMIT_NOFILE`). Some of them are reserved for
+//! the rest of the process: sockets, the log, temporary files. The stores together may have the
+//! others, but at least a quarter of the limit.
 //!
-//! The count is of the process, and a store only closes files of its own. So it is a bound in the long run: a store
-//! that opens a file beyond it closes what it can. If the system refuses a descriptor earlier, the store does the same
-//! and asks once more.
+//! The count covers the process, but a store closes only its own files. So the budget is a bound in
+//! the long run: a store that opens a file beyond it closes what it can. If the system refuses a
+//! descriptor earlier, the store does the same and asks once more.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Files that stores have open.
+/// The number of files that stores have open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// One open file, for as long as this lives.
@@ -33,18 +34,19 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub(super) struct Budget {
     most: usize,
-    /// A file was opened beyond it.
+    /// A file was opened beyond the bound.
     exceeded: AtomicBool,
 }
 
 impl Budget {
-    /// What the process's limit leaves after `reserved`, once the limit has been raised as far as the system allows.
+    /// What the process's limit leaves after `reserved`. Raises the limit first as far as the
+    /// system allows.
     pub(super) fn new(reserved: usize) -> Self {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
         if limit.current != limit.maximum {
             let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-            // Without them all still works, with more opening and closing.
+            // If this fails, everything works, with more opening and closing.
             let _ = setrlimit(Resource::Nofile, raised);
         }
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -56,7 +58,7 @@ impl Budget {
         Self { most, exceeded: AtomicBool::new(false) }
     }
 
-    /// A file has been opened.
+    /// Notes that a file has been opened.
     pub(super) fn note_opened(&self) {
         if OPEN.load(Ordering::Relaxed) > self.most {
             self.exceeded.store(true, Ordering::Relaxed);
@@ -68,8 +70,8 @@ impl Budget {
         self.exceeded.load(Ordering::Relaxed) && self.exceeded.swap(false, Ordering::Relaxed)
     }
 
-    /// How many files may stay open that only await a sync, if there are too many: a quarter, so that it is long until
-    /// the next time.
+    /// If too many files are open, the number of files that may stay open only because they await a
+    /// sync. It is a quarter of the bound, so that the next time is far away.
     pub(super) fn to_keep(&self) -> Option<usize> {
         (OPEN.load(Ordering::Relaxed) > self.most / 2).then_some(self.most / 4)
     }

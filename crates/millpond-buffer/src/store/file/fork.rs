@@ -1,19 +1,19 @@
 //! One fork: its segments, opened on first use, and transfers that may cross segment borders.
 //!
-//! The table of open segments is a tree of `OnceLock`s, so that finding an open file takes loads only. A segment
-//! once opened stays open as long as the fork object lives; truncation leaves its file in place with no bytes.
+//! The table of open segments is a tree of `OnceLock`s, so finding an open file takes loads only.
+//! An open segment stays open as long as the fork object lives. Truncation leaves its file in
+//! place, empty.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::descriptors::Budget;
-use super::names::segment_path;
+use super::directory::segment_path;
 use super::reads::Pages;
-use super::segment::{Attempt, Segment, whole_pages};
+use super::segment::{Attempt, Folder, Segment, whole_pages};
 use crate::ids::RelFork;
-use millpond_vfs::{Vfs, retry};
+use millpond_vfs::retry;
 
 const CHUNK: usize = 256;
 /// Enough for 2^32 blocks in the smallest segments that [`super::FileStoreOptions`] allows.
@@ -39,19 +39,7 @@ impl FileError {
     }
 }
 
-/// The directory that all forks of a store are in, and how their files are opened.
-#[derive(Debug)]
-pub(super) struct Folder {
-    pub(super) vfs: Arc<dyn Vfs>,
-    pub(super) path: PathBuf,
-    pub(super) segment_blocks: u32,
-    /// Files pass the system's cache by.
-    pub(super) direct: bool,
-    pub(super) budget: Budget,
-}
-
-/// A fork with its open files.
-pub(super) struct Fork {
+pub(super) struct ForkFiles {
     folder: Arc<Folder>,
     rel: RelFork,
     removed: AtomicBool,
@@ -59,7 +47,7 @@ pub(super) struct Fork {
     rest: OnceLock<Box<[Chunk]>>,
 }
 
-impl Fork {
+impl ForkFiles {
     pub(super) fn new(folder: Arc<Folder>, rel: RelFork) -> Self {
         Self {
             folder,
@@ -70,7 +58,8 @@ impl Fork {
         }
     }
 
-    /// From now on no file is opened through this object: its names may belong to a new relation.
+    /// Ensures that no more files are opened through this object: their names may belong to a new
+    /// relation.
     pub(super) fn set_removed(&self) {
         self.removed.store(true, Ordering::Release);
         for segment in self.open_segments() {
@@ -84,7 +73,7 @@ impl Fork {
         std::iter::once(&self.first).chain(rest).filter_map(OnceLock::get)
     }
 
-    /// A segment whose file is open. Makes no room for one that isn't.
+    /// The segment if its file is open. Allocates no slot for one that isn't.
     fn open_segment(&self, index: u32) -> Option<&Arc<Segment>> {
         let Some(index) = (index as usize).checked_sub(1) else { return self.first.get() };
         let chunk = self.rest.get()?.get(index / CHUNK)?.get()?;
@@ -101,7 +90,7 @@ impl Fork {
         Some(&chunk[index % CHUNK])
     }
 
-    /// The open segment; `None` if there is no such file and it isn't to be created. The flag tells that
+    /// The open segment; `None` if there is no such file and `create` is false. The flag says that
     /// this call may have created the file.
     pub(super) fn segment(
         &self,
@@ -132,8 +121,8 @@ impl Fork {
         Ok(self.segment(0, false)?.is_some())
     }
 
-    /// Whole pages up to the first segment that is not full. Opens no file: a relation of a
-    /// terabyte has a thousand segments, and only those that are read or written are worth a
+    /// The number of whole pages up to the first segment that is not full. Opens no file: a
+    /// relation of a terabyte has a thousand segments, and only those in use are worth a
     /// descriptor.
     pub(super) fn block_count(&self) -> Result<u32, FileError> {
         let mut total: u32 = 0;
@@ -147,8 +136,8 @@ impl Fork {
         Ok(total)
     }
 
-    /// Whole pages of a segment: by its open file, or else by its name. `None` if there is no such
-    /// file.
+    /// The number of whole pages of a segment, by its open file or else by its name. `None` if
+    /// there is no such file.
     fn segment_blocks(&self, index: u32) -> Result<Option<u32>, FileError> {
         let failed =
             |path: &Path, source: io::Error| FileError::new("read the size of", path, source);
@@ -167,7 +156,8 @@ impl Fork {
         }
     }
 
-    /// Splits a run of blocks at segment borders: (segment, block in it, position in the run, length).
+    /// Splits a run of blocks at segment borders: (segment, block in it, position in the run,
+    /// length).
     pub(super) fn pieces(
         &self,
         first: u32,
@@ -184,12 +174,13 @@ impl Fork {
             let length = (count - done).min((per_segment - within) as usize);
             let start = done;
             done += length;
-            // Beyond 2^32 blocks there is no segment: the number is out of range and reading ends there.
+            // Beyond 2^32 blocks there is no segment: its number is out of range, and reading ends
+            // there.
             Some(((block / u64::from(per_segment)) as u32, within, start, length))
         })
     }
 
-    /// Reads a run of pages; `End` if it goes beyond the end.
+    /// Reads a run of pages; `End` if the run goes beyond the end of the fork.
     pub(super) fn read(
         &self,
         first: u32,

@@ -1,4 +1,4 @@
-//! Reads on the calling thread, into pages of its own or straight into frames.
+//! Reads on the calling thread, into pages of the caller's own or straight into frames.
 
 use std::io;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use super::FileStore;
 use super::segment::{Attempt, Segment, is_aligned};
 use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork};
-use crate::store::{PageBuffer, StoreError};
 #[cfg(not(any(miri, copying)))]
-use crate::{PageWords, words};
+use crate::page::words::{self, PageWords};
+use crate::store::{PageBuffer, StoreError};
 
-/// Where pages go that are read.
+/// The destination of the pages of a read.
 pub(super) enum Pages<'p, 'a> {
     Exclusive(&'p mut [&'a mut [u8; PAGE_SIZE]]),
-    /// Others may look at them meanwhile.
+    /// Other threads may look at them meanwhile.
     #[cfg(not(any(miri, copying)))]
     Shared(&'p [&'a PageWords]),
 }
@@ -32,7 +32,6 @@ impl<'a> Pages<'_, 'a> {
         }
     }
 
-    /// Some of them.
     pub(super) fn part(&mut self, range: Range<usize>) -> Pages<'_, 'a> {
         match self {
             Self::Exclusive(pages) => Pages::Exclusive(&mut pages[range]),
@@ -41,8 +40,8 @@ impl<'a> Pages<'_, 'a> {
         }
     }
 
-    /// Reads them all from block `first` of a file on; `wait` says whether the device may be waited
-    /// for.
+    /// Reads all of them, from block `first` of a file on. `wait` says whether it may wait for the
+    /// device.
     pub(super) fn read_from(
         mut self,
         segment: &Segment,
@@ -60,7 +59,8 @@ impl<'a> Pages<'_, 'a> {
         }
     }
 
-    /// From a file without a descriptor, which only fills memory that nobody else looks at.
+    /// Reads from a file without a descriptor, which only fills memory that no other thread looks
+    /// at.
     fn read_copied(self, segment: &Segment, first: u32) -> io::Result<Attempt> {
         match self {
             Self::Exclusive(pages) => segment.read_pages(first, pages),
@@ -76,7 +76,6 @@ impl<'a> Pages<'_, 'a> {
         }
     }
 
-    /// All of them, to be filled.
     fn targets(&mut self) -> SmallVec<[IoTarget<'_>; 2]> {
         match self {
             Self::Exclusive(pages) => {
@@ -87,7 +86,7 @@ impl<'a> Pages<'_, 'a> {
         }
     }
 
-    /// Whether all will do for direct I/O, as those of a pool do.
+    /// Whether all are aligned for direct I/O, as the frames of a pool are.
     fn are_aligned(&mut self) -> bool {
         self.targets().iter().all(|target| is_aligned(target.start()))
     }
@@ -109,7 +108,6 @@ impl<'a> Pages<'_, 'a> {
 }
 
 impl FileStore {
-    /// Reads blocks from `first`.
     pub(super) fn read_into(
         &self,
         rel: RelFork,
@@ -129,7 +127,7 @@ impl FileStore {
         }
     }
 
-    /// The same if that needs no waiting for a device.
+    /// Reads blocks from `first` if no device has to be waited for; otherwise returns `false`.
     pub(super) fn try_read_into(
         &self,
         rel: RelFork,

@@ -1,4 +1,9 @@
-//! One file: reads and writes of whole pages, growth, and the mark that it is to be synced.
+//! An open file of a relation fork ([`Segment`]): it reads and writes whole pages, grows and
+//! shrinks.
+//!
+//! New pages have their space on the device before growth returns. If the device is full, the file
+//! gets its old length back. A segment also carries the mark that it is on the list of files to be
+//! synced; [`super::unsynced`] has that list and its rules.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
@@ -7,18 +12,18 @@ use std::sync::Arc;
 
 use millpond_sync::atomic::{AtomicBool, Ordering};
 use millpond_sync::fill::{self, IoTarget};
-use millpond_vfs::{OpenFlags, VfsFile, retry};
+use millpond_vfs::{OpenFlags, Vfs, VfsFile, retry};
 use rustix::io::Errno;
 
-use super::descriptors::Counted;
-use super::fork::Folder;
+use super::descriptors::{Budget, Counted};
 use crate::PAGE_SIZE;
 use crate::page::AlignedPage;
 use crate::store::PageBuffer;
 
-/// The kernel takes at most this many pieces in one vectored call.
+/// The most pieces that the kernel takes in one vectored call.
 const MAX_VECTORS: usize = 1024;
-/// Up to this many pages growth writes zeros, which leaves ordinary written blocks. Above it allocates.
+/// Growth by up to this many pages writes zeros, which leaves ordinary written blocks. Growth by
+/// more allocates.
 const ZERO_WRITE_PAGES: u32 = 16;
 const PAGE_BYTES: u64 = PAGE_SIZE as u64;
 
@@ -40,14 +45,25 @@ pub(super) enum Attempt {
     End,
 }
 
+/// The directory that all forks of a store are in, and how their files are opened.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) vfs: Arc<dyn Vfs>,
+    pub(super) path: PathBuf,
+    pub(super) segment_blocks: u32,
+    /// Files bypass the system's cache.
+    pub(super) direct: bool,
+    pub(super) budget: Budget,
+}
+
 /// An open file of a relation fork.
 #[derive(Debug)]
 pub(super) struct Segment {
     file: Arc<dyn VfsFile>,
     path: PathBuf,
-    /// The system's cache is passed by.
+    /// The file bypasses the system's cache.
     direct: bool,
-    /// It is on the list of files to be synced, whose lock guards this.
+    /// The file is on the list of files to be synced. The list's lock guards this flag.
     listed: AtomicBool,
     removed: AtomicBool,
     _counted: Counted,
@@ -64,7 +80,7 @@ impl Segment {
         Self { file, path, direct, listed, removed, _counted: Counted::new() }
     }
 
-    /// Opens the file, or says `None` when it is not there and `create` is false.
+    /// Opens the file. Returns `None` when it is not there and `create` is false.
     pub(super) fn open(folder: &Folder, path: PathBuf, create: bool) -> io::Result<Option<Self>> {
         let flags = OpenFlags { create, direct: folder.direct, ..OpenFlags::WRITE };
         match retry(|| folder.vfs.open(&path, flags)) {
@@ -87,13 +103,12 @@ impl Segment {
         &self.path
     }
 
-    /// Whole pages in the file.
     pub(super) fn block_count(&self) -> io::Result<u32> {
         retry(|| self.file.len()).and_then(whole_pages)
     }
 
     /// Reads whole pages by the file's descriptor, one into each target. For direct I/O the targets
-    /// are aligned ([`is_aligned`]).
+    /// must be aligned ([`is_aligned`]).
     pub(super) fn read(
         &self,
         file: BorrowedFd<'_>,
@@ -116,7 +131,7 @@ impl Segment {
         Ok(Attempt::Done)
     }
 
-    /// Reads whole pages by the file's descriptor if that needs no waiting for the device.
+    /// Reads whole pages by the file's descriptor if no device has to be waited for.
     pub(super) fn try_read(
         &self,
         file: BorrowedFd<'_>,
@@ -173,7 +188,8 @@ impl Segment {
         Ok(Attempt::Done)
     }
 
-    /// Writes whole pages. The caller puts the file on the list of those to be synced, whatever the outcome.
+    /// Writes whole pages. The caller puts the file on the list of those to be synced, whatever the
+    /// outcome.
     pub(super) fn write(&self, first: u32, pages: &[&[u8; PAGE_SIZE]]) -> io::Result<()> {
         if self.direct && !pages.iter().all(|page| is_aligned(page.as_ptr())) {
             let mut buffer = PageBuffer::new(pages.len());
@@ -199,7 +215,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Makes the file at least `blocks` pages long; what is new reads as zeros and has its space on the device.
+    /// Makes the file at least `blocks` pages long. The new pages read as zeros and have their
+    /// space on the device.
     pub(super) fn grow(&self, blocks: u32) -> io::Result<()> {
         let old = self.block_count()?;
         if old >= blocks {
@@ -207,14 +224,15 @@ impl Segment {
         }
         let grown = self.grow_from(old, blocks);
         if grown.is_err() {
-            // A full device: give back what was gained, so that the next attempt starts from the same end.
+            // The device is full: give back what was gained, so that the next attempt starts from
+            // the same end.
             let _ = retry(|| self.file.set_len(byte_offset(old)));
         }
         grown
     }
 
     fn grow_from(&self, old: u32, blocks: u32) -> io::Result<()> {
-        // Cut a torn last page off first, or allocation would leave its bytes in place.
+        // Cut off a torn last page first: allocation would leave its bytes in place.
         self.shrink(old)?;
         if blocks - old > ZERO_WRITE_PAGES {
             let (offset, length) = (byte_offset(old), byte_offset(blocks - old));
@@ -245,7 +263,8 @@ impl Segment {
         self.file.sync_data()
     }
 
-    /// Notes whether it is on the list of files to be synced; returns whether it was. The caller has the list's lock.
+    /// Notes whether the file is on the list of files to be synced; returns whether it was. The
+    /// caller holds the list's lock.
     pub(super) fn set_listed(&self, listed: bool) -> bool {
         self.listed.swap(listed, Ordering::Relaxed)
     }
@@ -260,14 +279,14 @@ impl Segment {
     }
 }
 
-/// How many whole pages a file of that length has. A torn last page, which a crash may leave,
+/// The number of whole pages in a file of that length. A torn last page, which a crash may leave,
 /// doesn't count.
 pub(super) fn whole_pages(bytes: u64) -> io::Result<u32> {
     let pages = bytes / PAGE_BYTES;
     u32::try_from(pages).map_err(|_| io::Error::other("file is larger than any segment"))
 }
 
-/// Whether memory that begins there will do for direct I/O.
+/// Whether memory that begins there is aligned for direct I/O.
 pub(super) fn is_aligned(start: *const u8) -> bool {
     start.addr().is_multiple_of(ALIGNMENT)
 }

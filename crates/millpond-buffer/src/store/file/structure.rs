@@ -1,5 +1,5 @@
-//! What changes which files a fork has and how long they are: it is made, grows, is cut, is removed. Changes of the same
-//! relation exclude each other; those of different ones may share a lock.
+//! Changes of which files a fork has and how long they are: create, extend, truncate, remove.
+//! Changes of the same relation exclude each other. Relations may share a lock.
 
 use std::io;
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use millpond_sync::sync::MutexGuard;
 use millpond_vfs::{exists, retry};
 
-use super::fork::{FileError, Fork, MAX_SEGMENTS};
+use super::FileStore;
+use super::directory::segment_path;
+use super::fork::{FileError, ForkFiles, MAX_SEGMENTS};
 use super::segment::Segment;
-use super::{FileStore, names};
 use crate::ids::{self, RelFork, RelationId};
 use crate::store::StoreError;
 
 impl FileStore {
-    /// Begins a change, unless the store has stopped.
     fn begin_change(&self, relation: RelationId) -> Result<MutexGuard<'_, ()>, StoreError> {
         self.unsynced.check_running()?;
         Ok(self.structure[relation.get() as usize % self.structure.len()].lock())
@@ -23,20 +23,20 @@ impl FileStore {
 
     pub(super) fn create_fork(&self, rel: RelFork) -> Result<(), StoreError> {
         let _alone = self.begin_change(rel.relation)?;
-        let create = |fork: &Fork| self.segment_to_grow(fork, 0).map(|_| ());
+        let create = |fork: &ForkFiles| self.segment_to_grow(fork, 0).map(|_| ());
         self.with_fork(rel, || format!("create {rel}"), create)
     }
 
     pub(super) fn remove_forks(&self, relation: RelationId) -> Result<(), StoreError> {
         let _alone = self.begin_change(relation)?;
-        // The main fork last: while it is there, a removal that was cut short is found again.
+        // The main fork is last: while it is there, the next call finds a removal that was cut
+        // short.
         for fork in ids::Fork::ALL.into_iter().rev() {
             self.remove_fork(RelFork { relation, fork })?;
         }
         Ok(())
     }
 
-    /// Makes a fork at least that many blocks long.
     pub(super) fn extend_fork(&self, rel: RelFork, end: u32) -> Result<(), StoreError> {
         let what = || format!("extend {rel} to {end} blocks");
         self.resize(
@@ -46,7 +46,6 @@ impl FileStore {
         )
     }
 
-    /// Makes a fork at most that many blocks long.
     pub(super) fn truncate_fork(&self, rel: RelFork, end: u32) -> Result<(), StoreError> {
         let what = || format!("truncate {rel} to {end} blocks");
         self.resize(rel, what, |fork, old| {
@@ -57,22 +56,22 @@ impl FileStore {
         })
     }
 
-    /// Changes a fork whose length it tells; `false` is that the fork isn't there.
+    /// Calls `change` with the fork and its length; `false` means that the fork isn't there.
     fn resize(
         &self,
         rel: RelFork,
         what: impl Fn() -> String,
-        change: impl Fn(&Fork, u32) -> Result<bool, FileError>,
+        change: impl Fn(&ForkFiles, u32) -> Result<bool, FileError>,
     ) -> Result<(), StoreError> {
         let _alone = self.begin_change(rel.relation)?;
-        let run = |fork: &Fork| Ok(fork.exists()? && change(fork, fork.block_count()?)?);
+        let run = |fork: &ForkFiles| Ok(fork.exists()? && change(fork, fork.block_count()?)?);
         if self.with_fork(rel, what, run)? { Ok(()) } else { Err(StoreError::Missing { rel }) }
     }
 
     /// Opens a segment for growth, creating its file if need be.
     fn segment_to_grow<'f>(
         &self,
-        fork: &'f Fork,
+        fork: &'f ForkFiles,
         index: u32,
     ) -> Result<Option<&'f Arc<Segment>>, FileError> {
         let Some((segment, created)) = fork.segment(index, true)? else { return Ok(None) };
@@ -82,10 +81,11 @@ impl FileStore {
         Ok(Some(segment))
     }
 
-    fn grow(&self, fork: &Fork, from: u32, to: u32) -> Result<bool, FileError> {
+    fn grow(&self, fork: &ForkFiles, from: u32, to: u32) -> Result<bool, FileError> {
         for (index, within, _, length) in fork.pieces(from, (to - from) as usize) {
             let Some(segment) = self.segment_to_grow(fork, index)? else { return Ok(false) };
-            // The fork ended before this segment: whatever it holds is left over from before a crash.
+            // The fork ended before this segment, so what the segment holds is left over from
+            // before a crash.
             let cleared = if within == 0 { segment.shrink(0) } else { Ok(()) };
             let grown = cleared.and_then(|()| segment.grow(within + length as u32));
             self.unsynced.add(segment);
@@ -94,7 +94,7 @@ impl FileStore {
         Ok(true)
     }
 
-    fn shrink(&self, fork: &Fork, blocks: u32, old: u32) -> Result<(), FileError> {
+    fn shrink(&self, fork: &ForkFiles, blocks: u32, old: u32) -> Result<(), FileError> {
         // From the end, so that a crash in between leaves a fork without a hole.
         let pieces: Vec<_> = fork.pieces(blocks, (old - blocks) as usize).collect();
         for (index, within, ..) in pieces.into_iter().rev() {
@@ -115,24 +115,25 @@ impl FileStore {
             fork.set_removed();
         }
         let unlinked = self.unlink_fork(rel);
-        // Who has looked at it meanwhile may have opened a file that has no name now; a new fork must not get that.
+        // A concurrent lookup may have opened a file that has no name now. A new fork must not get
+        // that.
         if let Some(late) = self.forks.remove(rel) {
             late.set_removed();
         }
         unlinked
     }
 
-    /// Takes the names of a fork's segments away, the last one first. So a removal that was cut
-    /// short leaves no gap, and the next one finds what is left.
+    /// Removes the names of a fork's segments, the last one first. So a removal that was cut short
+    /// leaves no gap, and the next one finds what is left.
     fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
-        let path = |index| names::segment_path(&self.folder.path, rel, index);
+        let path = |index| segment_path(&self.folder.path, rel, index);
         let mut segments = 0;
         while segments <= MAX_SEGMENTS && self.is_there(&path(segments))? {
             segments += 1;
         }
         for path in (0..segments).rev().map(path) {
             let removed = retry(|| self.folder.vfs.remove(&path));
-            // A call that fails may have taken the name away first.
+            // A call that fails may have removed the name first.
             self.unsynced.add_names();
             match removed {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -29,7 +29,7 @@ fn page(fill: u8) -> Box<[u8; PAGE_SIZE]> {
     Box::new([fill; PAGE_SIZE])
 }
 
-/// Reads `count` blocks and returns each one's first byte, having checked that all its bytes agree.
+/// Reads `count` blocks, checks that all bytes of each agree, and returns each one's first byte.
 fn read(store: &FileStore, first: u32, count: usize) -> Result<Vec<u8>, StoreError> {
     let mut pages: Vec<_> = (0..count).map(|_| page(0xEE)).collect();
     let mut refs: Vec<&mut [u8; PAGE_SIZE]> = pages.iter_mut().map(|page| &mut **page).collect();
@@ -78,7 +78,7 @@ fn a_second_store_on_a_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let first = small(dir.path());
     let second = FileStore::open(dir.path()).unwrap_err().to_string();
-    assert!(second.contains("another store has it open"), "{second}");
+    assert!(second.contains("another store has this directory open"), "{second}");
     assert!(second.contains(&dir.path().display().to_string()), "{second}");
     drop(first);
     small(dir.path());
@@ -108,7 +108,7 @@ fn a_torn_page_and_segments_left_over_from_a_crash_are_no_data() {
     store.create(REL).unwrap();
     store.extend(REL, BlockNumber(0), 1).unwrap();
     drop(store);
-    // The file system kept half a page and a later segment of a growth that was never synced.
+    // The file system has kept half a page and a later segment of a growth that was never synced.
     let torn = dir.path().join("16384");
     let mut bytes = fs::read(&torn).unwrap();
     bytes.extend_from_slice(&[0xAB; 100]);
@@ -143,7 +143,6 @@ fn removal_takes_every_fork_and_may_be_repeated() {
     assert_eq!(store.block_count(REL).unwrap(), 0);
 }
 
-/// Whoever looks at a fork between its removal and that of its name must not leave the old file to a new fork.
 #[test]
 fn a_removal_that_failed_halfway_can_be_completed() {
     let dir = tempfile::tempdir().unwrap();
@@ -183,7 +182,7 @@ fn the_length_of_a_fork_is_read_without_opening_its_segments() {
     let store = small_on(vfs, dir.path());
     assert_eq!(store.block_count(REL).unwrap(), 20);
     assert_eq!(opened.load(Ordering::Relaxed), 0);
-    // Growth needs the first segment, which says that the fork exists, and those that grow.
+    // Growth needs the first segment, which says that the fork exists, and the segments that grow.
     store.extend(REL, BlockNumber(20), 2).unwrap();
     assert_eq!(store.block_count(REL).unwrap(), 22);
     assert_eq!(opened.load(Ordering::Relaxed), 3);
@@ -209,6 +208,8 @@ fn a_segment_in_the_middle_that_is_short_or_missing_ends_the_fork() {
     }
 }
 
+/// A fork is looked up between its own removal and that of its name. A new fork must not get the
+/// old file.
 #[test]
 fn a_fork_that_was_looked_at_as_it_was_removed_is_made_anew() {
     let dir = tempfile::tempdir().unwrap();
@@ -243,13 +244,13 @@ fn names_are_read_as_they_are_written() {
     for fork in ids::Fork::ALL {
         for (number, segment) in [(0, 0), (16384, 3), ((1 << 28) - 1, 65535)] {
             let rel = RelationId::constant(number).fork(fork);
-            let path = names::segment_path(dir, rel, segment);
-            assert_eq!(names::parse(path.to_str().unwrap()), Some((rel, segment)));
+            let path = directory::segment_path(dir, rel, segment);
+            assert_eq!(directory::parse(path.to_str().unwrap()), Some((rel, segment)));
         }
     }
-    for other in ["", ".", "16384.0", "016", "+5", "5_foo", "5_fsm_vm", "5.", "268435456", "1.2.3"]
+    for other in ["", ".", "16384.0", "016", "+5", "5_foo", "5_fsm_fsm", "5.", "268435456", "1.2.3"]
     {
-        assert_eq!(names::parse(other), None, "{other}");
+        assert_eq!(directory::parse(other), None, "{other}");
     }
 }
 
@@ -261,7 +262,7 @@ fn reading_without_waiting_finds_what_was_just_written() {
     store.extend(REL, BlockNumber(0), 5).unwrap();
     write(&store, 0, &[1, 2, 3, 4, 5]).unwrap();
     let (mut a, mut b) = (page(0), page(0));
-    // Whether the file system can do it at all decides; a wrong answer is what must not be.
+    // The file system may not support this at all. But a wrong answer is an error.
     if store.try_read(REL, BlockNumber(2), &mut [&mut a, &mut b]).unwrap() {
         assert_eq!((a[0], b[PAGE_SIZE - 1]), (3, 4));
         let end = store.try_read(REL, BlockNumber(5), &mut [&mut a]);
@@ -286,7 +287,8 @@ fn a_failed_sync_is_final() {
     assert_eq!(read(&store, 0, 1).unwrap(), [0]);
 }
 
-/// After each change of a file's size or of a name, there is something to sync, and nothing after a sync.
+/// After each change of a file's size or of a name there is something to sync. After a sync there
+/// is nothing.
 #[test]
 fn whatever_changes_is_synced() {
     let dir = tempfile::tempdir().unwrap();
@@ -310,7 +312,7 @@ fn whatever_changes_is_synced() {
 }
 
 #[test]
-fn a_full_device_is_said_and_leaves_the_size() {
+fn full_device_is_reported_and_keeps_the_size() {
     let error = StoreError::io("extend", io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()));
     assert!(error.is_out_of_space());
     assert!(error.to_string().contains("No space left on device"), "{error}");
@@ -326,7 +328,7 @@ fn idle_forks_are_closed_when_descriptors_run_out() {
     write(&store, 0, &[1, 2, 3, 4]).unwrap();
     let used = store.fork(REL);
     store.forks.remove_idle();
-    assert!(Arc::<Fork>::ptr_eq(&used, &store.fork(REL)));
+    assert!(Arc::<ForkFiles>::ptr_eq(&used, &store.fork(REL)));
     drop(used);
     store.forks.remove_idle();
     assert!(store.forks.is_empty());
@@ -447,7 +449,6 @@ fn forks_are_listed_with_the_length_that_reading_finds() {
     store.create(map).unwrap();
     store.extend(REL, BlockNumber(0), 7).unwrap();
     assert_eq!(store.forks().unwrap(), [(REL, 7), (map, 0)]);
-    // A segment in the middle that is cut short ends the fork.
     fs::File::options()
         .write(true)
         .open(dir.path().join("16384.1"))

@@ -1,20 +1,22 @@
-//! What has changed since the last sync, and whether the store has stopped. The store shares this with the threads
-//! that write for it in the background.
+//! The changes since the last sync, and whether the store has stopped. The store shares this with
+//! the threads that write for it in the background.
 //!
-//! **State.** A list of files that have been written, each of them once: a file's mark says that it is on the list.
-//! A flag says that names have come or gone. One lock guards list, marks and flag.
+//! **State.** A list has the files that have been written, each of them once: a file's mark says
+//! that it is on the list. A flag says that names have come or gone. One lock guards list, marks
+//! and flag.
 //!
-//! **Protocol.** A writer calls [`Unsynced::add`] *after* its system call has returned. A sync takes the list, with the
-//! marks, and only then calls the kernel. So a write that ended before the sync began is on the list that this sync
-//! takes, or was on a list that an earlier sync took. Syncs exclude each other, so the earlier one has ended. The same
-//! argument holds for names.
+//! **Protocol.** A writer calls [`Unsynced::add`] *after* its system call has returned. A sync
+//! takes the list, with the marks, and only then calls the kernel. So a write that ended before the
+//! sync began is on the list that this sync takes, or was on an earlier sync's list. Syncs exclude
+//! each other, so the earlier one has ended. The same argument holds for names.
 //!
-//! **Descriptors.** A file on the list stays open. It is synced before it is closed, by the descriptor that it was
-//! written by: Linux may forget that it could not write a page once nobody has the file open. So when files are to be
-//! closed for want of descriptors, the oldest on the list are synced ahead of time.
+//! **Descriptors.** A file on the list stays open. It is synced before it is closed, by the
+//! descriptor that it was written by. Linux may forget a failed write of a page once no process has
+//! the file open. So when the store must close files for lack of descriptors, it syncs the oldest
+//! on the list ahead of time.
 //!
-//! **Failure.** The first sync that fails stops the store, and what it took is not put back. A sync that waited for it
-//! fails, too.
+//! **Failure.** The first sync that fails stops the store, and what it took is not put back. A sync
+//! that waited for it fails, too.
 
 #[cfg(all(test, shuttle))]
 mod models;
@@ -36,7 +38,7 @@ struct Changes {
 }
 
 impl Changes {
-    /// All of them, which leaves none.
+    /// Takes all of them.
     fn take(&mut self) -> Self {
         Self { files: self.take_files(0), names: std::mem::take(&mut self.names) }
     }
@@ -62,7 +64,7 @@ pub(super) struct Unsynced {
 }
 
 impl Unsynced {
-    /// A write to the file has ended, however: the next sync has to sync it.
+    /// Notes that a write to the file has ended, with success or not: the next sync has to sync it.
     pub(super) fn add(&self, segment: &Arc<Segment>) {
         let mut changes = self.changes.lock();
         if !segment.set_listed(true) {
@@ -70,12 +72,12 @@ impl Unsynced {
         }
     }
 
-    /// A name has come or gone, or may have: the next sync has to sync the directory.
+    /// Notes that a name has come or gone, or may have: the next sync has to sync the directory.
     pub(super) fn add_names(&self) {
         self.changes.lock().names = true;
     }
 
-    /// How many files, and whether names.
+    /// Whether names are to be synced, and the number of files.
     #[cfg(all(test, not(miri)))]
     pub(super) fn left(&self) -> (bool, usize) {
         let changes = self.changes.lock();
@@ -97,7 +99,8 @@ impl Unsynced {
         Ok(())
     }
 
-    /// Syncs the files that have been on the list for longest, until the given number is left, and lets go of them.
+    /// Syncs the files that have been on the list for longest, until the given number is left, and
+    /// releases them.
     pub(super) fn sync_oldest(&self, keep: usize) -> Result<(), StoreError> {
         let _alone = self.syncing.lock();
         self.check_running()?;
@@ -113,12 +116,13 @@ impl Unsynced {
         segment.sync_data().map_err(|error| self.stop(what(), error))
     }
 
-    /// Stops the store for good: nobody knows what the device has of what was written.
+    /// Stops the store for good: how much of the written data the device has is unknown.
     pub(super) fn stop(&self, operation: String, source: io::Error) -> StoreError {
         let why: Arc<str> = format!("could not {operation}: {source}").into();
-        // First of all: who writes the line to the log may panic, and nothing may be written after it all the same.
+        // This comes first: writing the line to the log may panic, and even then nothing may be
+        // written afterwards.
         let _ = self.stopped.set(Arc::clone(&why));
-        tracing::error!(%why, "no page is written any more");
+        tracing::error!(%why, "a sync failed: the store accepts no more writes until a restart");
         StoreError::io(operation, source)
     }
 
@@ -139,12 +143,12 @@ mod tests {
 
     use super::*;
     use crate::store::file::descriptors::Budget;
-    use crate::store::file::fork::Folder;
+    use crate::store::file::segment::Folder;
 
-    /// Something to do at a sync of a file.
+    /// An action for a sync of a file.
     type AtSync = dyn Fn() -> io::Result<()> + Send + Sync;
 
-    /// A directory with files in it that have been written, and what becomes of their syncs.
+    /// A directory with written files, and the action at their next sync.
     struct World {
         folder: Folder,
         directory: Arc<dyn VfsDirectory>,
@@ -182,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What the device was told before the write ended need not be all of it.
+    /// What the kernel synced before the write ended need not include all of the write.
     #[test]
     fn a_write_that_ends_while_its_file_is_synced_is_synced_again() {
         let world = Arc::new(World::new());
@@ -207,7 +211,7 @@ mod tests {
         world.unsynced.sync_oldest(1).unwrap();
         assert_eq!(world.unsynced.left(), (false, 1));
         assert!(first.upgrade().is_none() && last.upgrade().is_some());
-        // Written again, it is on the list again.
+        // It is written again, so it is on the list again.
         world.unsynced.add(&files[0]);
         assert_eq!(world.unsynced.left(), (false, 2));
     }

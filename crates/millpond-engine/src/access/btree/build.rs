@@ -1,13 +1,14 @@
-//! Building an index from sorted entries: pages are filled in memory, left to right, level by level, and logged as a
-//! whole. The relation must be new and nobody else's: blocks are handed out in order, which makes the right link of a
-//! page known before its sibling is written.
+//! Bulk build: builds an index from sorted entries. Pages are filled in memory, left to right,
+//! level by level, and logged as a whole. No other session may use the relation, which must be new.
+//! Blocks are assigned in order, so a page's right link is known before its sibling is written.
 
 use millpond_buffer::{PAGE_SIZE, RelHandle, Ring};
 
 use super::env::{Env, latch};
 use super::grow::new_record;
 use super::insert::check_key;
-use super::page::items::{Frame, Item, Items, common_prefix};
+use super::page::item::Item;
+use super::page::items::{Frame, Items, common_prefix};
 use super::page::layout::{
     FLAG_LEAF, FLAG_META, FLAGS, KIND, MAX_NARROW_SLOTS, MAX_WIDE_SLOTS, PAGE_KIND, SLOTS,
     WIDE_HEAD_BYTES, WIDE_SLOT_BYTES,
@@ -21,7 +22,7 @@ use crate::access::Tid;
 use crate::wal::ImageMode;
 use crate::{EngineError, EngineResult};
 
-/// How full pages are made, in percent, unless told otherwise.
+/// The fill factor, in percent, unless the caller gives another.
 pub const DEFAULT_FILLFACTOR: u8 = 90;
 
 /// Makes an empty tree in an empty relation: the meta page and a root without entries.
@@ -31,8 +32,8 @@ pub fn create<E: Env + ?Sized>(env: &E, rel: &RelHandle) -> EngineResult<()> {
     meta[FLAGS..FLAGS + 2].copy_from_slice(&FLAG_META.to_le_bytes());
     meta[META_MAGIC_AT..META_MAGIC_AT + 4].copy_from_slice(&META_MAGIC.to_le_bytes());
     meta[META_VERSION_AT..META_VERSION_AT + 4].copy_from_slice(&META_VERSION.to_le_bytes());
-    let root =
-        record::empty_root().ok_or(EngineError::Internal { what: "an empty page has room" })?;
+    let root = record::empty_root()
+        .ok_or(EngineError::Internal { what: "the root of an empty tree does not fit a page" })?;
     let to = Output { env, rel, ring: None };
     append_page(&to, META, &meta)?;
     append_page(&to, ROOT, &root)
@@ -45,7 +46,7 @@ struct Output<'a, E: ?Sized> {
     ring: Option<&'a Ring>,
 }
 
-/// Adds a page at the end of the relation, which must be the block that was counted on.
+/// Adds a page at the end of the relation, which must become block `block`.
 fn append_page<E: Env + ?Sized>(
     to: &Output<'_, E>,
     block: u32,
@@ -54,7 +55,7 @@ fn append_page<E: Env + ?Sized>(
     let mut target = to.env.buffers().extend_with(to.rel, to.env.wait(), to.ring)?;
     if target.block().get() != block {
         return Err(EngineError::Internal {
-            what: "somebody else extends an index that is being built",
+            what: "another session extended an index during its build",
         });
     }
     write_page(to.env, &mut target, page)
@@ -78,7 +79,7 @@ struct Pending {
     leaf: bool,
     /// Bytes that all keys begin with.
     prefix: usize,
-    /// Bytes of bodies in the wide form, if that is the page's prefix.
+    /// Bytes of bodies in the wide form with this prefix.
     bodies: usize,
     /// What a leaf's entries take in the narrow form.
     narrow: NarrowCost,
@@ -90,7 +91,8 @@ impl Pending {
         Self { items: Items::default(), leaf, prefix: 0, bodies: 0, narrow }
     }
 
-    /// Bytes of the page with one more entry and, of a high key, only the room that any leaf keeps. Each entry is asked about before it is added.
+    /// Bytes of the page with one more entry. For a high key it counts only the room that any leaf
+    /// keeps. The caller asks about each entry before it adds it.
     fn bytes_with(&mut self, item: &Item<'_>) -> usize {
         let prefix = self.prefix_with(item.key);
         if prefix != self.prefix {
@@ -125,7 +127,7 @@ impl Pending {
         }
     }
 
-    /// At least what the body takes: a tid is counted wherever there may be one.
+    /// An upper bound of the body's bytes: a tid is counted wherever there may be one.
     fn body_bytes(&self, item: &Item<'_>) -> usize {
         let rest = item.key.len().saturating_sub(self.prefix);
         let tid = if self.leaf || item.tid == 0 { 0 } else { 8 };
@@ -149,7 +151,7 @@ impl Pending {
     }
 }
 
-/// One level while it is written: the page that waits, and the downlinks to the pages before it.
+/// One level while it is written: the pending page, and the downlinks to the pages before it.
 struct Level {
     level: u16,
     pending: Pending,
@@ -172,7 +174,7 @@ impl Level {
         item: Item<'_>,
     ) -> EngineResult<()> {
         let count = self.pending.items.len();
-        // Two entries fit in any case, also beside the longest high key.
+        // Two entries always fit, even with the longest high key.
         if self.pending.bytes_with(&item) > limit && count >= 2 || count >= self.pending.max_slots()
         {
             self.close(to, Some(item))?;
@@ -182,7 +184,7 @@ impl Level {
         Ok(())
     }
 
-    /// Writes the pending page; `next` is the first entry of the one that follows.
+    /// Writes the pending page; `next` is the first entry of the page that follows.
     fn close<E: Env + ?Sized>(
         &mut self,
         to: &Output<'_, E>,
@@ -190,7 +192,7 @@ impl Level {
     ) -> EngineResult<()> {
         let block = to.rel.block_count();
         let count = self.pending.items.len();
-        // Beside a long high key the last entries may have no room: they go to the next page.
+        // With a long high key, the last entries may not fit: they go to the next page.
         let built = (1..=count).rev().find_map(|kept| {
             let frame = self.frame(kept, block, next);
             Some((kept, self.pending.items.build(&frame, 0..kept)?, frame.high))
@@ -233,8 +235,8 @@ pub struct Builder<'a, E: Env + ?Sized> {
 }
 
 impl<'a, E: Env + ?Sized> Builder<'a, E> {
-    /// A builder for a relation that is empty, or in which [`create`] made an empty tree. Its pages go through the
-    /// ring, if there is one.
+    /// A builder for a relation that is empty, or in which [`create`] made an empty tree. Its pages
+    /// go through the ring, if there is one.
     pub fn new(
         env: &'a E,
         rel: &'a RelHandle,
@@ -255,7 +257,8 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
         Ok(Self { to, limit, leaves: Level::new(0), entries: 0 })
     }
 
-    /// Adds the next entry. Says whether its key is the same as the one before, which a unique index must look into.
+    /// Adds the next entry. Returns whether its key equals the last one: a unique index must check
+    /// that.
     pub fn add(&mut self, key: &[u8], tid: Tid) -> EngineResult<bool> {
         check_key(key)?;
         let item = Item { key, tid: tid.to_u64(), child: 0 };
@@ -275,7 +278,7 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
         Ok(same)
     }
 
-    /// Writes what is pending and the levels above; returns the number of entries.
+    /// Writes what is pending and the levels above. Returns the number of entries.
     pub fn finish(mut self) -> EngineResult<u64> {
         if self.leaves.downlinks.len() == 0 {
             self.write_root(0, &self.leaves.pending.items)?;
@@ -311,7 +314,7 @@ impl<'a, E: Env + ?Sized> Builder<'a, E> {
 const NO_ROOM: EngineError =
     EngineError::Internal { what: "a page of an index build has no room for its entries" };
 
-/// Builds an index from a stream of entries in (key, tid) order; returns their number.
+/// Builds an index from a stream of entries in (key, tid) order. Returns their number.
 pub fn bulk_build<E: Env + ?Sized, K: AsRef<[u8]>>(
     env: &E,
     rel: &RelHandle,

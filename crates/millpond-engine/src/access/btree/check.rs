@@ -1,21 +1,23 @@
-//! Proof that a tree is whole: for `millpond check`, with nobody else at work on the index.
+//! Checks that a tree is whole, for `millpond check`, while no other session uses the index.
 //!
-//! Level by level from the root: every page is of the level its parent says, its entries are in order, not before the
-//! separator that leads to it and before its high key; the pages of a level form one chain, whose links agree with the
-//! downlinks above it, except where a split is marked as incomplete; every page of the file is in the tree, new
-//! or deleted. Every entry of a leaf is handed to the caller, to be compared with its row.
+//! It goes level by level from the root. Every page is of the level that its parent says. Its
+//! entries are in order, not before the separator that leads to it, and before its high key. The
+//! pages of a level form one chain, whose links agree with the downlinks above it, except where a
+//! split is marked incomplete. Every page of the file is in the tree, new or deleted. The check
+//! hands every entry of a leaf to the caller, which compares it with its row.
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, PinnedPage, RelHandle};
 
 use super::env::Env;
 use super::page::PageRead;
+use super::page::item::Target;
 use super::page::items::Items;
 use super::page::layout::{
     BODY_START, COUNT, FLAG_DELETED, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAG_NARROW, FLAGS,
     NARROW_EXCEPTIONAL, NARROW_HEAD_BYTES, NEXT_FREE, PREFIX_AT, PREFIX_HEAD, PREFIX_LEN, SLOTS,
     head_of, prefix_mask,
 };
-use super::page::node::{Node, Target};
+use super::page::node::Node;
 use super::record::Meta;
 use super::{META, META_MAGIC, META_MAGIC_AT, META_VERSION, META_VERSION_AT, ROOT};
 use crate::access::Tid;
@@ -36,7 +38,7 @@ pub struct CheckReport {
     pub free_pages: u32,
 }
 
-/// A downlink of the level above.
+/// A downlink from the level above.
 struct Downlink {
     key: Vec<u8>,
     tid: u64,
@@ -55,16 +57,16 @@ struct Checker<'a, E: Env + ?Sized> {
 /// The most problems that are listed.
 const MAX_PROBLEMS: usize = 100;
 
-/// Hears what a check comes to.
+/// Is called with what a check finds.
 pub trait Visitor {
-    /// An entry of a leaf. What fails here ends the check.
+    /// An entry of a leaf. An error ends the check.
     fn entry(&mut self, key: &[u8], tid: Tid) -> EngineResult<()>;
 
     /// A page of the file has been checked.
     fn page(&mut self) {}
 }
 
-/// Hears of entries only.
+/// Passes on entries only.
 struct Entries<'a>(&'a mut dyn FnMut(&[u8], Tid));
 
 impl Visitor for Entries<'_> {
@@ -83,8 +85,8 @@ pub fn check<E: Env + ?Sized>(
     check_for(env, rel, &mut Entries(entry))
 }
 
-/// Checks a whole tree, telling the visitor of each entry and page. A page that is damaged is a problem; what else
-/// keeps one from being read ends the check.
+/// Checks a whole tree and tells the visitor of each entry and page. A damaged page is reported as
+/// a problem. Any other read error ends the check.
 pub fn check_for<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -118,7 +120,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         }
     }
 
-    /// Copies a page; one that is damaged is a problem, not the end of the check.
+    /// Copies a page. A damaged page is a problem, not the end of the check.
     fn load(&mut self, block: u32) -> EngineResult<bool> {
         let pinned = self.env.buffers().pin(self.rel, BlockNumber(block), self.env.wait());
         match pinned.and_then(PinnedPage::into_shared) {
@@ -172,17 +174,21 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         let mut found = Vec::new();
         let mut expected = expected.iter().peekable();
         let mut next = expected.peek().map(|first| first.child);
-        // Where the page must begin, and whether its left neighbour says that its downlink is missing.
+        // Where the page must begin, and whether its left neighbour says that its downlink is
+        // missing.
         let (mut fence, mut unlinked) = ((Vec::new(), 0), false);
         while let Some(block) = next {
             match self.seen.get_mut(block as usize) {
                 Some(seen) if !*seen => *seen = true,
                 Some(_) => {
-                    self.problem(block, "reached twice");
+                    self.problem(block, "reached twice: two links lead to this page");
                     return Ok(found);
                 }
                 None => {
-                    self.problem(block, "linked to, but beyond the end of the file");
+                    self.problem(
+                        block,
+                        "a link leads to this page, but it is beyond the end of the file",
+                    );
                     return Ok(found);
                 }
             }
@@ -220,7 +226,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         Ok(found)
     }
 
-    /// Checks the copied page and returns its high key, where its right neighbour must begin.
+    /// Checks the copied page. Returns its high key, where its right neighbour must begin.
     fn check_page(
         &mut self,
         block: u32,
@@ -251,7 +257,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
                 problems.push(format!("entry {index} is not before the high key"));
             }
             if leaf {
-                // What is found must be found again the way a reader looks for it.
+                // A reader's search must find the entry again.
                 if node.lower_bound(Target { key: item.key, tid: item.tid }) != index {
                     problems.push(format!("entry {index} is not where a search looks for it"));
                 }
@@ -272,7 +278,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         Ok((high, high_tid.unwrap_or(0)))
     }
 
-    /// The pages in the list of free ones must be deleted and outside the tree.
+    /// Checks that the pages in the list of free pages are deleted and outside the tree.
     fn check_free(&mut self) -> EngineResult<()> {
         let mut next = if self.load(META)? { Meta::of(&*self.page).free } else { 0 };
         let mut left = self.seen.len();
@@ -291,7 +297,7 @@ impl<E: Env + ?Sized> Checker<'_, E> {
         Ok(())
     }
 
-    /// Pages that no link leads to must be new or deleted.
+    /// Checks that pages to which no link leads are new or deleted.
     fn check_rest(&mut self) -> EngineResult<()> {
         for block in 0..self.seen.len() as u32 {
             if self.seen[block as usize] {
@@ -306,14 +312,17 @@ impl<E: Env + ?Sized> Checker<'_, E> {
             if node.is_new() || node.is_deleted() {
                 self.report.free_pages += 1;
             } else {
-                self.problem(block, "in no level of the tree, and neither new nor deleted");
+                self.problem(
+                    block,
+                    "the page is in no level of the tree, and neither new nor deleted",
+                );
             }
         }
         Ok(())
     }
 }
 
-/// What is wrong with a page, looked at alone.
+/// Problems that a page shows alone.
 pub(crate) fn page_problems(page: &[u8; PAGE_SIZE], level: u16) -> Vec<String> {
     let mut problems = Vec::new();
     let node = Node(page);
@@ -324,7 +333,7 @@ pub(crate) fn page_problems(page: &[u8; PAGE_SIZE], level: u16) -> Vec<String> {
         problems.push(format!("level {}, expected {level}", node.level()));
     }
     if node.is_leaf() != (level == 0) {
-        problems.push(format!("leaf mark {} at level {level}", node.is_leaf()));
+        problems.push(format!("the leaf flag is {} at level {level}", node.is_leaf()));
     }
     let unknown =
         page.u16(FLAGS) & !(FLAG_LEAF | FLAG_INCOMPLETE_SPLIT | FLAG_DELETED | FLAG_NARROW);
@@ -368,24 +377,24 @@ pub(crate) fn page_problems(page: &[u8; PAGE_SIZE], level: u16) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a page that says it is a narrow leaf.
+/// Problems of a page that is marked as a narrow leaf.
 fn narrow_problems(page: &[u8; PAGE_SIZE], items: &Items, problems: &mut Vec<String>) {
     let node = Node(page);
     if !node.is_leaf() {
-        problems.push("narrow, but not a leaf".to_owned());
+        problems.push("marked as a narrow leaf, but not a leaf".to_owned());
         return;
     }
     let (prefix_at, prefix) = (usize::from(page.u16(PREFIX_AT)), usize::from(page.u16(PREFIX_LEN)));
     let bytes = page.get(prefix_at..prefix_at + prefix).unwrap_or(&[]);
     if page.u64(PREFIX_HEAD) != head_of(bytes) & prefix_mask(bytes.len()) {
-        problems.push("the prefix's head is not that of the prefix".to_owned());
+        problems.push("the stored head of the prefix differs from the prefix".to_owned());
     }
     for index in 0..items.len() {
         let item = items.get(index);
         let fits_slot =
             item.key.len() == prefix + NARROW_HEAD_BYTES && item.tid & 0xFFFF != NARROW_EXCEPTIONAL;
         if fits_slot != node.body_range(index).is_none() {
-            problems.push(format!("entry {index} has a body and needs none"));
+            problems.push(format!("entry {index} has a body that it does not need, or lacks one"));
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Range scans in both directions, one leaf at a time.
 //!
-//! A cursor copies a leaf (of its slots only those in the range) into memory of its own, and then holds nothing: no
-//! pin, no latch. Going on:
-//! * forward, to the right sibling that the copy names. A split of the copied leaf since then changes nothing, for
-//!   what moved right was in the copy, and the sibling still begins where the copy ended. If the sibling has left
-//!   the tree, the scan goes down again, to the copy's high key;
-//! * backward, by going down again, to the leaf that holds what comes last before the *fence*: the lowest place
-//!   that belonged to the copied leaf, which its parent (or left neighbour) told on the way down.
+//! A cursor copies a leaf (only the slots in its range) into its own memory, and then holds
+//! nothing: no pin, no latch. From there it goes on:
+//! * forward, to the right sibling that the copy names. A split of the copied leaf since then does
+//!   not matter: what moved right was in the copy, and the sibling still begins where the copy
+//!   ended. If the sibling has left the tree, the scan descends again, to the copy's high key;
+//! * backward, by descending again, to the leaf that holds the last entry before the *fence*: the
+//!   lower bound of the copied leaf, which its parent (or left neighbour) gave on the way down.
 //!
-//! An entry that exists during the whole scan is seen exactly once (btree rule 9). A call that would have to wait
-//! leaves the cursor as it was, so it can be repeated where waiting is allowed.
+//! An entry that exists during the whole scan is seen exactly once (btree rule 9). A call that
+//! would have to wait leaves the cursor as it was, so it can be repeated where waiting is allowed.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,17 +21,19 @@ use super::ROOT;
 use super::descend::{Side, Step, Steps, aside, damaged, right_of, step};
 use super::env::Env;
 use super::page::PageRead;
+use super::page::item::Target;
 use super::page::layout::{BODY_START, SLOTS};
-use super::page::node::{Node, Target};
+use super::page::node::Node;
 use crate::EngineResult;
 use crate::access::Tid;
 
-/// Which way a scan goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The direction of an index scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// Ascending.
+    /// From the lowest key up.
+    #[default]
     Forward,
-    /// Descending.
+    /// From the highest key down.
     Backward,
 }
 
@@ -44,7 +46,7 @@ enum Next {
     Right(u32),
     /// Down from the root, to what is before the fence.
     BeforeFence,
-    /// Nowhere.
+    /// Nowhere: the scan is at its end.
     End,
 }
 
@@ -57,7 +59,7 @@ pub struct Cursor {
     upper: Option<Vec<u8>>,
     direction: Direction,
     next: Next,
-    /// Slots of the copy still to be returned.
+    /// Slots of the copy that are still to be returned.
     slots: Range<usize>,
     /// The slot returned last.
     current: usize,
@@ -65,12 +67,13 @@ pub struct Cursor {
     key: Vec<u8>,
     /// Leaves copied since the scan began.
     leaves: u32,
-    /// Of a long scan.
+    /// The ring, once the scan is long.
     ring: Option<Ring>,
 }
 
 impl Cursor {
-    /// A scan from the keys not below `lower` (all, if empty) up to those below `upper` (all, if `None`).
+    /// A scan of the keys from `lower` (included; all if empty) to `upper` (excluded; all if
+    /// `None`).
     pub fn new(lower: &[u8], upper: Option<&[u8]>, direction: Direction) -> Self {
         Self {
             page: Box::new([0; PAGE_SIZE]),
@@ -105,7 +108,7 @@ impl Cursor {
         (self.leaves, self.ring) = (0, None);
     }
 
-    /// Ends the scan wherever it is: there are no more entries, and the ring is for others.
+    /// Ends the scan wherever it is: it returns no more entries and gives up its ring.
     pub fn end(&mut self) {
         self.next = Next::End;
         self.slots = 0..0;
@@ -131,7 +134,8 @@ impl Cursor {
         }
     }
 
-    /// The rows of all entries that are left of the copied leaf, or else of the next leaf that has any; false at the end.
+    /// Appends the rows of all entries left in the copied leaf, or else of the next leaf that has
+    /// any. Returns `false` at the end.
     pub fn next_leaf<E: Env + ?Sized>(
         &mut self,
         env: &E,
@@ -153,13 +157,13 @@ impl Cursor {
         Ok(true)
     }
 
-    /// How many leaves the scan has come to.
+    /// The number of leaves that the scan has copied.
     #[inline]
     pub fn leaves(&self) -> u32 {
         self.leaves
     }
 
-    /// The scan turns out to be long: it goes on in a ring of the pool.
+    /// Lets a scan that turns out to be long go on in a ring of the pool.
     pub fn set_ring(&mut self, ring: Option<Ring>) {
         self.ring = ring;
     }
@@ -171,7 +175,7 @@ impl Cursor {
         &self.key
     }
 
-    /// Copies the next leaf. After an error the cursor is where it was, at the end of the last one.
+    /// Copies the next leaf. After an error the cursor is still at the end of the leaf before.
     fn advance<E: Env + ?Sized>(&mut self, env: &E, rel: &RelHandle) -> EngineResult<()> {
         let upper = self.upper.take();
         let lower = std::mem::take(&mut self.lower);
@@ -216,7 +220,7 @@ impl Cursor {
         copied.map(|_| ())
     }
 
-    /// Where to go after the leaf that was copied.
+    /// Where to go after the copied leaf.
     fn after_copy(&self, (lower, upper): (Target<'_>, Option<&[u8]>)) -> Next {
         if self.direction == Direction::Backward {
             let (key, tid) = &self.fence;
@@ -230,7 +234,7 @@ impl Cursor {
         }
     }
 
-    /// Copies the leaf that has what comes at or after the copied leaf's high key: its right sibling is gone.
+    /// Copies the leaf at or after the copied leaf's high key, because the right sibling is gone.
     fn copy_after_high<E: Env + ?Sized>(
         &mut self,
         env: &E,
@@ -239,7 +243,7 @@ impl Cursor {
     ) -> EngineResult<Range<usize>> {
         let mut high = Vec::new();
         let tid = Node(&*self.page).high_into(&mut high).unwrap_or(0);
-        // The leaf may begin before the high key, with what has been seen.
+        // The leaf may begin before the high key, with entries that the scan has returned already.
         let target = Target { key: &high, tid };
         let from = if mutant!("btree-scan-sees-twice") { Target::first(&[]) } else { target };
         self.copy_leaf(env, rel, target, Side::At, (from, upper))
@@ -253,7 +257,7 @@ impl Cursor {
         block: u32,
         upper: Option<&[u8]>,
     ) -> EngineResult<Option<Range<usize>>> {
-        // Into the other page: the high key of this one is needed if the sibling is gone.
+        // Copied into the spare page: the current one's high key is needed if the sibling is gone.
         let (copy, ring, block) = (&mut self.spare, self.ring.as_ref(), BlockNumber(block));
         let next = env.buffers().read_with(rel, block, env.wait(), ring, |view| {
             let node = Node(view);
@@ -279,7 +283,8 @@ impl Cursor {
         }
     }
 
-    /// Whether the leaf in the other page ends after the copied one, or the scan would go on for ever (btree rule 13).
+    /// Whether the leaf in the spare page ends after the copied one. If it does not, the scan would
+    /// go on for ever (btree rule 13).
     fn is_spare_further(&mut self) -> bool {
         self.key.clear();
         let Some(tid) = Node(&*self.page).high_into(&mut self.key) else { return false };
@@ -287,7 +292,7 @@ impl Cursor {
         end.is_none_or(Ordering::is_gt) || mutant!("btree-scan-in-circles")
     }
 
-    /// Goes down and copies the leaf, noting its fence when the scan goes backward.
+    /// Descends and copies the leaf. A backward scan also notes the leaf's fence.
     fn copy_leaf<E: Env + ?Sized>(
         &mut self,
         env: &E,
@@ -340,7 +345,8 @@ impl Cursor {
     }
 }
 
-/// Copies what a scan needs of a leaf: the header, the slots in the range, and the bodies. Returns which slots.
+/// Copies what a scan needs of a leaf: the header, the slots in the range, and the bodies. Returns
+/// the range of slots.
 fn copy_slots(
     view: &PageView<'_>,
     lower: Option<Target<'_>>,
@@ -350,21 +356,21 @@ fn copy_slots(
     let node = Node(view);
     let start = lower.map_or(0, |lower| node.lower_bound(lower));
     let end = upper.map_or(node.count(), |upper| node.lower_bound(Target::first(upper)));
-    // Which form the slots have is asked once: of torn bytes, the searches may have heard another answer.
+    // The form is read once here: with torn bytes, the searches may have seen another form.
     let slot_bytes = node.slot_bytes();
     let start = start.min((PAGE_SIZE - SLOTS) / slot_bytes);
     let end = end.clamp(start, (PAGE_SIZE - SLOTS) / slot_bytes);
     view.copy(0, &mut copy[..SLOTS]);
     let (from, to) = (SLOTS + start * slot_bytes, SLOTS + end * slot_bytes);
     view.copy(from, &mut copy[from..to]);
-    // Bodies begin where the page says; torn bytes may say anything.
+    // Bodies begin where the page says. Torn bytes may say anything.
     let low = usize::from(view.u16(BODY_START)).clamp(to, PAGE_SIZE);
     view.copy(low, &mut copy[low..]);
     start..end
 }
 
-/// The lowest place that belongs to the page that `next` leads to: the separator followed down, or the high key
-/// passed to the right.
+/// The lower bound of the page that `next` leads to: the separator of the downlink that is
+/// followed, or the high key that is passed to the right.
 fn fence_told<R>(
     node: Node<'_, PageView<'_>>,
     target: Target<'_>,

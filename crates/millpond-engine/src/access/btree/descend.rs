@@ -1,12 +1,13 @@
-//! The way down: one optimistic read a page, no pin, no latch, no shared write (btree rule 2).
+//! The descent: one optimistic read per page, no pin, no latch, no shared write (btree rule 2).
 //!
-//! Between two pages nothing is held. What may have happened meanwhile:
-//! * the child was split: its high key tells, and the right link leads on (btree rule 3);
-//! * the root was split: it keeps its block and gains a level, so the child that was read in it is still one;
-//! * the child left the tree: it is marked deleted, and the way down begins anew, which no longer leads there.
+//! Nothing is held between two pages. Meanwhile:
+//! * the child may be split: its high key shows that, and the right link leads on (btree rule 3);
+//! * the root may be split: it keeps its block and gains a level, so the child read from it is
+//!   still a page of the tree;
+//! * the child may leave the tree: it is marked deleted, and a new descent no longer leads there.
 //!
-//! A page on which none of this makes sense is damage. As a cheap guard against endless loops on damaged links
-//! the number of steps is bounded by the size of the file.
+//! If none of this explains a page, the page is damaged. The size of the file bounds the number of
+//! steps, as a cheap guard against endless loops on damaged links.
 
 use std::cmp::Ordering;
 
@@ -17,12 +18,14 @@ use smallvec::SmallVec;
 use super::ROOT;
 use super::env::Env;
 use super::page::PageRead;
-use super::page::node::{Node, Target};
+use super::page::item::Target;
+use super::page::node::Node;
 use crate::{EngineError, EngineResult};
 
-/// The blocks come to on the way down, by level: of each level the one that has a downlink, not one further right that a link
-/// led to. Only hints: any of them may have been split since. But who latches one, and from there goes right, passes every
-/// split that is incomplete, and so never comes to a page without a downlink (btree rule 6).
+/// The blocks visited on the way down, by level. For each level it is the block that has a
+/// downlink, not one further right that a link led to. They are only hints: any of them may have
+/// been split since. But a session that latches one of them and goes right meets every incomplete
+/// split. So it never comes to a page without a downlink (btree rule 6).
 pub(crate) type Path = SmallVec<[u32; 8]>;
 
 /// Where to go from a page.
@@ -40,7 +43,7 @@ pub(crate) enum Step<R> {
 /// Which child of an inner page to follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The one the target belongs to.
+    /// The one that the target belongs to.
     At,
     /// The one that holds what comes last before the target.
     Before,
@@ -66,7 +69,7 @@ pub(crate) fn step<P: PageRead + ?Sized>(
         Side::Before => node.child_slot_before(target),
         Side::Last => node.count().saturating_sub(1),
     };
-    // What lies between two entries is below the high key; only after the last one that must be asked.
+    // What lies between two entries is below the high key, which matters only after the last entry.
     if slot + 1 >= node.count()
         && let Some(right) = right_of(node, target, side)
     {
@@ -78,8 +81,8 @@ pub(crate) fn step<P: PageRead + ?Sized>(
     }
 }
 
-/// The right sibling, if the target belongs there. (A link of zero is damage and leads to the meta page, which is
-/// none of the tree.)
+/// The right sibling, if the target belongs there. (A link of zero is damage and leads to the meta
+/// page, which is not a page of the tree.)
 #[inline]
 pub(crate) fn right_of<P: PageRead + ?Sized>(
     node: Node<'_, P>,
@@ -94,14 +97,14 @@ pub(crate) fn right_of<P: PageRead + ?Sized>(
     beyond.then(|| node.right().unwrap_or(0))
 }
 
-/// What a page is that is no node.
+/// What a page is that is not a node.
 #[cold]
 pub(crate) fn aside<R, P: PageRead + ?Sized>(node: Node<'_, P>) -> Step<R> {
     let is_deleted = node.is_deleted() && !mutant!("btree-deleted-page-is-damage");
     if is_deleted { Step::Gone } else { Step::Lost }
 }
 
-/// Counts steps, so that damaged links can't lead in circles for ever.
+/// Counts steps, so that a descent along damaged links can't go in circles for ever.
 pub(crate) struct Steps {
     left: u64,
 }
@@ -131,7 +134,8 @@ pub(crate) fn damaged(rel: &RelHandle, block: u32, what: &str) -> EngineError {
     }
 }
 
-/// Goes down to the page of a level that the target belongs to, noting the first block come to on each.
+/// Descends to the page of a level that the target belongs to. `path` gets the first block that it
+/// visits on each level.
 pub(crate) fn find_page<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -142,7 +146,7 @@ pub(crate) fn find_page<E: Env + ?Sized>(
     find_page_on(env, rel, target, Side::At, level, path)
 }
 
-/// Goes down to a level, to either side of the target.
+/// Descends to a level, to either side of the target.
 pub(crate) fn find_page_on<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -160,7 +164,8 @@ pub(crate) fn find_page_on<E: Env + ?Sized>(
             (node.level(), node.is_leaf(), step(node, target, side))
         })?;
         steps.take(rel, block)?;
-        // A leaf above level 0, or a page of level 0 that is none, would send writers here again and again.
+        // A leaf above level 0, or an inner page of level 0, would send writers here again and
+        // again.
         let misplaced = at < level || leaf != (at == 0);
         if next == Step::Lost || (misplaced && next != Step::Gone) {
             return Err(damaged(

@@ -1,25 +1,26 @@
 //! What the B+tree needs from its surroundings.
 //!
-//! The engine's `Ctx` is one; tests have one that keeps the log in memory, to replay any part of it.
+//! The engine's `Ctx` implements it. Tests have one with a log in memory, to replay any part of it.
 
 use millpond_buffer::{
     BlockNumber, BufferSession, ExclusivePage, Lsn, PinnedPage, ReadStream, RelHandle, Ring, Wait,
 };
 use millpond_sync::mutant;
 
+use crate::transam::Backend;
 use crate::wal::{Record, apply};
 use crate::{Ctx, EngineResult};
 
-/// A moment: the last commit's number and the next transaction id.
+/// A moment: the number of the last commit and the next transaction id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// The number of the last commit.
     pub csn: u64,
-    /// The next transaction id to be drawn.
+    /// The next transaction id to be assigned.
     pub xid: u64,
 }
 
-/// The pool, the log and the lane that an operation runs with.
+/// The pool, the log and the waiting mode that an operation runs with.
 pub trait Env {
     /// The session that pins and reads pages.
     fn buffers(&self) -> &BufferSession;
@@ -32,13 +33,14 @@ pub trait Env {
         ReadStream::default()
     }
 
-    /// What is to be remembered with a page that leaves the tree now, for [`Env::is_over`].
+    /// The stamp to store in a page that leaves the tree now, for [`Env::is_over`].
     fn stamp(&self) -> Stamp {
         Stamp::default()
     }
 
-    /// Whether every operation that was under way when the stamp was made has ended, so that nobody can
-    /// still come to the page by an old link. An environment that can't tell says no, and pages are not used again.
+    /// Whether every operation that was under way when the stamp was made has ended. Then no
+    /// session can still reach the page by an old link. An environment that can't tell answers
+    /// `false`, and pages are not used again.
     fn is_over(&self, _stamp: Stamp) -> bool {
         false
     }
@@ -86,20 +88,20 @@ impl Env for Ctx {
 
     #[inline]
     fn buffers(&self) -> &BufferSession {
-        Ctx::buffers(self)
+        Backend::buffers(self)
     }
 
     #[inline]
     fn wait(&self) -> Wait {
-        Ctx::wait(self)
+        Backend::wait(self)
     }
 
     fn stamp(&self) -> Stamp {
         Stamp { csn: self.txns().last_csn().0, xid: self.txns().next_xid().0 }
     }
 
-    /// Readers have a snapshot, writers a transaction: both must be of later than the stamp. A number from the
-    /// future is of before the last start, which nothing has survived.
+    /// Readers hold a snapshot, writers a transaction id: all must be later than the stamp. A stamp
+    /// from the future was made before the last start, which no operation has survived.
     fn is_over(&self, stamp: Stamp) -> bool {
         let horizon = self.txns().horizon();
         stamp.csn > self.txns().last_csn().0

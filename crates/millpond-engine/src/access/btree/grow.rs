@@ -1,15 +1,17 @@
-//! How the tree grows: entries added to latched pages, splits, and splits finished after a crash.
+//! How the tree grows: adding entries to latched pages, splits, and finishing splits after a crash.
 //!
-//! A split is one record over the page, its new right half and, above the leaves, the child whose downlink caused
-//! it, if that is added by the same record. It leaves the page marked: its right half is reachable by the link only.
-//! The downlink is a second record, which takes the mark away. Between the two the tree is correct, only slower; whoever
-//! latches a marked page for an insertion finishes the split first (btree rule 6).
+//! A split is one record over the page and its new right half. Above the leaves it also covers the
+//! child whose downlink caused the split, if the same record adds that downlink. The split leaves
+//! the page marked: only the right link leads to the right half. A second record adds the downlink
+//! and removes the mark. Between the two the tree is correct, only slower. A session that latches a
+//! marked page for an insertion finishes the split first (btree rule 6).
 //!
-//! The root keeps its block: it is split by moving its entries to two new pages, in one record (btree rule 4).
+//! The root keeps its block: it is split by moving its entries to two new pages, in one record
+//! (btree rule 4).
 //!
-//! An inner page that has no place to cut with the new entry is first cut without it (btree rule 16).
+//! An inner page that can't be cut with the new entry is first cut without it (btree rule 16).
 //!
-//! Latches are taken child before parent and left before right, so there is no circle (btree rule 7).
+//! Latches are taken child before parent and left before right: no deadlock (btree rule 7).
 
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, RelHandle, Wait};
 use millpond_sync::mutant;
@@ -19,9 +21,10 @@ use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
 use super::order::latch_above;
 use super::page::PageRead;
-use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
+use super::page::item::{Item, Target};
+use super::page::items::{Frame, Insertion, Items, plan_insert};
 use super::page::layout::{FLAG_INCOMPLETE_SPLIT, NEXT_FREE};
-use super::page::node::{Node, Target};
+use super::page::node::Node;
 use super::page::split::{Cut, cut, cut_near};
 use super::record::{self, INSERT, Meta, ROOT_SPLIT, SET_META, SPLIT, SplitData};
 use super::{META, ROOT};
@@ -29,22 +32,22 @@ use crate::transam::Xid;
 use crate::wal::{ImageMode, Record, RmgrId};
 use crate::{EngineError, EngineResult};
 
-/// What became of an entry that was to be added.
+/// The result of adding an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Added {
     Done,
-    /// The inner page was cut without the entry, which now belongs to one of its halves (btree rule 16).
+    /// The inner page was cut without the entry, which now belongs to a half (btree rule 16).
     MadeRoom,
 }
 
-/// An entry, and the slot that it goes before.
+/// An entry, and the slot before which it goes.
 type New<'i> = (usize, Item<'i>);
 
-/// Adds an entry to a latched page, before the slot at `index`, splitting the page if it must be. `child` is the
-/// page whose split the entry completes. To a leaf the entry is added in any case.
+/// Adds an entry to a latched page, before the slot at `index`, and splits the page if needed.
+/// `child` is the page whose split the entry completes. On a leaf the result is never `MadeRoom`.
 ///
-/// An index beyond the entries, which only a damaged page leads to, is found out before anything is logged.
+/// An index beyond the entries (a damaged page) is an error before anything is logged.
 pub(crate) fn add<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -73,7 +76,7 @@ pub(crate) fn add<'e, E: Env + ?Sized>(
     Ok(Added::Done)
 }
 
-/// Logs and applies a record over these pages and, if it completes the split of a child, over that.
+/// Logs and applies a record over these pages, and over the child whose split it completes, if any.
 fn log_with_child<'e, E: Env + ?Sized>(
     env: &'e E,
     pages: &mut [&mut ExclusivePage<'e>],
@@ -97,7 +100,7 @@ pub(crate) fn new_record<'a>(info: u8) -> Record<'a> {
     Record::new(Xid::INVALID, RmgrId::BTree, info, &[])
 }
 
-/// Finishes the split of a latched, marked page: puts the downlink of its right sibling into the parent.
+/// Finishes the split of a latched, marked page: adds its right sibling's downlink to the parent.
 pub(crate) fn finish_split<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -120,10 +123,11 @@ pub(crate) fn finish_split<'e, E: Env + ?Sized>(
     Ok(page)
 }
 
-/// A page to write to, free or new at the end of the file, and the vacuum cycle to stamp the halves of a split with.
+/// A page for a split (from the free list, or new at the file's end), and the vacuum cycle with
+/// which to stamp both halves.
 ///
-/// The page is latched before the cycle is read: a vacuum that starts later and comes to the page waits for the
-/// latch, and one that was there before is seen (btree rule 10).
+/// The page is latched before the cycle is read. A vacuum that starts later waits for that latch
+/// when it comes to the page. A vacuum that started before is seen in the cycle (btree rule 10).
 fn new_page<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -140,8 +144,8 @@ fn read_meta<E: Env + ?Sized>(env: &E, rel: &RelHandle) -> EngineResult<Meta> {
     Ok(env.buffers().read(rel, BlockNumber(META), env.wait(), |view| Meta::of(view))?)
 }
 
-/// Takes the first page off the list of free ones. If the split it was taken for fails, it is in no list until a
-/// vacuum comes by.
+/// Takes the first page off the list of free pages. If the split that takes it fails, the page is
+/// in no list until the next vacuum finds it.
 fn take_free<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -154,8 +158,9 @@ fn take_free<'e, E: Env + ?Sized>(
     if old.free == 0 {
         return Ok(None);
     }
-    // Latched before it leaves the list: a vacuum that begins now must not find it free, and put it into its list,
-    // before it is used. A vacuum latches page and meta page the other way round, so this one is not waited for.
+    // The page is latched before it leaves the list: a vacuum that begins now must not find it
+    // free, and list it, before the split uses it. A vacuum takes the latches in the other order
+    // (page before meta page), so this code does not wait for the page's latch.
     let Ok(page) = pin(env, rel, old.free)?.try_into_exclusive() else { return Ok(None) };
     if !Node(page.bytes()).is_deleted() {
         return Err(damaged(rel, old.free, "in the list of free pages, but not deleted"));
@@ -168,8 +173,8 @@ fn take_free<'e, E: Env + ?Sized>(
     Ok(Some(page))
 }
 
-/// The page's entries cut in two: with the new one, which is then returned, or without it if an inner page has no other
-/// place to cut (btree rule 16).
+/// Cuts the page's entries in two: with the new one, which is then returned, or without it. The
+/// latter is for an inner page with no other place to cut (btree rule 16).
 fn cut_page<'i>(
     page: &ExclusivePage<'_>,
     rel: &RelHandle,
@@ -220,7 +225,8 @@ fn split_page<'e, E: Env + ?Sized>(
     log_with_child(env, &mut halves, record, child)?;
     drop(right);
     match insert_downlink(env, rel, path, &mut page, separator, right_block) {
-        // The entry is in the tree. What keeps the downlink from being added now does not keep the next writer.
+        // The entry is in the tree. The downlink can't be added now, but the next writer may be
+        // able to add it.
         Err(error) if new.is_some() && is_passing(&error) => {
             tracing::debug!(%error, block = page.block().get(), "split left incomplete");
         }
@@ -244,7 +250,7 @@ fn is_passing(error: &EngineError) -> bool {
     }
 }
 
-/// Moves the root's entries to two new pages, of which the root becomes the parent.
+/// Moves the root's entries to two new pages; the root becomes their parent.
 fn split_root<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -257,7 +263,7 @@ fn split_root<'e, E: Env + ?Sized>(
     let (mut right, cycle) = new_page(env, rel)?;
     let (left_block, right_block) = (left.block().get(), right.block().get());
     let (mut cut, new) = cut_page(&root, rel, new, right_block, cycle)?;
-    // Both halves get their downlinks at once.
+    // The same record gives both halves their downlinks.
     let flags = cut.left.u16(super::page::layout::FLAGS) & !FLAG_INCOMPLETE_SPLIT;
     cut.left[super::page::layout::FLAGS..][..2].copy_from_slice(&flags.to_le_bytes());
     let (mut root_data, mut left_data, mut right_data) = (Vec::new(), Vec::new(), Vec::new());
@@ -278,7 +284,7 @@ fn level_above(rel: &RelHandle, page: &ExclusivePage<'_>) -> EngineResult<u16> {
     above.ok_or_else(|| damaged(rel, page.block().get(), "there is no level above its own"))
 }
 
-/// Puts the downlink of `page`'s right half into its parent, which takes the mark off `page`.
+/// Adds the downlink of `page`'s right half to its parent, which removes the mark from `page`.
 fn insert_downlink<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -298,8 +304,8 @@ fn insert_downlink<'e, E: Env + ?Sized>(
             let what = format!("has no downlink to block {block}, whose split is to be completed");
             return Err(damaged(rel, parent.block().get(), &what));
         }
-        // Each time around the parent has fewer entries, unless others add to it meanwhile, and for three there is always
-        // a place to cut (btree rule 16).
+        // Each round leaves the parent with fewer entries, unless others add some meanwhile. With
+        // three entries there is always a place to cut (btree rule 16).
         if add(env, rel, path, parent, slot + 1, item, Some(&mut *page))? == Added::Done {
             return Ok(());
         }
@@ -310,8 +316,8 @@ fn is_of_level<P: PageRead + ?Sized>(node: Node<'_, P>, level: u16) -> bool {
     node.is_node() && node.level() == level
 }
 
-/// Latches the page of a level that a separator belongs to, starting from the one remembered. The caller holds the latch
-/// of the block `child`.
+/// Latches the page of a level that a separator belongs to, starting from the block in `path`. The
+/// caller holds the latch of block `child`.
 fn latch_parent<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -324,7 +330,8 @@ fn latch_parent<'e, E: Env + ?Sized>(
     let mut block = path.get(usize::from(level)).copied().unwrap_or(0);
     loop {
         if block == 0 {
-            // Not the page found, whose left sibling may hide it from the parent, but where to look for it from.
+            // The search starts from the block in the path, not from the page found: that page may
+            // lack a downlink, because its left sibling's split is incomplete.
             let mut path = Path::new();
             let found = find_page(env, rel, target, level, &mut path)?;
             block = path.get(usize::from(level)).copied().unwrap_or(found);

@@ -1,8 +1,9 @@
 //! Insertion, and the check that a key is unique.
 //!
-//! Only the leaf is latched, and its right neighbours one after the other when the place is further right. A unique
-//! check happens under the latch of the first leaf that can hold the key: everybody who wants to insert the same key
-//! must come through that latch, so the check and the insertion are one step (btree rule 8).
+//! Only the leaf is latched, and its right neighbours one after the other if the place is further
+//! right. A unique check runs under the latch of the first leaf that can hold the key. Every
+//! session that inserts the same key must take that latch, so check and insertion are one atomic
+//! step (btree rule 8).
 
 use millpond_buffer::{
     BlockNumber, ExclusivePage, PAGE_SIZE, PinnedPage, RelHandle, SharedPage, Wait,
@@ -13,9 +14,9 @@ use super::descend::{Path, Side, Steps, damaged, find_page, right_of};
 use super::env::{Env, latch, pin};
 use super::grow::{Added, add, finish_split};
 use super::order::{latch_right, latch_right_shared};
-use super::page::items::Item;
+use super::page::item::{Item, Target};
 use super::page::layout::MAX_KEY_BYTES;
-use super::page::node::{Node, Target};
+use super::page::node::Node;
 use crate::access::Tid;
 use crate::transam::Xid;
 use crate::{EngineError, EngineResult};
@@ -31,10 +32,10 @@ pub enum UniqueVerdict {
     Wait(Xid),
 }
 
-/// Asks the heap about a row. Called under a leaf's latch: it must not touch the index.
+/// Asks the heap about a row. It is called under a leaf's latch, so it must not touch the index.
 pub type UniqueCheck<'a> = &'a dyn Fn(Tid) -> EngineResult<UniqueVerdict>;
 
-/// What became of an insertion.
+/// The result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertOutcome {
     /// The entry is in the index.
@@ -45,7 +46,7 @@ pub enum InsertOutcome {
     Wait(Xid),
 }
 
-/// Refuses keys that are too long for a tree.
+/// Rejects keys that are too long.
 pub fn check_key(key: &[u8]) -> EngineResult<()> {
     if key.len() > MAX_KEY_BYTES && !mutant!("btree-key-without-limit") {
         return Err(EngineError::IndexRowTooLarge { size: key.len(), limit: MAX_KEY_BYTES });
@@ -55,8 +56,8 @@ pub fn check_key(key: &[u8]) -> EngineResult<()> {
 
 /// Inserts an entry; with `unique`, only if no other row has the key.
 ///
-/// Where it may not wait, it finds out before the first change, and a leaf that would have to be split counts as
-/// waiting. An entry that is there already is left as it is.
+/// If it may not wait, it finds that out before the first change. A leaf that would have to be
+/// split counts as waiting. An entry that is there already stays as it is.
 pub fn insert<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -97,7 +98,7 @@ pub fn insert<E: Env + ?Sized>(
     }
 }
 
-/// Latches the leaf a target belongs to. Splits found incomplete on the way are finished.
+/// Latches the leaf that a target belongs to. Finishes incomplete splits that it finds on the way.
 fn latch_leaf<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -108,14 +109,16 @@ fn latch_leaf<'e, E: Env + ?Sized>(
         let block = find_page(env, rel, target, 0, path)?;
         let page = latch(env, rel, block)?;
         let node = Node(page.bytes());
-        // The root may have grown, or the page left the tree, before the latch was ours: go down again.
+        // The root may have grown, or the page left the tree, before this session got the latch.
+        // Then it descends again.
         if (node.is_node() && node.is_leaf()) || mutant!("btree-root-latched-unseen") {
             return move_right(env, rel, page, target, path);
         }
     }
 }
 
-/// From a latched leaf to the one the target belongs to, latching the next before the last is let go.
+/// Goes from a latched leaf to the one that the target belongs to. The next leaf is latched before
+/// the current latch is released.
 fn move_right<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
@@ -141,7 +144,7 @@ fn move_right<'e, E: Env + ?Sized>(
     }
 }
 
-/// What the right link of a latched leaf leads to is a leaf: that latch keeps it in the tree.
+/// The right link of a latched leaf must lead to a leaf: that latch keeps the sibling in the tree.
 fn expect_leaf(rel: &RelHandle, block: u32, page: &[u8; PAGE_SIZE]) -> EngineResult<()> {
     let node = Node(page);
     if node.is_node() && node.is_leaf() {
@@ -150,7 +153,7 @@ fn expect_leaf(rel: &RelHandle, block: u32, page: &[u8; PAGE_SIZE]) -> EngineRes
     Err(damaged(rel, block, "a leaf's right link leads to a page that is not a leaf of the tree"))
 }
 
-/// Asks about every row that has the key, from the first leaf (latched exclusively) on to the right.
+/// Asks about every row that has the key, from the first leaf (latched exclusively) to the right.
 fn check_unique<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -160,13 +163,13 @@ fn check_unique<E: Env + ?Sized>(
     check: UniqueCheck<'_>,
 ) -> EngineResult<InsertOutcome> {
     let (mut outcome, mut next) = check_leaf(leaf.bytes(), key, own, check)?;
-    // A page is let go only when the next one is latched: so the link to it is true.
+    // The next page is latched before this one is unlatched, so the link to it stays valid.
     let (mut latched, mut last) = (None::<SharedPage<'_>>, leaf.block().get());
     let mut steps = Steps::new(rel);
     while outcome == InsertOutcome::Done {
         let Some(right) = next else { break };
         steps.take(rel, right)?;
-        // Neither of the pages held may be latched again.
+        // The session holds these two pages and must not latch either again.
         if right == last || right == leaf.block().get() {
             return Err(damaged(rel, right, "the right links of leaves lead in a circle"));
         }
@@ -180,7 +183,7 @@ fn check_unique<E: Env + ?Sized>(
     Ok(outcome)
 }
 
-/// The verdict about one leaf, and where to go on if the key may.
+/// The verdict about one leaf, and the leaf where the key may continue.
 fn check_leaf(
     page: &[u8; PAGE_SIZE],
     key: &[u8],
@@ -210,8 +213,9 @@ pub struct PreparedInsert<'e> {
     _leaf: Option<PinnedPage<'e>>,
 }
 
-/// Finds out, before the first change of a statement, whether an insertion would have to wait: the pages of the
-/// way are in memory, and the leaf has room. While the result lives, the leaf stays in memory.
+/// Finds out, before the first change of a statement, whether an insertion would have to wait. It
+/// need not if the pages on the way are in memory and the leaf has room. While the result lives,
+/// the leaf stays in memory.
 pub fn prepare_insert<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,

@@ -6,15 +6,16 @@ use smallvec::SmallVec;
 use super::ROOT;
 use super::descend::{Path, Side, Step, Steps, aside, damaged, find_page, right_of, step};
 use super::env::Env;
-use super::page::node::{Node, Target};
+use super::page::item::Target;
+use super::page::node::Node;
 use crate::EngineResult;
 use crate::access::Tid;
 
-/// Rows found under one key; a unique key has mostly one.
+/// Rows found under one key; a unique key mostly has one.
 pub type Tids = SmallVec<[Tid; 4]>;
 
-/// Appends the tids of all entries of this key, in order. When the pages are in memory it writes nothing shared and
-/// allocates nothing (as long as `found` has room).
+/// Appends the tids of all entries with this key, in order. If the pages are in memory, it writes
+/// nothing shared. It allocates nothing as long as `found` has room.
 pub fn lookup<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -26,7 +27,7 @@ pub fn lookup<E: Env + ?Sized>(
     let mut block = ROOT;
     let mut steps = Steps::new(rel);
     loop {
-        // What pages before gave stays; what a run on torn bytes gave, the next run takes back.
+        // Results of earlier pages stay. A new run removes the results of a run on torn bytes.
         let kept = found.len();
         let next = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
             found.truncate(kept);
@@ -40,7 +41,7 @@ pub fn lookup<E: Env + ?Sized>(
             Step::Arrived(()) => return Ok(()),
             Step::Down(next) | Step::Right(next) => next,
             Step::Gone => {
-                // What was found in pages passed is found again.
+                // What earlier pages gave is found again.
                 found.truncate(before);
                 ROOT
             }
@@ -50,7 +51,7 @@ pub fn lookup<E: Env + ?Sized>(
     }
 }
 
-/// Whether there is an entry of this key and row. It costs one descent, however many rows have the key.
+/// Whether there is an entry with this key and row. It costs one descent, even with many rows.
 pub fn contains<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -92,7 +93,7 @@ fn collect<P: PageRead + ?Sized>(leaf: Node<'_, P>, key: &[u8], found: &mut Tids
         found.push(Tid::from_u64(leaf.row(at)));
         at += 1;
     }
-    // Only a run that reaches the end of the page can go on to the right.
+    // The run of this key can go on to the right only if it reaches the page's end.
     if at >= count && leaf.is_beyond(Target::last(key)) {
         return Step::Right(leaf.right().unwrap_or(0));
     }

@@ -1,19 +1,20 @@
 //! The B+tree: ordered keys that point at rows, after Lehman and Yao.
 //!
-//! Keys are byte strings in `memcmp` order; entries are ordered by (key, tid), so that no two are equal. Every page
-//! but the last of its level has a high key and a link to its right sibling; what does not find its key below the
-//! high key moves right. So a split needs no more than latches on the pages it changes, and a descent needs
-//! none at all: it reads page after page optimistically. README.md in this directory has the rules.
+//! Keys are byte strings in `memcmp` order. Entries are ordered by (key, tid), so no two are equal.
+//! Every page but the last of its level has a high key and a link to its right sibling. A search
+//! whose key is not below the high key moves right. So a split latches only the pages that it
+//! changes. A descent takes no latch at all: it reads page after page optimistically. README.md in
+//! this directory has the rules.
 //!
 //! # Layout of the file
-//! Block 0 is the meta page (magic, version, vacuum numbers; no reader needs it), block 1 the root, for ever. All
-//! other blocks are pages of the tree, new pages (all zero: a split reserved them and did not come to use them)
-//! or deleted ones.
+//! Block 0 is the meta page (magic, version, vacuum numbers; no reader needs it). Block 1 is the
+//! root, for ever. All other blocks are pages of the tree, new pages (all zero: a split reserved
+//! them and never used them) or deleted ones.
 //!
 //! # Failure
-//! Stored bytes that make no sense give [`EngineError::Corruption`](crate::EngineError::Corruption) with the block,
-//! never a panic or a wrong answer that a checksum or [`check()`] would not notice. An operation that must not wait
-//! answers `WouldBlock` before its first change.
+//! Stored bytes that make no sense give [`EngineError::Corruption`](crate::EngineError::Corruption)
+//! with the block. They never cause a panic, nor a wrong answer that a checksum or [`check()`]
+//! would not notice. An operation that must not wait answers `WouldBlock` before its first change.
 
 pub(crate) mod page;
 
@@ -43,7 +44,7 @@ pub use insert::{
 pub use lookup::{Tids, contains, lookup};
 pub use vacuum::{VacuumStats, vacuum};
 
-/// Longest key that an index takes.
+/// The longest key that an index takes.
 pub const MAX_KEY_BYTES: usize = page::layout::MAX_KEY_BYTES;
 
 /// The block of the meta page.

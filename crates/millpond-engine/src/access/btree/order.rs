@@ -1,10 +1,23 @@
-//! Latches taken by who holds latches already, in an order that damaged links can't make a circle of (btree rule 7).
+//! Takes the latch of a page while the session holds others, without a deadlock even if links are
+//! damaged (btree rule 7).
 //!
-//! On sound pages links lead only to the right and downlinks only down, so that whoever goes by them waits in that order. On
-//! damaged ones they lead anywhere: back to a page that this session holds, or to one whose holder waits for this session.
-//! Therefore who finds a page latched looks at it first, and waits only if it is further in the order than the page held: of
-//! a higher level, or of the same one with a higher high key. Along a circle that can't be so for every one who waits. The
-//! look is an optimistic read and costs nothing while nobody waits: who waits for a latch is not in the middle of a change.
+//! The order of the tree's pages: first by level, leaves first; on one level by high key. A page
+//! without a high key is the last of its level. A session that holds latches waits only for a page
+//! that is later in this order than all that it holds. On sound pages the links alone ensure that:
+//! a right link leads to the right on the same level. A session goes up to a parent that it knows
+//! from its descent, and that is on the level above. (The descent itself holds no latch.)
+//!
+//! A damaged link may lead anywhere: to a page that this session holds, or to one whose holder
+//! waits for this session. So the session looks at the page first. To the right, it goes on only if
+//! the page has the same level and a higher high key than the page with the link. Otherwise the
+//! result is an error. Upwards, it waits only if the page is of the expected level. Otherwise the
+//! result is `None`, and the caller descends again or gives up.
+//!
+//! In a circle of waiters, each would wait for a page that is later than all that it holds. That is
+//! impossible.
+//!
+//! The look is an optimistic read. It never waits for a session that waits for a latch. Such a
+//! session is not changing a page, so the pages that it holds can be read.
 
 use std::cmp::Ordering;
 
@@ -12,42 +25,36 @@ use millpond_buffer::{ExclusivePage, PAGE_SIZE, PinnedPage, RelHandle, SharedPag
 
 use super::descend::damaged;
 use super::env::{Env, pin};
-use super::page::node::{Node, Target};
+use super::page::item::Target;
+use super::page::node::Node;
 use crate::EngineResult;
 
-/// Latches the right sibling of a page that is held, which keeps it in the tree.
+/// Latches the right sibling of a page whose latch the caller holds, which keeps it in the tree.
 pub(crate) fn latch_right<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
     held: &[u8; PAGE_SIZE],
     right: u32,
 ) -> EngineResult<ExclusivePage<'e>> {
-    match pin(env, rel, right)?.try_into_exclusive() {
-        Ok(page) => Ok(page),
-        Err(pinned) => {
-            expect_further(rel, held, &pinned)?;
-            Ok(pinned.into_exclusive()?)
-        }
-    }
+    let pinned = pin(env, rel, right)?;
+    expect_further(rel, held, &pinned)?;
+    Ok(pinned.into_exclusive()?)
 }
 
-/// The same, shared with others.
+/// The same with a shared latch.
 pub(crate) fn latch_right_shared<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,
     held: &[u8; PAGE_SIZE],
     right: u32,
 ) -> EngineResult<SharedPage<'e>> {
-    match pin(env, rel, right)?.try_into_shared() {
-        Ok(page) => Ok(page),
-        Err(pinned) => {
-            expect_further(rel, held, &pinned)?;
-            Ok(pinned.into_shared()?)
-        }
-    }
+    let pinned = pin(env, rel, right)?;
+    expect_further(rel, held, &pinned)?;
+    Ok(pinned.into_shared()?)
 }
 
-/// Latches a page of a level above all pages that are held; `None` if it is found latched and is not of that level.
+/// Latches a page of a level above all pages that the session holds. `None` if the page is latched
+/// and is not of that level.
 pub(crate) fn latch_above<'e, E: Env + ?Sized>(
     env: &'e E,
     rel: &RelHandle,

@@ -1,20 +1,22 @@
 //! The log records of the B+tree, and what they do to pages.
 //!
-//! | info | blocks | effect |
-//! |---|---|---|
-//! | `INSERT` | 0: page; 1 (inner only): child | adds an entry; the child's split is complete |
-//! | `SPLIT` | 0: right, new; 1: left; 2 (inner only): child | cuts a page, the new entry, if there is one, included |
-//! | `ROOT_SPLIT` | 0: left, new; 1: right, new; 2: root; 3 (inner only): child | the root grows by a level |
-//! | `PAGES` | any number, all new | pages written as a whole |
-//! | `REMOVE` | 0: page | removes entries |
-//! | `SET_META` | 0: meta page | a vacuum begins or ends, or a free page is taken |
-//! | `UNLINK` | 0: left sibling; 1: parent; 2: page | an empty leaf leaves the tree, its left sibling takes its range |
-//! | `FREE` | 0: page; 1: meta page | a page that is not in the tree goes to the list of free pages |
+//! - `INSERT` (blocks 0: page; 1, inner only: child): adds an entry; the child's split is complete.
+//! - `SPLIT` (0: right, new; 1: left; 2, inner only: child): cuts a page, with the new entry if
+//!   there is one.
+//! - `ROOT_SPLIT` (0: left, new; 1: right, new; 2: root; 3, inner only: child): the root grows by a
+//!   level.
+//! - `PAGES` (any number, all new): pages written as a whole.
+//! - `REMOVE` (0: page): removes entries.
+//! - `SET_META` (0: meta page): a vacuum begins or ends, or a split takes a free page.
+//! - `UNLINK` (0: left sibling; 1: parent; 2: page): an empty leaf leaves the tree; its left
+//!   sibling takes its range.
+//! - `FREE` (0: page; 1: meta page): a page outside the tree goes to the list of free pages.
 //!
-//! Without a new entry (btree rule 16) a split has no child.
+//! A split without a new entry (btree rule 16) has no child.
 //!
-//! Blocks are changed and published in this order: a new page has its entries before any link leads to it.
-//! The redo functions are the only code that changes B+tree pages, in normal operation as in recovery (wal rule 1).
+//! Blocks are changed and published in this order, so a new page has its entries before any link
+//! leads to it. The redo functions are the only code that changes B+tree pages, in normal operation
+//! and in recovery (wal rule 1).
 
 mod leaving;
 
@@ -25,7 +27,8 @@ pub(crate) use leaving::{Meta, absorb_data, absorbed, delete_data, deleted_at};
 use millpond_buffer::PAGE_SIZE;
 use millpond_sync::mutant;
 
-use super::page::items::{Frame, Insertion, Item, Items, plan_insert};
+use super::page::item::Item;
+use super::page::items::{Frame, Insertion, Items, plan_insert};
 use super::page::layout::{
     BODY_START, COUNT, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, KIND, SLOTS,
 };
@@ -145,14 +148,14 @@ fn apply_insert(page: &mut PageEdit<'_>, index: usize, item: Item<'_>) -> Result
     }
 }
 
-/// The slot of a split's new entry if there is none: more than a page has.
+/// The slot index in a split record without a new entry: more than a page can have.
 const NO_ENTRY: usize = 0xFFFF;
 
 /// What [`SPLIT`] says about the left page.
 pub(crate) struct SplitData<'a> {
-    /// The new entry and where it goes among the old ones; none if an inner page is cut to make room.
+    /// The new entry and its index among the old ones; `None` if an inner page is cut to make room.
     pub(crate) new: Option<(usize, Item<'a>)>,
-    /// How many entries stay, the new one counted.
+    /// How many entries stay left, counting the new one.
     pub(crate) at: usize,
     pub(crate) right: u32,
     pub(crate) cycle: u32,
@@ -304,7 +307,7 @@ fn remove(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
     Ok(())
 }
 
-/// An empty leaf that is all of the tree: the root of a new index.
+/// An empty leaf that is the whole tree: the root of a new index.
 pub(crate) fn empty_root() -> Option<Box<[u8; PAGE_SIZE]>> {
     Items::default()
         .build(&Frame { flags: FLAG_LEAF, level: 0, right: 0, cycle: 0, high: None }, 0..0)

@@ -1,12 +1,13 @@
 //! How the tree shrinks: empty leaves leave it, and are used again.
 //!
-//! The left sibling takes over the range of the leaf that leaves; the parent loses a downlink; the leaf is marked as
-//! deleted, with the moment. All in one record. The first leaf below a parent stays, and so do the last leaf of the tree
-//! and inner pages: a parent always has a child, and no level but the lowest ever shrinks (btree rule 14).
+//! One record does it all: the left sibling takes over the range of the leaf, the parent loses a
+//! downlink, and the leaf is marked deleted with the current moment (a [`Stamp`](super::Stamp)).
+//! The first leaf below a parent stays, and so do the last leaf of the tree and inner pages: a
+//! parent always has a child, and no level but the lowest ever shrinks (btree rule 14).
 //!
-//! Readers that hold nothing may still come to the page by a link they read before. They find it deleted and begin anew.
-//! Only when all of them are gone, which the moment tells, does a later vacuum put the page into the list of
-//! free pages, from which splits take it.
+//! Readers that hold nothing may still reach the page by a link they read before. They find it
+//! deleted and begin anew. The moment tells when all of them have ended. Only then does a later
+//! vacuum put the page into the list of free pages, from which splits take it.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, PAGE_SIZE, RelHandle};
 
@@ -18,12 +19,13 @@ use super::env::{Env, latch};
 use super::grow::new_record;
 use super::order::{latch_above, latch_right};
 use super::page::PageRead;
-use super::page::node::{Node, Target};
+use super::page::item::Target;
+use super::page::node::Node;
 use super::record::{self, FREE, Meta, UNLINK};
 use crate::EngineResult;
 use crate::wal::ImageMode;
 
-/// Whether a page is a leaf that may leave the tree, by itself.
+/// Whether a page, looked at alone, is a leaf that may leave the tree.
 fn may_leave<P: PageRead + ?Sized>(node: Node<'_, P>) -> bool {
     node.is_node()
         && node.is_leaf()
@@ -32,7 +34,8 @@ fn may_leave<P: PageRead + ?Sized>(node: Node<'_, P>) -> bool {
         && !node.is_split_incomplete()
 }
 
-/// Takes an empty leaf (a copy of which is `copy`) out of the tree. Whatever speaks against it, it stays.
+/// Takes an empty leaf (a copy of which is `copy`) out of the tree. If anything speaks against
+/// that, the leaf stays.
 pub(crate) fn unlink<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -44,13 +47,13 @@ pub(crate) fn unlink<E: Env + ?Sized>(
         return Ok(false);
     };
     let target = Target { key: &high, tid };
-    // What comes last before the leaf's high key is in the leaf: so this finds its parent.
+    // The leaf holds what comes last before its high key, so this search finds its parent.
     let parent = find_page_on(env, rel, target, Side::Before, 1, &mut Path::new())?;
     let left = env.buffers().read(rel, BlockNumber(parent), env.wait(), |view| {
         neighbours(Node(view), target).filter(|&(_, child, _)| child == block)
     })?;
     let Some((left, ..)) = left else { return Ok(false) };
-    // Left before right, child before parent (btree rule 7); then all of it is looked at again.
+    // Left before right, child before parent (btree rule 7). Then everything is checked again.
     let mut left = latch(env, rel, left)?;
     let node = Node(left.bytes());
     if !node.is_node()
@@ -119,15 +122,16 @@ fn log_unlink<'e, E: Env + ?Sized>(
     Ok(true)
 }
 
-/// Whether a page outside the tree may be used again: a new one that nobody came to use, or one that was deleted
-/// before everything that is under way.
+/// Whether a page outside the tree may be used again: a new one that was never used, or one that
+/// was deleted before every operation now under way began.
 pub(crate) fn is_free<E: Env + ?Sized>(env: &E, page: &[u8; PAGE_SIZE]) -> bool {
     let node = Node(page);
     let is_over = |stamp| env.is_over(stamp) || mutant!("btree-page-free-at-once");
     node.is_new() || (node.is_deleted() && is_over(record::deleted_at(page)))
 }
 
-/// Puts a page that [`is_free`] into the list. The list was emptied when the vacuum began, so it isn't in it.
+/// Puts a page that [`is_free`] into the list. The vacuum emptied the list when it began, so the
+/// page isn't in it yet.
 pub(crate) fn free<E: Env + ?Sized>(env: &E, rel: &RelHandle, block: u32) -> EngineResult<bool> {
     let mut page = latch(env, rel, block)?;
     if !is_free(env, page.bytes()) {

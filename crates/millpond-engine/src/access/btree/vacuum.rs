@@ -1,11 +1,12 @@
-//! Removing the entries of rows that are gone.
+//! Removes the entries of dead rows.
 //!
-//! Leaves are visited in block order, which reads the file from front to back. A split meanwhile may move entries
-//! from a leaf ahead to a page behind (once pages are reused), where they would be missed. Therefore every vacuum has
-//! a number, kept in the meta page while it runs; a split stamps both halves with it; and when the vacuum comes to a
-//! page with its own stamp, it follows the right links to pages behind (btree rule 10).
+//! Leaves are visited in block order, which reads the file from front to back. Once pages are
+//! reused, a concurrent split may move entries from a leaf ahead of the vacuum to a page behind it,
+//! where they would be missed. Therefore every vacuum has a number, which the meta page keeps while
+//! it runs. A split stamps both halves with it. A vacuum that comes to a page with its own stamp
+//! follows the right links to pages behind it (btree rule 10).
 //!
-//! One vacuum of an index at a time: the caller holds a relation lock that excludes a second one.
+//! One vacuum of an index runs at a time: the caller holds a relation lock that excludes others.
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, RelHandle, Ring};
 use millpond_sync::mutant;
@@ -30,7 +31,7 @@ pub struct VacuumStats {
     pub removed: u64,
     /// Entries left.
     pub kept: u64,
-    /// Leaves left without entries, which stay in the tree and take new ones.
+    /// Leaves without entries, which stay in the tree and take new ones.
     pub empty_leaves: u32,
     /// Empty leaves that left the tree.
     pub deleted_pages: u32,
@@ -38,7 +39,7 @@ pub struct VacuumStats {
     pub free_pages: u32,
 }
 
-/// Removes all entries whose tid is dead, however many pages that takes, in a ring of the pool if there is one.
+/// Removes all entries whose tid is dead, in a ring of the pool if there is one.
 pub fn vacuum<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -48,11 +49,11 @@ pub fn vacuum<E: Env + ?Sized>(
     let mut stats = VacuumStats::default();
     let begun = change_meta(env, rel, |meta| {
         let next = meta.last.checked_add(1).unwrap_or(1);
-        // The list of free pages is made anew, with what is found on the way.
+        // The list of free pages is rebuilt from what the vacuum finds.
         Meta { last: next, active: next, free: 0 }
     })?;
     let visited = visit_all(env, rel, ring, dead, begun.active, &mut stats);
-    // Also after an error: a number left behind would only cost later splits a look at the wrong stamp.
+    // Also after an error. If the number stayed, later splits would only use an outdated stamp.
     let ended = change_meta(env, rel, |meta| Meta { active: 0, ..meta });
     visited?;
     ended?;
@@ -83,7 +84,7 @@ fn visit_all<E: Env + ?Sized>(
     let (slots, data) = (Vec::new(), Vec::new());
     let mut scratch = Scratch { ring, page: Box::new([0; PAGE_SIZE]), slots, data };
     let (mut ahead, mut stream) = (ROOT, env.maintenance_stream());
-    // The end is asked for again and again: splits during the scan add pages there.
+    // The end is read again each time: splits during the vacuum add pages there.
     let mut source = || {
         let next = (ahead < rel.block_count()).then_some(BlockNumber(ahead))?;
         ahead += 1;
@@ -105,7 +106,7 @@ fn visit_all<E: Env + ?Sized>(
     Ok(())
 }
 
-/// What is used for one page after another: the ring, and memory.
+/// What all pages share: the ring, and memory.
 struct Scratch<'r> {
     ring: Option<&'r Ring>,
     page: Box<[u8; PAGE_SIZE]>,
@@ -113,7 +114,8 @@ struct Scratch<'r> {
     data: Vec<u8>,
 }
 
-/// Removes dead entries from one page. Returns its right sibling if the page was split during this vacuum.
+/// Removes dead entries from one page. Returns its right sibling if the page was split during this
+/// vacuum.
 fn visit<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
@@ -123,8 +125,9 @@ fn visit<E: Env + ?Sized>(
     stats: &mut VacuumStats,
     scratch: &mut Scratch<'_>,
 ) -> EngineResult<Option<u32>> {
-    // The latch, not an optimistic read: a split that has latched its pages already must be waited for.
-    // The pin is kept to the end: what else pins the page here doesn't count as a use of it by others.
+    // This takes the latch, not an optimistic read: the vacuum must wait for a split that has
+    // latched its pages already. The pin is kept to the end, so that further pins taken here don't
+    // count as a use of the page by others.
     let page = pin_with(env, rel, block, scratch.ring)?.into_shared()?;
     scratch.page.copy_from_slice(page.bytes());
     let pinned = page.unlatch();
@@ -135,7 +138,8 @@ fn visit<E: Env + ?Sized>(
     find_dead(&scratch.page, dead, &mut scratch.slots);
     if !scratch.slots.is_empty() {
         let mut page = pinned.clone().into_exclusive()?;
-        // Between the latches the page may have changed: look again. Asking is cheap, entries are few.
+        // The page may have changed between the two latches, so it is searched again. That is
+        // cheap: a page has few entries.
         find_dead(page.bytes(), dead, &mut scratch.slots);
         if !scratch.slots.is_empty() {
             record::remove_data(&mut scratch.data, &scratch.slots);
@@ -162,7 +166,7 @@ fn find_dead(page: &[u8; PAGE_SIZE], dead: &dyn Fn(Tid) -> bool, slots: &mut Vec
     }
 }
 
-/// Counts what a visited page is left with.
+/// Counts what is left on a page. Returns the right sibling if the page has this vacuum's stamp.
 fn leave(
     page: &[u8; PAGE_SIZE],
     cycle: u32,

@@ -1,11 +1,13 @@
-//! Pruning in passing: a page without room, or with long chains, is tidied by who happens to use it.
+//! Opportunistic pruning: a session that uses a page without room, or with long chains, prunes it.
 //!
-//! Opportunistic: only when the page's hint says that something can go, and for readers only when the
-//! latch is free. Never waits for anything, and a failure to prune is no failure of the operation.
+//! It happens only if the page's hint says that something can go, and in readers only if the latch
+//! is free. Pruning itself waits for no page latch and no row lock. If it fails for a reader, the
+//! read still succeeds.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, Ring};
 use millpond_sync::mutant;
 
+use super::change::log_has_room;
 use super::judge::judge;
 use super::last_fate::LastFate;
 use super::lock::is_held;
@@ -13,15 +15,14 @@ use super::page;
 use super::prune::{PruneOptions, PrunePlan, plan};
 use super::record;
 use super::relation::{HeapEvent, HeapRelation};
-use super::target::log_has_room;
+use crate::access::heap::visibility::Fates;
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
-use crate::transam::visibility::Fates;
 use crate::transam::{Horizon, Xid, XidStatus};
 use crate::wal::apply::log_and_apply;
 use crate::wal::{ImageMode, Record, RmgrId};
 
-/// Whether what transaction `hint` left behind can go by now.
+/// Whether what transaction `hint` left behind can be removed now.
 fn is_ripe(ctx: &Ctx, hint: Xid, horizon: &Horizon) -> EngineResult<bool> {
     Ok(match ctx.status(hint)? {
         XidStatus::InProgress => false,
@@ -30,7 +31,7 @@ fn is_ripe(ctx: &Ctx, hint: Xid, horizon: &Horizon) -> EngineResult<bool> {
     })
 }
 
-/// Prunes a latched page if that frees something. Line pointers that index entries may name stay.
+/// Prunes a latched page if that frees something. Line pointers that indexes may name are kept.
 pub fn prune_latched(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -40,7 +41,7 @@ pub fn prune_latched(
     if !page::is_heap(latched.bytes()) || !hint.is_valid() {
         return Ok(false);
     }
-    // The last known horizon costs nothing; a new one a look at every session.
+    // The last known horizon costs nothing. A new one reads a line of every session.
     let recent = ctx.txns().recent_horizon();
     if is_ripe(ctx, hint, &recent)? && prune_as_of(ctx, heap, latched, &recent)? {
         return Ok(true);
@@ -52,7 +53,7 @@ pub fn prune_latched(
     prune_as_of(ctx, heap, latched, &horizon)
 }
 
-/// What can be done to a latched page, all its versions judged.
+/// Judges all versions of a latched page and plans what can be done to it.
 pub(super) fn plan_latched(
     ctx: &Ctx,
     latched: &ExclusivePage<'_>,
@@ -86,7 +87,7 @@ fn prune_as_of(
     Ok(true)
 }
 
-/// Logs and does a plan.
+/// Logs and applies a plan.
 pub fn apply_plan(
     ctx: &Ctx,
     latched: &mut ExclusivePage<'_>,
@@ -114,10 +115,12 @@ pub fn apply_plan(
     Ok(())
 }
 
-/// Prunes a page that a reader found worth it, if its latch is free. `hint` is the page's prune hint, which
-/// spares the page a visit when nothing can go yet; to learn that something can, a new horizon is computed
-/// only now and then, because that reads a line of every session. The reader has its rows: whatever keeps the page from being
-/// pruned (a status that is not in memory, a log that has stopped) is not the reader's.
+/// Prunes a page that a reader found worth pruning, if its latch is free.
+///
+/// `hint` is the page's prune hint: if nothing can go yet, the page need not be visited. A new
+/// horizon reads a line of every session, so it is computed only now and then. The reader already
+/// has its rows. So whatever prevents pruning (a status that is not in memory, a log that has
+/// stopped) is no error of the read.
 pub fn prune_in_passing(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -141,7 +144,7 @@ pub fn prune_in_passing(
     match prune_as_of(ctx, heap, &mut latched, &horizon) {
         Ok(_) | Err(EngineError::WouldBlock) => {}
         Err(error) => {
-            tracing::debug!(page = %latched.page_id(), %error, "not pruned in passing");
+            tracing::debug!(page = %latched.page_id(), %error, "opportunistic pruning failed");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Checks a heap page for everything that can be said of it alone: bounds, overlaps, headers, chains.
+//! Checks all that one heap page can show alone: bounds, overlaps, headers, chains.
 //!
-//! Used by `millpond check` and by tests. It reports what is wrong and where; it repairs nothing.
+//! `millpond check` and tests use it. It reports problems and where they are; it repairs nothing.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
 use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 use super::page::{self, FLAG_ALL_VISIBLE};
 use super::relation::HeapRelation;
+use crate::access::heap::visibility::Fates;
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::page::item::{self, FLAG_HAS_UNUSED, LineSet, LineState};
 use crate::page::{FLAGS, PageKind, kind};
-use crate::transam::visibility::Fates;
 use crate::transam::{Xid, XidStatus};
 
 /// Something wrong with a page.
@@ -21,7 +21,7 @@ use crate::transam::{Xid, XidStatus};
 pub struct Problem {
     /// The block.
     pub block: BlockNumber,
-    /// The line pointer, or 0 when the page as a whole is meant.
+    /// The line pointer, or 0 for the page as a whole.
     pub offset: u16,
     /// What is wrong.
     pub what: String,
@@ -36,7 +36,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Checks one page. `next_xid` is above every transaction id that has been drawn.
+/// Checks one page. `next_xid` is above every transaction id assigned so far.
 pub fn check_page(
     bytes: &[u8; PAGE_SIZE],
     block: BlockNumber,
@@ -112,7 +112,7 @@ fn check_lines(bytes: &[u8; PAGE_SIZE], problem: &mut impl FnMut(u16, String)) {
     }
 }
 
-/// Checks headers; returns the heap-only tuples that a predecessor or a redirect leads to.
+/// Checks headers. Returns the heap-only tuples that a predecessor or a redirect leads to.
 fn check_tuples(
     bytes: &[u8; PAGE_SIZE],
     block: BlockNumber,
@@ -128,7 +128,10 @@ fn check_tuples(
         let Some(header) = page::header(bytes, offset) else { continue };
         for (name, xid) in [("xmin", header.xmin), ("xmax", header.xmax)] {
             if xid >= next_xid {
-                problem(offset, format!("{name} {xid} was never drawn (next is {next_xid})"));
+                problem(
+                    offset,
+                    format!("{name} {xid} was never assigned: the next id is {next_xid}"),
+                );
             }
         }
         if !header.xmin.is_valid() {
@@ -147,11 +150,15 @@ fn check_tuples(
                 problem(offset, format!("replaced in the page, but its successor is {to}"));
             }
             let next = page::header(bytes, header.ctid.offset);
-            // A successor that an aborted transaction left may be gone and its slot used again.
+            // If an aborted transaction left the successor, that may be gone and its line pointer
+            // used again.
             if next.is_some_and(|next| next.xmin == header.xmax && next.is_heap_only()) {
                 if successors.contains(header.ctid.offset) {
                     let to = header.ctid.offset;
-                    problem(offset, format!("leads to {to}, which has a predecessor already"));
+                    problem(
+                        offset,
+                        format!("its successor, line pointer {to}, has another predecessor"),
+                    );
                 }
                 successors.insert(header.ctid.offset);
             }
@@ -166,13 +173,13 @@ fn check_flags(header: &TupleHeader, offset: u16, problem: &mut impl FnMut(u16, 
         problem(offset, format!("unknown flags {:#06x}", flags.0));
     }
     if header.has_no_xmax() && flags.0 & TupleFlags::XMAX_BITS.0 != 0 {
-        problem(offset, format!("flags {:#06x} speak of an xmax, but there is none", flags.0));
+        problem(offset, format!("flags {:#06x} describe an xmax, but xmax is 0", flags.0));
     }
     if flags.contains(TupleFlags::HOT_UPDATED) && !flags.contains(TupleFlags::UPDATED_AWAY) {
-        problem(offset, "replaced in the page, but not marked replaced".into());
+        problem(offset, "contradictory flags: replaced within the page, but not replaced".into());
     }
     if flags.contains(TupleFlags::XMAX_LOCK_ONLY) && flags.contains(TupleFlags::UPDATED_AWAY) {
-        problem(offset, "marked both locked only and replaced".into());
+        problem(offset, "contradictory flags: only locked, and replaced".into());
     }
     if flags.contains(TupleFlags::UPDATED_AWAY) != (header.ctid.offset != 0) {
         problem(offset, format!("successor {} contradicts flags {:#06x}", header.ctid, flags.0));
@@ -186,19 +193,20 @@ fn check_chains(
 ) {
     for offset in 1..=item::line_count(bytes) {
         let Some(header) = page::header(bytes, offset) else { continue };
-        // What aborted updates leave behind is unreachable once their predecessor was locked,
-        // replaced or tidied again; it has no xmax of another transaction.
+        // An aborted update leaves a heap-only version, which becomes unreachable once its
+        // predecessor is locked, replaced or cleaned up again. Pruning never freezes such a
+        // version.
         if header.is_heap_only()
             && !successors.contains(offset)
             && header.flags.contains(TupleFlags::XMIN_FROZEN)
         {
-            problem(offset, "a heap-only tuple to which no chain leads".into());
+            problem(offset, "a frozen heap-only tuple that no chain reaches".into());
         }
     }
 }
 
-/// Checks every page of a heap; reads through the pool, so that checksums are checked too. A page that is damaged is
-/// a problem, and the check goes on; what else keeps one from being read ends it.
+/// Checks every page of a heap. It reads through the pool, which verifies checksums. A damaged page
+/// is reported as a problem, and the check goes on. Any other read error ends it.
 pub fn check_heap(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -213,7 +221,7 @@ pub fn check_heap(
     Ok(blocks)
 }
 
-/// Checks one page of a heap like [`check_heap`]. It is in `copy` afterwards if the answer is `true`.
+/// Checks one page of a heap like [`check_heap`]. If the result is `true`, the page is in `copy`.
 pub fn check_block(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -238,8 +246,8 @@ pub fn check_block(
     }
 }
 
-/// Links to other pages lead to blocks that exist, if a reader would follow them. What is there is another page's
-/// matter: the successor may be gone and its slot used again.
+/// Checks that links to other pages that a reader would follow lead to blocks that exist. It does
+/// not look at those pages: the successor may be gone and its line pointer used again.
 fn check_links(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -247,7 +255,7 @@ fn check_links(
     block: BlockNumber,
     report: &mut dyn FnMut(Problem),
 ) -> EngineResult<()> {
-    // Counted once the page is copied: a successor's page is there before its predecessor names it.
+    // Counted after the page was copied: a successor's page exists before its predecessor names it.
     let blocks = heap.block_count();
     for offset in 1..=item::line_count(copy) {
         let Some(header) = page::header(copy, offset) else { continue };
@@ -260,9 +268,11 @@ fn check_links(
         }
         let what = match leads_to_successor(ctx, &header) {
             Ok(false) => continue,
-            Ok(true) => format!("successor {next} lies behind the end ({blocks} blocks)"),
+            Ok(true) => {
+                format!("successor {next} is beyond the end of the table ({blocks} blocks)")
+            }
             Err(error) if error.is_damage() => {
-                format!("the fate of its xmax {}: {error}", header.xmax)
+                format!("the status of its xmax {} is not known: {error}", header.xmax)
             }
             Err(error) => return Err(error),
         };
@@ -271,14 +281,15 @@ fn check_links(
     Ok(())
 }
 
-/// Whether a reader of a replaced version would look for the successor. Nobody does if the update was rolled back: its
-/// mark stays while others hold the row, and the successor may be gone with its page. Nor if no snapshot sees the
-/// version any more: then the successor may be gone first.
+/// Whether a reader of a replaced version would look for the successor. No reader does if the
+/// update was rolled back: its mark stays while others hold the row, and the successor may be gone
+/// with its page. Nor does one if no snapshot sees the version any more: the successor may be gone
+/// first.
 fn leads_to_successor(ctx: &Ctx, header: &TupleHeader) -> EngineResult<bool> {
     match ctx.status(header.xmax)? {
         XidStatus::InProgress => Ok(true),
         XidStatus::Aborted => Ok(false),
-        // Asked last: what was removed before the page was copied was beyond this horizon.
+        // The horizon is read last: what was removed before the page was copied was beyond it.
         XidStatus::Committed(csn) => Ok(csn > ctx.txns().recent_horizon().csn),
     }
 }

@@ -1,9 +1,9 @@
 //! Reading single rows, optimistically: no pin, no latch, no write to shared memory (heap rule 2).
 //!
-//! A warm fetch touches the page's first cache line, its line pointer, the tuple's header and columns, and the
-//! status of the transactions that the header names (none on an all-visible page). What the closure
-//! returns is used only after the pool has seen that the page did not change meanwhile; an error
-//! made of torn bytes is thrown away with them.
+//! A warm fetch touches the page's first cache line, its line pointer, the tuple's header and
+//! columns, and the status of the transactions that the header names (none on an all-visible page).
+//! The closure's result is used only after the pool has confirmed that the page did not change
+//! meanwhile. An error made of torn bytes is discarded with them.
 
 use std::ops::Range;
 
@@ -16,19 +16,19 @@ use super::last_fate::LastFate;
 use super::page::{self, Chain, is_all_visible};
 use super::relation::HeapRelation;
 use crate::access::Tid;
+use crate::access::heap::visibility::{Fates, visible};
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
 use crate::page::item::{self, LineState};
-use crate::transam::visibility::{Fates, visible};
 use crate::transam::{Snapshot, Xid, XidStatus};
 
-/// A chain with so many versions before the visible one is worth pruning.
+/// A chain with this many versions before the visible one is worth pruning.
 pub(super) const LONG_CHAIN: u16 = 4;
 
 /// Copies `len` bytes from `at` into `out`, which keeps its memory.
 #[inline]
 fn copy_out<P: PageRead + ?Sized>(page: &P, at: usize, len: usize, out: &mut Vec<u8>) {
-    // What is there is overwritten: only a longer row is filled up first.
+    // Old content is overwritten: only growth has to be filled with zeros.
     if out.len() < len {
         out.resize(len, 0);
     } else {
@@ -37,7 +37,7 @@ fn copy_out<P: PageRead + ?Sized>(page: &P, at: usize, len: usize, out: &mut Vec
     page.copy(at, out);
 }
 
-/// A block that does not exist (any more) holds no row: vacuum may have cut it off.
+/// A block that does not exist (any more) holds no row: vacuum may have truncated the heap.
 pub(super) fn none_beyond_end<T>(result: Result<T, BufferError>) -> Result<Option<T>, BufferError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -53,12 +53,12 @@ pub(super) struct Found {
     pub(super) offset: u16,
     /// How many versions came before it.
     pub(super) passed: u16,
-    /// The page's prune hint, when the chain is long enough to care.
+    /// The page's prune hint, if the chain is long enough to be pruned.
     pub(super) hint: u64,
 }
 
-/// [`Chain`] written out for the hottest path: reads no more of a header than it needs, and none on
-/// an all-visible page but the flags. `take` is told where the columns are of the version that is seen.
+/// [`Chain`] written out for the hottest path. It reads no more of a header than it needs, and only
+/// the flags on an all-visible page. `take` gets the range of the visible version's columns.
 #[inline]
 pub(super) fn find_version<P: PageRead + ?Sized>(
     page: &P,
@@ -121,8 +121,8 @@ pub(super) fn find_version<P: PageRead + ?Sized>(
     found
 }
 
-/// The version that the snapshot sees of the row whose chain begins at `root` (what an index entry
-/// names): copies its columns into `out` and returns where it is.
+/// Finds the version that the snapshot sees of the row whose chain begins at `root` (the tid in an
+/// index entry). Copies its columns into `out` and returns its tid.
 #[inline]
 pub fn fetch(
     ctx: &Ctx,
@@ -133,7 +133,7 @@ pub fn fetch(
 ) -> EngineResult<Option<Tid>> {
     // A version's xmax is its successor's xmin: one look-up serves both.
     let fates = LastFate::new(ctx);
-    // Errors travel beside the result: a large result would be copied about on every read.
+    // The error is kept outside the result: a large result would be copied on every read.
     let mut failure = None;
     let read = ctx.buffers().read(&heap.main, root.block, ctx.wait(), |view| {
         failure = None;
@@ -179,20 +179,22 @@ pub fn fetch_at(
     none_beyond_end(read)?.unwrap_or(Ok(false))
 }
 
-/// The newest version of a row that somebody has replaced.
+/// The newest version of a row that was replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Newest {
     /// Where it is.
     pub tid: Tid,
-    /// Where its chain begins, if that is not where the chain of the version before it does: an index entry of its own
-    /// leads there.
+    /// The root of its chain, if that differs from the root of the version before it. Then it has
+    /// an index entry of its own.
     pub root: Option<Tid>,
 }
 
-/// Follows a row from the version at `next`, which transaction `by` made when it replaced the one before, to the last one
-/// that was made by a commit, and copies its columns into `out`. `None`: the row has been deleted meanwhile.
+/// Follows a row from the version at `next` to the newest one that a committed transaction made,
+/// and copies its columns into `out`. `by` is the transaction that made `next` when it replaced the
+/// version before. `None`: the row has been deleted meanwhile.
 ///
-/// Who has waited long for a row finds many versions behind the one it knows; only the last matters.
+/// A session that has waited long for a row may find many newer versions. Only the last one
+/// matters.
 pub fn fetch_newest(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -214,11 +216,12 @@ pub fn fetch_newest(
     }
 }
 
-/// How far a walk along a row's versions came on one page.
+/// How far a walk along a row's versions got on one page.
 enum Followed {
     Gone,
     Newest(Newest),
-    /// The next version is on another page, and this transaction made it; with what is known of the root.
+    /// The next version is on another page. Fields: its tid, the transaction that made it, and the
+    /// root found so far.
     Elsewhere(Tid, Xid, Option<Tid>),
 }
 
@@ -261,9 +264,9 @@ fn follow<P: PageRead + ?Sized>(
     Ok(Followed::Gone)
 }
 
-/// Where index entries point that lead to the version at `tid`: what all versions of a row have in common that are in
-/// one chain. Nobody else's business, so it is looked for only where somebody has to queue for the row and has not come
-/// through an index. A version that no chain leads to is its own root.
+/// The root of the version at `tid`: the tid in the index entries that lead to it, which all
+/// versions of one chain share. A session needs it only when it must queue for the row and has not
+/// come through an index. A version that no chain leads to is its own root.
 pub fn root_of(ctx: &Ctx, heap: &HeapRelation, tid: Tid) -> EngineResult<Tid> {
     let read = ctx.buffers().read(&heap.main, tid.block, ctx.wait(), |view| {
         let range = page::tuple(view, tid.offset).filter(|_| page::is_heap(view))?;
@@ -279,8 +282,8 @@ pub fn root_of(ctx: &Ctx, heap: &HeapRelation, tid: Tid) -> EngineResult<Tid> {
     Ok(root.map_or(tid, |root| Tid::new(tid.block, root)))
 }
 
-/// Whether a new version with these columns would find room in the page of the one at `tid`, as things are now and
-/// without pruning.
+/// Whether a new version with these columns would fit the page of the one at `tid`, now and without
+/// pruning. `true` without a tid.
 pub fn has_room_beside(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -294,18 +297,18 @@ pub fn has_room_beside(
     Ok(none_beyond_end(read)?.unwrap_or(true))
 }
 
-/// Whether a row exists as of now, uncommitted changes included: what a unique index asks.
+/// Whether a row exists now, with uncommitted changes counted: what a unique index asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {
-    /// No version is, or may become, alive.
+    /// No version is alive, or can become so.
     Dead,
-    /// This version is alive, or made by the asking transaction.
+    /// This version is alive, or the asking transaction made it.
     Live(Tid),
-    /// That depends on this transaction: wait for it and ask again.
+    /// It depends on this transaction: wait for it and ask again.
     InProgress(Xid),
 }
 
-/// Whether the row whose chain begins at `root` exists as of now. `own`: the asking transaction.
+/// Whether the row whose chain begins at `root` exists now. `own`: the asking transaction.
 pub fn liveness(
     ctx: &Ctx,
     heap: &HeapRelation,

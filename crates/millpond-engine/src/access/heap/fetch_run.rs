@@ -1,11 +1,13 @@
-//! Reading the rows of several index entries that lead to one page: one optimistic read for all of them.
+//! Reads the rows of several index entries that lead to one page, with one optimistic read.
 //!
-//! Who follows an index whose order is that of the table comes to a page as often as it has rows. Looked up one by one,
-//! each of them costs the way to the page (entry, version, tag) and the fate of its maker. Here the page is read
-//! once: whole, if most of it may be wanted, and else only the columns of the rows that are seen. What the read made of
-//! torn bytes is thrown away with them, as in [`super::fetch()`]: the rows count only once the pool has answered that the page
-//! did not change meanwhile. If it answers anything else (the page has left memory and may not be waited for, or has been cut
-//! off), there are none.
+//! A scan of an index in the table's order comes to each page as often as the page has rows. Looked
+//! up one by one, each row costs the way to the page (entry, version, tag) and the fate of its
+//! maker. Here the page is read once: as a whole if most of it may be wanted, else only the columns
+//! of the visible rows.
+//!
+//! As in [`super::fetch()`], results made of torn bytes are discarded: the rows count only once the
+//! pool has confirmed that the page did not change meanwhile. If the pool gives any other answer
+//! (the page has left memory and may not be waited for, or was truncated), there are no rows.
 
 use std::ops::Range;
 
@@ -18,15 +20,15 @@ use super::header::TupleHeader;
 use super::last_fate::LastFate;
 use super::relation::HeapRelation;
 use crate::access::Tid;
+use crate::access::heap::visibility::{Fates, visible};
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
-use crate::transam::visibility::{Fates, visible};
 use crate::transam::{Snapshot, Xid};
 
-/// For so many rows the whole page is copied, which costs as much as the columns of some ten.
+/// From this many rows on, the whole page is copied. That costs as much as about ten rows' columns.
 const WHOLE_PAGE_ROWS: usize = 8;
 
-/// A version that is seen: where its chain begins, where it is, and where its columns are in the copy.
+/// A visible version: where its chain begins, where it is, and where its columns are in the copy.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     root: u16,
@@ -35,14 +37,14 @@ struct Seen {
     end: u16,
 }
 
-/// The rows that some index entries lead to, all on one page, in the order of the entries. Keep it for the next page: it
-/// keeps its memory.
+/// The rows that some index entries lead to, all on one page, in the order of the entries. Reuse it
+/// for the next page: it keeps its memory.
 #[derive(Debug)]
 pub struct FetchedRun {
-    /// What is needed of the page, where it is on the page.
+    /// The part of the page that is needed, at its offset on the page.
     copy: Box<[u8; PAGE_SIZE]>,
     seen: Vec<Seen>,
-    /// How many of them have been taken.
+    /// How many of `seen` have been returned.
     taken: usize,
     at: Tid,
 }
@@ -54,7 +56,7 @@ impl Default for FetchedRun {
 }
 
 impl FetchedRun {
-    /// The next row: where it is, where its chain begins, and its columns.
+    /// The next row: its tid, the tid of its chain's root, and its columns.
     #[inline]
     pub fn next_row(&mut self) -> Option<(Tid, Tid, &[u8])> {
         let seen = self.seen.get(self.taken)?;
@@ -64,8 +66,8 @@ impl FetchedRun {
         Some((place(seen.offset), place(seen.root), columns))
     }
 
-    /// Reads the rows whose chains begin at `roots`, all on the page of the first, that the snapshot sees. After an error
-    /// there are none, and the call can be repeated.
+    /// Reads the rows that the snapshot sees of the chains that begin at `roots`. All roots are on
+    /// the page of the first. After an error there are no rows, and the call can be repeated.
     pub fn fetch(
         &mut self,
         ctx: &Ctx,
@@ -80,7 +82,8 @@ impl FetchedRun {
         Ok(())
     }
 
-    /// The same without pruning. Returns the page's prune hint, when a chain is long enough to care.
+    /// The same without pruning. Returns the page's prune hint if a chain is long enough to be
+    /// pruned.
     pub(super) fn find(
         &mut self,
         ctx: &Ctx,
@@ -119,7 +122,7 @@ impl FetchedRun {
             Ok(None) => Ok(None),
             Err(error) => Err(error.into()),
         };
-        // Made of torn bytes, or not all.
+        // The rows were made of torn bytes, or are incomplete.
         if !mutant!("heap-torn-rows-kept") {
             seen.clear();
         }
@@ -127,8 +130,8 @@ impl FetchedRun {
     }
 }
 
-/// Finds on a page what the snapshot sees of the chains that begin at `roots`. Returns the page's prune hint, when a chain is
-/// long enough to care.
+/// Finds on a page what the snapshot sees of the chains that begin at `roots`. Returns the page's
+/// prune hint if a chain is long enough to be pruned.
 fn find_all<P: PageRead + ?Sized>(
     page: &P,
     roots: &[Tid],

@@ -1,7 +1,7 @@
-//! The free space map of a heap: which page may have room. Hints, never believed (heap rule 9).
+//! The free space map of a heap: hints which pages may have room, never relied on (heap rule 9).
 //!
-//! Not logged (wal rule 14): a crash may lose or tear its pages, and a torn page fails its checksum. So every error while
-//! reading counts as "no idea", and writing begins such a page anew.
+//! The map is not logged (wal rule 14). A crash may lose or tear its pages; a torn page fails its
+//! checksum. So a read error counts as "unknown", and writing starts such a page anew.
 
 use millpond_buffer::{BlockNumber, BufferError, Wait};
 use millpond_sync::mutant;
@@ -13,8 +13,9 @@ use crate::ctx::Ctx;
 /// Pages of the map that one search looks at.
 const SEARCH_PAGES: u32 = 64;
 
-/// A block that may have `bytes` usable, looking from near `start`. Sessions that start at different
-/// places find different pages. Never waits.
+/// Finds a block that may have `bytes` usable; the search begins near `start`. Sessions that start
+/// at different places find different pages. It waits for a page of the map if the session may
+/// wait.
 pub fn search(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -39,13 +40,14 @@ pub fn search(
         if block.0 < blocks {
             return Some(block);
         }
-        // It promises blocks that do not exist (the end was cut off, or garbage).
+        // The map promises a block that does not exist, after a truncation or because it holds
+        // garbage.
         record(ctx, heap, block, 0);
         None
     })
 }
 
-/// Notes how much of a block is usable. A failure changes nothing that anybody relies on.
+/// Notes how much of a block is usable. A failure changes nothing that other code relies on.
 pub fn record(ctx: &Ctx, heap: &HeapRelation, block: BlockNumber, usable: usize) {
     let value = fsm_page::category(usable);
     let (page, place) = fsm_page::place_of(block);

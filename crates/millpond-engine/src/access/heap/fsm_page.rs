@@ -1,4 +1,4 @@
-//! A page of the free space map: one byte a heap block, and a maximum for each group of them.
+//! A page of the free space map: one byte per heap block, and the maximum of each group of blocks.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | 96..8160 | 64 groups of 126 blocks: usable bytes divided by 32, rounded down, at most 255 |
 //! | 8160..8192 | zero |
 //!
-//! Page `n` of the fork covers heap blocks `n * 8064` to `n * 8064 + 8063`. The map is a hint (heap rule 9): a
-//! group maximum may be too high until the group is next changed, any byte may be wrong, and a page of
-//! another kind counts as full everywhere and is begun anew when written.
+//! Page `n` of the fork covers heap blocks `n * 8064` to `n * 8064 + 8063`. The map is a hint (heap
+//! rule 9). A group maximum may be too high until the group next changes, and any byte may be
+//! wrong. A page of another kind counts as full everywhere and is started anew when written.
 
 use millpond_buffer::{BlockNumber, PageRead};
 
@@ -26,33 +26,33 @@ pub const UNIT: usize = 32;
 /// Heap blocks that a page covers.
 pub const BLOCKS_PER_PAGE: u32 = (GROUPS * GROUP_BLOCKS) as u32;
 
-/// The map's page for a heap block, and the place on it.
+/// The map's page for a heap block, and the block's place on it.
 pub fn place_of(block: BlockNumber) -> (BlockNumber, usize) {
     (BlockNumber(block.0 / BLOCKS_PER_PAGE), (block.0 % BLOCKS_PER_PAGE) as usize)
 }
 
-/// The leaf value for a page with that much usable space.
+/// The leaf value for a page with `usable` bytes of usable space.
 pub fn category(usable: usize) -> u8 {
     (usable / UNIT).min(255) as u8
 }
 
-/// The least leaf value that promises that much space.
+/// The smallest leaf value that promises `bytes`.
 pub fn category_needed(bytes: usize) -> u8 {
     bytes.div_ceil(UNIT).clamp(1, 255) as u8
 }
 
-/// What the map says of a place.
+/// The value that the map has for a place.
 pub fn leaf<P: PageRead + ?Sized>(page: &P, place: usize) -> u8 {
     if kind(page) == PageKind::Fsm as u16 { page.u8(LEAVES + place) } else { 0 }
 }
 
-/// A place with at least `wanted`, looking from the place `from` on, around the end.
+/// A place with at least `wanted`. The search begins at place `from` and wraps around.
 pub fn find<P: PageRead + ?Sized>(page: &P, wanted: u8, from: usize) -> Option<usize> {
     if kind(page) != PageKind::Fsm as u16 {
         return None;
     }
     let (first_group, first_leaf) = (from / GROUP_BLOCKS % GROUPS, from % GROUP_BLOCKS);
-    // The first group is looked at twice: from the place on, and at last from its beginning.
+    // The first group is searched twice: first from `from` on, and at last from its beginning.
     (0..=GROUPS).find_map(|step| {
         let group = (first_group + step) % GROUPS;
         if page.u8(MAXIMA + group) < wanted {
@@ -66,7 +66,7 @@ pub fn find<P: PageRead + ?Sized>(page: &P, wanted: u8, from: usize) -> Option<u
     })
 }
 
-/// Notes the value of a place, beginning the page anew if it is none of the map's.
+/// Sets the value of a place. A page that is not one of the map is started anew.
 pub fn set<P: PageMut + ?Sized>(page: &mut P, place: usize, value: u8) {
     if kind(page) != PageKind::Fsm as u16 {
         page.write(KIND, &[0; LEAVES - KIND]);
@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_was_noted_and_nothing_else(
+        fn map_finds_exactly_what_was_recorded(
             notes in prop::collection::vec((0usize..8064, any::<u8>()), 0..60),
             wanted in 1u8.., from in 0usize..8064,
         ) {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_is_never_more_than_there_is() {
+    fn recorded_space_never_exceeds_free_space() {
         for bytes in 0..PAGE_SIZE {
             assert!(category(bytes) as usize * UNIT <= bytes);
             if bytes > 0 && bytes <= 255 * UNIT {

@@ -13,8 +13,8 @@
 //! | 28..30 | natts | number of columns stored (columns added later are absent) |
 //! | 30..32 | reserved | zero |
 //!
-//! Invariants: `xmin` is never 0 on a page; a frozen version keeps its xmin, because the version
-//! before it in a chain is matched by it; `ctid` is zero unless UPDATED_AWAY is set.
+//! Invariants: `xmin` is never 0 on a page. A frozen version keeps its xmin, because a chain
+//! matches it with the xmax of the version before. `ctid` is zero unless UPDATED_AWAY is set.
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, PageRead};
 
@@ -39,25 +39,28 @@ pub struct TupleFlags(pub u16);
 impl TupleFlags {
     /// No flag.
     pub const NONE: Self = Self(0);
-    /// xmin committed before every snapshot that can still exist: don't look it up.
+    /// xmin committed before every snapshot that can still exist, so readers need not look it up.
     pub const XMIN_FROZEN: Self = Self(1 << 0);
     /// xmax only locked the row; it neither deleted nor replaced it.
     pub const XMAX_LOCK_ONLY: Self = Self(1 << 1);
-    /// xmax made a successor (ctid names it); without it xmax deleted the row.
+    /// xmax made a successor (named by ctid). Without this flag, xmax deleted the row.
     pub const UPDATED_AWAY: Self = Self(1 << 2);
     /// The successor is on the same page and no index entry points at it.
     pub const HOT_UPDATED: Self = Self(1 << 3);
     /// No index entry points at this version; it is reached through its chain.
     pub const HEAP_ONLY: Self = Self(1 << 4);
-    /// cid is a combo id: the version was made and deleted by one transaction.
+    /// cid is a combo id: one transaction made and deleted the version.
     pub const COMBO_CID: Self = Self(1 << 5);
     /// The version is the result of an update.
     pub const IS_UPDATE: Self = Self(1 << 6);
-    /// The deletion or update takes the row or a unique key of it away: it excludes even FOR KEY SHARE.
+    /// The deletion or update removes the row or changes a unique key of it. It conflicts even with
+    /// FOR KEY SHARE.
     pub const KEYS_UPDATED: Self = Self(1 << 7);
-    /// The lock's strength, two bits: 0 FOR KEY SHARE, 1 FOR SHARE, 2 FOR NO KEY UPDATE, 3 FOR UPDATE.
+    /// The lock's strength, two bits: 0 FOR KEY SHARE, 1 FOR SHARE, 2 FOR NO KEY UPDATE, 3 FOR
+    /// UPDATE.
     pub const LOCK_STRENGTH: Self = Self(0b11 << 8);
-    /// Besides xmax others may hold the row: transactions that run, noted in memory (`transam::row_locks`).
+    /// Running transactions other than xmax may hold the row, too. They are noted in memory
+    /// (`transam::row_locks`).
     pub const XMAX_IS_MULTI: Self = Self(1 << 10);
     /// Every bit that has a meaning.
     pub const ALL: Self = Self((1 << 11) - 1);
@@ -108,7 +111,7 @@ pub fn read_flags<P: PageRead + ?Sized>(page: &P, at: usize) -> TupleFlags {
 pub struct TupleHeader {
     /// The transaction that made this version.
     pub xmin: Xid,
-    /// The transaction that deleted, replaced or locked it; `Xid(0)`: none.
+    /// The transaction that deleted, replaced or locked this version; `Xid(0)`: none.
     pub xmax: Xid,
     /// The command id of the insertion or the deletion, or a combo id.
     pub cid: CommandId,
@@ -140,8 +143,8 @@ impl TupleHeader {
         }
     }
 
-    /// Reads the header at byte `at`. Bytes behind the page's end read as zero, and torn bytes give a
-    /// header of garbage values, so what is made of it counts only after validation.
+    /// Reads the header at byte `at`. Bytes beyond the page's end read as zero. Torn bytes give a
+    /// header of garbage values, so a result computed from it counts only after validation.
     #[inline]
     pub fn read<P: PageRead + ?Sized>(page: &P, at: usize) -> Self {
         let (cid_and_block, rest) = (page.u64(at + CID), page.u64(at + CTID_OFFSET));
@@ -195,7 +198,7 @@ impl TupleHeader {
         }
     }
 
-    /// Whether others than xmax may hold the row, too.
+    /// Whether transactions other than xmax may hold the row, too.
     #[inline]
     pub fn has_more_lockers(&self) -> bool {
         self.flags.contains(TupleFlags::XMAX_IS_MULTI)

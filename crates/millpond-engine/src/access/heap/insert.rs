@@ -2,11 +2,12 @@
 
 use millpond_buffer::{PAGE_SIZE, Ring, Wait};
 
+use super::change::log_has_room;
 use super::header::{TUPLE_HEADER_LEN, TupleFlags};
 use super::page::{self, MAX_PAYLOAD, NewTuple};
 use super::record::{self, ManyRow};
 use super::relation::{HeapEvent, HeapRelation};
-use super::target::{Wanted, log_has_room, page_with_room};
+use super::target::{Wanted, page_with_room};
 use crate::access::Tid;
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
@@ -28,16 +29,16 @@ pub struct NewRow<'a> {
 /// How [`insert_many`] works.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InsertOptions<'r> {
-    /// The rows are visible to everybody at once. Only for a table that nobody else can see before this
-    /// transaction commits, and whose file goes when it aborts (COPY FREEZE).
+    /// The rows are visible to all snapshots at once (COPY FREEZE). Only for a table that no other
+    /// session can see before this transaction commits, and whose file is removed if it aborts.
     pub frozen: bool,
-    /// Fill new pages only: don't look for room in old ones.
+    /// Fill only new pages: don't look for room in old ones.
     pub only_new: bool,
-    /// A load large enough to go round in a ring of the pool.
+    /// The ring of a load that is large enough for one.
     pub ring: Option<&'r Ring>,
 }
 
-/// Fails if a row of that many bytes of columns can never be stored.
+/// Fails if a row with that many bytes of columns can never be stored.
 pub fn check_size(payload: usize) -> EngineResult<()> {
     if payload > MAX_PAYLOAD {
         return Err(EngineError::RowTooLarge { size: payload, limit: MAX_PAYLOAD });
@@ -45,7 +46,7 @@ pub fn check_size(payload: usize) -> EngineResult<()> {
     Ok(())
 }
 
-/// How a record deals with a page: a new page is built from nothing.
+/// The record flag and image mode for a page: a new page is built from nothing.
 pub(super) fn image_mode(bytes: &[u8; PAGE_SIZE]) -> (u8, ImageMode) {
     if crate::page::kind(bytes) == PageKind::New as u16 {
         (record::INIT_PAGE, ImageMode::Never)
@@ -92,8 +93,8 @@ pub fn insert(
     Ok(tid)
 }
 
-/// Inserts rows, one log record a page, and appends where they are to `tids`. Under [`Wait::Never`] all of
-/// them go to one page, or none.
+/// Inserts rows, one log record per page, and appends their tids to `tids`. Under [`Wait::Never`]
+/// either all rows go to one page, or none is inserted.
 pub fn insert_many(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -109,7 +110,8 @@ pub fn insert_many(
     }
     log_has_room(ctx, 1, total)?;
     let mut rest = rows;
-    // A load that has come to the end of the heap stays there: asking the map for every page would be in vain.
+    // A load that has reached the end of the heap stays there. Asking the map again for every page
+    // would find nothing.
     let mut at_end = false;
     while let Some(first) = rest.first() {
         let wanted = Wanted {
@@ -153,7 +155,7 @@ pub fn insert_many(
     Ok(())
 }
 
-/// As many of the rows, in order, as the page takes, with the line pointers that they get.
+/// As many of the rows, in order, as fit the page, with the line pointers that they get.
 fn slots_for<'a>(
     bytes: &[u8; PAGE_SIZE],
     rows: &[NewRow<'a>],

@@ -1,15 +1,15 @@
-//! What pruning makes of a version: fates looked up, turned into a [`Verdict`].
+//! Decides what pruning does with a version: looks up fates and returns a [`Verdict`].
 
 use millpond_sync::mutant;
 
 use super::header::{TupleFlags, TupleHeader};
 use super::prune::{Fate, Verdict};
+use crate::access::heap::visibility::{Deadness, Fates, dead_to_all};
 use crate::error::EngineResult;
-use crate::transam::visibility::{Deadness, Fates, dead_to_all};
 use crate::transam::{Horizon, XidStatus};
 
-/// The version's fate as of `horizon`. A stale horizon errs only towards keeping. `is_held`: whether others than xmax
-/// hold a version that says so.
+/// The version's fate as of `horizon`. A stale horizon only keeps more versions. `is_held`, asked
+/// if the header has the flag, says whether transactions other than xmax hold the version.
 pub fn judge(
     header: &TupleHeader,
     horizon: &Horizon,

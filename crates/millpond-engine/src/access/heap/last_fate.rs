@@ -1,13 +1,13 @@
-//! Looking up the fate of one transaction after another, many of them the same.
+//! A one-entry cache of transaction fates, for look-ups that often repeat.
 
 use std::cell::Cell;
 
+use crate::access::heap::visibility::Fates;
 use crate::error::EngineResult;
-use crate::transam::visibility::Fates;
 use crate::transam::{CommandId, Xid, XidStatus};
 
-/// Remembers the last fate that was looked up. For the length of one snapshot: a transaction that was
-/// running then stays invisible to it.
+/// Remembers the last fate that was looked up. It is meant to live as long as one snapshot: a
+/// transaction that was running when the snapshot was taken stays invisible to it.
 pub(super) struct LastFate<'a, F> {
     fates: &'a F,
     last: Cell<(Xid, XidStatus)>,

@@ -1,72 +1,73 @@
-//! Locking rows, and who holds them.
+//! Row locks: taking them, and finding their holders.
 //!
-//! One holder of a row version stands in its xmax: the transaction that replaced or deleted it, if one did, else one
-//! that locked it. Further ones are in the table of row locks in memory (`transam::row_locks`), and the flag
-//! XMAX_IS_MULTI says that one must look there. So no reader has to: who made an end of a version is in the
-//! version, and who merely locks it is no reader's business (heap rule 13).
+//! One holder of a row version is in its xmax: the transaction that replaced or deleted the version
+//! if there is one, else one that locked it. Further holders are in the table of row locks in
+//! memory (`transam::row_locks`); the flag XMAX_IS_MULTI says to look there. Readers need not look:
+//! the transaction that ended a version is in the version, and locks do not concern them (heap rule
+//! 13).
 //!
-//! Only FOR KEY SHARE goes together with a change of the row, namely one that leaves its unique keys alone. Then
-//! the row's holders hold the new version, too: `carry` when it is made, and [`lock_successor`] when the lock
-//! comes later. On the old version they stay noted, because the change may be rolled back.
+//! Of all locks, only FOR KEY SHARE is compatible with a change of the row, and only with one that
+//! keeps its unique keys. The holders of such a lock then hold the new version, too: by `carry`
+//! when the version is made, by [`lock_successor`] when the lock comes later. They also stay noted
+//! on the old version, because the change may be rolled back.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, PageId, Wait};
 use millpond_sync::mutant;
 
+use super::change::{ChangeOutcome, Changer, latch, log_has_room};
 use super::header::{TupleFlags, TupleHeader};
 use super::page::{self, Mark};
 use super::record;
 use super::relation::HeapRelation;
-use super::target::log_has_room;
-use super::update::{ChangeOutcome, Changer, latch};
 use crate::access::Tid;
+use crate::access::heap::visibility::{Fates, UpdateStatus, update_status, xmax_status};
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
-use crate::transam::visibility::{Fates, UpdateStatus, update_status, xmax_status};
 use crate::transam::{LockStrength, Locker, Lockers, RowVersion, XidStatus};
 use crate::wal::apply::log_and_apply;
 use crate::wal::{ImageMode, Record, RmgrId};
 
 const NO_SUCCESSOR: Tid = Tid::new(BlockNumber(0), 0);
 
-/// A version that the asking transaction may change or lock as it wants to.
+/// A version that the asking transaction may change or lock as requested.
 pub(super) struct Standing {
     pub header: TupleHeader,
-    /// Running transactions that hold it, too, without being in the way.
+    /// Running transactions that hold it, too, without a conflict.
     pub others: Lockers,
-    /// How strongly the asking transaction holds it already.
+    /// The strength with which the asking transaction holds it already.
     pub own: Option<LockStrength>,
 }
 
-/// What asking for a lock is for.
+/// What a lock request is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// To hold it.
+    /// To hold the lock.
     Hold,
-    /// To know what is in the way; nothing is held afterwards.
+    /// To learn what conflicts with it; nothing is held afterwards.
     Look,
 }
 
-/// A lock that is asked for.
+/// A lock request.
 #[derive(Clone, Copy)]
 pub struct WantedLock {
-    /// How strong.
+    /// The strength.
     pub strength: LockStrength,
-    /// What for.
+    /// The purpose.
     pub intent: Intent,
 }
 
 impl WantedLock {
-    /// One that is to be held.
+    /// A request for a lock that is to be held.
     pub fn hold(strength: LockStrength) -> Self {
         Self { strength, intent: Intent::Hold }
     }
 }
 
-/// Whether to ask who made a version.
+/// Whether the fate of a version's maker matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Maker {
     Matters,
-    /// A successor is locked before its maker has ended.
+    /// A successor may be locked before its maker has ended.
     IsKnown,
 }
 
@@ -74,12 +75,13 @@ fn version(page: PageId, offset: u16, header: &TupleHeader) -> RowVersion {
     RowVersion { page, offset, xmin: header.xmin }
 }
 
-/// Whether running transactions besides xmax hold a version. Under the page's exclusive latch.
+/// Whether running transactions other than xmax hold a version. Needs the page's exclusive latch.
 pub(super) fn is_held(ctx: &Ctx, page: PageId, offset: u16, header: &TupleHeader) -> bool {
     header.has_more_lockers() && !ctx.txns().lockers(&version(page, offset, header)).is_empty()
 }
 
-/// How the version at `tid` stands to a transaction that wants to hold it: free enough, or what is in the way.
+/// Whether a transaction may hold the version at `tid` with strength `wanted`. If not, the inner
+/// error says what is in the way.
 pub(super) fn standing(
     ctx: &Ctx,
     latched: &ExclusivePage<'_>,
@@ -145,7 +147,7 @@ fn of_header(
     Ok(Ok(standing))
 }
 
-/// Logs and does a record that only marks the version at `latched`.
+/// Logs and applies a record that only marks the version that `mark` names.
 pub(super) fn log_mark(
     ctx: &Ctx,
     latched: &mut ExclusivePage<'_>,
@@ -155,8 +157,8 @@ pub(super) fn log_mark(
 ) -> EngineResult<()> {
     let mut data = ctx.heap().scratch();
     record::encode_mark(&mut data, mark);
-    // Who shares a lock may have logged nothing so far. Recovery must know of every id that stands on a page, lest it
-    // be given out again.
+    // A transaction that shares a lock may have logged nothing so far. Recovery must know every id
+    // that is on a page, so that none is assigned again.
     let xid = by.xid.max(mark.xmax);
     let record = Record::new(xid, RmgrId::Heap, info, &[]).block(
         latched.page_id(),
@@ -168,9 +170,9 @@ pub(super) fn log_mark(
     Ok(())
 }
 
-/// The header of a version whose xmax is the locker `head`, with or without others.
+/// The header of a version whose xmax is the locker `head`. `more`: others hold the version, too.
 fn locked_by(header: &TupleHeader, head: Locker, more: bool) -> TupleHeader {
-    // The lock says nothing of commands: cid and its kind stay those of the insertion.
+    // A lock has no command: cid and its kind stay those of the insertion.
     let flags = header.flags.without(TupleFlags::XMAX_BITS).with(TupleFlags::lock(head.strength));
     let flags = if more { flags.with(TupleFlags::XMAX_IS_MULTI) } else { flags };
     TupleHeader { xmax: head.xid, flags, ctid: NO_SUCCESSOR, ..*header }
@@ -181,8 +183,8 @@ fn mark_of(offset: u16, header: &TupleHeader) -> Mark {
     Mark { offset, xmax, cid, flags, next: ctid }
 }
 
-/// Makes the asking transaction a holder of a version that has let it. A page whose header says already what is to be
-/// said is left as it is.
+/// Makes the asking transaction a holder of a version that it may hold. If the page's header
+/// already says what is needed, the page stays unchanged.
 fn hold(
     ctx: &Ctx,
     latched: &mut ExclusivePage<'_>,
@@ -199,7 +201,8 @@ fn hold(
     let row = version(latched.page_id(), offset, header);
     let mut rest = standing.others.clone();
     if let Some(head) = rest.iter().position(|locker| locker.xid == header.xmax) {
-        // xmax stays who it is, above all if it has replaced the version. Noted first: there may be no room.
+        // xmax stays the same transaction, above all if it has replaced the version. The lockers
+        // are noted before the page is marked, because there may be no room for them.
         rest[head] = me;
         ctx.txns().set_lockers(row, rest)?;
         if header.has_more_lockers() {
@@ -209,21 +212,24 @@ fn hold(
         let new = TupleHeader { flags, ..*header };
         return log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by);
     }
-    // Logged first: if that fails, a weaker lock that is noted stays one.
+    // The page is marked first: if that fails, a weaker lock that is noted stays as it is.
     let new = locked_by(header, me, !rest.is_empty());
     log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by)?;
     if header.has_more_lockers() {
-        // Others are noted already, so there is room.
+        // Other lockers are noted already, so there is room.
         ctx.txns().set_lockers(row, rest)?;
     }
     Ok(())
 }
 
-/// Notes who holds a row that is about to be replaced: besides its new xmax, and on the new version. To be called
-/// before the replacement is logged; says whether there is anybody. The versions are given by page and line pointer.
+/// Notes which transactions hold a row that is about to be replaced. On the old version these are
+/// all but its new xmax; on the new one, all but the one that `carry` puts into its xmax. Call it
+/// before the replacement is logged. It returns whether there are any. The versions are given by
+/// page and line pointer.
 ///
-/// The new version comes first: it is not there yet, so what is noted of it counts for nothing if there turns out to be
-/// no room for the rest. What is noted of the old one, the changer's own lock included, changes last and as a whole.
+/// The new version is noted first. That version does not exist yet, so its note counts for nothing
+/// if there turns out to be no room for the rest. The note of the old version, with the changer's
+/// own lock, changes last and as a whole.
 pub(super) fn note_survivors(
     ctx: &Ctx,
     old: (PageId, u16),
@@ -246,7 +252,7 @@ pub(super) fn note_survivors(
     Ok(!others.is_empty())
 }
 
-/// Lets the holders of a row hold its new version, which has just been put on the latched page.
+/// Makes the holders of a row hold its new version, too, which was just put on the latched page.
 pub(super) fn carry(
     ctx: &Ctx,
     latched: &mut ExclusivePage<'_>,
@@ -262,12 +268,12 @@ pub(super) fn carry(
     log_mark(ctx, latched, record::LOCK, &mark_of(offset, &new), by)
 }
 
-/// Locks the version at `tid` for its transaction, as strongly as `wanted`, or only looks whether it could. Whoever wants
-/// to change or lock it so that the two exclude each other will see it in progress. Locking what one holds already changes
-/// nothing.
+/// Locks the version at `tid` for the transaction `by` as strongly as `wanted`, or only looks
+/// whether it could. Transactions whose changes or locks conflict with the lock will find it in
+/// progress. Locking what the transaction already holds changes nothing.
 ///
-/// FOR KEY SHARE does not mind a successor that has the same unique keys: [`ChangeOutcome::Follow`] names it, and it is
-/// to be [locked](lock_successor), too.
+/// FOR KEY SHARE is compatible with a successor that has the same unique keys. Then
+/// [`ChangeOutcome::Follow`] names it, and the caller [locks it](lock_successor), too.
 pub fn lock_row(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -283,8 +289,9 @@ pub fn lock_row(
     }
 }
 
-/// Locks the successor of a version FOR KEY SHARE (or only looks whether it could), whether or not its maker, which must be
-/// `made_by`, has committed. If there is no such version (any more), the row ends here, and that is done, too.
+/// Locks the successor of a version FOR KEY SHARE, or only looks whether it could. The successor's
+/// maker must be `made_by`, and need not have committed. If no such version exists (any more), the
+/// row ends here, and the answer is `Done` as well.
 pub fn lock_successor(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -311,7 +318,7 @@ pub fn lock_successor(
     }
 }
 
-/// Takes a lock that nobody stands in the way of, if that is the intent.
+/// Takes a lock that nothing conflicts with, if the intent is to hold it.
 fn take(
     ctx: &Ctx,
     latched: &mut ExclusivePage<'_>,
@@ -323,7 +330,7 @@ fn take(
     let header = &standing.header;
     let replacing = standing.others.iter().any(|locker| locker.xid == header.xmax);
     let follows = replacing && !header.is_locked_only();
-    // The successor's page may have to be waited for, once this version is locked.
+    // Once this version is locked, the session may have to wait for the successor's page.
     if follows && ctx.wait() == Wait::Never {
         return Err(EngineError::WouldBlock);
     }
@@ -336,8 +343,8 @@ fn take(
     Ok(ChangeOutcome::Done { tid, hot: false })
 }
 
-/// What a committed replacement means for a lock: for FOR KEY SHARE, if the keys are the same, only that the lock is to
-/// be taken on the successor.
+/// What a committed replacement means for a lock. FOR KEY SHARE, if the keys are the same, only has
+/// to be taken on the successor.
 fn follow(
     latched: &ExclusivePage<'_>,
     tid: Tid,

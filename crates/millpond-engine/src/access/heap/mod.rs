@@ -1,14 +1,16 @@
 //! The heap: rows under multi-version concurrency control, on slotted pages.
 //!
-//! See README.md beside this file for the rules, cited as `(heap rule N)`.
+//! Its rules are in README.md beside this file, cited as `(heap rule N)`.
 
 mod access_prune;
+mod change;
 pub mod check;
 pub mod fetch;
 pub mod fetch_run;
 mod fsm;
 pub(crate) mod fsm_page;
 pub mod header;
+mod input;
 pub mod insert;
 pub mod judge;
 mod last_fate;
@@ -18,19 +20,21 @@ pub mod prune;
 pub mod record;
 pub mod redo;
 pub mod relation;
+pub(crate) mod row_turn;
 pub mod scan;
-pub mod session;
 mod sync_scan;
 mod target;
 pub mod truncate;
 pub mod update;
 pub mod vacuum;
+pub mod visibility;
 
 #[cfg(test)]
 mod page_tests;
 #[cfg(test)]
 mod tests;
 
+pub use change::{ChangeOutcome, Changer};
 pub use fetch::{
     Liveness, Newest, fetch, fetch_at, fetch_newest, has_room_beside, liveness, root_of,
 };
@@ -41,8 +45,7 @@ pub use lock::{Intent, WantedLock, lock_row, lock_successor};
 pub use page::MAX_PAYLOAD;
 pub use relation::{HeapCounters, HeapCounts, HeapEvent, HeapRelation};
 pub use scan::{HeapScan, PageRows, ParallelBlocks, ScanBlocks, count_rows};
-pub use session::HeapSession;
 pub use sync_scan::SCAN_LANES;
 pub use truncate::{is_worth_truncating, truncate_end};
-pub use update::{ChangeOutcome, Changer, KeyChange, delete, update};
+pub use update::{KeyChange, delete, update};
 pub use vacuum::{DeadTids, IndexPass, VacuumStats, vacuum};

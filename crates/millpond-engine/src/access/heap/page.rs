@@ -1,15 +1,16 @@
 //! Heap pages: tuples behind line pointers, and the version chains between them.
 //!
-//! A heap page is an item page ([`crate::page::item`]) of kind `Heap`. Its own word at 24..32 is the
-//! *prune hint*: the smallest id of a transaction that may have left something here to prune, or 0.
-//! It is a hint only; vacuum looks at everything.
+//! A heap page is an item page ([`crate::page::item`]) of kind `Heap`. Its own word at 24..32 is
+//! the *prune hint*: the smallest id of a transaction that may have left something here to prune,
+//! or 0. It is only a hint; vacuum looks at everything.
 //!
-//! Page flags: bit 0 has-unused (item page), bit 1 all-visible: every version on the page is visible to
-//! every snapshot, so no header needs a look (heap rule 7).
+//! Page flags: bit 0 has-unused (item page); bit 1 all-visible: every version on the page is
+//! visible to every snapshot, so readers skip the headers (heap rule 7).
 //!
-//! A *chain* begins at a root: a line pointer that index entries may name, being a redirect or a tuple
-//! that is not HEAP_ONLY. It goes on through ctid while HOT_UPDATED is set, all on one page, and a
-//! member counts only if its xmin is its predecessor's xmax: otherwise the slot was used again (heap rule 4).
+//! A *chain* (PostgreSQL's HOT chain) begins at a root: a line pointer that index entries may name,
+//! either a redirect or a tuple that is not HEAP_ONLY. The chain follows ctid while HOT_UPDATED is
+//! set, all on one page. A member counts only if its xmin is its predecessor's xmax: otherwise the
+//! line pointer was used again (heap rule 4).
 
 use std::ops::Range;
 
@@ -32,7 +33,7 @@ pub const PRUNE_HINT: usize = item::KIND_WORD;
 /// The most bytes of columns that a row version can have.
 pub const MAX_PAYLOAD: usize = MAX_ITEM_LEN - TUPLE_HEADER_LEN;
 
-/// Whether the page is one of a heap. New pages are not.
+/// Whether this is a heap page. New (never written) pages are not.
 #[inline]
 pub fn is_heap<P: PageRead + ?Sized>(page: &P) -> bool {
     kind(page) == PageKind::Heap as u16
@@ -67,14 +68,14 @@ pub fn note_prunable<P: PageMut + ?Sized>(page: &mut P, xid: Xid) {
     }
 }
 
-/// The bytes of the tuple (header and columns) behind line pointer `offset`; none when that is no
-/// tuple, or one that cannot be.
+/// The bytes of the tuple (header and columns) behind line pointer `offset`; `None` if it is
+/// invalid.
 #[inline]
 pub fn tuple<P: PageRead + ?Sized>(page: &P, offset: u16) -> Option<Range<usize>> {
     item::line(page, offset).item().filter(|range| range.len() >= TUPLE_HEADER_LEN)
 }
 
-/// How many tuples there are.
+/// The number of tuples on the page.
 #[inline]
 pub fn count_tuples<P: PageRead + ?Sized>(page: &P) -> u16 {
     item::count_items(page, TUPLE_HEADER_LEN)
@@ -105,12 +106,12 @@ impl Member {
     }
 }
 
-/// A walk along a chain, from its root. Ends after as many steps as a page has line pointers, so torn
-/// or damaged bytes cannot keep it going.
+/// A walk along a chain, from its root. It ends after as many steps as a page can have line
+/// pointers, so torn or damaged bytes cannot make it run for ever.
 #[derive(Clone, Debug)]
 pub struct Chain {
     next: u16,
-    /// What the next member's xmin must be; nothing is demanded of the first.
+    /// The xmin that the next member must have; `None` for the first.
     prior_xmax: Option<Xid>,
     at_root: bool,
     steps_left: u16,
@@ -139,7 +140,7 @@ impl Chain {
         }
         let bytes = line.item().filter(|range| range.len() >= TUPLE_HEADER_LEN)?;
         let header = TupleHeader::read(page, bytes.start);
-        // A heap-only tuple where an index entry points to: the slot was used again.
+        // An index entry points at a heap-only tuple: the line pointer was used again.
         if self.at_root && !redirected && header.is_heap_only() {
             return None;
         }
@@ -156,7 +157,7 @@ impl Chain {
     }
 }
 
-/// Bytes that a tuple of `payload` bytes of columns takes, its line pointer not counted.
+/// Bytes that a tuple with `payload` bytes of columns takes, without its line pointer.
 #[inline]
 pub const fn tuple_space(payload: usize) -> usize {
     item::align8(TUPLE_HEADER_LEN + payload)
@@ -169,8 +170,8 @@ pub const fn reserve_for(fillfactor: u8) -> usize {
     PAGE_SIZE * keep / 100
 }
 
-/// The line pointer that a new tuple would get. An empty page takes any tuple that a page can,
-/// whatever the reserve; so does a page that was never written, which counts as empty.
+/// The line pointer that a new tuple would get. An empty page takes any tuple that fits a page,
+/// whatever the reserve. A page that was never written counts as empty.
 pub fn slot_for<P: PageRead + ?Sized>(page: &P, payload: usize, reserve: usize) -> Option<u16> {
     if !is_heap(page) {
         let fits = TUPLE_HEADER_LEN + payload <= MAX_ITEM_LEN;
@@ -226,8 +227,7 @@ pub fn put_tuple<P: PageMut + ?Sized>(page: &mut P, new: &NewTuple<'_>) -> Resul
     Ok(())
 }
 
-/// What becomes of a tuple's header when a transaction deletes, replaces or locks it: the resulting
-/// values, not a difference.
+/// A tuple's header fields after a transaction deletes, replaces or locks it (not a difference).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Which tuple.
@@ -275,8 +275,7 @@ pub fn set_flags<P: PageMut + ?Sized>(
     Ok(())
 }
 
-/// Forgets xmax: the transaction that deleted, replaced or locked the tuple did not commit that, or only
-/// locked and is over.
+/// Clears xmax: its transaction aborted, or only locked the tuple and has ended.
 pub fn clear_xmax<P: PageMut + ?Sized>(page: &mut P, offset: u16) -> Result<(), PageError> {
     let Some((range, header)) = tuple(page, offset).zip(header(page, offset)) else {
         return Err(PageError::Line { offset, what: "no tuple to unmark" });

@@ -1,4 +1,5 @@
-//! One heap page under random histories: pruning, freezing and redo must not change what anybody sees.
+//! One heap page under random histories: pruning, freezing and redo must not change what is
+//! visible.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,9 +14,9 @@ use super::page::{self, Chain, Mark, NewTuple, is_all_visible};
 use super::prune::{PruneOptions, PrunePlan, plan, plan_free};
 use super::record::{self, apply};
 use crate::access::Tid;
+use crate::access::heap::visibility::{Fates, UpdateStatus, update_status, visible};
 use crate::error::{EngineError, EngineResult};
 use crate::page::item::{self, LineSet, LineState};
-use crate::transam::visibility::{Fates, UpdateStatus, update_status, visible};
 use crate::transam::{CommandId, Csn, Horizon, LockStrength, Snapshot, Xid, XidStatus};
 
 const BLOCK: BlockNumber = BlockNumber(7);
@@ -125,7 +126,7 @@ impl World {
         seen
     }
 
-    /// The newest version behind a root that the next transaction could change.
+    /// The version behind a root that the next transaction could change.
     fn changeable(&self, root: usize) -> Option<(u16, TupleHeader)> {
         let root = *self.roots.get(root % self.roots.len().max(1))?;
         let mut chain = Chain::from_root(root);
@@ -257,7 +258,7 @@ impl World {
         assert!(again.unwrap().is_empty(), "pruning twice finds more");
     }
 
-    /// Prunes, takes dead roots out of the index, frees their line pointers.
+    /// Prunes, removes dead roots from the index, frees their line pointers.
     fn vacuum(&mut self) {
         self.prune(0);
         let mut dead = LineSet::default();
@@ -309,7 +310,7 @@ proptest! {
         for (info, data) in &world.log {
             apply(&mut *replayed, *info, 0, data).unwrap();
         }
-        // All but LSN and checksum, which are the pool's, and the hole, which means nothing.
+        // Compares all but LSN and checksum (the pool's), and the hole (which has no meaning).
         let (lower, upper) = (item::line_count(&*replayed) as usize * 4 + 32, hole_end(&replayed));
         prop_assert_eq!(&replayed[12..lower], &world.page[12..lower]);
         prop_assert_eq!(&replayed[upper..].len(), &world.page[upper..].len());
@@ -320,7 +321,7 @@ proptest! {
         }
     }
 
-    /// Any bytes as a record on any page: an error or a change, never a panic.
+    /// Any bytes as a record on any page give an error or a change, never a panic.
     #[test]
     fn damaged_records_are_refused(
         steps in prop::collection::vec(step(), 1..20), info in 0u8..9, block in 0usize..2,
@@ -340,7 +341,7 @@ proptest! {
         }
         let mut page = world.page.clone();
         let _ = apply(&mut *page, info & !record::INIT_PAGE, 0, &data);
-        // A flipped byte in the page: found or harmless, never a panic.
+        // A flipped byte in the page is found or harmless, never a panic.
         let mut page = world.page.clone();
         page[12 + flip.0 % (PAGE_SIZE - 12)] ^= flip.1;
         check_page(&page, BLOCK, Xid(world.next_xid), &mut |_| ());
@@ -351,7 +352,7 @@ proptest! {
     }
 }
 
-/// A link ends where another row has reused the successor's line pointer (heap rule 4).
+/// A chain ends where another row has reused the successor's line pointer (heap rule 4).
 #[test]
 fn a_line_pointer_that_is_used_again_ends_the_chain() {
     let mut page = Box::new([0; PAGE_SIZE]);

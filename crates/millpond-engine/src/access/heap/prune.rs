@@ -1,51 +1,53 @@
-//! Pruning: what of a page nobody can see any more, decided as a plan and done as a log record.
+//! Pruning: a plan of what no snapshot can see any more on a page, carried out by a log record.
 //!
-//! [`plan`] reads a page and the fate of each version on it and says what to do; [`PrunePlan::apply`] does
-//! it. A chain loses its dead prefix: its root becomes a redirect to the first member that is kept, or dead
-//! when none is; heap-only versions that an aborted transaction left are freed. In the same record old
-//! xmins are frozen (heap rule 8) and xmaxes that came to nothing are forgotten.
+//! [`plan`] reads a page and the fate of each version on it and decides what to do;
+//! [`PrunePlan::apply`] does it. A chain loses its dead prefix: its root becomes a redirect to the
+//! first member that is kept, or dead if none is. Heap-only versions that an aborted transaction
+//! left are freed. The same record freezes old xmins (heap rule 8) and clears xmaxes without
+//! effect.
 //!
-//! Invariants: a version that any snapshot can see stays, at its line pointer (heap rule 6); a line pointer that an
-//! index entry may name never becomes unused here unless the table has no indexes (heap rule 5).
+//! Invariants: a version that any snapshot can see stays, at its line pointer (heap rule 6). A line
+//! pointer that an index entry may name never becomes unused here unless the table has no indexes
+//! (heap rule 5).
 //!
-//! Record data: flags u8 (bit 0: set all-visible, bit 1: clear it), then five counts u16 (redirects,
-//! dead, unused, frozen, forgotten), prune hint u64, then line pointers as u8 (number less one):
-//! redirects as pairs from and to, then the other four lists.
+//! Record data: flags u8 (bit 0: set all-visible, bit 1: clear it), then five counts u16
+//! (redirects, dead, unused, frozen, forgotten), prune hint u64, then line pointers as u8 (number
+//! minus one): redirects as pairs (from, to), then the other four lists.
 
 use millpond_buffer::PAGE_SIZE;
 use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::header::{TupleFlags, TupleHeader, XMIN};
+use super::input::Input;
 use super::page::{self, Chain, is_all_visible};
-use super::record::Input;
 use crate::page::item::{self, Line, LineSet, LineState, MAX_LINES};
 use crate::page::{PageError, PageMut};
 use crate::transam::Xid;
 
-/// What can become of a version, seen by everybody.
+/// A version's fate, for all sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// Made by a committed transaction, deleted by none.
     Live,
-    /// Made by a transaction that runs.
+    /// Made by a transaction that is still running.
     Inserting,
-    /// Deleted or replaced by a transaction that runs.
+    /// Deleted or replaced by a transaction that is still running.
     Deleting,
     /// Deleted, but a snapshot may still see it.
     RecentlyDead,
-    /// Nobody will ever see it.
+    /// No snapshot will ever see it.
     Dead,
 }
 
-/// A version's fate and what can be tidied in its header.
+/// A version's fate, and what can be cleaned up in its header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {
     /// The fate.
     pub fate: Fate,
     /// xmin committed before every snapshot (also when it is frozen already).
     pub xmin_is_old: bool,
-    /// xmax is set, but neither deletes nor locks any more, and nobody else holds the row.
+    /// xmax is set, but neither deletes nor locks any more, and no other transaction holds the row.
     pub xmax_is_void: bool,
 }
 
@@ -54,23 +56,23 @@ type Lines = SmallVec<[u16; 32]>;
 /// What to do to a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrunePlan {
-    /// Roots that become redirects, and to where.
+    /// Roots that become redirects, with their targets.
     pub redirects: SmallVec<[(u16, u16); 32]>,
-    /// Roots whose chain is gone; index entries may name them.
+    /// Roots whose whole chain is gone; index entries may name them.
     pub dead: Lines,
-    /// Line pointers that nothing names.
+    /// Line pointers that become unused.
     pub unused: Lines,
     /// Versions whose xmin need not be looked up any more.
     pub freeze: Lines,
     /// Versions whose xmax is void.
     pub forget: Lines,
-    /// What the all-visible flag becomes, when it changes.
+    /// The new value of the all-visible flag, if it changes.
     pub all_visible: Option<bool>,
-    /// The prune hint that remains.
+    /// The new prune hint.
     pub hint: Xid,
 }
 
-/// How to plan.
+/// Options of planning.
 #[derive(Clone, Copy, Debug)]
 pub struct PruneOptions {
     /// Whether index entries may name line pointers of this table.
@@ -78,12 +80,12 @@ pub struct PruneOptions {
 }
 
 impl PrunePlan {
-    /// Whether versions or line pointers go.
+    /// Whether the plan removes versions or line pointers.
     pub fn frees(&self) -> bool {
         !(self.redirects.is_empty() && self.dead.is_empty() && self.unused.is_empty())
     }
 
-    /// Whether there is nothing worth a record.
+    /// Whether the plan has nothing worth a record.
     pub fn is_empty(&self) -> bool {
         !self.frees()
             && self.freeze.is_empty()
@@ -137,7 +139,7 @@ impl PrunePlan {
         Ok(Self { redirects, dead, unused, freeze, forget, all_visible, hint })
     }
 
-    /// Does it.
+    /// Carries out the plan.
     pub fn apply<P: PageMut + ?Sized>(&self, page: &mut P) -> Result<(), PageError> {
         for &offset in &self.freeze {
             let Some(header) = page::header(page, offset) else {
@@ -178,7 +180,7 @@ impl PrunePlan {
     }
 }
 
-/// Plans what to do to a page, asking `judge` about each version at most once.
+/// Plans what to do to a page. Asks `judge` about each version at most once.
 pub fn plan<E>(
     page: &[u8; PAGE_SIZE],
     options: PruneOptions,
@@ -206,7 +208,7 @@ pub fn plan<E>(
             }
         }
     }
-    // Heap-only versions beyond the end of what a chain shows: left by aborted updates.
+    // Heap-only versions that no chain reaches: aborted updates left them.
     for offset in 1..=count {
         let dead = verdict(offset).is_some_and(|verdict| verdict.fate == Fate::Dead);
         let heap_only = page::header(page, offset).is_some_and(|header| header.is_heap_only());
@@ -219,7 +221,7 @@ pub fn plan<E>(
     Ok(plan)
 }
 
-/// Cuts the dead prefix off the chain that begins at `root`; `gone` collects what does not stay.
+/// Cuts the dead prefix off the chain that begins at `root`. `gone` collects the versions removed.
 fn prune_chain(
     page: &[u8; PAGE_SIZE],
     root: u16,
@@ -265,7 +267,7 @@ fn prune_chain(
     }
 }
 
-/// Freezes and forgets on the versions that stay, and says whether everybody sees them all.
+/// Plans freezing and clearing for the versions that stay, and the all-visible flag.
 fn tidy(
     page: &[u8; PAGE_SIZE],
     verdict: &impl Fn(u16) -> Option<Verdict>,
@@ -290,7 +292,7 @@ fn tidy(
         if verdict.xmax_is_void {
             plan.forget.push(offset);
         }
-        // The mark of an update that was rolled back stays while the row has holders besides.
+        // The mark of an update that was rolled back stays while other transactions hold the row.
         let settled = verdict.xmax_is_void || header.has_no_xmax() || header.is_locked_only();
         let is_old = verdict.xmin_is_old || mutant!("heap-all-visible-too-soon");
         all_visible &= verdict.fate == Fate::Live && is_old && settled;
@@ -306,8 +308,8 @@ fn tidy(
     }
 }
 
-/// A plan that only frees dead line pointers: vacuum's second pass, after no index names them.
-/// `named` says which; others may have died since.
+/// A plan that only frees dead line pointers: vacuum's third pass, once no index names them. Only
+/// those in `named` are freed; others may have died since.
 pub fn plan_free(page: &[u8; PAGE_SIZE], named: &LineSet) -> PrunePlan {
     let mut plan = PrunePlan { hint: page::prune_hint(page), ..PrunePlan::default() };
     for offset in named.iter() {

@@ -1,12 +1,12 @@
 //! The heap's log records, and what each does to a page ("do is redo").
 //!
-//! Each record is a function of the page before and of its own bytes: the same functions change pages
-//! when an operation happens and when the log is replayed (heap rule 1). Numbers are little-endian.
+//! Each record is a function of the page before and of its own bytes. The same functions change
+//! pages in normal work and in replay (heap rule 1). Numbers are little-endian.
 //!
 //! | info | block | data |
 //! |---|---|---|
 //! | 1 INSERT | 0: the page | tuple |
-//! | 2 INSERT_MANY | 0: the page | xmin u64, cid u32, flags u8 (bit 0: set all-visible), reserved u8, count u16; then per tuple offset u16, flags u16, natts u16, length u16, columns |
+//! | 2 INSERT_MANY | 0: the page | many |
 //! | 3 DELETE | 0: the page | mark |
 //! | 4 UPDATE | 0: the page of both versions | mark of the old version, tuple delta |
 //! | 5 UPDATE_MOVED | 0: the new version's page | tuple |
@@ -14,18 +14,21 @@
 //! | 6 LOCK | 0: the page | mark |
 //! | 7 PRUNE | 0: the page | see [`super::prune::PrunePlan`] |
 //!
-//! Bit 7 of info: block 0 becomes an empty heap page first (it is not read; it needs no image).
+//! Bit 7 of info: block 0 becomes an empty heap page first. It is not read and needs no image.
 //!
 //! - *tuple*: offset u16, flags u16, natts u16, cid u32, xmin u64, then the columns to the end.
-//! - *tuple delta*: as a tuple, but instead of the columns prefix u16, suffix u16, middle: that many bytes
-//!   at either end are those of the old version's columns.
-//! - *mark*: offset u16, flags u16, cid u32, xmax u64, next block u32, next offset u16: the header's
-//!   values after the change.
+//! - *many*: xmin u64, cid u32, flags u8 (bit 0: set all-visible), reserved u8, count u16; then per
+//!   tuple offset u16, flags u16, natts u16, length u16, columns.
+//! - *tuple delta*: as a tuple, but instead of the columns prefix u16, suffix u16, middle. The
+//!   first prefix bytes and the last suffix bytes are those of the old version's columns.
+//! - *mark*: offset u16, flags u16, cid u32, xmax u64, next block u32, next offset u16: the
+//!   header's values after the change.
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE};
 use millpond_sync::mutant;
 
 use super::header::{TUPLE_HEADER_LEN, TupleFlags};
+use super::input::Input;
 use super::page::{self, Mark, NewTuple};
 use super::prune::PrunePlan;
 use crate::access::Tid;
@@ -44,52 +47,12 @@ pub const UPDATE: u8 = 4;
 pub const UPDATE_MOVED: u8 = 5;
 /// A tuple is locked.
 pub const LOCK: u8 = 6;
-/// Versions nobody can see are removed, old ones frozen, line pointers freed.
+/// Versions that no snapshot can see are removed, old ones frozen, line pointers freed.
 pub const PRUNE: u8 = 7;
 /// Block 0 becomes an empty heap page first.
 pub const INIT_PAGE: u8 = 0x80;
 
-const TRUNCATED: PageError = PageError::Malformed("heap record ends too early");
 const MANY_ALL_VISIBLE: u8 = 1;
-
-/// Takes numbers off the front of a record's bytes.
-pub(super) struct Input<'a>(pub &'a [u8]);
-
-impl<'a> Input<'a> {
-    pub fn take(&mut self, len: usize) -> Result<&'a [u8], PageError> {
-        let (head, tail) = self.0.split_at_checked(len).ok_or(TRUNCATED)?;
-        self.0 = tail;
-        Ok(head)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], PageError> {
-        self.take(N)?.try_into().map_err(|_| TRUNCATED)
-    }
-
-    pub fn u8(&mut self) -> Result<u8, PageError> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    pub fn u16(&mut self) -> Result<u16, PageError> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    pub fn u32(&mut self) -> Result<u32, PageError> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    pub fn u64(&mut self) -> Result<u64, PageError> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    pub fn end(&self) -> Result<(), PageError> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(PageError::Malformed("heap record is too long"))
-        }
-    }
-}
 
 fn put_tuple_head(out: &mut Vec<u8>, new: &NewTuple<'_>) {
     out.extend_from_slice(&new.offset.to_le_bytes());
@@ -143,7 +106,7 @@ fn decode_mark(input: &mut Input<'_>) -> Result<Mark, PageError> {
     })
 }
 
-/// Appends the data of an UPDATE: the old version's mark and the new version as a difference from
+/// Appends the data of an UPDATE: the old version's mark, and the new version as a difference from
 /// the old columns.
 pub fn encode_update(out: &mut Vec<u8>, mark: &Mark, new: &NewTuple<'_>, old_payload: &[u8]) {
     encode_mark(out, mark);
@@ -182,7 +145,7 @@ pub fn encode_many(
     }
 }
 
-/// Does to the page of block `block` what the record says.
+/// Applies the record to the page of block `block`.
 pub fn apply<P: PageMut + ?Sized>(
     page: &mut P,
     info: u8,
@@ -218,12 +181,13 @@ pub fn apply<P: PageMut + ?Sized>(
     }
 }
 
-/// Makes a page of many tuples: aside, because a frame takes one long write much faster than many short ones.
+/// Builds a page of many tuples in a buffer of its own. A frame takes one long write much faster
+/// than many short ones.
 fn fill_new<P: PageMut + ?Sized>(page: &mut P, data: &[u8]) -> Result<(), PageError> {
     let mut filled = [0; PAGE_SIZE];
     page::init(&mut filled);
     apply_many(&mut filled, &mut Input(data))?;
-    // What is before that is the pool's.
+    // The bytes before that are the pool's.
     page.write(KIND, &filled[KIND..]);
     Ok(())
 }

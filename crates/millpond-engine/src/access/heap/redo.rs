@@ -57,7 +57,7 @@ impl PageRead for PageEdit<'_> {
 
 impl PageMut for PageEdit<'_> {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // Refused only beyond the page's end, where this trait stores nothing either.
+        // This fails only beyond the page's end, where this trait stores nothing either.
         let _ = PageEdit::write(self, offset, bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! A heap as a session holds it: handles of its forks, its fill factor, its counters.
+//! A heap as a session holds it: the handles of its forks, its fill factor, its counters.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,15 +10,15 @@ use millpond_sync::sync::Mutex;
 use super::sync_scan::ScanPositions;
 use crate::transam::SessionNo;
 
-/// What is counted per heap, for statistics and for the decision when to vacuum.
+/// What each heap counts, for statistics and for autovacuum's decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum HeapEvent {
     /// Rows inserted.
     Inserted = 0,
-    /// Rows replaced, whatever became of the transaction.
+    /// Rows replaced, whether or not the transaction commits.
     Updated = 1,
-    /// Of these, those in the page.
+    /// Rows replaced within their page (also counted as updated).
     HotUpdated = 2,
     /// Rows deleted.
     Deleted = 3,
@@ -28,8 +28,8 @@ pub enum HeapEvent {
 
 const EVENTS: usize = 5;
 
-/// Counters of one heap, a stripe per session, made when first counted (heap rule 11); and where its
-/// scans are.
+/// Counters of one heap, and the positions of its scans. Each session has a stripe of its own (heap
+/// rule 11). The stripes are allocated when the first event is counted.
 #[derive(Debug)]
 pub struct HeapCounters {
     stripes: usize,
@@ -45,11 +45,11 @@ pub struct LastVacuum {
     pub counts: HeapCounts,
     /// Dead versions that it could not remove.
     pub dead: u64,
-    /// Rows that it left; `None` before the first.
+    /// Rows that it left; `None` before the first vacuum.
     pub live: Option<u64>,
 }
 
-/// The counters' sums. Counts since the engine started; who wants a difference keeps the last ones.
+/// The counters' sums since the engine started. Callers that want differences keep earlier sums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HeapCounts {
     /// Rows inserted.
@@ -65,7 +65,8 @@ pub struct HeapCounts {
 }
 
 impl HeapCounts {
-    /// Versions that have died and that only vacuum will remove: an estimate, for `autovacuum_vacuum_threshold`.
+    /// An estimate of the versions that have died and that only vacuum will remove, for
+    /// `autovacuum_vacuum_threshold`.
     pub fn dead(&self) -> u64 {
         (self.updated + self.deleted).saturating_sub(self.pruned)
     }
@@ -93,7 +94,7 @@ impl HeapCounters {
         counters.add(stripe, event as usize, n);
     }
 
-    /// Notes what a vacuum left, which began when the counts were `counts`.
+    /// Notes what a vacuum left. `counts` are the counts when it began.
     pub fn note_vacuum(&self, counts: HeapCounts, live: u64, dead: u64) {
         *self.last_vacuum.lock() = LastVacuum { counts, dead, live: Some(live) };
     }
@@ -103,14 +104,14 @@ impl HeapCounters {
         *self.last_vacuum.lock()
     }
 
-    /// Versions that a vacuum might remove now, by estimate: what the decision to start one compares with
+    /// An estimate of the versions that a vacuum might remove now. Autovacuum compares it with
     /// `autovacuum_vacuum_threshold` plus `autovacuum_vacuum_scale_factor` of the rows.
     pub fn dead_estimate(&self) -> u64 {
         let last = self.last_vacuum();
         last.dead + self.counts().dead().saturating_sub(last.counts.dead())
     }
 
-    /// Rows in the heap, by estimate; `None` if no vacuum has counted them yet.
+    /// An estimate of the rows in the heap; `None` if no vacuum has counted them yet.
     pub fn live_estimate(&self) -> Option<u64> {
         let (last, now) = (self.last_vacuum(), self.counts());
         let inserted = now.inserted.saturating_sub(last.counts.inserted);
@@ -144,8 +145,8 @@ pub struct HeapRelation {
 }
 
 impl HeapRelation {
-    /// The heap in relation `id`, whose main and map forks exist. `max_sessions` bounds the session
-    /// numbers that will count; `fillfactor` is in percent.
+    /// Opens the heap in relation `id`, whose main and map forks exist. All session numbers that
+    /// count are below `max_sessions`; `fillfactor` is in percent.
     pub fn open(
         pool: &BufferPool,
         id: RelationId,
@@ -161,7 +162,7 @@ impl HeapRelation {
         })
     }
 
-    /// Creates the files of a heap. The caller logs it.
+    /// Creates the files of a heap. The caller logs the creation.
     pub fn create(pool: &BufferPool, id: RelationId) -> Result<(), BufferError> {
         pool.create(id.fork(Fork::Main))?;
         pool.create(id.fork(Fork::Fsm))
@@ -172,13 +173,13 @@ impl HeapRelation {
         self.id
     }
 
-    /// Blocks of rows.
+    /// The number of blocks with rows.
     #[inline]
     pub fn block_count(&self) -> u32 {
         self.main.block_count()
     }
 
-    /// Blocks of the free space map.
+    /// The number of blocks of the free space map.
     pub fn map_block_count(&self) -> u32 {
         self.fsm.block_count()
     }

@@ -1,17 +1,20 @@
 //! Scans: a page at a time, copied into the session's memory.
 //!
-//! The copy is made by one optimistic read; then the visible versions are found on it, without latch
-//! or pin, and their bytes are handed out as slices of the copy. On an all-visible page no header is
-//! looked at; elsewhere the fate of the last transaction met is remembered, because rows loaded
-//! together carry one xmin. Who only counts rows has no copy of an all-visible page: its line pointers are enough.
+//! One optimistic read makes the copy. The visible versions are then found on the copy, without
+//! latch or pin, and their bytes are returned as slices of it. On an all-visible page no header is
+//! read. Elsewhere the scan remembers the last fate, because rows loaded together have one xmin. A
+//! scan that only counts rows does not copy an all-visible page: its line pointers are enough.
 //!
-//! Blocks come from [`ScanBlocks`]: a range of the scan's own, or one that several workers share. The range is
-//! fixed when the scan starts: rows on pages added later were inserted later. A scan of a large table goes round in a
-//! ring of the pool's frames, and can begin where another scan of the table is (`sync_scan.rs`).
+//! Blocks come from [`ScanBlocks`]: a range of the scan's own, or one that several workers share.
+//! The range is fixed when the scan starts, because rows on pages added later were inserted later.
+//! A scan of a large table uses a ring of the pool's frames, and can begin where another scan of
+//! the table is (`sync_scan.rs`).
 
 use std::ops::Range;
 
-use millpond_buffer::{BlockNumber, BufferError, PAGE_SIZE, ReadStream, Ring, StreamOptions};
+use millpond_buffer::{
+    AccessStrategy, BlockNumber, BufferError, PAGE_SIZE, ReadStream, Ring, StreamOptions,
+};
 use millpond_sync::atomic::{AtomicU32, Ordering};
 use millpond_sync::mutant;
 
@@ -22,13 +25,13 @@ use super::page::{self, is_all_visible};
 use super::relation::HeapRelation;
 use super::sync_scan::REPORT_EVERY;
 use crate::access::Tid;
+use crate::access::heap::visibility::{Fates, visible};
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
 use crate::page::item;
 use crate::transam::Snapshot;
-use crate::transam::visibility::{Fates, visible};
 
-/// Blocks that several workers of one scan share out among themselves.
+/// Blocks that several workers of one scan divide among themselves.
 #[derive(Debug)]
 pub struct ParallelBlocks {
     next: AtomicU32,
@@ -37,14 +40,14 @@ pub struct ParallelBlocks {
 }
 
 impl ParallelBlocks {
-    /// The blocks of `range`, to be handed out in pieces of `chunk`.
+    /// The blocks of `range`, to be claimed in pieces of `chunk`.
     pub fn new(range: Range<u32>, chunk: u32) -> Self {
         Self { next: AtomicU32::new(range.start), end: range.end, chunk: chunk.max(1) }
     }
 
-    /// The next piece. Relaxed: the counter carries nothing but itself.
+    /// The next piece. Relaxed: the counter publishes no other data.
     pub fn claim(&self) -> Option<Range<u32>> {
-        // No overrun: at the end the counter is not raised any more.
+        // The counter can't overflow: at the end it is not raised any more.
         let claimed = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
             (next < self.end).then(|| next.saturating_add(self.chunk))
         });
@@ -57,7 +60,7 @@ impl ParallelBlocks {
 pub enum ScanBlocks {
     /// This scan's own.
     Range(Range<u32>),
-    /// Shared with others.
+    /// Shared with other workers.
     Parallel(std::sync::Arc<ParallelBlocks>),
 }
 
@@ -69,7 +72,7 @@ struct Row {
     end: u16,
 }
 
-/// The blocks that a scan has still to read.
+/// The blocks that a scan has yet to read.
 struct Source {
     blocks: ScanBlocks,
     chunk: Range<u32>,
@@ -101,9 +104,9 @@ impl Source {
 pub struct HeapScan {
     heap: HeapRelation,
     source: Source,
-    /// Blocks from the source that are being read ahead, or are next.
+    /// Blocks from the source that are being read ahead, or come next.
     stream: ReadStream,
-    /// Where it reports its position, if it does.
+    /// The lane in which it reports its position, if it does.
     lane: Option<usize>,
     ring: Option<Ring>,
     copy: Box<[u8; PAGE_SIZE]>,
@@ -124,17 +127,17 @@ impl<'a> PageRows<'a> {
         self.block
     }
 
-    /// How many.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Row `index`: where it is, and its columns.
+    /// Row `index`: its tid and its columns.
     #[inline]
     pub fn get(&self, index: usize) -> Option<(Tid, &'a [u8])> {
         let row = self.rows.get(index)?;
@@ -142,7 +145,7 @@ impl<'a> PageRows<'a> {
         Some((Tid::new(self.block, row.offset), payload))
     }
 
-    /// All of them.
+    /// All rows.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Tid, &'a [u8])> + use<'a> {
         let (block, copy) = (self.block, self.copy);
         self.rows.iter().map(move |row| {
@@ -153,6 +156,17 @@ impl<'a> PageRows<'a> {
 }
 
 impl HeapScan {
+    /// Gives the scan of a table, or of a part of it, read-ahead by the session's settings. If the
+    /// table is large, also a ring and synchronization. `lane` distinguishes the parts.
+    pub(crate) fn for_bulk(self, ctx: &Ctx, lane: usize) -> Self {
+        let scan = self.reading_ahead(ctx.bulk_access().streams);
+        if !ctx.pool().is_large(scan.heap().block_count()) {
+            return scan;
+        }
+        let scan = scan.in_ring(ctx.ring(AccessStrategy::BulkRead));
+        if ctx.bulk_access().synchronize_scans { scan.synchronized(lane) } else { scan }
+    }
+
     /// A scan of the blocks that the heap has now.
     pub fn new(heap: HeapRelation) -> Self {
         let blocks = ScanBlocks::Range(0..heap.block_count());
@@ -184,15 +198,15 @@ impl HeapScan {
         self
     }
 
-    /// The same scan, not yet begun, reading ahead so.
+    /// The same scan, not yet begun, reading ahead with these options.
     #[must_use]
     pub fn reading_ahead(mut self, options: StreamOptions) -> Self {
         self.stream = ReadStream::new(options);
         self
     }
 
-    /// The same scan, not yet begun, from where the last scan in this lane was. (Blocks that workers share are
-    /// handed out in order.)
+    /// The same scan, not yet begun, starting where the last scan in this lane was. (Blocks that
+    /// workers share are handed out in order.)
     #[must_use]
     pub fn synchronized(mut self, lane: usize) -> Self {
         if let ScanBlocks::Range(range) = &self.source.blocks {
@@ -205,7 +219,7 @@ impl HeapScan {
         self
     }
 
-    /// Goes on to the block after the one that has been read, and tells others now and then.
+    /// Goes on to the block after `done`. Now and then it reports the position to other scans.
     fn advance(&mut self, done: BlockNumber) {
         self.stream.advance();
         let (Some(lane), ScanBlocks::Range(range)) = (self.lane, &self.source.blocks) else {
@@ -213,13 +227,14 @@ impl HeapScan {
         };
         let next = done.0 + 1;
         if next.is_multiple_of(REPORT_EVERY) || next == range.end {
-            // At the end of the range it goes on at the beginning: so may a scan that starts now.
+            // After the end of the range it wraps to the beginning; so may a scan that starts now.
             let next = if next == range.end { range.start } else { next };
             self.heap.counters().scans().report(lane, next);
         }
     }
 
-    /// The rows that the snapshot sees on the next page; `None` after the last page. A page can have none.
+    /// The rows that the snapshot sees on the next page; `None` after the last page. A page can
+    /// have none.
     pub fn next_page(
         &mut self,
         ctx: &Ctx,
@@ -233,7 +248,7 @@ impl HeapScan {
         self.rows.clear();
         match read {
             Ok(()) => self.judge_copy(ctx, snapshot, block)?,
-            // Cut off by vacuum since the scan began: it held no rows.
+            // Vacuum has truncated the block since the scan began, so it held no rows.
             Err(BufferError::BeyondEnd { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -246,7 +261,7 @@ impl HeapScan {
         let Some(block) = self.peek(ctx) else { return Ok(None) };
         let (copy, ring) = (&mut *self.copy, self.ring.as_ref());
         let read = ctx.buffers().read_with(&self.heap.main, block, ctx.wait(), ring, |view| {
-            // Nothing on such a page may be pruned.
+            // An all-visible page has nothing to prune.
             if page::is_heap(view) && is_all_visible(view) {
                 return Some(usize::from(page::count_tuples(view)));
             }
@@ -267,7 +282,8 @@ impl HeapScan {
         Ok(Some(count))
     }
 
-    /// The next block. It stays next until it has been read: a call that fails can be repeated.
+    /// The next block. It stays the next one until it has been read, so a failed call can be
+    /// repeated.
     fn peek(&mut self, ctx: &Ctx) -> Option<BlockNumber> {
         let (source, ring) = (&mut self.source, self.ring.as_ref());
         let mut next = || source.next();
@@ -286,7 +302,7 @@ impl HeapScan {
         Ok(())
     }
 
-    /// Prunes a page that is nearly full and says that something on it may go.
+    /// Prunes a page that is nearly full and whose hint says that something on it may go.
     fn prune_if_worth_it(&self, ctx: &Ctx, block: BlockNumber) {
         let hint = page::prune_hint(&*self.copy);
         let free = item::hole(&*self.copy);
@@ -320,8 +336,8 @@ fn visible_rows(
     Ok(())
 }
 
-/// Counts the rows that the snapshot sees in blocks `range`, without copying pages; in a ring of the pool if there is
-/// one.
+/// Counts the rows that the snapshot sees in blocks `range`, without copying pages, in a ring of
+/// the pool if there is one.
 pub fn count_rows(
     ctx: &Ctx,
     heap: &HeapRelation,

@@ -1,18 +1,20 @@
-//! Synchronized scans: a scan of a large table begins where another one is, and they go on together.
+//! Synchronized scans: a scan of a large table begins where another one is, and they go on
+//! together.
 //!
-//! What one reads is then still in memory for the other: the table is read once for both. Each scan still
-//! reads each of its blocks once: from where it begins to the end of its range, then from the beginning of the range
-//! to there (heap rule 12).
+//! What one scan reads is still in memory for the other, so the table is read once for both. Each
+//! scan still reads each of its blocks once: from its start to the end of its range, then from the
+//! beginning of the range to its start (heap rule 12).
 //!
-//! **State.** One array of positions per table, in the memory that all sessions share. A scan in several parts has
-//! a *lane* for each part, because the parts are far from each other; a scan in one part uses lane 0. A position outside
-//! of a scan's range (one reported by a scan that was cut otherwise, or before the table shrank) is ignored.
+//! **State.** Each table has one array of positions in shared memory. A scan in several parts has a
+//! *lane* for each part, because the parts are far from each other. A scan in one part uses lane 0.
+//! A position outside a scan's range is ignored. (It comes from a scan with other parts, or from
+//! before the table shrank.)
 //!
-//! **Memory ordering.** Relaxed: positions are hints, and carry nothing but themselves. They are stored once in
-//! [`REPORT_EVERY`] blocks, so a line that many sessions write is written rarely.
+//! **Memory ordering.** Relaxed: positions are hints and publish no other data. A scan stores its
+//! position once in [`REPORT_EVERY`] blocks, so the shared cache line is written rarely.
 //!
-//! The order of rows is then whatever the scans before left, as it is in PostgreSQL. What needs the blocks in order
-//! (index builds, VACUUM) doesn't join anybody.
+//! As in PostgreSQL, the order of rows then depends on earlier scans. Work that needs the blocks in
+//! order (index builds, VACUUM) doesn't join other scans.
 
 use std::ops::Range;
 
@@ -21,17 +23,17 @@ use millpond_sync::atomic::{AtomicU32, Ordering};
 /// Blocks from one report of a position to the next: 128 kB.
 pub(super) const REPORT_EVERY: u32 = 16;
 
-/// How many parts of a scan can be told apart; further ones share.
+/// How many parts of a scan have a lane of their own; further parts share lanes.
 pub const SCAN_LANES: usize = 16;
 
-/// Where the scans of a table are.
+/// The positions of the scans of a table.
 #[derive(Debug, Default)]
 pub(super) struct ScanPositions {
     lanes: [AtomicU32; SCAN_LANES],
 }
 
 impl ScanPositions {
-    /// Where a scan of `range` begins.
+    /// The block with which a scan of `range` begins.
     pub(super) fn start(&self, lane: usize, range: &Range<u32>) -> u32 {
         let reported = self.lanes[lane % SCAN_LANES].load(Ordering::Relaxed);
         if range.contains(&reported) { reported } else { range.start }

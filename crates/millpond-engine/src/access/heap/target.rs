@@ -1,21 +1,21 @@
-//! Where a new row goes: a latched page with room.
+//! Chooses where a new row goes: a latched page with room.
 //!
-//! Candidates in turn: the session's target page, what the free space map suggests, the last page, a new
-//! page. A page whose latch is taken is passed over a few times, so that sessions inserting at the same
-//! time spread over pages. A page that turns out to be full corrects the map.
+//! The candidates, in order: the session's target page, the free space map's suggestions, the last
+//! page, a new page. A page whose latch is taken is skipped a few times, so that sessions that
+//! insert at the same time spread over pages. A page that turns out to be full corrects the map.
 
-use millpond_buffer::{BlockNumber, ExclusivePage, Ring, Wait};
+use millpond_buffer::{BlockNumber, ExclusivePage, Ring};
 use millpond_sync::mutant;
 
 use super::access_prune::prune_latched;
 use super::relation::HeapRelation;
 use super::{fsm, page};
 use crate::ctx::Ctx;
-use crate::error::{EngineError, EngineResult};
+use crate::error::EngineResult;
 
 /// Candidates to try before the relation is extended.
 const TRIES: usize = 12;
-/// How often a taken latch makes the search go on elsewhere.
+/// How often a taken latch makes the search try another page; after that the session waits.
 const EVASIONS: usize = 4;
 
 /// What the search is for.
@@ -23,9 +23,9 @@ const EVASIONS: usize = 4;
 pub struct Wanted<'r> {
     /// Bytes of columns.
     pub payload: usize,
-    /// Bytes to be left free.
+    /// Bytes to leave free.
     pub reserve: usize,
-    /// A page that will not do: the one that the row comes from.
+    /// A page that is excluded: the one that the row comes from.
     pub avoid: Option<BlockNumber>,
     /// Go to new pages without looking for room in old ones (bulk loads into new tables).
     pub only_new: bool,
@@ -40,7 +40,7 @@ pub fn page_with_room<'s>(
     wanted: Wanted<'_>,
 ) -> EngineResult<ExclusivePage<'s>> {
     let mut evasions = 0;
-    // The page that was found full last: often the last page, and the next candidate again.
+    // The page last found full. It is often the last page, which would be the next candidate again.
     let mut full = None;
     let mut candidate = ctx.heap().target(heap.id());
     let mut searched = wanted.only_new;
@@ -94,7 +94,7 @@ pub fn page_with_room<'s>(
     Ok(new)
 }
 
-/// Another candidate when a latch is taken: some place else in the map.
+/// Another candidate when a latch is taken: from a different place in the map.
 fn evade(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -106,7 +106,7 @@ fn evade(
     fsm::search(ctx, heap, bytes, BlockNumber(elsewhere))
 }
 
-/// Sessions look for room from different places on.
+/// Where this session begins its search for room. Sessions begin at different places.
 fn start_of_search(ctx: &Ctx, heap: &HeapRelation) -> u32 {
     let blocks = u64::from(heap.block_count().max(1));
     let spread = (ctx.no().index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -126,14 +126,4 @@ fn has_room(
         return Ok(false);
     }
     Ok(page::slot_for(latched.bytes(), wanted.payload, wanted.reserve).is_some())
-}
-
-/// Fails with `WouldBlock` if the session may not wait and the log might make it: to be asked before
-/// the first change. `pages`: how many page images may go along.
-pub fn log_has_room(ctx: &Ctx, pages: usize, bytes: usize) -> EngineResult<()> {
-    let image = millpond_buffer::PAGE_SIZE + 64;
-    if ctx.wait() == Wait::Never && !ctx.log().has_room(pages * image + bytes + 128) {
-        return Err(EngineError::WouldBlock);
-    }
-    Ok(())
 }

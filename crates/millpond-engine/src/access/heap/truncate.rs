@@ -11,18 +11,19 @@ use crate::page::item::line_count;
 use crate::page::{PageKind, kind};
 use crate::wal::storage::truncate_fork;
 
-/// Empty pages at the end that make it worth locking everybody out for a moment.
+/// This many empty pages at the end are worth locking all others out for a moment.
 const WORTH_BLOCKS: u64 = 64;
 
-/// Whether [`truncate_end`] after this vacuum gives back enough: 64 pages, or a sixteenth of the heap.
+/// Whether [`truncate_end`] after this vacuum would free enough: 64 pages, or a sixteenth of the
+/// heap.
 pub fn is_worth_truncating(stats: &VacuumStats) -> bool {
     let empty = stats.pages.saturating_sub(u64::from(stats.used_blocks));
     empty >= WORTH_BLOCKS || (empty > 0 && empty >= stats.pages / 16)
 }
 
-/// Cuts off the pages at the end that have no line pointer left, and returns how many. The caller holds
-/// the table locked against everybody: no index entry names these pages, but nobody may be about to
-/// use them.
+/// Cuts off the pages at the end that have no line pointer left, and returns how many. The caller
+/// holds a lock on the table that excludes every other session. No index entry names these pages,
+/// and no session may be about to use them.
 pub fn truncate_end(ctx: &Ctx, heap: &HeapRelation) -> EngineResult<u32> {
     let blocks = heap.block_count();
     let mut keep = blocks;

@@ -1,81 +1,34 @@
 //! Replacing and deleting rows.
 //!
-//! Each looks at the version under the page's exclusive latch and either does it or says what is in the way
-//! (heap rule 3). A replacement stays in the page when it has room (after pruning, if need be); if moreover no
-//! indexed column changed it is heap-only: no index gets an entry. Otherwise it goes to another page: both
-//! are latched in ascending order, after which everything is looked at again.
+//! Each operation looks at the version under the page's exclusive latch and either makes the change
+//! or says what is in the way (heap rule 3).
+//!
+//! A new version stays in the page if there is room (after pruning, if needed). If no indexed
+//! column changed either, it is heap-only (a HOT update): no index gets an entry. Otherwise it goes
+//! to another page: both are latched in ascending order, and everything is checked again.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, Wait};
 use millpond_sync::mutant;
 
 use super::access_prune::prune_latched;
+use super::change::{ChangeOutcome, Changer, latch, log_has_room};
 use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 use super::insert::{NewRow, check_size, image_mode};
 use super::lock::{Standing, carry, log_mark, note_survivors, standing};
 use super::page::{self, Mark, NewTuple};
 use super::record;
 use super::relation::{HeapEvent, HeapRelation};
-use super::target::{Wanted, log_has_room, page_with_room};
+use super::target::{Wanted, page_with_room};
 use crate::access::Tid;
+use crate::access::heap::visibility::cid_for_delete;
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
-use crate::transam::visibility::cid_for_delete;
-use crate::transam::{CommandId, LockStrength, Xid};
+use crate::transam::LockStrength;
 use crate::wal::apply::log_and_apply;
 use crate::wal::{ImageMode, Record, RmgrId};
 
-/// How often a moved replacement looks for another page because the chosen one filled up.
+/// How often an update that moves to another page tries again because the chosen page filled up.
 const MOVES: usize = 64;
-
-/// What became of a request to change a row version.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ChangeOutcome {
-    /// Done. The row is now at `tid`; `hot`: no index needs to know.
-    Done {
-        /// Where the new version (of a deletion or lock: the version) is.
-        tid: Tid,
-        /// The new version is reached through the chain of the old one.
-        hot: bool,
-    },
-    /// This command has changed it already.
-    SelfModified,
-    /// The version is not there for this command: made or deleted by what it can't see, or gone.
-    Invisible,
-    /// Another running transaction has changed it, or locked it so that the two exclude each other: wait for it and
-    /// ask again.
-    InProgress {
-        /// The transaction.
-        xid: Xid,
-        /// The asking transaction holds a lock on the version itself, for which others may be waiting: it must not
-        /// queue behind them.
-        holds: bool,
-    },
-    /// Locked as far as this version goes; it has a successor with the same unique keys, which is to be locked, too.
-    Follow {
-        /// The successor.
-        next: Tid,
-        /// Its maker, which may be running.
-        by: Xid,
-    },
-    /// A committed transaction has replaced it.
-    Updated {
-        /// By this version.
-        next: Tid,
-        /// Which this transaction made: check it when following.
-        by: Xid,
-    },
-    /// A committed transaction has deleted it.
-    Deleted,
-}
-
-/// Who changes.
-#[derive(Clone, Copy, Debug)]
-pub struct Changer {
-    /// The transaction.
-    pub xid: Xid,
-    /// Its command.
-    pub cid: CommandId,
-}
 
 /// The mark that makes `by` the deleter or replacer of a version.
 fn deletion_mark(
@@ -95,16 +48,16 @@ fn deletion_mark(
 /// What an update does to keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyChange {
-    /// No indexed column changes: no index need hear of it.
+    /// No indexed column changes: no index needs a new entry.
     None,
-    /// Some does, but none of a unique index.
+    /// An indexed column changes, but none of a unique index.
     Plain,
-    /// One of a unique index does: who holds the row FOR KEY SHARE is in the way.
+    /// A column of a unique index changes. This conflicts with FOR KEY SHARE locks on the row.
     Unique,
 }
 
 impl KeyChange {
-    /// As how strong a lock the update counts.
+    /// The lock strength that the update counts as.
     pub fn strength(self) -> LockStrength {
         match self {
             KeyChange::None | KeyChange::Plain => LockStrength::NoKeyUpdate,
@@ -112,7 +65,8 @@ impl KeyChange {
         }
     }
 
-    /// What the old version's flags say of it: a stronger lock that the transaction has on it stays one.
+    /// The flags that this gives the old version. A stronger lock that the transaction has on that
+    /// version stays as strong.
     fn flags(self, own: Option<LockStrength>) -> TupleFlags {
         if own.max(Some(self.strength())) == Some(LockStrength::Update) {
             TupleFlags::UPDATED_AWAY.with(TupleFlags::KEYS_UPDATED)
@@ -120,14 +74,6 @@ impl KeyChange {
             TupleFlags::UPDATED_AWAY
         }
     }
-}
-
-pub(super) fn latch<'s>(
-    ctx: &'s Ctx,
-    heap: &HeapRelation,
-    block: BlockNumber,
-) -> EngineResult<ExclusivePage<'s>> {
-    Ok(ctx.buffers().pin(&heap.main, block, ctx.wait())?.into_exclusive()?)
 }
 
 /// Deletes the version at `tid`.
@@ -139,7 +85,8 @@ pub fn delete(
 ) -> EngineResult<ChangeOutcome> {
     log_has_room(ctx, 1, 64)?;
     let mut latched = latch(ctx, heap, tid.block)?;
-    // What lets others hold the row besides is no deletion: whoever was noted is gone.
+    // No others hold the result: a deletion is compatible with no lock, and noted holders have
+    // ended.
     let header = match standing(ctx, &latched, tid, LockStrength::Update, by)? {
         Ok(standing) => standing.header,
         Err(outcome) => return Ok(outcome),
@@ -151,9 +98,9 @@ pub fn delete(
     Ok(ChangeOutcome::Done { tid, hot: false })
 }
 
-/// A row that others hold, too, is not replaced where one must not wait: that takes two records, and changes what is
-/// noted of the old version before the first. Should the log run out of room in between, the change would have been
-/// done and yet seem not to have begun.
+/// Refuses to replace a row that others also hold if the session may not wait. That takes two
+/// records and, before the first, changes the note of the old version. If the log had no room for
+/// the second, the change would be done, yet the session would be told that it has not begun.
 fn check_can_finish(ctx: &Ctx, standing: &Standing) -> EngineResult<()> {
     let is_shared = !standing.others.is_empty() || standing.header.has_more_lockers();
     let may_stop = ctx.wait() == Wait::Never && !mutant!("heap-stops-between-two-records");
@@ -202,7 +149,7 @@ fn update_in_page(
 ) -> EngineResult<ChangeOutcome> {
     let (old, new_tid) = (places.0, Tid::new(places.0.block, places.1));
     let bytes = latched.bytes();
-    // Pruning may have moved the version's bytes and tidied its header.
+    // Pruning may have moved the version's bytes and cleared parts of its header.
     let Some((range, header)) = page::tuple(bytes, old.offset).zip(page::header(bytes, old.offset))
     else {
         return Err(EngineError::Internal { what: "pruning removed a row that can be changed" });
@@ -267,7 +214,7 @@ fn update_moved(
         ring: None,
     };
     for _ in 0..MOVES {
-        // The candidate is unlatched again: latches are taken in ascending order of blocks.
+        // The candidate is unlatched again, because latches are taken in ascending order of blocks.
         let target = page_with_room(ctx, heap, wanted)?.unlatch();
         let old = ctx.buffers().pin(&heap.main, tid.block, ctx.wait())?;
         let (mut old, mut new) = if tid.block < target.block() {

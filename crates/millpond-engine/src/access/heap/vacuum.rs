@@ -1,14 +1,18 @@
-//! VACUUM: removes what nobody can see, frees line pointers once no index names them, freezes old ids.
+//! VACUUM: removes dead versions, frees line pointers that no index names, freezes old ids.
 //!
-//! Three passes, repeated when the list of dead rows fills its memory:
+//! It makes three passes. When the list of dead line pointers is full, it makes the last two, and
+//! then goes on with the first where it stopped:
 //!
-//! 1. over the heap: prune each page, which makes the roots of gone rows dead line pointers; collect those;
-//! 2. over the indexes: remove the entries that name them;
-//! 3. over the pages that have them: make them unused (heap rule 5).
+//! 1. over the heap: prune each page, which leaves a dead line pointer for each dead row, and list
+//!    these;
+//! 2. over the indexes: remove the entries that name a listed line pointer;
+//! 3. over the pages of the list: make the line pointers unused, for new rows (heap rule 5).
 //!
-//! A table without indexes needs only the first. Every page is looked at by an optimistic read first; one that
-//! is all-visible, frozen and without dead line pointers is left alone. Progress is logged page by page:
-//! vacuum can stop, or crash, anywhere.
+//! Without indexes, the first pass frees the line pointers at once, and the others are left out.
+//! The first pass copies each page without a latch. It latches only pages on which there is
+//! something to do, and records the free space of all. A change of a page is logged by itself, so a
+//! vacuum can stop, or crash, anywhere. Empty pages at the end of the heap are only counted:
+//! [`truncate`](super::truncate) removes them.
 
 use millpond_buffer::{BlockNumber, BufferError, ExclusivePage, PAGE_SIZE, Ring};
 use millpond_sync::mutant;
@@ -27,7 +31,7 @@ use crate::page::item::{self, LineSet, LineState};
 use crate::page::{PageKind, kind};
 use crate::transam::{Horizon, Xid};
 
-/// Dead rows to remember before the indexes are visited: 40 bytes a page.
+/// Pages with dead rows to remember before the indexes are visited: 40 bytes per page.
 const PAGES_PER_ROUND: usize = 1 << 18;
 
 /// What vacuum did.
@@ -39,9 +43,9 @@ pub struct VacuumStats {
     pub pages_changed: u64,
     /// Row versions removed.
     pub removed: u64,
-    /// Rows left that somebody sees or will see.
+    /// Rows left that a snapshot sees or will see.
     pub live: u64,
-    /// Dead versions left because somebody may still see them.
+    /// Dead versions left because a snapshot may still see them.
     pub not_yet_removable: u64,
     /// Line pointers made free.
     pub lines_freed: u64,
@@ -49,9 +53,10 @@ pub struct VacuumStats {
     pub index_passes: u32,
     /// Pages marked all-visible now.
     pub all_visible_pages: u64,
-    /// No transaction older than this is named by the heap any more, apart from frozen ones.
+    /// Apart from frozen ids, the heap names no transaction older than this.
     pub oldest_xid: Xid,
-    /// No block from this one on holds anything, now that dead line pointers are free: the heap could be cut off here.
+    /// Blocks from here on are empty, once dead line pointers are free: the heap could be truncated
+    /// here.
     pub used_blocks: u32,
 }
 
@@ -69,21 +74,21 @@ impl DeadTids {
             .is_ok_and(|at| self.pages[at].1.contains(tid.offset))
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// How many.
+    /// The number of tids.
     pub fn len(&self) -> usize {
         self.pages.iter().map(|page| page.1.len()).sum()
     }
 }
 
-/// The index pass: removes every entry whose tid the function says is dead, from every index.
+/// The index pass: removes, from every index, each entry whose tid the function says is dead.
 pub type IndexPass<'a> = &'a mut dyn FnMut(&dyn Fn(Tid) -> bool) -> EngineResult<()>;
 
-/// The heap being vacuumed, whose pages come through the ring.
+/// The heap being vacuumed; its pages are read through the ring.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     ctx: &'a Ctx,
@@ -99,7 +104,7 @@ impl<'a> Target<'a> {
         Ok(pinned.into_exclusive()?)
     }
 
-    /// Copies a page; false if the heap has become shorter.
+    /// Copies a page; `false` if the heap has become shorter.
     fn copy(&self, block: BlockNumber, copy: &mut [u8; PAGE_SIZE]) -> EngineResult<bool> {
         let Self { ctx, heap, ring, .. } = *self;
         let read = |copy: &mut _| {
@@ -119,8 +124,9 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Vacuums a heap, in a ring of the pool if there is one. `indexes` is `None` when the table has none, which lets line pointers be freed at once;
-/// nobody may create one meanwhile (the caller holds a lock that says so).
+/// Vacuums a heap, in a ring of the pool if there is one. `indexes` is `None` if the table has no
+/// indexes; then line pointers are freed at once. The caller holds a lock that keeps others from
+/// creating an index meanwhile.
 pub fn vacuum(
     ctx: &Ctx,
     heap: &HeapRelation,
@@ -135,7 +141,8 @@ pub fn vacuum(
     let target = Target { ctx, heap, ring, has_indexes: indexes.is_some() };
     let (mut stream, mut rest) = (ctx.maintenance_stream(), 0..blocks);
     let mut source = || rest.next().map(BlockNumber);
-    // One for all pages: zeros for each would be a good part of the work where there is nothing to do.
+    // One copy serves all pages. Where there is nothing to do, zeroing a copy for each page would
+    // be a good part of the work.
     let mut copy = Box::new([0; PAGE_SIZE]);
     while let Some(block) = stream.peek(ctx.buffers(), &heap.main, ctx.wait(), ring, &mut source) {
         ctx.check_interrupts()?;
@@ -158,8 +165,8 @@ pub fn vacuum(
     Ok(stats)
 }
 
-/// The number of rows, if a look at the copy shows that there is nothing to do: all are frozen, and nobody deletes or locks
-/// one.
+/// The number of rows, if the copy shows that there is nothing to do: all rows are frozen, and none
+/// is deleted or locked.
 fn settled_rows(copy: &[u8; PAGE_SIZE], has_indexes: bool) -> Option<u64> {
     if !is_all_visible(copy) {
         return None;
@@ -241,7 +248,7 @@ fn count_state(bytes: &[u8; PAGE_SIZE], state: LineState) -> u64 {
     (1..=count).filter(|&offset| item::line(bytes, offset).state() == state).count() as u64
 }
 
-/// Collects dead line pointers and what is left on the page.
+/// Collects the dead line pointers of a page and counts what is left on it.
 fn survey(
     ctx: &Ctx,
     copy: &[u8; PAGE_SIZE],
@@ -254,7 +261,7 @@ fn survey(
     let count = item::line_count(copy);
     for offset in 1..=count {
         match item::line(copy, offset).state() {
-            // Free when vacuum ends: a page that has no others counts as empty already.
+            // Vacuum frees dead line pointers, so a page with no others counts as empty already.
             LineState::Dead => lines.insert(offset),
             LineState::Normal => {
                 stats.used_blocks = block.0 + 1;
@@ -286,7 +293,7 @@ fn survey(
     Ok(())
 }
 
-/// Lets the indexes forget the dead rows, then frees their line pointers.
+/// Removes the index entries of the dead rows, then frees their line pointers.
 fn free_dead(
     target: Target<'_>,
     pass: &mut IndexPass<'_>,

@@ -1,10 +1,10 @@
-//! What the log is told of deadlocks, and what is counted.
+//! What the lock manager reports: log messages of deadlocks, and counts of slow lock events.
 
 use super::*;
 
 /// (lmgr rule 7)
 #[test]
-fn the_log_is_told_of_a_deadlock() {
+fn deadlock_is_logged_with_all_parties() {
     let (manager, procs) = setup(2);
     let key = |low| LockTag::Advisory { high: 0, low, two_keys: true };
     for (low, proc) in procs.iter().enumerate() {
@@ -26,7 +26,7 @@ fn the_log_is_told_of_a_deadlock() {
 
 /// (lmgr rule 10)
 #[test]
-fn only_what_is_slow_is_counted() {
+fn only_slow_lock_events_are_counted() {
     let (manager, mut procs) = setup(2);
     let counts = |tag: LockTag| manager.stats().0[tag.kind_no()];
     let (waiter, holder) = (procs.remove(1), procs.remove(0));

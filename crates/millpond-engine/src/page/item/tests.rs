@@ -106,7 +106,7 @@ proptest! {
         }
     }
 
-    /// Whatever the bytes: an answer or an error, never a panic, never a byte behind the page.
+    /// Any bytes give an answer or an error, never a panic or a write beyond the page.
     #[test]
     fn garbage_is_harmless(
         seed in prop::collection::vec(any::<u8>(), 64),

@@ -1,4 +1,4 @@
-//! Redo of a page that is not there.
+//! Redo of a page that is all zeros.
 
 use millpond_buffer::{BlockNumber, LogFlush, PageRead};
 
@@ -20,8 +20,7 @@ impl RedoParts for NoParts {
     }
 }
 
-/// The record has no image, so an earlier record has changed the page. That change is lost (wal
-/// rule 18).
+/// Without an image, it is not the page's first record. An earlier change is lost (wal rule 18).
 #[test]
 fn a_page_of_zeros_is_reported_and_left_alone() {
     let fixture = Fixture::new();

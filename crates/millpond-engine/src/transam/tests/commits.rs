@@ -1,4 +1,4 @@
-//! Commits in two halves, together, and under a log that fails.
+//! Commits in two halves, in groups, and under a log that fails.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn commits_in_two_halves_and_in_the_background() {
     assert!(a.txns().commit_finish(&a, ticket).unwrap().is_some());
 }
 
-/// Files that are gone cannot come back with a transaction that a crash has lost.
+/// A crash may lose a transaction, but removed files cannot come back with it.
 #[test]
 fn a_commit_in_the_background_waits_for_the_log_if_it_drops_files() {
     let fixture = Fixture::new();
@@ -34,9 +34,9 @@ fn a_commit_in_the_background_waits_for_the_log_if_it_drops_files() {
     assert!(ctx.log().flushed() >= end);
 }
 
-/// `commit_siblings`: counted are others that have changed something and wait for no lock.
+/// `commit_siblings` counts other transactions that have changed something and wait for no lock.
 #[test]
-fn a_commit_lets_others_join_if_enough_are_at_work() {
+fn commit_delay_applies_with_enough_active_siblings() {
     let fixture = Fixture::new();
     let ctxs = [fixture.ctx(), fixture.ctx(), fixture.ctx()];
     let waiter = fixture.ctx();
@@ -61,7 +61,7 @@ fn a_commit_lets_others_join_if_enough_are_at_work() {
             std::thread::yield_now();
         }
         assert!(pause(1));
-        // Each commit that leads pauses or not, as it is set when it commits.
+        // Each leading commit pauses or not, by the setting at its time.
         let pauses = || ctxs[0].log().stats().pauses;
         let before = pauses();
         assert!(pause(1));
@@ -76,7 +76,7 @@ fn a_commit_lets_others_join_if_enough_are_at_work() {
 }
 
 #[test]
-fn a_session_that_goes_away_in_the_middle_of_a_commit_has_committed() {
+fn session_that_ends_during_a_commit_has_committed() {
     fn is_send<T: Send>() {}
     is_send::<Ctx>();
     let fixture = Fixture::new();

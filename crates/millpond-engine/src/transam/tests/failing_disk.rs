@@ -1,5 +1,4 @@
-//! The commit number file on a disk that is full, or that fails: who gets an error, what grows, and
-//! what is read.
+//! The commit number file on a disk that is full or fails: errors, memory, and what readers get.
 
 use std::io;
 use std::path::Path;
@@ -9,9 +8,9 @@ use millpond_vfs::OsVfs;
 use millpond_vfs::testing::{AskingVfs, Call};
 
 use super::*;
-use crate::transam::ring::CHUNK;
+use crate::transam::chunk::CHUNK;
 
-/// Chunks that the tests allow in memory.
+/// The chunks that the tests allow in memory.
 const IN_MEMORY: usize = 3;
 
 const NOTHING: u64 = 0;
@@ -20,13 +19,13 @@ const NO_READS: u64 = 2;
 const NO_WRITES: u64 = 3;
 const NO_CUT: u64 = 4;
 
-/// What the disk says to a call on the file of commit numbers.
+/// The disk's answer to a call on the commit number file.
 fn answer(fault: u64, call: Call, path: &Path) -> io::Result<()> {
     const ENOSPC: i32 = 28;
     const EIO: i32 = 5;
     let errno = match (fault, call) {
         _ if !path.ends_with("base/3") => return Ok(()),
-        // A file system has no room for new blocks only.
+        // A full file system only has no room for new blocks.
         (FULL, Call::Allocate | Call::Write) => ENOSPC,
         (NO_READS, Call::Read) | (NO_WRITES, Call::Write) | (NO_CUT, Call::SetLen) => EIO,
         _ => return Ok(()),
@@ -64,7 +63,7 @@ impl World {
         self.fault.store(fault, Ordering::Relaxed);
     }
 
-    /// Runs as many transactions as there are ids in `chunks`, of which every third is rolled back.
+    /// Runs as many transactions as there are ids in `chunks` chunks. Every third is rolled back.
     fn run(&mut self, chunks: u64) -> Result<(), EngineError> {
         for _ in 0..chunks * CHUNK {
             let xid = self.worker.assign_xid()?;
@@ -89,13 +88,13 @@ impl World {
         panic!("20 chunks of transactions went through");
     }
 
-    /// A chunk that awaits its place in the file may still be in the ring.
+    /// A chunk that waits for its place in the file may still be in the ring.
     fn expect_bounded_memory(&self) {
         let kept = self.worker.txns().ring.overflow.len();
         assert!(kept <= IN_MEMORY + 1, "{kept} chunks in memory");
     }
 
-    /// Every status is either the truth for a snapshot or an error. Returns how many were errors.
+    /// Every status is either correct for a snapshot or an error. Returns the number of errors.
     fn count_unreadable(&self, reader: &Ctx, held: Csn) -> usize {
         let mut unreadable = 0;
         for &(xid, csn) in self.fates.iter().step_by(37) {
@@ -153,7 +152,7 @@ fn transactions_go_on_without_room_on_disk_once_the_snapshot_is_gone() {
 }
 
 #[test]
-fn a_disk_that_takes_no_writes_refuses_new_transactions() {
+fn write_errors_refuse_new_transactions() {
     let mut world = World::new();
     let reader = world.fixture.ctx();
     let held = reader.txns().snapshot(&reader);
@@ -188,7 +187,7 @@ fn a_commit_number_that_cannot_be_read_is_an_error_for_its_reader_only() {
 }
 
 #[test]
-fn a_file_that_cannot_be_cut_stops_no_transaction() {
+fn failed_file_truncation_stops_no_transaction() {
     let mut world = World::new();
     let reader = world.fixture.ctx();
     let held = reader.txns().snapshot(&reader);

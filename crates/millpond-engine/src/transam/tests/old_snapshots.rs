@@ -1,27 +1,27 @@
-//! Snapshots that are held for long: what their statuses need of memory, and where they are found.
+//! Snapshots that are held for long: how much memory their statuses take, and where they are found.
 
 use std::collections::BTreeMap;
 
 use millpond_buffer::{MemoryStore, PageBuffer};
 
 use super::*;
+use crate::transam::chunk::CHUNK;
 use crate::transam::csn_pages::CSN_FILE;
-use crate::transam::ring::CHUNK;
 
-/// Chunks that the tests allow in memory.
+/// The chunks that the tests allow in memory.
 const IN_MEMORY: usize = 3;
 
 struct World {
     fixture: Fixture,
     worker: Ctx,
-    /// What became of each transaction.
+    /// The outcome of each transaction.
     fates: BTreeMap<Xid, Option<Csn>>,
     rng: StdRng,
 }
 
 impl World {
     fn new(seed: u64) -> Self {
-        // What is not in the pool must be waited for.
+        // Reading a page that is not in the pool requires waiting.
         let fixture = Fixture::on(MemoryStore::cold(), 8, 64, 1);
         let worker = fixture.ctx();
         worker.txns().kept_chunks.store(IN_MEMORY, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl World {
         self.fixture.shared.pool.relation(CSN_FILE).unwrap().block_count()
     }
 
-    /// Runs as many transactions as there are ids in so many chunks.
+    /// Runs as many transactions as there are ids in `chunks` chunks.
     fn run(&mut self, chunks: u64) {
         for _ in 0..chunks * CHUNK {
             let xid = self.worker.assign_xid().unwrap();
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Whether the fate of a transaction is what a snapshot is to be told.
+    /// Checks that the status of a transaction is the right one for the snapshots.
     fn expect(&self, reader: &Ctx, xid: Xid, snapshots: &[Csn]) {
         let found = status(reader, xid);
         let Some(csn) = self.fates[&xid] else { return assert_eq!(found, XidStatus::Aborted) };
@@ -71,7 +71,7 @@ impl World {
 }
 
 #[test]
-fn a_held_snapshot_takes_no_more_memory_the_longer_it_is_held() {
+fn memory_of_a_held_snapshot_is_bounded() {
     let mut world = World::new(3);
     let (reader, long) = (world.fixture.ctx(), world.fixture.ctx());
     world.run(1);
@@ -86,7 +86,7 @@ fn a_held_snapshot_takes_no_more_memory_the_longer_it_is_held() {
     assert_eq!(status(&reader, long_running), XidStatus::InProgress);
     world.fates.insert(long_running, commit(&long));
     world.expect(&reader, long_running, &[held]);
-    // The file goes with the snapshot.
+    // The file is cut when the snapshot is released.
     reader.txns().release_snapshot(&reader, held);
     world.worker.txns().maintain(&world.worker).unwrap();
     assert_eq!((world.chunks_in_memory(), world.file_blocks()), (0, 0));
@@ -94,12 +94,12 @@ fn a_held_snapshot_takes_no_more_memory_the_longer_it_is_held() {
 }
 
 #[test]
-fn snapshots_that_follow_one_another_use_places_in_the_file_again() {
+fn successive_snapshots_reuse_places_in_the_file() {
     let mut world = World::new(4);
     let readers = [world.fixture.ctx(), world.fixture.ctx()];
     let mut held = readers.each_ref().map(|reader| reader.txns().snapshot(reader));
     let mut most = 0;
-    // Never without a snapshot, so the file is never empty.
+    // Some snapshot is always held, so the file is never empty.
     for round in 0..12 {
         world.run(64);
         world.expect_some(&readers[0], &held, 200);
@@ -112,10 +112,9 @@ fn snapshots_that_follow_one_another_use_places_in_the_file_again() {
     assert!(most <= 4 * 64, "{most} blocks for two snapshots of at most 128 chunks");
 }
 
-/// The log knows nothing of the file, so the pool takes zeros and old pages for good. The reader
-/// doesn't.
+/// The log does not know the file, so the pool accepts zeros and old pages. The reader does not.
 #[test]
-fn a_page_that_is_lost_is_an_error_and_no_status() {
+fn lost_commit_number_page_is_an_error() {
     let mut world = World::new(7);
     let reader = world.fixture.ctx();
     let held = reader.txns().snapshot(&reader);
@@ -170,7 +169,7 @@ fn a_status_on_disk_is_not_read_where_waiting_is_forbidden() {
 }
 
 #[test]
-fn readers_beside_upkeep_are_told_the_truth() {
+fn readers_get_correct_statuses_during_upkeep() {
     let mut world = World::new(6);
     world.run(1);
     let readers: Vec<Ctx> = (0..3).map(|_| world.fixture.ctx()).collect();

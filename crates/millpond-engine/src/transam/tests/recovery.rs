@@ -1,8 +1,9 @@
-//! What a restart knows of transactions.
+//! What a restart knows about transactions.
 
 use super::*;
+use crate::wal::end_record;
 
-/// Replays what a fixture's log has after `from` into a fresh set of transactions over the same pages.
+/// Replays a fixture's log from `from` on into a new set of transactions over the same pages.
 fn restart(fixture: &Fixture, from: Lsn) -> (crate::ctx::Shared, Vec<RelationId>) {
     fixture.shared.log.flush(fixture.shared.log.insert_position()).unwrap();
     let end = fixture.shared.log.flushed();
@@ -42,7 +43,7 @@ fn recovery_knows_who_committed() {
             }
         }
         lost.push(b.assign_xid().unwrap());
-        // What a crash leaves: `b` never ends. Dropping it here only adds an abort record.
+        // As after a crash: `b` never ends. Dropping it here only adds an abort record.
     }
     let (shared, dropped) = restart(&fixture, LOG_START);
     assert_eq!(dropped, [file]);
@@ -97,7 +98,7 @@ fn a_checkpoint_makes_earlier_commit_records_unnecessary() {
 }
 
 #[test]
-fn a_start_that_would_give_ids_out_again_is_refused() {
+fn start_refuses_to_assign_transaction_ids_again() {
     let fixture = Fixture::with(8, 64, 1);
     {
         let ctx = fixture.ctx();
@@ -138,8 +139,11 @@ fn malformed_transaction_records_are_errors() {
     );
     let txns = &shared.txns;
     assert!(txns.redo(Xid(5), 9, &[]).is_err());
-    assert!(txns.redo(Xid(5), record::INFO_COMMIT, &[1, 2, 3]).is_err());
-    assert!(txns.redo(Xid::INVALID, record::INFO_NEXT_XID, &[0; 7]).is_err());
-    assert!(fixture.shared.txns.redo(Xid(5), record::INFO_COMMIT, &[0; 12]).is_err(), "too late");
+    assert!(txns.redo(Xid(5), end_record::INFO_COMMIT, &[1, 2, 3]).is_err());
+    assert!(txns.redo(Xid::INVALID, end_record::INFO_NEXT_XID, &[0; 7]).is_err());
+    assert!(
+        fixture.shared.txns.redo(Xid(5), end_record::INFO_COMMIT, &[0; 12]).is_err(),
+        "too late"
+    );
     shared.log.abandon();
 }

@@ -1,13 +1,12 @@
-//! Pages of statuses and of commit numbers that are missing, zeros or another's (transam rules 3,
-//! 9 and 10).
+//! Status and commit number pages: missing, zeros or another's (transam rules 3, 9 and 10).
 
 use super::*;
+use crate::transam::chunk::{CHUNK, ChunkBits};
 use crate::transam::csn_pages::{self, CSN_FILE};
 use crate::transam::overflow::{Kept, Spilled};
-use crate::transam::ring::{CHUNK, ChunkBits};
 use crate::transam::word::{Status, StatusWord};
 
-/// Asks a block of the status pages for the fate of one of its transactions.
+/// Asks a block of the status pages for the status of one of its transactions.
 fn asked(ctx: &Ctx, block: u64) -> Result<bool, EngineError> {
     let rel = ctx.pool().relation(clog::CLOG).unwrap();
     clog::has_committed(ctx, &rel, Xid(block * clog::CHUNKS_PER_PAGE * CHUNK + 5))
@@ -28,7 +27,7 @@ fn a_status_page_that_is_missing_or_zeros_is_corruption() {
 }
 
 #[test]
-fn a_status_page_that_is_passed_over_is_written() {
+fn skipped_status_page_is_written() {
     let fixture = Fixture::new();
     let ctx = fixture.ctx();
     let rel = ctx.pool().relation(clog::CLOG).unwrap();
@@ -36,7 +35,7 @@ fn a_status_page_that_is_passed_over_is_written() {
     assert!(!asked(&ctx, 1).unwrap());
 }
 
-/// Nobody holds a snapshot, so nothing of a chunk is kept in memory when it leaves the ring.
+/// No session holds a snapshot, so nothing of a chunk is kept in memory when it leaves the ring.
 #[test]
 fn commits_that_leave_the_ring_are_in_the_status_pages() {
     let fixture = Fixture::with(8, 64, 1);
@@ -53,7 +52,7 @@ fn commits_that_leave_the_ring_are_in_the_status_pages() {
     }
 }
 
-/// A reader was sent to the page, and meanwhile another chunk has got its place.
+/// A reader was sent to the page. Meanwhile another chunk has got its place.
 #[test]
 fn a_page_of_commit_numbers_answers_for_its_own_chunk_only() {
     let fixture = Fixture::new();

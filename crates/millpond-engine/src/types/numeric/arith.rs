@@ -46,7 +46,7 @@ impl Decimal {
         BigDecimal::new(coefficient, scale)
     }
 
-    /// Rounds (half away from zero) to `dscale` digits after the point, and shows as many.
+    /// Rounds (half away from zero) to `dscale` digits after the point, and displays that many.
     pub fn from_big(value: &BigDecimal, dscale: u16) -> Self {
         Self::from_big_rounded(value, i64::from(dscale), dscale)
     }
@@ -62,7 +62,7 @@ impl Decimal {
     /// Rounds to `scale` digits after the point (before it, if negative).
     pub fn round(&self, scale: i16) -> Self {
         let dscale = scale.max(0) as u16;
-        // The last digit that is not zero has its place at or above this power of ten.
+        // The decimal place of the last nonzero digit is at or above this power of ten.
         let lowest = 4 * (i64::from(self.weight) + 1 - self.digits.len() as i64);
         if -i64::from(scale) <= lowest {
             return Self { dscale, ..self.clone() };
@@ -81,10 +81,10 @@ impl Decimal {
     }
 }
 
-// Named like the operators that they are; they can fail, so they can't be the operators' traits.
+// Named like operators, but not the operator traits, because these operations can fail.
 #[allow(clippy::should_implement_trait)]
 impl NumericRef<'_> {
-    /// Converts to a column's precision and scale: rounds, and fails when too large.
+    /// Converts to a column's precision and scale: rounds, and fails if the value is too large.
     pub fn with_precision(self, precision: u16, scale: i16) -> Result<Numeric, NumericError> {
         let overflow = NumericError::FieldOverflow { precision, scale };
         match self.parts() {
@@ -201,7 +201,7 @@ impl NumericRef<'_> {
         }
     }
 
-    /// Rounded to a whole number of 64 bits (fails with the name of the target type).
+    /// Rounds to a 64-bit whole number. An error carries the name of the target type.
     pub fn to_i64(self, target: &'static str) -> Result<i64, NumericError> {
         match self.parts() {
             Parts::NaN => Err(NumericError::NotConvertible("NaN", target)),
@@ -246,7 +246,7 @@ impl Numeric {
             return infinity_with_sign(if value < 0.0 { -1 } else { 1 });
         }
         let text = format!("{value:.*e}", significant - 1);
-        // "1.50000000000000e0": zeros at the end say nothing.
+        // For example "1.50000000000000e0". Trailing zeros carry no information.
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
         format!("{digits}e{exponent}").parse().unwrap_or_else(|_| Self::nan())
@@ -291,7 +291,7 @@ fn divide(a: &Decimal, b: &Decimal, dscale: u16) -> BigDecimal {
     let half = denominator.abs() / 2u8;
     let negative = numerator.is_negative() != denominator.is_negative();
     let (numerator, denominator) = (numerator.abs(), denominator.abs());
-    // An odd denominator's half is rounded down: no remainder is exactly one half of it.
+    // Half of an odd denominator is rounded down. No remainder is exactly one half of it.
     let quotient = (numerator + half) / &denominator;
     let quotient = if negative { -quotient } else { quotient };
     BigDecimal::new(quotient, i64::from(dscale))

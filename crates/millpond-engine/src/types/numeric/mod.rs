@@ -11,12 +11,13 @@
 //! u16 LE digits, each 0..=9999; the first has the value digit * 10000^weight
 //! ```
 //!
-//! Zero has no digits, weight 0 and no sign. A number has one form only (the short one when it
-//! fits), but numbers that are equal may differ in display scale.
+//! Zero has no digits, weight 0 and no sign. Each pair of number and display scale has one form
+//! (the short one if it fits), but equal numbers may differ in display scale.
 //!
-//! `arith` computes (through the `bigdecimal` crate), `text` parses and prints.
+//! `arith` does arithmetic (through the `bigdecimal` crate); `text` parses and prints.
 
 mod arith;
+mod root;
 mod text;
 
 use std::cmp::Ordering;
@@ -180,7 +181,7 @@ impl<'a> NumericRef<'a> {
 
     /// Takes the number apart.
     pub fn parts(self) -> Parts {
-        // The constructors leave no number without a header; if one were, NaN is the safe answer.
+        // The constructors make no number without a header. NaN would be the safe answer for one.
         let header = self.header().unwrap_or(SPECIAL);
         if header & SPECIAL == SPECIAL {
             return match header & !SPECIAL {
@@ -270,7 +271,7 @@ pub(super) fn encode_key(number: NumericRef<'_>, out: &mut Vec<u8>) {
         out.push((digit / 100) as u8 + 1);
         out.push((digit % 100) as u8 + 1);
     }
-    // The last digit is not zero, but its lower half may be.
+    // The last digit is not zero, but its lower two decimal digits may be.
     if out.last() == Some(&1) {
         out.pop();
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, Parts};
 
-/// More digits than this before the point is an overflow, whatever they are.
+/// An exponent of larger magnitude than this is an overflow, whatever the digits are.
 const MAX_EXPONENT: i64 = 200_000;
 
 impl FromStr for Numeric {
@@ -30,7 +30,7 @@ impl FromStr for Numeric {
     }
 }
 
-/// `None` when it is no number at all.
+/// `None` if the text is not a number.
 fn parse_decimal(text: &[u8], negative: bool) -> Option<Result<Decimal, NumericError>> {
     let whole_digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let (whole, mut rest) = text.split_at(whole_digits);
@@ -69,7 +69,7 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     Some(if exponent[0] == b'-' { -magnitude } else { magnitude })
 }
 
-/// Groups decimal digits by fours around the point, which stands before `digits[point]`.
+/// Groups decimal digits by fours around the point, which is before `digits[point]`.
 pub(super) fn from_decimal_digits(
     digits: &[u8],
     point: i64,

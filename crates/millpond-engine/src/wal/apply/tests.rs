@@ -4,17 +4,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use millpond_buffer::{
-    BlockNumber, BufferPool, ExclusivePage, LogFlush, MemoryStore, PoolConfig, RelFork, RelationId,
+    BlockNumber, BufferPool, ExclusivePage, LogFlush, MemoryStore, PageId, PoolConfig, RelFork,
+    RelationId,
 };
 use millpond_vfs::testing::{AskingVfs, Call};
 use millpond_vfs::{OsVfs, Vfs};
 use parking_lot::Mutex;
 
 use super::*;
-use crate::transam::Xid;
+use crate::ids::Xid;
 use crate::wal::{FileLogStore, ImageMode, LogConfig, LogStart, RmgrId, info};
 
-struct One(Arc<Log>);
+/// A session that only logs.
+pub(in crate::wal) struct One(pub(in crate::wal) Arc<Log>);
 
 impl Logging for One {
     fn log(&self) -> &Log {
@@ -32,7 +34,7 @@ impl Logging for One {
 
 const REL: RelFork = RelationId::constant(7).main();
 
-/// A log without a thread, in files, and a pool with an empty fork.
+/// A log in files, without its thread, and a pool with an empty fork.
 fn log_and_pool(vfs: Arc<dyn Vfs>, directory: &Path) -> (Arc<Log>, Arc<BufferPool>) {
     const SEGMENT: u64 = 1 << 16;
     let store = Arc::new(FileLogStore::open_on(vfs, directory, SEGMENT).unwrap());
@@ -42,8 +44,10 @@ fn log_and_pool(vfs: Arc<dyn Vfs>, directory: &Path) -> (Arc<Log>, Arc<BufferPoo
         max_sessions: 1,
         writer_delay: Duration::from_secs(3600),
         flush_after_bytes: u64::MAX,
+        redo_of: crate::rmgr::redo_of,
     };
-    let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
+    let start =
+        LogStart { end: Lsn(SEGMENT), durable: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
     let log = Log::without_thread(store, config, start).unwrap();
     let pool =
         BufferPool::new(PoolConfig::new(16, 2), Arc::new(MemoryStore::new()), log.clone()).unwrap();
@@ -51,7 +55,7 @@ fn log_and_pool(vfs: Arc<dyn Vfs>, directory: &Path) -> (Arc<Log>, Arc<BufferPoo
     (log, pool)
 }
 
-/// Runs the test on a log of its own and a new page.
+/// Runs the test on a new log and a new page.
 fn on_a_new_page(test: impl FnOnce(&One, &mut ExclusivePage<'_>)) {
     let directory = tempfile::tempdir().unwrap();
     let (log, pool) = log_and_pool(Arc::new(OsVfs), directory.path());
@@ -61,7 +65,7 @@ fn on_a_new_page(test: impl FnOnce(&One, &mut ExclusivePage<'_>)) {
     test(&One(log), &mut page);
 }
 
-/// A record whose redo cannot work: the heap refuses this kind.
+/// A record whose redo fails: the heap refuses this kind.
 fn nonsense(page: PageId) -> Record<'static> {
     Record::new(Xid(9), RmgrId::Heap, 255, b"").block(page, ImageMode::IfNeeded, b"")
 }
@@ -97,7 +101,7 @@ fn pages_must_be_those_of_the_record() {
     });
 }
 
-/// An insertion makes a segment when it needs one. The test looks at the page just then.
+/// An insertion creates a segment when it needs one. At that moment the test looks at the page.
 #[test]
 fn a_page_is_marked_dirty_before_its_record_is_inserted() {
     let pool: Arc<OnceLock<Arc<BufferPool>>> = Arc::default();
@@ -135,19 +139,22 @@ fn a_page_is_marked_dirty_before_its_record_is_inserted() {
 fn the_table_of_forks_has_a_block_whose_first_record_is_inserted() {
     let directory = tempfile::tempdir().unwrap();
     let (log, pool) = log_and_pool(Arc::new(OsVfs), directory.path());
-    log.forks().create(REL, Xid(1));
-    let (relation, buffers) = (pool.relation(REL).unwrap(), pool.session().unwrap());
+    // A user's: of the engine's own forks each record is noted.
+    let rel = RelationId::constant(16_384).main();
+    pool.create(rel).unwrap();
+    log.forks().create(rel, Xid(1));
+    let (relation, buffers) = (pool.relation(rel).unwrap(), pool.session().unwrap());
     let mut page = buffers.extend(&relation, Wait::Allowed).unwrap();
     assert!(log.may_be_zero(page.page_id()));
     let record = Record::new(Xid(9), RmgrId::Log, info::WRITE, b"");
     let record = record.block(page.page_id(), ImageMode::IfNeeded, &[100, 0, 1, 0, 3]);
     log_and_apply(&One(log.clone()), &mut [&mut page], record).unwrap();
     assert!(!log.may_be_zero(page.page_id()));
-    assert_eq!(log.least_blocks(REL), Some(1));
+    assert_eq!(log.least_blocks(rel), Some(1));
 }
 
-/// The pool syncs the log before it writes a page (wal rule 12). No thread of the log's does it
-/// first.
+/// The pool syncs the log before it writes a page (wal rule 12). The log's thread does not run
+/// here.
 #[test]
 fn a_page_is_written_after_its_log() {
     let directory = tempfile::tempdir().unwrap();
@@ -164,7 +171,7 @@ fn a_page_is_written_after_its_log() {
     assert!(log.flushed() < end);
     assert_eq!(pool.write_dirty(&buffers, |_| {}).unwrap(), 1);
     assert!(log.flushed() >= end);
-    // After a stop no page is written any more.
+    // After a stop the pool writes no page.
     let page = buffers.pin(&relation, BlockNumber(0), Wait::Allowed).unwrap();
     change(&mut page.into_exclusive().unwrap());
     log.stop("test");

@@ -1,37 +1,36 @@
-//! The table of forks in the log: the payloads of [`info::FORKS`](super::super::info::FORKS) and of the checkpoint's end.
-//!
-//! docs/wal-format.md gives the bytes.
+//! The table of forks in the log: the payloads of [`info::FORKS`](super::super::info::FORKS) and of
+//! the checkpoint's end. docs/wal-format.md gives the bytes.
 
 use std::collections::BTreeMap;
 
 use millpond_buffer::{Fork, Lsn, RelFork, RelationId};
 
 use super::KnownFork;
-use crate::transam::Xid;
+use crate::ids::Xid;
 use crate::wal::record::Reader;
 
 /// Forks in order.
 pub type ForkList = BTreeMap<RelFork, KnownFork>;
 
-/// A payload is not longer than that, so that it fits the smallest ring.
+/// The longest payload. It fits the smallest ring.
 const PAYLOAD_BYTES: usize = 8192;
-/// The longest entry but for its runs.
+/// The longest entry, apart from its runs.
 const ENTRY_BYTES: usize = 20;
 const RUN_BYTES: usize = 8;
-/// Entries have at most so many runs; a fork with more has several entries.
+/// The most runs in an entry. A fork with more has several entries.
 const RUNS: usize = 256;
-/// Entries have at most so many LSNs, after the number of the first one's block.
+/// The most LSNs in an entry. The block number of the first one stands before them.
 const LSNS: usize = 512;
 
 const DROPPED: u8 = 1;
 const HAS_MAKER: u8 = 2;
 const HAS_LSNS: u8 = 4;
 
-/// What an entry says besides its fork's length.
+/// What an entry says in addition to its fork's length.
 enum Part<'a> {
     /// Blocks that have not been written to, as (first, count).
     Unwritten(&'a [(u32, u32)]),
-    /// The LSNs of the blocks from that one on.
+    /// The LSNs of blocks, and the number of the first block.
     Lsns(u32, &'a [Lsn]),
 }
 
@@ -49,7 +48,7 @@ impl Part<'_> {
 pub struct CheckpointEnd {
     /// Where recovery begins.
     pub redo: Lsn,
-    /// How many entries the checkpoint's lists of forks have together.
+    /// The number of entries in all of the checkpoint's lists of forks.
     pub forks: u64,
 }
 
@@ -69,13 +68,13 @@ impl CheckpointEnd {
     }
 }
 
-/// The payloads that list the forks, for a checkpoint with this redo point; counts the entries.
-pub(super) fn encode(redo: Lsn, forks: &ForkList, entries: &mut u64) -> Vec<Vec<u8>> {
+/// The payloads that list the forks, for a checkpoint with this redo point. Counts the entries.
+pub(in crate::wal) fn encode(redo: Lsn, forks: &ForkList, entries: &mut u64) -> Vec<Vec<u8>> {
     let mut payloads = Vec::new();
     let mut payload = redo.get().to_le_bytes().to_vec();
     for (rel, fork) in forks {
         let runs = runs(fork);
-        // At least one entry, without any.
+        // At least one entry, also for a fork without runs.
         let unwritten = runs.chunks(RUNS).chain(runs.is_empty().then_some(&[][..]));
         let lsns = fork.lsns.chunks(LSNS).zip((0..).step_by(LSNS));
         let lsns = lsns.map(|(lsns, first)| Part::Lsns(first, lsns));
@@ -132,8 +131,8 @@ fn runs(fork: &KnownFork) -> Vec<(u32, u32)> {
     runs
 }
 
-/// Adds what a payload lists, and returns how many entries that were; `None` if the payload is malformed, `Some(0)`
-/// also if it is another checkpoint's.
+/// Adds what a payload lists to `into`, and returns the number of entries. `None` if the payload is
+/// malformed; `Some(0)` also if it belongs to another checkpoint.
 pub(crate) fn decode(payload: &[u8], redo: Lsn, into: &mut ForkList) -> Option<u64> {
     let mut reader = Reader(payload);
     if Lsn(reader.u64()?) != redo {
@@ -170,7 +169,7 @@ fn decode_entry(reader: &mut Reader<'_>, into: &mut ForkList) -> Option<()> {
 }
 
 fn decode_lsns(reader: &mut Reader<'_>, fork: &mut KnownFork, count: u16) -> Option<()> {
-    // They come in order, so the number of the first one's block is known.
+    // Entries come in order, so the block number of the first LSN is known.
     let first = reader.u32()? as usize;
     let end = first + usize::from(count);
     if first != fork.lsns.len() || end > fork.blocks as usize {

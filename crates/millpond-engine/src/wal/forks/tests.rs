@@ -5,7 +5,7 @@ use super::*;
 
 const REL: RelFork = RelationId::constant(20_000).main();
 
-/// One of the engine's own, whose LSNs are kept.
+/// A fork of the engine's own, whose LSNs are kept.
 const OWN: RelFork = RelationId::constant(2).main();
 
 fn page(block: u32) -> PageId {
@@ -13,7 +13,7 @@ fn page(block: u32) -> PageId {
 }
 
 #[test]
-fn a_block_that_was_passed_over_may_be_zeros_until_it_is_written() {
+fn skipped_block_may_be_zeros_until_it_is_written() {
     let forks = Forks::default();
     assert!(forks.may_be_zero(page(0)), "nothing is known of it");
     forks.create(REL, Xid::INVALID);
@@ -31,7 +31,7 @@ fn a_block_that_was_passed_over_may_be_zeros_until_it_is_written() {
 }
 
 #[test]
-fn a_dropped_relation_has_no_length_and_is_remembered_until_its_files_are_gone() {
+fn dropped_relation_is_remembered_until_its_files_are_removed() {
     let forks = Forks::default();
     forks.create(REL, Xid(5));
     forks.write(page(0), Lsn(9));
@@ -43,7 +43,7 @@ fn a_dropped_relation_has_no_length_and_is_remembered_until_its_files_are_gone()
 }
 
 #[test]
-fn a_maker_that_has_committed_is_forgotten() {
+fn committed_creator_of_a_fork_is_cleared() {
     let forks = Forks::default();
     let other = RelationId::constant(20_001).main();
     forks.create(REL, Xid(5));
@@ -53,7 +53,7 @@ fn a_maker_that_has_committed_is_forgotten() {
     assert_eq!(forks.get(other).unwrap().made_by, Xid(6));
 }
 
-/// What records say, in the order of the log.
+/// The content of records, in the order of the log.
 #[derive(Clone, Copy, Debug)]
 enum Said {
     Written(u32),
@@ -119,10 +119,11 @@ proptest! {
         prop_assert_eq!((read, found), (forks, entries));
     }
 
-    /// Recovery begins with what a checkpoint has copied at some time behind its redo point. Of the blocks first written
-    /// to in between, the copy has some and others not. In the end the table is what the whole log says.
+    /// Recovery begins with the table that a checkpoint has copied at some time behind its redo
+    /// point. The copy may have some, and may lack others, of the blocks first written to in
+    /// between. In the end the table must match the whole log.
     #[test]
-    fn recovery_ends_with_what_the_whole_log_says(
+    fn recovered_fork_table_matches_the_whole_log(
         log in prop::collection::vec((said(), any::<bool>()), 0..40),
         (redo, copied) in (0usize..41, 0usize..41),
         rel in prop_oneof![Just(REL), Just(OWN)],

@@ -1,11 +1,15 @@
-//! Sessions commit on a disk that takes its time and may fail: who waits writes ahead while another syncs.
+//! Sessions commit on a slow disk that may fail; a waiting session writes ahead while another
+//! syncs.
 //!
-//! What is held against the log, whose real code runs here: it is never said to be durable beyond what completed syncs
-//! cover, not for a moment; whoever is told that his commit is durable finds it on the disk; who is told that it
-//! failed is told so because the log has stopped; and after a sync that failed nothing more is confirmed, though the next
-//! would succeed, as a system's does that has forgotten the pages it could not write.
+//! The log's real code runs here, and must meet these conditions:
 //!
-//! And sessions that wait for nothing: what gathers is synced by the log's thread, which sleeps until it is told.
+//! - The log never says, not for a moment, that it is durable beyond what completed syncs cover.
+//! - If a session learns that its commit is durable, the commit is on the disk.
+//! - If a session learns that its commit failed, the log has stopped.
+//! - After a failed sync nothing more is confirmed, although the next sync would succeed. A kernel
+//!   behaves so when it has forgotten the pages it could not write.
+//!
+//! In another model sessions wait for nothing: the log's thread, once notified, syncs what gathers.
 
 use std::io;
 use std::sync::Arc;
@@ -18,18 +22,18 @@ use millpond_sync::thread;
 use super::super::{
     CONTROL_COPY_BYTES, Log, LogConfig, LogStart, LogStore, Record, RmgrId, WalError,
 };
-use crate::transam::{SessionNo, Xid};
+use crate::ids::{SessionNo, Xid};
 
-/// A few records long, so that some syncs take in two segments.
+/// A few records long, so that some syncs cover two segments.
 const SEGMENT: u64 = 256;
 
-/// A disk that knows what has been written to it, and what of that has been synced.
+/// A disk that records what has been written to it, and what of that has been synced.
 struct Disk {
     written: AtomicU64,
     /// Up to where each segment has been synced, by log position.
     synced: Mutex<Vec<u64>>,
     syncs: AtomicUsize,
-    /// The sync that fails, if it comes to so many.
+    /// The index of the sync that fails, if the run gets that far.
     fails: usize,
     has_failed: AtomicBool,
 }
@@ -45,7 +49,7 @@ impl Disk {
         }
     }
 
-    /// Everything below it survives.
+    /// Everything below this position survives.
     fn durable(&self) -> Lsn {
         let synced = self.synced.lock();
         let mut durable = SEGMENT;
@@ -91,14 +95,14 @@ impl LogStore for Disk {
     }
 
     fn sync(&self, segment: u64) -> io::Result<()> {
-        // What is written while the sync is under way it need not cover.
+        // The sync need not cover what is written while it is in progress.
         let seen = self.written.load(Ordering::SeqCst).min((segment + 1) * SEGMENT);
         thread::yield_now();
         if self.syncs.fetch_add(1, Ordering::SeqCst) == self.fails {
             self.has_failed.store(true, Ordering::SeqCst);
             return Err(io::Error::other("made to fail"));
         }
-        // The system has dropped what it could not write, and no longer knows.
+        // After a failure the kernel drops the pages it could not write, without a report.
         if !self.has_failed.load(Ordering::SeqCst) {
             let mut synced = self.synced.lock();
             let upto = &mut synced[segment as usize];
@@ -116,7 +120,7 @@ impl LogStore for Disk {
 }
 
 fn check(log: &Log, disk: &Disk) {
-    // In this order: what is durable only grows.
+    // Load them in this order: the durable position only grows.
     let flushed = log.flushed();
     assert!(flushed <= disk.durable(), "said to be durable, and is not");
 }
@@ -137,7 +141,7 @@ fn commit(log: &Log, disk: &Disk, session: u16, payload: &[u8]) {
     }
 }
 
-/// After so many bytes the log's thread syncs what nobody waits for: two records.
+/// The log's thread syncs after this many bytes that no session waits for: two records.
 const AFTER: u64 = 80;
 
 fn open(disk: &Arc<Disk>, sessions: u16, buffer_bytes: usize) -> Arc<Log> {
@@ -148,13 +152,14 @@ fn open(disk: &Arc<Disk>, sessions: u16, buffer_bytes: usize) -> Arc<Log> {
         flush_after_bytes: AFTER,
         ..LogConfig::default()
     };
-    let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
+    let start =
+        LogStart { end: Lsn(SEGMENT), durable: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
     let store = Arc::clone(disk) as Arc<dyn LogStore>;
     Log::without_thread(store, config, start).expect("the log opens")
 }
 
-/// Sessions commit, so often each, and the log's thread has as many turns. The first sync that is counted is the log's
-/// own when it is opened.
+/// Each session commits `each` times, and the log's thread has as many turns. The first counted
+/// sync is the log's own, when it is opened.
 fn sessions(sessions: u16, each: usize, fails: usize) {
     let disk = Arc::new(Disk::new(fails));
     let log = open(&disk, sessions, 0);
@@ -179,13 +184,13 @@ fn sessions(sessions: u16, each: usize, fails: usize) {
 const NEVER: usize = usize::MAX;
 
 #[test]
-fn nothing_is_said_to_be_durable_that_no_sync_covers() {
+fn flushed_position_never_exceeds_completed_syncs() {
     shuttle::check_random(|| sessions(3, 3, NEVER), 1500);
     shuttle::check_pct(|| sessions(3, 3, NEVER), 1500, 4);
 }
 
 #[test]
-fn nothing_is_confirmed_after_a_sync_that_failed() {
+fn nothing_is_confirmed_after_a_failed_sync() {
     for fails in 1..6 {
         shuttle::check_random(move || sessions(3, 3, fails), 400);
         shuttle::check_pct(move || sessions(3, 3, fails), 400, 4);
@@ -203,7 +208,7 @@ fn hole() {
         let log = Arc::clone(&log);
         thread::spawn(move || log.flush(log.insert_position()))
     };
-    // Setting the reason for a stop is no step of the scheduler's.
+    // Setting the reason for a stop is not a step of the scheduler.
     thread::yield_now();
     log.stop("made to");
     log.insertion.finish(1);
@@ -222,7 +227,7 @@ fn insert(log: &Log, session: u16) {
     log.insert(SessionNo(session), &record).expect("an insertion");
 }
 
-/// The log's thread, which sleeps until it is told, and which no delay wakes.
+/// The log's thread. It sleeps until it is notified; no delay wakes it.
 fn spawn_writer(log: &Arc<Log>, disk: &Arc<Disk>) -> thread::JoinHandle<()> {
     let (log, disk) = (Arc::clone(log), Arc::clone(disk));
     thread::spawn(move || {
@@ -263,17 +268,18 @@ fn crowded(sessions: u16, each: usize) {
 }
 
 #[test]
-fn sessions_that_wait_for_room_and_leaders_that_wait_for_them_go_on() {
+fn leader_and_sessions_waiting_for_room_do_not_deadlock() {
     shuttle::check_random(|| crowded(3, 3), 1000);
     shuttle::check_pct(|| crowded(3, 3), 1000, 4);
 }
 
-/// Sessions insert and commit nothing; the log's thread sleeps until it is told, and no delay wakes it. What it is told of
-/// while a record before it is incomplete, the next insertion tells it again: so after the last one, made when all others are
-/// complete, less is left than is to gather (wal rule 15).
+/// Sessions insert and commit nothing. The log's thread sleeps until it is notified; no delay wakes
+/// it. A notification may come while an earlier record is incomplete. Then the next insertion
+/// repeats it. The last insertion is made when all others are complete. So after it, less is left
+/// than the limit for gathering (wal rule 15).
 fn gathering(sessions: u16, each: usize) {
     let disk = Arc::new(Disk::new(NEVER));
-    // Of the ring not an eighth is filled, which would tell the log's thread as well.
+    // Less than an eighth of the ring is filled, because that would also notify the log's thread.
     let log = open(&disk, sessions, 1 << 13);
     let writer = spawn_writer(&log, &disk);
     let threads: Vec<_> = (0..sessions)
@@ -295,7 +301,7 @@ fn gathering(sessions: u16, each: usize) {
 }
 
 #[test]
-fn what_gathers_is_synced_though_nobody_waits_for_it() {
+fn gathered_log_is_synced_without_a_waiter() {
     shuttle::check_random(|| gathering(2, 4), 1500);
     shuttle::check_pct(|| gathering(3, 3), 500, 3);
 }

@@ -1,6 +1,6 @@
-//! Records as they are found in the log.
+//! Checking and decoding records that were read from the log.
 //!
-//! Decoding accepts any bytes: it never panics and reads only inside the slice it is given.
+//! Decoding accepts any bytes: it never panics, and reads only inside the slice it is given.
 
 use millpond_buffer::{Lsn, PAGE_SIZE, PageId};
 use millpond_sync::mutant;
@@ -9,15 +9,15 @@ use smallvec::SmallVec;
 use super::{
     BLOCK_HAS_IMAGE, BLOCK_WILL_INIT, HEADER_BYTES, MAX_RECORD_BYTES, RmgrId, outer_crc, padded,
 };
-use crate::transam::Xid;
+use crate::ids::Xid;
 
 /// Why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The bytes end before the record does; it needs this many.
+    /// The bytes end before the record does. It needs this many.
     #[error("the record needs {0} bytes")]
     Incomplete(usize),
-    /// The record carries another position than the one it was found at.
+    /// The record carries another position than the one where it was found.
     #[error("the record carries position {0}")]
     Position(u64),
     /// The length is impossible.
@@ -69,13 +69,13 @@ pub struct Decoded<'a> {
     pub start: Lsn,
     /// Where the next one starts; the LSN of the pages it changed.
     pub end: Lsn,
-    /// Up to where the log was durable when this record was inserted (at least).
+    /// The log was durable up to here, or further, when this record was inserted.
     pub flushed: Lsn,
-    /// Which start of the engine wrote it.
+    /// The number of the start of the engine that wrote it.
     pub start_no: u32,
     /// The transaction.
     pub xid: Xid,
-    /// Who redoes it.
+    /// The resource manager that redoes it.
     pub rmgr: RmgrId,
     /// The kind of record.
     pub info: u8,
@@ -85,8 +85,8 @@ pub struct Decoded<'a> {
     pub payload: &'a [u8],
 }
 
-/// The padded length that the record at the front of `bytes` claims, if it is possible at all and
-/// the record says that it belongs at `at`. Needs the first 20 bytes.
+/// The padded length that the record at the front of `bytes` claims. An error if the length is
+/// impossible, or if the record's position is not `at`. Needs the first 16 bytes.
 pub fn claimed_bytes(bytes: &[u8], at: Lsn) -> Result<usize, DecodeError> {
     let mut reader = Reader(bytes);
     let (Some(_), Some(length), Some(position)) = (reader.u32(), reader.u32(), reader.u64()) else {
@@ -117,7 +117,7 @@ pub fn decode(bytes: &[u8], at: Lsn) -> Result<Decoded<'_>, DecodeError> {
     decode_checked(&bytes[..length], at, total).ok_or(DecodeError::Malformed("parts"))?
 }
 
-/// Takes apart a record whose checksum matched. `None`: some part reaches beyond the end.
+/// Decodes the parts of a record whose checksum matched. `None`: some part reaches beyond the end.
 fn decode_checked(bytes: &[u8], at: Lsn, total: usize) -> Option<Result<Decoded<'_>, DecodeError>> {
     let mut reader = Reader(bytes.get(16..)?);
     let lag = reader.u32()?;

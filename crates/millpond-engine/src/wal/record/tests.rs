@@ -37,15 +37,15 @@ fn the_bytes_are_those_of_the_format() {
 }
 
 #[test]
-fn another_position_does_not_pass() {
+fn record_at_another_position_is_refused() {
     let bytes = sealed(&Record::new(Xid(1), RmgrId::Log, 0, b""), &[], Lsn(64));
     assert!(decode(&bytes, Lsn(64)).is_ok());
     assert_eq!(decode(&bytes, Lsn(72)).unwrap_err(), DecodeError::Position(64));
 }
 
-/// What a recycled segment holds does not become a record by another position alone.
+/// Writing another position into old bytes of a recycled segment does not make them a record.
 #[test]
-fn a_record_with_another_position_written_into_it_does_not_pass() {
+fn record_with_overwritten_position_is_refused() {
     let mut bytes = sealed(&Record::new(Xid(1), RmgrId::Log, 0, b""), &[], Lsn(64));
     bytes[8..16].copy_from_slice(&72u64.to_le_bytes());
     assert_eq!(decode(&bytes, Lsn(72)).unwrap_err(), DecodeError::Checksum);
@@ -69,7 +69,7 @@ fn every_flipped_bit_is_found() {
 }
 
 #[test]
-fn a_lag_that_does_not_fit_says_nothing() {
+fn lag_beyond_32_bits_reads_as_unknown() {
     let mut out = Vec::new();
     encode(&mut out, &Record::new(Xid(1), RmgrId::Log, 0, b""), 1, &[]).unwrap();
     seal(&mut out, Lsn(1 << 40), Lsn(8));
@@ -143,9 +143,9 @@ proptest! {
         let _ = decode(&bytes, Lsn(at));
     }
 
-    /// Bytes with a right checksum and a wrong inside: what only a bug or an attacker makes.
+    /// Bytes with a valid checksum and malformed content: only a bug or an attacker makes them.
     #[test]
-    fn checked_garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 36..9000), at in 0u64..1 << 40) {
+    fn malformed_record_with_valid_checksum_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 36..9000), at in 0u64..1 << 40) {
         let at = Lsn(at & !7);
         let length = bytes.len();
         bytes.resize(padded(length), 0);

@@ -1,4 +1,4 @@
-//! The log on files whose names can't be made durable, can't be removed, or can't be opened (wal rules 8 and 9).
+//! Names of log files that cannot be made durable, removed or opened (wal rules 8 and 9).
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use millpond_vfs::testing::{AskingVfs, Call};
 
 use super::*;
 
-/// A log whose calls of one kind on `wal/` fail while that is wanted, and are counted then.
+/// A log with a switch that makes calls of one kind on `wal/` fail. Counts the failed calls.
 struct World {
     directory: tempfile::TempDir,
     store: Arc<dyn LogStore>,
@@ -51,8 +51,7 @@ impl World {
         Self { directory, store, log, faults }
     }
 
-    /// Inserts records of a kilobyte, each durable, until so many bytes are in the log. Returns where they
-    /// begin and end.
+    /// Makes durable records of a kilobyte, more than `bytes` bytes in all. Returns their range.
     fn fill(&self, rmgr: RmgrId, bytes: u64) -> Result<(Lsn, Lsn), WalError> {
         let start = self.log.insert_position();
         let payload = vec![3; 1000];
@@ -66,12 +65,12 @@ impl World {
         }
     }
 
-    /// The first segment that there is.
+    /// The first existing segment.
     fn first(&self) -> u64 {
         self.store.segments().unwrap()[0]
     }
 
-    /// After a crash the records between the two are all there.
+    /// After a crash all records between the two positions are there.
     fn assert_recovers(self, (start, end): (Lsn, Lsn)) {
         self.log.abandon();
         let mut reader = LogReader::new(store(&self.directory), start).unwrap();
@@ -92,7 +91,8 @@ fn emfile() -> io::Error {
     io::Error::from_raw_os_error(24)
 }
 
-/// Retiring segments relies on no name, and a failed sync of names is final, but not for records.
+/// Retiring segments needs no durable name. After a failed sync of names, prepared segments still
+/// work.
 #[test]
 fn a_failed_sync_of_the_directory_is_not_repeated_and_loses_no_commit() {
     let world = World::new(Call::SyncDirectory, eio);
@@ -103,11 +103,11 @@ fn a_failed_sync_of_the_directory_is_not_repeated_and_loses_no_commit() {
     }
     assert_eq!(world.faults.count(), 0, "checkpoints don't sync names");
     assert_eq!(world.first(), end.get() / SEGMENT);
-    // Segments that are prepared take records. Then ordinary ones are refused.
+    // Prepared segments take records. Then ordinary records are refused.
     let error = world.fill(RmgrId::Heap, 9 * SEGMENT).unwrap_err().to_string();
     assert!(error.contains("could not prepare log segment"), "{error}");
     assert_eq!(world.faults.count(), 1);
-    // The device may be well again; what it lost is not.
+    // The device may work again, but what it lost stays lost.
     world.faults.set(false);
     for _ in 0..2 {
         let error = world.fill(RmgrId::Heap, SEGMENT).unwrap_err().to_string();
@@ -121,7 +121,7 @@ fn a_failed_sync_of_the_directory_is_not_repeated_and_loses_no_commit() {
 }
 
 #[test]
-fn a_segment_that_can_not_be_renamed_is_removed() {
+fn segment_that_cannot_be_renamed_is_removed() {
     let world = World::new(Call::Rename, eio);
     let (_, end) = world.fill(RmgrId::Heap, 4 * SEGMENT).unwrap();
     world.faults.set(true);
@@ -134,7 +134,7 @@ fn a_segment_that_can_not_be_renamed_is_removed() {
 }
 
 #[test]
-fn a_segment_that_can_not_be_removed_goes_with_a_later_checkpoint() {
+fn failed_segment_removal_is_retried_by_a_later_checkpoint() {
     let world = World::new(Call::Remove, eio);
     let (_, end) = world.fill(RmgrId::Heap, 6 * SEGMENT).unwrap();
     world.faults.set(true);
@@ -149,7 +149,7 @@ fn a_segment_that_can_not_be_removed_goes_with_a_later_checkpoint() {
     world.assert_recovers(filled);
 }
 
-/// Writes and syncs open no file, and a transaction that meets the end of the prepared segments is refused.
+/// Writes and syncs open no file. A transaction that needs an unprepared segment is refused.
 #[test]
 fn a_process_without_descriptors_does_not_stop_the_log() {
     let world = World::new(Call::Open, emfile);

@@ -1,5 +1,5 @@
-//! Group commit, counted: whose turn it is to sync, and how many syncs that takes. Nothing here depends on
-//! time: the store's syncs wait at a gate that the test opens.
+//! Group commit, counted: which thread syncs, and how many syncs a group takes. Nothing here
+//! depends on time: the store's syncs wait at a gate that the test opens.
 
 use std::io;
 
@@ -89,9 +89,9 @@ fn commit_record() -> Record<'static> {
     Record::new(Xid(1), RmgrId::Transaction, 0, b"commit")
 }
 
-/// One leads and is stuck in its sync; seven others commit meanwhile: they share the next sync.
+/// One session leads and is stuck in its sync. Seven that commit meanwhile share the next sync.
 #[test]
-fn those_who_come_during_a_sync_share_the_next() {
+fn commits_during_a_sync_share_the_next_sync() {
     let directory = tempfile::tempdir().unwrap();
     let gated = Gated::new(&directory);
     let log = Log::open(Arc::clone(&gated) as Arc<dyn LogStore>, config(8), start(SEGMENT));
@@ -120,7 +120,7 @@ fn those_who_come_during_a_sync_share_the_next() {
     let after = log.stats();
     assert_eq!(after.records - before.records, 8);
     assert_eq!(after.by_backends.syncs - before.by_backends.syncs, 2);
-    // Who is to lead next may have written what there was while the first was syncing.
+    // The next leader may have written the existing records while the first leader was syncing.
     let writes = after.by_backends.writes - before.by_backends.writes;
     assert!((2..=3).contains(&writes), "{writes} writes");
     assert_eq!(after.by_log_thread, before.by_log_thread);
@@ -128,9 +128,9 @@ fn those_who_come_during_a_sync_share_the_next() {
     log.close().unwrap();
 }
 
-/// While one syncs, the next to lead writes its record: what is left for it to do is the sync.
+/// While one session syncs, the next leader writes its record. Then it has only the sync left.
 #[test]
-fn who_leads_next_writes_during_the_sync() {
+fn next_leader_writes_during_the_sync() {
     let directory = tempfile::tempdir().unwrap();
     let gated = Gated::new(&directory);
     let log = Log::open(Arc::clone(&gated) as Arc<dyn LogStore>, config(2), start(SEGMENT));
@@ -160,7 +160,7 @@ fn who_leads_next_writes_during_the_sync() {
 
 /// Tasks of event loops: the log's thread leads for all that have come.
 #[test]
-fn tasks_that_come_during_a_sync_share_the_next() {
+fn tasks_during_a_sync_share_the_next_sync() {
     let directory = tempfile::tempdir().unwrap();
     let gated = Gated::new(&directory);
     let log = Log::open(Arc::clone(&gated) as Arc<dyn LogStore>, config(1), start(SEGMENT));
@@ -182,7 +182,7 @@ fn tasks_that_come_during_a_sync_share_the_next() {
     let after = log.stats();
     assert_eq!(after.by_log_thread.syncs - before.by_log_thread.syncs, 2);
     assert_eq!((after.by_backends, after.pauses), (before.by_backends, 0));
-    // One of a group wants others to join: the log's thread pauses once for all of it.
+    // One task of a group wants others to join: the log's thread pauses once for the whole group.
     gated.close();
     commit(Duration::ZERO);
     gated.wait_until_somebody_waits();
@@ -198,7 +198,7 @@ fn tasks_that_come_during_a_sync_share_the_next() {
     log.close().unwrap();
 }
 
-/// Only who leads is asked, and only if there is something to sync.
+/// Only the leader is asked, and only if there is something to sync.
 #[test]
 fn a_leader_is_asked_how_long_it_pauses() {
     let directory = tempfile::tempdir().unwrap();
@@ -222,9 +222,9 @@ fn a_leader_is_asked_how_long_it_pauses() {
     log.close().unwrap();
 }
 
-/// A leader that would pause for an hour gives up when somebody needs room in the ring; and when the log stops.
+/// A leader's pause of an hour ends when an inserter needs room in the ring, or the log stops.
 #[test]
-fn a_pause_ends_when_somebody_needs_room() {
+fn leader_pause_ends_when_an_inserter_needs_room() {
     let directory = tempfile::tempdir().unwrap();
     let log = Log::open(store(&directory), config(2), start(SEGMENT)).unwrap();
     let hour = || Duration::from_secs(3600);
@@ -253,7 +253,7 @@ fn a_pause_ends_when_somebody_needs_room() {
     });
 }
 
-/// Who wants the log durable, and no others to join, waits for no leader's pause: a backend's nor that of the log's thread.
+/// A plain flush waits for no leader's pause, neither a backend's nor that of the log's thread.
 #[test]
 fn a_plain_flush_ends_a_pause() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A log that goes on where an earlier start has left it (wal rules 10, 11 and 13).
+//! A log that continues where an earlier start has left it (wal rules 10, 11 and 13).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 
 use super::*;
 
-/// The log's end, and the number of the start.
+/// Opens the log at `end`, as the start with this number.
 fn open(store: &Arc<dyn LogStore>, end: Lsn, start_no: u32) -> Arc<Log> {
-    let start = LogStart { end, redo: Lsn(SEGMENT), start_no };
+    let start = LogStart { end, durable: end, redo: Lsn(SEGMENT), start_no };
     Log::without_thread(Arc::clone(store), config(1), start).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn an_insertion_during_redo_is_refused() {
     insert(&log, b"late").unwrap();
 }
 
-/// A killed process may have left log in the system's cache only.
+/// After a process is killed, some of its log may be in the kernel's cache only.
 #[test]
 fn a_start_syncs_the_log_that_it_has_read() {
     let directory = tempfile::tempdir().unwrap();

@@ -29,13 +29,13 @@ enum ServeError {
     Listen(#[from] ListenError),
     #[error("could not open the database in {}: {}", path.display(), spoken(error))]
     Open { path: PathBuf, error: SqlError },
-    #[error("could not start: {0}")]
+    #[error("could not start the server: {0}")]
     Start(#[from] io::Error),
     #[error("could not shut down cleanly: {}", spoken(.0))]
     Shutdown(SqlError),
 }
 
-/// An SQL error as a line for people.
+/// An SQL error as text for a terminal.
 fn spoken(error: &SqlError) -> String {
     let mut text = error.message.clone();
     for more in [&error.context, &error.detail, &error.hint].into_iter().flatten() {
@@ -45,7 +45,7 @@ fn spoken(error: &SqlError) -> String {
     text
 }
 
-/// Serves until a signal says stop.
+/// Serves until a signal stops the server.
 pub fn serve(options: &Serve) -> ExitCode {
     match run(options) {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,7 +60,7 @@ fn run(options: &Serve) -> Result<(), ServeError> {
     let settings = settings(options)?;
     let address = options.listen.unwrap_or_else(|| default_address(&settings));
     warn_of_root();
-    // From here on signals have their meanings, also while the database is being recovered.
+    // From here on the server handles signals, also during recovery.
     let signals = Signals::take()?;
     let tcp = Listener::tcp(address)?;
     let Listener::Tcp(_, bound) = &tcp else { return Ok(()) };
@@ -83,9 +83,10 @@ fn run(options: &Serve) -> Result<(), ServeError> {
         loops: thread::available_parallelism().map_or(1, usize::from),
         max_connections,
     };
+    // Before the first session: a signal by a client must stop the server in order.
+    signals.serving();
     let server = Server::start(Arc::clone(&database), listeners, config)?;
     announce(&options.data, bound, socket.as_deref());
-    signals.serving();
     let limit = serve_until_stopped(&server, &database, &signals);
     let stopped = stopping::stop_fast(server, database, &signals, limit);
     let status = match stopped {
@@ -98,14 +99,14 @@ fn run(options: &Serve) -> Result<(), ServeError> {
             1
         }
     };
-    // An operator that computes on must not hold up the end.
+    // A query operator that is still computing must not delay the exit.
     signals.leave(status)
 }
 
-/// How often a server that waits for its last session looks whether that has gone.
+/// How often a server that waits for its last session checks whether that session has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Returns when the sessions are to be ended, with the most that this may take.
+/// Returns when the sessions must end, with the time limit for that.
 fn serve_until_stopped(
     server: &Server<Arc<Database>>,
     database: &Database,
@@ -139,7 +140,7 @@ fn serve_until_stopped(
     (!limit.is_zero()).then_some(limit)
 }
 
-/// PostgreSQL refuses to run as root. A server that listens on loopback only may, but should not.
+/// PostgreSQL refuses to run as root. This server, on loopback addresses only, just warns.
 fn warn_of_root() {
     if rustix::process::geteuid().is_root() {
         tracing::warn!(
@@ -159,7 +160,7 @@ fn settings(options: &Serve) -> Result<Settings, ServeError> {
     }
     let mut command_line = options.set.clone();
     if let Some(listen) = options.listen.filter(|listen| listen.port() != 0) {
-        // So that SHOW port tells the truth.
+        // `SHOW port` must return the real port.
         command_line.push(("port".to_owned(), listen.port().to_string()));
     }
     ConfigurationFiles::new(&options.data, options.config.clone(), command_line)
@@ -172,7 +173,7 @@ fn default_address(settings: &Settings) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-/// Says where and how to connect, on stdout; tests read the first line.
+/// Prints on stdout where and how to connect. Tests read the first line.
 fn announce(data: &Path, bound: SocketAddr, socket: Option<&Path>) {
     let mut out = io::stdout().lock();
     let mut text = format!("millpond: serving {} on {bound}\n", data.display());
@@ -192,7 +193,7 @@ fn announce(data: &Path, bound: SocketAddr, socket: Option<&Path>) {
         ));
     }
     text.push_str("millpond: stop with Ctrl-C\n");
-    // Nobody may be reading.
+    // stdout may be closed.
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
 }

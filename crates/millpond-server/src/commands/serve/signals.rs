@@ -8,9 +8,9 @@
 //! | SIGHUP | to read the configuration again |
 //! | SIGUSR1, SIGUSR2 | nothing |
 //!
-//! A thread of its own takes them. It leaves by itself where the server's main thread can't: at
-//! SIGQUIT, and while the database is being opened. Everything else the main thread hears of by
-//! [`Signals::wait`].
+//! A separate thread receives the signals. It exits the process itself when the main thread can't:
+//! at SIGQUIT, and while the database is being opened. [`Signals::wait`] returns all other
+//! requests.
 
 use crate::net::UnixPath;
 use parking_lot::{Condvar, Mutex};
@@ -21,18 +21,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// What the main thread is asked for.
+/// A request to the main thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// To read the configuration again.
+    /// Read the configuration again.
     Reload,
-    /// To stop as the settings say.
+    /// Stop as the setting `shutdown_mode` says.
     Stop,
-    /// To stop fast.
+    /// Stop fast.
     StopFast,
 }
 
-/// The signals of this process.
+/// The signal handler of this process.
 pub struct Signals {
     shared: Arc<Shared>,
 }
@@ -44,18 +44,18 @@ struct Shared {
     sockets: Mutex<Vec<Arc<UnixPath>>>,
 }
 
-/// What has been asked for and not been heard yet.
+/// The requests that the main thread has not received yet.
 #[derive(Default)]
 struct Asked {
     reload: bool,
     stop: bool,
     stop_fast: bool,
-    /// Whether the main thread hears requests.
+    /// Whether the main thread receives requests.
     serving: bool,
 }
 
 impl Signals {
-    /// Takes the signals from now on.
+    /// Handles the signals from now on.
     pub fn take() -> io::Result<Self> {
         let taken = [SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2];
         let mut signals = signal_hook::iterator::Signals::new(taken)?;
@@ -69,17 +69,17 @@ impl Signals {
         Ok(Self { shared })
     }
 
-    /// The files of this socket are to be removed when the process leaves.
+    /// Adds a socket whose files are removed when the process exits.
     pub fn remove_at_leave(&self, socket: &Arc<UnixPath>) {
         self.shared.sockets.lock().push(Arc::clone(socket));
     }
 
-    /// From now on requests are heard by [`Signals::wait`].
+    /// From now on [`Signals::wait`] returns the requests. The caller is about to call it.
     pub fn serving(&self) {
         self.shared.asked.lock().serving = true;
     }
 
-    /// The next request; `None` if there is none for so long. Haste goes first.
+    /// The next request, the most urgent first; `None` if there is none within `limit`.
     pub fn wait(&self, limit: Option<Duration>) -> Option<Request> {
         let mut asked = self.shared.asked.lock();
         loop {
@@ -97,12 +97,12 @@ impl Signals {
         }
     }
 
-    /// Ends the process as it is, without waiting for any thread.
+    /// Exits the process without waiting for any thread.
     pub fn leave(&self, status: i32) -> ! {
         self.shared.leave(status)
     }
 
-    /// What leaves when a time has passed, on another thread.
+    /// A function with which another thread can exit the process.
     pub fn leaver(&self) -> impl FnOnce(i32) + Send + 'static + use<> {
         let shared = Arc::clone(&self.shared);
         move |status| shared.leave(status)
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_hasty_request_is_heard_first() {
+    fn most_urgent_request_is_returned_first() {
         let signals = Signals { shared: Arc::default() };
         signals.serving();
         for signal in [SIGHUP, SIGUSR1, SIGTERM, SIGINT, SIGHUP] {

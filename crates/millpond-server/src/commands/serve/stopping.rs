@@ -1,10 +1,9 @@
-//! Stopping a server in order, within a bound.
+//! A fast shutdown within a time limit.
 //!
-//! Sessions are told to end; their statements notice soon, wherever they are. Then a checkpoint is
-//! written, and the next start has nothing to recover. What does not end in time is left behind: a
-//! thread that waits for the end of the bound sees to it that the log is on disk, and ends the
-//! process. Every commit that a client has heard of is in the log by then, so the next start
-//! recovers it, as after a crash.
+//! The server tells the sessions to end, and their statements notice that soon. Then it writes a
+//! checkpoint, so that the next start has nothing to recover. Work that does not end in time is
+//! abandoned: a thread waits for most of the limit, flushes the log, and ends the process. Every
+//! commit reported to a client is then in the log, so the next start recovers it, as after a crash.
 
 use super::signals::Signals;
 use crate::run::Server;
@@ -14,15 +13,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// What part of the bound sessions have to end.
+/// The part of the limit that sessions have to end.
 const SESSIONS_PART: f64 = 0.4;
-/// After what part of the bound the log is flushed to leave.
+/// The part of the limit after which the log is flushed for an early exit.
 const FLUSH_PART: f64 = 0.7;
-/// After what part the process leaves even if the log could not be flushed. The rest is the
-/// system's, to take it down.
+/// The part after which the process exits even if the log is not flushed. The system gets the rest.
 const LEAVE_PART: f64 = 0.8;
 
-/// Stops the server fast: within `limit`, if there is one.
+/// Stops the server fast, within `limit` if there is one.
 pub fn stop_fast(
     server: Server<Arc<Database>>,
     database: Arc<Database>,
@@ -36,12 +34,12 @@ pub fn stop_fast(
         tracing::warn!("sessions have not ended in time");
     }
     let stopped = database.shutdown();
-    // What only the database's end writes, as the rest of a page trace.
+    // Only dropping the database writes some things, such as the rest of a page trace.
     drop(database);
     stopped
 }
 
-/// Sees to it that the process leaves in time.
+/// Starts a thread that exits the process in time.
 fn leave_after(limit: Duration, database: &Arc<Database>, signals: &Signals) {
     let leave = signals.leaver();
     let database = Arc::downgrade(database);
@@ -57,7 +55,7 @@ fn leave_after(limit: Duration, database: &Arc<Database>, signals: &Signals) {
             }
             drop(done);
         };
-        // A device that does not answer must not keep the process.
+        // A device that does not answer must not block the exit.
         if thread::Builder::new().name("last flush".to_owned()).spawn(flush).is_ok() {
             let _ = flushed.recv_timeout(limit.mul_f64(LEAVE_PART - FLUSH_PART));
         }

@@ -1,7 +1,7 @@
-//! How a connection handles what it has received.
+//! Handles what a connection has received.
 //!
-//! Input is handled message by message from the buffer; a message is consumed whatever comes of it, because what
-//! can't go on is kept by the protocol ([`crate::proto::Protocol::resume`]).
+//! The connection handles its input message by message, in the buffer. It consumes every message,
+//! even one that can't continue: the protocol keeps that work ([`crate::proto::Protocol::resume`]).
 
 use super::{Conn, stream_to};
 use crate::backend::Backend;
@@ -13,11 +13,11 @@ use crate::wire::startup;
 use millpond::CommitTicket;
 use std::sync::atomic::Ordering;
 
-/// What became of the messages in the buffer.
+/// The result of handling the messages in the buffer.
 pub(super) enum Served {
-    /// All that were complete have been handled.
+    /// All complete messages have been handled.
     All,
-    /// The output is full.
+    /// The output buffer is full.
     Full,
     Block,
     Commit(CommitTicket),
@@ -55,7 +55,7 @@ impl<B: Backend> Conn<B> {
         }
     }
 
-    /// Handles the next packet of a start-up, if all of it is there.
+    /// Handles the next packet of a start-up, if it is complete.
     fn packet(&mut self, shared: &Shared<B>) -> Option<Step> {
         Some(match startup::packet(self.input.data()) {
             Ok(None) => return None,
@@ -75,7 +75,7 @@ impl<B: Backend> Conn<B> {
         })
     }
 
-    /// Handles the next message, if all of it is there, or all of COPY's that are.
+    /// Handles the next message, if it is complete. Adjacent CopyData messages are handled as one.
     fn message(&mut self, shared: &Shared<B>, may_block: bool) -> Option<Step> {
         let Frame { kind, end } = match frontend::frame(self.input.data()) {
             Ok(None) => return None,
@@ -83,7 +83,7 @@ impl<B: Backend> Conn<B> {
             Err(error) => return Some(self.protocol.derailed(error, &mut self.output)),
         };
         if may_block && matches!(kind, b'Q' | b'E') {
-            // What was asked of a statement is not meant for the next. (On a loop nobody looks.)
+            // A cancel request for an earlier statement must not hit this one. (Loops ignore it.)
             self.cancelled.store(false, Ordering::Relaxed);
         }
         let (body, end) = if kind == b'd' && self.protocol.copying() {
@@ -100,8 +100,8 @@ impl<B: Backend> Conn<B> {
     }
 }
 
-/// Joins the COPY data of the messages at the head of the input, of which clients send one for each row.
-/// Returns where they end.
+/// Joins the COPY data of the messages at the start of the input; clients send one for each row.
+/// Returns where those messages end.
 fn gather(input: &[u8], data: &mut Vec<u8>) -> usize {
     data.clear();
     let mut end = 0;

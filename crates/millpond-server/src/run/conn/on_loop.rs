@@ -1,41 +1,41 @@
-//! A connection's turns on its event loop, where nothing waits.
+//! A connection's turns on its event loop. Nothing waits here, but a lone connection for the log.
 
 use super::messages::Served;
 use super::{Commit, Conn, guarded};
 use crate::backend::{Backend, Session};
 use crate::run::Shared;
-use crate::wire::buffer::{Received, Spare};
+use crate::wire::buffer::{Received, SpareBuffers};
 use millpond::CommitTicket;
 use std::io;
 
-/// What a connection wants after its turn on the loop.
+/// What a connection needs after its turn on the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// An event of its socket, or a letter.
+    /// To wait for an event of its socket, or for a letter.
     Wait,
-    /// Another turn, after everybody else's.
+    /// Another turn, after all other connections.
     Again,
-    /// To send its replies, together with others'.
+    /// To send its replies, together with others.
     Send,
-    /// To go to the lane that may block.
+    /// To move to the blocking pool.
     Block,
     /// To end.
     Close,
 }
 
 impl<B: Backend> Conn<B> {
-    /// A turn on the event loop: nothing here waits. Replies that are there already are sent if `send` says so;
-    /// those that come up are for a turn of their own.
-    /// Its buffers have memory of the loop's while there is something in them.
+    /// One turn on the event loop. It sends existing replies if `send` is set; new replies are for
+    /// another turn. While the buffers hold data, they use memory of the loop.
     ///
-    /// Who is `alone` on the loop waits for the log here: nobody else would have the loop's time, and the way to
-    /// the log's thread and back takes as long as a fast device's sync.
+    /// If the connection is `alone` on the loop, it waits for the log here. No other connection
+    /// needs the loop then, and a hand-over to the log's thread and back takes as long as a sync of
+    /// a fast device.
     pub fn turn_on_loop(
         &mut self,
         shared: &Shared<B>,
         send: bool,
         alone: bool,
-        spare: &mut Spare,
+        spare: &mut SpareBuffers,
     ) -> Turn {
         spare.lend(&mut self.input, &mut self.output);
         let turn =
@@ -69,7 +69,8 @@ impl<B: Backend> Conn<B> {
                         return Turn::Send;
                     }
                     send = false;
-                    // While a client doesn't take its replies, it gets no more of them.
+                    // While replies are unread, the server handles no more of the client's
+                    // requests.
                     if !self.send() {
                         return if self.closing { Turn::Close } else { Turn::Wait };
                     }
@@ -97,7 +98,7 @@ impl<B: Backend> Conn<B> {
                 }
                 Served::Close => {
                     self.closing = true;
-                    // What its client has not taken yet comes before the end; the lane may wait for that.
+                    // The client first gets its unread output; the blocking pool may wait for that.
                     return if self.send() { Turn::Close } else { Turn::Block };
                 }
             }
@@ -110,7 +111,7 @@ impl<B: Backend> Conn<B> {
             reads += 1;
             match self.receive() {
                 Received::Full => {}
-                // A short read has emptied the socket; but the end of the stream may be behind it.
+                // A short read emptied the socket, but the end of the stream may follow.
                 Received::Short => self.readable = self.ended,
                 Received::Nothing => {
                     self.readable = false;
@@ -122,28 +123,28 @@ impl<B: Backend> Conn<B> {
         }
     }
 
-    /// Gives its replies away, to be sent together with others': the bytes, and where in them they begin.
+    /// Takes the replies, to send them together with others: the bytes and where they begin.
     pub fn take_replies(&mut self) -> Option<(Vec<u8>, usize)> {
         (!self.output.is_empty()).then(|| self.output.take())
     }
 
-    /// What became of its replies: what is left of them, and where. Returns whether it now has nothing to do until its client
-    /// says something.
+    /// Takes back the replies after a send: the bytes, and where the unsent rest begins. Returns
+    /// whether the connection has nothing to do until its client sends something.
     pub fn replies_sent(
         &mut self,
         bytes: Vec<u8>,
         rest: usize,
         result: io::Result<()>,
-        spare: &mut Spare,
+        spare: &mut SpareBuffers,
     ) -> bool {
         match result {
-            // What is lost with the replies is the connection.
+            // Here the replies are lost, and with them the connection.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => self.closing = true,
-            // A socket that is full or broken says so again, in a turn.
+            // If the socket is full or broken, a send in a later turn fails the same way.
             _ => self.output.put_back(bytes, rest),
         }
         self.stuck &= !self.output.is_empty();
-        // Who has waited for room has a turn, in which that is watched no more.
+        // A connection that waited for room needs a turn, which ends that registration.
         let rests = self.output.is_empty()
             && !self.watching_room
             && self.input.is_empty()
@@ -156,7 +157,7 @@ impl<B: Backend> Conn<B> {
         rests
     }
 
-    /// Waits for the log here, if the session does such a thing.
+    /// Waits for the log here, if the session supports that.
     fn wait_durable(&mut self, ticket: &CommitTicket) -> bool {
         self.protocol.session().is_some_and(|session| session.wait_durable(ticket))
     }

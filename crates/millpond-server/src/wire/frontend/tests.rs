@@ -1,4 +1,4 @@
-//! The decoder against pgwire's encoder, and against every byte that isn't one.
+//! Tests the decoder with the messages of pgwire's encoder, and with arbitrary bytes.
 
 use super::*;
 use bytes::{Bytes, BytesMut};
@@ -69,7 +69,7 @@ proptest! {
         prop_assert_eq!(one(&bytes), Message::CopyData(&data));
     }
 
-    /// Nothing panics, and every truncation of a body is an error or another valid message.
+    /// No bytes cause a panic.
     #[test]
     fn no_byte_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = frame(&bytes);
@@ -99,7 +99,7 @@ fn invalid_text_names_its_bytes() {
 }
 
 #[test]
-fn counts_that_lie_are_errors() {
+fn wrong_counts_are_errors() {
     assert_eq!(decode(b'P', b"\0select 1\0\xff\xff"), Err(SHORT));
     assert_eq!(decode(b'B', b"\0\0\0\0\xff\xff\0\0"), Err(SHORT));
     assert_eq!(decode(b'B', b"\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0"), Err(SHORT));

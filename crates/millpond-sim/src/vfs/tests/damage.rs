@@ -1,4 +1,4 @@
-//! Disks that lie.
+//! Disks that return wrong data or lose writes.
 
 use super::*;
 

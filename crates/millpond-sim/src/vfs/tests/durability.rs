@@ -1,4 +1,4 @@
-//! What of a file's bytes survives.
+//! Which of a file's bytes survive a crash.
 
 use super::*;
 

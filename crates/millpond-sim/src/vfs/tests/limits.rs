@@ -1,4 +1,4 @@
-//! Space, descriptors, locks.
+//! Limits: disk space, descriptors, locks.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn descriptors_run_out_and_come_back() {
 }
 
 #[test]
-fn one_has_the_lock_until_it_closes_or_crashes() {
+fn lock_is_held_until_close_or_crash() {
     let fs = SimFs::new(1);
     let (first, second) = (durable(&fs, "lock", b""), create(&fs.mount(), "lock"));
     assert!(first.try_lock().unwrap() && first.try_lock().unwrap());

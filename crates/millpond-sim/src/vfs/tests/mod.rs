@@ -15,7 +15,7 @@ use millpond_vfs::{OpenFlags, Vfs, VfsFile, read_exact_at, sync_directory, write
 
 use super::*;
 
-/// Enough seeds for each outcome that is possible to be seen.
+/// Enough seeds that each possible outcome occurs.
 const SEEDS: u64 = 200;
 
 fn path(name: &str) -> std::path::PathBuf {
@@ -26,7 +26,7 @@ fn create(vfs: &SimVfs, name: &str) -> Arc<dyn VfsFile> {
     vfs.open(&path(name), OpenFlags::CREATE).unwrap()
 }
 
-/// A file whose name is durable and whose bytes are, too.
+/// A file with a durable name and durable bytes.
 fn durable(fs: &SimFs, name: &str, bytes: &[u8]) -> Arc<dyn VfsFile> {
     fs.put(&path(name), bytes.to_vec()).unwrap();
     fs.mount().open(&path(name), OpenFlags::WRITE).unwrap()
@@ -36,7 +36,7 @@ fn content(fs: &SimFs, name: &str) -> Vec<u8> {
     fs.bytes(&path(name)).unwrap()
 }
 
-/// The different results of an experiment under many seeds.
+/// The distinct results of an experiment under many seeds.
 fn outcomes<T: Ord>(experiment: impl Fn(&SimFs) -> T) -> BTreeSet<T> {
     (0..SEEDS).map(|seed| experiment(&SimFs::new(seed))).collect()
 }

@@ -1,4 +1,4 @@
-//! What of the names survives.
+//! Which names survive a crash.
 
 use super::*;
 

@@ -1,34 +1,35 @@
-//! Three kinds of bugs that got into PostgreSQL 19 when it moved the lock of a page's contents, the pin count
-//! and the flags into one word that is changed by single atomic operations. Here each is led through its
-//! steps on one thread; the models let every thread take every step at any time.
-//!
-//! Who would sleep for ever if the bug were there has a deadline in the past, and would say so.
+//! Tests against three kinds of bugs of PostgreSQL 19. They arose when it moved the lock of a
+//! page's contents, the pin count and the flags into one word that single atomic operations change.
+//! Each test goes through a bug's steps on one thread; in the models every thread takes every step
+//! at any time. A waiter that the bug would let sleep for ever has a past deadline here, so the
+//! test sees it.
 
 use super::super::turn::Turn;
 use super::super::word::{DRAINING, PARKED, READERS, WOKEN, WRITER};
 use super::*;
 use crate::parking::ParkResult;
 
-/// What a waiter does when it goes to sleep, with a deadline in the past.
+/// What a waiter does to go to sleep, with a deadline in the past.
 fn sleep(latch: &Latch) -> ParkResult {
     latch.park_marked(0, Some(Instant::now()))
 }
 
-/// **A wake-up lost because a release became legal under the header lock.** PostgreSQL's cleanup lock looked at
-/// the pin count and set its waiting flag while it held the buffer's header lock, which used to keep
-/// others from unpinning. When unpinning became one atomic subtraction that asks for no lock, it could happen between the
-/// look and the flag: the last holder saw no flag and woke nobody.
+/// **A wake-up lost because a release became legal under the header lock.** PostgreSQL's cleanup
+/// lock checked the pin count and set its waiting flag under the buffer's header lock. That lock
+/// used to keep others from unpinning. Then unpinning became one atomic subtraction that needs no
+/// lock. It could happen between the check and the flag: the last holder saw no flag and woke no
+/// thread.
 ///
-/// Here a reader's release is such a subtraction. So the writer that waits for it looks once more after its
-/// flag is set, under the queue's lock.
+/// Here a reader's release is such a subtraction. So the writer that waits for it checks again
+/// under the queue's lock, after its flag is set.
 #[test]
 fn a_release_between_the_look_and_the_flag() {
     let latch = Latch::new();
     latch.shared();
-    // A writer claims, and looks: a reader is in, so it will wait.
+    // A writer claims the latch and looks: a reader is in, so the writer will wait.
     latch.0.store(WRITER | 1);
     assert!(latch.word() & READERS != 0);
-    // The reader leaves. It sees no flag and wakes nobody.
+    // The reader leaves. It sees no flag and wakes no thread.
     latch.unlock_shared();
     // The writer sets its flag and goes to sleep.
     assert_eq!(latch.park_drainer(Some(Instant::now())), ParkResult::Invalid);
@@ -37,7 +38,7 @@ fn a_release_between_the_look_and_the_flag() {
     assert_eq!(latch.word(), WRITER);
 }
 
-/// The same between the flag and the sleep: the reader wakes whom it finds, which is nobody.
+/// The same between the flag and the sleep: the reader finds no parked thread to wake.
 #[test]
 fn a_release_between_the_flag_and_the_sleep() {
     let latch = Latch::new();
@@ -52,12 +53,12 @@ fn a_release_between_the_flag_and_the_sleep() {
     assert_eq!(latch.word(), 0);
 }
 
-/// **A flag both set and cleared losing the set.** PostgreSQL's end of a buffer's I/O asked one function to set
-/// the error flag and, among what an end of I/O always clears, to clear it. The function set first and cleared
-/// then, so no buffer ever had the flag.
+/// **A flag both set and cleared, which loses the set.** PostgreSQL's end of a buffer's I/O called
+/// one function to set the error flag. The flags that every end of I/O clears included this flag.
+/// The function set flags first and cleared afterwards, so no buffer ever had the flag.
 ///
-/// Here a release clears WRITER and, if it grants the latch to a waiting writer, sets it. The set must win, in
-/// every state and for every turn; nothing else may change but what the table says.
+/// Here a release clears WRITER, and sets it if it grants the latch to a waiting writer. The set
+/// must win, in every state and for every turn. No other bit may change, except as the table says.
 #[test]
 fn a_flag_that_is_set_and_cleared_is_set() {
     for (state, stay) in [(WRITER, 0), (WRITER, 1), (WRITER | 3, 0), (WRITER | DRAINING | 3, 1)] {
@@ -66,7 +67,7 @@ fn a_flag_that_is_set_and_cleared_is_set() {
             let turn = Turn { readers: u32::from(flag(0)) * 5, writer: flag(1), grant: flag(2) };
             let (more, parked) = (flag(3), flag(4));
             if more && !turn.writer {
-                // Nobody stays behind if no writer goes before.
+                // No thread stays behind unless a writer is woken before it.
                 continue;
             }
             let state = if parked || more { state | PARKED } else { state };
@@ -81,9 +82,9 @@ fn a_flag_that_is_set_and_cleared_is_set() {
     }
 }
 
-/// While a woken writer has not looked, releases leave the queue to it, whatever else they change.
+/// Until a woken writer has looked, releases leave the queue to it, whatever else they change.
 #[test]
-fn a_release_leaves_the_queue_to_who_has_been_woken() {
+fn release_leaves_the_queue_to_the_woken_writer() {
     let latch = Latch::new();
     latch.0.store(WRITER | PARKED | WOKEN);
     latch.unlock_exclusive();
@@ -96,46 +97,48 @@ fn a_release_leaves_the_queue_to_who_has_been_woken() {
     assert_eq!(latch.word(), PARKED | WOKEN | 2);
 }
 
-/// The same by two threads: one sets PARKED while another, who finds the queue empty, clears it. The set is
-/// lost, so who set it must not sleep on it, although there is a writer to wait for (a third thread).
+/// The same by two threads: one sets PARKED, and another, which finds the queue empty, clears it.
+/// So the first must not sleep on the flag, though a third thread holds the latch as a writer.
 #[test]
-fn a_flag_that_another_has_cleared() {
+fn waiter_does_not_sleep_on_a_cleared_flag() {
     let latch = Latch::new();
     latch.exclusive();
     latch.0.set(PARKED);
     latch.unlock_exclusive();
     assert!(latch.try_exclusive());
     assert_eq!(sleep(&latch), ParkResult::Invalid);
-    // Set again, it holds; and who gives up as the last one takes it away.
+    // If PARKED is set again, it stays. The last waiter clears it when it gives up.
     latch.0.set(PARKED);
     assert_eq!(sleep(&latch), ParkResult::TimedOut);
     assert_eq!(latch.word(), WRITER);
 }
 
-/// **A validity check gone stale while waiting.** PostgreSQL's pinning checked that the buffer was valid, then
-/// waited for the header lock, and then took the pin by a compare-and-swap from the new state, in which the
-/// buffer need not be valid any more.
+/// **A validity check that is stale after a wait.** PostgreSQL's pinning checked that the buffer
+/// was valid, then waited for the header lock. Then it took the pin by a compare-and-swap from the
+/// new state, in which the buffer might not be valid any more.
 ///
-/// Here each attempt begins with the state as it is after the wait, and every condition is part of what is
-/// swapped from. A condition of the caller's own ("the page is not damaged") that it has checked before it
-/// waited must be checked again by the caller: only an upgrade keeps it true.
+/// Here each attempt begins with the state after the wait, and every condition is part of the value
+/// that the swap expects. A caller's own condition ("the page is not damaged") that it checked
+/// before it waited must be checked again by the caller. Only an upgrade keeps such a condition
+/// true.
 #[test]
-fn a_check_from_before_the_wait() {
+fn state_seen_before_a_wait_is_not_reused() {
     let latch = Latch::new();
     latch.shared();
     let seen = latch.word();
-    // Seen free of writers; meanwhile one comes. The swap from what was seen fails.
+    // The caller saw no writer; then one comes. The swap from the seen state fails.
     latch.unlock_shared();
     latch.exclusive();
     assert!(latch.0.take(seen, seen + 1).is_err());
     assert!(!latch.try_shared());
-    // Seen held, so the caller is about to wait; meanwhile it is free, then held anew without the flag.
+    // The caller saw the latch held and is about to wait. Meanwhile the latch is released, then
+    // taken again without the flag.
     latch.0.set(PARKED);
     latch.unlock_exclusive();
     latch.exclusive();
     assert_eq!(sleep(&latch), ParkResult::Invalid);
     latch.unlock_exclusive();
-    // An upgrade that waits for a reader keeps what was checked: nobody else gets in.
+    // An upgrade that waits for a reader keeps the checked condition true: no other thread gets in.
     latch.shared();
     latch.shared();
     assert!(latch.claim_for_upgrade());

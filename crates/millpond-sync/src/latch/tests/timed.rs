@@ -1,5 +1,5 @@
-//! Waits with a deadline, and upgrades, step by step on one thread. The deadline is in the past, so that who
-//! would have to wait gives up at once; what happens amid other threads is in the models.
+//! Waits with a deadline, and upgrades, step by step on one thread. The deadline is in the past, so
+//! a thread that would have to wait gives up at once. The models cover races with other threads.
 
 use super::super::word::PARKED;
 use super::*;
@@ -9,7 +9,7 @@ fn past() -> Instant {
 }
 
 #[test]
-fn a_deadline_does_not_matter_to_who_need_not_wait() {
+fn acquire_without_wait_ignores_a_past_deadline() {
     let latch = Latch::new();
     assert!(latch.try_shared_until(past()) && latch.try_shared_until(past()));
     latch.unlock_shared();
@@ -21,7 +21,7 @@ fn a_deadline_does_not_matter_to_who_need_not_wait() {
 }
 
 #[test]
-fn who_gives_up_leaves_no_trace() {
+fn timed_out_waiter_leaves_the_word_unchanged() {
     let latch = Latch::new();
     latch.exclusive();
     let held = latch.word();
@@ -42,7 +42,7 @@ fn who_gives_up_leaves_no_trace() {
 }
 
 #[test]
-fn the_last_to_give_up_takes_the_flag_along() {
+fn last_timed_out_waiter_clears_the_parked_flag() {
     let latch = Latch::new();
     latch.exclusive();
     std::thread::scope(|scope| {
@@ -53,7 +53,7 @@ fn the_last_to_give_up_takes_the_flag_along() {
         while latch.word() & PARKED == 0 {
             std::thread::yield_now();
         }
-        // The other thread may have set the flag and not queued up yet: then it looks again.
+        // The other thread may have set the flag without having queued up yet; then it looks again.
         assert!(!latch.try_exclusive_until(past()));
         latch.unlock_exclusive();
     });
@@ -61,12 +61,12 @@ fn the_last_to_give_up_takes_the_flag_along() {
 }
 
 #[test]
-fn an_upgrade_needs_the_others_to_leave_and_no_claim() {
+fn upgrade_needs_a_sole_hold_and_no_other_claim() {
     let latch = Latch::new();
     latch.shared();
     latch.shared();
     assert!(!latch.try_upgrade());
-    // Another thread's claim, by an upgrade: it waits for the other reader.
+    // Another thread claims the latch by an upgrade and waits for the other reader.
     assert!(latch.claim_for_upgrade());
     assert!(!latch.upgrade() && !latch.try_upgrade() && !latch.try_upgrade_until(past()));
     latch.unlock_shared();

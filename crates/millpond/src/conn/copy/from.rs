@@ -87,7 +87,7 @@ impl Connection {
             batch.freeze();
         }
         let holds = vec![Value::Null; fields];
-        let held = Held::new(&self.memory, "Copy");
+        let held = Held::new(&self.resources.memory, "Copy");
         let into = Target { table, columns, defaults, batch, rows: 0, holds };
         self.copy = Some(Box::new(CopyIn { reader, into, ended: false, held }));
         Ok(Step::CopyIn(count(fields)))
@@ -149,7 +149,7 @@ impl Connection {
         self.session.end_statement();
         self.fail();
         self.watch = None;
-        self.cancel.end();
+        self.cancel.session().end();
         error
     }
 
@@ -161,7 +161,7 @@ impl Connection {
         self.session.check_cancel()?;
         let session = &self.session;
         let facts = self.facts();
-        let env = Env { row: Row::None, params: &[], facts: &facts };
+        let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
         let CopyIn { reader, into, ended, held } = copy;
         if *ended {
             return Ok(());

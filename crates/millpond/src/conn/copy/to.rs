@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::ParamTypes;
 use crate::parse::{CopyOptions, Statement};
-use crate::plan::{Access, Output, Plan, Planned, SelectPlan, describe};
+use crate::plan::{Access, Output, Plan, Planned, Results, SelectPlan, describe};
 use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::types::FormatOptions;
 use crate::{DataType, Datum};
@@ -27,12 +27,14 @@ pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
         access: Access::Heap,
         filter: None,
         condition: None,
-        aggregates: None,
         first_only: false,
-        output: Output::new(exprs, described.clone()),
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
+        results: Results {
+            aggregates: None,
+            output: Output::new(exprs, described.clone()),
+            sort: Vec::new(),
+            limit: None,
+            offset: None,
+        },
         lock: None,
     };
     Planned {
@@ -95,7 +97,8 @@ struct CopySink<'a> {
     types: Vec<DataType>,
     options: FormatOptions,
     line: Vec<u8>,
-    /// The client knows that data comes: not before the first row, so that a plan can still be made again.
+    /// The client knows that data comes: not before the first row, so that a plan can still be made
+    /// again.
     begun: bool,
 }
 

@@ -57,6 +57,9 @@ pub(super) fn columns_of(
         }
         let ty =
             data_type(&column.data_type).map_err(|error| source.place(error, column.name.span))?;
+        if !ty.is_storable() {
+            return Err(SqlError::unsupported(format!("a column of type {ty}")));
+        }
         let mut def = ColumnDef::new(name, ty);
         for option in &column.options {
             column_option(option, place, &mut def, &mut constraints)?;

@@ -9,8 +9,8 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::arrays;
 use super::scalar::{function, number, text, utf8, utf8_or_null};
-use crate::DataType;
 use crate::error::{SqlError, SqlState};
+use crate::expr::{format_type, quoted_name};
 
 /// The functions.
 pub fn all() -> Vec<Arc<ScalarUDF>> {
@@ -33,7 +33,7 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
         // Expressions are stored as text.
         function("pg_get_expr", (2, 3), Arrow::Utf8, |args| Ok(utf8_or_null(text(args, 0)))),
         function("quote_ident", (1, 1), Arrow::Utf8, |args| {
-            Ok(utf8_or_null(text(args, 0).map(|name| quoted(&name))))
+            Ok(utf8_or_null(text(args, 0).map(|name| quoted_name(&name))))
         }),
         // DataFusion's has no limit, and its time is the product of the lengths.
         function("levenshtein", (2, 2), Arrow::Int32, levenshtein),
@@ -124,17 +124,15 @@ fn of_arrays() -> Vec<Arc<ScalarUDF>> {
 fn of_types() -> Vec<Arc<ScalarUDF>> {
     let type_oid = |name| {
         function(name, (1, 1), Arrow::Int64, |args| {
-            let named = |name: String| crate::datafusion::views::type_oid(&name);
+            let named = |name: String| crate::system_relations::type_oid(&name);
             Ok(ScalarValue::Int64(text(args, 0).and_then(named)))
         })
     };
     vec![
         function("format_type", (2, 2), Arrow::Utf8, |args| {
-            Ok(utf8_or_null(number(args, 0).map(|oid| type_text(oid, number(args, 1)))))
+            type_text(number(args, 0), number(args, 1))
         }),
-        function("regtype_name", (1, 1), Arrow::Utf8, |args| {
-            Ok(utf8_or_null(number(args, 0).map(|oid| type_text(oid, None))))
-        }),
+        function("regtype_name", (1, 1), Arrow::Utf8, |args| type_text(number(args, 0), None)),
         type_oid("to_regtype"),
         type_oid("regtype_oid"),
     ]
@@ -161,24 +159,10 @@ fn of_the_only_ones() -> Vec<Arc<ScalarUDF>> {
 }
 
 /// A type as declarations name it.
-pub fn type_text(oid: i64, typmod: Option<i64>) -> String {
-    let typmod = typmod.unwrap_or(-1) as i32;
-    let known = u32::try_from(oid).ok().and_then(|oid| DataType::from_oid(oid, typmod));
-    match known {
-        // Without a modifier, char has no length to show.
-        Some(DataType::Char(_)) if typmod < 4 => "character".to_owned(),
-        Some(ty) => ty.to_string(),
-        None => {
-            crate::datafusion::views::type_name(oid).map_or_else(|| "???".to_owned(), str::to_owned)
-        }
-    }
-}
-
-/// A name, in quotes where it needs them.
-pub fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+fn type_text(oid: Option<i64>, typmod: Option<i64>) -> DfResult<ScalarValue> {
+    let typmod = typmod.and_then(|typmod| i32::try_from(typmod).ok());
+    let name = oid.map(|oid| format_type(oid, typmod)).transpose();
+    name.map(utf8_or_null).map_err(|error| DataFusionError::External(Box::new(error)))
 }
 
 /// As PostgreSQL prints sizes: below ten thousand of a unit in that unit, rounded half up.
@@ -217,7 +201,7 @@ mod tests {
 
     #[test]
     fn names_are_quoted_where_they_need_it() {
-        assert_eq!(quoted("plain_1"), "plain_1");
-        assert_eq!(quoted("Mixed \"x\""), "\"Mixed \"\"x\"\"\"");
+        assert_eq!(quoted_name("plain_1"), "plain_1");
+        assert_eq!(quoted_name("Mixed \"x\""), "\"Mixed \"\"x\"\"\"");
     }
 }

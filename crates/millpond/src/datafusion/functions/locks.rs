@@ -1,7 +1,9 @@
-//! Advisory locks in queries. Rows are computed by the query's threads, but locks belong to the session, which
-//! its own thread uses alone: so a call is sent to that thread, which waits for the query's rows meanwhile
-//! ([`RowStream::next_batch`](crate::datafusion::plan::RowStream::next_batch)), and the function waits for the answer.
-//! There the wait for the lock heeds cancellation and timeouts like any other; if it fails, so does the statement.
+//! Advisory locks in queries. Rows are computed by the query's threads, but locks belong to the
+//! session, which its own thread uses alone: so a call is sent to that thread, which waits for the
+//! query's rows meanwhile
+//! ([`RowStream::next_batch`](crate::datafusion::plan::RowStream::next_batch)), and the function
+//! waits for the answer. There the wait for the lock heeds cancellation and timeouts like any
+//! other; if it fails, so does the statement.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};

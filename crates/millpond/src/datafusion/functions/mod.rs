@@ -1,8 +1,8 @@
 //! PostgreSQL's functions that DataFusion lacks: what clients ask of the catalogs.
 //!
-//! Three groups, by what they depend on: nothing ([`fixed`]), the catalog's state ([`catalog`], made anew
-//! for each plan), the session ([`session`], placeholders in a plan that each run replaces).
-//! They work value by value: catalogs are small.
+//! Three groups, by what they depend on: nothing ([`fixed`]), the catalog's state ([`catalog`],
+//! made anew for each plan), the session ([`session`], placeholders in a plan that each run
+//! replaces). They work value by value: catalogs are small.
 
 mod arrays;
 mod catalog;
@@ -12,7 +12,7 @@ mod scalar;
 mod session;
 mod single_value;
 
-pub use catalog::{constraint_oid, index_definition, of_catalog};
+pub use catalog::of_catalog;
 pub use locks::{LockCall, LockCalls};
 pub use session::{asks_session, bind_session};
 pub use single_value::NAME as SINGLE_VALUE;
@@ -28,6 +28,10 @@ use single_value::SingleValue;
 pub fn register(state: &mut SessionState) -> DfResult<()> {
     for function in fixed::all().into_iter().chain(session::placeholders()) {
         state.register_udf(function)?;
+    }
+    // DataFusion's templates are not PostgreSQL's.
+    for name in ["to_char", "to_date"] {
+        state.deregister_udf(name)?;
     }
     state.register_udaf(AggregateUDF::from(SingleValue::default()).into())?;
     Ok(())

@@ -32,8 +32,8 @@ struct Scalar {
     body: Arc<Body>,
 }
 
-/// Makes a function. Arguments that are names or numbers come as their literals' types; use [`text`]
-/// and [`number`] to read them.
+/// Makes a function. Arguments that are names or numbers come as their literals' types; use
+/// [`text`] and [`number`] to read them.
 pub fn function(
     name: &str,
     args: (usize, usize),
@@ -43,7 +43,8 @@ pub fn function(
     make(name, args, (returns, false), Volatility::Stable, body)
 }
 
-/// The same for a function that does something: it is called once for every row, and never while a query is planned.
+/// The same for a function that does something: it is called once for every row, and never while a
+/// query is planned.
 pub fn action(
     name: &str,
     args: (usize, usize),

@@ -1,7 +1,7 @@
-//! Functions whose answers depend on who asks, and when.
+//! Functions whose answers depend on the session and the time.
 //!
-//! In a plan they stand as placeholders. Each run replaces them: those without arguments by their value, the
-//! others by functions that have captured the run's scanner.
+//! In a plan they stand as placeholders. Each run replaces them: those without arguments by their
+//! value, the others by functions that have captured the run's scanner.
 
 use std::sync::Arc;
 
@@ -186,7 +186,8 @@ fn binder(name: &str) -> Option<Bind> {
     FUNCTIONS.iter().find(|function| function.0 == name).map(|function| function.3)
 }
 
-/// Whether a plan must be looked at again at each run: it calls one of these functions, or the clock.
+/// Whether a plan must be looked at again at each run: it calls one of these functions, or the
+/// clock.
 pub fn asks_session(plan: &LogicalPlan) -> DfResult<bool> {
     const CLOCK: &[&str] = &["now", "current_date", "current_time", "current_timestamp"];
     let mut asks = false;

@@ -6,26 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{folded, last_part};
-
-/// Catalog relations of things that Millpond has none of. They exist as views too (outer joins read
-/// them); see `system_views`.
-const ALWAYS_EMPTY: &[&str] = &[
-    "pg_auth_members",
-    "pg_event_trigger",
-    "pg_foreign_server",
-    "pg_foreign_table",
-    "pg_inherits",
-    "pg_partitioned_table",
-    "pg_policy",
-    "pg_proc",
-    "pg_publication",
-    "pg_publication_namespace",
-    "pg_publication_rel",
-    "pg_rewrite",
-    "pg_statistic_ext",
-    "pg_subscription",
-    "pg_trigger",
-];
+use crate::system_relations::is_always_empty;
 
 /// Empties every branch of `query` that reads an always-empty relation.
 pub fn query(query: &mut Query) {
@@ -50,8 +31,8 @@ fn body(expr: &mut SetExpr) -> bool {
     }
 }
 
-/// True if the rows of `select` must be none: an aggregate over nothing still has a row, so a select
-/// with one (psql asks none of empty relations) is left alone.
+/// True if the rows of `select` must be none: an aggregate over nothing still has a row, so a
+/// select with one (psql asks none of empty relations) is left alone.
 pub fn reads_nothing(select: &Select) -> bool {
     let grouped = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
     select.from.iter().any(joins_empty)
@@ -83,7 +64,7 @@ fn joins_empty(from: &TableWithJoins) -> bool {
 
 fn is_empty(factor: &TableFactor) -> bool {
     matches!(factor, TableFactor::Table { name, args: None, .. }
-        if last_part(name).is_some_and(|name| ALWAYS_EMPTY.contains(&name.as_str())))
+        if last_part(name).is_some_and(|name| is_always_empty(&name)))
 }
 
 /// Keeps the columns' names and nothing else.

@@ -1,4 +1,5 @@
-//! Functions in `FROM`: their schema, and those of an argument that are a view's rows under a condition.
+//! Functions in `FROM`: their schema, and those of an argument that are a view's rows under a
+//! condition.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +11,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::{last_part, strip_schema};
-use crate::datafusion::views::{Kind, PG_STAT_IO, function_columns};
+use crate::system_relations::{Kind, PG_STAT_IO, find_function};
 
 const BACKEND_IO: &str = "pg_stat_get_backend_io";
 
@@ -19,11 +20,12 @@ const OF_PID: &str = "of pid";
 
 /// Whether it is one of these, that are known in `FROM` only.
 pub fn returns_rows(function: &str) -> bool {
-    function == BACKEND_IO || function_columns(function).is_some()
+    function == BACKEND_IO || find_function(function).is_some()
 }
 
-/// Drops `pg_catalog.` from a function's name. `pg_stat_get_backend_io(pid)` becomes a selection from
-/// `millpond_stat_backend_io`. With an alias that names only some columns, the others keep their names.
+/// Drops `pg_catalog.` from a function's name. `pg_stat_get_backend_io(pid)` becomes a selection
+/// from `millpond_stat_backend_io`. With an alias that names only some columns, the others keep
+/// their names.
 pub fn table(factor: &mut TableFactor) {
     let (name, alias, args, with_ordinality) = match factor {
         TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
@@ -39,8 +41,8 @@ pub fn table(factor: &mut TableFactor) {
     let Some(function) = last_part(name).filter(|_| name.0.len() == 1 && !with_ordinality) else {
         return;
     };
-    if let Some(columns) = function_columns(&function).filter(|_| args.is_empty()) {
-        return name_the_others(alias.as_mut(), columns);
+    if let Some(found) = find_function(&function).filter(|_| args.is_empty()) {
+        return name_the_others(alias.as_mut(), found.columns);
     }
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(pid))] = args else { return };
     if function != BACKEND_IO {

@@ -6,14 +6,16 @@
 //! * **Spelling** ([`spelling`]): `OPERATOR(pg_catalog.~)`, `COLLATE`, `pg_catalog.function(..)`,
 //!   casts to `regclass` and its like, `= ANY (..)`.
 //! * **Emptiness** ([`empty`]): psql asks about policies, publications and other things that
-//!   Millpond has none of. An inner join with an empty relation is empty, so such a `SELECT` becomes
-//!   one without `FROM` that is false, which keeps its column names and drops the expressions that
-//!   could not be planned.
-//! * **Subqueries** ([`subqueries`]): as values they take one row; `EXISTS` in a select list is a count.
+//!   Millpond has none of. An inner join with an empty relation is empty, so such a `SELECT`
+//!   becomes one without `FROM` that is false, which keeps its column names and drops the
+//!   expressions that could not be planned.
+//! * **Subqueries** ([`subqueries`]): as values they take one row; `EXISTS` in a select list is a
+//!   count.
 //! * **Names** ([`naming`]): output columns are called what PostgreSQL calls them.
 //! * **Laterals** ([`lateral`]): `CROSS JOIN LATERAL (SELECT e) AS o(n)` without a `FROM` names an
 //!   expression; the name is replaced by it.
-//! * **Functions in `FROM`** ([`functions`]): without `pg_catalog.`; those of an argument are a condition on a view.
+//! * **Functions in `FROM`** ([`functions`]): without `pg_catalog.`; those of an argument are a
+//!   condition on a view.
 
 mod empty;
 mod functions;

@@ -1,7 +1,8 @@
 //! Output columns get the names that PostgreSQL gives them.
 //!
-//! DataFusion wants the names of a select's columns to be distinct, PostgreSQL does not care: from its
-//! second use on, a name is followed by [`REPEATED`] and a number, which [`shown`] takes off again.
+//! DataFusion wants the names of a select's columns to be distinct, PostgreSQL does not care: from
+//! its second use on, a name is followed by [`REPEATED`] and a number, which [`shown`] takes off
+//! again.
 
 use std::collections::HashSet;
 
@@ -38,7 +39,8 @@ pub fn select(select: &mut Select) {
     }
 }
 
-/// The column of `generate_series(..)` in FROM is called what the function is called there: its alias, or its name.
+/// The column of `generate_series(..)` in FROM is called what the function is called there: its
+/// alias, or its name.
 pub fn series(factor: &mut TableFactor) {
     let TableFactor::Table { name, alias, args: Some(_), .. } = factor else { return };
     if last_part(name).as_deref() != Some("generate_series") {

@@ -59,8 +59,8 @@ pub fn expr(expr: &mut Expr) {
     }
 }
 
-/// Whether a `FROM` unnests an array: the catalogs' arrays that psql unnests are options of tables that
-/// hold other tables' long values, of which there are none.
+/// Whether a `FROM` unnests an array: the catalogs' arrays that psql unnests are options of tables
+/// that hold other tables' long values, of which there are none.
 fn unnests(from: &TableWithJoins) -> bool {
     match &from.relation {
         TableFactor::UNNEST { .. } => true,
@@ -97,7 +97,8 @@ fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 
-/// A literal where a function takes a relation is the relation's name, as if it were cast to `regclass`.
+/// A literal where a function takes a relation is the relation's name, as if it were cast to
+/// `regclass`.
 fn relation_of_its_name(function: &mut Function) {
     let takes_relation = matches!(
         last_part(&function.name).as_deref(),
@@ -130,7 +131,8 @@ fn cast(expr: &mut Expr) {
     let Expr::Cast { expr: inner, data_type, .. } = expr else { return };
     let Some(name) = type_name(data_type) else { return };
     match name.as_str() {
-        // A name stands for a number (`'t'::regclass`), a number is shown as a name (`oid::regclass`).
+        // A name stands for a number (`'t'::regclass`), a number is shown as a name
+        // (`oid::regclass`).
         "regclass" | "regtype" | "regnamespace" | "regrole" | "regproc" => {
             let direction = if is_text(inner) { "oid" } else { "name" };
             *expr = call(&format!("{name}_{direction}"), vec![take(inner)]);

@@ -43,8 +43,8 @@ pub fn value(expr: &mut Expr) {
     }
 }
 
-/// Takes the conditions out of a select's `WHERE` that speak of outer columns alone: DataFusion joins on
-/// equalities only. Where they don't hold there are no rows, so the subquery is NULL.
+/// Takes the conditions out of a select's `WHERE` that speak of outer columns alone: DataFusion
+/// joins on equalities only. Where they don't hold there are no rows, so the subquery is NULL.
 fn take_outer_conditions(select: &mut Select) -> Option<Expr> {
     let names: Vec<String> = select.from.iter().filter_map(relation_name).collect();
     let mut kept = Vec::new();
@@ -93,8 +93,8 @@ fn speaks_of_others(expr: &Expr, names: &[String]) -> bool {
     }
 }
 
-/// psql asks which columns have another collation than their type: none, since all have the same. The
-/// question compares with `<>`, which DataFusion does not turn into a join.
+/// psql asks which columns have another collation than their type: none, since all have the same.
+/// The question compares with `<>`, which DataFusion does not turn into a join.
 fn asks_for_other_collation(select: &Select) -> bool {
     let reads = |wanted: &str| {
         select.from.iter().any(|from| {

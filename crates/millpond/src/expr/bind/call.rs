@@ -1,22 +1,38 @@
 //! Function calls, and expressions that are calls in a spelling of their own.
 
-use sqlparser::ast::{self, BinaryOperator};
+use smallvec::SmallVec;
+use sqlparser::ast;
 
 use super::{Binder, Coercion, Scope, Typed, beyond, beyond_expression, shorten};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::func::{self, Args, Returns};
-use crate::expr::types::{Category, Ty, category, is_implicit};
-use crate::expr::{Arith, Expr};
+use crate::expr::func::catalog::{self, Param};
+use crate::expr::func::resolve::{self, Choice};
+use crate::expr::func::type_name;
+use crate::expr::types::{NUMERIC, Ty, is_castable, is_int};
+use crate::expr::{Expr, Func};
 use crate::parse::ident;
-use crate::settings::nearest;
 use crate::{DataType, Value};
 
 impl Binder<'_> {
     /// `name(...)`, placed in the text where it fails.
     pub(super) fn function(&mut self, call: &ast::Function, scope: &dyn Scope) -> Result<Typed> {
+        if let Some(typed) = scope.call(self, call)? {
+            return Ok(typed);
+        }
+        if let ast::FunctionArguments::Subquery(query) = &call.args
+            && let [ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice()
+            && name.quote_style.is_none()
+            && ident(name) == "array"
+        {
+            return self.array_of_query(query, scope);
+        }
         let (name, list) = plain_call(call)?;
         let mut args = Vec::with_capacity(list.len());
         for arg in list {
+            if let Some(form) = normal_form(&name, args.len(), arg) {
+                args.push(form);
+                continue;
+            }
             match arg {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
                     args.push(self.bind(e, scope)?);
@@ -30,7 +46,7 @@ impl Binder<'_> {
         })
     }
 
-    /// CEIL, FLOOR, POSITION, SUBSTRING and TRIM, which the grammar has words for.
+    /// CEIL, FLOOR, POSITION, SUBSTRING, OVERLAY and TRIM, which the grammar has words for.
     pub(super) fn spelled_call(&mut self, e: &ast::Expr, scope: &dyn Scope) -> Result<Typed> {
         use ast::Expr as E;
         const NO_FIELD: ast::CeilFloorKind =
@@ -46,7 +62,7 @@ impl Binder<'_> {
             }
             E::Position { expr, r#in } => {
                 let args = vec![self.bind(r#in, scope)?, self.bind(expr, scope)?];
-                self.call("strpos", args)
+                self.call("position", args)
             }
             E::Substring { expr, substring_from, substring_for, .. } => {
                 let mut args = vec![self.bind(expr, scope)?];
@@ -58,6 +74,13 @@ impl Binder<'_> {
                     args.push(self.bind(length, scope)?);
                 }
                 self.call("substring", args)
+            }
+            E::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut args = vec![self.bind(expr, scope)?, self.bind(overlay_what, scope)?];
+                for place in [Some(overlay_from), overlay_for.as_ref()].into_iter().flatten() {
+                    args.push(self.bind(place, scope)?);
+                }
+                self.call("overlay", args)
             }
             E::Trim { trim_where, trim_what, expr, trim_characters } => {
                 let name = match trim_where {
@@ -77,7 +100,8 @@ impl Binder<'_> {
         }
     }
 
-    /// A call by name: of the few that are operators or expressions of their own, else of the table's.
+    /// A call by name: of the few that are operators or expressions of their own, else of the
+    /// catalog's.
     fn named_call(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
         match name {
             "current_timestamp" if args.is_empty() => self.call("now", args),
@@ -90,80 +114,245 @@ impl Binder<'_> {
                 let (list, ty) = self.unified(args, "COALESCE")?;
                 Ok(Typed::known(Expr::Coalesce(list), ty))
             }
-            "power" | "pow" | "mod" => match <[Typed; 2]>::try_from(args) {
-                Ok([a, b]) if name == "mod" => {
-                    self.arith(Arith::Rem, &BinaryOperator::Modulo, a, b)
-                }
-                Ok([a, b]) => {
-                    let a = self.coerce(a, DataType::Float8, Coercion::Explicit)?;
-                    let b = self.coerce(b, DataType::Float8, Coercion::Explicit)?;
-                    Ok(Typed::known(Expr::Arith(Arith::Power, Box::new((a, b))), DataType::Float8))
-                }
+            "greatest" | "least" if !args.is_empty() => {
+                let (list, ty) = self.unified(args, &name.to_uppercase())?;
+                let func = Func::exactly(name, &[Param::AnyElement])?;
+                Ok(Typed::known(Expr::Func(func, list), ty))
+            }
+            "nullif" => match <[Typed; 2]>::try_from(args) {
+                Ok([a, b]) => self.null_if(a, b),
                 Err(args) => Err(undefined_function(name, &args)),
             },
             _ => self.call(name, args),
         }
     }
 
-    /// A function of the table, with its arguments converted.
-    pub(super) fn call(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
-        let Some((func, takes, gives)) = func::find(name, args.len()) else {
-            return Err(undefined_function(name, &args));
-        };
-        let (args, argument_type) = match takes {
-            Args::Exactly(types) => (self.exactly(name, args, types)?, DataType::Text),
-            Args::Number => self.number_argument(name, args, gives)?,
-            Args::One | Args::Any => (self.as_they_are(args)?, DataType::Text),
-            Args::Alike | Args::Pair => self.unified(args, &name.to_uppercase())?,
-        };
-        let ty = match gives {
-            Returns::Type(ty) => ty,
-            Returns::Same | Returns::Rounded => argument_type,
-        };
-        Ok(Typed::known(Expr::Func(func, args), ty))
-    }
-
-    fn exactly(&mut self, name: &str, args: Vec<Typed>, types: &[DataType]) -> Result<Vec<Expr>> {
-        let fits = |(arg, ty): (&Typed, &DataType)| match arg.ty {
-            Ty::Known(own) => is_implicit(own, *ty),
-            Ty::Unknown => true,
-        };
-        if !args.iter().zip(types).all(fits) {
-            return Err(undefined_function(name, &args));
+    /// `NULLIF(a, b)` is `a`, as it is compared with `b`.
+    fn null_if(&mut self, a: Typed, b: Typed) -> Result<Typed> {
+        let func = Func::exactly("nullif", &[Param::AnyElement; 2])?;
+        match (a.ty, b.ty) {
+            (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => {
+                Ok(Typed::known(Expr::Func(func, vec![a.expr, b.expr]), x))
+            }
+            _ => {
+                let (list, ty) = self.unified(vec![a, b], "NULLIF")?;
+                Ok(Typed::known(Expr::Func(func, list), ty))
+            }
         }
-        args.into_iter()
-            .zip(types)
-            .map(|(arg, ty)| self.coerce(arg, *ty, Coercion::Implicit))
-            .collect()
     }
 
-    fn number_argument(
+    /// A function of the catalog, chosen by the arguments' types, with its arguments converted.
+    pub(super) fn call(&mut self, name: &str, mut args: Vec<Typed>) -> Result<Typed> {
+        if name == "pg_typeof"
+            && let [arg] = args.as_slice()
+        {
+            let of = match arg.ty {
+                Ty::Known(ty) => type_name(ty),
+                Ty::Unknown => "unknown".to_owned(),
+            };
+            args.push(Typed::known(Expr::Const(Value::Text(of)), DataType::Text));
+        }
+        // These see the spaces that a `character(n)` is stored without.
+        if (matches!(name, "octet_length" | "to_json" | "to_jsonb") || name.starts_with("bpchar"))
+            && let Some(arg) = args.first_mut()
+        {
+            self.pad(arg)?;
+        }
+        let types: SmallVec<[Ty; 4]> = args.iter().map(|arg| arg.ty).collect();
+        let candidates = resolve::candidates(catalog::named(name), args.len());
+        let chosen = match resolve::choose(candidates, &types) {
+            Choice::One(chosen) => chosen,
+            Choice::None => return self.cast_call(name, args),
+            Choice::Ambiguous => return Err(ambiguous_function(name, &args)),
+        };
+        let proc = chosen.item;
+        if Func::new(proc).columns().is_some() {
+            return Err(beyond(&format!("the set-returning function {name} here")));
+        }
+        let (args, element) = self.arguments(args, &chosen.params)?;
+        Ok(as_result(Expr::Func(Func::new(proc), args), proc.result, element))
+    }
+
+    /// A call of a function that returns rows: the function, its arguments, and the type that its
+    /// polymorphic arguments have.
+    pub(crate) fn rows_call(
         &mut self,
         name: &str,
-        mut args: Vec<Typed>,
-        result: Returns,
-    ) -> Result<(Vec<Expr>, DataType)> {
-        let Some(arg) = args.pop() else { return Err(undefined_function(name, &args)) };
-        let own = match arg.ty {
-            Ty::Known(ty) if category(ty) == Category::Number => ty.base(),
-            Ty::Unknown => DataType::Float8,
-            Ty::Known(_) => return Err(undefined_function(name, &[arg])),
-        };
-        let ty = match result {
-            Returns::Rounded if !matches!(own, DataType::Numeric { .. }) => DataType::Float8,
-            _ => own,
-        };
-        Ok((vec![self.coerce(arg, ty, Coercion::Explicit)?], ty))
+        args: Vec<Typed>,
+    ) -> Result<(Func, Vec<Expr>, Option<DataType>)> {
+        let types: SmallVec<[Ty; 4]> = args.iter().map(|arg| arg.ty).collect();
+        let candidates = resolve::candidates(catalog::named(name), args.len());
+        match resolve::choose(candidates, &types) {
+            Choice::One(chosen) => {
+                let (args, element) = self.arguments(args, &chosen.params)?;
+                Ok((Func::new(chosen.item), args, element))
+            }
+            Choice::None => Err(undefined_function(name, &args)),
+            Choice::Ambiguous => Err(ambiguous_function(name, &args)),
+        }
     }
 
-    fn as_they_are(&mut self, args: Vec<Typed>) -> Result<Vec<Expr>> {
-        args.into_iter()
-            .map(|arg| match arg.ty {
-                Ty::Known(_) => Ok(arg.expr),
-                Ty::Unknown => self.coerce(arg, DataType::Text, Coercion::Implicit),
-            })
-            .collect()
+    /// A call of one argument by the name of a type is a cast.
+    fn cast_call(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
+        let to = type_named(name);
+        match (to, <[Typed; 1]>::try_from(args)) {
+            (Some(to), Ok([arg])) => {
+                let castable = match arg.ty {
+                    Ty::Known(from) => is_castable(from, to),
+                    Ty::Unknown => true,
+                };
+                if !castable {
+                    return Err(undefined_function(name, &[arg]));
+                }
+                Ok(Typed::known(self.coerce(arg, to, Coercion::Explicit)?, to))
+            }
+            (_, Ok(args)) => Err(undefined_function(name, &args)),
+            (_, Err(args)) => Err(undefined_function(name, &args)),
+        }
     }
+
+    /// Gives a `character(n)` the spaces that it is stored without, and makes it text.
+    pub(super) fn pad(&mut self, value: &mut Typed) -> Result<()> {
+        if let Ty::Known(DataType::Char(n)) = value.ty {
+            let expr = std::mem::replace(&mut value.expr, Expr::NULL);
+            *value = Typed::known(padded(expr, n)?, DataType::Text);
+        }
+        Ok(())
+    }
+
+    /// Converts arguments to what has been chosen. Also says which type the arguments have that
+    /// are of one type, whichever it is.
+    pub(super) fn arguments(
+        &mut self,
+        args: Vec<Typed>,
+        params: &[Param],
+    ) -> Result<(Vec<Expr>, Option<DataType>)> {
+        let mut element = None;
+        for (arg, param) in args.iter().zip(params) {
+            element = element.or(match (param, arg.ty) {
+                (Param::AnyElement | Param::AnyNonArray, Ty::Known(ty)) => Some(ty),
+                (Param::AnyArray, Ty::Known(ty)) => ty.element(),
+                _ => None,
+            });
+        }
+        let compatible = matches!(
+            params.iter().find(|param| !matches!(param, Param::Type(_) | Param::Any)),
+            Some(Param::AnyCompatible | Param::AnyCompatibleArray)
+        );
+        if compatible {
+            let types: SmallVec<[Ty; 4]> = args.iter().map(|arg| arg.ty).collect();
+            element = match resolve::common_type(params, &types) {
+                Ok(Ty::Known(ty)) => Some(ty.base()),
+                _ => Some(DataType::Text),
+            };
+        }
+        let mut exprs = Vec::with_capacity(args.len());
+        for (arg, param) in args.into_iter().zip(params) {
+            exprs.push(match (param, arg.ty) {
+                (Param::Type(ty), Ty::Known(own)) if ty.oid() == own.oid() => arg.expr,
+                // A `character` of any length is a text.
+                (Param::Type(DataType::Char(_)), Ty::Known(own)) if own.is_string() => arg.expr,
+                (Param::Type(DataType::Char(_)), _) => {
+                    self.coerce(arg, DataType::Text, Coercion::Implicit)?
+                }
+                (Param::Type(ty), _) => self.coerce(arg, *ty, Coercion::Implicit)?,
+                (Param::AnyCompatible, _) => {
+                    let ty = element.unwrap_or(DataType::Text);
+                    self.coerce(arg, ty, Coercion::Implicit)?
+                }
+                (Param::AnyCompatibleArray, _) | (Param::AnyArray, Ty::Unknown) => {
+                    let ty = element.and_then(DataType::array).ok_or_else(undetermined)?;
+                    self.coerce(arg, ty, Coercion::Implicit)?
+                }
+                (Param::Any, Ty::Known(DataType::Char(n))) => padded(arg.expr, n)?,
+                (_, Ty::Known(_)) => arg.expr,
+                (Param::Any, Ty::Unknown) => {
+                    self.coerce(arg, DataType::Text, Coercion::Implicit)?
+                }
+                (_, Ty::Unknown) => {
+                    let ty = element.unwrap_or(DataType::Text);
+                    self.coerce(arg, ty, Coercion::Implicit)?
+                }
+            });
+        }
+        Ok((exprs, element))
+    }
+}
+
+#[cold]
+fn undetermined() -> SqlError {
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        "could not determine polymorphic type because input has type unknown",
+    )
+}
+
+/// A call with the type of its result. Arrays are told their type, for the elements alone don't
+/// say whether they are `text` or `varchar`.
+pub(super) fn as_result(call: Expr, result: Param, element: Option<DataType>) -> Typed {
+    let ty = result_type(result, element);
+    let call = match result {
+        Param::AnyArray | Param::AnyCompatibleArray => Expr::Cast(Box::new(call), ty, false),
+        _ => call,
+    };
+    Typed::known(call, ty)
+}
+
+/// The type of a result.
+pub(crate) fn result_type(result: Param, element: Option<DataType>) -> DataType {
+    match result {
+        Param::Type(ty) => ty,
+        Param::AnyElement | Param::AnyNonArray | Param::AnyCompatible => {
+            element.unwrap_or(DataType::Text)
+        }
+        Param::AnyArray | Param::AnyCompatibleArray => {
+            element.and_then(DataType::array).unwrap_or(DataType::Text)
+        }
+        Param::Any | Param::Void => DataType::Text,
+    }
+}
+
+/// A `character(n)` with the spaces that it is stored without.
+fn padded(expr: Expr, n: u32) -> Result<Expr> {
+    let func = Func::exactly("rpad", &[Param::Type(DataType::Text), Param::Type(DataType::Int4)])?;
+    let length = Expr::Const(Value::Int4(i32::try_from(n).unwrap_or(i32::MAX)));
+    Ok(Expr::Func(func, vec![expr, length]))
+}
+
+/// The second argument of `normalize`, which is a word of the grammar.
+fn normal_form(name: &str, place: usize, arg: &ast::FunctionArg) -> Option<Typed> {
+    let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Identifier(word))) = arg
+    else {
+        return None;
+    };
+    let form = word.value.to_ascii_uppercase();
+    let is_form = matches!(form.as_str(), "NFC" | "NFD" | "NFKC" | "NFKD");
+    (name == "normalize" && place == 1 && word.quote_style.is_none() && is_form)
+        .then(|| Typed::known(Expr::Const(Value::Text(form)), DataType::Text))
+}
+
+/// The type that PostgreSQL's catalog has under this name.
+fn type_named(name: &str) -> Option<DataType> {
+    Some(match name {
+        "bool" => DataType::Bool,
+        "int2" => DataType::Int2,
+        "int4" => DataType::Int4,
+        "int8" => DataType::Int8,
+        "float4" => DataType::Float4,
+        "float8" => DataType::Float8,
+        "numeric" => NUMERIC,
+        "text" => DataType::Text,
+        "varchar" => DataType::Varchar(None),
+        "bytea" => DataType::Bytea,
+        "date" => DataType::Date,
+        "timestamp" => DataType::Timestamp,
+        "timestamptz" => DataType::Timestamptz,
+        "time" | "timetz" | "interval" | "uuid" | "json" | "jsonb" => {
+            let found = millpond_engine::types::other::types().find(|ty| ty.name == name)?;
+            DataType::Other { oid: found.oid, typmod: -1 }
+        }
+        _ => return None,
+    })
 }
 
 /// The name and the arguments of a call without an aggregate's or a window's clauses.
@@ -221,22 +410,37 @@ fn is_aggregate(name: &str) -> bool {
     )
 }
 
-fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
+/// The types of arguments, for messages.
+fn signature(name: &str, args: &[Typed]) -> String {
     let types: Vec<String> = args
         .iter()
         .map(|arg| match arg.ty {
-            Ty::Known(ty) => ty.base().to_string(),
+            Ty::Known(ty) => type_name(ty),
             Ty::Unknown => "unknown".to_owned(),
         })
         .collect();
+    format!("{name}({})", types.join(", "))
+}
+
+fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
+    if catalog::named(name).is_empty() && catalog::is_known_name(name) {
+        return beyond(&format!("the function {}", signature(name, args)));
+    }
     let error = SqlError::new(
         SqlState::UNDEFINED_FUNCTION,
-        format!("function {name}({}) does not exist", types.join(", ")),
+        format!("function {} does not exist", signature(name, args)),
+    )
+    .hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
     );
-    match nearest(name, func::names()).filter(|near| *near != name) {
-        Some(near) => error.hint(format!("Perhaps you meant the function \"{near}\".")),
-        None => error.hint(
-            "No function matches the given name and argument types. You might need to add explicit type casts.",
-        ),
-    }
+    // The functions of sizes and statistics are the query engine's.
+    if catalog::named(name).is_empty() { error.beyond() } else { error }
+}
+
+fn ambiguous_function(name: &str, args: &[Typed]) -> SqlError {
+    SqlError::new(
+        SqlState::AMBIGUOUS_FUNCTION,
+        format!("function {} is not unique", signature(name, args)),
+    )
+    .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
 }

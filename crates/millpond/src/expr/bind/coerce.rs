@@ -3,12 +3,13 @@
 use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::func::catalog::Param;
 use crate::expr::types::{
     Category, Ty, category, comparable, has_modifier, is_assignable, is_castable, is_implicit,
     is_int, unify,
 };
 use crate::expr::{Expr, Func, cast};
-use crate::types::{FormatOptions, Zone, text};
+use crate::types::{FormatOptions, IntervalStyle, Zone, text};
 use crate::{DataType, Value};
 
 /// How far a conversion may go.
@@ -19,15 +20,27 @@ pub(crate) enum Coercion {
     Explicit,
 }
 
-/// Whether a literal is another value in another time zone: one without an offset, or one like `today`.
+/// Whether a literal is another value in another session: one without an offset in another zone, or
+/// one like `today`.
 fn asks_zone(ty: DataType, literal: &str) -> bool {
-    // Zones in which it is never the same day.
-    let value_at = |hours: i32| {
-        let options = FormatOptions { zone: Zone::Fixed(hours * 3600), ..FormatOptions::default() };
+    let value_at = |hours: i32, interval_style: IntervalStyle| {
+        let zone = Zone::Fixed(hours * 3600);
+        let options = FormatOptions { zone, interval_style, ..FormatOptions::default() };
         text::parse(ty, literal, &options).ok()
     };
-    matches!(ty, DataType::Date | DataType::Timestamp | DataType::Timestamptz)
-        && value_at(-12) != value_at(12)
+    let style = IntervalStyle::Postgres;
+    match ty {
+        // Zones in which it is never the same day.
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz => {
+            value_at(-12, style) != value_at(12, style)
+        }
+        // And in which it is never the same time.
+        DataType::Other { .. } => {
+            let value = value_at(-12, style);
+            value != value_at(11, style) || value != value_at(12, IntervalStyle::SqlStandard)
+        }
+        _ => false,
+    }
 }
 
 impl Binder<'_> {
@@ -117,7 +130,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Converts an operand; a literal beside a `char(n)` loses its trailing spaces as the column's values have.
+    /// Converts an operand; a literal beside a `char(n)` loses its trailing spaces as the column's
+    /// values have.
     pub(super) fn coerce_operand(&mut self, typed: Typed, ty: DataType) -> Result<Expr> {
         let is_char = matches!(ty, DataType::Char(_));
         match ty {
@@ -128,7 +142,10 @@ impl Binder<'_> {
                     Expr::Const(Value::Text(text)) => {
                         Expr::Const(Value::Text(text.trim_end_matches(' ').to_owned()))
                     }
-                    expr => Expr::Func(Func::TrimRight, vec![expr]),
+                    expr => {
+                        let rtrim = Func::exactly("rtrim", &[Param::Type(DataType::Text)])?;
+                        Expr::Func(rtrim, vec![expr])
+                    }
                 })
             }
             _ => self.coerce(typed, ty.base(), Coercion::Explicit),

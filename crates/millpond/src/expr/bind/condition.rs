@@ -1,13 +1,15 @@
 //! Conditions with words of their own (IS, IN, LIKE, BETWEEN), and CASE.
 
-use sqlparser::ast;
+use millpond_engine::types::other::RECORD;
+use sqlparser::ast::{self, Spanned};
+use sqlparser::tokenizer::Span;
 
 use super::operator::no_operator;
 use super::{Binder, Coercion, Scope, Typed};
-use crate::DataType;
 use crate::error::Result;
 use crate::expr::types::{Category, Ty, category, comparable, is_int};
 use crate::expr::{Compare, Expr, Like};
+use crate::{DataType, Value};
 
 impl Binder<'_> {
     pub(super) fn is_bool(
@@ -17,8 +19,33 @@ impl Binder<'_> {
         negated: bool,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        let value = self.condition(e, "IS", scope)?;
+        let what_text = match (what, negated) {
+            (Some(true), false) => "IS TRUE",
+            (Some(true), true) => "IS NOT TRUE",
+            (Some(false), false) => "IS FALSE",
+            (Some(false), true) => "IS NOT FALSE",
+            (None, false) => "IS UNKNOWN",
+            (None, true) => "IS NOT UNKNOWN",
+        };
+        let value = self.condition(e, what_text, scope)?;
         Ok(Typed::bool(Expr::IsBool(Box::new(value), what, negated)))
+    }
+
+    /// `value IS [NOT] NULL`
+    pub(super) fn is_null(
+        &mut self,
+        e: &ast::Expr,
+        negated: bool,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        if let Some(row) = self.row_is_null(e, negated, scope)? {
+            return Ok(row);
+        }
+        let value = self.bind(e, scope)?;
+        if matches!(value.ty, Ty::Known(ty) if ty.oid() == RECORD) {
+            return Ok(self.record_is_null(value.expr, negated));
+        }
+        Ok(Typed::bool(Expr::IsNull(Box::new(self.settled(value)?.0), negated)))
     }
 
     pub(super) fn distinct(
@@ -28,6 +55,9 @@ impl Binder<'_> {
         negated: bool,
         scope: &dyn Scope,
     ) -> Result<Typed> {
+        if let Some(rows) = self.row_distinct(a, b, negated, scope)? {
+            return Ok(rows);
+        }
         let (a, b) = (self.bind(a, scope)?, self.bind(b, scope)?);
         let pair = self.alike(a, b, "IS DISTINCT FROM")?;
         Ok(Typed::bool(Expr::Distinct(Box::new(pair), negated)))
@@ -51,6 +81,23 @@ impl Binder<'_> {
     }
 
     pub(super) fn in_list(
+        &mut self,
+        expr: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        if let Some(rows) = self.row_in_list(expr, list, negated, scope)? {
+            return Ok(rows);
+        }
+        let all: Vec<&ast::Expr> = list.iter().chain([expr]).collect();
+        let end = list.first().map_or_else(Span::empty, Spanned::span);
+        let symbol = if negated { "not" } else { "in" };
+        self.value_in_list(expr, list, negated, scope)
+            .map_err(|error| self.place_operator(error, expr, symbol, end, &all))
+    }
+
+    fn value_in_list(
         &mut self,
         expr: &ast::Expr,
         list: &[ast::Expr],
@@ -95,14 +142,25 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let value = self.bind(expr, scope)?;
         let pattern = self.bind(pattern, scope)?;
+        let symbol = match (ignore_case, negated) {
+            (false, false) => "~~",
+            (false, true) => "!~~",
+            (true, false) => "~~*",
+            (true, true) => "!~~*",
+        };
+        let is_bytes = |ty: Ty| matches!(ty, Ty::Known(DataType::Bytea));
+        if escape.is_none() && (is_bytes(value.ty) || is_bytes(pattern.ty)) {
+            return self.binary_operator(symbol, value, pattern);
+        }
         for side in [&value, &pattern] {
             if let Ty::Known(ty) = side.ty
                 && category(ty) != Category::String
             {
-                return Err(no_operator("~~", value.ty, pattern.ty));
+                return Err(no_operator(symbol, value.ty, pattern.ty));
             }
         }
-        // A char(n) is compared without its padding here, as it is stored.
+        let mut value = value;
+        self.pad(&mut value)?;
         let value = self.coerce(value, DataType::Text, Coercion::Explicit)?;
         let pattern = self.coerce(pattern, DataType::Text, Coercion::Explicit)?;
         let escape = match escape {
@@ -114,6 +172,42 @@ impl Binder<'_> {
         };
         let like = Like { value, pattern, escape, ignore_case, negated };
         Ok(Typed::bool(Expr::Like(Box::new(like))))
+    }
+
+    /// `value [NOT] SIMILAR TO pattern [ESCAPE escape]`
+    pub(super) fn similar(
+        &mut self,
+        expr: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        negated: bool,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let value = self.bind(expr, scope)?;
+        let mut args = vec![self.bind(pattern, scope)?];
+        if let Some(escape) = escape {
+            args.push(self.literal(escape)?);
+        }
+        let pattern = self.call("similar_to_escape", args)?;
+        self.binary_operator(if negated { "!~" } else { "~" }, value, pattern)
+    }
+
+    /// `value IS [NOT] [form] NORMALIZED`
+    pub(super) fn is_normalized(
+        &mut self,
+        expr: &ast::Expr,
+        form: Option<&ast::NormalizationForm>,
+        negated: bool,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let value = self.bind(expr, scope)?;
+        let form = form.map_or_else(|| "NFC".to_owned(), ToString::to_string);
+        let form = Typed::known(Expr::Const(Value::Text(form)), DataType::Text);
+        let is_normal = self.call("is_normalized", vec![value, form])?;
+        Ok(match negated {
+            true => Typed::bool(Expr::Not(Box::new(is_normal.expr))),
+            false => is_normal,
+        })
     }
 
     pub(super) fn case(
@@ -136,13 +230,12 @@ impl Binder<'_> {
             });
             results.push(self.bind(&when.result, scope)?);
         }
+        // ELSE comes first where the types are settled.
         if let Some(otherwise) = otherwise {
-            results.push(self.bind(otherwise, scope)?);
+            results.insert(0, self.bind(otherwise, scope)?);
         }
         let (mut results, ty) = self.unified(results, "CASE")?;
-        let otherwise = (results.len() > whens.len())
-            .then(|| results.pop().unwrap_or(Expr::NULL))
-            .map(Box::new);
+        let otherwise = (results.len() > whens.len()).then(|| results.remove(0)).map(Box::new);
         let whens = whens.into_iter().zip(results).collect();
         Ok(Typed::known(Expr::Case(whens, otherwise), ty))
     }

@@ -1,17 +1,27 @@
-//! From sqlparser's expressions to bound ones: [`Binder::bind`] looks at the form of an expression and hands it to the
-//! file that knows the form.
+//! From sqlparser's expressions to bound ones: [`Binder::bind`] looks at the form of an expression
+//! and hands it to the file that knows the form.
 
+mod array;
 mod call;
 mod coerce;
 mod condition;
+mod datetime;
 mod literal;
 mod names;
+mod object_cast;
 mod operator;
+mod place;
+mod record;
+mod row;
+mod subquery;
 
 use sqlparser::ast;
 
+pub(crate) use call::result_type;
 pub(crate) use coerce::Coercion;
 pub(crate) use names::{NoColumns, Scope, missing_from, undefined_column};
+pub(crate) use record::{RecordTypes, WholeRow};
+pub(crate) use row::parts_of_row;
 
 use super::Expr;
 use super::types::Ty;
@@ -31,6 +41,26 @@ pub(crate) enum ParamTypes<'a> {
     None,
 }
 
+impl<'a> ParamTypes<'a> {
+    /// The same, to bind the statement once more.
+    pub(crate) fn again(&self) -> ParamTypes<'a> {
+        match self {
+            ParamTypes::Declared(types) => ParamTypes::Declared(types.clone()),
+            ParamTypes::Lifted(literals) => ParamTypes::Lifted(literals),
+            ParamTypes::None => ParamTypes::None,
+        }
+    }
+
+    /// How many parameters there are, as far as known.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            ParamTypes::Declared(types) => types.len(),
+            ParamTypes::Lifted(literals) => literals.len(),
+            ParamTypes::None => 0,
+        }
+    }
+}
+
 /// A bound expression with its type.
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
@@ -39,11 +69,11 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    fn known(expr: Expr, ty: DataType) -> Self {
+    pub(crate) fn known(expr: Expr, ty: DataType) -> Self {
         Typed { expr, ty: Ty::Known(ty) }
     }
 
-    fn bool(expr: Expr) -> Self {
+    pub(crate) fn bool(expr: Expr) -> Self {
         Self::known(expr, DataType::Bool)
     }
 }
@@ -52,14 +82,17 @@ impl Typed {
 pub(crate) struct Binder<'a> {
     pub(crate) source: Source<'a>,
     pub(crate) params: ParamTypes<'a>,
+    /// The record types that the statement has.
+    pub(crate) records: RecordTypes,
 }
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(source: Source<'a>, params: ParamTypes<'a>) -> Self {
-        Binder { source, params }
+        Binder { source, params, records: RecordTypes::default() }
     }
 
-    /// Whether literals have been lifted out: then numbers in ORDER BY or GROUP BY are not to be seen.
+    /// Whether literals have been lifted out: then numbers in ORDER BY or GROUP BY are not to be
+    /// seen.
     pub(crate) fn is_lifted(&self) -> bool {
         matches!(self.params, ParamTypes::Lifted(_))
     }
@@ -68,23 +101,32 @@ impl<'a> Binder<'a> {
     pub(crate) fn bind(&mut self, expr: &ast::Expr, scope: &dyn Scope) -> Result<Typed> {
         use ast::Expr as E;
         Ok(match expr {
-            E::Identifier(name) => self.column(None, name, scope)?,
-            E::CompoundIdentifier(parts) => match parts.as_slice() {
-                [table, name] => self.column(Some(table), name, scope)?,
-                [_, table, name] => self.column(Some(table), name, scope)?,
-                _ => return Err(SqlError::unsupported(format!("the name {expr}"))),
-            },
+            E::Identifier(name) => self.column(name, scope)?,
+            E::CompoundIdentifier(parts) => self.qualified_column(parts, scope)?,
             E::Value(value) => self.literal(value)?,
             E::Nested(inner) => self.bind(inner, scope)?,
+            E::Tuple(parts) => self.row(&Vec::from_iter(parts), scope)?,
             E::TypedString(typed) => {
                 let ty = data_type(&typed.data_type)?;
                 let literal = self.literal(&typed.value)?;
                 Typed::known(self.coerce(literal, ty, Coercion::Explicit)?, ty)
             }
+            E::Interval(interval) => self.interval(interval, scope)?,
+            E::Extract { field, expr, .. } => self.extract(field, expr, scope)?,
+            E::AtTimeZone { timestamp, time_zone } => {
+                self.at_time_zone(timestamp, time_zone, scope)?
+            }
+            E::Array(array) => self.array(array, None, scope)?,
+            E::CompoundFieldAccess { root, access_chain } => {
+                self.subscripts(root, access_chain, scope)?
+            }
             E::UnaryOp { op, expr } => self.unary(*op, expr, scope)?,
-            E::BinaryOp { .. } => self.binary(expr, scope)?,
-            E::IsNull(e) => Typed::bool(Expr::IsNull(Box::new(self.any(e, scope)?), false)),
-            E::IsNotNull(e) => Typed::bool(Expr::IsNull(Box::new(self.any(e, scope)?), true)),
+            E::BinaryOp { .. } => match self.overlaps(expr, scope)? {
+                Some(overlaps) => overlaps,
+                None => self.binary(expr, scope)?,
+            },
+            E::IsNull(e) => self.is_null(e, false, scope)?,
+            E::IsNotNull(e) => self.is_null(e, true, scope)?,
             E::IsTrue(e) => self.is_bool(e, Some(true), false, scope)?,
             E::IsNotTrue(e) => self.is_bool(e, Some(true), true, scope)?,
             E::IsFalse(e) => self.is_bool(e, Some(false), false, scope)?,
@@ -103,6 +145,12 @@ impl<'a> Binder<'a> {
             E::ILike { negated, any: false, expr, pattern, escape_char } => {
                 self.like(expr, pattern, escape_char.as_ref(), true, *negated, scope)?
             }
+            E::SimilarTo { negated, expr, pattern, escape_char } => {
+                self.similar(expr, pattern, escape_char.as_ref(), *negated, scope)?
+            }
+            E::IsNormalized { expr, form, negated } => {
+                self.is_normalized(expr, form.as_ref(), *negated, scope)?
+            }
             E::Cast {
                 kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
                 expr,
@@ -110,7 +158,14 @@ impl<'a> Binder<'a> {
                 array: false,
                 format: None,
             } => {
+                if let Some(value) = self.catalog_cast(expr, ty, scope)? {
+                    return Ok(value);
+                }
                 let ty = data_type(ty)?;
+                if let (E::Array(array), Some(_)) = (expr.as_ref(), ty.element()) {
+                    let typed = self.array(array, Some(ty), scope)?;
+                    return Ok(Typed::known(self.coerce(typed, ty, Coercion::Explicit)?, ty));
+                }
                 Typed::known(self.bind_as(expr, ty, Coercion::Explicit, scope)?, ty)
             }
             E::Case { operand, conditions, else_result, .. } => {
@@ -120,12 +175,27 @@ impl<'a> Binder<'a> {
                 check_collation(collation)?;
                 self.bind(expr, scope)?
             }
-            E::Function(function) => self.function(function, scope)?,
+            E::Function(function) => match parts_of_row(expr) {
+                Some(parts) => self.row(&parts, scope)?,
+                None => self.function(function, scope)?,
+            },
             E::Ceil { .. }
             | E::Floor { .. }
             | E::Position { .. }
             | E::Substring { .. }
+            | E::Overlay { .. }
             | E::Trim { .. } => self.spelled_call(expr, scope)?,
+            E::Subquery(query) => self.scalar(query, scope)?,
+            E::Exists { subquery, negated } => self.exists(subquery, *negated, scope)?,
+            E::InSubquery { expr, subquery, negated } => {
+                self.in_query(expr, subquery, *negated, scope)?
+            }
+            E::AnyOp { left, compare_op, right, is_some: _ } => {
+                self.quantifier(left, compare_op, right, false, scope)?
+            }
+            E::AllOp { left, compare_op, right } => {
+                self.quantifier(left, compare_op, right, true, scope)?
+            }
             other => return Err(beyond_expression(other)),
         })
     }
@@ -139,7 +209,7 @@ impl<'a> Binder<'a> {
         scope: &dyn Scope,
     ) -> Result<Expr> {
         let typed = self.bind(expr, scope)?;
-        self.coerce(typed, ty, coercion)
+        self.coerce(typed, ty, coercion).map_err(|error| self.place_literal(error, &[expr]))
     }
 
     /// Binds a condition.
@@ -150,7 +220,7 @@ impl<'a> Binder<'a> {
         scope: &dyn Scope,
     ) -> Result<Expr> {
         let typed = self.bind(expr, scope)?;
-        self.truth_value(typed, what)
+        self.truth_value(typed, what).map_err(|error| self.place_at(error, expr))
     }
 
     fn truth_value(&mut self, typed: Typed, what: &str) -> Result<Expr> {
@@ -172,6 +242,11 @@ impl<'a> Binder<'a> {
         scope: &dyn Scope,
     ) -> Result<(Expr, DataType)> {
         let typed = self.bind(expr, scope)?;
+        self.settled(typed)
+    }
+
+    /// A value in a type of its own; an unknown literal becomes text.
+    pub(crate) fn settled(&mut self, typed: Typed) -> Result<(Expr, DataType)> {
         match typed.ty {
             Ty::Known(ty) => Ok((typed.expr, ty)),
             Ty::Unknown => {
@@ -179,14 +254,10 @@ impl<'a> Binder<'a> {
             }
         }
     }
-
-    fn any(&mut self, expr: &ast::Expr, scope: &dyn Scope) -> Result<Expr> {
-        Ok(self.output(expr, scope)?.0)
-    }
 }
 
-/// A form of expression that only a query engine can deal with. The planner recognises the code, and hands the
-/// statement on where there is an engine.
+/// A form of expression that only a query engine can deal with. The planner recognises the code,
+/// and hands the statement on where there is an engine.
 pub(crate) fn beyond(what: &str) -> SqlError {
     SqlError::unsupported(what)
 }

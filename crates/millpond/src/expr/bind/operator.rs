@@ -1,12 +1,17 @@
 //! Operators.
 
-use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+use sqlparser::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 
+use super::call::as_result;
 use super::{Binder, Coercion, Scope, Typed, beyond};
-use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::types::{Category, Ty, category, is_int, promote_numbers};
-use crate::expr::{Arith, Compare, Expr, arith};
+use crate::expr::func::catalog::Param;
+use crate::expr::func::operators::{self, Operator, Work};
+use crate::expr::func::resolve::{self, Candidate, Choice};
+use crate::expr::func::type_name;
+use crate::expr::types::{Category, Ty, category};
+use crate::expr::{Arith, Compare, Expr, Func, Like, arith};
+use crate::{DataType, Numeric, Value};
 
 impl Binder<'_> {
     pub(super) fn unary(
@@ -24,16 +29,16 @@ impl Binder<'_> {
                 let value = self.bind(expr, scope)?;
                 let (value, ty) = match value.ty {
                     Ty::Known(ty) if category(ty) == Category::Number => (value.expr, ty),
-                    // An unknown literal after a sign is double precision, as in PostgreSQL.
-                    Ty::Unknown => (
-                        self.coerce(value, DataType::Float8, Coercion::Implicit)?,
-                        DataType::Float8,
-                    ),
+                    Ty::Known(ty)
+                        if category(ty) == Category::Interval && op == UnaryOperator::Minus =>
+                    {
+                        return self.call("interval_um", vec![value]);
+                    }
+                    Ty::Unknown => {
+                        return Err(ambiguous_operator(&format!("{op} unknown")));
+                    }
                     Ty::Known(ty) => {
-                        return Err(SqlError::new(
-                            SqlState::UNDEFINED_FUNCTION,
-                            format!("operator does not exist: {op} {ty}"),
-                        ));
+                        return Err(undefined_operator(&format!("{op} {}", type_name(ty))));
                     }
                 };
                 if op == UnaryOperator::Plus {
@@ -41,18 +46,34 @@ impl Binder<'_> {
                 }
                 Ok(Typed::known(
                     match value {
-                        Expr::Const(value) => Expr::Const(arith::negate(value.as_datum())?),
+                        Expr::Const(value) => return negated_constant(value, ty, expr),
                         value => Expr::Neg(Box::new(value)),
                     },
                     ty.base(),
                 ))
             }
-            other => Err(beyond(&format!("the operator {other}"))),
+            other => {
+                let symbol = other.to_string();
+                let value = self.bind(expr, scope)?;
+                let candidates = operators::candidates(&symbol, 1);
+                if candidates.is_empty() {
+                    return Err(beyond(&format!("the operator {other}")));
+                }
+                match resolve::choose(candidates, &[value.ty]) {
+                    Choice::One(chosen) => self.work(chosen, vec![value]),
+                    Choice::None => {
+                        Err(undefined_operator(&format!("{symbol} {}", name_of(value.ty))))
+                    }
+                    Choice::Ambiguous => {
+                        Err(ambiguous_operator(&format!("{symbol} {}", name_of(value.ty))))
+                    }
+                }
+            }
         }
     }
 
-    /// Binds a chain of binary operators. The parser leans `a + b + c` to the left as deep as it is long, so the
-    /// left side is walked down in a loop, not by recursion.
+    /// Binds a chain of binary operators. The parser leans `a + b + c` to the left as deep as it is
+    /// long, so the left side is walked down in a loop, not by recursion.
     pub(super) fn binary(&mut self, chain: &ast::Expr, scope: &dyn Scope) -> Result<Typed> {
         let mut rest = Vec::new();
         let mut first = chain;
@@ -60,10 +81,23 @@ impl Binder<'_> {
             rest.push((op, right.as_ref()));
             first = left;
         }
-        let mut value = self.bind(first, scope)?;
-        while let Some((op, right)) = rest.pop() {
-            let right = self.bind(right, scope)?;
-            value = self.operator(op, value, right)?;
+        let rows = match rest.last() {
+            Some((op, right)) => self.row_operator(first, op, right, scope)?,
+            None => None,
+        };
+        let mut value = match rows {
+            Some(compared) => {
+                rest.pop();
+                compared
+            }
+            None => self.bind(first, scope)?,
+        };
+        while let Some((op, written)) = rest.pop() {
+            let right = self.bind(written, scope)?;
+            value = self.operator(op, value, right).map_err(|error| {
+                let left = left_of(chain, written).unwrap_or(first);
+                self.place_operator(error, left, &op.to_string(), written.span(), &[written, left])
+            })?;
         }
         Ok(value)
     }
@@ -83,22 +117,102 @@ impl Binder<'_> {
         if let Some(compare) = compare {
             return Ok(Typed::bool(self.compare(compare, a, b)?));
         }
-        let arith = match op {
-            B::Plus => Arith::Add,
-            B::Minus => Arith::Sub,
-            B::Multiply => Arith::Mul,
-            B::Divide => Arith::Div,
-            B::Modulo => Arith::Rem,
-            B::PGExp => Arith::Power,
-            B::BitwiseAnd => Arith::BitAnd,
-            B::BitwiseOr => Arith::BitOr,
-            B::PGBitwiseXor => Arith::BitXor,
-            B::PGBitwiseShiftLeft => Arith::ShiftLeft,
-            B::PGBitwiseShiftRight => Arith::ShiftRight,
-            B::StringConcat => return self.concat(a, b),
-            other => return Err(beyond(&format!("the operator {other}"))),
+        if is_date(a.ty) || is_date(b.ty) {
+            let arith = match op {
+                B::Plus => Some(Arith::Add),
+                B::Minus => Some(Arith::Sub),
+                _ => None,
+            };
+            if let Some(arith) = arith.filter(|arith| counts_days(*arith, a.ty, b.ty)) {
+                return self.date_arith(arith, &op.to_string(), a, b);
+            }
+        }
+        self.binary_operator(&symbol_of(op), a, b)
+    }
+
+    /// An operator of the catalog, chosen by the types of its sides.
+    pub(super) fn binary_operator(&mut self, symbol: &str, a: Typed, b: Typed) -> Result<Typed> {
+        let candidates = operators::candidates(symbol, 2);
+        if candidates.is_empty() {
+            return Err(beyond(&format!("the operator {symbol}")));
+        }
+        let sides = |a: &Typed, b: &Typed| format!("{} {symbol} {}", name_of(a.ty), name_of(b.ty));
+        // These have operators of types that are not here, too.
+        let of_many_types = matches!(symbol, "+" | "-" | "*" | "/");
+        if of_many_types && (a.ty, b.ty) == (Ty::Unknown, Ty::Unknown) {
+            return Err(ambiguous_operator(&sides(&a, &b)));
+        }
+        match resolve::choose_binary(candidates, [a.ty, b.ty]) {
+            Choice::One(chosen) => self.work(chosen, vec![a, b]),
+            Choice::None => Err(undefined_operator(&sides(&a, &b))),
+            Choice::Ambiguous => Err(ambiguous_operator(&sides(&a, &b))),
+        }
+    }
+
+    /// What computes an operator, with its arguments converted.
+    fn work(
+        &mut self,
+        chosen: Candidate<&'static Operator>,
+        mut args: Vec<Typed>,
+    ) -> Result<Typed> {
+        let operator = chosen.item;
+        // Patterns see the spaces that a `character(n)` is stored without.
+        if let (Some(first), Some(Param::Type(DataType::Char(_)))) =
+            (args.first_mut(), operator.args.first())
+        {
+            self.pad(first)?;
+        }
+        let result = match operator.result {
+            Param::Type(ty) => ty,
+            _ => DataType::Text,
         };
-        self.arith(arith, op, a, b)
+        let as_type = match operator.work {
+            Work::Arith(_, ty) => Some(ty),
+            Work::Concat => Some(result),
+            Work::Like { .. } => Some(DataType::Text),
+            Work::Call(_) => None,
+        };
+        let mut exprs = match as_type {
+            // Straight to the type that is computed with.
+            Some(ty) => args
+                .into_iter()
+                .zip(&chosen.params)
+                .map(|(arg, param)| match (arg.ty, param) {
+                    // A literal takes the operator's type first, and fails as of that type.
+                    (Ty::Unknown, Param::Type(own)) if own.oid() != ty.oid() => {
+                        let expr = self.coerce(arg, *own, Coercion::Implicit)?;
+                        self.coerce(Typed::known(expr, *own), ty, Coercion::Explicit)
+                    }
+                    _ => self.coerce(arg, ty, Coercion::Explicit),
+                })
+                .collect::<Result<Vec<_>>>()?,
+            None => {
+                let (exprs, element) = self.arguments(args, &chosen.params)?;
+                if let Work::Call(name) = operator.work {
+                    let call = Expr::Func(Func::exactly(name, operator.args)?, exprs);
+                    return Ok(as_result(call, operator.result, element));
+                }
+                exprs
+            }
+        };
+        let expr = match operator.work {
+            Work::Call(name) => Expr::Func(Func::exactly(name, operator.args)?, exprs),
+            work => {
+                let (Some(b), Some(a)) = (exprs.pop(), exprs.pop()) else {
+                    return Err(SqlError::internal("an operator without its sides"));
+                };
+                match work {
+                    Work::Arith(arith, _) => Expr::Arith(arith, Box::new((a, b))),
+                    Work::Like { ignore_case, negated } => {
+                        let like =
+                            Like { value: a, pattern: b, escape: None, ignore_case, negated };
+                        Expr::Like(Box::new(like))
+                    }
+                    _ => Expr::Concat(Box::new((a, b))),
+                }
+            }
+        };
+        Ok(Typed::known(expr, result))
     }
 
     fn logic(&mut self, op: &BinaryOperator, a: Typed, b: Typed) -> Result<Typed> {
@@ -125,35 +239,6 @@ impl Binder<'_> {
         Ok(Expr::Compare(op, Box::new(pair)))
     }
 
-    pub(super) fn arith(
-        &mut self,
-        arith: Arith,
-        op: &BinaryOperator,
-        a: Typed,
-        b: Typed,
-    ) -> Result<Typed> {
-        let symbol = op.to_string();
-        if is_date(a.ty) || is_date(b.ty) {
-            return self.date_arith(arith, &symbol, a, b);
-        }
-        let ty = common_number(&symbol, a.ty, b.ty)?;
-        let ty = match arith {
-            Arith::Power => DataType::Float8,
-            Arith::BitAnd | Arith::BitOr | Arith::BitXor | Arith::ShiftLeft | Arith::ShiftRight
-                if !is_int(ty) =>
-            {
-                return Err(no_operator(&symbol, a.ty, b.ty));
-            }
-            Arith::Rem if matches!(ty, DataType::Float4 | DataType::Float8) => {
-                return Err(no_operator(&symbol, a.ty, b.ty));
-            }
-            _ => ty,
-        };
-        let a = self.coerce(a, ty, Coercion::Explicit)?;
-        let b = self.coerce(b, ty, Coercion::Explicit)?;
-        Ok(Typed::known(Expr::Arith(arith, Box::new((a, b))), ty))
-    }
-
     /// Days are added to dates.
     fn date_arith(&mut self, arith: Arith, symbol: &str, a: Typed, b: Typed) -> Result<Typed> {
         let small = |ty: Ty| matches!(ty, Ty::Known(DataType::Int4 | DataType::Int2));
@@ -173,64 +258,92 @@ impl Binder<'_> {
             _ => Err(no_operator(symbol, a.ty, b.ty)),
         }
     }
+}
 
-    fn concat(&mut self, a: Typed, b: Typed) -> Result<Typed> {
-        let known = |ty: Ty| match ty {
-            Ty::Known(ty) => Some(category(ty)),
-            Ty::Unknown => None,
-        };
-        let ty = match (known(a.ty), known(b.ty)) {
-            (Some(Category::Bytes), None | Some(Category::Bytes))
-            | (None, Some(Category::Bytes)) => DataType::Bytea,
-            (Some(x), Some(y)) if x != Category::String && y != Category::String => {
-                return Err(no_operator("||", a.ty, b.ty));
-            }
-            _ => DataType::Text,
-        };
-        let a = self.coerce(a, ty, Coercion::Explicit)?;
-        let b = self.coerce(b, ty, Coercion::Explicit)?;
-        Ok(Typed::known(Expr::Concat(Box::new((a, b))), ty))
+/// A number with its sign changed. What is written as a negative number has the smallest type that
+/// it fits in.
+fn negated_constant(value: Value, ty: DataType, written: &ast::Expr) -> Result<Typed> {
+    let value = arith::negate(value.as_datum())?;
+    let mut written = written;
+    while let ast::Expr::Nested(inner) = written {
+        written = inner;
     }
+    let is_literal = matches!(written, ast::Expr::Value(_));
+    let smallest = match &value {
+        Value::Int8(int) if is_literal => i32::try_from(*int).map(Value::Int4).ok(),
+        Value::Numeric(number) if is_literal && *number == Numeric::from(i64::MIN) => {
+            number.to_string().parse().map(Value::Int8).ok()
+        }
+        _ => None,
+    };
+    Ok(match smallest {
+        Some(int @ Value::Int4(_)) => Typed::known(Expr::Const(int), DataType::Int4),
+        Some(int) => Typed::known(Expr::Const(int), DataType::Int8),
+        None => Typed::known(Expr::Const(value), ty.base()),
+    })
+}
+
+/// In a chain of operators, the left operand of the one whose right operand this is.
+fn left_of<'e>(chain: &'e ast::Expr, operand: &ast::Expr) -> Option<&'e ast::Expr> {
+    let mut at = chain;
+    while let ast::Expr::BinaryOp { left, right, .. } = at {
+        if std::ptr::eq(right.as_ref(), operand) {
+            return Some(left);
+        }
+        at = left;
+    }
+    None
 }
 
 pub(super) fn no_operator(symbol: &str, a: Ty, b: Ty) -> SqlError {
-    let name = |ty: Ty| match ty {
-        Ty::Known(ty) => ty.base().to_string(),
-        Ty::Unknown => "unknown".to_owned(),
-    };
+    undefined_operator(&format!("{} {symbol} {}", name_of(a), name_of(b)))
+}
+
+fn undefined_operator(signature: &str) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_FUNCTION,
-        format!("operator does not exist: {} {symbol} {}", name(a), name(b)),
+        format!("operator does not exist: {signature}"),
     )
     .hint("No operator matches the given name and argument types. You might need to add explicit type casts.")
 }
 
-fn is_date(ty: Ty) -> bool {
-    ty == Ty::Known(DataType::Date)
+fn ambiguous_operator(signature: &str) -> SqlError {
+    SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("operator is not unique: {signature}"))
+        .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
 }
 
-/// The type in which two numbers meet.
-fn common_number(symbol: &str, a: Ty, b: Ty) -> Result<DataType> {
-    match (a, b) {
-        (Ty::Known(x), Ty::Known(y)) => {
-            if category(x) == Category::Time || category(y) == Category::Time {
-                return Err(beyond("arithmetic with timestamps"));
-            }
-            if category(x) != Category::Number || category(y) != Category::Number {
-                return Err(no_operator(symbol, a, b));
-            }
-            Ok(promote_numbers(x, y))
-        }
-        (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) => {
-            if category(ty) != Category::Number {
-                return Err(no_operator(symbol, a, b));
-            }
-            Ok(ty.base())
-        }
-        (Ty::Unknown, Ty::Unknown) => Err(SqlError::new(
-            SqlState::AMBIGUOUS_FUNCTION,
-            format!("operator is not unique: unknown {symbol} unknown"),
-        )
-        .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")),
+fn name_of(ty: Ty) -> String {
+    match ty {
+        Ty::Known(ty) => type_name(ty),
+        Ty::Unknown => "unknown".to_owned(),
     }
+}
+
+/// The operator as PostgreSQL writes it.
+fn symbol_of(op: &BinaryOperator) -> String {
+    match op {
+        BinaryOperator::PGLikeMatch => "~~".to_owned(),
+        BinaryOperator::PGILikeMatch => "~~*".to_owned(),
+        BinaryOperator::PGNotLikeMatch => "!~~".to_owned(),
+        BinaryOperator::PGNotILikeMatch => "!~~*".to_owned(),
+        BinaryOperator::PGCustomBinaryOperator(parts) => match parts.as_slice() {
+            [symbol] => symbol.clone(),
+            [schema, symbol] if schema == "pg_catalog" => symbol.clone(),
+            _ => op.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// Whether dates are counted in days: a date and an integer, or the days between two dates.
+fn counts_days(arith: Arith, a: Ty, b: Ty) -> bool {
+    let small = |ty: Ty| matches!(ty, Ty::Known(DataType::Int4 | DataType::Int2));
+    match arith {
+        Arith::Sub => is_date(a) && (is_date(b) || small(b) || b == Ty::Unknown),
+        _ => is_date(a) && small(b) || small(a) && is_date(b),
+    }
+}
+
+fn is_date(ty: Ty) -> bool {
+    ty == Ty::Known(DataType::Date)
 }

@@ -1,257 +1,217 @@
-//! Scalar functions: what they are, and what they compute.
+//! Scalar functions: the catalog of what there is, how a call chooses, and what they compute.
 
-mod number;
+pub(super) mod array;
+mod bytes;
+pub(crate) mod catalog;
+mod conditional;
+mod datetime;
+mod digest;
+mod encoding;
+mod float;
+mod integer;
+mod json;
+mod keywords;
+mod numeric;
+pub(super) mod operators;
+mod pattern;
+mod quote;
+pub(super) mod record;
+mod relation;
+pub(super) mod resolve;
+mod row_list;
+mod series;
+mod session;
+mod size;
 mod string;
-mod table;
+mod system;
+mod template;
+mod unicode;
+mod uuid;
+mod value;
 
-use millpond_engine::types::current_timestamp;
-
-use super::{Env, Expr, Val, cast};
-use crate::advisory::{self, Advisory, Key};
+use super::{Env, Expr, Val};
 use crate::error::{Result, SqlError, SqlState};
-use crate::settings::SettingId;
-use crate::types::USECS_PER_DAY;
 use crate::{Datum, Value};
+use catalog::{Param, Proc, Volatility};
+use row_list::RowList;
 
+pub(super) use conditional::type_name;
+pub(super) use float::{overflow, power, underflow};
+pub(crate) use json::aggregate as json_aggregate;
+pub(crate) use quote::quoted_name;
+pub(crate) use series::Series;
 pub(crate) use string::check_length;
-pub(super) use table::{Args, Returns, find, names};
+pub(super) use string::mapped;
+#[cfg(feature = "datafusion")]
+pub(crate) use system::format_type;
+pub(crate) use system::type_named;
 
-/// A function that the binder has chosen, with arguments of the right types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Func {
-    Now,
-    ClockTimestamp,
-    CurrentDate,
-    Version,
-    CurrentDatabase,
-    CurrentSchema,
-    CurrentUser,
-    BackendPid,
-    CurrentSetting,
-    PgTypeof,
-    Abs,
-    Ceil,
-    Floor,
-    Round,
-    RoundTo,
-    Trunc,
-    Sign,
-    Sqrt,
-    Exp,
-    Ln,
-    Random,
-    Length,
-    OctetLength,
-    Lower,
-    Upper,
-    TrimBoth,
-    TrimLeft,
-    TrimRight,
-    Substr,
-    Strpos,
-    Replace,
-    Left,
-    Right,
-    Repeat,
-    Reverse,
-    Concat,
-    Greatest,
-    Least,
-    NullIf,
-    PgSleep,
-    /// `pg_advisory_lock` and its kin.
-    Advisory(Advisory),
-    BlockingPids,
-    IsBlocked,
+/// What computes a function.
+#[derive(Clone, Copy)]
+enum Body {
+    /// A function of values.
+    Datums(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
+    /// One that evaluates its arguments itself.
+    Exprs(for<'a> fn(&'a [Expr], &Env<'a>) -> Result<Val<'a>>),
+    /// A function of advisory locks.
+    Lock(crate::advisory::Advisory),
+    /// A function that returns rows.
+    Rows(Rows),
+    /// A function that may sleep.
+    Sleep(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
+}
+
+/// The columns of a function that returns rows. One without a name is called like the function.
+type Columns = &'static [(Option<&'static str>, Param)];
+
+type Make<T> = fn(&[Datum<'_>], &Env<'_>) -> Result<T>;
+
+type MakeAll = fn(&[Datum<'_>], &mut RowList<'_>) -> Result<()>;
+
+/// What makes the rows of a function.
+#[derive(Clone, Copy)]
+enum RowsOf {
+    /// All of them at once.
+    All(MakeAll),
+    /// One after the other.
+    Series(Make<Series>),
+}
+
+/// A function that returns rows: the names and types of their columns, and what makes them.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    columns: Columns,
+    body: RowsOf,
+}
+
+/// A function whose rows are made at once.
+const fn rows(columns: Columns, body: MakeAll) -> Body {
+    Body::Rows(Rows { columns, body: RowsOf::All(body) })
+}
+
+/// A function that the binder has chosen: an entry of the catalog.
+#[derive(Clone, Copy)]
+pub(crate) struct Func(&'static Proc);
+
+impl PartialEq for Func {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Func {}
+
+impl std::fmt::Debug for Func {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 impl Func {
+    pub(super) fn new(proc: &'static Proc) -> Self {
+        Func(proc)
+    }
+
+    /// The function of that name with these arguments, for what the binder itself calls.
+    pub(crate) fn exactly(name: &str, args: &[Param]) -> Result<Self> {
+        let found = catalog::named(name).iter().find(|proc| proc.args == args);
+        found.map(|proc| Func(proc)).ok_or_else(|| SqlError::internal(format!("no {name}")))
+    }
+
+    /// PostgreSQL's name.
+    pub(crate) fn name(self) -> &'static str {
+        self.0.name
+    }
+
     /// Whether it can give another value at each call.
     pub(crate) fn is_volatile(self) -> bool {
-        matches!(
-            self,
-            Func::ClockTimestamp
-                | Func::Random
-                | Func::PgSleep
-                | Func::Advisory(_)
-                | Func::BlockingPids
-                | Func::IsBlocked
-        )
+        self.0.volatility == Volatility::Volatile
     }
 
     /// Whether it returns nothing, which shows as an empty text of type `void`.
     pub(crate) fn is_void(self) -> bool {
-        match self {
-            Func::PgSleep => true,
-            Func::Advisory(function) => function.is_void(),
-            _ => false,
+        self.0.result == Param::Void
+    }
+
+    /// The columns of a function that returns rows.
+    pub(crate) fn columns(self) -> Option<Columns> {
+        match self.0.body {
+            Body::Rows(rows) => Some(rows.columns),
+            _ => None,
         }
     }
 
-    /// Whether NULL arguments are its own business (of all others the result is NULL).
-    fn takes_null(self) -> bool {
-        matches!(self, Func::PgTypeof | Func::Concat | Func::Greatest | Func::Least | Func::NullIf)
+    /// The rows that a function returns.
+    pub(crate) fn rows(self, args: &[Value], env: &Env<'_>) -> Result<Series> {
+        let Body::Rows(rows) = self.0.body else {
+            return Err(SqlError::internal("a function that returns no rows"));
+        };
+        if self.0.strict && args.iter().any(Value::is_null) {
+            return Ok(Series::one_row(Vec::new()));
+        }
+        let datums: Vec<Datum<'_>> = args.iter().map(Value::as_datum).collect();
+        match rows.body {
+            RowsOf::All(body) => {
+                let mut list = RowList::new(env);
+                body(&datums, &mut list)?;
+                Ok(list.into_series(rows.columns.len()))
+            }
+            RowsOf::Series(body) => body(&datums, env),
+        }
+    }
+
+    /// Whether it may wait, or does what can't be done twice.
+    pub(crate) fn waits(self) -> bool {
+        matches!(self.0.body, Body::Lock(_) | Body::Sleep(_))
+    }
+
+    /// Whether the query engine has no function of this name and meaning.
+    pub(crate) fn is_only_here(self) -> bool {
+        let of = |family: &[Proc]| family.iter().any(|proc| std::ptr::eq(proc, self.0));
+        catalog::ONLY_HERE.iter().any(|family| of(family))
+    }
+
+    /// Whether it makes a record, or has one taken apart.
+    pub(crate) fn is_of_records(self) -> bool {
+        self.0.result == record::RECORD_TYPE || self.0.args.contains(&record::RECORD_TYPE)
+    }
+
+    /// Whether it takes or gives back an advisory lock.
+    pub(crate) fn locks(self) -> bool {
+        matches!(self.0.body, Body::Lock(_))
     }
 }
 
 /// Calls a function.
 pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Val<'a>> {
-    let facts = env.facts;
-    match func {
-        Func::Now => return Ok(Val::Borrowed(Datum::Timestamptz(facts.now))),
-        Func::ClockTimestamp => return Ok(Val::Borrowed(Datum::Timestamptz(current_timestamp()))),
-        Func::CurrentDate => {
-            let zone = facts.settings.format_options().zone;
-            let days = zone.local(facts.now).div_euclid(USECS_PER_DAY);
-            return Ok(Val::Borrowed(Datum::Date(i32::try_from(days).unwrap_or(i32::MAX))));
-        }
-        Func::Version => {
-            return Ok(Val::Borrowed(Datum::Text(crate::VERSION_STRING)));
-        }
-        Func::CurrentDatabase => return Ok(Val::Borrowed(Datum::Text(facts.database))),
-        Func::CurrentSchema => return Ok(Val::Borrowed(Datum::Text("public"))),
-        Func::CurrentUser => return Ok(Val::Borrowed(Datum::Text(facts.user))),
-        Func::BackendPid => return Ok(Val::Borrowed(Datum::Int4(facts.process_id))),
-        Func::Random => return Ok(Val::Borrowed(Datum::Float8(random()))),
-        _ => {}
+    let proc = func.0;
+    if let Body::Exprs(body) = proc.body {
+        return body(args, env);
     }
     let mut values = smallvec::SmallVec::<[Val<'a>; 3]>::new();
     for arg in args {
-        let value = arg.eval(env)?;
-        if value.is_null() && !func.takes_null() {
-            return Ok(Val::Borrowed(Datum::Null));
-        }
-        values.push(value);
+        values.push(arg.eval(env)?);
     }
-    match func {
-        Func::Greatest | Func::Least => return Ok(extreme(func, values)),
-        Func::NullIf => {
-            let equal = values[0].datum().sql_cmp(&values[1].datum()).is_some_and(|o| o.is_eq());
-            return Ok(if equal { Val::Borrowed(Datum::Null) } else { values.swap_remove(0) });
-        }
-        _ => {}
+    if proc.strict && values.iter().any(Val::is_null) {
+        return Ok(Val::Borrowed(Datum::Null));
     }
     let datums: smallvec::SmallVec<[Datum<'_>; 3]> = values.iter().map(Val::datum).collect();
-    apply(func, &datums, env).map(Val::Owned)
-}
-
-/// The greatest or least of the values that are not NULL.
-fn extreme<'a>(func: Func, values: smallvec::SmallVec<[Val<'a>; 3]>) -> Val<'a> {
-    let mut best: Option<Val<'a>> = None;
-    for value in values {
-        if value.is_null() {
-            continue;
-        }
-        let better = best.as_ref().is_none_or(|best| {
-            let order = value.datum().sort_cmp(&best.datum());
-            if func == Func::Greatest { order.is_gt() } else { order.is_lt() }
-        });
-        if better {
-            best = Some(value);
-        }
-    }
-    best.unwrap_or(Val::Borrowed(Datum::Null))
-}
-
-/// A number in [0, 1) that nobody should rely on.
-fn random() -> f64 {
-    use std::hash::{BuildHasher, Hasher};
-    let bits = std::collections::hash_map::RandomState::new().build_hasher().finish();
-    (bits >> 11) as f64 / (1u64 << 53) as f64
-}
-
-fn apply(func: Func, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    let result = match (func, args) {
-        (Func::CurrentSetting, [Datum::Text(name), rest @ ..]) => {
-            match (SettingId::find(name), rest) {
-                (None, [Datum::Bool(true)]) => Value::Null,
-                _ => Value::Text(env.facts.settings.show(SettingId::named(name)?)),
-            }
-        }
-        (Func::PgTypeof, [datum]) => {
-            Value::Text(cast::type_of(datum).map_or("unknown".to_owned(), |ty| ty.to_string()))
-        }
-        (
-            Func::Abs | Func::Ceil | Func::Floor | Func::Round | Func::Trunc | Func::Sign,
-            [number],
-        ) => number::rounding(func, *number)?,
-        (Func::RoundTo, [Datum::Numeric(number), Datum::Int4(scale)]) => {
-            let scale = (*scale).clamp(-2000, 2000) as i16;
-            Value::Numeric(number.round(scale)?)
-        }
-        (Func::Sqrt, [Datum::Float8(x)]) if *x < 0.0 => {
-            return Err(SqlError::new(
-                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
-                "cannot take square root of a negative number",
-            ));
-        }
-        (Func::Sqrt, [Datum::Float8(x)]) => Value::Float8(x.sqrt()),
-        (Func::Exp, [Datum::Float8(x)]) => Value::Float8(x.exp()),
-        (Func::Ln, [Datum::Float8(x)]) if *x <= 0.0 => {
-            return Err(SqlError::new(
-                SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
-                "cannot take logarithm of a number below or at zero",
-            ));
-        }
-        (Func::Ln, [Datum::Float8(x)]) => Value::Float8(x.ln()),
-        (Func::PgSleep, [Datum::Float8(seconds)]) => {
-            // Wherever in a statement it stands: an event loop does not sleep.
-            if env.facts.session.is_some_and(|session| session.wait() == crate::Wait::Never) {
-                return Err(crate::convert::would_block());
-            }
-            let seconds = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 0.0 };
-            sleep(std::time::Duration::from_secs_f64(seconds), env)?;
-            Value::Text(String::new())
-        }
-        (Func::Advisory(function), args) => lock(function, args, env)?,
-        (Func::BlockingPids, [Datum::Int4(pid)]) => {
-            let blocking = blocking_pids(*pid, env);
-            let blocking: Vec<String> = blocking.iter().map(u32::to_string).collect();
-            Value::Text(format!("{{{}}}", blocking.join(",")))
-        }
-        (Func::IsBlocked, [Datum::Int4(pid), Datum::Text(others)]) => {
-            let others = advisory::pids(others)?;
-            Value::Bool(blocking_pids(*pid, env).iter().any(|pid| others.contains(pid)))
-        }
-        _ => string::call(func, args)?,
+    let value = match proc.body {
+        Body::Datums(body) | Body::Sleep(body) => body(&datums, env)?,
+        Body::Lock(function) => session::lock(function, &datums, env)?,
+        Body::Exprs(_) => return Err(SqlError::internal("a function that was called before")),
+        Body::Rows(_) => return Err(rows_not_accepted()),
     };
-    Ok(result)
+    Ok(Val::Owned(value))
 }
 
-fn lock(function: Advisory, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    let Some(session) = env.facts.session else {
-        return Err(SqlError::internal("a lock without a session"));
-    };
-    // Wherever in a statement it stands: what has been locked would be locked again when the statement is repeated.
-    if session.wait() == crate::Wait::Never && !env.facts.only_locks {
-        return Err(crate::convert::would_block());
-    }
-    let key = match args {
-        [Datum::Int8(key)] => Key::One(*key),
-        [Datum::Int4(high), Datum::Int4(low)] => Key::Two(*high, *low),
-        _ => Key::None,
-    };
-    function.call(session, key, env.facts.notices)
+#[cold]
+fn rows_not_accepted() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "set-valued function called in context that cannot accept a set",
+    )
 }
 
-/// The process ids of the sessions that a session waits for.
-fn blocking_pids(pid: i32, env: &Env<'_>) -> Vec<u32> {
-    let locks = env.facts.session.map(|session| session.engine().locks());
-    let pid = u32::try_from(pid).unwrap_or(0);
-    locks.map(|locks| locks.blocking_processes(pid)).unwrap_or_default()
-}
-
-/// Waits, but listens for a request to stop.
-fn sleep(duration: std::time::Duration, env: &Env<'_>) -> Result<()> {
-    let end = std::time::Instant::now() + duration;
-    loop {
-        if let Some(session) = env.facts.session {
-            session.check_cancel()?;
-        }
-        let left = end.saturating_duration_since(std::time::Instant::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-        std::thread::park_timeout(left.min(std::time::Duration::from_millis(10)));
-    }
-}
+#[cfg(test)]
+mod tests;

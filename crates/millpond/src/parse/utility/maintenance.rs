@@ -7,7 +7,8 @@ use crate::parse::cursor::Cursor;
 use crate::parse::{Name, Statement, VacuumOptions};
 use crate::settings;
 
-/// The rest of `(NAME [VALUE], ...)`: calls `take` with each name and its value. It says whether it knows the name.
+/// The rest of `(NAME [VALUE], ...)`: calls `take` with each name and its value. It says whether it
+/// knows the name.
 pub(super) fn options(
     cursor: &mut Cursor<'_, '_>,
     command: &str,

@@ -1,4 +1,5 @@
-//! Statements that are parsed here: everything that is neither a query, nor a change of rows, nor a definition.
+//! Statements that are parsed here: everything that is neither a query, nor a change of rows, nor a
+//! definition.
 
 mod maintenance;
 mod prepared;
@@ -17,9 +18,8 @@ use transaction::{begin, end};
 
 /// First words of statements that are not there yet.
 const UNSUPPORTED: &[&str] = &[
-    "listen", "unlisten", "notify", "grant", "revoke", "declare", "fetch", "move", "close",
-    "comment", "cluster", "reindex", "refresh", "security", "do", "call", "import", "load",
-    "merge", "reassign",
+    "listen", "notify", "grant", "revoke", "declare", "fetch", "move", "comment", "cluster",
+    "reindex", "refresh", "security", "do", "call", "import", "load", "merge", "reassign",
 ];
 
 /// Parses a statement if its first word says that it belongs here.
@@ -62,6 +62,21 @@ pub(super) fn parse(cursor: &mut Cursor<'_, '_>) -> Result<Option<Statement>> {
             } else {
                 Which::Named(cursor.ident()?)
             })
+        }
+        "close" => {
+            cursor.advance();
+            Statement::Close(if cursor.accept("all") {
+                Which::All
+            } else {
+                Which::Named(cursor.ident()?)
+            })
+        }
+        "unlisten" => {
+            cursor.advance();
+            if !cursor.accept_token(&Token::Mul) {
+                cursor.ident()?;
+            }
+            Statement::Unlisten
         }
         "lock" => lock(cursor)?,
         word if UNSUPPORTED.contains(&word) => unsupported(cursor, &word.to_uppercase()),

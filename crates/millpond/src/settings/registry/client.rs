@@ -139,7 +139,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         ]),
         User,
         "postgres",
-        "There are no intervals in tables: accepted for compatibility, no effect.",
+        "How intervals are written.",
     )),
     reported(def(
         "TimeZone",

@@ -1,4 +1,4 @@
-//! Connections: where to listen and whom to let in.
+//! Connections: where to listen and which clients to accept.
 
 use super::I32;
 use crate::settings::definition::Context::{Postmaster, Sighup, User};

@@ -1,5 +1,5 @@
-//! The table of all settings, with PostgreSQL's names, units, ranges, contexts and defaults: a file for each
-//! chapter of PostgreSQL's own configuration file.
+//! The table of all settings, with PostgreSQL's names, units, ranges, contexts and defaults: a file
+//! for each chapter of PostgreSQL's own configuration file.
 
 mod autovacuum;
 mod client;

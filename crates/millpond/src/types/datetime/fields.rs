@@ -6,7 +6,7 @@ use super::super::calendar::{USECS_PER_DAY, date_of_civil};
 pub(super) const USECS_PER_SECOND: i64 = 1_000_000;
 
 /// Why a text is no date or time.
-pub(super) enum Bad {
+pub(in crate::types) enum Bad {
     Syntax,
     Range,
     /// A day that no calendar has, where another order of the fields might have been meant.
@@ -20,7 +20,7 @@ pub(super) enum Special {
     NegInfinity,
     Epoch,
     Now,
-    /// Midnight of today plus so many days.
+    /// Midnight of today plus this number of days.
     Today(i64),
 }
 
@@ -39,6 +39,11 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// Whether there is a day in the text.
+    pub(super) fn has_day(&self) -> bool {
+        self.date.is_some() || self.month.is_some() || !self.numbers.is_empty()
+    }
+
     /// Days since 2000-01-01.
     pub(super) fn day(&self) -> Result<i64, Bad> {
         let (mut year, month, day) = match (self.date, self.month) {

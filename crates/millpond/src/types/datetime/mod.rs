@@ -17,7 +17,7 @@ use crate::error::{Result, SqlError, SqlState};
 use fields::{Bad, Special, USECS_PER_SECOND, read};
 
 /// Microseconds from 1970-01-01 to 2000-01-01.
-const UNIX_EPOCH_SHIFT: i64 = 10_957 * USECS_PER_DAY;
+pub(crate) const UNIX_EPOCH_SHIFT: i64 = 10_957 * USECS_PER_DAY;
 
 pub(super) fn write_date(date: i32, out: &mut Vec<u8>) {
     match date {
@@ -42,14 +42,23 @@ pub(super) fn write_timestamp(timestamp: i64, offset: Option<i32>, out: &mut Vec
     let civil = civil_of_timestamp(timestamp.saturating_add(shift));
     write_day(&civil, out);
     out.push(b' ');
-    let seconds = (civil.usecs / USECS_PER_SECOND) as u32;
+    write_clock(civil.usecs, out);
+    if let Some(offset) = offset {
+        write_offset(offset, out);
+    }
+    write_era(&civil, out);
+}
+
+/// Prints a time of day.
+pub(super) fn write_clock(usecs: i64, out: &mut Vec<u8>) {
+    let seconds = (usecs / USECS_PER_SECOND) as u32;
     for (i, part) in [seconds / 3600, seconds / 60 % 60, seconds % 60].into_iter().enumerate() {
         if i > 0 {
             out.push(b':');
         }
         write_padded(part, 2, out);
     }
-    let fraction = (civil.usecs % USECS_PER_SECOND) as u32;
+    let fraction = (usecs % USECS_PER_SECOND) as u32;
     if fraction > 0 {
         out.push(b'.');
         write_padded(fraction, 6, out);
@@ -57,10 +66,6 @@ pub(super) fn write_timestamp(timestamp: i64, offset: Option<i32>, out: &mut Vec
             out.pop();
         }
     }
-    if let Some(offset) = offset {
-        write_offset(offset, out);
-    }
-    write_era(&civil, out);
 }
 
 fn write_day(civil: &Civil, out: &mut Vec<u8>) {
@@ -78,7 +83,7 @@ fn write_era(civil: &Civil, out: &mut Vec<u8>) {
     }
 }
 
-fn write_offset(offset: i32, out: &mut Vec<u8>) {
+pub(super) fn write_offset(offset: i32, out: &mut Vec<u8>) {
     out.push(if offset < 0 { b'-' } else { b'+' });
     let seconds = offset.unsigned_abs();
     write_padded(seconds / 3600, 2, out);
@@ -164,8 +169,32 @@ fn timestamp(
         })
 }
 
+/// The time of day that a text says, with its zone and the start of its day, if it has them.
+pub(super) fn read_clock(
+    text: &str,
+    session: Zone,
+) -> Result<(i64, Option<Zone>, Option<i64>), Bad> {
+    let fields = read(text)?;
+    let day = |days: i64| days.checked_mul(USECS_PER_DAY).ok_or(Bad::Range);
+    match fields.special {
+        Some(Special::Now) => {
+            let now = session.local(current_timestamp());
+            let start = now.div_euclid(USECS_PER_DAY) * USECS_PER_DAY;
+            Ok((now - start, None, Some(start)))
+        }
+        Some(Special::Today(plus)) if fields.time.is_some() => {
+            let today = session.local(current_timestamp()).div_euclid(USECS_PER_DAY);
+            Ok((fields.usecs()?, fields.zone, Some(day(today + plus)?)))
+        }
+        Some(_) => Err(Bad::Syntax),
+        None if fields.time.is_none() => Err(Bad::Syntax),
+        None if fields.has_day() => Ok((fields.usecs()?, fields.zone, Some(day(fields.day()?)?))),
+        None => Ok((fields.usecs()?, fields.zone, None)),
+    }
+}
+
 #[cold]
-fn error(bad: Bad, ty: &str, text: &str) -> SqlError {
+pub(super) fn error(bad: Bad, ty: &str, text: &str) -> SqlError {
     match bad {
         Bad::Syntax => SqlError::new(
             SqlState::INVALID_DATETIME_FORMAT,

@@ -1,15 +1,17 @@
-//! A read or write with its files: what whoever carries it out needs of it, and how it ends.
+//! A job: a read or write with its files, how a thread carries it out, and how it ends.
 
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::super::segment::Segment;
+use super::super::segment::{Attempt, Segment};
 use super::super::unsynced::Unsynced;
-use super::worker;
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 use crate::PAGE_SIZE;
-use crate::contained::contained;
+use crate::catch_panic::catch_panic;
 use crate::store::{StoreError, Transfer, Way};
 
 /// A part of a transfer: pages that follow each other in one file.
@@ -17,24 +19,25 @@ pub(in crate::store::file) struct Piece {
     pub(in crate::store::file) segment: Arc<Segment>,
     /// The first page in the file.
     pub(in crate::store::file) within: u32,
-    /// How many pages.
+    /// The number of pages.
     pub(in crate::store::file) length: usize,
 }
 
-/// Mostly one.
+/// The parts of a transfer, mostly one.
 pub(in crate::store::file) type Pieces = SmallVec<[Piece; 1]>;
 
-/// A transfer with the files it is from or goes to.
+/// A transfer with the files that it reads or writes.
 pub(in crate::store::file) struct Job {
     pub(in crate::store::file) transfer: Transfer,
     pub(in crate::store::file) pieces: Pieces,
-    /// Where the files of a write are noted.
+    /// Notes the files of a write as unsynced.
     pub(in crate::store::file) unsynced: Option<Arc<Unsynced>>,
 }
 
 impl Job {
-    /// Where to go on after `done` bytes: the file, the offset in it, and how many bytes are left there.
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    /// Where to go on after `done` bytes: the file, the offset in it, and the number of bytes left
+    /// there.
+    #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
     pub(super) fn rest(&self, done: usize) -> Option<(&Arc<Segment>, u64, usize)> {
         let mut before = 0;
         for piece in &self.pieces {
@@ -49,15 +52,16 @@ impl Job {
         None
     }
 
-    /// The kernel is done with it, and the next may begin. A panic on its way stays here.
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    /// Ends the turn: the kernel is done with the job, and the next may begin. Catches a panic on
+    /// the way.
+    #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
     pub(super) fn end_turn(&mut self) {
-        contained("the beginning of a read in the background", || self.transfer.end_turn());
+        catch_panic("the beginning of a read in the background", || self.transfer.end_turn());
     }
 
-    /// Finishes it. A panic of whoever is told stays here.
+    /// Finishes the job. Catches a panic of the requester's callback.
     pub(super) fn finish(self, result: std::io::Result<()>) {
-        contained("the end of a read or write in the background", || {
+        catch_panic("the end of a read or write in the background", || {
             self.note_files();
             let Self { transfer, .. } = self;
             let result = result.map_err(|error| StoreError::io(transfer.what(), error));
@@ -71,18 +75,19 @@ impl Job {
         }
     }
 
-    /// The kernel may never be done with it: its memory and files are never given back, however it ends.
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    /// Leaves the job's memory and files to the kernel, which may never be done with them. They are
+    /// never freed, however the job ends.
+    #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
     pub(super) fn leave_memory(&mut self) {
         self.transfer.leave_memory();
         self.pieces.iter().for_each(|piece| std::mem::forget(Arc::clone(&piece.segment)));
     }
 
-    /// Finishes a job whose memory has been left with an error. A panic on its way stays here: the others are
-    /// to be told, too.
-    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    /// Finishes, with an error, a job whose memory has been left. Catches a panic, because the
+    /// requesters of other jobs are to be told, too.
+    #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
     pub(super) fn abandon(self) {
-        contained("the end of a read or write that was given up", || {
+        catch_panic("the end of an abandoned read or write", || {
             self.note_files();
             let Self { transfer, unsynced, .. } = self;
             let failed = || std::io::Error::other("io_uring failed");
@@ -94,11 +99,67 @@ impl Job {
         });
     }
 
-    /// What becomes of it when no thread serves the queue.
+    /// Ends a job when no thread serves the queue: a read fails, a write is done at once.
     pub(super) fn without_thread(self) {
         match self.transfer.way() {
             Way::FromStore => self.finish(Err(std::io::Error::other("no thread reads"))),
-            Way::ToStore => worker::carry_out(self),
+            Way::ToStore => self.carry_out(),
         }
     }
+
+    /// Does the job on this thread, with `preadv` or `pwritev`, and finishes it.
+    pub(super) fn carry_out(mut self) {
+        let done = catch_unwind(AssertUnwindSafe(|| match self.transfer.way() {
+            Way::FromStore => read(&mut self),
+            Way::ToStore => write(&self),
+        }));
+        self.finish(done.unwrap_or_else(|_| Err(io::Error::other("a panic on the way"))));
+    }
+}
+
+fn read(job: &mut Job) -> io::Result<()> {
+    let Some(files) = descriptors(&job.pieces) else { return read_copied(job) };
+    let mut targets = job.transfer.targets();
+    let mut rest = &mut targets[..];
+    for (piece, file) in job.pieces.iter().zip(files) {
+        let (now, later) = rest.split_at_mut(piece.length);
+        or_end(piece.segment.read(file, piece.within, now)?)?;
+        rest = later;
+    }
+    Ok(())
+}
+
+/// The descriptors of all files; `None` if one of them has none.
+fn descriptors(pieces: &[Piece]) -> Option<SmallVec<[BorrowedFd<'_>; 1]>> {
+    pieces.iter().map(|piece| piece.segment.descriptor()).collect()
+}
+
+/// Reads from files without descriptors, which only fill memory that no other thread looks at.
+fn read_copied(job: &mut Job) -> io::Result<()> {
+    let mut pages = job.transfer.pages_mut();
+    let mut rest = &mut pages[..];
+    for piece in &job.pieces {
+        let (now, later) = rest.split_at_mut(piece.length);
+        or_end(piece.segment.read_pages(piece.within, now)?)?;
+        rest = later;
+    }
+    Ok(())
+}
+
+fn or_end(attempt: Attempt) -> io::Result<()> {
+    match attempt {
+        Attempt::Done => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn write(job: &Job) -> io::Result<()> {
+    let pages = job.transfer.pages();
+    let mut rest = &pages[..];
+    for piece in &job.pieces {
+        let (now, later) = rest.split_at(piece.length);
+        piece.segment.write(piece.within, now)?;
+        rest = later;
+    }
+    Ok(())
 }

@@ -1,6 +1,11 @@
 #![allow(clippy::unwrap_used)]
+// Some helpers serve only tests that are left out without io_uring or direct I/O.
+#![cfg_attr(
+    not(all(feature = "io-uring", target_os = "linux", not(millpond_portable))),
+    allow(dead_code, unused_imports)
+)]
 
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 mod failing;
 mod waiting;
 
@@ -12,18 +17,19 @@ use millpond_vfs::{OsVfs, Vfs};
 
 use super::*;
 use crate::ids::{BlockNumber, RelFork, RelationId};
+use crate::read::read_queue::UnderWay;
 use crate::store::{
     FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite, StoreError,
 };
-use crate::turns::UnderWay;
 use crate::{BufferPool, NoLog, PAGE_SIZE, PAGE_WORDS, PageWords, PoolConfig};
 
 pub(super) const REL: RelFork = RelationId::constant(16384).main();
 const BLOCKS: u32 = 40;
-/// Blocks in a file.
+/// The number of blocks in a file.
 pub(super) const SEGMENT: u32 = 7;
 
-/// A store of small segments whose pages begin with their numbers; `None` if the system can't do it.
+/// A store of small segments whose pages begin with their numbers; `None` if the system doesn't
+/// support the method.
 pub(super) fn store(
     dir: &std::path::Path,
     io_method: IoMethod,
@@ -67,13 +73,14 @@ fn store_on(
 
 type Answer = (u32, Result<Vec<u32>, StoreError>);
 
-/// Begins a read and sees to it that its answer is told. Some go where those tend to them who wait, whom nobody here is.
+/// Begins a read and sends its answer to `told`. Some of these reads go to rings that waiting
+/// threads tend, but no thread waits here.
 fn begin(store: &FileStore, first: u32, count: usize, told: &mpsc::Sender<Answer>) {
     let told = told.clone();
     begin_then(store, first, count, move |answer| told.send(answer).unwrap());
 }
 
-/// Begins a read, and whoever finishes it does something then.
+/// Begins a read; the thread that finishes it calls `then`.
 fn begin_then(
     store: &FileStore,
     first: u32,
@@ -96,9 +103,26 @@ fn begin_then(
     store.start_read(read);
 }
 
+/// A build without io_uring reads and writes by workers.
+#[cfg(not(all(feature = "io-uring", target_os = "linux", not(millpond_portable))))]
+#[test]
+fn workers_stand_in_for_io_uring() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = FileStoreOptions { io_method: IoMethod::IoUring, ..FileStoreOptions::default() };
+    let store = FileStore::open_with(dir.path(), options).unwrap();
+    assert_eq!(store.io_method(), IoMethod::Worker);
+}
+
+/// The methods of this build, with direct I/O and without where the build has it.
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+const METHODS: &[IoMethod] = &[IoMethod::IoUring, IoMethod::Worker, IoMethod::Sync];
+#[cfg(not(all(feature = "io-uring", target_os = "linux", not(millpond_portable))))]
+const METHODS: &[IoMethod] = &[IoMethod::Worker, IoMethod::Sync];
+const DIRECT: &[bool] = if cfg!(millpond_portable) { &[false] } else { &[false, true] };
+
 fn every_method(test: impl Fn(FileStore)) {
-    for method in [IoMethod::IoUring, IoMethod::Worker, IoMethod::Sync] {
-        for direct in [false, true] {
+    for &method in METHODS {
+        for &direct in DIRECT {
             let dir = tempfile::tempdir().unwrap();
             if let Some(store) = store(dir.path(), method, direct) {
                 assert_eq!(store.io_method(), method);
@@ -149,7 +173,7 @@ fn reads_beyond_the_end_are_errors_and_the_others_go_on() {
     });
 }
 
-/// Begins a write of pages that say `number` and up.
+/// Begins a write of pages whose contents are `number` and up.
 fn begin_write(
     store: &FileStore,
     first: u32,
@@ -191,7 +215,6 @@ fn many_writes_across_segments() {
         for (_, written) in hear.iter().take(BLOCKS as usize / 5) {
             written.unwrap();
         }
-        // Each of the six segments is to be synced.
         assert_eq!(store.unsynced.left().1, 6);
         store.sync().unwrap();
         assert_eq!(store.unsynced.left().1, 0);
@@ -200,7 +223,7 @@ fn many_writes_across_segments() {
     });
 }
 
-/// Who hears that a write has ended may sync at once: its file is noted by then.
+/// A requester may sync as soon as it is told that its write has ended: the file is noted by then.
 #[test]
 fn a_write_is_noted_before_its_end_is_told() {
     every_method(|store| {
@@ -215,13 +238,13 @@ fn a_write_is_noted_before_its_end_is_told() {
     });
 }
 
-/// Of several writes those fail that must, and each says so to its own.
+/// Only those of several writes fail that must, and each reports its own error.
 #[test]
 fn a_write_that_fails_is_an_error_of_its_own() {
     every_method(|store| {
         let (told, hear) = mpsc::channel();
         begin_write(&store, 0, 3, 1, &told);
-        // Segments are of seven blocks: the seventh does not exist.
+        // Segments have seven blocks, so the seventh does not exist.
         begin_write(&store, 42, 2, 2, &told);
         begin_write(&store, 40, 4, 3, &told);
         begin_write(&store, 6, 2, 4, &told);
@@ -230,7 +253,7 @@ fn a_write_that_fails_is_an_error_of_its_own() {
         }
         assert_eq!(first_bytes(&store, 0..3), [1, 2, 3]);
         assert_eq!(first_bytes(&store, 6..8), [4, 5]);
-        // Once a sync has failed none is written any more.
+        // Once a sync has failed, nothing is written any more.
         store.unsynced.stop("sync it".to_owned(), std::io::Error::other("made to fail"));
         begin_write(&store, 0, 1, 9, &told);
         let (_, refused) = hear.recv().unwrap();
@@ -298,6 +321,8 @@ fn an_idle_thread_is_woken() {
     });
 }
 
+// The portable paths have no direct I/O on Linux.
+#[cfg(not(millpond_portable))]
 #[test]
 fn memory_that_is_not_aligned_will_do_for_direct_io() {
     let dir = tempfile::tempdir().unwrap();
@@ -313,7 +338,7 @@ fn memory_that_is_not_aligned_will_do_for_direct_io() {
     assert!(!store.try_read(REL, BlockNumber(9), &mut [&mut *page]).unwrap());
     store.read(REL, BlockNumber(9), &mut [&mut *page]).unwrap();
     assert_eq!(*page, [77; PAGE_SIZE]);
-    // As words, too, at two places that are not both aligned.
+    // The same with words, at two places that are not both aligned.
     let words: Vec<AtomicU64> = (0..=PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
     for at in [0, 1] {
         let page: &PageWords = words[at..].first_chunk().unwrap();
@@ -323,14 +348,16 @@ fn memory_that_is_not_aligned_will_do_for_direct_io() {
     }
 }
 
-/// A job without pages ends where it is taken from the queue, and the read that it begins there comes to the same queue.
+/// A job without pages ends where it is taken from the queue. The read that it begins there comes
+/// to the same queue.
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 #[test]
 fn a_read_that_ends_at_once_begins_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let Some(store) = store(dir.path(), IoMethod::IoUring, false) else { return };
     let store = Arc::new(store);
     let pool = BufferPool::new(PoolConfig::new(16, 2), store.clone(), Arc::new(NoLog)).unwrap();
-    // The thread of the ring is busy until all reads have been prepared.
+    // The ring's thread is busy until all reads have been prepared.
     let (busy, is_busy) = mpsc::channel();
     let (free, is_free) = mpsc::channel::<()>();
     let wait = move |_, _| {
@@ -348,14 +375,15 @@ fn a_read_that_ends_at_once_begins_the_next() {
             told.send(number).unwrap();
         };
         let read = PendingRead::new(REL, BlockNumber(0), PageBuffer::new(0), done);
-        under_way.begin(&pool, read, 1);
+        under_way.begin(pool.store(), read, 1);
     }
     assert_eq!(under_way.count(), 3);
     free.send(()).unwrap();
     for number in 0..3 {
         let heard = hear.recv_timeout(std::time::Duration::from_secs(60));
         if heard.is_err() {
-            // A thread that waits for itself has the queue's lock, which the store's end would wait for.
+            // A thread that waits for itself has the queue's lock, and dropping the store would
+            // wait for that.
             std::mem::forget(pool.clone());
         }
         assert_eq!(heard, Ok(number));

@@ -1,6 +1,8 @@
-//! Shuttle's exploration of writers beside two syncs: what ended before a sync began is durable when that sync ends.
+//! Shuttle's exploration of writers beside two syncs: what ended before a sync began is durable
+//! when that sync ends.
 //!
-//! The files and the directory are simulated. They count what has been written and what has been synced.
+//! The files and the directory are simulated. They count what has been written and what has been
+//! synced.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
@@ -20,7 +22,7 @@ const WRITES: usize = 2;
 #[derive(Debug, Default)]
 struct Device {
     written: AtomicU64,
-    /// How many of these writers have been told to the list.
+    /// How many of these writes have been put on the list.
     told: AtomicU64,
     synced: AtomicU64,
     fails: AtomicBool,
@@ -118,7 +120,7 @@ impl World {
         self.files.iter().map(|(_, device)| device).chain([&self.names])
     }
 
-    /// Syncs, and sees that what had ended before is durable afterwards.
+    /// Syncs, and checks that what had ended before is durable afterwards.
     fn sync(&self) -> bool {
         let ended: Vec<u64> =
             self.devices().map(|device| device.told.load(Ordering::SeqCst)).collect();
@@ -150,7 +152,7 @@ fn writers_beside_two_syncs(fails: bool) {
     for number in 0..2 {
         let world = Arc::clone(&world);
         threads.push(thread::spawn(move || {
-            // One of them makes room first.
+            // One of them closes files first.
             if number == 0 {
                 let _ = world.unsynced.sync_oldest(1);
             }

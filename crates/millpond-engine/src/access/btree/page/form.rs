@@ -1,8 +1,8 @@
-//! What the two forms of slots have in common: each is a [`Form`], and searching, reading and building are written once
-//! for both.
+//! What the two forms of slots share. Each is a [`Form`]; searching, reading and building are
+//! written once for both.
 
 use super::PageRead;
-use super::items::Item;
+use super::item::Item;
 use super::layout::{BODY_HAS_TID, BODY_HEADER_BYTES, MAX_SLOT_BYTES, SLOTS, TID_BYTES};
 use std::cmp::Ordering;
 
@@ -10,44 +10,44 @@ use std::cmp::Ordering;
 pub(super) trait Form {
     /// Bytes of a slot.
     const SLOT_BYTES: usize;
-    /// More slots than this can't be on a page.
+    /// A page can't have more slots than this.
     const MAX_SLOTS: usize;
-    /// Bytes of the key after the prefix that a slot holds, the head.
+    /// Bytes of the head: the part of the key after the prefix that a slot holds.
     const HEAD_BYTES: usize;
 
-    /// A slot as it lies on the page.
+    /// A slot as it is on the page.
     type Slot: Copy;
 
-    /// The slot at an index; meaningless beyond the last one, but no panic.
+    /// The slot at an index. Beyond the last one the result is meaningless, but there is no panic.
     fn slot<P: PageRead + ?Sized>(page: &P, index: usize) -> Self::Slot;
 
-    /// The head alone, as a number whose order is that of the bytes.
+    /// The head alone, as a number with the same order as its bytes.
     fn head_at<P: PageRead + ?Sized>(page: &P, index: usize) -> u64;
 
     /// The slot's head.
     fn head(slot: Self::Slot) -> u64;
 
-    /// The head of what follows the prefix in a key.
+    /// The head of a key's part after the prefix.
     fn head_of(suffix: &[u8]) -> u64;
 
-    /// What the slot says, or leads to, about the rest of the key.
+    /// What the slot, or its body, says about the rest of the key.
     fn rest<P: PageRead + ?Sized>(page: &P, slot: Self::Slot) -> Rest;
 
-    /// The tid that belongs to the entry's place in the order.
+    /// The tid that orders the entry among equal keys.
     fn tid<P: PageRead + ?Sized>(page: &P, slot: Self::Slot, rest: &Rest) -> u64;
 
     /// Where the slot's body begins, if it has one.
     fn body_at(slot: Self::Slot) -> Option<usize>;
 
-    /// How the page's prefix, of that many bytes, compares with as many bytes of the key. Equal only if the key has
-    /// as many.
+    /// How the page's prefix (`prefix` bytes) compares with that many bytes of the key. Equal only
+    /// if the key has that many.
     fn compare_prefix<P: PageRead + ?Sized>(page: &P, prefix: usize, key: &[u8]) -> Ordering;
 
-    /// Bytes of the body that an entry needs besides its slot.
+    /// Bytes of the body that an entry needs in addition to its slot.
     fn body_bytes(item: &Item<'_>, leaf: bool, prefix: usize) -> usize;
 
-    /// The entry's slot (the first [`Form::SLOT_BYTES`]); its body, which will be at `body_at`, is appended to `body`.
-    /// The key has the prefix, except that of an inner page's lowest entry.
+    /// Returns the entry's slot (the first [`Form::SLOT_BYTES`]) and appends its body, which will
+    /// be at `body_at`, to `body`. The key has the prefix, except an inner page's lowest entry.
     fn encode(
         item: &Item<'_>,
         leaf: bool,
@@ -62,13 +62,13 @@ pub(super) trait Form {
         SLOTS + index * Self::SLOT_BYTES
     }
 
-    /// How an entry's key after its head compares with that of a target with the same prefix and head.
+    /// How an entry's key after its head compares with a target's of the same prefix and head.
     #[inline]
     fn compare_key_rest<P: PageRead + ?Sized>(page: &P, rest: &Rest, suffix: &[u8]) -> Ordering {
         if rest.len > Self::HEAD_BYTES && suffix.len() > Self::HEAD_BYTES {
             page.compare(rest.at, rest.len - Self::HEAD_BYTES, &suffix[Self::HEAD_BYTES..])
         } else {
-            // Equal heads, and one of the keys ends in its head: the other continues it, maybe with zeros.
+            // Equal heads, and one key ends in its head: the other continues it, maybe with zeros.
             rest.len.cmp(&suffix.len())
         }
     }
@@ -98,7 +98,7 @@ pub(super) fn body<P: PageRead + ?Sized>(page: &P, at: usize) -> Rest {
     Rest { len, tid: u64::from_be_bytes(tid), at: at + TID_BYTES }
 }
 
-/// Appends a body: of a key with `len` bytes after the prefix, of which `bytes` follow the head.
+/// Appends the body of a key with `len` bytes after the prefix; `bytes` are those after the head.
 pub(super) fn put_body(out: &mut Vec<u8>, len: usize, tid: Option<u64>, bytes: &[u8]) {
     let flag = if tid.is_some() { BODY_HAS_TID } else { 0 };
     out.extend_from_slice(&(len as u16 | flag).to_le_bytes());

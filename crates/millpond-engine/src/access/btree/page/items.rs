@@ -1,8 +1,9 @@
 //! A page's entries taken apart, and pages built from entries.
 //!
-//! A page is either changed in place (one slot shifted in, one body added) or built anew from its entries. Building
-//! chooses the prefix, packs the bodies and leaves no garbage, so a page never needs a vacuum of its own bytes.
-//! Both are functions of the entries alone: redo comes to the same bytes (btree rule 5).
+//! A page is either changed in place (one slot shifted in, one body added) or built anew from its
+//! entries. Building chooses the prefix, packs the bodies and leaves no garbage, so a page's bytes
+//! never need a vacuum. Both results depend on the entries alone, so redo gets the same bytes
+//! (btree rule 5).
 
 use std::ops::Range;
 
@@ -10,6 +11,7 @@ use millpond_buffer::PAGE_SIZE;
 
 use super::PageRead;
 use super::form::{Form, put_body};
+use super::item::Item;
 use super::layout::{
     BODY_HEADER_BYTES, BODY_START, COUNT, CYCLE, FLAG_LEAF, FLAG_NARROW, FLAGS, HIGH_AT, KIND,
     LEVEL, MAX_SLOT_BYTES, PAGE_KIND, PREFIX_AT, PREFIX_HEAD, PREFIX_LEN, RIGHT, SLOTS, TID_BYTES,
@@ -19,25 +21,7 @@ use super::narrow::{Narrow, NarrowCost};
 use super::node::{Node, bytes_for_high};
 use super::wide::Wide;
 
-/// An entry: of a leaf (key, row) or of an inner page (separator, child).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Item<'a> {
-    pub(crate) key: &'a [u8],
-    /// Leaf: the row. Inner: the separator's tid, zero when the key alone separates.
-    pub(crate) tid: u64,
-    /// Inner: the child. Leaf: zero.
-    pub(crate) child: u32,
-}
-
-impl Item<'_> {
-    /// The entry before every key, of an inner page.
-    #[inline]
-    pub(crate) fn is_lowest(&self, leaf: bool) -> bool {
-        !leaf && self.key.is_empty() && self.tid == 0
-    }
-}
-
-/// What a page has besides its entries.
+/// What a page has in addition to its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Without NARROW, which follows from the entries.
@@ -81,7 +65,7 @@ struct ItemRef {
     tid: u64,
 }
 
-/// Entries in order, with their whole keys, in memory of their own.
+/// Entries in order, with their whole keys, in their own memory.
 #[derive(Clone, Default)]
 pub(crate) struct Items {
     keys: Vec<u8>,
@@ -154,7 +138,8 @@ impl Items {
         range.map(|index| self.get(index))
     }
 
-    /// Length of the prefix that a wide page of these entries uses: none when every key fits its slot anyway.
+    /// Length of the prefix that a wide page of these entries uses: zero if all keys fit their
+    /// slots.
     fn wide_prefix(&self, range: Range<usize>) -> usize {
         if range.len() < 2
             || self.range(range.clone()).all(|item| item.key.len() <= WIDE_HEAD_BYTES)
@@ -164,7 +149,8 @@ impl Items {
         common_prefix(self.get(range.start).key, self.get(range.end - 1).key)
     }
 
-    /// What the entries in `range` take in the narrow form. That of fewer than two is not worth the prefix.
+    /// What the entries in `range` take in the narrow form. `None` if they are too many, or fewer
+    /// than two, which are not worth the prefix.
     fn narrow_cost(&self, range: Range<usize>) -> Option<NarrowCost> {
         if range.len() < 2 || range.len() > Narrow::MAX_SLOTS {
             return None;
@@ -175,8 +161,8 @@ impl Items {
         Some(cost)
     }
 
-    /// Chooses how the entries in `range` lie on a page: in the form in which they take less. `None` if they don't
-    /// fit, or are not in order.
+    /// Chooses how the entries in `range` lie on a page: in the form that takes less. `None` if
+    /// they don't fit, or are not in order.
     pub(crate) fn plan(&self, frame: &Frame, range: Range<usize>) -> Option<Plan> {
         let (leaf, high) = (frame.is_leaf(), frame.high_bytes());
         let lowest = range.start < range.end && self.get(range.start).is_lowest(leaf);
@@ -196,20 +182,20 @@ impl Items {
         if plan.bytes > PAGE_SIZE {
             return None;
         }
-        // Not asked where there is none: `memcmp` of no bytes, one side of which is at no address, takes glibc with AVX-512
-        // 90 ns, for a masked load that would fault costs the processor that much.
+        // An empty prefix is not compared: a `memcmp` of zero bytes at a dangling address takes 90
+        // ns in glibc with AVX-512. (A masked load that would fault costs the processor that much.)
         let prefix = &self.get_key(with_prefix.start)[..plan.prefix];
         let in_order =
             prefix.is_empty() || self.range(with_prefix).all(|item| item.key.starts_with(prefix));
         in_order.then_some(plan)
     }
 
-    /// The key at an index; none beyond the last.
+    /// The key at an index; empty beyond the last.
     fn get_key(&self, index: usize) -> &[u8] {
         if index < self.len() { self.get(index).key } else { &[] }
     }
 
-    /// Builds a page of the entries in `range`; `None` if they don't fit. The pool's bytes are zero.
+    /// Builds a page of the entries in `range`; `None` if they don't fit. The pool's bytes are 0.
     pub(crate) fn build(&self, frame: &Frame, range: Range<usize>) -> Option<Box<[u8; PAGE_SIZE]>> {
         let plan = self.plan(frame, range.clone())?;
         Some(self.write(frame, range, &plan))
@@ -244,7 +230,7 @@ impl Items {
 pub(crate) struct Plan {
     narrow: bool,
     prefix: usize,
-    /// What the page takes, the room for a high key included.
+    /// What the page takes, including the room for a high key.
     bytes: usize,
 }
 
@@ -294,7 +280,7 @@ impl Writer {
         self.page[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Puts the body that was made in front of the others and returns where.
+    /// Puts the body built in `self.body` in front of the others and returns its offset.
     fn take_body(&mut self) -> usize {
         let end = self.low;
         self.low -= self.body.len();
@@ -316,15 +302,15 @@ impl Writer {
 
 /// How an entry can be added to a page.
 pub(crate) enum Insertion {
-    /// Shift the slots from the index on and put these bytes where they belong.
+    /// Shift the slots from the index on, and write these bytes.
     InPlace(InPlace),
-    /// The page has to be built anew: its prefix changes, or its form.
+    /// The page must be built anew: its prefix or its form changes.
     Rebuilt(Box<[u8; PAGE_SIZE]>),
     /// There is no room.
     Full,
 }
 
-/// An entry as it is to be added.
+/// An entry ready to be added.
 pub(crate) struct InPlace {
     slot: [u8; MAX_SLOT_BYTES],
     slot_bytes: usize,

@@ -1,4 +1,4 @@
-//! Where what lies on a B+tree page.
+//! The byte layout of a B+tree page.
 //!
 //! ```text
 //!  0 ..  8  LSN                  (pool)
@@ -8,32 +8,36 @@
 //! 16 .. 20  right sibling        block, 0 = none
 //! 20 .. 22  level                0 = leaf
 //! 22 .. 24  count                number of slots
-//! 24 .. 26  body start           lowest byte in use by bodies, PAGE_SIZE when there are none
+//! 24 .. 26  body start           lowest byte in use by bodies, PAGE_SIZE if there are none
 //! 26 .. 28  prefix length        bytes that all keys of the page begin with
 //! 28 .. 30  prefix offset        where they are
 //! 30 .. 32  high key offset      0 = none: nothing bounds the page to the right
 //! 32 .. 36  cycle                the vacuum during which the page was last split, 0 = none
 //! 36 .. 40  zero
-//! 40 .. 48  narrow leaves: the first 8 bytes of the prefix, zero-padded, as a number whose order is theirs; else zero
+//! 40 .. 48  prefix head          narrow leaves: the first 8 bytes of the prefix, zero-padded, as a
+//!                                number with the same order; else zero
 //! 48 ..     slots, 16 bytes each (8 in narrow leaves), in key order
 //! ....      free
 //! body start .. PAGE_SIZE        bodies: high key, prefix, what of keys does not fit the slots
 //! ```
 //!
-//! A deleted page has no slots, and at 48 instead: u64 number of the last commit and u64 next transaction id when it left
-//! the tree, u32 next block of the list of free pages (0 = none, or not in the list).
+//! A deleted page has no slots. At 48 it has: u64 number of the last commit and u64 next
+//! transaction id when it left the tree, u32 next block of the list of free pages (0 = none, or not
+//! in the list).
 //!
 //! A slot of the wide form:
 //!
 //! ```text
-//!  0 ..  8  head: the first 8 bytes of the key after the prefix, zero-padded, as a number whose order is theirs
+//!  0 ..  8  head: the first 8 bytes of the key after the prefix, zero-padded, as a number with the
+//!           same order
 //!  8 .. 12  leaf: block of the row        inner: child block
 //! 12 .. 14  leaf: line pointer of the row inner: zero
-//! 14 .. 16  where: 0 to 8 = the key has so many bytes after the prefix and the head holds them all;
-//!                  9 = the empty key of an inner page's first entry, before every key; else the body's offset
+//! 14 .. 16  where: 0 to 8 = the key has this many bytes after the prefix, all of them in the head;
+//!           9 = the empty key of an inner page's first entry, before every key;
+//!           else the body's offset
 //! ```
 //!
-//! A slot of the narrow form is one number, whose order is that of (key, row) where no entry has a body:
+//! A slot of the narrow form is one number, ordered by (key, row) among entries without a body:
 //!
 //! ```text
 //! bits 48 .. 64  head: the first 2 bytes of the key after the prefix, zero-padded
@@ -42,13 +46,14 @@
 //!                longer than the prefix
 //! ```
 //!
-//! A body is a u16 (bits 0 to 14: bytes of the key after the prefix; bit 15: a tid follows), six bytes of tid if
-//! bit 15 says so (big-endian: the row, in narrow leaves; in inner pages what separators need between entries of equal
-//! keys), then the bytes of the key after prefix and head. The high key's body has always a tid, and the whole key.
+//! A body is a u16 (bits 0 to 14: bytes of the key after the prefix; bit 15: a tid follows), six
+//! bytes of tid if bit 15 is set, then the bytes of the key after prefix and head. The tid is
+//! big-endian. In narrow leaves it is the row; in inner pages it is what separates entries of equal
+//! keys. The high key's body always has a tid, and the whole key.
 
 use millpond_buffer::PAGE_SIZE;
 
-/// The kind of page that B+tree pages say they are.
+/// The page kind of B+tree pages.
 pub(crate) const PAGE_KIND: u16 = 2;
 
 pub(crate) const KIND: usize = 12;
@@ -61,11 +66,11 @@ pub(crate) const PREFIX_LEN: usize = 26;
 pub(crate) const PREFIX_AT: usize = 28;
 pub(crate) const HIGH_AT: usize = 30;
 pub(crate) const CYCLE: usize = 32;
-/// Of a narrow leaf.
+/// In a narrow leaf.
 pub(crate) const PREFIX_HEAD: usize = 40;
 pub(crate) const SLOTS: usize = 48;
 
-/// Of a deleted page: the moment it left the tree (two numbers), and the next free page.
+/// In a deleted page: the moment it left the tree (two numbers), and the next free page.
 pub(crate) const DELETED_CSN: usize = 48;
 pub(crate) const DELETED_XID: usize = 56;
 pub(crate) const NEXT_FREE: usize = 64;
@@ -74,7 +79,7 @@ pub(crate) const WIDE_SLOT_BYTES: usize = 16;
 pub(crate) const NARROW_SLOT_BYTES: usize = 8;
 /// The larger of the two.
 pub(crate) const MAX_SLOT_BYTES: usize = WIDE_SLOT_BYTES;
-/// More slots than this can't be on a page.
+/// A page can't have more slots than this.
 pub(crate) const MAX_WIDE_SLOTS: usize = (PAGE_SIZE - SLOTS) / WIDE_SLOT_BYTES;
 pub(crate) const MAX_NARROW_SLOTS: usize = (PAGE_SIZE - SLOTS) / NARROW_SLOT_BYTES;
 /// Bytes of a key that its slot holds.
@@ -93,24 +98,25 @@ pub(crate) const TID_BYTES: usize = 6;
 pub(crate) const FLAG_LEAF: u16 = 1;
 /// The page was split and its right half has no downlink yet.
 pub(crate) const FLAG_INCOMPLETE_SPLIT: u16 = 2;
-/// Block 0.
+/// Block 0, the meta page.
 pub(crate) const FLAG_META: u16 = 4;
 /// The page left the tree and waits for reuse. Its right link still leads to where its keys went.
 pub(crate) const FLAG_DELETED: u16 = 8;
 /// A leaf whose slots are of the narrow form.
 pub(crate) const FLAG_NARROW: u16 = 16;
 
-/// Longest key. Two entries and a high key of this length fit one page whatever their prefix, so a split of a leaf
-/// always finds a place to cut (btree rule 12); an inner page may have to make room first (btree rule 16).
+/// The longest key. Two entries and a high key of this length fit one page, whatever their prefix.
+/// So a split of a leaf always finds a place to cut (btree rule 12). An inner page may have to make
+/// room first (btree rule 16).
 pub(crate) const MAX_KEY_BYTES: usize = 2660;
 
-/// A key's head: its first 8 bytes as a number, missing ones as zero.
+/// A key's head: its first 8 bytes as a number, with zeros for missing ones.
 #[inline(always)]
 pub(crate) fn head_of(key: &[u8]) -> u64 {
     if let Some(head) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*head);
     }
-    // Of 4 to 7 bytes: the first four and the last four, which overlap.
+    // For 4 to 7 bytes: the first four and the last four, which overlap.
     if let (Some(first), Some(last)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
         let last = u64::from(u32::from_be_bytes(*last));
         return u64::from(u32::from_be_bytes(*first)) << 32 | last << (64 - 8 * key.len());
@@ -118,7 +124,7 @@ pub(crate) fn head_of(key: &[u8]) -> u64 {
     key.iter().rev().fold(0, |head, byte| head >> 8 | u64::from(*byte) << 56)
 }
 
-/// The bits of a head that a prefix of that length is.
+/// The bits of a head that a prefix of this length covers.
 #[inline(always)]
 pub(crate) fn prefix_mask(prefix: usize) -> u64 {
     if prefix >= 8 { u64::MAX } else { !(u64::MAX >> (8 * prefix)) }

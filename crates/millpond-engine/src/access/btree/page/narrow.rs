@@ -1,13 +1,14 @@
-//! The narrow form of slots, of leaves whose keys differ in their last two bytes: 8 bytes for key and row.
+//! The narrow form of slots: 8 bytes for key and row. It is for leaves whose keys differ in their
+//! last two bytes.
 //!
-//! An entry whose key does not have exactly two bytes after the prefix is *exceptional*: it has a body, with its row and
-//! all of its key after the head. So a narrow leaf takes any key with its prefix.
+//! An entry whose key does not have exactly two bytes after the prefix is *exceptional*: it has a
+//! body, with its row and the rest of its key. So a narrow leaf takes any key with its prefix.
 
 use std::cmp::Ordering;
 
 use super::PageRead;
 use super::form::{Form, Rest, body, put_body};
-use super::items::Item;
+use super::item::Item;
 use super::layout::{
     BODY_HEADER_BYTES, MAX_NARROW_SLOTS, MAX_SLOT_BYTES, NARROW_EXCEPTIONAL, NARROW_HEAD_BYTES,
     NARROW_SLOT_BYTES, PREFIX_AT, PREFIX_HEAD, TID_BYTES, head_of, prefix_mask,
@@ -19,14 +20,14 @@ pub(super) enum Narrow {}
 /// The bits of a slot that are the row.
 const ROW: u64 = (1 << 48) - 1;
 
-/// Whether an entry has a body; `rest` is the length of its key after the prefix.
+/// Whether an entry has a body. `rest` is the length of its key after the prefix.
 #[inline]
 fn is_exceptional(rest: usize, tid: u64) -> bool {
-    // No row has that line pointer; a damaged record may.
+    // No row has that line pointer, but a damaged record may.
     rest != NARROW_HEAD_BYTES || tid & 0xFFFF == NARROW_EXCEPTIONAL
 }
 
-/// Bytes of body of an entry with that length of key.
+/// Bytes of the body of an entry whose key has `len` bytes.
 #[inline]
 fn body_bytes(len: usize, tid: u64, prefix: usize) -> usize {
     let rest = len.saturating_sub(prefix);
@@ -37,11 +38,11 @@ fn body_bytes(len: usize, tid: u64, prefix: usize) -> usize {
     }
 }
 
-/// What entries take in this form with each prefix that may be the best: as long as what their keys have in common, or
-/// one or two bytes shorter.
+/// What entries take in this form, for each prefix that may be the best one: as long as the keys'
+/// common prefix, or one or two bytes shorter.
 ///
-/// With a still shorter one all keys have more than two bytes after it, and every byte more of prefix takes a byte from
-/// each of them, so of two entries or more none is better.
+/// With a still shorter prefix all keys have more than two bytes after it. Then each further byte
+/// of prefix saves a byte in every key. So for two or more entries no shorter prefix is better.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct NarrowCost {
     common: usize,
@@ -49,17 +50,17 @@ pub(crate) struct NarrowCost {
 }
 
 impl NarrowCost {
-    /// Of no entries yet.
+    /// The cost of no entries.
     pub(crate) fn new(common: usize) -> Self {
         Self { common, bytes: [0; 3] }
     }
 
-    /// What the keys have in common.
+    /// The length of the keys' common prefix.
     pub(crate) fn common(&self) -> usize {
         self.common
     }
 
-    /// Counts an entry, whose key begins with what is common.
+    /// Counts an entry, whose key has the common prefix.
     #[inline]
     pub(crate) fn add(&mut self, item: &Item<'_>) {
         for (shorter, bytes) in self.bytes.iter_mut().enumerate() {
@@ -68,7 +69,7 @@ impl NarrowCost {
         }
     }
 
-    /// The best prefix, and the bytes that entries and `extra(prefix)` take then.
+    /// The best prefix length, and the bytes that the entries and `extra(prefix)` then take.
     pub(crate) fn best(&self, extra: impl Fn(usize) -> usize) -> (usize, usize) {
         let mut best = (self.common, usize::MAX);
         for (shorter, bytes) in self.bytes.iter().enumerate() {
@@ -133,7 +134,7 @@ impl Form for Narrow {
 
     #[inline(always)]
     fn compare_prefix<P: PageRead + ?Sized>(page: &P, prefix: usize, key: &[u8]) -> Ordering {
-        // The prefix's first bytes are in the header, so that mostly no second place is looked at.
+        // The prefix's first bytes are in the header, so mostly no second place is read.
         let first = head_of(key) & prefix_mask(prefix);
         let order = page.u64(PREFIX_HEAD).cmp(&first);
         if order != Ordering::Equal || (prefix <= 8 && key.len() >= prefix) {

@@ -1,9 +1,10 @@
-//! Reading and searching a page, also one whose bytes change meanwhile.
+//! Reading and searching a page, even one whose bytes change meanwhile.
 //!
-//! Every number read from the page is used only to compute further offsets (which [`PageRead`] checks) and loop
-//! bounds (which are clamped here), so torn bytes give a meaningless answer but no panic and no endless loop. The
-//! caller throws a meaningless answer away when validation fails (btree rule 2). That holds also if the flags, read
-//! more than once, say first one form of slots and then the other.
+//! Every number read from the page is used only to compute further offsets (which [`PageRead`]
+//! checks) and loop bounds (which are clamped here). So torn bytes give a meaningless answer but no
+//! panic and no endless loop. This holds even if the flags, read more than once, show first one
+//! form of slots and then the other. The caller discards a meaningless answer when validation fails
+//! (btree rule 2).
 
 use std::cmp::Ordering;
 
@@ -12,7 +13,7 @@ use millpond_sync::mutant;
 
 use super::PageRead;
 use super::form::{Form, body};
-use super::items::Item;
+use super::item::{Item, Target};
 use super::layout::{
     BODY_HEADER_BYTES, BODY_START, COUNT, CYCLE, FLAG_DELETED, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF,
     FLAG_META, FLAG_NARROW, FLAGS, HIGH_AT, KIND, LEVEL, PAGE_KIND, PREFIX_AT, PREFIX_LEN, RIGHT,
@@ -21,27 +22,6 @@ use super::layout::{
 use super::narrow::Narrow;
 use super::search::partition;
 use super::wide::Wide;
-
-/// A place in the order of a tree: a key and a tid, of which zero is before every row and `u64::MAX` after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Target<'k> {
-    pub(crate) key: &'k [u8],
-    pub(crate) tid: u64,
-}
-
-impl<'k> Target<'k> {
-    /// Before the first entry of this key.
-    #[inline]
-    pub(crate) fn first(key: &'k [u8]) -> Self {
-        Self { key, tid: 0 }
-    }
-
-    /// After the last entry of this key.
-    #[inline]
-    pub(crate) fn last(key: &'k [u8]) -> Self {
-        Self { key, tid: u64::MAX }
-    }
-}
 
 /// A page, for reading.
 pub(crate) struct Node<'p, P: PageRead + ?Sized>(pub(crate) &'p P);
@@ -60,7 +40,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         self.0.u16(FLAGS)
     }
 
-    /// Whether this is a B+tree page at all, and a node of the tree.
+    /// Whether this is a B+tree page that is a node of the tree.
     #[inline]
     pub(crate) fn is_node(self) -> bool {
         self.0.u16(KIND) == PAGE_KIND && self.flags() & (FLAG_META | FLAG_DELETED) == 0
@@ -74,7 +54,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         self.0.u16(KIND) == PAGE_KIND && self.flags() & FLAG_META != 0
     }
 
-    /// A page that was added to the file and never used.
+    /// Whether the page was added to the file and never used.
     pub(crate) fn is_new(self) -> bool {
         self.0.u16(KIND) == 0
     }
@@ -161,7 +141,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         usize::from(self.0.u16(PREFIX_LEN))
     }
 
-    /// Appends the key of a slot and returns the tid that belongs to its place in the order: a leaf entry's
+    /// Appends the key of a slot. Returns the tid that orders it among equal keys: a leaf entry's
     /// row, or the tid of a separator.
     pub(crate) fn key_into(self, index: usize, key: &mut Vec<u8>) -> u64 {
         if self.is_narrow() {
@@ -180,7 +160,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         F::tid(self.0, slot, &rest)
     }
 
-    /// Appends the high key and returns its tid; `None`, and nothing appended, if nothing bounds the page.
+    /// Appends the high key and returns its tid. `None` if there is none; then nothing is appended.
     pub(crate) fn high_into(self, key: &mut Vec<u8>) -> Option<u64> {
         let at = usize::from(self.0.u16(HIGH_AT));
         if at == 0 {
@@ -203,7 +183,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         self.compare_high(target).is_some_and(Ordering::is_le)
     }
 
-    /// How the high key compares with a target; `None` if nothing bounds the page.
+    /// How the high key compares with a target; `None` if the page has no high key.
     pub(crate) fn compare_high(self, target: Target<'_>) -> Option<Ordering> {
         let at = usize::from(self.0.u16(HIGH_AT));
         if at == 0 {
@@ -213,7 +193,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         Some(self.0.compare(high.at, high.len, target.key).then(high.tid.cmp(&target.tid)))
     }
 
-    /// The first slot of a leaf that is not before the target; `count` if all are.
+    /// The first slot of a leaf that is not before the target; `count` if there is none.
     #[inline]
     pub(crate) fn lower_bound(self, target: Target<'_>) -> usize {
         if self.is_narrow() {
@@ -226,7 +206,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     /// The slot of an inner page whose child the target belongs to.
     #[inline]
     pub(crate) fn child_slot(self, target: Target<'_>) -> usize {
-        // The first entry is not looked at: what comes here is not before it.
+        // The first entry is not compared: the target is never before it.
         partition::<Wide, P>(self.0, 1, target, Ordering::is_le) - 1
     }
 
@@ -235,7 +215,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         partition::<Wide, P>(self.0, 1, target, Ordering::is_lt) - 1
     }
 
-    /// Whether the slot's key is exactly this one, whose position [`Node::lower_bound`] gave.
+    /// Whether the slot's key is exactly `key`. [`Node::lower_bound`] gave the slot.
     #[inline]
     pub(crate) fn key_is(self, index: usize, key: &[u8]) -> bool {
         if self.is_narrow() {
@@ -264,8 +244,8 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
         prefix == 0 || F::compare_prefix(self.0, prefix, key) == Ordering::Equal
     }
 
-    /// Where the body of an entry begins if the entry is added in place; `None` if it must not be: it lacks
-    /// the page's prefix, or there is no room.
+    /// The offset of an entry's body if the entry can be added in place. `None` if it can't: its
+    /// key lacks the page's prefix, or there is no room.
     pub(crate) fn room_for(self, item: &Item<'_>) -> Option<usize> {
         if self.is_narrow() { self.room_in::<Narrow>(item) } else { self.room_in::<Wide>(item) }
     }
@@ -292,10 +272,10 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     }
 }
 
-/// Room that a page keeps for a high key, of which it has `high` bytes.
+/// Room that a page keeps for a high key; the page's own takes `high` bytes.
 ///
-/// A leaf has room for one as long as its prefix: a key without that prefix comes before or after all others, and a cut
-/// at that end needs no longer separator (btree rule 12).
+/// A leaf keeps room for one as long as its prefix. A key without that prefix comes before or after
+/// all others, and a cut at that end needs no longer separator (btree rule 12).
 pub(crate) fn bytes_for_high(leaf: bool, prefix: usize, high: usize) -> usize {
     let leaf = leaf && !mutant!("btree-leaf-without-room-for-high");
     let separator = if leaf && prefix != 0 { BODY_HEADER_BYTES + TID_BYTES + prefix } else { 0 };

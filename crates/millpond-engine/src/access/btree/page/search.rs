@@ -6,10 +6,10 @@ use millpond_sync::mutant;
 
 use super::PageRead;
 use super::form::Form;
+use super::item::Target;
 use super::layout::{COUNT, PREFIX_LEN};
-use super::node::Target;
 
-/// The first slot from `from` on for whose comparison with the target `before` no longer holds.
+/// The first slot, from `from` on, whose comparison with the target does not satisfy `before`.
 #[inline(always)]
 pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
     page: &P,
@@ -29,7 +29,7 @@ pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
     }
     let head = F::head_of(suffix);
     let mut low = head_partition::<F, P>(page, from, count, head);
-    // From here on heads are equal or greater. Mostly one look decides.
+    // Heads from `low` on are equal or greater. Mostly one comparison decides.
     let mut high = count;
     let mut probe = low;
     while low < high {
@@ -63,8 +63,9 @@ fn head_partition<F: Form, P: PageRead + ?Sized>(
 ) -> usize {
     let (mut low, mut high) = (from, count);
     if high - low > 16 {
-        // Where the head would be if heads were spread evenly, then outwards in doubling steps. On evenly
-        // spread keys this touches two or three cache lines, on others it costs a few steps more than halving.
+        // The search starts where the head would be if heads were spread evenly, and goes outwards
+        // in doubling steps. On evenly spread keys this touches two or three cache lines. On others
+        // it costs a few steps more than binary search.
         let (first, last) = (F::head_at(page, low), F::head_at(page, high - 1));
         if head <= first {
             return low;

@@ -1,31 +1,38 @@
-//! Where to cut a page that is too full, and what separates the halves.
+//! Splitting a page that is too full: where to cut it, and the separator between the halves.
+//!
+//! The cut is near the middle by bytes, where the separator is shortest. A page at the right end
+//! that is full by appending keeps 90% of the bytes, since no key will come between. The separator
+//! is after all left entries and not after any right entry. In a leaf it is the shortest such start
+//! of a key (suffix truncation). In an inner page it is the first right entry, as its parent knows
+//! it.
 
 use std::ops::Range;
 
 use millpond_buffer::PAGE_SIZE;
 use millpond_sync::mutant;
 
-use super::items::{Frame, Item, Items, common_prefix};
+use super::item::Item;
+use super::items::{Frame, Items, common_prefix};
 use super::layout::{FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, WIDE_SLOT_BYTES};
 
 /// A page cut in two.
 pub(crate) struct Cut {
-    /// Entries that stay left.
+    /// The number of entries that stay left.
     pub(crate) at: usize,
-    /// The separator: after everything left, not after anything right.
+    /// The separator: after all left entries, not after any right entry.
     pub(crate) key: Vec<u8>,
     pub(crate) tid: u64,
     pub(crate) left: Box<[u8; PAGE_SIZE]>,
     pub(crate) right: Box<[u8; PAGE_SIZE]>,
 }
 
-/// How full the left page of an append becomes, in percent.
+/// The fill, in percent, of the left page of an append.
 const APPEND_FILL: usize = 90;
-/// How far from the middle a cut may be to get a shorter separator, in percent of the entries.
+/// How far from the middle a cut may be for a shorter separator, in percent of the entries.
 const TOLERANCE: usize = 6;
 
-/// The separator between two neighbours: the shortest start of the right key that is after the left key, or
-/// the whole right entry if the keys are equal.
+/// The separator between two neighbours: the shortest start of the right key that is after the left
+/// key, or the whole right entry if the keys are equal.
 pub(crate) fn separator<'a>(left: &Item<'_>, right: &Item<'a>) -> (&'a [u8], u64) {
     if left.key == right.key {
         return (right.key, right.tid);
@@ -34,7 +41,8 @@ pub(crate) fn separator<'a>(left: &Item<'_>, right: &Item<'a>) -> (&'a [u8], u64
     (&right.key[..(common + 1).min(right.key.len())], 0)
 }
 
-/// The separator at a cut. An inner page's first right entry already is one and must stay what its parent says.
+/// The separator at a cut. The first right entry of an inner page already is a separator and must
+/// stay what its parent says.
 fn separator_at(items: &Items, leaf: bool, at: usize) -> (Vec<u8>, u64) {
     let right = items.get(at);
     if leaf {
@@ -45,8 +53,9 @@ fn separator_at(items: &Items, leaf: bool, at: usize) -> (Vec<u8>, u64) {
     }
 }
 
-/// Cuts the entries of a page (with the new one among them, at `new_index`). `frame` is the page's, `right_block`
-/// the new page's. `None` if no cut fits, which the limit on key lengths excludes in leaves (btree rule 12).
+/// Cuts the entries of a page (including the new one, at `new_index`). `frame` is the page's,
+/// `right_block` is the new page. `None` if no cut fits, which the limit on key lengths excludes in
+/// leaves (btree rule 12).
 pub(crate) fn cut(items: &Items, frame: &Frame, new_index: usize, right_block: u32) -> Option<Cut> {
     let count = items.len();
     let leaf = frame.flags & FLAG_LEAF != 0;
@@ -55,7 +64,7 @@ pub(crate) fn cut(items: &Items, frame: &Frame, new_index: usize, right_block: u
     cut_near(items, frame, wanted, right_block)
 }
 
-/// Cuts as near to a place as both halves fit their pages.
+/// Cuts as near to `wanted` as possible so that both halves fit their pages.
 pub(crate) fn cut_near(
     items: &Items,
     frame: &Frame,
@@ -77,7 +86,7 @@ pub(crate) fn cut_at(items: &Items, frame: &Frame, at: usize, right_block: u32) 
     let left_frame = left_frame(frame, right_block, &key, tid);
     let right_frame = Frame { flags: frame.flags & !FLAG_INCOMPLETE_SPLIT, ..frame.clone() };
     let (left, right) = (0..at, at..items.len());
-    // Nothing is written before it is known that both fit.
+    // Both halves must fit before either is written.
     let left_plan = items.plan(&left_frame, left.clone())?;
     let right_plan = items.plan(&right_frame, right.clone())?;
     let left = items.write(&left_frame, left, &left_plan);
@@ -85,7 +94,7 @@ pub(crate) fn cut_at(items: &Items, frame: &Frame, at: usize, right_block: u32) 
     Some(Cut { at, key, tid, left, right })
 }
 
-/// The left page after the cut, which redo builds again.
+/// The left page after the cut; redo builds it again.
 pub(crate) fn left_half(
     items: &Items,
     frame: &Frame,

@@ -1,5 +1,5 @@
-//! Properties of single pages: search against sorted vectors, growth by insertion and splits against a set, redo
-//! against itself, and any bytes at all against panics.
+//! Properties of single pages: search against sorted vectors, growth by insertion and splits
+//! against a set, redo against itself. Random bytes must not cause a panic.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,14 @@ use proptest::prelude::*;
 use super::super::check::page_problems;
 use super::super::record::{self, BTreeRedo, SplitData};
 use super::PageRead;
-use super::items::{Frame, Insertion, Item, Items, plan_insert};
+use super::item::Item;
+use super::item::Target;
+use super::items::{Frame, Insertion, Items, plan_insert};
 use super::layout::{
     BODY_START, FLAG_LEAF, FLAG_NARROW, MAX_KEY_BYTES, PAGE_KIND, PREFIX_HEAD, PREFIX_LEN, SLOTS,
     head_of,
 };
-use super::node::{Node, Target, bytes_for_high};
+use super::node::{Node, bytes_for_high};
 use super::split;
 use crate::wal::{PageEdit, RmgrRedo};
 
@@ -27,7 +29,8 @@ fn page_id() -> PageId {
     RelationId::constant(7).main().page(BlockNumber(1))
 }
 
-/// Keys of the shapes that matter: numbers, long common starts, zeros at the end, duplicates, the longest.
+/// Keys of the shapes that matter: numbers, long common starts, zeros at the end, duplicates, the
+/// longest.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => (0u32..5000).prop_map(|n| [&[1][..], &n.to_be_bytes()].concat()),
@@ -38,7 +41,7 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Keys next to each other, as narrow leaves have them, some of which are shorter or longer, or have another prefix.
+/// Neighbouring keys, as in narrow leaves. Some are shorter or longer, or have another prefix.
 fn dense() -> impl Strategy<Value = Vec<u8>> {
     let number = |n: u32| [&[1][..], &n.to_be_bytes()].concat();
     prop_oneof![
@@ -50,7 +53,7 @@ fn dense() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Keys with hundreds of bytes in common, and some that have not all of them.
+/// Keys with hundreds of bytes in common, and some that lack part of them.
 fn with_long_prefix() -> impl Strategy<Value = Vec<u8>> {
     let key = |len: usize, n: u16| [&vec![9; len][..], &n.to_be_bytes()].concat();
     prop_oneof![
@@ -60,10 +63,10 @@ fn with_long_prefix() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Keys of one shape only, which is what an index has.
+/// Keys of one shape only, as in an index.
 fn keys(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<Entry>> {
     let count = count.into();
-    // Now and then a line pointer that no row has.
+    // Sometimes a line pointer that no row has.
     let tid = || prop_oneof![30 => 1u64..1 << 20, 1 => Just(0xFFFF), 1 => Just(7 << 16 | 0xFFFF)];
     let of = |key: BoxedStrategy<Vec<u8>>| {
         proptest::collection::vec((key, tid()), count.clone()).boxed()
@@ -105,7 +108,7 @@ fn redo(page: &Page, info: u8, block: usize, data: &[u8]) -> Page {
     page
 }
 
-/// As many of the entries, from the first, as fit a page.
+/// A page of as many of the entries, from the first, as fit it.
 fn fit(entries: &mut Vec<Entry>, frame: &Frame, inner: bool) -> Page {
     loop {
         let items = items_of(entries, inner);
@@ -117,7 +120,7 @@ fn fit(entries: &mut Vec<Entry>, frame: &Frame, inner: bool) -> Page {
     }
 }
 
-/// A search stays within the page, whatever the bytes say (btree rule 2).
+/// A search stays within the page, whatever its bytes are (btree rule 2).
 #[test]
 fn a_page_of_ones_has_no_more_slots_than_a_page_can_have() {
     for flags in [0, FLAG_LEAF, FLAG_LEAF | FLAG_NARROW] {
@@ -178,7 +181,7 @@ proptest! {
 
     #[test]
     fn pages_grow_and_split_like_a_set(entries in keys(1..1500), removed in proptest::collection::vec(any::<u16>(), 40)) {
-        // A level of leaves without a tree above: (lower bound, page).
+        // A level of leaves, from left to right, without a tree above.
         let mut pages: Vec<Page> = vec![record::empty_root().unwrap()];
         let mut model = BTreeSet::new();
         let mut data = Vec::new();
@@ -218,7 +221,7 @@ proptest! {
         }
         let found: Vec<Entry> = pages.iter().flat_map(|page| entries_of(page)).collect();
         prop_assert!(found.iter().eq(model.iter()));
-        // Removal of any subset of slots.
+        // Removes some of the slots.
         let page = &pages[0];
         let all = entries_of(page);
         let gone: BTreeSet<u16> = removed.iter().map(|n| n % all.len() as u16).collect();
@@ -230,14 +233,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), stay in 0usize..600, known: bool, leaf: bool, narrow: bool) {
+    fn random_page_bytes_cause_no_panic(seed: u64, data in proptest::collection::vec(any::<u8>(), 0..80), key in key(), stay in 0usize..600, known: bool, leaf: bool, narrow: bool) {
         use rand::{Rng, SeedableRng};
         let mut rng = rand::rngs::SmallRng::seed_from_u64(seed);
         let mut page: Page = Box::new([0; PAGE_SIZE]);
         rng.fill(&mut page[..]);
         let flags = if leaf { FLAG_LEAF } else { 0 } | if narrow { FLAG_NARROW } else { 0 };
         page[14..16].copy_from_slice(&flags.to_le_bytes());
-        // Of a page of another kind nothing further is looked at.
+        // A page of another kind is not read any further.
         if known {
             page[12..14].copy_from_slice(&PAGE_KIND.to_le_bytes());
         }
@@ -314,14 +317,14 @@ fn fullest(entries: &[Entry]) -> (usize, Page) {
 fn a_leaf_holds_over_a_thousand_neighbouring_integers() {
     let mut entries: Vec<Entry> = (0u32..1200).map(|n| (int(n), u64::from(n))).collect();
     let (count, page) = fullest(&entries);
-    // The prefix, and room for a high key as long, take three and eleven bytes.
+    // The prefix takes three bytes, and the room for a high key of that length eleven.
     assert_eq!(count, (PAGE_SIZE - SLOTS - 14) / 8);
     entries.truncate(count);
     assert_eq!(entries_of(&page), entries);
     assert!(Node(&*page).is_narrow());
     assert_eq!(page.u16(12), PAGE_KIND);
     assert_eq!(page.u64(PREFIX_HEAD), 0x0100_0000 << 32);
-    // Far apart they take 16 bytes each.
+    // Keys far apart take 16 bytes each.
     let sparse: Vec<Entry> = (0u32..600).map(|n| (int(n << 20), 1)).collect();
     let (count, page) = fullest(&sparse);
     assert_eq!((count, Node(&*page).is_narrow()), (509, false));
@@ -342,7 +345,7 @@ fn a_wide_leaf_that_is_full_becomes_narrow_if_it_can() {
     let mut page = record::empty_root().unwrap();
     let mut count = 0;
     while let Some(next) = added(&page, &int(count), u64::from(count) + 1) {
-        // Wide as long as that has room: nothing is built anew without need.
+        // The page stays wide as long as it has room: nothing is built anew without need.
         assert_eq!(Node(&*next).is_narrow(), count >= 509);
         (page, count) = (next, count + 1);
     }
@@ -375,13 +378,13 @@ fn a_narrow_leaf_takes_every_key_with_its_prefix_in_place() {
         assert_eq!(page_problems(&page, 0), [] as [String; 0]);
         assert!(entries_of(&page).iter().eq(model.iter()));
     }
-    // Each is found, and an end of the page is, too.
+    // Each entry is found, and so is the page's end.
     for (at, (key, tid)) in model.iter().enumerate() {
         let node = Node(&*page);
         assert_eq!(node.lower_bound(Target { key, tid: *tid }), at);
         assert!(node.key_is(at, key) && node.row(at) == *tid);
     }
-    // Taking away the others leaves no body.
+    // After the others are removed, no body is left.
     let exceptional: Vec<u16> = (0..model.len())
         .filter(|&at| Node(&*page).body_range(at).is_some())
         .map(|at| at as u16)
@@ -394,7 +397,7 @@ fn a_narrow_leaf_takes_every_key_with_its_prefix_in_place() {
     assert_eq!(Node(&*page).count(), 401);
 }
 
-/// What a leaf without a high key takes, the room for one included.
+/// What a leaf without a high key takes, including the room for one.
 fn bytes_of(page: &Page) -> usize {
     let bodies = PAGE_SIZE - usize::from(page.u16(BODY_START));
     let room = bytes_for_high(true, usize::from(page.u16(PREFIX_LEN)), 0);
@@ -413,7 +416,7 @@ fn without(page: &Page, gone: usize) -> Page {
 
 #[test]
 fn a_page_never_grows_by_a_removal() {
-    // A full narrow leaf with one key that ends with the prefix: without what it forces, or with it, the rest fits.
+    // A full narrow leaf with one key that ends with the prefix. With or without it, the rest fits.
     let mut entries: Vec<Entry> = (0u32..1200).map(|n| (int(n), u64::from(n) + 1)).collect();
     let short = (int(0)[..3].to_vec(), 9);
     entries.insert(0, short);
@@ -422,8 +425,8 @@ fn a_page_never_grows_by_a_removal() {
     for gone in [0, 1, 500, count - 1] {
         without(&page, gone);
     }
-    // A full wide leaf whose keys have five bytes in common, but for one: without that one they have a prefix, and the leaf
-    // begins to keep room for a high key as long.
+    // A full wide leaf whose keys, except one, have five bytes in common. Without that one they
+    // have a prefix, and the leaf begins to keep room for a high key of that length.
     let shared = |rest: &[u8]| [&[9; 5][..], rest].concat();
     let mut entries: Vec<Entry> =
         (0u32..600).map(|n| (shared(&(n << 14).to_be_bytes()[1..]), 5)).collect();
@@ -439,7 +442,8 @@ fn a_page_never_grows_by_a_removal() {
 
 #[test]
 fn a_leaf_that_gets_a_prefix_by_a_removal_does_not_grow() {
-    // Small leaves, where little is saved: some keys of `short` bytes, `shared` of them in common, and a longer one.
+    // Small leaves, where little is saved: some keys of `short` bytes, `shared` of them in common,
+    // and a longer one.
     for shared in 1..=12 {
         for (short, longer) in (shared..shared + 5).flat_map(|s| (0..10).map(move |l| (s, l))) {
             for count in 1..=4 {
@@ -468,8 +472,9 @@ fn a_leaf_that_gets_a_prefix_by_a_removal_does_not_grow() {
 
 #[test]
 fn a_key_without_the_prefix_of_a_full_leaf_splits_it() {
-    // Keys with a long common start fill a leaf to the last byte; one without it comes before or after them, and the
-    // blow-up of what would stay with it leaves no other place to cut.
+    // Keys with a long common start fill a leaf to the last byte. A key without it comes before or
+    // after them. The entries left beside it would take more room, so there is no other place to
+    // cut.
     for narrow in [true, false] {
         let rest = |n: u32| match narrow {
             true => (n as u16).to_be_bytes().to_vec(),
@@ -492,13 +497,13 @@ fn a_key_without_the_prefix_of_a_full_leaf_splits_it() {
 
 #[test]
 fn a_head_with_a_damaged_padding_is_a_problem() {
-    // A search for the key passes by such an entry.
+    // A search for the key does not find such an entry.
     let entries: Vec<Entry> = (0u32..20).map(|n| (int(n << 20)[..4].to_vec(), 5)).collect();
     let page = items_of(&entries, false).build(&leaf_frame(), 0..20).unwrap();
     assert!(!Node(&*page).is_narrow());
     assert_eq!(page_problems(&page, 0), [] as [String; 0]);
     let mut damaged = page.clone();
-    // The lowest byte of the first head, which is kept as a little-endian number.
+    // The lowest byte of the first head, which is stored as a little-endian number.
     damaged[SLOTS] ^= 1;
     assert_eq!(entries_of(&damaged), entries);
     assert_eq!(page_problems(&damaged, 0), ["entry 0 is not found under its own key"]);

@@ -1,10 +1,11 @@
-//! The wide form of slots, of inner pages and of leaves whose keys differ much: 16 bytes, of which 8 are the key's.
+//! The wide form of slots, for inner pages and for leaves whose keys differ more: 16 bytes, of
+//! which the key has 8.
 
 use std::cmp::Ordering;
 
 use super::PageRead;
 use super::form::{Form, Rest, body, put_body};
-use super::items::Item;
+use super::item::Item;
 use super::layout::{
     BODY_HEADER_BYTES, FLAG_LEAF, FLAGS, MAX_SLOT_BYTES, MAX_WIDE_SLOTS, PREFIX_AT, TID_BYTES,
     WHERE_LOWEST, WIDE_HEAD_BYTES, WIDE_SLOT_BYTES, head_of,
@@ -37,7 +38,7 @@ impl WideSlot {
         self.word as u32
     }
 
-    /// Whether this is the entry before every key, which hasn't the page's prefix.
+    /// Whether this is the entry before every key, which lacks the page's prefix.
     #[inline(always)]
     pub(super) fn is_lowest(self) -> bool {
         self.place() == WHERE_LOWEST

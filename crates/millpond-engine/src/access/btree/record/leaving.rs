@@ -1,4 +1,5 @@
-//! Pages that leave the tree and the list of free ones: `SET_META`, `UNLINK` and `FREE`.
+//! Records for pages that leave the tree, and for the list of free pages: `SET_META`, `UNLINK`,
+//! `FREE`.
 
 use millpond_buffer::PAGE_SIZE;
 
@@ -12,8 +13,8 @@ use crate::access::btree::page::layout::{
 use crate::wal::record::Reader;
 use crate::wal::{PageEdit, RedoError};
 
-/// Where the meta page keeps the number of the last vacuum, that of the vacuum under way (or zero), and the first free
-/// page (or zero).
+/// Offsets in the meta page: the number of the last vacuum, that of the running vacuum (or zero),
+/// and the first free page (or zero).
 const META_CYCLE: usize = 32;
 const META_ACTIVE_CYCLE: usize = 36;
 const META_FREE: usize = 40;
@@ -23,7 +24,7 @@ const META_FREE: usize = 40;
 pub(crate) struct Meta {
     /// The number of the last vacuum.
     pub(crate) last: u32,
-    /// That of the one under way, or zero.
+    /// The number of the running vacuum, or zero.
     pub(crate) active: u32,
     /// The first free page, or zero.
     pub(crate) free: u32,
@@ -85,7 +86,7 @@ pub(super) fn absorb(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoErr
     Ok(())
 }
 
-/// Data of `UNLINK`, block 2: the moment.
+/// Data of `UNLINK`, block 2: the moment when the page left.
 pub(crate) fn delete_data(stamp: Stamp) -> [u8; 16] {
     let mut data = [0; 16];
     data[..8].copy_from_slice(&stamp.csn.to_le_bytes());
@@ -111,13 +112,13 @@ pub(crate) fn deleted() -> [u8; PAGE_SIZE] {
     page
 }
 
-/// When a deleted page left the tree.
+/// The moment when a deleted page left the tree.
 pub(crate) fn deleted_at<P: PageRead + ?Sized>(page: &P) -> Stamp {
     Stamp { csn: page.u64(DELETED_CSN), xid: page.u64(DELETED_XID) }
 }
 
-/// Data of `FREE`, block 0: the free page after this one. Nobody comes to the page any more, so nothing else of
-/// it is kept.
+/// Data of `FREE`, block 0: the free page after this one. No session can reach the page any more,
+/// so no other content is kept.
 pub(super) fn free(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
     if data.len() != 4 {
         return Err(unfit(page, "free record has the wrong length"));
@@ -128,7 +129,7 @@ pub(super) fn free(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError
     Ok(())
 }
 
-/// Data of `FREE`, block 1: the page that is now the first.
+/// Data of `FREE`, block 1: the new first page of the list.
 pub(super) fn set_free(data: &[u8], page: &mut PageEdit<'_>) -> Result<(), RedoError> {
     if data.len() != 4 {
         return Err(unfit(page, "free record has the wrong length"));

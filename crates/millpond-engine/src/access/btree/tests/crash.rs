@@ -1,26 +1,27 @@
-//! Crashes: what recovery makes of any beginning of the log is a whole tree, with every entry whose record is in it.
+//! Crashes: recovery from any prefix of the log gives a whole tree, with every entry whose record
+//! is in that prefix.
 
 use std::sync::atomic::Ordering;
 
 use super::super::record::{FREE, INSERT, ROOT_SPLIT, SET_META, SPLIT, UNLINK};
 use super::*;
 
-/// The number of entries that the first records of a log put into the tree.
+/// The number of entries in the tree.
 fn entries_in(tree: &Tree, env: &TestEnv) -> u64 {
     tree.check(env).entries
 }
 
 #[test]
-fn every_beginning_of_the_log_is_a_tree() {
+fn every_log_prefix_recovers_a_valid_tree() {
     let tree = Tree::new(100);
     let env = tree.env();
     create(&env, &tree.rel).unwrap();
-    // Long keys: few entries to a page, many levels soon.
+    // Long keys give few entries per page and soon many levels.
     let key = |n: u32| [&(n.wrapping_mul(2_654_435_761)).to_be_bytes()[..], &[7; 900]].concat();
     let mut inserted_at = Vec::new();
     for n in 0..400 {
         insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
-        // The entry is in the tree with the first record of its insertion, at the latest when it returns.
+        // The entry is in the tree at the latest when its insertion returns.
         inserted_at.push(tree.log.len());
     }
     let infos = tree.log.infos();
@@ -43,7 +44,7 @@ fn every_beginning_of_the_log_is_a_tree() {
             assert_eq!(found(&recovered, &env, &key(n)), [tid(n)]);
         }
         assert_eq!(recovered.scan(&env, &[], None, Direction::Backward).len() as u64, there);
-        // Writers finish what the crash left.
+        // Writers finish the splits that the crash left incomplete.
         if after_split {
             incomplete += 1;
             for n in 0..400 {
@@ -61,7 +62,7 @@ fn the_next_writer_finishes_an_incomplete_split() {
     let env = tree.env();
     create(&env, &tree.rel).unwrap();
     let mut n = 0;
-    // Until a leaf has been split below a root: the crash comes between the split and the downlink.
+    // Until a leaf below a root has been split. The crash comes between the split and the downlink.
     while tree.log.infos().last() != Some(&INSERT) || !tree.log.infos().contains(&SPLIT) {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
         n += 1;
@@ -85,7 +86,7 @@ fn the_next_writer_finishes_an_incomplete_split() {
     for n in 0..entries as u32 {
         assert_eq!(found(&recovered, &env, &int_key(n)), [tid(n)]);
     }
-    // A writer that may not wait leaves it as it is; one that may finishes it.
+    // A writer that may not wait leaves the split as it is; one that may wait finishes it.
     let mut hasty = recovered.env();
     hasty.wait = Wait::Never;
     let new = int_key(entries as u32);
@@ -175,7 +176,7 @@ fn vacuum_and_bulk_build_are_redone() {
 }
 
 #[test]
-fn every_beginning_of_a_shrinking_tree_is_a_tree() {
+fn every_log_prefix_of_page_deletions_recovers_a_valid_tree() {
     let tree = Tree::new(100);
     let env = tree.env();
     create(&env, &tree.rel).unwrap();

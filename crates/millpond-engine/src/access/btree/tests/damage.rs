@@ -1,5 +1,5 @@
-//! Writers on damaged pages: an error that names a block, and neither an endless loop nor a latch waited for by its own
-//! holder (btree rule 13).
+//! Writers on damaged pages get an error that names a block. They neither loop for ever nor wait
+//! for a latch that they hold themselves (btree rule 13).
 
 use super::super::page::layout::{
     COUNT, CYCLE, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, HIGH_AT, LEVEL, RIGHT,
@@ -42,7 +42,7 @@ impl Damaged {
         self.tree.deface(&self.env, block, RIGHT, &right.to_le_bytes());
     }
 
-    /// Inserts rows under the key until that fails, at the latest when the leaf was split.
+    /// Inserts rows under the key until that fails, at the latest when the leaf is split.
     fn fails(&self, key: u32) -> String {
         let insert =
             |n: u32| insert(&self.env, &self.tree.rel, &int_key(key), tid(n + 10_000), None);
@@ -58,8 +58,8 @@ impl Damaged {
 }
 
 #[test]
-fn a_parent_is_not_looked_for_without_end() {
-    // The root's right link leads to itself, to the meta page, to the child that is latched, and to a leaf.
+fn search_for_a_parent_ends_on_circular_links() {
+    // The root's right link leads to itself, to the meta page, to the latched child, and to a leaf.
     for (right, what) in [(1, "circle"), (0, "circle"), (2, "block 2"), (3, "circle")] {
         let damaged = Damaged::ascending();
         damaged.put(1, HIGH_AT, ZERO_AT);
@@ -97,7 +97,7 @@ fn links_between_leaves_lead_to_other_leaves() {
 #[test]
 fn a_unique_check_follows_links_to_other_leaves_only() {
     let damaged = Damaged::new(|n| (5, n));
-    // From the third leaf to the root, to itself, back to the first, which is latched, and to the second.
+    // From the third leaf to the root, to itself, to the first (latched) leaf, and to the second.
     for (right, what) in [(1, "block 1 "), (4, "block 4 "), (2, "block 2 "), (3, "circle")] {
         damaged.link(4, right);
         let error = damaged.fails_unique(5);
@@ -115,7 +115,7 @@ fn a_parent_without_entries_gets_none() {
 }
 
 #[test]
-fn there_is_no_level_above_the_highest() {
+fn missing_level_above_the_root_is_an_error() {
     let damaged = Damaged::ascending();
     damaged.put(1, LEVEL, u16::MAX);
     assert!(!damaged.tree.report(&damaged.env).problems.is_empty());
@@ -125,7 +125,8 @@ fn there_is_no_level_above_the_highest() {
 #[test]
 fn a_vacuum_does_not_follow_a_circle() {
     let damaged = Damaged::ascending();
-    // Split during the first vacuum, they say, so that it goes back to them.
+    // The stamps say that these pages were split during the first vacuum, so that it goes back to
+    // them.
     for block in 2..=4 {
         damaged.put(block, CYCLE, 1);
     }
@@ -148,14 +149,15 @@ fn three_levels() -> (Damaged, u32) {
 }
 
 #[test]
-fn a_grandparent_is_not_among_the_pages_that_are_held() {
+fn search_for_a_grandparent_fails_on_a_latched_page() {
     let (damaged, parent) = three_levels();
     let node = |of: fn(Node<'_, PageView<'_>>) -> u32| {
         let block = BlockNumber(parent);
         damaged.env.buffers().read(&damaged.tree.rel, block, Wait::Allowed, |view| of(Node(view)))
     };
     let leaf = node(|node| node.child(0)).unwrap();
-    // The leaf's split finds its parent's unfinished, for which a page of level 2 is looked for: to the right of the root.
+    // The split of the leaf finds that its parent's split is incomplete, and looks for a page of
+    // level 2: to the right of the root.
     damaged.put(parent, FLAGS, FLAG_INCOMPLETE_SPLIT);
     damaged.put(1, HIGH_AT, ZERO_AT);
     damaged.link(1, leaf);
@@ -164,7 +166,7 @@ fn a_grandparent_is_not_among_the_pages_that_are_held() {
 }
 
 #[test]
-fn nobody_waits_for_a_leaf_to_the_right_that_is_before_his_own() {
+fn insert_does_not_wait_for_a_right_leaf_that_is_earlier_in_order() {
     let damaged = Damaged::ascending();
     damaged.put(2, HIGH_AT, ZERO_AT);
     damaged.put(3, HIGH_AT, ZERO_AT);
@@ -178,7 +180,7 @@ fn nobody_waits_for_a_leaf_to_the_right_that_is_before_his_own() {
 }
 
 #[test]
-fn nor_does_a_unique_check() {
+fn unique_check_does_not_wait_for_a_right_leaf_that_is_earlier_in_order() {
     let damaged = Damaged::new(|n| (5, n));
     damaged.link(3, 2);
     damaged.put(3, HIGH_AT, ZERO_AT);
@@ -190,7 +192,7 @@ fn nor_does_a_unique_check() {
 }
 
 #[test]
-fn a_scan_does_not_go_round_for_ever() {
+fn scan_over_circular_links_fails() {
     let scan = |damaged: &Damaged, direction| {
         let mut cursor = Cursor::new(&[], None, direction);
         (0..100_000).find_map(|_| cursor.next(&damaged.env, &damaged.tree.rel).err())
@@ -199,7 +201,7 @@ fn a_scan_does_not_go_round_for_ever() {
     damaged.link(4, 3);
     let error = scan(&damaged, Direction::Forward).expect("damage is found").to_string();
     assert!(error.contains("circle"), "{error}");
-    // Nothing bounds it, and it has a right sibling.
+    // Nothing bounds the leaf, and it has a right sibling.
     damaged.put(3, HIGH_AT, 0);
     assert!(scan(&damaged, Direction::Forward).is_some());
 }

@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use super::super::record::BTreeRedo;
 use super::super::*;
 use crate::access::Tid;
-use crate::wal::{PageBytes, PageEdit, Record, RmgrRedo};
+use crate::wal::{PageEdit, PageTarget, Record, RmgrRedo};
 use crate::{EngineError, EngineResult};
 
-/// A record as the log keeps it.
+/// A record in the test's log.
 #[derive(Clone)]
 pub(super) struct Logged {
     info: u8,
@@ -30,7 +30,7 @@ pub(super) struct TestLog {
     records: Mutex<Vec<Logged>>,
     /// Refuses every record from now on.
     pub(super) stopped: AtomicBool,
-    /// The clock of stamps, and the stamp that is over, with all before it.
+    /// The clock of stamps. Everything up to stamp `over` is over.
     pub(super) now: AtomicU64,
     pub(super) over: AtomicU64,
 }
@@ -40,7 +40,7 @@ impl TestLog {
         self.records.lock().len()
     }
 
-    /// Says that everything under way has ended.
+    /// Makes everything under way count as ended.
     pub(super) fn all_over(&self) {
         self.over.store(self.now.load(Ordering::SeqCst), Ordering::SeqCst);
     }
@@ -117,7 +117,7 @@ impl Env for TestEnv {
 
 struct Changing<'a, 'c>(&'a mut PageChange<'c>);
 
-impl PageBytes for Changing<'_, '_> {
+impl PageTarget for Changing<'_, '_> {
     fn bytes(&self) -> &[u8; millpond_buffer::PAGE_SIZE] {
         self.0.bytes()
     }
@@ -150,16 +150,17 @@ pub(super) fn tid(n: u32) -> Tid {
 
 impl Tree {
     pub(super) fn new(frames: usize) -> Self {
-        Self::with_log(frames, Arc::default())
+        Self::with(frames, MemoryStore::new(), Arc::default())
     }
 
-    fn with_log(frames: usize, log: Arc<TestLog>) -> Self {
-        let pool = BufferPool::new(
-            PoolConfig::new(frames, 16),
-            Arc::new(MemoryStore::new()),
-            Arc::new(NoLog),
-        )
-        .unwrap();
+    /// In a store whose pages can't be read without waiting.
+    pub(super) fn in_cold_store(frames: usize) -> Self {
+        Self::with(frames, MemoryStore::cold(), Arc::default())
+    }
+
+    fn with(frames: usize, store: MemoryStore, log: Arc<TestLog>) -> Self {
+        let pool =
+            BufferPool::new(PoolConfig::new(frames, 16), Arc::new(store), Arc::new(NoLog)).unwrap();
         let rel = RelationId::constant(9).main();
         pool.create(rel).unwrap();
         let rel = pool.relation(rel).unwrap();
@@ -175,13 +176,13 @@ impl Tree {
         }
     }
 
-    /// What recovery makes of the first `records` records, applied as many times as told.
+    /// What recovery makes of the first `records` records, each applied `times` times.
     pub(super) fn recover(&self, records: usize, times: usize) -> Tree {
         let log = TestLog {
             records: Mutex::new(self.log.records.lock()[..records].to_vec()),
             ..Default::default()
         };
-        let tree = Tree::with_log(100, Arc::new(log));
+        let tree = Tree::with(100, MemoryStore::new(), Arc::new(log));
         let session = tree.pool.session().unwrap();
         for _ in 0..times {
             for record in &*tree.log.records.lock() {
@@ -227,7 +228,7 @@ impl Tree {
         found
     }
 
-    /// Checks that the tree is whole and has exactly these entries, from whichever side one looks.
+    /// Checks that the tree is whole and has exactly these entries, in both directions.
     pub(super) fn expect(&self, env: &TestEnv, model: &BTreeSet<(Vec<u8>, Tid)>) {
         self.check(env);
         let forward = self.scan(env, &[], None, Direction::Forward);
@@ -249,7 +250,7 @@ impl Tree {
         }
     }
 
-    /// Overwrites bytes of a page behind the tree's back.
+    /// Overwrites bytes of a page without the tree's knowledge.
     pub(super) fn deface(&self, env: &TestEnv, block: u32, at: usize, bytes: &[u8]) {
         let mut page = env
             .session

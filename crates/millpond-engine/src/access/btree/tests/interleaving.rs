@@ -42,7 +42,7 @@ impl Env for Disturbed<'_> {
 
 /// (btree rule 4)
 #[test]
-fn a_root_that_grew_before_it_was_latched_is_gone_down_from() {
+fn insert_descends_again_if_the_root_grew_before_its_latch() {
     let tree = Tree::new(100);
     let (env, other) = (tree.env(), tree.env());
     create(&env, &tree.rel).unwrap();
@@ -70,7 +70,7 @@ fn a_root_that_grew_before_it_was_latched_is_gone_down_from() {
 
 /// (btree rule 8)
 #[test]
-fn nobody_inserts_a_key_between_its_check_and_its_insertion() {
+fn unique_check_and_insertion_are_atomic() {
     let tree = Tree::new(100);
     let (env, other) = (tree.env(), tree.env());
     create(&env, &tree.rel).unwrap();

@@ -36,7 +36,7 @@ fn keys(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(Vec<u8>, u3
         of((0u32..30).prop_map(|n| int_key(n).to_vec()).boxed()),
         of((65_000u32..67_000, 0usize..60)
             .prop_map(|(n, end)| {
-                // Mostly neighbours on both sides of a change of the third byte, some of them cut off or longer.
+                // Mostly neighbours around a change of the third byte, some cut off or longer.
                 let key = [&int_key(n)[..], &[0; 60]].concat();
                 key[..if end < 50 { 5 } else { end - 47 }].to_vec()
             })
@@ -68,7 +68,7 @@ proptest! {
                 model.range((key.clone(), Tid::MIN)..=(key.clone(), Tid::MAX)).map(|(_, tid)| *tid).collect();
             prop_assert_eq!(found(&tree, &env, key), expected);
         }
-        // Vacuum away a third, and fill up again.
+        // Vacuum away a third of the entries, and fill up again.
         let stats = vacuum(&env, &tree.rel, None, &|tid| tid.to_u64() % 3 == 0).unwrap();
         let before = model.len();
         model.retain(|(_, tid)| tid.to_u64() % 3 != 0);
@@ -109,8 +109,8 @@ fn levels_grow_and_appends_fill_pages() {
     }
     let report = tree.check(&env);
     assert_eq!((report.entries, report.levels), (u64::from(count), 3));
-    // Over a thousand entries at most, 90 percent of them after an append split; fewer where two bytes of the key don't
-    // tell the entries of a leaf apart.
+    // At most about a thousand entries per leaf, filled to 90 percent by an append split. There are
+    // fewer where two bytes of the key don't tell the entries of a leaf apart.
     assert!(report.pages < count / 900 + 20, "{report:?}");
     for n in (0..count).step_by(977) {
         assert_eq!(found(&tree, &env, &int_key(n)), [tid(n)]);
@@ -136,7 +136,7 @@ fn a_unique_key_is_taken_once() {
         let tid = Tid::new(BlockNumber(block), offset);
         insert(&env, &tree.rel, &int_key(5), tid, Some(&verdict)).unwrap()
     };
-    // Versions of a dead row, more than fit a page: all of them are asked about.
+    // Versions of a dead row, more than fit a page: the check asks about all of them.
     for block in 0..2000 {
         assert_eq!(put(block, 1), InsertOutcome::Done);
     }
@@ -178,8 +178,9 @@ fn keys_that_are_too_long_are_refused() {
     assert!(insert(&env, &tree.rel, &key[1..], tid(1), None).is_ok());
 }
 
-/// A leaf is full to its last byte, and the new key lacks most of its prefix and comes last. Only the
-/// cut before that key leaves two pages that fit, and the left one needs a high key (btree rule 12).
+/// A leaf is full to its last byte, and the new key lacks most of its prefix and comes last. Only
+/// the cut before that key leaves two pages that fit, and the left one needs a high key (btree rule
+/// 12).
 #[test]
 fn a_full_leaf_has_room_for_a_high_key() {
     let key = |n: u32| [&[9; 2000][..], &n.to_be_bytes()].concat();
@@ -207,7 +208,7 @@ fn a_full_leaf_has_room_for_a_high_key() {
 }
 
 #[test]
-fn what_may_not_wait_finds_out_before_the_first_change() {
+fn insert_that_would_block_changes_nothing() {
     let tree = Tree::new(100);
     let mut env = tree.env();
     create(&env, &tree.rel).unwrap();
@@ -217,7 +218,7 @@ fn what_may_not_wait_finds_out_before_the_first_change() {
         let records = tree.log.len();
         let prepared = prepare_insert(&env, &tree.rel, &int_key(n), tid(n)).is_ok();
         let done = insert(&env, &tree.rel, &int_key(n), tid(n), None);
-        // A leaf with room is never a reason to wait; a full one always, and then nothing was logged.
+        // A leaf with room is never a reason to wait. A full one always is; then nothing is logged.
         assert!(!prepared || done.is_ok());
         if done.is_err() {
             assert!(matches!(done, Err(EngineError::WouldBlock)));
@@ -259,7 +260,7 @@ fn damage_is_an_error_that_names_the_block() {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }
     assert_eq!(RelationId::constant(9).main(), tree.rel.rel());
-    // A leaf that says it is something else.
+    // A leaf whose page kind is another one.
     let leaf = 2;
     tree.deface(&env, leaf, page::layout::KIND, &[9, 9]);
     let error = lookup(&env, &tree.rel, &int_key(0), &mut Tids::new()).unwrap_err();
@@ -267,13 +268,14 @@ fn damage_is_an_error_that_names_the_block() {
     assert!(!tree.report(&env).problems.is_empty());
     tree.deface(&env, leaf, page::layout::KIND, &2u16.to_le_bytes());
     assert_eq!(tree.report(&env).problems, [] as [String; 0]);
-    // A right link in a circle.
+    // A circular right link.
     tree.deface(&env, leaf, page::layout::RIGHT, &2u32.to_le_bytes());
     assert!(tree.report(&env).problems.iter().any(|p| p.contains("reached twice")));
     let mut cursor = Cursor::new(&[], None, Direction::Forward);
     let endless = (0..1_000_000).find_map(|_| cursor.next(&env, &tree.rel).err());
     assert!(endless.is_none_or(|e| e.to_string().contains("circle")));
-    // Entries out of order: the first slot's head is the greatest (in both forms those are its highest bytes).
+    // Entries out of order: the first slot's head becomes the greatest (its highest bytes, in both
+    // forms).
     tree.deface(&env, leaf, page::layout::RIGHT, &3u32.to_le_bytes());
     tree.deface(&env, leaf, page::layout::SLOTS + 6, &[0xFF; 2]);
     assert!(tree.report(&env).problems.iter().any(|p| p.contains("not in order")));
@@ -281,7 +283,7 @@ fn damage_is_an_error_that_names_the_block() {
 
 #[test]
 fn a_bulk_built_root_is_full_to_the_last_byte_or_split() {
-    // From what fits one leaf to what does not, in both forms, with nothing left free.
+    // From what fits one leaf to what does not, in both forms, with no free space left.
     for (distance, around) in [(1, 1016), (1 << 20, 509)] {
         for count in around - 6..=around + 6 {
             let tree = Tree::new(60);
@@ -290,7 +292,7 @@ fn a_bulk_built_root_is_full_to_the_last_byte_or_split() {
             assert_eq!(bulk_build(&env, &tree.rel, entries, 100).unwrap(), u64::from(count));
             let report = tree.check(&env);
             assert_eq!(report.entries, u64::from(count));
-            // A prefix that the page will not use may be counted: exactly what fits may be split.
+            // A prefix that the page will not use may be counted, so an exact fit may be split.
             let levels = if count > around {
                 2..=2
             } else if count < around {

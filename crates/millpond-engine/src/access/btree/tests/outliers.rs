@@ -1,22 +1,22 @@
-//! Inner pages full of separators with a long common start, and keys without it: a cut without the entry makes room
-//! (btree rule 16).
+//! Inner pages full of separators with a long common start, and keys without it: a cut without the
+//! entry makes room (btree rule 16).
 
 use super::super::record::{INSERT, ROOT_SPLIT, SPLIT};
 use super::*;
 
-/// Keys of which three fit a leaf; the separators between leaves have 602 bytes in common.
+/// Three of these keys fit a leaf. The separators between leaves have 602 bytes in common.
 fn shared_key(n: u32) -> Vec<u8> {
     [&[9; 600][..], &n.to_be_bytes(), &[7; 2050]].concat()
 }
 
-/// Longest keys, after all of those.
+/// Keys of the greatest length, after all shared keys.
 fn outlier(n: u8) -> Vec<u8> {
     let mut key = vec![10; MAX_KEY_BYTES];
     key[MAX_KEY_BYTES - 1] = n;
     key
 }
 
-/// A tree of so many entries, built at once and full.
+/// A full tree of this many entries, built in bulk.
 fn built(entries: u32) -> (Tree, TestEnv) {
     let tree = Tree::new(100);
     let env = tree.env();
@@ -25,7 +25,7 @@ fn built(entries: u32) -> (Tree, TestEnv) {
     (tree, env)
 }
 
-/// Levels of the tree, and children of its root.
+/// The tree's levels, and the number of its root's children.
 fn size(entries: u32) -> (u16, usize) {
     let (tree, env) = built(entries);
     let root = BlockNumber(ROOT);
@@ -36,7 +36,8 @@ fn size(entries: u32) -> (u16, usize) {
     read.unwrap()
 }
 
-/// The most entries, between two numbers, with which the tree is no larger than that: its last inner page is full.
+/// The most entries, between two numbers, with which the tree is no larger than `most`: its last
+/// inner page is full.
 fn fullest(most: (u16, usize), mut from: u32, mut to: u32) -> u32 {
     assert!(size(from) <= most && size(to) > most, "{:?} {:?}", size(from), size(to));
     while to - from > 1 {
@@ -46,7 +47,7 @@ fn fullest(most: (u16, usize), mut from: u32, mut to: u32) -> u32 {
     from
 }
 
-/// Adds outliers to a tree, and to what recovery makes of each beginning of its log. Returns the records.
+/// Adds outliers to a tree, and to each recovered prefix of its log. Returns the records.
 fn add_outliers(tree: &Tree, env: &TestEnv) -> Vec<(u8, usize)> {
     let (before, built) = (tree.log.len(), tree.check(env).entries);
     let mut inserted_at = Vec::new();
@@ -76,7 +77,8 @@ fn a_full_root_takes_a_separator_without_its_prefix() {
     let entries = fullest((2, usize::MAX), 1350, 1450);
     let (tree, env) = built(entries);
     let records = add_outliers(&tree, &env);
-    // A leaf is split; then the root, into two halves, but without the leaf, whose downlink comes later.
+    // A leaf is split. Then the root is split into two halves, without the leaf's downlink, which
+    // comes later.
     assert_eq!(records[..2], [(SPLIT, 2), (ROOT_SPLIT, 3)]);
 }
 

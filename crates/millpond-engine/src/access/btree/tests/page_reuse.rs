@@ -1,10 +1,9 @@
-//! Pages that left the tree: when a split may use them again, and what a vacuum does if one does so
-//! while it runs.
+//! Pages that left the tree: when a split may use them again, and what a running vacuum does then.
 
 use super::*;
 use crate::transam::Durability;
 
-/// Makes a tree and has a vacuum take leaves out of its middle.
+/// Makes a tree, and vacuums leaves out of its middle.
 fn with_deleted_leaves(env: &impl Env, tree: &millpond_buffer::RelHandle) {
     create(env, tree).unwrap();
     for n in 0..5000 {
@@ -16,7 +15,7 @@ fn with_deleted_leaves(env: &impl Env, tree: &millpond_buffer::RelHandle) {
 
 /// (btree rule 15)
 #[test]
-fn a_page_is_not_used_again_while_an_old_link_may_lead_to_it() {
+fn deleted_page_is_not_reused_while_a_link_may_lead_to_it() {
     let tree = Tree::new(100);
     let env = tree.env();
     with_deleted_leaves(&env, &tree.rel);
@@ -27,7 +26,7 @@ fn a_page_is_not_used_again_while_an_old_link_may_lead_to_it() {
 
 /// (btree rule 15)
 #[test]
-fn a_page_is_not_used_again_while_a_snapshot_is_as_old() {
+fn deleted_page_is_not_reused_while_an_old_snapshot_is_held() {
     let fixture = crate::testing::Fixture::new();
     let (ctx, reader) = (fixture.ctx(), fixture.ctx());
     let rel = RelationId::constant(9).main();
@@ -49,7 +48,7 @@ fn a_page_is_not_used_again_while_a_snapshot_is_as_old() {
 /// A leaf that the vacuum has yet to visit is split. Its right half goes to a page that the vacuum
 /// has visited already (btree rule 10).
 #[test]
-fn entries_that_move_behind_a_vacuum_are_removed() {
+fn vacuum_removes_entries_that_a_split_moved_behind_it() {
     let tree = Tree::new(100);
     let (env, other) = (tree.env(), tree.env());
     with_deleted_leaves(&env, &tree.rel);

@@ -1,4 +1,4 @@
-//! Ranges, both ways, also while the tree changes between the steps.
+//! Range scans, in both directions, also while the tree changes between the steps.
 
 use super::*;
 
@@ -30,13 +30,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_there_all_the_time_is_seen_once(
+    fn scan_sees_lasting_entries_exactly_once(
         old in proptest::collection::btree_set(0u32..40_000, 1000..3000),
         new in proptest::collection::vec(0u32..40_000, 1500),
         backward: bool,
         pause in 1usize..900,
     ) {
-        // Even tids are there from the start; odd ones come, with their splits, while the scan pauses.
+        // Even tids are there from the start. Odd ones, with their splits, come while the scan
+        // pauses.
         let tree = Tree::new(100);
         let env = tree.env();
         create(&env, &tree.rel).unwrap();
@@ -70,8 +71,8 @@ proptest! {
 
 #[test]
 fn a_scan_that_may_not_wait_goes_on_where_it_stopped() {
-    // A pool far smaller than the tree, and a store whose pages always need waiting for.
-    let tree = Tree::new(16);
+    // A pool far smaller than the tree, in a store whose pages can't be read without waiting.
+    let tree = Tree::in_cold_store(16);
     let mut env = tree.env();
     create(&env, &tree.rel).unwrap();
     for n in 0..20_000 {
@@ -96,6 +97,7 @@ fn a_scan_that_may_not_wait_goes_on_where_it_stopped() {
             seen += 1;
         }
         assert_eq!(seen, 20_000, "after {waits} waits");
+        assert!(waits > 0, "the scan never had to wait");
     }
 }
 
@@ -152,7 +154,7 @@ fn a_scan_goes_on_when_the_next_leaf_is_gone() {
 }
 
 #[test]
-fn pages_of_a_queue_are_used_again() {
+fn queue_index_reuses_deleted_pages() {
     let tree = Tree::new(200);
     let env = tree.env();
     create(&env, &tree.rel).unwrap();
@@ -169,7 +171,7 @@ fn pages_of_a_queue_are_used_again() {
             assert!(stats.deleted_pages > 5 && stats.free_pages > 5, "{stats:?}");
         }
         most = most.max(tree.rel.block_count());
-        // Until then nobody may use the pages that this vacuum took out of the tree.
+        // Until then no split may use the pages that this vacuum took out of the tree.
         tree.log.all_over();
     }
     assert!(most < 60, "{most} blocks for {window} entries");

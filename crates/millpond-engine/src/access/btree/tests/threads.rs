@@ -9,15 +9,15 @@ use super::*;
 
 const WRITERS: u32 = 3;
 
-/// Writers insert disjoint keys in their own order; readers look up what is known to be there and scan; a vacuum
-/// removes what is marked. Afterwards exactly what should be there is there.
+/// Writers insert disjoint keys in a scattered order. Readers scan, and look up keys that must be
+/// there. A vacuum removes marked entries. At the end exactly the right entries must be left.
 fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8> + Sync) {
     eprintln!("seed {seed}, {frames} frames");
     let tree = Tree::new(frames);
     create(&tree.env(), &tree.rel).unwrap();
     let done: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
     let finished = AtomicBool::new(false);
-    // Number i of writer w; every fifth entry gets a second one that the vacuum takes away.
+    // Entry `i` of writer `w`. Every fifth entry gets a second one, which the vacuum removes.
     let number = |writer: u32, i: u32| (i.wrapping_mul(7919) % per_writer) * WRITERS + writer;
     let (tree, done, key, finished, number) = (&tree, &done, &key, &finished, &number);
     std::thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8>
     vacuum(&env, &tree.rel, None, &|tid| tid.block.get() == 1 << 30).unwrap();
     let model: BTreeSet<_> = (0..per_writer * WRITERS).map(|n| (key(n), tid(n))).collect();
     tree.expect(&env, &model);
-    // And the log says the same.
+    // A replay of the log gives the same entries.
     let recovered = tree.recover(tree.log.len(), 1);
     recovered.expect(&recovered.env(), &model);
 }
@@ -144,13 +144,13 @@ fn unique_keys_under_contention_are_taken_by_one() {
     assert_eq!(tree.check(&tree.env()).entries, u64::from(KEYS));
 }
 
-/// A place in the storm of queues: which writer, and its how many-th entry.
+/// A tid in the test of queues: the writer, and the number of its entry.
 fn queue_tid(writer: u32, i: u32) -> Tid {
     Tid::new(BlockNumber(writer << 24 | i), 1)
 }
 
 #[test]
-fn queues_with_pages_used_again() {
+fn concurrent_queues_reuse_deleted_pages() {
     const PER_WRITER: u32 = 12_000;
     const WINDOW: u32 = 2000;
     let tree = Tree::new(80);
@@ -158,8 +158,8 @@ fn queues_with_pages_used_again() {
     let done: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
     let dead_below: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
     let finished = AtomicBool::new(false);
-    // Every operation holds this shared, as it would hold a snapshot; who gets it exclusively knows that all
-    // earlier ones are over.
+    // Every operation holds this shared, as it would hold a snapshot. A session that gets it
+    // exclusively knows that all earlier operations are over.
     let world = parking_lot::RwLock::new(());
     let key = |writer: u32, i: u32| int_key(writer << 24 | i);
     let (tree, done, dead_below, finished, world) = (&tree, &done, &dead_below, &finished, &world);

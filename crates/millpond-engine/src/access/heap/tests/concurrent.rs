@@ -30,7 +30,7 @@ fn row_of(account: usize, balance: i64, padding: usize) -> Vec<u8> {
 /// Index entries of each account: roots of its chains.
 type Index = Vec<Mutex<Vec<Tid>>>;
 
-/// What one change of a balance comes to.
+/// The result of one change of a balance.
 enum Change {
     Done,
     /// Deadlock, or too long a wait: roll back.
@@ -81,7 +81,7 @@ fn transfers(world: &World, ctx: &Ctx, index: &Index, rng: &mut StdRng, rounds: 
     let mut committed = 0;
     for _ in 0..rounds {
         let mut tx = Tx::begin(ctx);
-        // Hot accounts: long chains, much pruning. In ascending order: no deadlocks.
+        // Hot accounts give long chains and much pruning. Ascending order avoids deadlocks.
         let one = rng.random_range(0..8);
         let other = rng.random_range(8..ACCOUNTS);
         let amount = rng.random_range(-50..50);
@@ -113,7 +113,7 @@ fn sum(world: &World, ctx: &Ctx) -> (usize, i64) {
 }
 
 #[test]
-fn money_is_neither_made_nor_lost() {
+fn concurrent_transfers_keep_the_sum() {
     let seed = rand::random::<u64>();
     println!("seed {seed}");
     let world = World::new(24, 80);

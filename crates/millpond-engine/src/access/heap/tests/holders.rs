@@ -1,4 +1,4 @@
-//! Who holds a row, step by step: what its header says of it, and what memory.
+//! The holders of a row, step by step: what its header says of them, and what memory says.
 
 use millpond_buffer::{BlockNumber, Fork, PageId, RelFork, RelationId, Wait};
 
@@ -11,7 +11,7 @@ use crate::transam::{LockStrength, Locker, RowVersion, Xid};
 
 const ROW: NewRow<'_> = NewRow { payload: b"some row", natts: 2 };
 
-/// Two transactions that share a row, each with a header and table entry to show for it.
+/// Transactions that share a row: one is in its header, the others are in the table in memory.
 #[test]
 fn holders_of_a_row_are_in_its_header_and_in_memory() {
     let world = World::new(16, 100);
@@ -29,14 +29,14 @@ fn holders_of_a_row_are_in_its_header_and_in_memory() {
     assert_eq!(lock(&third, LockStrength::KeyShare), done);
     assert_eq!(world.shared.log.insert_position(), log, "further ones need no log");
     assert_eq!(world.shared.txns.shared_rows(), 1);
-    // An upgrade waits for the others, ahead of those who only want to.
+    // An upgrade waits for the other holders, before transactions that hold nothing yet.
     let waits = |xid: Xid, holds| ChangeOutcome::InProgress { xid, holds };
     assert_eq!(lock(&second, LockStrength::NoKeyUpdate), waits(first.xid, true));
     first.finish(false);
-    // The header still names the first; the second is now the only one in the way of the third.
+    // The header still names the first. Now only the second conflicts with the third.
     assert_eq!(lock(&third, LockStrength::NoKeyUpdate), waits(second.xid, true));
     assert_eq!(lock(&second, LockStrength::NoKeyUpdate), done);
-    // A reader of the key goes with a change that leaves it alone, even one that is rolled back.
+    // FOR KEY SHARE is compatible with a change that keeps the key, even one that is rolled back.
     let update = |tx: &Tx<'_>, keys| {
         let row = NewRow { payload: b"a new row", natts: 2 };
         update(tx.ctx, &world.heap, tid, row, keys, tx.changer()).unwrap()
@@ -53,9 +53,9 @@ fn holders_of_a_row_are_in_its_header_and_in_memory() {
     fourth.finish(true);
 }
 
-/// What takes more than one record is not begun where it might have to stop after the first.
+/// A change of more than one record does not begin if it might have to stop after the first.
 #[test]
-fn a_row_that_others_hold_is_replaced_where_one_may_wait() {
+fn update_of_a_shared_row_needs_permission_to_wait() {
     let world = World::new(16, 100);
     let (a, b, c) = (world.ctx(), world.ctx(), world.ctx());
     let tid = world.committed_row(&a, ROW);
@@ -69,7 +69,7 @@ fn a_row_that_others_hold_is_replaced_where_one_may_wait() {
     let refused = update(&a, &world.heap, tid, ROW, KeyChange::None, updater.changer());
     assert!(matches!(refused, Err(EngineError::WouldBlock)), "{refused:?}");
     assert_eq!(world.shared.log.insert_position(), log, "nothing has happened");
-    // What is noted of the changer has not been taken back either.
+    // The note of the changer's lock has not been removed either.
     first.finish(false);
     let delete = delete(&c, &world.heap, tid, second.changer()).unwrap();
     assert_eq!(delete, ChangeOutcome::InProgress { xid: updater.xid, holds: false });
@@ -80,9 +80,10 @@ fn a_row_that_others_hold_is_replaced_where_one_may_wait() {
     second.finish(true);
 }
 
-/// Where there is no room to note who holds a new version, those who hold the old one go on holding it: the changer, too.
+/// If there is no room to note the holders of a new version, the holders of the old one, including
+/// the changer, keep their locks.
 #[test]
-fn a_change_that_finds_no_room_for_its_holders_takes_no_lock_back() {
+fn update_without_room_for_holders_keeps_all_locks() {
     const ROOM: usize = 16;
     let world = World::with_shared_rows(16, 100, ROOM);
     let ctxs = [(); 4].map(|()| world.ctx());
@@ -119,9 +120,9 @@ fn a_change_that_finds_no_room_for_its_holders_takes_no_lock_back() {
     other.finish(true);
 }
 
-/// The successor may have to be waited for: one who must not wait holds no part of the row then.
+/// The session may have to wait for the successor. If it must not, it gets no part of the lock.
 #[test]
-fn a_key_is_not_shared_halfway_where_one_must_not_wait() {
+fn key_share_lock_without_wait_is_all_or_nothing() {
     let world = World::new(16, 100);
     let (a, b) = (world.ctx(), world.ctx());
     let tid = world.committed_row(&a, ROW);
@@ -141,7 +142,7 @@ fn a_key_is_not_shared_halfway_where_one_must_not_wait() {
     reader.finish(false);
 }
 
-/// Who came to a version without an index finds the place that index entries name.
+/// From a version reached without an index, the root that index entries name can be found.
 #[test]
 fn the_root_of_a_version_is_found_from_anywhere_in_its_chain() {
     let world = World::new(16, 100);
@@ -159,19 +160,19 @@ fn the_root_of_a_version_is_found_from_anywhere_in_its_chain() {
     let third = change(second, KeyChange::None);
     assert_ne!(third, second);
     assert_eq!([root, second, third, neighbour].map(find), [root, root, root, neighbour]);
-    // Pruned: the root is a redirect.
+    // After pruning, the root is a redirect.
     vacuum(&ctx, &world.heap, None, None).unwrap();
     assert_eq!(find(third), root);
-    // With another key it is another root, in the same page or not.
+    // With another key the version has another root, in the same page or not.
     let other_key = change(third, KeyChange::Plain);
     assert_eq!(other_key.block, root.block);
     assert_eq!(find(other_key), other_key);
     assert_eq!(find(change(other_key, KeyChange::None)), other_key);
 }
 
-/// Recovery gives no id out again that stands on a page: it has met each in a record's head.
+/// Recovery assigns no id again that is on a page: it has met each such id in a record's header.
 #[test]
-fn an_id_that_comes_to_a_page_by_anothers_change_is_in_the_log() {
+fn every_transaction_id_on_a_page_is_logged() {
     let world = World::new(16, 100);
     let (a, b, c) = (world.ctx(), world.ctx(), world.ctx());
     let tid = world.committed_row(&a, ROW);

@@ -1,5 +1,6 @@
-//! What a check says of a version that names a successor where no page is: damage, if some reader would follow the link;
-//! else the mark of an update that was rolled back, which stays on its version while others hold the row.
+//! What a check says of a version whose successor's page does not exist. If a reader would follow
+//! the link, that is damage. Otherwise it is the mark of an update that was rolled back, which
+//! stays on its version while others hold the row.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ fn fill(world: &World, ctx: &Ctx, rows: u8) -> Vec<Tid> {
     (0..rows).map(|key| world.committed_row(ctx, third(key))).collect()
 }
 
-/// Replaces a row by one that has no room in its page.
+/// Replaces a row by one that does not fit its page.
 fn move_away(world: &World, tx: &Tx<'_>, tid: Tid) -> Tid {
     let row = NewRow { payload: &[9; 4000], natts: 1 };
     let moved = update(tx.ctx, &world.heap, tid, row, KeyChange::None, tx.changer()).unwrap();
@@ -65,13 +66,13 @@ fn mark_of_an_update_that_is_rolled_back_during_a_vacuum_is_no_damage() {
     let world = World::new(32, 100);
     let ctx = world.ctx();
     let tids = fill(&world, &ctx, 6);
-    // Vacuum removes this one when it passes page 0, which says that it has passed.
+    // Vacuum removes this one at page 0, which shows that it has passed that page.
     let gone = Tx::begin(&ctx);
     delete(&ctx, &world.heap, tids[1], gone.changer()).unwrap();
     gone.finish(true);
     let tx = Tx::begin(&ctx);
     assert_eq!(move_away(&world, &tx, tids[0]).block, BlockNumber(2));
-    // Until this latch is given back, vacuum can't pass page 1.
+    // Until this latch is released, vacuum can't pass page 1.
     let other = world.ctx();
     let pinned = other.buffers().pin(&world.heap.main, BlockNumber(1), Wait::Allowed).unwrap();
     let in_the_way = pinned.into_exclusive().unwrap();
@@ -100,7 +101,7 @@ fn mark_of_an_update_that_is_rolled_back_during_a_vacuum_is_no_damage() {
 }
 
 #[test]
-fn a_version_that_nobody_sees_may_outlive_its_successor() {
+fn dead_version_may_outlive_its_successor() {
     let world = World::new(32, 100);
     let ctx = world.ctx();
     let tids = fill(&world, &ctx, 3);
@@ -115,7 +116,7 @@ fn a_version_that_nobody_sees_may_outlive_its_successor() {
     assert_eq!(problems_without_the_last_page(&world, &ctx), Vec::<String>::new());
 }
 
-/// Takes the last page away as damage would, and checks.
+/// Removes the last page, as damage would, and checks.
 fn problems_without_the_last_page(world: &World, ctx: &Ctx) -> Vec<String> {
     let blocks = world.heap.block_count();
     truncate_fork(ctx, ctx.pool(), world.heap.main.rel(), blocks - 1).unwrap();
@@ -123,21 +124,22 @@ fn problems_without_the_last_page(world: &World, ctx: &Ctx) -> Vec<String> {
 }
 
 #[test]
-fn a_lost_successor_that_a_reader_would_follow_is_damage() {
-    let behind_the_end = "block 0, line pointer 1: successor (1,1) lies behind the end (1 blocks)";
+fn missing_successor_of_a_visible_version_is_damage() {
+    let beyond_the_end =
+        "block 0, line pointer 1: successor (1,1) is beyond the end of the table (1 blocks)";
     for commit in [false, true] {
         let world = World::new(32, 100);
         let (changer, reader) = (world.ctx(), world.ctx());
         let tids = fill(&world, &changer, 3);
-        // Sees the version that is replaced, and would come to the new one by it.
+        // This snapshot sees the version that is replaced, and would reach the new one through it.
         let snapshot = Tx::begin(&reader);
         let tx = Tx::begin(&changer);
         move_away(&world, &tx, tids[0]);
         if commit {
             tx.finish(true);
-            assert_eq!(problems_without_the_last_page(&world, &changer), [behind_the_end]);
+            assert_eq!(problems_without_the_last_page(&world, &changer), [beyond_the_end]);
         } else {
-            assert_eq!(problems_without_the_last_page(&world, &changer), [behind_the_end]);
+            assert_eq!(problems_without_the_last_page(&world, &changer), [beyond_the_end]);
             tx.finish(false);
         }
         snapshot.finish(false);

@@ -20,7 +20,7 @@ use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{CommandId, Csn, LockStrength, Snapshot};
 use crate::wal::RmgrId;
-use crate::wal::storage::StorageRecord;
+use crate::wal::storage_record::StorageRecord;
 
 type Rows = BTreeMap<u32, Vec<u8>>;
 
@@ -35,7 +35,7 @@ enum Action {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A transaction: its actions, a command each, and whether it commits.
+    /// A transaction: its actions, one command each, and whether it commits.
     Run(Vec<Action>, bool),
     Hold,
     LetGo(usize),
@@ -82,7 +82,7 @@ struct Model {
     other: Ctx,
     committed: Rows,
     held: Vec<(Csn, Rows)>,
-    /// Index entries: key and root. As in a real index entries stay until vacuum removes them.
+    /// Index entries: key and root. As in a real index, entries stay until vacuum removes them.
     index: BTreeSet<(u32, Tid)>,
     next_key: u32,
     salt: u8,
@@ -166,8 +166,8 @@ impl Model {
         }
     }
 
-    /// Does it where it may not wait, and where that would block, again where it may: then nothing must
-    /// have been done before (heap rule 3), which the reads that follow would show.
+    /// Runs the operation without waiting; if that would block, again with waiting allowed. The
+    /// blocked run must have changed nothing (heap rule 3), which the later reads would show.
     fn twice<R>(&self, operation: impl Fn(&Ctx) -> EngineResult<R>) -> R {
         self.ctx.set_wait(Wait::Never);
         let first = operation(&self.ctx);
@@ -306,7 +306,7 @@ impl Model {
         check_heap(&self.ctx, &self.world.heap, next, &mut |problem| panic!("{problem}")).unwrap();
     }
 
-    /// Replays the whole log on empty pages: they come out as they are now (heap rule 1).
+    /// Replays the whole log on empty pages: the result must equal the current pages (heap rule 1).
     fn check_redo(&self) {
         let mut pages: BTreeMap<u32, Box<[u8; PAGE_SIZE]>> = BTreeMap::new();
         self.world.replay(|record| {
@@ -401,7 +401,7 @@ fn a_map_full_of_garbage_costs_only_time() {
             let mut page =
                 ctx.buffers().pin(&fsm, block, Wait::Allowed).unwrap().into_exclusive().unwrap();
             let mut garbage = *page.bytes();
-            // Every other time only the values, so that they are believed at first.
+            // Every other time only the values are garbage, so that they are believed at first.
             let from = if round % 2 == 0 { 32 } else { 12 };
             rng.fill(&mut garbage[from..]);
             let mut change = page.change();
@@ -429,7 +429,7 @@ fn what_pruning_does_to_a_page_is_redone() {
 }
 
 #[test]
-fn an_emptied_heap_is_cut_off() {
+fn emptied_heap_is_truncated() {
     let mut model = Model::new(100);
     model.run(&[Action::InsertMany { count: 199, len: 4000 }], true);
     let keep = Action::Insert { len: 4000 };
@@ -449,7 +449,7 @@ fn an_emptied_heap_is_cut_off() {
 }
 
 #[test]
-fn some_operations_block_and_some_do_not() {
+fn operations_without_wait_sometimes_block() {
     let mut model = Model::new(100);
     let insert = Action::InsertMany { count: 199, len: 400 };
     model.run(&vec![insert; 4], true);

@@ -1,5 +1,5 @@
-//! Random lockers and changers of a few rows against a plain model of who may hold what: for each row a map from
-//! transactions to strengths, and the list of changes that have been committed.
+//! Random lockers and changers of a few rows against a plain model of row locks. For each row the
+//! model has a map from transactions to strengths, and the list of committed changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,19 +34,20 @@ impl Kind {
     }
 }
 
-/// A change, and as how strong a lock it counts: at least as the one that its maker had on the version.
+/// A change, and the lock strength that it counts as: at least that of its maker's lock.
 type Change = (Kind, LockStrength);
 
-/// What is true of a row.
+/// The true state of a row.
 #[derive(Default)]
 struct Row {
-    /// Who has locked it, how strongly.
+    /// The slots that have locked it, with their strengths.
     locks: BTreeMap<usize, LockStrength>,
-    /// The same of the newest version only, as far as he sees one.
+    /// The same for the newest version only, for slots that see one.
     newest: BTreeMap<usize, LockStrength>,
-    /// Who was told to wait while he was locking it FOR KEY SHARE, version by version: he may hold some of them.
+    /// Slots that were told to wait while locking it FOR KEY SHARE, version by version. They may
+    /// hold some of the versions.
     partly: BTreeSet<usize>,
-    /// Who is changing it, and how so far.
+    /// The slot that is changing it, and its changes so far.
     changer: Option<(usize, Vec<Change>)>,
     /// Changes committed.
     history: Vec<Change>,
@@ -57,7 +58,7 @@ struct Row {
 }
 
 impl Row {
-    /// Who is in the way of a slot, for sure.
+    /// The slots that certainly conflict with a slot's request.
     fn blockers(&self, slot: usize, wanted: LockStrength) -> BTreeSet<usize> {
         let mut blockers: BTreeSet<usize> = self
             .locks
@@ -104,13 +105,13 @@ struct Model<'w> {
     slots: Vec<Option<Tx<'w>>>,
     picks: [Option<Pick>; SLOTS],
     rng: StdRng,
-    /// Outcomes, so that the test can say that all came about.
+    /// Outcomes, so that the test can assert that each occurred.
     counts: BTreeMap<&'static str, usize>,
 }
 
 fn columns(key: u32, rng: &mut StdRng) -> Vec<u8> {
     let mut bytes = key.to_le_bytes().to_vec();
-    // Seldom long, so that most updates stay in the page and some don't.
+    // Rarely long, so that most updates stay in the page and some don't.
     let len = if rng.random_ratio(1, 8) { rng.random_range(1000..4000) } else { 20 };
     bytes.extend((0..len).map(|_| rng.random::<u8>()));
     bytes
@@ -173,7 +174,7 @@ impl<'w> Model<'w> {
         outcome
     }
 
-    /// What became of the row since the slot's statement found it, if that matters to `wanted`.
+    /// What happened to the row since the slot's statement found it, if that matters to `wanted`.
     fn overtaken(&self, pick: Pick, wanted: LockStrength) -> Option<&'static str> {
         for (kind, strength) in &self.rows[&pick.row].history[pick.seen..] {
             match kind {
@@ -185,7 +186,7 @@ impl<'w> Model<'w> {
         None
     }
 
-    /// Compares an outcome with what the model says; whether the slot now has what it wanted.
+    /// Compares an outcome with the model. Returns whether the slot now has what it wanted.
     fn judge(
         &mut self,
         slot: usize,
@@ -308,7 +309,7 @@ impl<'w> Model<'w> {
                 let row = self.rng.random_range(0..ROWS);
                 self.pick(slot, row);
             }
-            // Mostly weak ones, so that several meet.
+            // Mostly weak locks, so that several transactions share a row.
             15..=20 => self.lock(slot, LockStrength::KeyShare),
             21..=27 => self.lock(slot, strength),
             28..=31 => self.change(slot, Kind::Update(KeyChange::None)),
@@ -323,7 +324,7 @@ impl<'w> Model<'w> {
 }
 
 #[test]
-fn who_may_hold_a_row_is_what_a_plain_model_says() {
+fn row_locks_agree_with_a_plain_model() {
     let mut counts = BTreeMap::<&str, usize>::new();
     for seed in 0..60 {
         eprintln!("seed {seed}");
@@ -338,7 +339,7 @@ fn who_may_hold_a_row_is_what_a_plain_model_says() {
         for slot in 0..SLOTS {
             model.end(slot, slot % 2 == 0);
         }
-        // Nobody holds anything any more, whatever the rows' headers say.
+        // No slot holds anything any more, whatever the rows' headers say.
         model.slots[0] = Some(Tx::begin(&ctxs[0]));
         for row in 0..ROWS {
             model.pick(0, row);

@@ -1,4 +1,4 @@
-//! Rows that are read together, where the page may leave memory meanwhile and may not be waited for.
+//! Reading several rows together when the session may not wait and their page may leave memory.
 
 use std::cell::RefCell;
 use std::thread;
@@ -9,17 +9,17 @@ use rand::{Rng, SeedableRng};
 
 use super::world::{Held, Tx, World};
 use crate::access::Tid;
+use crate::access::heap::visibility::Fates;
 use crate::access::heap::{
     ChangeOutcome, FetchedRun, HeapScan, InsertOptions, KeyChange, NewRow, fetch, insert_many,
     update,
 };
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
-use crate::transam::visibility::Fates;
 use crate::transam::{CommandId, Xid, XidStatus};
 
 const FRAMES: usize = 64;
-/// On one page, and fewer than those for which it is copied as a whole.
+/// They fit one page, and are fewer than those for which the page is copied as a whole.
 const ROWS: usize = 5;
 
 fn payload(number: usize) -> Vec<u8> {
@@ -28,16 +28,16 @@ fn payload(number: usize) -> Vec<u8> {
     bytes
 }
 
-/// Which row these columns are; `None` for those that no row has.
+/// The number of the row with these columns; `None` if no row has them.
 fn number(columns: &[u8]) -> Option<usize> {
     let number = u32::from_le_bytes(columns.get(..4)?.try_into().unwrap()) as usize;
     (columns == payload(number)).then_some(number)
 }
 
-/// Where rows are, and which.
+/// Tids of rows, with the rows' numbers.
 type Rows = Vec<(Tid, Option<usize>)>;
 
-/// A heap with so many rows of a kilobyte, and where they are.
+/// A heap with this many rows of a kilobyte, and their tids.
 fn world(rows: usize) -> (World, Vec<Tid>) {
     let world = World::new(FRAMES, 100);
     let ctx = world.ctx();
@@ -51,7 +51,7 @@ fn world(rows: usize) -> (World, Vec<Tid>) {
     (world, tids)
 }
 
-/// What a run has.
+/// The rows that a run returns.
 fn taken(run: &mut FetchedRun) -> Rows {
     let mut rows = Vec::new();
     while let Some((tid, root, columns)) = run.next_row() {
@@ -65,10 +65,10 @@ fn expected(tids: &[Tid]) -> Rows {
     tids.iter().enumerate().map(|(number, tid)| (*tid, Some(number))).collect()
 }
 
-/// What happens while a page is read, before the first fate is told.
+/// What happens while a page is read, before the first fate is returned.
 type Meanwhile<'a> = RefCell<Option<Box<dyn FnOnce() + 'a>>>;
 
-/// The fates as they are; but something happens meanwhile.
+/// The real fates, but something happens before the first one is returned.
 struct Disturbed<'a>(&'a Ctx, Meanwhile<'a>);
 
 impl Fates for Disturbed<'_> {
@@ -85,7 +85,7 @@ impl Fates for Disturbed<'_> {
 }
 
 #[test]
-fn a_page_that_leaves_while_it_is_read_leaves_no_rows() {
+fn run_returns_no_rows_if_its_page_is_evicted_during_the_read() {
     let (world, tids) = world(ROWS);
     let (ctx, other) = (world.ctx(), world.ctx());
     let held = Held::take(&ctx);
@@ -96,11 +96,11 @@ fn a_page_that_leaves_while_it_is_read_leaves_no_rows() {
     assert!(fates.1.borrow().is_none(), "the page was read");
     assert!(matches!(found, Err(EngineError::WouldBlock)), "{found:?}");
     assert_eq!(taken(&mut run), []);
-    // It can be repeated.
+    // The call can be repeated.
     ctx.set_wait(Wait::Allowed);
     run.fetch(&ctx, &world.heap, &tids, &held.snapshot, None).unwrap();
     assert_eq!(taken(&mut run), expected(&tids));
-    // And where it may be waited for, it is read again.
+    // If the session may wait, the page is read again.
     let fates = Disturbed(&ctx, RefCell::new(Some(Box::new(|| world.push_out(&other)))));
     run.find(&ctx, &world.heap, &tids, &held.snapshot, None, &fates).unwrap();
     assert!(fates.1.borrow().is_none(), "the page was read");
@@ -108,7 +108,7 @@ fn a_page_that_leaves_while_it_is_read_leaves_no_rows() {
 }
 
 #[test]
-fn a_page_that_is_cut_off_while_it_is_read_leaves_no_rows() {
+fn run_returns_no_rows_if_its_page_is_truncated_during_the_read() {
     let (world, tids) = world(ROWS);
     let ctx = world.ctx();
     let held = Held::take(&ctx);
@@ -121,7 +121,7 @@ fn a_page_that_is_cut_off_while_it_is_read_leaves_no_rows() {
     assert_eq!(taken(&mut run), []);
 }
 
-/// All rows by runs where nothing may be waited for; a page that is not there is waited for between two tries.
+/// Reads all rows by runs that may not wait. Between two tries it waits for the missing page.
 fn by_runs(world: &World, ctx: &Ctx, held: &Held<'_>, tids: &[Tid]) -> (Rows, usize) {
     let (mut run, mut found, mut refused) = (FetchedRun::default(), Vec::new(), 0);
     ctx.set_wait(Wait::Never);
@@ -154,7 +154,7 @@ fn runs_that_may_not_wait_give_each_row_once() {
     assert!(by_table == expected(&tids));
     world.push_out(&ctx);
     thread::scope(|scope| {
-        // Pushes out pages while they are read.
+        // Evicts pages while they are read.
         let other = scope.spawn(|| {
             let (ctx, mut rng) = (world.ctx(), SmallRng::seed_from_u64(seed));
             for _ in 0..20_000 {
@@ -184,11 +184,11 @@ fn replace(world: &World, ctx: &Ctx, tid: Tid) -> (Tid, Xid) {
 }
 
 #[test]
-fn what_keeps_a_page_from_being_pruned_is_not_the_readers() {
+fn fetch_succeeds_when_its_page_cannot_be_pruned() {
     let world = World::new(FRAMES, 100);
     let ctx = world.ctx();
     let row = NewRow { payload: b"first", natts: 1 };
-    // The page's hint names a transaction so old that only a page knows its status.
+    // The page's hint names a transaction so old that its status is only on a page of statuses.
     let (_, hint) = replace(&world, &ctx, world.committed_row(&ctx, row));
     for _ in 0..17 {
         (0..1000).for_each(|_| Tx::begin(&ctx).finish(false));

@@ -14,7 +14,7 @@ use crate::ctx::Ctx;
 const FRAMES: usize = 64;
 const ROWS: usize = 600;
 
-/// A heap of some 86 pages under a pool of 64, and where its rows are.
+/// A heap of about 86 pages on a pool of 64, and the tids of its rows.
 fn world() -> (World, Vec<Tid>) {
     let world = World::new(FRAMES, 100);
     let ctx = world.ctx();
@@ -42,25 +42,25 @@ fn read(scan: &mut HeapScan, ctx: &Ctx, pages: usize) -> Vec<Tid> {
 
 fn all_of(ctx: &Ctx, world: &World, lane: usize, range: Range<u32>) -> Vec<Tid> {
     let scan = HeapScan::over(world.heap.clone(), ScanBlocks::Range(range));
-    read(&mut ctx.bulk_scan(scan, lane), ctx, usize::MAX)
+    read(&mut scan.for_bulk(ctx, lane), ctx, usize::MAX)
 }
 
 #[test]
 fn a_scan_joins_another_and_reads_each_row_once() {
     let (world, tids) = world();
     let ctx = world.ctx();
-    let mut first = ctx.bulk_scan(HeapScan::new(world.heap.clone()), 0);
+    let mut first = HeapScan::new(world.heap.clone()).for_bulk(&ctx, 0);
     assert_eq!(read(&mut first, &ctx, 40).first(), tids.first());
-    // It has reported block 32.
-    let mut second = ctx.bulk_scan(HeapScan::new(world.heap.clone()), 0);
+    // The first scan has reported block 32.
+    let mut second = HeapScan::new(world.heap.clone()).for_bulk(&ctx, 0);
     let mut joined = read(&mut second, &ctx, usize::MAX);
     assert_eq!(joined.first().map(|tid| tid.block.0), Some(32));
     joined.sort_unstable();
     assert_eq!(joined, tids);
-    // A scan that has gone round leaves the position where it began.
+    // A scan that wraps around leaves the position where it began.
     let third = all_of(&ctx, &world, 0, 0..world.heap.block_count());
     assert_eq!(third.first().map(|tid| tid.block.0), Some(32));
-    // Nobody else is asked, or told, without the setting, by a part in another lane, and for a small table.
+    // A scan in another lane, or with the setting off, does not join these scans.
     assert_eq!(all_of(&ctx, &world, 1, 0..world.heap.block_count()), tids);
     let mut alone = ctx.bulk_access();
     alone.synchronize_scans = false;
@@ -81,10 +81,10 @@ fn scans_beside_each_other_return_every_row_once() {
                 let mut rng = SmallRng::seed_from_u64(seed ^ number);
                 let ctx = world.ctx();
                 for _ in 0..6 {
-                    // One that stops anywhere, and leaves its position behind.
-                    let mut stopped = ctx.bulk_scan(HeapScan::new(world.heap.clone()), 0);
+                    // A scan that stops anywhere, and leaves its position behind.
+                    let mut stopped = HeapScan::new(world.heap.clone()).for_bulk(&ctx, 0);
                     read(&mut stopped, &ctx, rng.random_range(0..blocks as usize));
-                    // One in parts of any size, in lanes as they come.
+                    // A scan in parts of any size, in random lanes.
                     let cut = rng.random_range(0..=blocks);
                     let lanes = [rng.random_range(0..3), rng.random_range(0..3)];
                     let mut found = all_of(&ctx, world, lanes[0], 0..cut);

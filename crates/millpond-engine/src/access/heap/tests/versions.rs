@@ -1,4 +1,4 @@
-//! What becomes of row versions when a table is vacuumed, and of line pointers that are used again.
+//! What happens to row versions in a vacuum, and to line pointers that are used again.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn deleted(world: &World, ctx: &Ctx, tid: Tid) {
     tx.finish(true);
 }
 
-/// Replaces a version. Returns the new version's place and its maker.
+/// Replaces a version. Returns the new version's tid and its maker.
 fn replaced(world: &World, ctx: &Ctx, tid: Tid, payload: &[u8]) -> (Tid, Xid) {
     let (tx, row) = (Tx::begin(ctx), NewRow { payload, natts: 2 });
     let outcome = update(ctx, &world.heap, tid, row, KeyChange::None, tx.changer()).unwrap();
@@ -37,7 +37,7 @@ fn vacuumed(world: &World, ctx: &Ctx) {
     vacuum(ctx, &world.heap, None, Some(&mut |_| Ok(()))).unwrap();
 }
 
-/// How many rows a snapshot sees. All ways of reading must agree.
+/// The number of rows that a snapshot sees. All ways of reading must agree.
 fn seen(world: &World, ctx: &Ctx, snapshot: &Snapshot, roots: &[Tid]) -> usize {
     let mut columns = Vec::new();
     let by_root = roots
@@ -68,7 +68,7 @@ fn a_line_pointer_is_free_once_no_index_entry_names_it() {
     let (mut passes, mut during) = (0, None);
     let mut pass = |dead: &dyn Fn(Tid) -> bool| {
         assert_eq!(tids.map(dead), [false, true, false]);
-        // The index still has the entry, so a row that is inserted now gets another place.
+        // The index still has the entry, so a row inserted now gets another tid.
         during = Some(world.committed_row(&other, ROW));
         passes += 1;
         Ok(())
@@ -121,7 +121,7 @@ fn all_visible_holds_for_every_snapshot() {
 
 /// (heap rule 4)
 #[test]
-fn a_heap_only_version_is_nobodys_root() {
+fn heap_only_version_is_never_a_root() {
     let world = World::new(16, 100);
     let ctx = world.ctx();
     let [row, gone] = [(); 2].map(|()| world.committed_row(&ctx, ROW));
@@ -136,7 +136,7 @@ fn a_heap_only_version_is_nobodys_root() {
 
 /// (heap rules 4 and 8)
 #[test]
-fn the_newest_version_is_found_by_its_maker_and_no_other_row_is() {
+fn newest_version_is_identified_by_its_maker() {
     let world = World::new(16, 100);
     let ctx = world.ctx();
     ctx.set_wait(Wait::Allowed);
@@ -149,7 +149,7 @@ fn the_newest_version_is_found_by_its_maker_and_no_other_row_is() {
     let newest = fetch_newest(&ctx, &world.heap, second, maker, &mut columns).unwrap();
     assert_eq!(newest.map(|newest| newest.tid), Some(second));
     assert_eq!(columns, [2; 5000]);
-    // Another row gets the place of the version.
+    // Another row takes the line pointer of the version.
     deleted(&world, &ctx, second);
     vacuumed(&world, &ctx);
     let mut others = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! A heap with everything it stands on, for tests.
+//! A heap with everything it needs, for tests.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl World {
         Self::with_shared_rows(frames, fillfactor, MAX_SHARED_ROWS)
     }
 
-    /// The same, with room for so many rows that several transactions hold.
+    /// The same, with room for this many rows that several transactions hold.
     pub fn with_shared_rows(frames: usize, fillfactor: u8, shared_rows: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let log_store = Arc::new(FileLogStore::open(directory.path(), SEGMENT).unwrap());
@@ -38,11 +38,13 @@ impl World {
             segment_bytes: SEGMENT,
             buffer_bytes: 1 << 20,
             max_sessions: SESSIONS as usize,
+            redo_of: crate::rmgr::redo_of,
             ..LogConfig::default()
         };
-        let start = LogStart { end: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
+        let start =
+            LogStart { end: Lsn(SEGMENT), durable: Lsn(SEGMENT), redo: Lsn(SEGMENT), start_no: 1 };
         let log = Log::open(log_store.clone(), config, start).unwrap();
-        // What is not in the pool must be waited for.
+        // A page that is not in the pool must be waited for.
         let store = Arc::new(MemoryStore::cold());
         let config = PoolConfig::new(frames, SESSIONS as usize);
         let pool = BufferPool::new(config, store, log.clone()).unwrap();
@@ -61,7 +63,7 @@ impl World {
         Ctx::new(&self.shared, "test").unwrap()
     }
 
-    /// Pushes everything out of memory that is not pinned: for a moment each frame is another relation's.
+    /// Evicts everything that is not pinned: for a moment every frame belongs to another relation.
     pub fn push_out(&self, ctx: &Ctx) {
         let (pool, session) = (&self.shared.pool, ctx.buffers());
         pool.create(OTHER_RELATION.main()).unwrap();
@@ -83,7 +85,7 @@ impl World {
         tid
     }
 
-    /// Shows every record of the log, in order.
+    /// Calls `show` with every record of the log, in order.
     pub fn replay(&self, mut show: impl FnMut(&Decoded<'_>)) {
         self.shared.log.flush(self.shared.log.insert_position()).unwrap();
         let mut reader = LogReader::new(self.log_store.clone(), Lsn(SEGMENT)).unwrap();
@@ -117,7 +119,7 @@ impl<'a> Tx<'a> {
         Snapshot { csn: self.csn, own: Some(self.xid), command: self.command }
     }
 
-    /// Who its current command changes rows as.
+    /// The transaction and its current command, as the maker of changes.
     pub fn changer(&self) -> Changer {
         Changer { xid: self.xid, cid: self.command }
     }
@@ -144,7 +146,7 @@ impl<'a> Tx<'a> {
     }
 }
 
-/// A snapshot of a session outside of a transaction, held until dropped.
+/// A snapshot outside of a transaction, held until dropped.
 pub struct Held<'a> {
     ctx: &'a Ctx,
     pub snapshot: Snapshot,

@@ -2,28 +2,29 @@
 
 use rustix::io::Errno;
 
-use super::ring::{Ring, refusals};
+use super::uring::{Uring, refusals};
 use super::*;
 use crate::arena::Arena;
 use crate::store::Memory;
 use crate::store::file::unsynced::Unsynced;
 use crate::tests::support::OnLine;
 
-/// A store with rings for all; `None` if the system can't do it.
-fn store_with_commons(dir: &std::path::Path) -> Option<FileStore> {
+/// A store with shared rings; `None` if the system doesn't support them.
+fn store_with_shared_rings(dir: &std::path::Path) -> Option<FileStore> {
     let store = store(dir, IoMethod::IoUring, false)?;
-    if store.background.running().commons.is_none() {
+    if store.background.running().shared_rings.is_none() {
         println!("skipped: no io_uring for all here");
         return None;
     }
     Some(store)
 }
 
-/// For a thread that comes to a ring the kernel has no memory at first: those whose jobs are there don't suffer.
+/// At first the kernel has no memory for a thread that enters a ring. The jobs of other threads
+/// there don't suffer.
 #[test]
 fn a_kernel_without_memory_is_asked_again() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(store) = store_with_commons(dir.path()) else { return };
+    let Some(store) = store_with_shared_rings(dir.path()) else { return };
     let (told, hear) = mpsc::channel();
     let heard = std::cell::RefCell::new(Vec::new());
     refusals::set(Errno::NOMEM, 5);
@@ -42,36 +43,38 @@ fn a_kernel_without_memory_is_asked_again() {
     }
 }
 
-/// The error is told, and what comes later goes to the threads that own rings.
+/// The requester gets the error, and later reads go to the threads that own rings.
 #[test]
 fn others_read_when_a_ring_has_failed() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(store) = store_with_commons(dir.path()) else { return };
+    let Some(store) = store_with_shared_rings(dir.path()) else { return };
     let (told, hear) = mpsc::channel();
     refusals::set(Errno::IO, 1);
     begin(&store, 0, 2, &told);
     let (_, failed) = hear.recv().unwrap();
     assert!(failed.unwrap_err().to_string().contains("io_uring failed"));
-    // Or the spare would look after it for ever.
-    let commons = store.background.running().commons.as_ref();
-    assert!(commons.is_none_or(common::Commons::are_idle));
+    // Otherwise the reaper would look after it for ever.
+    let shared = store.background.running().shared_rings.as_ref();
+    assert!(shared.is_none_or(shared_rings::SharedRings::are_idle));
     for first in (0..BLOCKS).step_by(2) {
         begin(&store, first, 2, &told);
         assert_eq!(hear.recv().unwrap().1.unwrap(), [first, first + 1]);
     }
 }
 
-/// Whoever panics while jobs are given up: none gets memory back that the device may still write to, and all are told.
+/// Callbacks panic while jobs are given up. No memory comes back that the device may still write
+/// to, and all requesters are told.
 #[test]
 fn memory_that_a_ring_has_is_left_whatever_panics() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(store) = store_with_commons(dir.path()) else { return };
+    let Some(store) = store_with_shared_rings(dir.path()) else { return };
     let arena = Arena::new(16, false).unwrap();
-    // The end of a job panics, and then the log; or the log alone, as it is told that the store has stopped.
+    // Either the end of a job panics, and then the log; or the log alone, as it reports that the
+    // store has stopped.
     for ends_panic in [true, false] {
         let (told, hear) = mpsc::channel();
         let stops = Arc::<Unsynced>::default();
-        let mut ring = Ring::for_all().unwrap();
+        let mut ring = Uring::for_all().unwrap();
         for first in 0..4 {
             let told = told.clone();
             let done = move |memory: Option<Memory>, result: Result<(), StoreError>| {
@@ -89,7 +92,7 @@ fn memory_that_a_ring_has_is_left_whatever_panics() {
         let panics = OnLine(|| panic!("made to panic by a line in the log"));
         tracing::subscriber::with_default(panics, || drop(ring));
         assert_eq!(hear.try_iter().collect::<Vec<_>>(), [(false, false); 4]);
-        // Of what a write has left in the file nobody knows, so no sync may succeed after it.
+        // What a write has left in the file is unknown, so no sync may succeed after it.
         assert_eq!(stops.check_running().is_err(), !ends_panic);
     }
 }

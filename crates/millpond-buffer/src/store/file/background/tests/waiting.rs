@@ -1,4 +1,4 @@
-//! Those who wait for reads, and what they leave to others.
+//! Threads that wait for reads, and the reads that they leave to others.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::{PageRead, ReadStream, StreamOptions, Wait, set_checksum};
 
-/// Who waits tends to his own reads, and others' threads to those that he leaves.
+/// A waiting thread finishes its own reads, and other threads finish those that it leaves.
 #[test]
-fn who_waits_finishes_reads() {
+fn waiting_thread_finishes_its_own_reads() {
     every_method(|store| {
         let (told, hear) = mpsc::channel();
         let heard = std::cell::RefCell::new(Vec::new());
@@ -37,15 +37,16 @@ fn who_waits_finishes_reads() {
         let left = 200 - heard.borrow().len();
         heard.borrow_mut().extend(hear.iter().take(left));
         assert!(heard.take().into_iter().all(|(_, read)| read.is_ok()));
-        // The spare may come first now and then, but not always.
+        // The reaper may come first now and then, but not always.
         let by_waiter = by_waiter.load(Ordering::Relaxed);
         assert!(store.io_method() != IoMethod::IoUring || by_waiter > 0, "nobody tends");
     });
 }
 
-/// The kernel completes a read in the thread that has begun it, though that computes and never calls it.
+/// The kernel completes a read in the thread that has begun it, although that thread computes and
+/// never calls the kernel.
 #[test]
-fn who_computes_keeps_nobody_waiting_for_ever() {
+fn computing_thread_does_not_block_waiting_threads() {
     every_method(|store| {
         let (told, hear) = mpsc::channel();
         let (has_begun, has_come) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -82,7 +83,7 @@ fn who_computes_keeps_nobody_waiting_for_ever() {
 #[derive(Clone)]
 struct Chain {
     store: Arc<FileStore>,
-    /// How many have ended, and how many of them on the thread that waits.
+    /// The number of reads that have ended, and of those that ended on the waiting thread.
     ended: Arc<AtomicUsize>,
     by_waiter: Arc<AtomicUsize>,
     waiter: std::thread::ThreadId,
@@ -91,7 +92,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// Enough to tell a thread that would go on for ever.
+    /// Enough to recognize a thread that would go on for ever.
     const LONG: usize = 20_000;
 
     fn begin(self) {
@@ -107,9 +108,10 @@ impl Chain {
     }
 }
 
-/// However many reads there are, who waits for one is let go when that has come.
+/// A thread that waits for one read leaves when that has come, however many other reads there are.
+#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 #[test]
-fn who_waits_does_not_serve_others_for_ever() {
+fn waiting_thread_leaves_when_its_page_has_come() {
     let dir = tempfile::tempdir().unwrap();
     let Some(store) = store(dir.path(), IoMethod::IoUring, false) else { return };
     let store = Arc::new(store);
@@ -128,14 +130,14 @@ fn who_waits_does_not_serve_others_for_ever() {
         while !is_done() {
             store.wait_for_read(&is_done, &mut std::thread::yield_now);
         }
-        // One more may have been reaped with his.
-        assert!(chain.by_waiter.load(Ordering::Relaxed) <= 2, "his page has come");
+        // One more read may have been reaped with the thread's own.
+        assert!(chain.by_waiter.load(Ordering::Relaxed) <= 2, "its page has come");
         chain.may_end.store(true, Ordering::Relaxed);
         hear.recv().unwrap().1.unwrap();
     }
 }
 
-/// Streams that are left alone, and others who need their pages.
+/// Streams that are left alone, and other sessions that need their pages.
 #[test]
 fn sessions_with_streams_and_without() {
     every_method(|store| {

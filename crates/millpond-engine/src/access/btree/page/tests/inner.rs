@@ -1,4 +1,4 @@
-//! Inner pages that get separators of every shape: whatever they are, each finds its page (btree rule 16).
+//! Inner pages that get separators of every shape: they take every separator (btree rule 16).
 
 use super::*;
 
@@ -84,7 +84,8 @@ impl Level {
     }
 }
 
-/// Separators with so many bytes in common, of any length after them, and some that have not all of these bytes.
+/// Separators with a number of bytes in common and any length after them. Some lack part of these
+/// bytes.
 fn separators() -> impl Strategy<Value = Vec<Entry>> {
     let tid = || prop_oneof![6 => Just(0u64), 1 => 1u64..1 << 20];
     (0usize..2650, 0usize..4).prop_flat_map(move |(shared, shape)| {
@@ -136,7 +137,7 @@ fn a_full_inner_page_is_cut_without_the_entry() {
         for outlier in [&[8; MAX_KEY_BYTES][..], &[10; MAX_KEY_BYTES], &[10]] {
             let mut level = Level::new(None);
             let mut n = 0u32;
-            // To the last slot.
+            // Fills the page to its last slot.
             while level.pages.len() == 1 {
                 let page = level.pages[0].clone();
                 level.insert(&[&vec![9; shared][..], &n.to_be_bytes()].concat(), 0);

@@ -1,0 +1,4 @@
+-- Of ten rows those that have a matching row by key.
+\set customer random(1, :customers)
+SELECT o.id FROM orders o WHERE o.customer_id = :customer
+  AND EXISTS (SELECT 1 FROM items i WHERE i.order_id = o.id AND i.quantity > 8);

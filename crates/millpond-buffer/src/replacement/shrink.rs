@@ -1,0 +1,127 @@
+//! Resizing: the pool grows and shrinks while it is in use. It reserves the addresses for its
+//! maximal size when it is made.
+//!
+//! **Growing** ([`PoolCore::grow`]) brings frames to life, or back from retirement
+//! ([`crate::core::size`]), and puts them onto the freelists.
+//!
+//! **Shrinking** first lowers the size. From then on
+//!
+//! - the sweep's hand goes round below it;
+//! - a session that frees a frame beyond it ([`PoolCore::give_back`]), or takes one from a
+//!   freelist, retires the frame.
+//!
+//! Then the pages beyond the size are written where needed and evicted like any other victims,
+//! until all those frames are retired. The call waits for pinned pages, for a limited time. It does
+//! not wait for a damaged page, which stays until it is dropped or truncated with its relation, nor
+//! for a lost frame. After that the pool keeps the size that it needs to hold what is left, and
+//! reports it.
+//!
+//! **Checkpoints** look at all frames that may hold a page: more than the size, while the pool
+//! shrinks.
+
+use super::evict::{no_claims, settle};
+use super::refill::write_frames;
+use super::victim_batch::MAX_CLAIMS;
+use crate::core::frame::DAMAGED;
+use crate::core::pool::PoolCore;
+use crate::core::session::SessionCore;
+use crate::core::size::Size;
+use crate::error::BufferError;
+use millpond_sync::atomic::Ordering;
+
+/// How often shrinking looks again at pages that are in use, about a millisecond apart.
+const PATIENCE: usize = if cfg!(any(miri, shuttle)) {
+    20
+} else if cfg!(test) {
+    200
+} else {
+    3_000
+};
+
+fn wait_a_little() {
+    #[cfg(not(miri))]
+    millpond_sync::thread::sleep(std::time::Duration::from_millis(1));
+    #[cfg(miri)]
+    millpond_sync::thread::yield_now();
+}
+
+/// Changes the size of the pool to `frames` pages, while it is in use.
+pub(crate) fn resize(session: &SessionCore, frames: usize) -> Result<(), BufferError> {
+    let pool = &*session.pool;
+    if frames == 0 || frames > pool.frames.len() {
+        return Err(BufferError::Size { frames, max: pool.frames.len() });
+    }
+    let mut alive = pool.size.alive.lock();
+    if frames >= pool.frames() {
+        pool.grow(frames, &mut alive);
+        return Ok(());
+    }
+    shrink(session, frames)
+}
+
+fn shrink(session: &SessionCore, frames: usize) -> Result<(), BufferError> {
+    let pool = &*session.pool;
+    // Includes the frames that an interrupted attempt has left behind.
+    let before = pool.size.occupied();
+    pool.set_size(frames);
+    let mut left: Vec<u32> = (frames as u32..before as u32).collect();
+    let mut failure = None;
+    for _ in 0..PATIENCE {
+        // Pages that could not be written before may have been written since.
+        failure = None;
+        retire_free(pool);
+        vacate(session, &left, &mut failure);
+        left.retain(|number| !pool.frames[*number as usize].is_retired());
+        // A damaged page stays until it is dropped or truncated, a lost frame until a restart.
+        if left.iter().all(|number| pool.frames[*number as usize].state() & DAMAGED != 0) {
+            break;
+        }
+        wait_a_little();
+    }
+    let size = left.iter().max().map_or(frames, |last| *last as usize + 1);
+    if size > frames {
+        pool.set_size(size);
+        Size::bring_back(&pool.free, session.near(), &pool.frames, frames..size, |_| false);
+    }
+    pool.size.occupied.store(size, Ordering::Release);
+    pool.arena.release(size..before);
+    let Some(last) = left.last().map(|last| &pool.frames[*last as usize]) else {
+        return Ok(());
+    };
+    let (page, is_lost) = (last.page(), last.is_lost());
+    Err(failure.unwrap_or(BufferError::Shrinking { frames: size, page, is_lost }))
+}
+
+/// Retires the free frames beyond the pool's size, including those that rings have in reserve.
+/// Shares the other frames out again.
+fn retire_free(pool: &PoolCore) {
+    let mut free = pool.reserves.beyond(pool.frames());
+    while let Some(popped) = pool.free.pop(0, &pool.frames) {
+        free.push(popped.frame);
+    }
+    let size = pool.frames();
+    let (stay, beyond): (Vec<_>, Vec<_>) =
+        free.into_iter().partition(|number| (*number as usize) < size);
+    pool.give_back(0, &beyond);
+    let lists = pool.free.lists();
+    for (list, some) in stay.chunks(stay.len().div_ceil(lists).max(1)).enumerate() {
+        pool.give_back(list, some);
+    }
+}
+
+/// Makes pages leave their frames, as far as possible. Dirty pages are written first.
+fn vacate(session: &SessionCore, frames: &[u32], failure: &mut Option<BufferError>) {
+    let dirty = frames.iter().filter(|number| session.pool.frames[**number as usize].is_dirty());
+    let dirty: Vec<u32> = dirty.copied().collect();
+    if let Err(error) = write_frames(session, &dirty) {
+        *failure = Some(error);
+    }
+    for batch in frames.chunks(MAX_CLAIMS) {
+        let mut claims = no_claims(session);
+        for &number in batch {
+            // A frame that can't be claimed now is looked at again.
+            let _ = claims.claim(number);
+        }
+        settle(session, &mut claims, false);
+    }
+}

@@ -1,0 +1,34 @@
+//! The definitions of tables that a session's statements use.
+
+use std::sync::Arc;
+
+use super::Session;
+use crate::catalog::CatalogState;
+use crate::catalog::change::Change;
+
+impl Session {
+    /// The catalog as this session sees it.
+    pub fn catalog(&self) -> Arc<CatalogState> {
+        let mut view = self.view.borrow_mut();
+        view.refresh(self.engine.published());
+        Arc::clone(&view.state)
+    }
+
+    /// The generation of the catalog that this session sees. While it is the same, no definition
+    /// has changed. One load.
+    pub fn catalog_generation(&self) -> u64 {
+        let mut view = self.view.borrow_mut();
+        view.refresh(self.engine.published());
+        view.state.generation()
+    }
+
+    /// Whether this session sees the definitions that a statement would see that begins now. It
+    /// does if its transaction has changed none and holds no older snapshot.
+    pub fn sees_the_latest_catalog(&self) -> bool {
+        self.view.borrow().is_unchanged() && !self.transaction.holds_snapshot()
+    }
+
+    pub(super) fn change_catalog(&self, change: Change) {
+        self.view.borrow_mut().change(change, self.engine.published());
+    }
+}

@@ -1,0 +1,348 @@
+//! Scans: over an index in either direction, over a table's pages, and parallel scans of a table.
+//!
+//! A scan holds no latch and no pin between calls: it keeps copies of a leaf's entries or of a
+//! page's rows. It stays valid while its session changes rows, and does not see changes of its own
+//! statement. It ends with the statement's snapshot.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::access::heap::{self, ScanBlocks};
+use crate::access::{Tid, btree};
+use crate::bulk::BulkAccess;
+use crate::catalog::{IndexDef, TableDef};
+use crate::ctx::Ctx;
+use crate::engine::{Engine, PooledCtx};
+use crate::error::{EngineError, EngineResult};
+use crate::table::{KeyRange, RowBuf};
+use crate::transam::{ComboCids, Snapshot};
+
+use super::Session;
+use super::index_run::{LongScan, Source};
+
+/// An index scan is long once it has read more leaves than this (256 kB). It is also long once it
+/// has looked up more rows than an eighth (`LONG_SCAN_PART`) of the pool has pages. From then on it
+/// reads ahead, and reads a large table or index through a ring.
+const LONG_SCAN_LEAVES: u32 = 32;
+const LONG_SCAN_PART: usize = 8;
+
+/// A scan of an index. [`Session::start_index_scan`] starts a new scan in the same memory. A caller
+/// that keeps a scan but stops before its end calls [`IndexScan::end`].
+#[derive(Default)]
+pub struct IndexScan {
+    cursor: Option<btree::Cursor>,
+    target: Option<Target>,
+    /// An entry whose row could not be read without waiting.
+    again: Option<Tid>,
+    /// The look-ahead, once the scan is long.
+    long: Option<Box<LongScan>>,
+    /// The number of rows looked up before that.
+    looked_up: u32,
+}
+
+struct Target {
+    table: Arc<TableDef>,
+    index: Arc<IndexDef>,
+    snapshot: Snapshot,
+}
+
+impl IndexScan {
+    /// A scan that has not begun: it returns no rows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        table: &Arc<TableDef>,
+        index: &Arc<IndexDef>,
+        range: &KeyRange,
+        direction: btree::Direction,
+        snapshot: Snapshot,
+    ) {
+        match &mut self.cursor {
+            Some(cursor) => cursor.restart(&range.lower, Some(&range.upper), direction),
+            None => {
+                self.cursor = Some(btree::Cursor::new(&range.lower, Some(&range.upper), direction));
+            }
+        }
+        self.again = None;
+        (self.long, self.looked_up) = (None, 0);
+        match &mut self.target {
+            // All users of a definition share its reference count. Repeating the same scan does not
+            // touch it.
+            Some(known) if Arc::ptr_eq(&known.table, table) && Arc::ptr_eq(&known.index, index) => {
+                known.snapshot = snapshot;
+            }
+            other => {
+                let (table, index) = (Arc::clone(table), Arc::clone(index));
+                *other = Some(Target { table, index, snapshot });
+            }
+        }
+    }
+
+    /// Ends the scan at any position. Releases what a long scan holds: its rings for index and
+    /// table, pages still to be read ahead, and copies of entries and rows.
+    pub fn end(&mut self) {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.end();
+        }
+        (self.again, self.long) = (None, None);
+    }
+
+    /// Copies the next visible row in key order into `row`. Returns false at the end. It can be
+    /// called again after an error.
+    #[inline]
+    pub fn next(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+        match &mut self.long {
+            None => self.next_alone(session, row),
+            Some(long) => {
+                if long.next_row(row) {
+                    Ok(true)
+                } else {
+                    self.next_of_run(session, row)
+                }
+            }
+        }
+    }
+
+    /// Looks up the rows of one entry after the other until one is visible.
+    fn next_alone(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+        let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
+            return Ok(false);
+        };
+        let ctx = session.ctx();
+        let (heap, tree) = (
+            session.engine().open_heap(&target.table)?,
+            session.engine().open_tree(&target.index)?,
+        );
+        loop {
+            let root = match self.again.take() {
+                Some(root) => root,
+                None => match cursor.next(ctx, tree)? {
+                    Some(root) => root,
+                    None => return Ok(false),
+                },
+            };
+            self.looked_up += 1;
+            if cursor.leaves() > LONG_SCAN_LEAVES
+                || self.looked_up as usize > ctx.pool().frames() / LONG_SCAN_PART
+            {
+                cursor.set_ring(ctx.read_ring(tree.block_count()));
+                let ring = ctx.wide_read_ring(heap.block_count());
+                self.long = Some(Box::new(LongScan::new(ctx, ring, root)));
+                return self.next_of_run(session, row);
+            }
+            match heap::fetch(ctx, heap, root, &target.snapshot, &mut row.bytes) {
+                Ok(Some(tid)) => {
+                    (row.tid, row.root) = (Some(tid), Some(root));
+                    return Ok(true);
+                }
+                Ok(None) => ctx.check_interrupts()?,
+                Err(error) => {
+                    self.again = Some(root);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Reads more rows of a long scan, and returns the first of them.
+    fn next_of_run(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+        let (Some(cursor), Some(target), Some(long)) =
+            (&mut self.cursor, &self.target, &mut self.long)
+        else {
+            return Ok(false);
+        };
+        let (heap, tree) = (
+            session.engine().open_heap(&target.table)?,
+            session.engine().open_tree(&target.index)?,
+        );
+        let source = Source { ctx: session.ctx(), heap, tree, snapshot: &target.snapshot };
+        while long.next_run(source, cursor)? {
+            if long.next_row(row) {
+                return Ok(true);
+            }
+        }
+        self.end();
+        Ok(false)
+    }
+}
+
+impl std::fmt::Debug for IndexScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IndexScan")
+            .field("index", &self.target.as_ref().map(|target| &target.index.name))
+            .field("is_long", &self.long.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A scan of a table's pages.
+pub struct HeapScan {
+    scan: heap::HeapScan,
+    snapshot: Snapshot,
+}
+
+impl HeapScan {
+    pub(crate) fn new(scan: heap::HeapScan, snapshot: Snapshot) -> Self {
+        Self { scan, snapshot }
+    }
+
+    /// Passes the visible rows of the next page that has any to `each`. Returns false at the end.
+    /// Under `Wait::Never` it can fail with `WouldBlock` before a page, and be called again.
+    pub fn next_page(
+        &mut self,
+        session: &Session,
+        each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
+    ) -> EngineResult<bool> {
+        next_page(&mut self.scan, session.ctx(), &self.snapshot, each)
+    }
+
+    /// The number of visible rows on the next page; `None` at the end. Otherwise like
+    /// [`HeapScan::next_page`].
+    pub fn count_page(&mut self, session: &Session) -> EngineResult<Option<usize>> {
+        count_page(&mut self.scan, session.ctx(), &self.snapshot)
+    }
+}
+
+impl std::fmt::Debug for HeapScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeapScan").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+fn next_page(
+    scan: &mut heap::HeapScan,
+    ctx: &Ctx,
+    snapshot: &Snapshot,
+    each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
+) -> EngineResult<bool> {
+    loop {
+        ctx.check_interrupts()?;
+        let Some(rows) = scan.next_page(ctx, snapshot)? else { return Ok(false) };
+        if rows.is_empty() {
+            continue;
+        }
+        for (tid, bytes) in rows.iter() {
+            each(tid, bytes)?;
+        }
+        return Ok(true);
+    }
+}
+
+fn count_page(
+    scan: &mut heap::HeapScan,
+    ctx: &Ctx,
+    snapshot: &Snapshot,
+) -> EngineResult<Option<usize>> {
+    ctx.check_interrupts()?;
+    scan.count_page(ctx, snapshot)
+}
+
+/// A table under one statement's snapshot, for several threads: see [`Session::parallel_scan`].
+/// Cheap to clone. Usable until the session ends the statement; after that, workers get an error.
+#[derive(Clone)]
+pub struct ParallelScan {
+    shared: Arc<SharedScan>,
+}
+
+struct SharedScan {
+    engine: Arc<Engine>,
+    table: Arc<TableDef>,
+    blocks: u32,
+    snapshot: Snapshot,
+    combos: ComboCids,
+    bulk_access: BulkAccess,
+    /// Flags of the session: interrupted, and statement over.
+    stop: [Arc<AtomicBool>; 2],
+}
+
+impl ParallelScan {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        table: Arc<TableDef>,
+        blocks: u32,
+        snapshot: Snapshot,
+        combos: ComboCids,
+        bulk_access: BulkAccess,
+        stop: [Arc<AtomicBool>; 2],
+    ) -> Self {
+        let shared = SharedScan { engine, table, blocks, snapshot, combos, bulk_access, stop };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<TableDef> {
+        &self.shared.table
+    }
+
+    /// The number of blocks when the scan was made; the caller divides them among the workers.
+    pub fn blocks(&self) -> u32 {
+        self.shared.blocks
+    }
+
+    /// A worker over a range of blocks, for one thread.
+    pub fn worker(&self, blocks: Range<u32>) -> EngineResult<ScanWorker> {
+        let ctx = self.shared.engine.worker_ctx()?;
+        if self.shared.snapshot.own.is_some() {
+            self.shared.combos.clone_into(&mut ctx.combos().borrow_mut());
+        }
+        let heap = self.shared.engine.open_heap(&self.shared.table)?.clone();
+        let blocks = blocks.start..blocks.end.min(self.shared.blocks);
+        ctx.set_bulk_access(self.shared.bulk_access);
+        // If two scans are split into the same number of parts, equal parts get the same lane.
+        let whole = u64::from(self.shared.blocks.max(1));
+        let lane = (u64::from(blocks.start) * heap::SCAN_LANES as u64).div_ceil(whole) as usize;
+        let scan = heap::HeapScan::over(heap, ScanBlocks::Range(blocks));
+        let scan = scan.for_bulk(&ctx, lane);
+        Ok(ScanWorker { shared: Arc::clone(&self.shared), ctx, scan })
+    }
+}
+
+impl std::fmt::Debug for ParallelScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParallelScan")
+            .field("table", &self.shared.table.name)
+            .field("blocks", &self.shared.blocks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One thread's share of a [`ParallelScan`].
+pub struct ScanWorker {
+    shared: Arc<SharedScan>,
+    ctx: PooledCtx,
+    scan: heap::HeapScan,
+}
+
+impl ScanWorker {
+    /// Passes the visible rows of the next page that has any to `each`. Returns false at the end.
+    /// Fails with `Cancelled` when the session is interrupted or has ended the statement.
+    pub fn next_page(
+        &mut self,
+        each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
+    ) -> EngineResult<bool> {
+        self.check_stop()?;
+        next_page(&mut self.scan, &self.ctx, &self.shared.snapshot, each)
+    }
+
+    /// The number of visible rows on the next page; `None` at the end. Fails as
+    /// [`ScanWorker::next_page`] does.
+    pub fn count_page(&mut self) -> EngineResult<Option<usize>> {
+        self.check_stop()?;
+        count_page(&mut self.scan, &self.ctx, &self.shared.snapshot)
+    }
+
+    fn check_stop(&self) -> EngineResult<()> {
+        let stop = self.shared.stop.iter().any(|stop| stop.load(Ordering::Relaxed));
+        if stop { Err(EngineError::Cancelled) } else { Ok(()) }
+    }
+}
+
+impl std::fmt::Debug for ScanWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScanWorker").field("table", &self.shared.table.name).finish_non_exhaustive()
+    }
+}

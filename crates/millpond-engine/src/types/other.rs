@@ -1,0 +1,358 @@
+//! Types that exist as values, not as columns of tables: the engine holds a value as the type's
+//! number and bytes.
+//!
+//! A table says per type what the engine needs: its names, its width and how its bytes become an
+//! index key. Comparison, equality and hashing follow from the key, because a key's byte order is
+//! SQL's order. The bytes are:
+//!
+//! ```text
+//! time        microseconds since midnight (i64)
+//! timetz      the same (i64), then seconds west of UTC (i32)
+//! interval    microseconds (i64), days (i32), months (i32)
+//! uuid        its 16 bytes
+//! json        the text
+//! jsonb       a tree, see `jsonb`
+//! arrays      see `array`
+//! record      see `record`
+//! ```
+//!
+//! Numbers are little-endian.
+
+use std::cmp::Ordering;
+
+use super::key::encode_any;
+use super::{DataType, Datum, NumericRef, Value};
+
+/// `time without time zone`
+pub const TIME: u32 = 1083;
+/// `time with time zone`
+pub const TIMETZ: u32 = 1266;
+/// `interval`
+pub const INTERVAL: u32 = 1186;
+/// `uuid`
+pub const UUID: u32 = 2950;
+/// `json`
+pub const JSON: u32 = 114;
+/// `jsonb`
+pub const JSONB: u32 = 3802;
+
+/// `record`
+pub const RECORD: u32 = 2249;
+
+/// How a type's bytes are appended to a key; `None` if the type has no order, or the bytes are
+/// damaged.
+type EncodeKey = fn(&[u8], &mut Vec<u8>) -> Option<()>;
+
+/// What the engine knows about a type.
+#[derive(Debug)]
+pub struct OtherType {
+    /// PostgreSQL's `pg_type.oid`.
+    pub oid: u32,
+    /// PostgreSQL's `pg_type.typname`.
+    pub name: &'static str,
+    /// The name as `format_type` prints it; of an array, that of its elements.
+    pub title: &'static str,
+    /// PostgreSQL's `pg_type.typlen`.
+    pub typlen: i16,
+    /// The type of an array's elements.
+    pub element: Option<u32>,
+    encode_key: EncodeKey,
+}
+
+const fn scalar(
+    oid: u32,
+    name: &'static str,
+    title: &'static str,
+    typlen: i16,
+    encode_key: EncodeKey,
+) -> OtherType {
+    OtherType { oid, name, title, typlen, element: None, encode_key }
+}
+
+macro_rules! arrays {
+    ($($oid:literal $name:literal $title:literal of $element:literal;)*) => {
+        [$(OtherType {
+            oid: $oid,
+            name: $name,
+            title: $title,
+            typlen: -1,
+            element: Some($element),
+            encode_key: |bytes, out| super::array::encode_key($element, bytes, out),
+        }),*]
+    };
+}
+
+/// The types that are not arrays.
+static SCALARS: [OtherType; 7] = [
+    scalar(TIME, "time", "time without time zone", 8, |bytes, out| {
+        let usecs = i64::from_le_bytes(bytes.try_into().ok()?);
+        encode_any(&Datum::Int8(usecs), out)
+    }),
+    scalar(TIMETZ, "timetz", "time with time zone", 12, |bytes, out| {
+        let (usecs, west) = timetz_parts(bytes)?;
+        encode_any(&Datum::Int8(usecs.checked_add(i64::from(west) * 1_000_000)?), out)?;
+        encode_any(&Datum::Int4(west), out)
+    }),
+    scalar(INTERVAL, "interval", "interval", 16, |bytes, out| {
+        let span = Interval::from_bytes(bytes)?.span();
+        out.extend_from_slice(&((span as u128) ^ 1 << 127).to_be_bytes());
+        Some(())
+    }),
+    scalar(UUID, "uuid", "uuid", 16, |bytes, out| {
+        out.extend_from_slice(bytes);
+        Some(())
+    }),
+    scalar(JSON, "json", "json", -1, |_, _| None),
+    scalar(JSONB, "jsonb", "jsonb", -1, super::jsonb::encode_key),
+    scalar(RECORD, "record", "record", -1, super::record::encode_key),
+];
+
+/// The arrays.
+static ARRAYS: [OtherType; 21] = arrays! {
+    1000 "_bool" "boolean" of 16;
+    1001 "_bytea" "bytea" of 17;
+    1016 "_int8" "bigint" of 20;
+    1005 "_int2" "smallint" of 21;
+    1007 "_int4" "integer" of 23;
+    1009 "_text" "text" of 25;
+    1028 "_oid" "oid" of 26;
+    1021 "_float4" "real" of 700;
+    1022 "_float8" "double precision" of 701;
+    1014 "_bpchar" "character" of 1042;
+    1015 "_varchar" "character varying" of 1043;
+    1182 "_date" "date" of 1082;
+    1115 "_timestamp" "timestamp without time zone" of 1114;
+    1185 "_timestamptz" "timestamp with time zone" of 1184;
+    1231 "_numeric" "numeric" of 1700;
+    1183 "_time" "time without time zone" of 1083;
+    1270 "_timetz" "time with time zone" of 1266;
+    1187 "_interval" "interval" of 1186;
+    2951 "_uuid" "uuid" of 2950;
+    199 "_json" "json" of 114;
+    3807 "_jsonb" "jsonb" of 3802;
+};
+
+/// All types that are held as bytes.
+pub fn types() -> impl Iterator<Item = &'static OtherType> {
+    SCALARS.iter().chain(&ARRAYS)
+}
+
+/// What is known about a type; `None` if it is not one of these.
+pub fn find(oid: u32) -> Option<&'static OtherType> {
+    types().find(|ty| ty.oid == oid)
+}
+
+/// The type of arrays of these elements.
+pub fn array_of(element: u32) -> Option<&'static OtherType> {
+    ARRAYS.iter().find(|ty| ty.element == Some(element))
+}
+
+/// Appends the key of a value: keys compare bytewise as the values do, and are equal when the
+/// values are. `None` if the type has no order, or the bytes are damaged.
+pub fn encode_key(oid: u32, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    (find(oid)?.encode_key)(bytes, out)
+}
+
+/// Compares two values of one type; `None` if it has no order.
+pub fn compare(oid: u32, a: &[u8], b: &[u8]) -> Option<Ordering> {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    encode_key(oid, a, &mut left)?;
+    encode_key(oid, b, &mut right)?;
+    Some(left.cmp(&right))
+}
+
+/// The name as `format_type` prints it.
+pub(super) fn write_name(
+    ty: &OtherType,
+    typmod: i32,
+    f: &mut std::fmt::Formatter<'_>,
+) -> std::fmt::Result {
+    use std::fmt::Display;
+    if let Some(element) = ty.element {
+        return match DataType::from_oid(element, typmod) {
+            Some(element) if typmod != -1 => write!(f, "{element}[]"),
+            _ => write!(f, "{}[]", ty.title),
+        };
+    }
+    match (ty.oid, typmod) {
+        (_, -1) => ty.title.fmt(f),
+        (TIME, precision) => write!(f, "time({precision}) without time zone"),
+        (TIMETZ, precision) => write!(f, "time({precision}) with time zone"),
+        (INTERVAL, typmod) => write_interval_name(typmod, f),
+        _ => ty.title.fmt(f),
+    }
+}
+
+/// An interval's modifier has its fields in the upper half, the precision in the lower.
+fn write_interval_name(typmod: i32, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    f.write_str("interval")?;
+    if let Some((_, name)) = INTERVAL_FIELDS.iter().find(|(bits, _)| *bits == typmod >> 16 & 0x7fff)
+    {
+        write!(f, " {name}")?;
+    }
+    match typmod & 0xffff {
+        0xffff => Ok(()),
+        precision => write!(f, "({precision})"),
+    }
+}
+
+const YEAR: i32 = 1 << 2;
+const MONTH: i32 = 1 << 1;
+const DAY: i32 = 1 << 3;
+const HOUR: i32 = 1 << 10;
+const MINUTE: i32 = 1 << 11;
+const SECOND: i32 = 1 << 12;
+
+/// The fields that an interval can be limited to, as bits of its modifier, and their names.
+pub const INTERVAL_FIELDS: &[(i32, &str)] = &[
+    (YEAR, "year"),
+    (MONTH, "month"),
+    (DAY, "day"),
+    (HOUR, "hour"),
+    (MINUTE, "minute"),
+    (SECOND, "second"),
+    (YEAR | MONTH, "year to month"),
+    (DAY | HOUR, "day to hour"),
+    (DAY | HOUR | MINUTE, "day to minute"),
+    (DAY | HOUR | MINUTE | SECOND, "day to second"),
+    (HOUR | MINUTE, "hour to minute"),
+    (HOUR | MINUTE | SECOND, "hour to second"),
+    (MINUTE | SECOND, "minute to second"),
+];
+
+/// A time of day and its zone, in seconds west of UTC.
+pub fn timetz_parts(bytes: &[u8]) -> Option<(i64, i32)> {
+    let (usecs, west) = bytes.split_first_chunk()?;
+    Some((i64::from_le_bytes(*usecs), i32::from_le_bytes(west.try_into().ok()?)))
+}
+
+/// A span of time in units that don't convert into each other without a calendar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Months, and years as twelve of them.
+    pub months: i32,
+    /// Days.
+    pub days: i32,
+    /// Microseconds.
+    pub usecs: i64,
+}
+
+impl Interval {
+    /// A value's bytes as an interval.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (usecs, rest) = bytes.split_first_chunk()?;
+        let (days, months) = rest.split_first_chunk()?;
+        Some(Self {
+            months: i32::from_le_bytes(months.try_into().ok()?),
+            days: i32::from_le_bytes(*days),
+            usecs: i64::from_le_bytes(*usecs),
+        })
+    }
+
+    /// The interval's bytes.
+    pub fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.usecs.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.days.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.months.to_le_bytes());
+        bytes
+    }
+
+    /// Microseconds, with days of 24 hours and months of 30 days: what comparisons look at.
+    pub fn span(self) -> i128 {
+        let days = i128::from(self.months) * 30 + i128::from(self.days);
+        days * 86_400_000_000 + i128::from(self.usecs)
+    }
+}
+
+impl From<Interval> for Value {
+    fn from(interval: Interval) -> Self {
+        Value::Other(INTERVAL, interval.to_bytes().into())
+    }
+}
+
+impl<'a> Datum<'a> {
+    /// A value of this type from the bytes that [`Datum::push_bytes`] has made.
+    pub fn from_bytes(oid: u32, bytes: &'a [u8]) -> Option<Self> {
+        Some(match DataType::from_oid(oid, -1)? {
+            DataType::Bool => Datum::Bool(*bytes.first()? != 0),
+            DataType::Int2 => Datum::Int2(i16::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Int4 => Datum::Int4(i32::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Int8 | DataType::Oid => {
+                Datum::Int8(i64::from_le_bytes(bytes.try_into().ok()?))
+            }
+            DataType::Float4 => Datum::Float4(f32::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Float8 => Datum::Float8(f64::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Date => Datum::Date(i32::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Timestamp => Datum::Timestamp(i64::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Timestamptz => Datum::Timestamptz(i64::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Numeric { .. } => Datum::Numeric(NumericRef::from_bytes(bytes)?),
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+                Datum::Text(std::str::from_utf8(bytes).ok()?)
+            }
+            DataType::Bytea => Datum::Bytea(bytes),
+            DataType::Other { oid, .. } => Datum::Other(oid, bytes),
+        })
+    }
+
+    /// Appends the bytes of a value that is not NULL (of NULL: nothing).
+    pub fn push_bytes(&self, out: &mut Vec<u8>) {
+        match *self {
+            Datum::Null => {}
+            Datum::Bool(v) => out.push(u8::from(v)),
+            Datum::Int2(v) => out.extend_from_slice(&v.to_le_bytes()),
+            Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
+            Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
+                out.extend_from_slice(&v.to_le_bytes());
+            }
+            Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
+            Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
+            Datum::Numeric(v) => out.extend_from_slice(v.bytes()),
+            Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+            Datum::Bytea(v) | Datum::Other(_, v) => out.extend_from_slice(v),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_types_are_distinct() {
+        let mut oids = Vec::from_iter(types().map(|ty| ty.oid));
+        oids.sort_unstable();
+        oids.dedup();
+        assert_eq!(oids.len(), types().count());
+        for ty in types() {
+            assert_eq!(DataType::from_oid(ty.oid, -1).map(DataType::oid), Some(ty.oid));
+            if let Some(element) = ty.element {
+                assert_eq!(array_of(element).map(|found| found.oid), Some(ty.oid));
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_compare_by_their_span() {
+        let of = |months, days, usecs| Interval { months, days, usecs }.to_bytes();
+        let compare = |a: [u8; 16], b: [u8; 16]| compare(INTERVAL, &a, &b);
+        assert_eq!(compare(of(1, 0, 0), of(0, 30, 0)), Some(Ordering::Equal));
+        assert_eq!(compare(of(1, -31, 0), of(0, 0, 0)), Some(Ordering::Less));
+        assert_eq!(compare(of(0, 1, 0), of(0, 0, 86_400_000_000)), Some(Ordering::Equal));
+        assert_eq!(compare(of(0, -1, 0), of(0, 0, i64::MIN)), Some(Ordering::Greater));
+    }
+
+    #[test]
+    fn times_with_zones_compare_at_one_meridian_first() {
+        let of = |usecs: i64, west: i32| {
+            let mut bytes = usecs.to_le_bytes().to_vec();
+            bytes.extend_from_slice(&west.to_le_bytes());
+            bytes
+        };
+        let hour = 3_600_000_000;
+        let noon = of(12 * hour, 0);
+        assert_eq!(compare(TIMETZ, &noon, &of(13 * hour, -3600)), Some(Ordering::Greater));
+        assert_eq!(compare(TIMETZ, &noon, &of(12 * hour, 3600)), Some(Ordering::Less));
+        assert_eq!(compare(TIMETZ, &noon, &[1]), None);
+    }
+}

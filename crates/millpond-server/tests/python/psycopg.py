@@ -1,0 +1,17 @@
+import sys
+import psycopg
+
+with psycopg.connect(f"host=127.0.0.1 port={sys.argv[1]} user=postgres dbname=postgres") as conn:
+    conn.execute("create table t (a int primary key, b text, c numeric, d timestamptz)")
+    with conn.cursor(binary=True) as cur:
+        for i in range(10):
+            cur.execute("insert into t values (%s, %s, %s, now())", (i, f"text {i}", i))
+        cur.execute("select a, b, c from t where a = %s", (3,))
+        assert cur.fetchone() == (3, "text 3", 3), "row"
+        cur.execute("select a from t where a = any(%s) order by a", ([2, 1],))
+        assert cur.fetchall() == [(1,), (2,)], "array"
+    try:
+        conn.execute("insert into t values (1)")
+        raise SystemExit("no error")
+    except psycopg.errors.UniqueViolation:
+        pass

@@ -1,0 +1,442 @@
+//! GROUP BY, and what its groups make of the other clauses.
+
+use sqlparser::ast;
+use sqlparser::tokenizer::Span;
+
+use super::aggregate::{AGGREGATES, GROUPINGS};
+use super::level::{Clause, Level};
+use super::namespace;
+use super::order::{check_order, place_of};
+use super::targets::Target;
+use super::tree::{Distinct, Grouping, Slot, column, slot_of};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::Expr;
+use crate::expr::bind::{Binder, beyond};
+use crate::expr::types::Ty;
+use crate::parse::ident;
+use crate::plan::SortKey;
+use crate::plan::query::node::SlotKind;
+
+/// How many sets of keys a query can group by.
+const MAX_SETS: usize = 4096;
+/// How many elements CUBE can have.
+const MAX_CUBE: usize = 12;
+
+/// A bound GROUP BY.
+#[derive(Debug)]
+pub(super) struct GroupBy {
+    keys: Vec<Expr>,
+    /// The keys of each grouping set, if there is more than plain keys.
+    sets: Option<Vec<Vec<usize>>>,
+}
+
+impl Level<'_> {
+    /// Binds GROUP BY over FROM and the select list.
+    pub(super) fn group_by(
+        &self,
+        group_by: &ast::GroupByExpr,
+        targets: &[Target],
+        binder: &mut Binder<'_>,
+    ) -> Result<Option<GroupBy>> {
+        let list = match group_by {
+            ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
+            _ => return Err(beyond("GROUP BY ALL")),
+        };
+        if list.is_empty() {
+            return Ok(None);
+        }
+        self.within(Clause::GroupBy, || {
+            let mut keys = Keys { level: self, targets, list: Vec::new() };
+            let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+            let mut plain = true;
+            for item in list {
+                plain &= !is_set(item);
+                let choices = keys.choices(item, binder)?;
+                let count = sets.len().saturating_mul(choices.len());
+                if count > MAX_SETS {
+                    return Err(too_many_sets());
+                }
+                sets = sets
+                    .iter()
+                    .flat_map(|set| choices.iter().map(move |choice| union(set, choice)))
+                    .collect();
+            }
+            let keys = keys.list;
+            let is_one = sets.len() == 1 && sets[0].len() == keys.len() && !keys.is_empty();
+            let sets = (!plain && !is_one).then_some(sets);
+            Ok(Some(GroupBy { keys, sets }))
+        })
+    }
+
+    /// Makes the clauses that come after grouping refer to the groups, if there are any.
+    pub(super) fn grouped(
+        &self,
+        group_by: Option<GroupBy>,
+        targets: &mut [Target],
+        having: &mut Option<Expr>,
+        order_by: &mut [SortKey],
+        distinct: &mut Distinct,
+    ) -> Result<Option<Grouping>> {
+        let mut collected = self.collected.take();
+        let has_groups = group_by.is_some()
+            || having.is_some()
+            || !collected.aggregates.is_empty()
+            || !collected.grouping.is_empty();
+        if !has_groups {
+            self.collected.replace(collected);
+            return Ok(None);
+        }
+        let slot = self.group_slot()?;
+        let GroupBy { keys, sets } =
+            group_by.unwrap_or_else(|| GroupBy { keys: Vec::new(), sets: None });
+        let mut groups =
+            Groups { level: self, slot, written: keys.len(), keys, sets, near: 0, references: &[] };
+        groups.references = &collected.references;
+        for target in targets.iter_mut() {
+            groups.near = target.references;
+            groups.regroup(&mut target.expr)?;
+        }
+        groups.near = 0;
+        if let Some(having) = having {
+            groups.regroup(having)?;
+        }
+        for key in order_by.iter_mut() {
+            groups.regroup(&mut key.expr)?;
+        }
+        if let Distinct::On(keys) = distinct {
+            keys.iter_mut().try_for_each(|key| groups.regroup(key))?;
+        }
+        for window in &mut collected.windows {
+            window.exprs_mut(&mut |e| groups.regroup(e))?;
+        }
+        let grouping = collected
+            .grouping
+            .iter()
+            .map(|args| groups.places_of(args))
+            .collect::<Result<Vec<_>>>()?;
+        let Groups { keys, sets, .. } = groups;
+        let aggregates = std::mem::take(&mut collected.aggregates);
+        self.analyzer.set_width(slot, keys.len() + aggregates.len() + grouping.len());
+        // Only now it is known where the keys end.
+        let place = |e: &mut Expr| {
+            e.change(&mut |part| {
+                if let Expr::Column(c) = part
+                    && let (own, place) = slot_of(*c)
+                    && own == slot
+                    && place >= AGGREGATES
+                {
+                    let place = match place.checked_sub(GROUPINGS) {
+                        Some(nth) => keys.len() + aggregates.len() + nth,
+                        None => keys.len() + place - AGGREGATES,
+                    };
+                    *c = column(slot, place);
+                }
+                Ok(false)
+            })
+        };
+        targets.iter_mut().try_for_each(|target| place(&mut target.expr))?;
+        having.iter_mut().try_for_each(place)?;
+        order_by.iter_mut().try_for_each(|key| place(&mut key.expr))?;
+        if let Distinct::On(list) = distinct {
+            list.iter_mut().try_for_each(place)?;
+        }
+        for window in &mut collected.windows {
+            window.exprs_mut(&mut |e| place(e))?;
+        }
+        self.collected.replace(collected);
+        Ok(Some(Grouping { slot, keys, sets, aggregates, grouping }))
+    }
+}
+
+fn too_many_sets() -> SqlError {
+    SqlError::new(
+        SqlState::STATEMENT_TOO_COMPLEX,
+        format!("too many grouping sets present (maximum {MAX_SETS})"),
+    )
+}
+
+/// Whether an item of GROUP BY is more than a key.
+fn is_set(item: &ast::Expr) -> bool {
+    match item {
+        ast::Expr::Rollup(_) | ast::Expr::Cube(_) | ast::Expr::GroupingSets(_) => true,
+        ast::Expr::Tuple(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+fn union(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let mut all = a.to_vec();
+    for key in b {
+        if !all.contains(key) {
+            all.push(*key);
+        }
+    }
+    all
+}
+
+/// Keys while they are bound.
+struct Keys<'k, 'l> {
+    level: &'k Level<'l>,
+    targets: &'k [Target],
+    list: Vec<Expr>,
+}
+
+impl Keys<'_, '_> {
+    /// The sets of keys that an item stands for.
+    fn choices(&mut self, item: &ast::Expr, binder: &mut Binder<'_>) -> Result<Vec<Vec<usize>>> {
+        Ok(match item {
+            ast::Expr::Rollup(elements) => {
+                let elements = self.elements(elements, binder)?;
+                (0..=elements.len())
+                    .rev()
+                    .map(|count| elements[..count].iter().fold(Vec::new(), |set, e| union(&set, e)))
+                    .collect()
+            }
+            ast::Expr::Cube(elements) => {
+                if elements.len() > MAX_CUBE {
+                    return Err(SqlError::new(
+                        SqlState::TOO_MANY_COLUMNS,
+                        format!("CUBE is limited to {MAX_CUBE} elements"),
+                    ));
+                }
+                let elements = self.elements(elements, binder)?;
+                let all = (1_usize << elements.len()) - 1;
+                (0..=all)
+                    .rev()
+                    .map(|chosen| {
+                        let nth = |at: usize| chosen & (1 << (elements.len() - 1 - at)) != 0;
+                        let chosen = elements.iter().enumerate().filter(|(at, _)| nth(*at));
+                        chosen.fold(Vec::new(), |set, (_, e)| union(&set, e))
+                    })
+                    .collect()
+            }
+            ast::Expr::GroupingSets(sets) => {
+                let mut all = Vec::new();
+                for set in sets {
+                    match set.as_slice() {
+                        [one] => match nested_set(one)? {
+                            Some(nested) => all.extend(self.choices(&nested, binder)?),
+                            None => all.extend(self.choices(one, binder)?),
+                        },
+                        list => all.push(self.element(list, binder)?),
+                    }
+                    if all.len() > MAX_SETS {
+                        return Err(too_many_sets());
+                    }
+                }
+                all
+            }
+            ast::Expr::Tuple(list) => vec![self.element(list, binder)?],
+            key => vec![vec![self.key(key, binder)?]],
+        })
+    }
+
+    fn elements(
+        &mut self,
+        elements: &[Vec<ast::Expr>],
+        binder: &mut Binder<'_>,
+    ) -> Result<Vec<Vec<usize>>> {
+        elements.iter().map(|element| self.element(element, binder)).collect()
+    }
+
+    fn element(&mut self, list: &[ast::Expr], binder: &mut Binder<'_>) -> Result<Vec<usize>> {
+        let mut set = Vec::with_capacity(list.len());
+        for key in list {
+            set = union(&set, &[self.key(key, binder)?]);
+        }
+        Ok(set)
+    }
+
+    /// The place of a key. A number is a target's place; a name first a column of FROM, then a
+    /// target's name.
+    fn key(&mut self, key: &ast::Expr, binder: &mut Binder<'_>) -> Result<usize> {
+        let mut key = key;
+        while let ast::Expr::Nested(inner) = key {
+            key = inner;
+        }
+        let is_column = matches!(key, ast::Expr::Identifier(name)
+            if namespace::unqualified(&self.level.visible.borrow(), &ident(name)).is_ok());
+        let place = match is_column {
+            true => None,
+            false => place_of(key, self.targets, "GROUP BY", binder)?,
+        };
+        let (expr, ty) = match place {
+            Some(place) => {
+                let target = &self.targets[place];
+                self.check_target(target, binder)?;
+                (target.expr.clone(), target.ty)
+            }
+            None => {
+                let (expr, ty) = binder.output(key, self.level)?;
+                (expr, Ty::Known(ty))
+            }
+        };
+        check_order(ty, "an equality").map_err(|error| binder.place_at(error, key))?;
+        Ok(match self.list.iter().position(|other| *other == expr) {
+            Some(at) => at,
+            None => {
+                self.list.push(expr);
+                self.list.len() - 1
+            }
+        })
+    }
+
+    /// A target that is grouped by must not be computed of the groups.
+    fn check_target(&self, target: &Target, binder: &Binder<'_>) -> Result<()> {
+        let (mut aggregates, mut windows) = (false, false);
+        let group_slot = self.level.group_slot.get();
+        let collected = self.level.collected.borrow();
+        target.expr.walk(&mut |part| {
+            if let Expr::Column(c) = part {
+                let slot = slot_of(*c).0;
+                aggregates |= group_slot == Some(slot);
+                windows |= collected.windows.iter().any(|window| window.slot == slot);
+            }
+        });
+        let error = if aggregates {
+            let what = "aggregate functions are not allowed in GROUP BY";
+            SqlError::new(SqlState::GROUPING_ERROR, what)
+        } else if windows {
+            let what = "window functions are not allowed in GROUP BY";
+            SqlError::new(SqlState::WINDOWING_ERROR, what)
+        } else {
+            return Ok(());
+        };
+        Err(binder.source.place(error, target.span))
+    }
+}
+
+/// ROLLUP or CUBE as an element of GROUPING SETS, where the parser takes it for a function.
+fn nested_set(e: &ast::Expr) -> Result<Option<ast::Expr>> {
+    let ast::Expr::Function(call) = e else { return Ok(None) };
+    let name = super::aggregate::called(call);
+    let is_rollup = match name.as_deref() {
+        Some("rollup") => true,
+        Some("cube") => false,
+        _ => return Ok(None),
+    };
+    let ast::FunctionArguments::List(list) = &call.args else { return Ok(None) };
+    let elements = list
+        .args
+        .iter()
+        .map(|arg| match arg {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Tuple(list))) => {
+                Ok(list.clone())
+            }
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Ok(vec![e.clone()]),
+            _ => Err(beyond("this grouping set")),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Some(match is_rollup {
+        true => ast::Expr::Rollup(elements),
+        false => ast::Expr::Cube(elements),
+    }))
+}
+
+/// The groups of a SELECT, while other clauses are made to refer to them.
+struct Groups<'g, 'l> {
+    level: &'g Level<'l>,
+    slot: Slot,
+    /// How many of the keys were written; those behind them depend on a primary key among them.
+    written: usize,
+    keys: Vec<Expr>,
+    sets: Option<Vec<Vec<usize>>>,
+    /// Where among the references that of a column that is at fault is to be looked for first.
+    near: usize,
+    references: &'g [super::level::Reference],
+}
+
+impl Groups<'_, '_> {
+    fn regroup(&mut self, e: &mut Expr) -> Result<()> {
+        self.replace(e, false)
+    }
+
+    fn replace(&mut self, e: &mut Expr, in_subquery: bool) -> Result<()> {
+        if let Some(key) = self.keys.iter().position(|key| key == e)
+            && !matches!(e, Expr::Const(_) | Expr::Param(_))
+        {
+            *e = Expr::Column(column(self.slot, key));
+            return Ok(());
+        }
+        if let Expr::Column(c) = e {
+            if self.level.owns(*c) {
+                let key = self.dependent(*c).ok_or_else(|| self.ungrouped(*c, in_subquery))?;
+                *e = Expr::Column(column(self.slot, key));
+            }
+            return Ok(());
+        }
+        e.parts_mut(&mut |part| self.replace(part, in_subquery))?;
+        if let Expr::Subquery(subquery) = e {
+            std::sync::Arc::make_mut(&mut subquery.query)
+                .exprs_mut(&mut |part| self.replace(part, true))?;
+        }
+        Ok(())
+    }
+
+    /// The key that a column becomes because a primary key that is grouped by decides it.
+    fn dependent(&mut self, c: usize) -> Option<usize> {
+        let (slot, _) = slot_of(c);
+        let primary: Vec<Expr> = {
+            let slots = self.level.analyzer.slots.borrow();
+            let Some(SlotKind::Stored(table)) = slots.get(slot.index()) else { return None };
+            let columns = &table.primary_key()?.columns;
+            columns.iter().map(|own| Expr::Column(column(slot, own.column))).collect()
+        };
+        let places: Option<Vec<usize>> = primary
+            .iter()
+            .map(|part| self.keys[..self.written].iter().position(|key| key == part))
+            .collect();
+        let places = places?;
+        let is_everywhere = match &self.sets {
+            None => true,
+            Some(sets) => sets.iter().all(|set| places.iter().all(|place| set.contains(place))),
+        };
+        if !is_everywhere {
+            return None;
+        }
+        self.keys.push(Expr::Column(c));
+        let place = self.keys.len() - 1;
+        self.sets.iter_mut().flatten().for_each(|set| set.push(place));
+        Some(place)
+    }
+
+    fn ungrouped(&self, c: usize, in_subquery: bool) -> SqlError {
+        let (slot, place) = slot_of(c);
+        let names = self.level.analyzer.names.borrow();
+        let name = names.get(slot.index()).map_or_else(String::new, |names| {
+            let column = names.columns.get(place).map_or("?column?", String::as_str);
+            format!("{}.{column}", names.relation)
+        });
+        let error = SqlError::new(
+            SqlState::GROUPING_ERROR,
+            if in_subquery {
+                format!("subquery uses ungrouped column \"{name}\" from outer query")
+            } else {
+                format!(
+                    "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+                )
+            },
+        );
+        let (before, after) = self.references.split_at(self.near.min(self.references.len()));
+        match after.iter().chain(before).find(|reference| reference.column == c) {
+            Some(reference) => self.level.analyzer.source.place(error, reference.span),
+            None => error,
+        }
+    }
+
+    /// The places of GROUPING()'s arguments among the keys.
+    fn places_of(&self, args: &[(Expr, Span)]) -> Result<Vec<usize>> {
+        args.iter()
+            .map(|(arg, span)| {
+                let place = self.keys[..self.written].iter().position(|key| key == arg);
+                place.ok_or_else(|| {
+                    let error = SqlError::new(
+                        SqlState::GROUPING_ERROR,
+                        "arguments to GROUPING must be grouping expressions of the associated query level",
+                    );
+                    self.level.analyzer.source.place(error, *span)
+                })
+            })
+            .collect()
+    }
+}

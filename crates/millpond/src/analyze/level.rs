@@ -1,0 +1,383 @@
+//! The scope of one query: its items of FROM, the queries around it, and what its expressions
+//! have in them that is computed elsewhere (aggregates, window functions).
+
+use std::cell::{Cell, RefCell};
+
+use sqlparser::ast;
+use sqlparser::tokenizer::Span;
+
+use super::namespace::{self, Missing, NamedColumn, Visible};
+use super::query::Typing;
+use super::tree::{AggregateCall, Query, SetFunction, Slot, Window, slot_of};
+use super::{Analyzer, aggregate, set_function, window};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::Expr;
+use crate::expr::bind::{Binder, Scope, Typed, WholeRow, beyond};
+use crate::parse::Name;
+use crate::{DataType, Value};
+
+/// What of a query is being bound. Errors name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause {
+    Function,
+    Subselect,
+    Join,
+    Where,
+    Targets,
+    GroupBy,
+    Having,
+    OrderBy,
+    DistinctOn,
+    Window,
+    Frame(&'static str),
+    Filter,
+    Limit,
+    Offset,
+    Values,
+    Update,
+    Returning,
+}
+
+impl Clause {
+    /// Why there can be no aggregate here; `None` when there can.
+    pub(super) fn refuses_aggregates(self) -> Option<String> {
+        Some(match self {
+            Clause::Targets
+            | Clause::Having
+            | Clause::OrderBy
+            | Clause::DistinctOn
+            | Clause::Window => return None,
+            Clause::Subselect => {
+                "aggregate functions are not allowed in FROM clause of their own query level".into()
+            }
+            other => format!("aggregate functions are not allowed in {}", other.name()),
+        })
+    }
+
+    /// Why there can be no function here that returns rows; `None` when there can.
+    pub(super) fn refuses_sets(self) -> Option<String> {
+        match self {
+            Clause::Targets | Clause::OrderBy | Clause::DistinctOn | Clause::GroupBy => None,
+            other => Some(format!("set-returning functions are not allowed in {}", other.name())),
+        }
+    }
+
+    /// Why there can be no window function here; `None` when there can.
+    pub(super) fn refuses_windows(self) -> Option<String> {
+        Some(match self {
+            Clause::Targets | Clause::OrderBy | Clause::DistinctOn => return None,
+            other => format!("window functions are not allowed in {}", other.name()),
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Clause::Function => "functions in FROM",
+            Clause::Subselect => "FROM",
+            Clause::Join => "JOIN conditions",
+            Clause::Where => "WHERE",
+            Clause::Targets => "SELECT",
+            Clause::GroupBy => "GROUP BY",
+            Clause::Having => "HAVING",
+            Clause::OrderBy => "ORDER BY",
+            Clause::DistinctOn => "DISTINCT ON",
+            Clause::Window => "window definitions",
+            Clause::Frame(name) => name,
+            Clause::Filter => "FILTER",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+            Clause::Values => "VALUES",
+            Clause::Update => "UPDATE",
+            Clause::Returning => "RETURNING",
+        }
+    }
+}
+
+/// A reference to a column, for errors that are found later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reference {
+    pub(super) column: usize,
+    pub(super) span: Span,
+}
+
+/// What expressions have in them that is computed elsewhere.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) aggregates: Vec<AggregateCall>,
+    /// The arguments of calls of GROUPING(), and where they are.
+    pub(super) grouping: Vec<Vec<(Expr, Span)>>,
+    pub(super) windows: Vec<Window>,
+    /// Columns that were named outside of aggregates.
+    pub(super) references: Vec<Reference>,
+}
+
+/// A query as a scope.
+pub(super) struct Level<'l> {
+    pub(super) analyzer: &'l Analyzer<'l>,
+    pub(super) outer: Option<&'l Level<'l>>,
+    /// What can be named at the moment.
+    pub(super) visible: RefCell<Vec<Visible>>,
+    /// All items so far, for errors about those that can't be named.
+    pub(super) items: RefCell<Vec<Visible>>,
+    /// The slots of its items.
+    pub(super) own: RefCell<Vec<Slot>>,
+    pub(super) clause: Cell<Clause>,
+    /// Something within an aggregate's call is being bound.
+    pub(super) in_aggregate: Cell<bool>,
+    /// Something within a window function's call is being bound.
+    pub(super) in_window: Cell<bool>,
+    pub(super) collected: RefCell<Collected>,
+    /// It is the recursive part of a query of WITH, and reads the rows of that.
+    pub(super) reads_itself: Cell<bool>,
+    /// Functions of its select list that return rows, and the slot of those rows.
+    pub(super) set_functions: RefCell<Vec<SetFunction>>,
+    pub(super) function_slot: Cell<Option<Slot>>,
+    /// Where the first of them is in the text.
+    pub(super) function_span: Cell<Option<Span>>,
+    /// The slot of its groups, once there is need for one.
+    pub(super) group_slot: Cell<Option<Slot>>,
+    pub(super) named_windows: &'l [ast::NamedWindowDefinition],
+}
+
+impl<'l> Level<'l> {
+    pub(super) fn new(
+        analyzer: &'l Analyzer<'l>,
+        outer: Option<&'l Level<'l>>,
+        named_windows: &'l [ast::NamedWindowDefinition],
+    ) -> Self {
+        Level {
+            analyzer,
+            outer,
+            visible: RefCell::default(),
+            items: RefCell::default(),
+            own: RefCell::default(),
+            clause: Cell::new(Clause::Targets),
+            in_aggregate: Cell::new(false),
+            in_window: Cell::new(false),
+            collected: RefCell::default(),
+            reads_itself: Cell::new(false),
+            set_functions: RefCell::default(),
+            function_slot: Cell::new(None),
+            function_span: Cell::new(None),
+            group_slot: Cell::new(None),
+            named_windows,
+        }
+    }
+
+    /// Does something for a clause.
+    pub(super) fn within<T>(&self, clause: Clause, act: impl FnOnce() -> T) -> T {
+        let before = self.clause.replace(clause);
+        let done = act();
+        self.clause.set(before);
+        done
+    }
+
+    /// Does something while only these items can be named.
+    pub(super) fn seeing<T>(&self, visible: Vec<Visible>, act: impl FnOnce() -> T) -> T {
+        let before = self.visible.replace(visible);
+        let done = act();
+        self.visible.replace(before);
+        done
+    }
+
+    /// Whether a column is one of its items'.
+    pub(super) fn owns(&self, column: usize) -> bool {
+        self.own.borrow().contains(&slot_of(column).0)
+    }
+
+    /// The slot of its groups.
+    pub(super) fn group_slot(&self) -> Result<Slot> {
+        if let Some(slot) = self.group_slot.get() {
+            return Ok(slot);
+        }
+        let slot = self.analyzer.new_slot()?;
+        self.group_slot.set(Some(slot));
+        Ok(slot)
+    }
+
+    /// It and the queries around it, from the inside out.
+    pub(super) fn chain(&self) -> impl Iterator<Item = &Level<'l>> {
+        std::iter::successors(Some(self), |level| level.outer)
+    }
+
+    /// The column of a name, and the level that has it.
+    fn find(&self, table: Option<&Name>, name: &str, span: Span) -> Result<(Expr, DataType)> {
+        for level in self.chain() {
+            let visible = level.visible.borrow();
+            let found = match table {
+                Some(table) => namespace::qualified(&visible, table, name),
+                None => namespace::unqualified(&visible, name),
+            };
+            match found {
+                Ok(column) => {
+                    level.note(column, span);
+                    return Ok((column.expr.clone(), column.ty()));
+                }
+                Err(Missing::Nowhere) => {}
+                Err(Missing::Failed(error)) => return Err(error),
+            }
+        }
+        Err(match table {
+            Some(table) => self.missing_item(&table.name),
+            None => self.missing_column(name),
+        })
+    }
+
+    /// Remembers where a column was named.
+    pub(super) fn note(&self, column: &NamedColumn, span: Span) {
+        if self.in_aggregate.get() {
+            return;
+        }
+        let mut collected = self.collected.borrow_mut();
+        column.expr.walk(&mut |part| {
+            if let Expr::Column(column) = part {
+                collected.references.push(Reference { column: *column, span });
+            }
+        });
+    }
+
+    /// What is NULL where there is no row of an item: a column that never is in a row.
+    fn presence(&self, item: &Visible) -> Result<Expr> {
+        if !item.is_nullable {
+            return Ok(Expr::Const(Value::Bool(true)));
+        }
+        let never_null = |column: &&NamedColumn| {
+            let table = self.analyzer.catalog.table(column.desc.table_oid);
+            let place = usize::try_from(column.desc.attnum - 1).ok();
+            let of_table = table.zip(place).and_then(|(table, place)| table.columns.get(place));
+            of_table.is_some_and(|column| column.not_null)
+        };
+        let found = item.columns.iter().find(never_null);
+        let beyond =
+            || beyond("a whole row, of an outer join's side without a column that is NOT NULL");
+        found.map(|column| column.expr.clone()).ok_or_else(beyond)
+    }
+
+    fn missing_column(&self, name: &str) -> SqlError {
+        // Of an item that can't be named here it may be a column nevertheless.
+        for level in self.chain() {
+            for item in level.items.borrow().iter().filter(|item| item.has_columns) {
+                let Some(alias) = &item.alias else { continue };
+                if item.columns.iter().any(|column| column.desc.name == name) {
+                    return SqlError::new(
+                        SqlState::UNDEFINED_COLUMN,
+                        format!("column \"{name}\" does not exist"),
+                    )
+                    .hint(format!(
+                        "There is a column named \"{name}\" in table \"{alias}\", but it cannot be referenced from this part of the query."
+                    ));
+                }
+            }
+        }
+        let all: Vec<Visible> =
+            self.chain().flat_map(|level| level.visible.borrow().clone()).collect();
+        namespace::undefined(name, None, &all)
+    }
+
+    /// "missing FROM-clause entry", or what else may be said about it.
+    pub(super) fn missing_item(&self, table: &str) -> SqlError {
+        let invalid = || {
+            SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("invalid reference to FROM-clause entry for table \"{table}\""),
+            )
+        };
+        for level in self.chain() {
+            let (items, visible) = (level.items.borrow(), level.visible.borrow());
+            for item in items.iter().chain(visible.iter()) {
+                let Some(alias) = item.alias.as_deref() else { continue };
+                if alias == table {
+                    return invalid().hint(format!(
+                        "There is an entry for table \"{table}\", but it cannot be referenced from this part of the query."
+                    ));
+                }
+                if item.name.as_deref() == Some(table) {
+                    let is_here = visible.iter().any(|item| item.alias.as_deref() == Some(alias));
+                    return invalid().hint(if is_here {
+                        format!("Perhaps you meant to reference the table alias \"{alias}\".")
+                    } else {
+                        format!(
+                            "There is an entry for table \"{alias}\", but it cannot be referenced from this part of the query."
+                        )
+                    });
+                }
+            }
+        }
+        crate::expr::bind::missing_from(table)
+    }
+}
+
+impl Scope for Level<'_> {
+    fn column(&self, table: Option<&Name>, name: &str) -> Result<(usize, DataType)> {
+        match self.find(table, name, Span::empty())? {
+            (Expr::Column(column), ty) => Ok((column, ty)),
+            _ => Err(SqlError::unsupported(format!("the merged column {name}"))),
+        }
+    }
+
+    fn reference(&self, table: Option<&Name>, name: &str, span: Span) -> Result<(Expr, DataType)> {
+        self.find(table, name, span)
+    }
+
+    fn whole_row(&self, name: &str, span: Span) -> Result<Option<WholeRow>> {
+        for level in self.chain() {
+            let visible = level.visible.borrow();
+            let named = visible.iter().find(|item| item.alias.as_deref() == Some(name));
+            let Some(item) = named else { continue };
+            let presence = level.presence(item)?;
+            item.columns.iter().for_each(|column| level.note(column, span));
+            let field = |column: &NamedColumn| (column.desc.name.clone(), column.ty());
+            let fields = item.columns.iter().map(field).collect();
+            let values = item.columns.iter().map(|column| column.expr.clone()).collect();
+            return Ok(Some(WholeRow { fields, presence, values }));
+        }
+        Ok(None)
+    }
+
+    fn query(&self, binder: &mut Binder<'_>, query: &ast::Query) -> Result<Query> {
+        let sublinks = &self.analyzer.sublinks;
+        sublinks.set(sublinks.get() + 1);
+        let analyzed = self.analyzer.query(query, Some(self), binder);
+        sublinks.set(sublinks.get() - 1);
+        analyzed
+    }
+
+    fn converted(
+        &self,
+        binder: &mut Binder<'_>,
+        query: Query,
+        types: &[DataType],
+    ) -> Result<Query> {
+        let unknown = vec![false; types.len()];
+        let typing = Typing { query, visible: Vec::new(), unknown };
+        self.analyzer.converted(typing, types, None, binder)
+    }
+
+    fn call(&self, binder: &mut Binder<'_>, call: &ast::Function) -> Result<Option<Typed>> {
+        let Some(name) = aggregate::called(call) else { return Ok(None) };
+        if let Some(over) = &call.over {
+            return window::bind(self, binder, &name, call, over).map(Some);
+        }
+        if set_function::is_set_function(&name) {
+            return self.target_function(binder, call).map(Some);
+        }
+        if name == "grouping" {
+            return aggregate::grouping(self, binder, call).map(Some);
+        }
+        if aggregate::is_aggregate(&name) {
+            return aggregate::bind(self, binder, &name, call).map(Some);
+        }
+        if window::is_window_function(&name) {
+            if !call.within_group.is_empty() {
+                return Err(beyond("a hypothetical-set aggregate"));
+            }
+            let error = SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("window function {name} requires an OVER clause"),
+            );
+            return Err(aggregate::placed(error, call, binder));
+        }
+        aggregate::refuse_clauses(&name, call, binder)?;
+        Ok(None)
+    }
+}

@@ -1,0 +1,172 @@
+//! `FOR UPDATE` and its kin: which rows a query locks.
+
+use sqlparser::ast;
+
+use super::tree::{Body, Distinct, FromItem, JoinKind, Query, Select, Slot};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Source, ident, row_lock_name, row_lock_of};
+use crate::plan::{OnConflict, RowLock};
+
+/// Adds the locks of clauses to a query.
+pub(super) fn add(
+    query: &mut Query,
+    clauses: &[&ast::LockClause],
+    source: &Source<'_>,
+) -> Result<()> {
+    for clause in clauses {
+        let (strength, of) = row_lock_of(clause);
+        let conflict = match clause.nonblock {
+            None => OnConflict::Wait,
+            Some(ast::NonBlock::SkipLocked) => OnConflict::Skip,
+            Some(ast::NonBlock::Nowait) => OnConflict::Fail,
+        };
+        let locking = Locking { lock: RowLock { strength, conflict }, source };
+        match of {
+            None => locking.all(query)?,
+            Some(name) => locking.named(query, &name)?,
+        }
+    }
+    Ok(())
+}
+
+/// A clause.
+struct Locking<'a> {
+    lock: RowLock,
+    source: &'a Source<'a>,
+}
+
+impl Locking<'_> {
+    fn clause(&self) -> &'static str {
+        row_lock_name(self.lock.strength)
+    }
+
+    fn refuse(&self, what: &str) -> SqlError {
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{} {what}", self.clause()))
+    }
+
+    /// The SELECT that a query is, if its rows are those of its tables.
+    fn select<'q>(&self, body: &'q mut Body) -> Result<Option<&'q mut Select>> {
+        let select = match body {
+            Body::SetOperation(_) => {
+                return Err(self.refuse("is not allowed with UNION/INTERSECT/EXCEPT"));
+            }
+            Body::Values(_) => return Err(self.refuse("cannot be applied to VALUES")),
+            Body::Select(select) => select,
+        };
+        let what = match &select.grouping {
+            _ if !matches!(select.distinct, Distinct::No) => "DISTINCT clause",
+            Some(grouping) if !grouping.keys.is_empty() || grouping.sets.is_some() => {
+                "GROUP BY clause"
+            }
+            Some(_) if select.having.is_some() => "HAVING clause",
+            Some(_) => "aggregate functions",
+            None if !select.windows.is_empty() => "window functions",
+            None => return Ok(Some(select)),
+        };
+        Err(self.refuse(&format!("is not allowed with {what}")))
+    }
+
+    /// Locks the rows of all tables, also of those in subqueries.
+    fn all(&self, query: &mut Query) -> Result<()> {
+        let Query { body, locks, .. } = query;
+        let Some(select) = self.select(body)? else { return Ok(()) };
+        select.from.iter_mut().try_for_each(|item| self.item(item, false, locks))
+    }
+
+    fn item(
+        &self,
+        item: &mut FromItem,
+        is_nullable: bool,
+        locks: &mut Vec<(Slot, RowLock)>,
+    ) -> Result<()> {
+        let nullable = || self.refuse("cannot be applied to the nullable side of an outer join");
+        match item {
+            FromItem::Table { .. } | FromItem::Subquery { .. } if is_nullable => Err(nullable()),
+            FromItem::Table { slot, .. } => {
+                self.push(*slot, locks);
+                Ok(())
+            }
+            FromItem::Subquery { query, .. } => self.all(query),
+            FromItem::Join(join) => {
+                let (left, right) = nullable_sides(join.kind);
+                self.item(&mut join.left, is_nullable || left, locks)?;
+                self.item(&mut join.right, is_nullable || right, locks)
+            }
+            FromItem::Cte { .. } | FromItem::WorkTable { .. } | FromItem::Functions { .. } => {
+                Ok(())
+            }
+        }
+    }
+
+    /// Of several clauses the strongest counts, and the one that waits least.
+    fn push(&self, slot: Slot, locks: &mut Vec<(Slot, RowLock)>) {
+        match locks.iter_mut().find(|(locked, _)| *locked == slot) {
+            Some((_, lock)) => {
+                lock.strength = lock.strength.max(self.lock.strength);
+                lock.conflict = lock.conflict.max(self.lock.conflict);
+            }
+            None => locks.push((slot, self.lock)),
+        }
+    }
+
+    /// Locks the rows of the item that OF names.
+    fn named(&self, query: &mut Query, of: &ast::ObjectName) -> Result<()> {
+        let clause = self.clause();
+        let [ast::ObjectNamePart::Identifier(name)] = of.0.as_slice() else {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("{clause} must specify unqualified relation names"),
+            ));
+        };
+        let (span, name) = (name.span, ident(name));
+        let Query { body, locks, .. } = query;
+        let Some(select) = self.select(body)? else { return Ok(()) };
+        for item in &mut select.from {
+            if let Some(done) = self.in_item(item, &name, false, locks) {
+                return done.map_err(|error| self.source.place(error, span));
+            }
+        }
+        let error = SqlError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("relation \"{name}\" in {clause} clause not found in FROM clause"),
+        );
+        Err(self.source.place(error, span))
+    }
+
+    /// Locks the rows of an item if it is the one of the name.
+    fn in_item(
+        &self,
+        item: &mut FromItem,
+        name: &str,
+        is_nullable: bool,
+        locks: &mut Vec<(Slot, RowLock)>,
+    ) -> Option<Result<()>> {
+        match item {
+            FromItem::Join(join) => {
+                let (left, right) = nullable_sides(join.kind);
+                self.in_item(&mut join.left, name, is_nullable || left, locks)
+                    .or_else(|| self.in_item(&mut join.right, name, is_nullable || right, locks))
+            }
+            FromItem::Table { alias, .. } | FromItem::Subquery { alias, .. } if alias == name => {
+                Some(self.item(item, is_nullable, locks))
+            }
+            FromItem::Cte { alias, .. } | FromItem::WorkTable { alias, .. } if alias == name => {
+                Some(Err(self.refuse("cannot be applied to a WITH query")))
+            }
+            FromItem::Functions { alias, .. } if alias == name => {
+                Some(Err(self.refuse("cannot be applied to a function")))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Which sides of a join may be without a row.
+fn nullable_sides(kind: JoinKind) -> (bool, bool) {
+    match kind {
+        JoinKind::Inner | JoinKind::Semi | JoinKind::Anti => (false, false),
+        JoinKind::Left => (false, true),
+        JoinKind::Right => (true, false),
+        JoinKind::Full => (true, true),
+    }
+}

@@ -1,0 +1,192 @@
+//! From a parsed query to the typed query tree ([`tree`]).
+//!
+//! Each SELECT is a [`Level`](level::Level): the scope of its expressions. What an expression has
+//! in it that is computed elsewhere (an aggregate, a window function) is set aside by the level
+//! while the expression is bound, and a column of a slot stands in its place. When all of a SELECT
+//! is bound, `grouping` makes what is computed for groups refer to their keys.
+
+mod aggregate;
+mod column_name;
+mod from;
+mod grouping;
+mod insert;
+mod join;
+mod level;
+mod lock;
+mod modification;
+mod namespace;
+mod order;
+mod query;
+mod select;
+mod set_function;
+mod set_operation;
+mod targets;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tree;
+mod values;
+mod visit;
+pub(crate) mod walk;
+mod window;
+mod with;
+
+pub(crate) use column_name::column_name;
+
+use std::cell::{Cell, RefCell};
+
+use millpond_engine::catalog::CatalogState;
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::bind::Binder;
+use crate::parse::Source;
+use crate::plan::query::node::SlotKind;
+use crate::sink::ColumnDesc;
+use tree::{Analyzed, CteId, Modification, Slot};
+
+/// Queries within queries, beyond which a statement is too complex. Half a thread's stack of 2 MiB
+/// is enough for them, without optimization, too.
+const MAX_DEPTH: usize = 32;
+
+/// Analyzes a query.
+pub(crate) fn analyze(
+    catalog: &CatalogState,
+    query: &ast::Query,
+    binder: &mut Binder<'_>,
+) -> Result<Analyzed> {
+    let analyzer = Analyzer::new(catalog, binder.source);
+    let analyzed = analyzer.query(query, None, binder);
+    let query = analyzed.map_err(|error| of_lifted(error, binder))?;
+    Ok(Analyzed { query, slots: analyzer.slots.into_inner() })
+}
+
+/// A statement that changes rows, as it is parsed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Written<'s> {
+    Insert(&'s ast::Insert),
+    Update(&'s ast::Update),
+    Delete(&'s ast::Delete),
+}
+
+/// Analyzes a statement that changes rows.
+pub(crate) fn analyze_modification(
+    catalog: &CatalogState,
+    written: Written<'_>,
+    with: Option<&ast::With>,
+    binder: &mut Binder<'_>,
+) -> Result<Modification> {
+    let analyzer = Analyzer::new(catalog, binder.source);
+    let ctes = match with {
+        Some(with) => analyzer.with(with, None, binder),
+        None => Ok(Vec::new()),
+    };
+    let analyzed = ctes.and_then(|ctes| match written {
+        Written::Insert(insert) => analyzer.insert(insert, ctes, binder),
+        Written::Update(update) => analyzer.update(update, ctes, binder),
+        Written::Delete(delete) => analyzer.delete(delete, ctes, binder),
+    });
+    analyzed.map_err(|error| of_lifted(error, binder))
+}
+
+/// Whether two expressions are the same depends on their literals, which may have been lifted.
+fn of_lifted(error: SqlError, binder: &Binder<'_>) -> SqlError {
+    match error.sqlstate {
+        SqlState::GROUPING_ERROR | SqlState::INVALID_COLUMN_REFERENCE if binder.is_lifted() => {
+            SqlError::unsupported("an expression whose literals matter")
+        }
+        _ => error,
+    }
+}
+
+/// The analysis of a statement.
+struct Analyzer<'a> {
+    catalog: &'a CatalogState,
+    source: Source<'a>,
+    /// Of each slot what it holds.
+    slots: RefCell<Vec<SlotKind>>,
+    /// Of each slot what its relation and its columns are called, for errors.
+    names: RefCell<Vec<SlotNames>>,
+    /// The queries of WITH that can be named.
+    ctes: RefCell<Vec<with::Visible>>,
+    next_cte: Cell<u16>,
+    depth: Cell<usize>,
+    /// Outer joins around what is being analyzed, on the side that may be without a row.
+    outer_joins: Cell<usize>,
+    /// Expressions around the query that is being analyzed.
+    sublinks: Cell<usize>,
+}
+
+/// What a slot's relation and its columns are called.
+#[derive(Debug, Clone, Default)]
+struct SlotNames {
+    relation: String,
+    columns: Vec<String>,
+}
+
+impl<'a> Analyzer<'a> {
+    fn new(catalog: &'a CatalogState, source: Source<'a>) -> Self {
+        Analyzer {
+            catalog,
+            source,
+            slots: RefCell::default(),
+            names: RefCell::default(),
+            ctes: RefCell::default(),
+            next_cte: Cell::new(0),
+            depth: Cell::new(0),
+            outer_joins: Cell::new(0),
+            sublinks: Cell::new(0),
+        }
+    }
+
+    /// A slot for computed rows, whose number of columns is still to be [set](Self::set_width).
+    fn new_slot(&self) -> Result<Slot> {
+        self.add_slot(SlotKind::Computed(0), SlotNames::default())
+    }
+
+    /// A slot of an item of FROM.
+    fn item_slot(&self, kind: SlotKind, relation: &str, columns: &[ColumnDesc]) -> Result<Slot> {
+        let columns = columns.iter().map(|desc| desc.name.clone()).collect();
+        self.add_slot(kind, SlotNames { relation: relation.to_owned(), columns })
+    }
+
+    fn add_slot(&self, kind: SlotKind, names: SlotNames) -> Result<Slot> {
+        let mut slots = self.slots.borrow_mut();
+        let number = u16::try_from(slots.len()).map_err(|_| {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many range table entries")
+        })?;
+        slots.push(kind);
+        self.names.borrow_mut().push(names);
+        Ok(Slot(number))
+    }
+
+    /// Says how many columns a slot of computed rows has.
+    fn set_width(&self, slot: Slot, columns: usize) {
+        if let Some(kind) = self.slots.borrow_mut().get_mut(slot.index()) {
+            *kind = SlotKind::Computed(columns);
+        }
+    }
+
+    fn new_cte(&self) -> Result<CteId> {
+        let number = self.next_cte.get();
+        let next = number.checked_add(1).ok_or_else(too_complex)?;
+        self.next_cte.set(next);
+        Ok(CteId(number))
+    }
+
+    /// Does something one query deeper.
+    fn deeper<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        let depth = self.depth.get();
+        if depth >= MAX_DEPTH {
+            return Err(too_complex());
+        }
+        self.depth.set(depth + 1);
+        let done = act();
+        self.depth.set(depth);
+        done
+    }
+}
+
+fn too_complex() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .hint("Write the statement with less nesting.")
+}

@@ -1,0 +1,273 @@
+//! UPDATE and DELETE as queries over the table to be changed and the items of FROM or USING, and
+//! what they have in common with INSERT.
+
+use std::sync::Arc;
+
+use millpond_engine::catalog::TableDef;
+use sqlparser::ast::{self, Spanned};
+
+use super::Analyzer;
+use super::level::{Clause, Level};
+use super::namespace::Visible;
+use super::query::plain;
+use super::targets::Target;
+use super::tree::{
+    Body, Cte, Distinct, FromItem, Modification, ModificationKind, Select, Slot, Subquery,
+    SubqueryKind,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::Expr;
+use crate::expr::bind::{Binder, Scope, Typed, parts_of_row};
+use crate::parse::{Name, ident};
+use crate::plan::{assigned, check_update_form, default_of, delete_table, find_table};
+use crate::plan::{is_default, target_column};
+use crate::sink::ColumnDesc;
+use crate::system_relations::find_definition;
+
+/// The table that a statement changes.
+pub(super) struct TargetTable {
+    pub(super) table: Arc<TableDef>,
+    pub(super) alias: String,
+    pub(super) slot: Slot,
+    pub(super) item: FromItem,
+    pub(super) visible: Vec<Visible>,
+}
+
+/// What a statement reads and makes of it.
+pub(super) struct Parts {
+    pub(super) from: Vec<FromItem>,
+    pub(super) condition: Option<Expr>,
+    /// New values, of these columns.
+    pub(super) values: Vec<Expr>,
+    pub(super) columns: Vec<usize>,
+    pub(super) returning: Option<Vec<Target>>,
+}
+
+impl Analyzer<'_> {
+    pub(super) fn update(
+        &self,
+        update: &ast::Update,
+        ctes: Vec<Arc<Cte>>,
+        binder: &mut Binder<'_>,
+    ) -> Result<Modification> {
+        let from = check_update_form(update)?;
+        let level = Level::new(self, None, &[]);
+        let target = level.target_factor(&update.table.relation)?;
+        let from = level.items_beside(&target, from, binder)?;
+        let condition = level.where_clause(update.selection.as_ref(), binder)?;
+        let returning = level.returning(update.returning.as_deref(), binder)?;
+        let (columns, values) = level.within(Clause::Update, || {
+            level.assignments(&target.table, &update.assignments, binder)
+        })?;
+        let parts = Parts { from, condition, values, columns, returning };
+        Ok(self.modification(ModificationKind::Update, target, parts, ctes))
+    }
+
+    pub(super) fn delete(
+        &self,
+        delete: &ast::Delete,
+        ctes: Vec<Arc<Cte>>,
+        binder: &mut Binder<'_>,
+    ) -> Result<Modification> {
+        let level = Level::new(self, None, &[]);
+        let target = level.target_factor(delete_table(delete)?)?;
+        let using = delete.using.as_deref().unwrap_or_default();
+        let from = level.items_beside(&target, using, binder)?;
+        let condition = level.where_clause(delete.selection.as_ref(), binder)?;
+        let returning = level.returning(delete.returning.as_deref(), binder)?;
+        let (values, columns) = (Vec::new(), Vec::new());
+        let parts = Parts { from, condition, values, columns, returning };
+        Ok(self.modification(ModificationKind::Delete, target, parts, ctes))
+    }
+
+    pub(super) fn modification(
+        &self,
+        kind: ModificationKind,
+        target: TargetTable,
+        parts: Parts,
+        ctes: Vec<Arc<Cte>>,
+    ) -> Modification {
+        let Parts { from, condition, values: mut targets, columns, returning } = parts;
+        let mut described: Vec<ColumnDesc> =
+            columns.iter().map(|column| crate::plan::describe(&target.table, *column)).collect();
+        let returning = returning.map(|returned| {
+            let columns = returned.iter().map(|target| target.desc.clone()).collect::<Vec<_>>();
+            targets.extend(returned.into_iter().map(|target| target.expr));
+            described.extend(columns.iter().cloned());
+            columns
+        });
+        let body = Select {
+            from,
+            condition,
+            grouping: None,
+            having: None,
+            windows: Vec::new(),
+            targets,
+            distinct: Distinct::No,
+        };
+        let mut query = plain(Body::Select(Box::new(body)), described);
+        query.ctes = ctes;
+        let TargetTable { table, alias, slot, .. } = target;
+        let slots = self.slots.take();
+        Modification { kind, query, slots, table, alias, target: slot, columns, returning }
+    }
+}
+
+impl Level<'_> {
+    fn target_factor(&self, factor: &ast::TableFactor) -> Result<TargetTable> {
+        let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
+            return Err(SqlError::unsupported("a change of anything but a table"));
+        };
+        if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
+            return Err(SqlError::unsupported("column aliases of a table to be changed"));
+        }
+        self.target_table(name, alias.as_ref().map(|alias| &alias.name))
+    }
+
+    /// The table to be changed.
+    pub(super) fn target_table(
+        &self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::Ident>,
+    ) -> Result<TargetTable> {
+        let name = Name::from_ast(name, &self.analyzer.source)?;
+        if find_definition(&name).is_some() {
+            let message = format!("permission denied: \"{}\" is a system catalog", name.name);
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        let table = find_table(self.analyzer.catalog, &name)?;
+        let (item, visible) = self.target_item(&table, alias.map(ident))?;
+        let FromItem::Table { slot, alias, .. } = &item else {
+            return Err(SqlError::internal("a table is another item"));
+        };
+        let (slot, alias) = (*slot, alias.clone());
+        Ok(TargetTable { table, alias, slot, item, visible })
+    }
+
+    fn where_clause(
+        &self,
+        condition: Option<&ast::Expr>,
+        binder: &mut Binder<'_>,
+    ) -> Result<Option<Expr>> {
+        let bind = |e| self.within(Clause::Where, || binder.condition(e, "WHERE", self));
+        condition.map(bind).transpose()
+    }
+
+    pub(super) fn returning(
+        &self,
+        items: Option<&[ast::SelectItem]>,
+        binder: &mut Binder<'_>,
+    ) -> Result<Option<Vec<Target>>> {
+        let bind = |items| self.within(Clause::Returning, || self.targets(items, true, binder));
+        items.map(bind).transpose()
+    }
+
+    /// The columns that SET names, and their values.
+    fn assignments(
+        &self,
+        table: &TableDef,
+        assignments: &[ast::Assignment],
+        binder: &mut Binder<'_>,
+    ) -> Result<(Vec<usize>, Vec<Expr>)> {
+        let mut set = Vec::with_capacity(assignments.len());
+        for assignment in assignments {
+            match &assignment.target {
+                ast::AssignmentTarget::ColumnName(name) => {
+                    let column = target_column(table, name, &self.analyzer.source)?;
+                    set.push((column, self.new_value(table, column, &assignment.value, binder)?));
+                }
+                ast::AssignmentTarget::Tuple(names) => {
+                    self.assign_several(table, names, &assignment.value, binder, &mut set)?;
+                }
+            }
+        }
+        let (mut columns, mut values) = (Vec::new(), Vec::new());
+        for (column, value) in set {
+            if columns.contains(&column) {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!(
+                        "multiple assignments to same column \"{}\"",
+                        table.columns[column].name
+                    ),
+                ));
+            }
+            columns.push(column);
+            values.push(value);
+        }
+        Ok((columns, values))
+    }
+
+    fn new_value(
+        &self,
+        table: &TableDef,
+        column: usize,
+        value: &ast::Expr,
+        binder: &mut Binder<'_>,
+    ) -> Result<Expr> {
+        if is_default(value) {
+            return default_of(table, column);
+        }
+        let typed = binder.bind(value, self)?;
+        assigned(binder, table, column, typed).map_err(|error| binder.place_at(error, value))
+    }
+
+    /// `(a, b) = (1, 2)`, `(a, b) = (SELECT ...)`
+    fn assign_several(
+        &self,
+        table: &TableDef,
+        names: &[ast::ObjectName],
+        value: &ast::Expr,
+        binder: &mut Binder<'_>,
+        set: &mut Vec<(usize, Expr)>,
+    ) -> Result<()> {
+        let source = &self.analyzer.source;
+        if let ast::Expr::Subquery(written) = value {
+            let query = self.query(binder, written)?;
+            if query.columns.len() != names.len() {
+                return Err(binder.place_before(other_count(), written));
+            }
+            let query = Arc::new(query);
+            for (place, name) in names.iter().enumerate() {
+                let column = target_column(table, name, source)?;
+                let (kind, ty) = (SubqueryKind::Column(place), query.columns[place].ty);
+                let expr = Expr::Subquery(Box::new(Subquery { kind, query: Arc::clone(&query) }));
+                let value = assigned(binder, table, column, Typed::known(expr, ty))
+                    .map_err(|error| binder.place_at(error, value))?;
+                set.push((column, value));
+            }
+            return Ok(());
+        }
+        let Some(parts) = row_of(value) else {
+            let error = SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+            );
+            return Err(source.place(error, value.span()));
+        };
+        if parts.len() != names.len() {
+            return Err(match value {
+                ast::Expr::Tuple(_) => binder.place_before_span(other_count(), value.span()),
+                row => binder.place_at(other_count(), row),
+            });
+        }
+        for (name, value) in names.iter().zip(parts) {
+            let column = target_column(table, name, source)?;
+            set.push((column, self.new_value(table, column, value, binder)?));
+        }
+        Ok(())
+    }
+}
+
+fn other_count() -> SqlError {
+    let message = "number of columns does not match number of values";
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+/// The parts of a row that is written as one.
+fn row_of(value: &ast::Expr) -> Option<Vec<&ast::Expr>> {
+    match value {
+        ast::Expr::Nested(_) => None,
+        other => parts_of_row(other),
+    }
+}

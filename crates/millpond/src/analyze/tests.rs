@@ -1,0 +1,185 @@
+//! Analyzes statements and compares the columns of their results, or their errors, with
+//! PostgreSQL's, which are in `answers.txt`.
+
+use std::fmt::Write;
+
+use millpond_engine::catalog::CatalogState;
+
+use super::analyze;
+use super::tree::{Analyzed, Body, Query, Select, column};
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::expr::bind::{Binder, ParamTypes};
+use crate::lex::{Literals, scan};
+use crate::parse::{Source, Statement, parse, parse_lifted};
+use crate::{Database, Settings};
+
+const SCHEMA: &str = "
+    create table t (id int primary key, name text, price numeric(10,2), code varchar(5), at timestamp);
+    create table u (id int primary key, t_id int, note text);
+    create table v (id int, w int);
+    create table n (id int, small smallint, big bigint, f double precision, r real, price numeric,
+        vc varchar(10), ch char(4), d date, ts timestamp, tz timestamptz);";
+
+fn analyzed(sql: &str, catalog: &CatalogState) -> Result<Analyzed> {
+    // The parser needs more stack than the analyzer, without optimization.
+    let mut statements = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(32 << 20);
+        thread.spawn_scoped(scope, || parse(sql)).unwrap().join().unwrap()
+    })?;
+    let Some(Statement::Query(query)) = statements.pop().map(|parsed| parsed.statement) else {
+        panic!("no query: {sql}");
+    };
+    let params = match sql.contains('$') {
+        true => ParamTypes::Declared(Vec::new()),
+        false => ParamTypes::None,
+    };
+    let mut binder = Binder::new(Source::new(sql), params);
+    analyze(catalog, &query, &mut binder)
+}
+
+fn columns(sql: &str, catalog: &CatalogState) -> Result<String> {
+    let columns: Vec<String> = analyzed(sql, catalog)?
+        .query
+        .columns
+        .iter()
+        .map(|column| format!("{} {}", column.name, column.ty))
+        .collect();
+    Ok(format!("= {}", columns.join(" | ")))
+}
+
+fn answer(sql: &str, catalog: &CatalogState) -> String {
+    let error = match columns(sql, catalog) {
+        Ok(columns) => return columns,
+        Err(error) => error,
+    };
+    let position = error.position.map_or("-".to_owned(), |position| position.to_string());
+    let mut answer = format!("! {} {position} {}", error.sqlstate, error.message);
+    for (letter, text) in [("D", &error.detail), ("H", &error.hint)] {
+        if let Some(text) = text {
+            write!(answer, "\n{letter} {text}").unwrap();
+        }
+    }
+    answer
+}
+
+fn with_catalog(act: impl FnOnce(&CatalogState)) {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings::default().with("shared_buffers", "8MB").unwrap();
+    let database = Database::open(dir.path(), settings).unwrap();
+    database.connect().unwrap().batch(SCHEMA).unwrap();
+    act(&database.engine().catalog());
+}
+
+#[test]
+fn columns_and_errors_are_postgresqls() {
+    let answers = include_str!("answers.txt");
+    with_catalog(|catalog| {
+        let mut different = String::new();
+        let mut seen = 0;
+        for block in answers.split("\n\n") {
+            let Some((sql, expected)) = block.trim().split_once('\n') else { continue };
+            let sql = sql.trim_start_matches("> ");
+            let found = answer(sql, catalog);
+            seen += 1;
+            if found != expected {
+                write!(different, "> {sql}\n{expected}\nfound:\n{found}\n\n").unwrap();
+            }
+        }
+        assert!(seen > 200, "only {seen} statements");
+        assert!(different.is_empty(), "{different}");
+    });
+}
+
+fn select(query: &Query) -> &Select {
+    match &query.body {
+        Body::Select(select) => select,
+        other => panic!("no SELECT: {other:?}"),
+    }
+}
+
+#[test]
+fn aggregates_follow_the_keys_of_their_groups() {
+    with_catalog(|catalog| {
+        let sql = "select count(*), name, sum(id) + count(*) from t group by name, code";
+        let query = analyzed(sql, catalog).unwrap().query;
+        let select = select(&query);
+        let grouping = select.grouping.as_ref().unwrap();
+        assert_eq!((grouping.keys.len(), grouping.aggregates.len()), (2, 2));
+        let place = |place| Expr::Column(column(grouping.slot, place));
+        assert_eq!(select.targets[..2], [place(2), place(0)]);
+    });
+}
+
+#[test]
+fn an_aggregate_belongs_to_the_query_whose_columns_it_uses() {
+    with_catalog(|catalog| {
+        let query = analyzed("select (select sum(t.id)) from t", catalog).unwrap().query;
+        let outer = select(&query);
+        assert_eq!(outer.grouping.as_ref().map(|grouping| grouping.aggregates.len()), Some(1));
+        let Expr::Subquery(subquery) = &outer.targets[0] else { panic!("{:?}", outer.targets) };
+        assert!(select(&subquery.query).grouping.is_none());
+    });
+}
+
+#[test]
+fn a_key_that_decides_a_row_brings_its_other_columns() {
+    with_catalog(|catalog| {
+        let query = analyzed("select id, name from t group by id", catalog).unwrap().query;
+        assert_eq!(select(&query).grouping.as_ref().unwrap().keys.len(), 2);
+    });
+}
+
+#[test]
+fn lifted_literals_that_decide_the_meaning_are_refused() {
+    let lifted = |sql: &str, catalog: &CatalogState| {
+        let (mut key, mut literals) = (Vec::new(), Literals::default());
+        scan(sql, &mut key, &mut literals).unwrap();
+        let Some(Statement::Query(query)) = parse_lifted(sql, &literals) else {
+            panic!("no query: {sql}");
+        };
+        let mut binder = Binder::new(Source::new(sql), ParamTypes::Lifted(&literals));
+        analyze(catalog, &query, &mut binder).map(|_| ()).map_err(|error| error.sqlstate)
+    };
+    with_catalog(|catalog| {
+        for sql in [
+            "select id from t order by 1",
+            "select name, count(*) from t group by 1",
+            "select id + 1 from t group by id + 1",
+            "select distinct id + 1 from t order by id + 1",
+            "select distinct on (1) id from t",
+            "select id from t union select id from u order by 1",
+        ] {
+            let state = lifted(sql, catalog).unwrap_err();
+            assert_eq!(state, crate::SqlState::FEATURE_NOT_SUPPORTED, "{sql}");
+        }
+        let sql = "select name, sum(id + 1) from t where id > 5 group by name limit 3";
+        assert_eq!(lifted(sql, catalog), Ok(()));
+    });
+}
+
+#[test]
+fn deep_queries_are_answered_or_refused() {
+    with_catalog(|catalog| {
+        let nested = |depth: usize, open: &str, core: &str, close: &str| {
+            format!("{}{core}{}", open.repeat(depth), close.repeat(depth))
+        };
+        for depth in [10, 30, 60, 75, 200] {
+            for sql in [
+                nested(depth, "select (", "select max(id) from t", ")"),
+                nested(depth, "select count(*) from t where exists (", "select 1", ")"),
+                nested(depth, "select * from (", "select 1 as x", ") s"),
+                nested(depth, "select sum((", "select t.id", ")) from t"),
+                nested(depth, "with recursive a as (", "select 1 as x", ") select * from a"),
+                format!("select 1{}", " union select 1".repeat(depth)),
+                nested(depth, "(select 1 union ", "select 1", ")"),
+                format!("select id from t where id = 1{}", " and (id, 1) < (2, id)".repeat(depth)),
+            ] {
+                if let Err(error) = analyzed(&sql, catalog) {
+                    let known = ["54001", "42601", "0A000", "42803"];
+                    assert!(known.contains(&error.sqlstate.as_str()), "{error}: {sql}");
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,222 @@
+//! Row values: `(a, b) = (c, d)` and the like, which are conditions on their parts.
+
+use sqlparser::ast::{self, BinaryOperator, Spanned};
+
+use super::{Binder, Scope, Typed, beyond};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::{Compare, Expr};
+use crate::parse::ident;
+
+/// The parts of a row value, if an expression is one.
+pub(crate) fn parts_of_row(e: &ast::Expr) -> Option<Vec<&ast::Expr>> {
+    match e {
+        ast::Expr::Tuple(parts) => Some(parts.iter().collect()),
+        ast::Expr::Nested(inner) => parts_of_row(inner),
+        ast::Expr::Function(call) => {
+            let [ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else {
+                return None;
+            };
+            let ast::FunctionArguments::List(list) = &call.args else { return None };
+            if name.quote_style.is_some() || ident(name) != "row" {
+                return None;
+            }
+            list.args
+                .iter()
+                .map(|arg| match arg {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
+                    _ => None,
+                })
+                .collect()
+        }
+        _ => None,
+    }
+}
+
+/// The query that an operand is.
+fn query_of(e: &ast::Expr) -> Option<&ast::Query> {
+    match e {
+        ast::Expr::Nested(inner) => query_of(inner),
+        ast::Expr::Subquery(query) => Some(query),
+        _ => None,
+    }
+}
+
+impl Binder<'_> {
+    /// A comparison of two row values; `None` if the operands are none.
+    pub(super) fn row_operator(
+        &mut self,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        scope: &dyn Scope,
+    ) -> Result<Option<Typed>> {
+        let Some(parts) = parts_of_row(left) else { return Ok(None) };
+        let written = query_of(right);
+        let others = parts_of_row(right).unwrap_or_default();
+        if written.is_none() && others.is_empty() {
+            return Ok(None);
+        }
+        let compare = match op {
+            BinaryOperator::Eq => Compare::Eq,
+            BinaryOperator::NotEq => Compare::Ne,
+            BinaryOperator::Lt => Compare::Lt,
+            BinaryOperator::LtEq => Compare::Le,
+            BinaryOperator::Gt => Compare::Gt,
+            BinaryOperator::GtEq => Compare::Ge,
+            other => return Err(beyond(&format!("the operator {other} of row values"))),
+        };
+        let literals: Vec<&ast::Expr> = parts.iter().chain(&others).copied().collect();
+        let pairs = match written {
+            Some(query) => self.pairs_of_query(&parts, query, scope),
+            None => self.pairs(&parts, &others, scope),
+        };
+        pairs
+            .and_then(|pairs| self.compare_rows(compare, pairs))
+            .map(|e| Some(Typed::bool(e)))
+            .map_err(|error| {
+                let symbol = op.to_string();
+                self.place_operator(error, left, &symbol, right.span(), &literals)
+            })
+    }
+
+    fn pairs(
+        &mut self,
+        left: &[&ast::Expr],
+        right: &[&ast::Expr],
+        scope: &dyn Scope,
+    ) -> Result<Vec<(Typed, Typed)>> {
+        if left.len() != right.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "unequal number of entries in row expressions",
+            ));
+        }
+        if left.is_empty() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot compare rows of zero length",
+            ));
+        }
+        let left = left.iter().map(|e| self.bind(e, scope)).collect::<Result<Vec<_>>>()?;
+        let right = right.iter().map(|e| self.bind(e, scope)).collect::<Result<Vec<_>>>()?;
+        Ok(left.into_iter().zip(right).collect())
+    }
+
+    fn compare_rows(&mut self, compare: Compare, pairs: Vec<(Typed, Typed)>) -> Result<Expr> {
+        let of_each = |binder: &mut Self, pairs: Vec<(Typed, Typed)>| {
+            pairs
+                .into_iter()
+                .map(|(a, b)| binder.compare(compare, a, b))
+                .collect::<Result<Vec<_>>>()
+        };
+        match compare {
+            Compare::Eq => of_each(self, pairs).map(Expr::And),
+            Compare::Ne => of_each(self, pairs).map(Expr::Or),
+            _ => self.order_rows(compare, pairs),
+        }
+    }
+
+    /// `(a, b) < (c, d)`: the first parts that differ decide.
+    fn order_rows(&mut self, compare: Compare, mut pairs: Vec<(Typed, Typed)>) -> Result<Expr> {
+        let is_volatile =
+            |pair: &(Typed, Typed)| pair.0.expr.is_volatile() || pair.1.expr.is_volatile();
+        if pairs.iter().any(is_volatile) {
+            return Err(beyond("an order of row values that change"));
+        }
+        let strict = match compare {
+            Compare::Lt | Compare::Le => Compare::Lt,
+            _ => Compare::Gt,
+        };
+        let Some((a, b)) = pairs.pop() else { return Err(SqlError::internal("an empty row")) };
+        let mut result = self.compare(compare, a, b)?;
+        let weak = if strict == Compare::Lt { Compare::Le } else { Compare::Ge };
+        while let Some((a, b)) = pairs.pop() {
+            let bound = self.compare(weak, a.clone(), b.clone())?;
+            let equal = self.compare(Compare::Eq, a.clone(), b.clone())?;
+            let differs = self.compare(strict, a, b)?;
+            let decided = Expr::Or(vec![differs, Expr::And(vec![equal, result])]);
+            // The bound follows from the rest, and an index can find rows by it.
+            result = Expr::And(vec![bound, decided]);
+        }
+        Ok(result)
+    }
+
+    /// `(a, b) [NOT] IN ((c, d), ...)`; `None` if the value is no row.
+    pub(super) fn row_in_list(
+        &mut self,
+        value: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+        scope: &dyn Scope,
+    ) -> Result<Option<Typed>> {
+        let Some(left) = parts_of_row(value) else { return Ok(None) };
+        let mut choices = Vec::with_capacity(list.len());
+        for item in list {
+            let Some(right) = parts_of_row(item) else {
+                return Err(beyond("a row value among other values"));
+            };
+            let pairs = self.pairs(&left, &right, scope)?;
+            choices.push(self.compare_rows(Compare::Eq, pairs)?);
+        }
+        let first = first_of(&choices);
+        let mut any = Expr::Or(choices);
+        if let Some(first) = first {
+            any = Expr::And(vec![first, any]);
+        }
+        Ok(Some(Typed::bool(if negated { Expr::Not(Box::new(any)) } else { any })))
+    }
+
+    /// `(a, b) IS [NOT] NULL`: all parts are (not) NULL. `None` if the value is no row.
+    pub(super) fn row_is_null(
+        &mut self,
+        value: &ast::Expr,
+        negated: bool,
+        scope: &dyn Scope,
+    ) -> Result<Option<Typed>> {
+        let Some(parts) = parts_of_row(value) else { return Ok(None) };
+        let parts = parts
+            .into_iter()
+            .map(|e| Ok(Expr::IsNull(Box::new(self.output(e, scope)?.0), negated)))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Some(Typed::bool(Expr::And(parts))))
+    }
+
+    /// `(a, b) IS [NOT] DISTINCT FROM (c, d)`; `None` if the operands are no rows.
+    pub(super) fn row_distinct(
+        &mut self,
+        a: &ast::Expr,
+        b: &ast::Expr,
+        negated: bool,
+        scope: &dyn Scope,
+    ) -> Result<Option<Typed>> {
+        let (Some(left), Some(right)) = (parts_of_row(a), parts_of_row(b)) else {
+            return Ok(None);
+        };
+        let parts = self
+            .pairs(&left, &right, scope)?
+            .into_iter()
+            .map(|(a, b)| {
+                let pair = self.alike(a, b, "IS DISTINCT FROM")?;
+                Ok(Expr::Distinct(Box::new(pair), negated))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Some(Typed::bool(if negated { Expr::And(parts) } else { Expr::Or(parts) })))
+    }
+}
+
+/// What follows from `(a, b) = (c, d) OR (a, b) = (e, f) ...`, and an index can find rows by:
+/// `a IN (c, e, ...)`.
+fn first_of(choices: &[Expr]) -> Option<Expr> {
+    let mut value = None;
+    let mut list = Vec::with_capacity(choices.len());
+    for choice in choices {
+        let Expr::And(parts) = choice else { return None };
+        let Some(Expr::Compare(Compare::Eq, pair)) = parts.first() else { return None };
+        if pair.0.is_volatile() || pair.1.is_volatile() || *value.get_or_insert(&pair.0) != &pair.0
+        {
+            return None;
+        }
+        list.push(pair.1.clone());
+    }
+    Some(Expr::In(Box::new(value?.clone()), list, false))
+}

@@ -1,0 +1,224 @@
+//! The catalog of functions: each has PostgreSQL's number and name, the types of its arguments and
+//! of its result, and the Rust function that computes it.
+//!
+//! A family of functions is a file with a table of [`Proc`]s. To add a function, add an entry to
+//! its family's table; to add a family, add its table to [`FAMILIES`].
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::Body;
+use crate::DataType;
+use crate::expr::types::NUMERIC as ANY_NUMERIC;
+
+/// What an argument or a result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Param {
+    /// A value of this type. The type's modifier does not matter.
+    Type(DataType),
+    /// A value of any type, as it is.
+    Any,
+    /// A value of any type. All arguments of this kind in a call are of one type, which is also the
+    /// type of a result of this kind.
+    AnyElement,
+    /// The same, but no array.
+    AnyNonArray,
+    /// An array whose elements are of the type that [`Param::AnyElement`] stands for.
+    AnyArray,
+    /// A value of any type. All arguments of this kind are converted to the type that they have in
+    /// common, which is also the type of a result of this kind.
+    AnyCompatible,
+    /// An array whose elements are of the type that [`Param::AnyCompatible`] stands for.
+    AnyCompatibleArray,
+    /// No value: as a result, an empty text that clients are told is of type `void`.
+    Void,
+}
+
+// The tables' words.
+pub(super) const BOOL: Param = Param::Type(DataType::Bool);
+pub(super) const INT2: Param = Param::Type(DataType::Int2);
+pub(super) const INT4: Param = Param::Type(DataType::Int4);
+pub(super) const INT8: Param = Param::Type(DataType::Int8);
+pub(super) const FLOAT4: Param = Param::Type(DataType::Float4);
+pub(super) const FLOAT8: Param = Param::Type(DataType::Float8);
+pub(super) const NUMERIC: Param = Param::Type(ANY_NUMERIC);
+pub(super) const TEXT: Param = Param::Type(DataType::Text);
+/// `character` of any length.
+pub(super) const BPCHAR: Param = Param::Type(DataType::Char(0));
+pub(super) const BYTEA: Param = Param::Type(DataType::Bytea);
+pub(super) const DATE: Param = Param::Type(DataType::Date);
+pub(super) const TIMESTAMPTZ: Param = Param::Type(DataType::Timestamptz);
+/// `name` is text here.
+pub(super) const NAME: Param = TEXT;
+/// Types that name objects (`regclass`) are `oid` here.
+pub(super) const OID: Param = Param::Type(DataType::Oid);
+pub(super) const VOID: Param = Param::Void;
+pub(super) const ANY: Param = Param::Any;
+
+/// How far a function's result depends on more than its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Volatility {
+    /// The same for the same arguments, always.
+    Immutable,
+    /// The same within a statement.
+    Stable,
+    /// It may differ at each call.
+    Volatile,
+}
+
+/// A function.
+pub(crate) struct Proc {
+    /// PostgreSQL's `pg_proc.oid`; 0 for what is grammar there (`GREATEST`).
+    pub(crate) oid: u32,
+    pub(crate) name: &'static str,
+    pub(crate) args: &'static [Param],
+    /// The last argument may be there any number of times, but at least once.
+    pub(crate) variadic: bool,
+    pub(crate) result: Param,
+    pub(crate) volatility: Volatility,
+    /// An argument that is NULL makes the result NULL.
+    pub(crate) strict: bool,
+    pub(super) body: Body,
+}
+
+impl std::fmt::Debug for Proc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A function that is immutable and strict.
+pub(super) const fn proc(
+    oid: u32,
+    name: &'static str,
+    args: &'static [Param],
+    result: Param,
+    body: Body,
+) -> Proc {
+    let volatility = Volatility::Immutable;
+    Proc { oid, name, args, variadic: false, result, volatility, strict: true, body }
+}
+
+impl Proc {
+    pub(super) const fn stable(mut self) -> Self {
+        self.volatility = Volatility::Stable;
+        self
+    }
+
+    pub(super) const fn volatile(mut self) -> Self {
+        self.volatility = Volatility::Volatile;
+        self
+    }
+
+    /// Whether it returns rows.
+    pub(crate) fn returns_rows(&self) -> bool {
+        matches!(self.body, Body::Rows(_))
+    }
+
+    pub(super) const fn called_on_null(mut self) -> Self {
+        self.strict = false;
+        self
+    }
+
+    pub(super) const fn variadic(mut self) -> Self {
+        self.variadic = true;
+        self
+    }
+}
+
+/// The tables of all families.
+pub(super) static FAMILIES: &[&[Proc]] = &[
+    super::array::PROCS,
+    super::array::ROWS,
+    super::bytes::PROCS,
+    super::conditional::PROCS,
+    super::datetime::AGE,
+    super::datetime::ARITH,
+    super::datetime::INTERVALS,
+    super::datetime::MAKE,
+    super::datetime::OVERLAPS,
+    super::datetime::PARTS,
+    super::datetime::TRUNC,
+    super::datetime::ZONES,
+    super::digest::PROCS,
+    super::float::PROCS,
+    super::integer::PROCS,
+    super::json::BUILD,
+    super::json::CHANGE,
+    super::json::CONTAIN,
+    super::json::PATH,
+    super::json::PROCS,
+    super::json::ROWS,
+    super::json::STRIP,
+    super::json::UPDATE,
+    super::keywords::PROCS,
+    super::numeric::PROCS,
+    super::pattern::MATCHES,
+    super::pattern::PROCS,
+    super::quote::PROCS,
+    super::relation::PROCS,
+    super::series::PROCS,
+    super::session::PROCS,
+    super::session::LOCKS,
+    super::size::PROCS,
+    super::string::PROCS,
+    super::system::PROCS,
+    super::template::PROCS,
+    super::unicode::PROCS,
+    super::uuid::PROCS,
+];
+
+/// The families of which the query engine has no function, or one that means something else.
+pub(super) static ONLY_HERE: &[&[Proc]] = &[
+    super::json::BUILD,
+    super::json::CHANGE,
+    super::json::CONTAIN,
+    super::json::PATH,
+    super::json::STRIP,
+    super::json::UPDATE,
+    super::pattern::MATCHES,
+    super::template::PROCS,
+];
+
+/// Whether functions of this name return rows.
+pub(crate) fn returns_rows(name: &str) -> bool {
+    named(name).iter().any(|proc| proc.returns_rows())
+}
+
+/// All functions.
+pub(crate) fn all() -> impl Iterator<Item = &'static Proc> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// PostgreSQL's number of the type of an argument or a result.
+pub(crate) fn type_number(param: Param) -> u32 {
+    match param {
+        Param::Type(ty) => ty.oid(),
+        Param::Any => 2276,
+        Param::AnyElement => 2283,
+        Param::AnyNonArray => 2776,
+        Param::AnyArray => 2277,
+        Param::AnyCompatible => 5077,
+        Param::AnyCompatibleArray => 5078,
+        Param::Void => 2278,
+    }
+}
+
+/// The functions of one name.
+pub(crate) fn named(name: &str) -> &'static [&'static Proc] {
+    static BY_NAME: LazyLock<HashMap<&'static str, Vec<&'static Proc>>> = LazyLock::new(|| {
+        let mut map: HashMap<_, Vec<_>> = HashMap::new();
+        for proc in all() {
+            map.entry(proc.name).or_default().push(proc);
+        }
+        map
+    });
+    BY_NAME.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Whether PostgreSQL has a function of this name, here or not.
+pub(crate) fn is_known_name(name: &str) -> bool {
+    static NAMES: LazyLock<Vec<&'static str>> =
+        LazyLock::new(|| include_str!("names.txt").lines().collect());
+    NAMES.binary_search(&name).is_ok()
+}

@@ -1,0 +1,569 @@
+//! From text to tree: PostgreSQL's advanced regular expressions.
+
+use super::node::{Assert, Node, NodeId, Preference, Tree};
+use super::set::{CharSet, Class, Parts, variants};
+use super::{Options, bad};
+use crate::error::{Result, SqlError};
+
+/// Groups within groups.
+const MAX_DEPTH: usize = 200;
+/// Repetitions at most, where a number is written.
+const MAX_REPEAT: u32 = 255;
+/// Nodes at most.
+const MAX_NODES: usize = 200_000;
+
+const ESCAPE: &str = "invalid escape \\ sequence";
+const REPEAT: &str = "quantifier operand invalid";
+const PARENS: &str = "parentheses () not balanced";
+const BRACKETS: &str = "brackets [] not balanced";
+const BRACES: &str = "braces {} not balanced";
+const COUNTS: &str = "invalid repetition count(s)";
+const RANGE: &str = "invalid character range";
+const BACK_REF: &str = "invalid backreference number";
+pub(super) const TOO_COMPLEX: &str = "regular expression is too complex";
+
+/// Reads an expression; also returns its root.
+pub(super) fn parse(pattern: &str, mut options: Options) -> Result<(Tree, NodeId)> {
+    let mut text: Vec<char> = pattern.chars().collect();
+    if pattern.starts_with("***=") {
+        text.drain(..4);
+        options.literal = true;
+    } else if pattern.starts_with("***:") {
+        text.drain(..4);
+    } else if pattern.starts_with("***") {
+        return Err(bad(REPEAT));
+    }
+    let mut at = 0;
+    if !options.literal && text.starts_with(&['(', '?']) {
+        at = embedded_options(&text, &mut options)?;
+    }
+    let mut parser = Parser { text, at, options, tree: Tree::default(), depth: 0, conditions: 0 };
+    parser.tree.ignore_case = parser.options.ignore_case;
+    // Number 0 stands for a group that is not there yet.
+    parser.tree.add(Node::Empty, None);
+    let root = if parser.options.literal { parser.literal()? } else { parser.alternatives()? };
+    if parser.at < parser.text.len() {
+        return Err(bad(PARENS));
+    }
+    Ok((parser.tree, root))
+}
+
+/// Options at the beginning, `(?xyz)`. Returns where they end.
+fn embedded_options(text: &[char], options: &mut Options) -> Result<usize> {
+    if !text.get(2).is_some_and(|c| c.is_alphabetic()) {
+        return Ok(0);
+    }
+    let mut at = 2;
+    loop {
+        match text.get(at) {
+            Some(')') => return Ok(at + 1),
+            Some(c) if options.set(*c) => at += 1,
+            Some('b' | 'e') => {
+                return Err(SqlError::unsupported("a basic or extended regular expression"));
+            }
+            _ => return Err(bad("invalid embedded option")),
+        }
+    }
+}
+
+struct Parser {
+    text: Vec<char>,
+    at: usize,
+    options: Options,
+    tree: Tree,
+    depth: usize,
+    /// How many conditions stand around the place. Groups within them capture nothing.
+    conditions: usize,
+}
+
+/// What stands at a place of an expression.
+enum Atom {
+    Node(NodeId),
+    /// A condition, which can't be repeated.
+    Condition(NodeId),
+}
+
+impl Parser {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek();
+        self.at += usize::from(c.is_some());
+        c
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        let found = self.peek() == Some(c);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn looking_at(&self, text: &str) -> bool {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        text.chars().enumerate().all(|(place, c)| rest.get(place) == Some(&c))
+    }
+
+    fn add(&mut self, node: Node) -> Result<NodeId> {
+        if self.tree.nodes.len() > MAX_NODES {
+            return Err(bad(TOO_COMPLEX));
+        }
+        Ok(self.tree.add(node, None))
+    }
+
+    /// The rest of the text, each character as itself.
+    fn literal(&mut self) -> Result<NodeId> {
+        let mut items = Vec::new();
+        while let Some(c) = self.next() {
+            items.push(self.char(c)?);
+        }
+        Ok(self.tree.sequence(items))
+    }
+
+    fn char(&mut self, c: char) -> Result<NodeId> {
+        if self.options.ignore_case && variants(c).iter().any(|variant| *variant != c) {
+            return self.set(Parts { ranges: vec![(c, c)], ..Parts::default() });
+        }
+        self.add(Node::Char(c))
+    }
+
+    fn set(&mut self, parts: Parts) -> Result<NodeId> {
+        let ignore_case = self.options.ignore_case;
+        self.add(Node::Set(CharSet::new(Parts { ignore_case, ..parts })))
+    }
+
+    fn alternatives(&mut self) -> Result<NodeId> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(bad(TOO_COMPLEX));
+        }
+        let mut branches = vec![self.branch()?];
+        while self.eat('|') {
+            branches.push(self.branch()?);
+        }
+        self.depth -= 1;
+        match branches.as_slice() {
+            [one] => Ok(*one),
+            _ => self.add(Node::Alternatives(branches)),
+        }
+    }
+
+    fn branch(&mut self) -> Result<NodeId> {
+        let mut items = Vec::new();
+        loop {
+            self.skip_comments()?;
+            match self.peek() {
+                None | Some('|' | ')') => break,
+                _ => {}
+            }
+            let atom = self.atom()?;
+            self.skip_comments()?;
+            let item = match (atom, self.at_quantifier()) {
+                (Atom::Condition(_), true) => return Err(bad(REPEAT)),
+                (Atom::Condition(id), false) | (Atom::Node(id), false) => id,
+                (Atom::Node(id), true) => self.quantified(id)?,
+            };
+            items.push(item);
+        }
+        Ok(self.tree.sequence(items))
+    }
+
+    /// Spaces and comments of the expanded syntax, and comments in parentheses.
+    fn skip_comments(&mut self) -> Result<()> {
+        loop {
+            if self.looking_at("(?#") {
+                while self.peek().is_some_and(|c| c != ')') {
+                    self.at += 1;
+                }
+                if !self.eat(')') {
+                    return Err(bad(PARENS));
+                }
+            } else if self.options.expanded && self.peek().is_some_and(char::is_whitespace) {
+                self.at += 1;
+            } else if self.options.expanded && self.peek() == Some('#') {
+                while self.peek().is_some_and(|c| c != '\n') {
+                    self.at += 1;
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn at_quantifier(&self) -> bool {
+        match self.peek() {
+            Some('*' | '+' | '?') => true,
+            Some('{') => self.text.get(self.at + 1).is_some_and(char::is_ascii_digit),
+            _ => false,
+        }
+    }
+
+    fn quantified(&mut self, child: NodeId) -> Result<NodeId> {
+        let (min, max, exact) = match self.next() {
+            Some('*') => (0, None, false),
+            Some('+') => (1, None, false),
+            Some('?') => (0, Some(1), false),
+            _ => self.bounds()?,
+        };
+        let lazy = self.eat('?');
+        self.skip_comments()?;
+        if self.at_quantifier() {
+            return Err(bad(REPEAT));
+        }
+        if (min, max) == (1, Some(1)) && exact {
+            return Ok(child);
+        }
+        if max == Some(0) {
+            return self.add(Node::Empty);
+        }
+        let preference = match (exact, lazy) {
+            (true, _) => None,
+            (false, true) => Some(Preference::Shortest),
+            (false, false) => Some(Preference::Longest),
+        };
+        if self.tree.nodes.len() > MAX_NODES {
+            return Err(bad(TOO_COMPLEX));
+        }
+        if min > 0 && self.tree.facts[child].messy && !self.tree.facts[child].has_back_ref {
+            return Ok(self.tree.last_of_many(child, min - 1, max.map(|max| max - 1), preference));
+        }
+        Ok(self.tree.add(Node::Repeat { child, min, max }, preference))
+    }
+
+    /// `m}`, `m,}` or `m,n}`; whether it is the first.
+    fn bounds(&mut self) -> Result<(u32, Option<u32>, bool)> {
+        let min = self.number()?.ok_or_else(|| bad(COUNTS))?;
+        let mut max = Some(min);
+        let exact = !self.eat(',');
+        if !exact {
+            max = self.number()?;
+        }
+        match self.next() {
+            Some('}') => {}
+            None => return Err(bad(BRACES)),
+            Some(_) => return Err(bad(COUNTS)),
+        }
+        if max.is_some_and(|max| max < min) {
+            return Err(bad(COUNTS));
+        }
+        Ok((min, max, exact))
+    }
+
+    fn number(&mut self) -> Result<Option<u32>> {
+        let mut number = None;
+        while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
+            self.at += 1;
+            number = Some(number.unwrap_or(0) * 10 + digit);
+            if number > Some(MAX_REPEAT) {
+                return Err(bad(COUNTS));
+            }
+        }
+        Ok(number)
+    }
+
+    fn atom(&mut self) -> Result<Atom> {
+        if self.at_quantifier() {
+            return Err(bad(REPEAT));
+        }
+        for (words, assert) in [("[[:<:]]", Assert::WordStart), ("[[:>:]]", Assert::WordEnd)] {
+            if self.looking_at(words) {
+                self.at += words.len();
+                return Ok(Atom::Condition(self.add(Node::Assert(assert))?));
+            }
+        }
+        let condition = match self.next() {
+            None => return Ok(Atom::Node(self.add(Node::Empty)?)),
+            Some('(') => return self.group(),
+            Some('[') => return Ok(Atom::Node(self.bracket()?)),
+            Some('\\') => return self.escape(),
+            Some('.') => {
+                let no_newline = self.options.newline_stops;
+                let all = Parts { negated: true, no_newline, ..Parts::default() };
+                return Ok(Atom::Node(self.set(all)?));
+            }
+            Some('^') => Assert::LineStart(self.options.newline_anchors),
+            Some('$') => Assert::LineEnd(self.options.newline_anchors),
+            Some(c) => return Ok(Atom::Node(self.char(c)?)),
+        };
+        Ok(Atom::Condition(self.add(Node::Assert(condition))?))
+    }
+
+    /// What stands in parentheses, of which the first has been read.
+    fn group(&mut self) -> Result<Atom> {
+        for (start, ahead, negated) in
+            [("?=", true, false), ("?!", true, true), ("?<=", false, false), ("?<!", false, true)]
+        {
+            if self.looking_at(start) {
+                self.at += start.len();
+                self.conditions += 1;
+                let child = self.closed()?;
+                self.conditions -= 1;
+                return Ok(Atom::Condition(self.add(Node::Look { child, ahead, negated })?));
+            }
+        }
+        if self.looking_at("?:") {
+            self.at += 2;
+            return Ok(Atom::Node(self.closed()?));
+        }
+        if self.peek() == Some('?') {
+            return Err(bad(REPEAT));
+        }
+        if self.conditions > 0 {
+            return Ok(Atom::Node(self.closed()?));
+        }
+        self.tree.groups.push(0);
+        let number = self.tree.groups.len();
+        let child = self.closed()?;
+        self.tree.groups[number - 1] = child;
+        Ok(Atom::Node(self.add(Node::Capture(number, child))?))
+    }
+
+    fn closed(&mut self) -> Result<NodeId> {
+        let inner = self.alternatives()?;
+        if self.eat(')') { Ok(inner) } else { Err(bad(PARENS)) }
+    }
+
+    /// Hexadecimal digits of an escape.
+    fn hex(&mut self, least: usize, most: usize) -> Result<char> {
+        let (mut code, mut count) = (0u32, 0);
+        while count < most
+            && let Some(digit) = self.peek().and_then(|c| c.to_digit(16))
+        {
+            self.at += 1;
+            count += 1;
+            code = code.checked_mul(16).ok_or_else(|| bad(ESCAPE))? + digit;
+        }
+        match char::from_u32(code) {
+            Some(c) if count >= least => Ok(c),
+            _ => Err(bad(ESCAPE)),
+        }
+    }
+
+    /// A character that is written as an escape, whose letter has been read; `None` if it is none.
+    fn char_escape(&mut self, c: char) -> Result<Option<char>> {
+        Ok(Some(match c {
+            'a' => '\x07',
+            'b' => '\x08',
+            'B' => '\\',
+            'c' => {
+                let control = self.next().ok_or_else(|| bad(ESCAPE))?;
+                char::from_u32(u32::from(control) & 31).ok_or_else(|| bad(ESCAPE))?
+            }
+            'e' => '\x1b',
+            'f' => '\x0c',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => self.hex(4, 4)?,
+            'U' => self.hex(8, 8)?,
+            'v' => '\x0b',
+            'x' => self.hex(1, 255)?,
+            '0' => self.octal(0),
+            c if !c.is_alphanumeric() => c,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The rest of an octal number of at most three digits, below 256.
+    fn octal(&mut self, first: u32) -> char {
+        let mut code = first;
+        for _ in 0..2 {
+            match self.peek().and_then(|c| c.to_digit(8)) {
+                Some(digit) if code * 8 + digit < 256 => {
+                    self.at += 1;
+                    code = code * 8 + digit;
+                }
+                _ => break,
+            }
+        }
+        char::from_u32(code).unwrap_or('\0')
+    }
+
+    fn escape(&mut self) -> Result<Atom> {
+        let c = self.next().ok_or_else(|| bad(ESCAPE))?;
+        let condition = match c {
+            'A' => Assert::Start,
+            'Z' => Assert::End,
+            'm' => Assert::WordStart,
+            'M' => Assert::WordEnd,
+            'y' => Assert::Boundary,
+            'Y' => Assert::NoBoundary,
+            '1'..='9' => return Ok(Atom::Node(self.back_ref(c)?)),
+            c => {
+                if let Some((class, negated)) = class_escape(c) {
+                    let classes = vec![(class, negated)];
+                    return Ok(Atom::Node(self.set(Parts { classes, ..Parts::default() })?));
+                }
+                let c = self.char_escape(c)?.ok_or_else(|| bad(ESCAPE))?;
+                return Ok(Atom::Node(self.char(c)?));
+            }
+        };
+        Ok(Atom::Condition(self.add(Node::Assert(condition))?))
+    }
+
+    /// A back reference, or else an octal number.
+    fn back_ref(&mut self, first: char) -> Result<NodeId> {
+        let start = self.at;
+        let mut number = first.to_digit(10).unwrap_or(0) as usize;
+        while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
+            self.at += 1;
+            number = number.saturating_mul(10).saturating_add(digit as usize);
+        }
+        let one_digit = self.at == start;
+        if !one_digit && number > self.tree.groups.len() {
+            self.at = start;
+            let Some(first) = first.to_digit(8) else { return Err(bad(ESCAPE)) };
+            let c = self.octal(first);
+            return self.char(c);
+        }
+        match self.tree.groups.get(number.wrapping_sub(1)) {
+            None | Some(0) => Err(bad(BACK_REF)),
+            Some(_) if self.conditions > 0 => Err(bad(BACK_REF)),
+            Some(_) => self.add(Node::BackRef(number)),
+        }
+    }
+
+    /// A bracket expression, whose first bracket has been read.
+    fn bracket(&mut self) -> Result<NodeId> {
+        let negated = self.eat('^');
+        let no_newline = negated && self.options.newline_stops;
+        let mut parts = Parts { negated, no_newline, ..Parts::default() };
+        let mut first = true;
+        loop {
+            if !first && self.eat(']') {
+                break;
+            }
+            let Some(low) = self.bracket_item(&mut parts, first)? else {
+                first = false;
+                // A class is no end of a range.
+                if self.peek() == Some('-') && self.text.get(self.at + 1) != Some(&']') {
+                    return Err(bad(RANGE));
+                }
+                continue;
+            };
+            first = false;
+            let is_range = self.peek() == Some('-') && self.text.get(self.at + 1) != Some(&']');
+            if !is_range {
+                parts.ranges.push((low, low));
+                continue;
+            }
+            self.at += 1;
+            let high = self.bracket_item(&mut parts, true)?.ok_or_else(|| bad(RANGE))?;
+            if low > high {
+                return Err(bad(RANGE));
+            }
+            parts.ranges.push((low, high));
+        }
+        self.set(parts)
+    }
+
+    /// A character of a bracket expression; `None` if it was a class, which is in `parts` now.
+    fn bracket_item(&mut self, parts: &mut Parts, minus: bool) -> Result<Option<char>> {
+        match self.next().ok_or_else(|| bad(BRACKETS))? {
+            '[' if matches!(self.peek(), Some('.' | '=' | ':')) => {
+                let kind = self.next().unwrap_or(':');
+                let name = self.bracket_name(kind)?;
+                let mut chars = name.chars();
+                match (kind, chars.next(), chars.next()) {
+                    (':', ..) => {
+                        let class = Class::named(&name);
+                        let class = class.ok_or_else(|| bad("invalid character class"))?;
+                        parts.classes.push((class, false));
+                        Ok(None)
+                    }
+                    ('=', Some(c), None) => {
+                        parts.ranges.push((c, c));
+                        Ok(None)
+                    }
+                    (_, Some(c), None) => Ok(Some(c)),
+                    _ => collating_element(&name)
+                        .map(Some)
+                        .ok_or_else(|| bad("invalid collating element")),
+                }
+            }
+            '\\' => {
+                let c = self.next().ok_or_else(|| bad(ESCAPE))?;
+                if let Some(class) = class_escape(c) {
+                    parts.classes.push(class);
+                    return Ok(None);
+                }
+                if let Some(first) = c.to_digit(8) {
+                    return Ok(Some(self.octal(first)));
+                }
+                self.char_escape(c)?.map(Some).ok_or_else(|| bad(ESCAPE))
+            }
+            // Only at the ends, or as the end of a range, it is itself.
+            '-' if !minus && self.peek() != Some(']') => Err(bad(RANGE)),
+            c => Ok(Some(c)),
+        }
+    }
+
+    /// The name in `[:name:]`.
+    fn bracket_name(&mut self, kind: char) -> Result<String> {
+        let mut name = String::new();
+        loop {
+            match self.next() {
+                None => return Err(bad(BRACKETS)),
+                Some(c) if c == kind && self.peek() == Some(']') => {
+                    self.at += 1;
+                    return Ok(name);
+                }
+                Some(c) => name.push(c),
+            }
+        }
+    }
+}
+
+fn class_escape(c: char) -> Option<(Class, bool)> {
+    Some(match c {
+        'd' => (Class::Digit, false),
+        'D' => (Class::Digit, true),
+        's' => (Class::Space, false),
+        'S' => (Class::Space, true),
+        'w' => (Class::Word, false),
+        'W' => (Class::Word, true),
+        _ => return None,
+    })
+}
+
+/// Names that POSIX gives to characters.
+fn collating_element(name: &str) -> Option<char> {
+    Some(match name {
+        "NUL" => '\0',
+        "tab" => '\t',
+        "newline" => '\n',
+        "carriage-return" => '\r',
+        "space" => ' ',
+        "exclamation-mark" => '!',
+        "quotation-mark" => '"',
+        "number-sign" => '#',
+        "dollar-sign" => '$',
+        "percent-sign" => '%',
+        "ampersand" => '&',
+        "apostrophe" => '\'',
+        "left-parenthesis" => '(',
+        "right-parenthesis" => ')',
+        "asterisk" => '*',
+        "plus-sign" => '+',
+        "comma" => ',',
+        "hyphen" | "hyphen-minus" => '-',
+        "period" | "full-stop" => '.',
+        "slash" | "solidus" => '/',
+        "colon" => ':',
+        "semicolon" => ';',
+        "equals-sign" => '=',
+        "question-mark" => '?',
+        "commercial-at" => '@',
+        "left-square-bracket" => '[',
+        "backslash" | "reverse-solidus" => '\\',
+        "right-square-bracket" => ']',
+        "circumflex" | "circumflex-accent" => '^',
+        "underscore" | "low-line" => '_',
+        "left-brace" | "left-curly-bracket" => '{',
+        "vertical-line" => '|',
+        "right-brace" | "right-curly-bracket" => '}',
+        "tilde" => '~',
+        _ => return None,
+    })
+}

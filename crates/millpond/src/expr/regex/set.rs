@@ -1,0 +1,132 @@
+//! Sets of characters: what a bracket expression or a class escape matches.
+
+/// A named class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Alnum,
+    Alpha,
+    Blank,
+    Cntrl,
+    Digit,
+    Graph,
+    Lower,
+    Print,
+    Punct,
+    Space,
+    Upper,
+    Xdigit,
+    Word,
+}
+
+impl Class {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "alnum" => Class::Alnum,
+            "alpha" => Class::Alpha,
+            "blank" => Class::Blank,
+            "cntrl" => Class::Cntrl,
+            "digit" => Class::Digit,
+            "graph" => Class::Graph,
+            "lower" => Class::Lower,
+            "print" => Class::Print,
+            "punct" => Class::Punct,
+            "space" => Class::Space,
+            "upper" => Class::Upper,
+            "xdigit" => Class::Xdigit,
+            "word" => Class::Word,
+            _ => return None,
+        })
+    }
+
+    fn has(self, c: char) -> bool {
+        let graph = |c: char| !c.is_control() && !c.is_whitespace();
+        match self {
+            Class::Alnum => c.is_alphanumeric(),
+            Class::Alpha => c.is_alphabetic(),
+            Class::Blank => matches!(c, ' ' | '\t'),
+            Class::Cntrl => c.is_control(),
+            Class::Digit => c.is_ascii_digit(),
+            Class::Graph => graph(c),
+            Class::Lower => c.is_lowercase(),
+            Class::Print => graph(c) || c == ' ',
+            Class::Punct => graph(c) && !c.is_alphanumeric(),
+            Class::Space => c.is_whitespace(),
+            Class::Upper => c.is_uppercase(),
+            Class::Xdigit => c.is_ascii_hexdigit(),
+            Class::Word => is_word(c),
+        }
+    }
+}
+
+/// Whether words are made of it.
+pub(super) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A set of characters, as it is being written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Parts {
+    pub(super) ranges: Vec<(char, char)>,
+    /// Classes; the flag says that all but the class is meant.
+    pub(super) classes: Vec<(Class, bool)>,
+    /// All but these.
+    pub(super) negated: bool,
+    /// Never a line feed.
+    pub(super) no_newline: bool,
+    pub(super) ignore_case: bool,
+}
+
+impl Parts {
+    fn lists(&self, c: char) -> bool {
+        self.ranges.iter().any(|(low, high)| (*low..=*high).contains(&c))
+            || self.classes.iter().any(|(class, not)| self.class_has(*class, c) != *not)
+    }
+
+    fn class_has(&self, class: Class, c: char) -> bool {
+        match class {
+            Class::Lower | Class::Upper if self.ignore_case => Class::Alpha.has(c),
+            class => class.has(c),
+        }
+    }
+
+    fn has(&self, c: char) -> bool {
+        if self.no_newline && c == '\n' {
+            return false;
+        }
+        let mut listed = self.lists(c);
+        if self.ignore_case && !listed {
+            listed = variants(c).into_iter().any(|variant| self.lists(variant));
+        }
+        listed != self.negated
+    }
+}
+
+/// The character in lower and in upper case.
+pub(super) fn variants(c: char) -> [char; 2] {
+    let one = |mut chars: Box<dyn Iterator<Item = char>>| match (chars.next(), chars.next()) {
+        (Some(only), None) => only,
+        _ => c,
+    };
+    [one(Box::new(c.to_lowercase())), one(Box::new(c.to_uppercase()))]
+}
+
+/// A set of characters, quick to ask about ASCII.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CharSet {
+    ascii: u128,
+    parts: Parts,
+}
+
+impl CharSet {
+    pub(super) fn new(parts: Parts) -> Self {
+        let ascii = (0..128u8).filter(|&b| parts.has(char::from(b))).fold(0, |set, b| set | 1 << b);
+        CharSet { ascii, parts }
+    }
+
+    pub(super) fn has(&self, c: char) -> bool {
+        match u32::from(c) {
+            code @ 0..128 => self.ascii >> code & 1 == 1,
+            _ => self.parts.has(c),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn go_on() -> Result<()> {
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn no_pattern_panics(pattern in r"[ab(|)*+?{}0-9,\[\]^$\\mMdwyux.:=!<-]{0,24}", text in "[ab0 é\n]{0,12}") {
+        let chars: Vec<char> = text.chars().collect();
+        if let Ok(regex) = Regex::new(&pattern, Options::default()) {
+            let found = regex.find(&chars, 0, &go_on);
+            let matches = regex.is_match(&text, &go_on);
+            if let (Ok(found), Ok(matches)) = (found, matches) {
+                prop_assert_eq!(found.is_some(), matches);
+            }
+        }
+    }
+
+    #[test]
+    fn any_characters_are_a_pattern_or_an_error(pattern in ".{0,16}", text in ".{0,16}") {
+        let options = Options { ignore_case: true, ..Options::default() };
+        if let Ok(regex) = Regex::new(&pattern, options) {
+            let chars: Vec<char> = text.chars().collect();
+            let _ = regex.find(&chars, 0, &go_on);
+        }
+    }
+}
+
+#[test]
+fn deep_patterns_are_refused() {
+    for pattern in ["(".repeat(100_000), "(?:".repeat(100_000), "((a{255}){255}){255}".to_owned()] {
+        assert!(Regex::new(&pattern, Options::default()).is_err());
+    }
+    assert!(Regex::new(&"(a)".repeat(2000), Options::default()).is_err());
+    let regex = Regex::new(&"(a)".repeat(900), Options::default()).unwrap();
+    let text: Vec<char> = "a".repeat(900).chars().collect();
+    assert!(regex.find(&text, 0, &go_on).is_err());
+}
+
+/// A search that would take very long stops when it is told to.
+#[test]
+fn long_searches_stop() {
+    let regex = Regex::new(r"^((a|aa)*)(b|\1)*\1c\1$", Options::default()).unwrap();
+    let text: Vec<char> = "a".repeat(5000).chars().chain("c".chars()).collect();
+    let end = std::time::Instant::now() + Duration::from_millis(20);
+    let check = || {
+        if std::time::Instant::now() < end {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement"))
+    };
+    match regex.find(&text, 0, &check) {
+        Err(error) => assert_eq!(error.sqlstate, SqlState::QUERY_CANCELED),
+        Ok(found) => assert!(found.is_none()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Conditions that can serve as a part of a key.
+
+use super::Lookup;
+use crate::expr::{Compare, Expr};
+
+/// A conjunct that can serve as part of a key.
+pub(super) struct Sargable<'e> {
+    pub(super) column: usize,
+    pub(super) op: Op<'e>,
+    /// Its place among the conjuncts.
+    pub(super) place: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Op<'e> {
+    Compare(Compare, &'e Expr),
+    In(&'e [Expr]),
+    /// It is among the elements of an array.
+    Any(&'e Expr),
+}
+
+/// The conditions that must all hold for a condition to hold.
+pub(crate) fn conjuncts(condition: Option<&Expr>) -> &[Expr] {
+    match condition {
+        None => &[],
+        Some(Expr::And(list)) => list,
+        Some(one) => std::slice::from_ref(one),
+    }
+}
+
+/// The conditions of which one must hold for an OR to hold; none for any other condition.
+pub(super) fn disjuncts(condition: &Expr) -> Vec<&Expr> {
+    let mut found = Vec::new();
+    if !matches!(condition, Expr::Or(_)) {
+        return found;
+    }
+    let mut open = vec![condition];
+    while let Some(next) = open.pop() {
+        match next {
+            Expr::Or(list) => open.extend(list.iter().rev()),
+            one => found.push(one),
+        }
+    }
+    found
+}
+
+/// The condition that holds when all of these do; `None` for none.
+pub(crate) fn all_of(mut conjuncts: Vec<Expr>) -> Option<Expr> {
+    match conjuncts.len() {
+        0 | 1 => conjuncts.pop(),
+        _ => Some(Expr::And(conjuncts)),
+    }
+}
+
+/// The columns that a condition makes equal to one value.
+pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_>, condition: Option<&Expr>) -> Vec<usize> {
+    conjuncts(condition)
+        .iter()
+        .filter_map(|conjunct| match sargable(lookup, conjunct, 0) {
+            Some(Sargable { column, op: Op::Compare(Compare::Eq, _), .. }) => Some(column),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Those of some conjuncts that can serve as a part of a key. Places are counted from `first`.
+pub(super) fn sargables<'e>(
+    lookup: &Lookup<'_>,
+    conjuncts: &'e [Expr],
+    first: usize,
+) -> Vec<Sargable<'e>> {
+    let numbered = conjuncts.iter().zip(first..);
+    numbered.filter_map(|(conjunct, place)| sargable(lookup, conjunct, place)).collect()
+}
+
+fn sargable<'e>(lookup: &Lookup<'_>, conjunct: &'e Expr, place: usize) -> Option<Sargable<'e>> {
+    match conjunct {
+        Expr::Compare(op, pair) => {
+            let own = (lookup.own_column(&pair.0), lookup.own_column(&pair.1));
+            let (column, op, value) = match own {
+                (Some(column), _) if lookup.is_fixed(&pair.1) => (column, *op, &pair.1),
+                (_, Some(column)) if lookup.is_fixed(&pair.0) => (column, op.flipped(), &pair.0),
+                _ => return None,
+            };
+            if op == Compare::Ne {
+                return None;
+            }
+            Some(Sargable { column, op: Op::Compare(op, value), place })
+        }
+        Expr::In(value, list, false) => {
+            let column = lookup.own_column(value)?;
+            let is_fixed = list.iter().all(|item| lookup.is_fixed(item));
+            is_fixed.then_some(Sargable { column, op: Op::In(list), place })
+        }
+        other => {
+            let (value, array) = other.as_equal_any()?;
+            let column = lookup.own_column(value)?;
+            lookup.is_fixed(array).then_some(Sargable { column, op: Op::Any(array), place })
+        }
+    }
+}

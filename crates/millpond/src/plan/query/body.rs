@@ -1,0 +1,319 @@
+//! A query: its body, then DISTINCT, ORDER BY, row locks, LIMIT.
+
+use super::estimate::{UNKNOWN_ROWS, sort_cost};
+use super::node::{Bound, Limit, Node};
+use super::push_down::pushed_inside;
+use super::select::{Path, ascending};
+use super::{Planning, too_complex};
+use crate::Value;
+use crate::analyze::tree::{
+    Body, Distinct, Query, SetOperation, SetOperator, Slot, Values, column,
+};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::SortKey;
+
+/// How many queries one chain of set operations may have.
+const MAX_CHAIN: usize = 10_000;
+
+impl Planning<'_> {
+    /// A query; `pushed` are conditions on its columns, which are named as those of a slot.
+    pub(super) fn query(&mut self, query: &Query, pushed: &[(Slot, Expr)]) -> Result<Path> {
+        let path = self.nested(|planning| planning.query_here(query, pushed))?;
+        self.check_depth(&path.node)?;
+        Ok(path)
+    }
+
+    /// A query under conditions on its columns, which are those of a slot.
+    pub(super) fn query_under(
+        &mut self,
+        query: &Query,
+        slot: Slot,
+        pushed: &[Expr],
+    ) -> Result<Path> {
+        let pushed: Vec<(Slot, Expr)> = pushed.iter().map(|e| (slot, e.clone())).collect();
+        self.query(query, &pushed)
+    }
+
+    fn query_here(&mut self, query: &Query, pushed: &[(Slot, Expr)]) -> Result<Path> {
+        self.plan_ctes(query)?;
+        let limit = self.limit_guess(query);
+        let mut distinct = &Distinct::No;
+        let mut path = match &query.body {
+            Body::Select(select) => {
+                distinct = &select.distinct;
+                let mut more = Vec::new();
+                for (slot, condition) in pushed {
+                    more.push(pushed_inside(select, *slot, condition.clone())?);
+                }
+                if !query.locks.is_empty() {
+                    return self.locked(query, select, more, limit);
+                }
+                self.select(select, more, &query.order_by, limit)?
+            }
+            Body::SetOperation(operation) => self.set_operation(operation, pushed)?,
+            Body::Values(values) => self.values(values)?,
+        };
+        // Only now it is known what has been pulled up.
+        let sort = self.sort_keys(&query.order_by)?;
+        let sort = self.computed_once(&mut path, sort, distinct)?;
+        self.distinct(&mut path, distinct, &sort)?;
+        self.sorted(&mut path, query, &sort)?;
+        self.limited(&mut path, query, &sort)?;
+        Ok(path)
+    }
+
+    /// How many rows of a query are wanted.
+    fn limit_guess(&self, query: &Query) -> Option<f64> {
+        let count = |e: &Expr| match e {
+            Expr::Const(count) => count.as_datum().as_i64().map_or(UNKNOWN_ROWS, |n| n as f64),
+            _ => UNKNOWN_ROWS,
+        };
+        let limit = query.limit.as_ref().map(count)?;
+        Some(limit + query.offset.as_ref().map_or(0.0, count))
+    }
+
+    /// What has another value each time is computed once, before rows are sorted by it or dropped.
+    fn computed_once(
+        &mut self,
+        path: &mut Path,
+        mut sort: Vec<SortKey>,
+        distinct: &Distinct,
+    ) -> Result<Vec<SortKey>> {
+        let needless = sort.is_empty() && matches!(distinct, Distinct::No);
+        let volatile = path.targets.iter().any(Expr::is_volatile)
+            || sort.iter().any(|key| key.expr.is_volatile());
+        if needless || !volatile || matches!(distinct, Distinct::On(_)) {
+            return Ok(sort);
+        }
+        let mut exprs = path.targets.clone();
+        let mut places = Vec::with_capacity(sort.len());
+        for key in &sort {
+            places.push(match exprs.iter().position(|e| *e == key.expr) {
+                Some(place) => place,
+                None => {
+                    exprs.push(key.expr.clone());
+                    exprs.len() - 1
+                }
+            });
+        }
+        let slot = self.new_slot(exprs.len())?;
+        for (key, place) in sort.iter_mut().zip(places) {
+            key.expr = Expr::Column(column(slot, place));
+        }
+        let count = path.targets.len();
+        path.targets = (0..count).map(|place| Expr::Column(column(slot, place))).collect();
+        path.wrap(|input| Node::Project { input: Box::new(input), slot, exprs });
+        Ok(sort)
+    }
+
+    fn distinct(&mut self, path: &mut Path, distinct: &Distinct, sort: &[SortKey]) -> Result<()> {
+        let (keys, sorted) = match distinct {
+            Distinct::No => return Ok(()),
+            Distinct::All => (path.targets.clone(), path.ordered && sort.is_empty()),
+            Distinct::On(list) => {
+                let on = self.resolve_all(list)?;
+                let mut order = sort.to_vec();
+                for key in &on {
+                    if !order.iter().any(|other| other.expr == *key) {
+                        order.push(ascending(key.clone()));
+                    }
+                }
+                let is_ordered = path.ordered && order.len() == sort.len().max(on.len());
+                if !is_ordered && !order.is_empty() {
+                    path.cost += sort_cost(path.rows);
+                    path.wrap(|input| Node::Sort {
+                        input: Box::new(input),
+                        keys: order,
+                        bound: None,
+                    });
+                }
+                path.ordered = true;
+                (on, true)
+            }
+        };
+        path.rows = (path.rows / 2.0).max(1.0);
+        path.cost += path.rows;
+        if !keys.is_empty() {
+            path.wrap(|input| Node::Distinct { input: Box::new(input), keys, sorted });
+        } else {
+            // All rows are equal.
+            let limit = Some(Expr::Const(Value::Int8(1)));
+            path.wrap(|input| {
+                Node::Limit(Box::new(Limit { input, limit, offset: None, ties: None }))
+            });
+        }
+        if matches!(distinct, Distinct::All) {
+            path.ordered = false;
+        }
+        Ok(())
+    }
+
+    fn sorted(&mut self, path: &mut Path, query: &Query, sort: &[SortKey]) -> Result<()> {
+        if sort.is_empty() || path.ordered || path.one_row {
+            return Ok(());
+        }
+        let bound = match &query.limit {
+            Some(limit) if !query.with_ties && query.locks.is_empty() => Some(Bound {
+                limit: self.resolve(limit)?,
+                offset: query.offset.as_ref().map(|e| self.resolve(e)).transpose()?,
+            }),
+            _ => None,
+        };
+        path.cost += sort_cost(path.rows);
+        let keys = sort.to_vec();
+        path.wrap(|input| Node::Sort { input: Box::new(input), keys, bound });
+        path.ordered = true;
+        Ok(())
+    }
+
+    fn limited(&mut self, path: &mut Path, query: &Query, sort: &[SortKey]) -> Result<()> {
+        if query.limit.is_none() && query.offset.is_none() {
+            return Ok(());
+        }
+        let limit = query.limit.as_ref().map(|e| self.resolve(e)).transpose()?;
+        let offset = query.offset.as_ref().map(|e| self.resolve(e)).transpose()?;
+        let ties = query.with_ties.then(|| sort.to_vec());
+        path.wrap(|input| Node::Limit(Box::new(Limit { input, limit, offset, ties })));
+        if let Some(limit) = self.limit_guess(query) {
+            path.rows = path.rows.min(limit).max(1.0);
+        }
+        Ok(())
+    }
+
+    /// A SELECT whose rows are locked, in their order, before LIMIT.
+    fn locked(
+        &mut self,
+        query: &Query,
+        select: &crate::analyze::tree::Select,
+        more: Vec<Expr>,
+        limit: Option<f64>,
+    ) -> Result<Path> {
+        let problem = self.problem(select, more)?;
+        let sort = self.sort_keys(&query.order_by)?;
+        let is_flat = problem.dependents.is_empty()
+            && problem
+                .items
+                .iter()
+                .all(|item| matches!(item.relation, super::problem::Relation::Table { .. }));
+        if !is_flat || select.grouping.is_some() || !select.windows.is_empty() {
+            return Err(SqlError::unsupported("row locks of such a query"));
+        }
+        let condition = crate::plan::access::all_of(problem.conjuncts.clone());
+        let wanted = super::order::Wanted { sort: &sort, limit, or_hashed: false };
+        let mut path = self.solve(&problem, &[], wanted)?;
+        path.ordered &= !sort.is_empty();
+        path.targets = self.resolve_all(&select.targets)?;
+        self.sorted(&mut path, query, &sort)?;
+        let locks = query.locks.clone();
+        path.wrap(|input| Node::LockRows { input: Box::new(input), locks, condition });
+        self.limited(&mut path, query, &sort)?;
+        self.waits = true;
+        Ok(path)
+    }
+
+    fn values(&mut self, values: &Values) -> Result<Path> {
+        let slot = values.slot;
+        let mut rows = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            rows.push(self.resolve_all(row)?);
+        }
+        let count = rows.len() as f64;
+        let width = rows.first().map_or(0, Vec::len);
+        let targets = columns_of(slot, width);
+        let node = Node::Values { slot, rows };
+        let one_row = count <= 1.0;
+        Ok(Path { node, targets, rows: count.max(1.0), cost: count, ordered: false, one_row })
+    }
+
+    fn set_operation(&mut self, operation: &SetOperation, pushed: &[(Slot, Expr)]) -> Result<Path> {
+        let slot = operation.slot;
+        let width = operation.left.columns.len();
+        let (node, rows, cost) = match operation.operator {
+            SetOperator::Union => {
+                let mut sides = Vec::new();
+                self.union_sides(operation, &mut sides)?;
+                let (mut inputs, mut rows, mut cost) = (Vec::new(), 0.0, 0.0);
+                for side in sides {
+                    let (path, slot) = self.side(side, pushed)?;
+                    rows += path.rows;
+                    cost += path.cost;
+                    inputs.push((path.node, slot));
+                }
+                let append = Node::Append { slot, inputs };
+                if operation.all {
+                    (append, rows, cost)
+                } else {
+                    let (input, keys) = (Box::new(append), columns_of(slot, width));
+                    (Node::Distinct { input, keys, sorted: false }, rows, cost + rows)
+                }
+            }
+            operator => {
+                let (left, left_slot) = self.side(&operation.left, pushed)?;
+                let (right, right_slot) = self.side(&operation.right, pushed)?;
+                let (rows, cost) = (left.rows, left.cost + right.cost + left.rows + right.rows);
+                let (left, right) =
+                    (Box::new((left.node, left_slot)), Box::new((right.node, right_slot)));
+                (Node::SetOp { slot, operator, all: operation.all, left, right }, rows, cost)
+            }
+        };
+        let targets = columns_of(slot, width);
+        Ok(Path { node, targets, rows: rows.max(1.0), cost, ordered: false, one_row: false })
+    }
+
+    /// The queries of a chain of UNIONs whose duplicates are treated alike.
+    fn union_sides<'q>(
+        &self,
+        operation: &'q SetOperation,
+        sides: &mut Vec<&'q Query>,
+    ) -> Result<()> {
+        let mut rest = operation;
+        let mut rights = vec![&operation.right];
+        while let Some(inner) = chained(&rest.left)
+            && inner.operator == SetOperator::Union
+            && (inner.all || !operation.all)
+        {
+            rights.push(&inner.right);
+            rest = inner;
+            if rights.len() > MAX_CHAIN {
+                return Err(too_complex());
+            }
+        }
+        sides.push(&rest.left);
+        sides.extend(rights.into_iter().rev());
+        Ok(())
+    }
+
+    /// One side of a set operation, with the slot that its rows are in.
+    fn side(&mut self, query: &Query, pushed: &[(Slot, Expr)]) -> Result<(Path, Slot)> {
+        let mut path = self.query(query, pushed)?;
+        let slot = self.new_slot(path.targets.len())?;
+        let exprs = std::mem::take(&mut path.targets);
+        path.wrap(|input| Node::Project { input: Box::new(input), slot, exprs });
+        Ok((path, slot))
+    }
+}
+
+/// The set operation that a query is nothing but.
+fn chained(query: &Query) -> Option<&SetOperation> {
+    let plain = query.ctes.is_empty()
+        && query.order_by.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none();
+    match &query.body {
+        Body::SetOperation(operation) if plain => Some(operation),
+        _ => None,
+    }
+}
+
+fn columns_of(slot: Slot, width: usize) -> Vec<Expr> {
+    (0..width).map(|place| Expr::Column(column(slot, place))).collect()
+}
+
+impl Path {
+    /// Puts a node on top.
+    pub(super) fn wrap(&mut self, make: impl FnOnce(Node) -> Node) {
+        let input = std::mem::replace(&mut self.node, Node::Result { filter: None });
+        self.node = make(input);
+    }
+}

@@ -1,0 +1,270 @@
+//! The nodes of a join whose order has been decided.
+
+use super::Planning;
+use super::node::{HashJoin, NestedLoop, Node, Scan};
+use super::order::{Conditions, Method, Part, Progress, Wanted};
+use super::problem::{Alone, Dependent, FullJoin, Item, Problem, Relation};
+use super::select::Path;
+use super::slot_set::SlotSet;
+use crate::analyze::tree::{JoinKind, Query, Slot};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::access::all_of;
+use crate::plan::{Access, SortKey};
+
+impl Planning<'_> {
+    /// The rows of a problem, under further conditions, which may use rows that are there already.
+    pub(super) fn solve(
+        &mut self,
+        problem: &Problem<'_>,
+        more: &[Expr],
+        wanted: Wanted<'_>,
+    ) -> Result<Path> {
+        let conditions = Conditions::new(self, problem, more);
+        let way = self.way(problem, &conditions, wanted)?;
+        let sort = if way.ordered { wanted.sort } else { &[] };
+        let mut progress = Progress::new(&conditions);
+        let mut node: Option<Node> = None;
+        for step in &way.steps {
+            let sides = (node.take(), step.method);
+            node = Some(match step.part {
+                Part::Item(at) => {
+                    let item = &problem.items[at];
+                    let ready = progress.take(&conditions, &item.slots);
+                    progress.bound.add(&item.slots);
+                    self.join_item(sides, item, ready, &conditions, sort)?
+                }
+                Part::Dependent(at) => {
+                    let dependent = &problem.dependents[at];
+                    let ready = progress.take(&conditions, &dependent.adds);
+                    progress.bound.add(&dependent.adds);
+                    filtered(self.join_dependent(sides, dependent)?, ready)
+                }
+            });
+        }
+        let rest = progress.take(&conditions, &problem.slots());
+        let node = match node {
+            Some(node) => filtered(node, rest),
+            None => Node::Result { filter: all_of(rest) },
+        };
+        let (rows, cost) = (way.rows, way.cost);
+        let (ordered, one_row) = (way.ordered, way.one_row);
+        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, one_row })
+    }
+
+    fn join_item(
+        &mut self,
+        (outer, method): (Option<Node>, Method),
+        item: &Item<'_>,
+        ready: Vec<Expr>,
+        conditions: &Conditions,
+        sort: &[SortKey],
+    ) -> Result<Node> {
+        let own = conditions.of(item);
+        let Some(outer) = outer else {
+            return self.item_node(item, ready, own, sort);
+        };
+        if method == Method::Inner {
+            let inner = self.item_node(item, ready, own, &[])?;
+            let kind = JoinKind::Inner;
+            return Ok(Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on: None })));
+        }
+        let (local, on): (Vec<Expr>, Vec<Expr>) =
+            ready.into_iter().partition(|conjunct| own.contains(conjunct));
+        let inner = self.item_node(item, local, own, &[])?;
+        Ok(self.join_nodes(JoinKind::Inner, method, (outer, inner), on, &item.slots))
+    }
+
+    fn join_dependent(
+        &mut self,
+        (outer, method): (Option<Node>, Method),
+        dependent: &Dependent<'_>,
+    ) -> Result<Node> {
+        let kind = dependent.kind;
+        let outer = outer.unwrap_or(Node::Result { filter: None });
+        let on = if method == Method::Inner { dependent.on.as_slice() } else { &[] };
+        let inner = self.nested(|p| p.solve(&dependent.right, on, Wanted::default()))?.node;
+        if method == Method::Inner {
+            return Ok(Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on: None })));
+        }
+        Ok(self.join_nodes(kind, method, (outer, inner), dependent.on.clone(), &dependent.slots))
+    }
+
+    /// A join whose inner side knows nothing of the outer one.
+    fn join_nodes(
+        &self,
+        kind: JoinKind,
+        method: Method,
+        (outer, inner): (Node, Node),
+        conditions: Vec<Expr>,
+        slots: &SlotSet,
+    ) -> Node {
+        let Method::Hash { swapped } = method else {
+            let inner = Node::Materialize { input: Box::new(inner) };
+            let on = all_of(conditions);
+            return Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on }));
+        };
+        let (keys, on) = self.split_keys(conditions, slots);
+        if !swapped {
+            return Node::HashJoin(Box::new(HashJoin { kind, outer, inner, keys, on }));
+        }
+        let kind = if kind == JoinKind::Left { JoinKind::Right } else { kind };
+        let keys = keys.into_iter().map(|(outer, inner)| (inner, outer)).collect();
+        Node::HashJoin(Box::new(HashJoin { kind, outer: inner, inner: outer, keys, on }))
+    }
+
+    /// The equalities of the two sides of a join, and all other conditions.
+    fn split_keys(
+        &self,
+        conditions: Vec<Expr>,
+        slots: &SlotSet,
+    ) -> (Vec<(Expr, Expr)>, Option<Expr>) {
+        let (mut keys, mut rest) = (Vec::new(), Vec::new());
+        for conjunct in conditions {
+            match self.join_key(&conjunct, slots) {
+                Some((outer, inner)) => keys.push((outer.clone(), inner.clone())),
+                None => rest.push(conjunct),
+            }
+        }
+        (keys, all_of(rest))
+    }
+
+    /// The rows of an item under conditions. `own` are those of them that are on the item alone.
+    fn item_node(
+        &mut self,
+        item: &Item<'_>,
+        ready: Vec<Expr>,
+        own: Vec<Expr>,
+        sort: &[SortKey],
+    ) -> Result<Node> {
+        if let Relation::Table { slot, table, alias } = &item.relation {
+            let condition = all_of(ready);
+            let path = self.table_path(*slot, table, condition.as_ref(), sort);
+            if matches!(path.choice.access, Access::Heap) {
+                self.read_through += self.indexes.live_rows(table) as f64;
+            }
+            return Ok(Node::Scan(Scan {
+                slot: *slot,
+                table: table.clone(),
+                alias: (*alias).to_owned(),
+                access: path.choice.access,
+                filter: path.choice.filter,
+            }));
+        }
+        let more: Vec<Expr> = ready.into_iter().filter(|e| !own.contains(e)).collect();
+        if !more.is_empty()
+            && let Relation::Query { slot, query } = &item.relation
+        {
+            let (pushed, rest): (Vec<Expr>, Vec<Expr>) =
+                own.into_iter().chain(more).partition(|e| self.can_push(query, *slot, e));
+            let path = self.query_into(query, *slot, &pushed)?;
+            return Ok(filtered(path.node, rest));
+        }
+        self.alone(item, own)?;
+        let path = item.alone.take().and_then(|alone| alone.path);
+        let path = path.ok_or_else(|| SqlError::internal("a relation was planned twice"))?;
+        Ok(filtered(path.node, more))
+    }
+
+    /// The rows and the cost of an item, which is no table, under conditions on it alone.
+    pub(super) fn alone(&mut self, item: &Item<'_>, own: Vec<Expr>) -> Result<(f64, f64)> {
+        if let Some(alone) = &*item.alone.borrow() {
+            return Ok((alone.rows, alone.cost));
+        }
+        let path = self.nested(|planning| planning.relation(&item.relation, own))?;
+        let (rows, cost) = (path.rows, path.cost);
+        item.alone.replace(Some(Alone { path: Some(path), rows, cost }));
+        Ok((rows, cost))
+    }
+
+    fn relation(&mut self, relation: &Relation<'_>, own: Vec<Expr>) -> Result<Path> {
+        let (node, rows) = match relation {
+            Relation::Table { .. } => return Err(SqlError::internal("a table has a path")),
+            Relation::Query { slot, query } => {
+                let (pushed, rest): (Vec<Expr>, Vec<Expr>) =
+                    own.into_iter().partition(|e| self.can_push(query, *slot, e));
+                let mut path = self.query_into(query, *slot, &pushed)?;
+                path.node = filtered(path.node, rest);
+                return Ok(path);
+            }
+            Relation::Full(join) => return self.full(join, own),
+            Relation::Unique(unique) => {
+                let mut path = self.solve(&unique.problem, &own, Wanted::default())?;
+                let keys = unique.keys.clone();
+                path.cost += path.rows;
+                path.wrap(|input| Node::Distinct { input: Box::new(input), keys, sorted: false });
+                return Ok(path);
+            }
+            Relation::Cte { slot, cte } => {
+                let varies = self.step_ctes.contains(cte);
+                (Node::Cte { slot: *slot, cte: *cte, varies }, super::estimate::UNKNOWN_ROWS)
+            }
+            Relation::WorkTable { slot, cte } => {
+                (Node::WorkTable { slot: *slot, cte: *cte }, super::estimate::UNKNOWN_ROWS)
+            }
+            Relation::Functions { slot, functions, with_ordinality } => {
+                let functions = self.functions(functions)?;
+                let (slot, with_ordinality) = (*slot, *with_ordinality);
+                let node = Node::Functions { slot, functions, with_ordinality };
+                (node, super::estimate::UNKNOWN_ROWS)
+            }
+        };
+        let node = filtered(node, own);
+        Ok(Path { node, targets: Vec::new(), rows, cost: rows, ordered: false, one_row: false })
+    }
+
+    /// A full join. Without a pair of keys all rows of the right side stand under one key, and each
+    /// row of the left side is compared with each of them.
+    fn full(&mut self, join: &FullJoin<'_>, own: Vec<Expr>) -> Result<Path> {
+        let outer = self.solve(&join.left, &[], Wanted::default())?;
+        let inner = self.solve(&join.right, &[], Wanted::default())?;
+        let (keys, on) = self.split_keys(join.on.clone(), &join.right.slots());
+        let (rows, cost) = (outer.rows + inner.rows, outer.cost + inner.cost);
+        let (outer, inner, kind) = (outer.node, inner.node, JoinKind::Full);
+        let node = Node::HashJoin(Box::new(HashJoin { kind, outer, inner, keys, on }));
+        let node = filtered(node, own);
+        Ok(Path { node, targets: Vec::new(), rows, cost, ordered: false, one_row: false })
+    }
+
+    /// The rows and the cost of a query for a row that is there, if conditions on both can be told
+    /// inside of it.
+    pub(super) fn try_keyed(
+        &mut self,
+        slot: Slot,
+        query: &Query,
+        own: &[Expr],
+        more: &[Expr],
+    ) -> Result<Option<(f64, f64)>> {
+        let pushed: Vec<Expr> =
+            own.iter().chain(more).filter(|e| self.can_push(query, slot, e)).cloned().collect();
+        if self.tries >= super::MAX_TRIES || !more.iter().any(|e| pushed.contains(e)) {
+            return Ok(None);
+        }
+        self.tries += 1;
+        let before = self.read_through;
+        let path = self.query_into(query, slot, &pushed)?;
+        self.read_through = before;
+        Ok(Some((path.rows, path.cost)))
+    }
+
+    /// A query whose rows are computed into a slot.
+    pub(super) fn query_into(
+        &mut self,
+        query: &Query,
+        slot: Slot,
+        pushed: &[Expr],
+    ) -> Result<Path> {
+        let mut path = self.nested(|planning| planning.query_under(query, slot, pushed))?;
+        let exprs = std::mem::take(&mut path.targets);
+        path.node = Node::Project { input: Box::new(path.node), slot, exprs };
+        Ok(path)
+    }
+}
+
+/// The rows of a node that meet conditions.
+pub(super) fn filtered(node: Node, conditions: Vec<Expr>) -> Node {
+    match all_of(conditions) {
+        Some(condition) => Node::Filter { input: Box::new(node), condition },
+        None => node,
+    }
+}

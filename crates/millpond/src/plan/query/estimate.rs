@@ -1,0 +1,187 @@
+//! Guesses at rows and costs, as there are no statistics of columns.
+//!
+//! The unit of cost is what it takes to look at a row of a table that is read page by page.
+
+use millpond_engine::catalog::{IndexDef, TableDef};
+
+use super::Planning;
+use super::node::SlotKind;
+use crate::analyze::tree::{Slot, slot_of};
+use crate::expr::{Compare, Expr};
+use crate::plan::access::{self, Choice, KeyBounds, KeyList, KeyPart, Lookup, conjuncts};
+use crate::plan::order::wanted_order;
+use crate::plan::{Access, IndexRange, SortKey};
+use crate::types::array::array_of;
+
+/// To find the first row of a key.
+const LOOKUP: f64 = 5.0;
+/// A row that an index leads to.
+const INDEXED_ROW: f64 = 1.5;
+/// The same, when a whole index is read: the rows are all over the table.
+const SCATTERED_ROW: f64 = 3.0;
+/// To keep a row in a hash table or another store.
+pub(super) const KEEP: f64 = 1.0;
+/// To look for a row in a hash table, or to look at a kept one.
+pub(super) const PROBE: f64 = 0.5;
+/// One comparison of a sort.
+const COMPARE: f64 = 0.2;
+/// The rows of a small table. A plan is kept, and the table may grow.
+const FEWEST_ROWS: i64 = 1_000;
+/// Rows of a relation of which nothing is known.
+pub(super) const UNKNOWN_ROWS: f64 = 100.0;
+
+/// How the rows of a table are found, and what that costs.
+pub(super) struct TablePath {
+    pub(super) choice: Choice,
+    pub(super) rows: f64,
+    pub(super) cost: f64,
+    /// Columns of other relations are among the keys.
+    pub(super) by_key: bool,
+}
+
+impl Planning<'_> {
+    /// How the rows of a table are found under a condition on it and rows that are there already.
+    pub(super) fn table_path(
+        &self,
+        slot: Slot,
+        table: &TableDef,
+        condition: Option<&Expr>,
+        sort: &[SortKey],
+    ) -> TablePath {
+        // A column within a subquery may stand for one of the table.
+        let known = |column: usize| match self.substituted.contains_key(&slot_of(column).0) {
+            true => !self.slots_of(&Expr::Column(column)).contains(slot),
+            false => slot_of(column).0 != slot,
+        };
+        let lookup = Lookup { table, first_column: slot.first_column(), known: &known };
+        let wanted = wanted_order(&lookup, self.indexes, sort, condition);
+        let choice = access::choose(&lookup, self.indexes, condition, wanted.as_ref());
+        let live = self.live(table);
+        let (rows, cost, by_key) = match &choice.access {
+            Access::Nothing => (0.0, 0.0, false),
+            Access::Heap => (live, live, false),
+            Access::Point { key, .. } => (1.0, LOOKUP + INDEXED_ROW, key.iter().any(varies)),
+            Access::Range(range) => self.range_rows(range, live),
+        };
+        let rows = rows * selectivity(choice.filter.as_ref());
+        TablePath { choice, rows: rows.max(1.0), cost, by_key }
+    }
+
+    fn range_rows(&self, range: &IndexRange, live: f64) -> (f64, f64, bool) {
+        let (mut rows, mut lookups, mut is_whole) = (0.0, 0.0, false);
+        for bounds in &range.any_of {
+            let (own_rows, own_lookups) = self.bounds_rows(&range.index, bounds, live);
+            rows += own_rows;
+            lookups += own_lookups;
+            let KeyBounds { equal, list, from, to } = bounds;
+            is_whole |= equal.is_empty() && list.is_none() && from.is_none() && to.is_none();
+        }
+        let rows = rows.min(live).max(1.0);
+        let each = if is_whole { SCATTERED_ROW } else { INDEXED_ROW };
+        (rows, LOOKUP * lookups + each * rows, range.parts().any(varies))
+    }
+
+    /// The rows within bounds, and how often a first row is looked for.
+    fn bounds_rows(&self, index: &IndexDef, bounds: &KeyBounds, live: f64) -> (f64, f64) {
+        let mut equal = bounds.equal.len();
+        let mut rows = live;
+        for part in &bounds.equal {
+            rows = rows.min(self.rows_of_key(part, live));
+        }
+        if equal > 1 {
+            rows = rows.min(live.powf(1.0 / (equal as f64 + 1.0)));
+        }
+        let mut lookups = 1.0;
+        if let Some(list) = &bounds.list {
+            lookups = match list {
+                KeyList::Items(parts) => parts.len() as f64,
+                KeyList::Array(part) => elements(&part.expr),
+            };
+            equal += 1;
+        }
+        let is_key = index.unique && equal == index.columns.len();
+        if bounds.list.is_some() || is_key {
+            let each = if is_key { 1.0 } else { live.powf(1.0 / (equal as f64 + 1.0)) };
+            rows = rows.min(each * lookups);
+        }
+        let ends = usize::from(bounds.from.is_some()) + usize::from(bounds.to.is_some());
+        rows /= [1.0, 3.0, 200.0][ends];
+        (rows.max(1.0), lookups)
+    }
+
+    /// Rows that have one value in a column of an index: as if each row of the table that the value
+    /// comes from had as many as the others.
+    fn rows_of_key(&self, part: &KeyPart, live: f64) -> f64 {
+        let guess = live.sqrt();
+        match &part.expr {
+            Expr::Column(column) => match self.live_of(*column) {
+                Some(others) => (live / others).clamp(1.0, guess),
+                None => guess,
+            },
+            _ => guess,
+        }
+    }
+
+    /// The rows of a table, as far as known.
+    pub(super) fn live(&self, table: &TableDef) -> f64 {
+        self.indexes.live_rows(table).max(FEWEST_ROWS) as f64
+    }
+
+    /// The rows of the table of a column, if it is a table's.
+    fn live_of(&self, column: usize) -> Option<f64> {
+        match self.kinds.get(slot_of(column).0.index()) {
+            Some(SlotKind::Stored(table)) => Some(self.live(table)),
+            _ => None,
+        }
+    }
+
+    /// Which part of all pairs of rows an equality of two expressions leaves.
+    pub(super) fn equality(&self, a: &Expr, b: &Expr) -> f64 {
+        let values = |e: &Expr| match e {
+            Expr::Column(column) => self.live_of(*column).unwrap_or(UNKNOWN_ROWS),
+            _ => UNKNOWN_ROWS,
+        };
+        1.0 / values(a).max(values(b))
+    }
+}
+
+/// Whether a key is another for each row outside.
+fn varies(part: &KeyPart) -> bool {
+    let mut varies = false;
+    part.expr.walk_all(&mut |e| varies |= matches!(e, Expr::Column(_)));
+    varies
+}
+
+/// The part of rows that meet a condition.
+pub(super) fn selectivity(condition: Option<&Expr>) -> f64 {
+    conjuncts(condition).iter().map(one).product::<f64>().max(1e-9)
+}
+
+fn one(conjunct: &Expr) -> f64 {
+    match conjunct {
+        Expr::Const(_) => 1.0,
+        Expr::Compare(Compare::Eq, _) | Expr::IsNull(_, false) => 0.05,
+        Expr::Compare(Compare::Ne, _) | Expr::IsNull(_, true) => 0.95,
+        Expr::Compare(..) => 0.33,
+        Expr::In(_, list, false) => (0.05 * list.len() as f64).min(0.5),
+        Expr::Like(_) => 0.1,
+        other => match other.as_equal_any() {
+            Some((_, array)) => (0.05 * elements(array)).min(0.5),
+            None => 0.5,
+        },
+    }
+}
+
+/// How many elements an array has. One that is not known yet has as many as PostgreSQL assumes.
+fn elements(array: &Expr) -> f64 {
+    const UNKNOWN: f64 = 10.0;
+    match array {
+        Expr::Const(value) => array_of(&value.as_datum()).map_or(0.0, |a| a.iter().count() as f64),
+        other => other.as_array_of().map_or(UNKNOWN, |elements| elements.len() as f64),
+    }
+}
+
+/// What it costs to sort rows.
+pub(super) fn sort_cost(rows: f64) -> f64 {
+    rows * (KEEP + COMPARE * rows.max(2.0).log2())
+}

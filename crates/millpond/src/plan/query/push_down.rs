@@ -1,0 +1,93 @@
+//! Conditions on a subquery's columns, told inside of the subquery.
+
+use super::Planning;
+use crate::analyze::tree::{Body, Distinct, Query, Select, Slot, slot_of};
+use crate::error::Result;
+use crate::expr::Expr;
+
+impl Planning<'_> {
+    /// Whether a condition on a query's columns holds for the same rows when it is told inside.
+    pub(super) fn can_push(&self, query: &Query, slot: Slot, condition: &Expr) -> bool {
+        let (mut places, mut has_query) = (Vec::new(), condition.is_volatile());
+        condition.walk(&mut |e| match e {
+            Expr::Column(column) if slot_of(*column).0 == slot => places.push(slot_of(*column).1),
+            Expr::Subquery(_) => has_query = true,
+            _ => {}
+        });
+        !has_query && !places.is_empty() && takes(query, &places)
+    }
+}
+
+fn takes(query: &Query, places: &[usize]) -> bool {
+    if query.limit.is_some() || query.offset.is_some() || !query.locks.is_empty() {
+        return false;
+    }
+    match &query.body {
+        Body::Select(select) => places
+            .iter()
+            .all(|place| select.targets.get(*place).is_some_and(|e| takes_on(select, e))),
+        Body::SetOperation(operation) => {
+            takes(&operation.left, places) && takes(&operation.right, places)
+        }
+        Body::Values(_) => false,
+    }
+}
+
+/// Whether rows that are equal in a target are kept or dropped together by all that a SELECT does.
+fn takes_on(select: &Select, target: &Expr) -> bool {
+    let is_simple = |e: &Expr| {
+        let mut simple = !e.is_volatile();
+        e.walk(&mut |e| simple &= !matches!(e, Expr::Subquery(_)));
+        simple
+    };
+    if !is_simple(target) {
+        return false;
+    }
+    if let Distinct::On(list) = &select.distinct
+        && !list.contains(target)
+    {
+        return false;
+    }
+    if !select.windows.iter().all(|window| window.partition_by.contains(target)) {
+        return false;
+    }
+    let Some(grouping) = &select.grouping else { return true };
+    let mut only_keys = !grouping.keys.is_empty() && grouping.sets.is_none();
+    target.walk(&mut |e| {
+        if let Expr::Column(column) = e
+            && let (of, place) = slot_of(*column)
+            && of == grouping.slot
+        {
+            only_keys &= grouping.keys.get(place).is_some_and(is_simple);
+        }
+    });
+    only_keys
+}
+
+/// The condition, in terms of what a SELECT's targets are computed from.
+pub(super) fn pushed_inside(select: &Select, slot: Slot, condition: Expr) -> Result<Expr> {
+    if let Expr::Column(column) = &condition {
+        let (of, place) = slot_of(*column);
+        if of == slot
+            && let Some(target) = select.targets.get(place)
+        {
+            return before_grouping(select, target.clone());
+        }
+        return Ok(condition);
+    }
+    condition.map_parts(&mut |part| pushed_inside(select, slot, part))
+}
+
+fn before_grouping(select: &Select, target: Expr) -> Result<Expr> {
+    let Some(grouping) = &select.grouping else { return Ok(target) };
+    if let Expr::Column(column) = &target {
+        let (of, place) = slot_of(*column);
+        if of == grouping.slot
+            && let Some(key) = grouping.keys.get(place)
+        {
+            return Ok(key.clone());
+        }
+        return Ok(target);
+    }
+    target.map_parts(&mut |part| before_grouping(select, part))
+}

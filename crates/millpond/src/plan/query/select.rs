@@ -1,0 +1,265 @@
+//! A SELECT: FROM and WHERE, then groups, HAVING, windows.
+
+use super::Planning;
+use super::build::filtered;
+use super::node::{Aggregate, Limit, Node, Strategy};
+use super::order::Wanted;
+use super::problem::{Problem, Relation};
+use crate::Value;
+use crate::analyze::tree::{
+    AggregateCall, AggregateFunction, Bound, Distinct, Frame, Grouping, Select, SetFunction,
+    Window, WindowCall, column, slot_of,
+};
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::plan::SortKey;
+
+/// A node, what a query returns of its rows, and what is known of it.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) node: Node,
+    pub(super) targets: Vec<Expr>,
+    pub(super) rows: f64,
+    pub(super) cost: f64,
+    /// Rows come in the order that was wanted.
+    pub(super) ordered: bool,
+    pub(super) one_row: bool,
+}
+
+impl Planning<'_> {
+    /// A SELECT under further conditions on what its targets are computed from, before DISTINCT.
+    pub(super) fn select(
+        &mut self,
+        select: &Select,
+        more: Vec<Expr>,
+        sort: &[SortKey],
+        limit: Option<f64>,
+    ) -> Result<Path> {
+        let problem = self.problem(select, more)?;
+        let sort = &*self.sort_keys(sort)?;
+        let mut path = match &select.grouping {
+            Some(grouping) => self.grouped(grouping, select, &problem, sort)?,
+            None => {
+                let order = self.order_before(select, sort)?;
+                let plain = select.windows.is_empty() && matches!(select.distinct, Distinct::No);
+                let limit = limit.filter(|_| plain);
+                let or_hashed = matches!(select.distinct, Distinct::All);
+                let wanted = Wanted { sort: &order, limit, or_hashed };
+                let mut path = self.solve(&problem, &[], wanted)?;
+                path.ordered &= !order.is_empty();
+                path
+            }
+        };
+        if let Some(having) = &select.having {
+            let conditions = self.resolved_conjuncts(Some(having))?;
+            path.node = filtered(path.node, conditions);
+        }
+        let mut sorted = if path.ordered && select.grouping.is_none() {
+            self.order_before(select, sort)?
+        } else {
+            Vec::new()
+        };
+        for window in &select.windows {
+            path.node = self.window(path.node, window, &mut sorted)?;
+        }
+        if !select.windows.is_empty() {
+            path.ordered = !sort.is_empty() && sorted.starts_with(sort);
+        }
+        path.targets = self.resolve_all(&select.targets)?;
+        Ok(path)
+    }
+
+    /// The order in which a SELECT without groups takes its rows best.
+    fn order_before(&mut self, select: &Select, sort: &[SortKey]) -> Result<Vec<SortKey>> {
+        if let Some(window) = select.windows.first() {
+            return self.window_order(window);
+        }
+        match &select.distinct {
+            Distinct::All if sort.is_empty() => {
+                Ok(self.resolve_all(&select.targets)?.into_iter().map(ascending).collect())
+            }
+            Distinct::All => Ok(Vec::new()),
+            Distinct::On(list) if sort.is_empty() => {
+                Ok(self.resolve_all(list)?.into_iter().map(ascending).collect())
+            }
+            Distinct::No | Distinct::On(_) => Ok(sort.to_vec()),
+        }
+    }
+
+    fn grouped(
+        &mut self,
+        grouping: &Grouping,
+        select: &Select,
+        problem: &Problem<'_>,
+        sort: &[SortKey],
+    ) -> Result<Path> {
+        let keys = self.resolve_all(&grouping.keys)?;
+        let plain = grouping.sets.is_none() && select.windows.is_empty();
+        // Groups in the order of their rows are in the query's order, if that is one of keys.
+        let place = |key: &SortKey| {
+            (0..keys.len()).find(|place| key.expr == Expr::Column(column(grouping.slot, *place)))
+        };
+        let by_keys: Option<Vec<usize>> = sort.iter().map(place).collect();
+        let mut order: Vec<SortKey> = Vec::new();
+        if let Some(places) = by_keys.as_ref().filter(|_| plain) {
+            for (key, place) in sort.iter().zip(places) {
+                order.push(SortKey { expr: keys[*place].clone(), ..*key });
+            }
+        }
+        for key in &keys {
+            if !order.iter().any(|other| other.expr == *key) {
+                order.push(ascending(key.clone()));
+            }
+        }
+        if grouping.sets.is_some() {
+            order.clear();
+        }
+        if let Some(key) = self.extreme_key(grouping, problem)? {
+            order = vec![key];
+        }
+        let is_extreme = keys.is_empty() && !order.is_empty();
+        let limit = is_extreme.then_some(1.0);
+        let wanted = Wanted { sort: &order, limit, or_hashed: true };
+        let mut path = self.solve(problem, &[], wanted)?;
+        if is_extreme && path.ordered {
+            // The first row decides.
+            let limit = Some(Expr::Const(Value::Int8(1)));
+            path.wrap(|input| {
+                Node::Limit(Box::new(Limit { input, limit, offset: None, ties: None }))
+            });
+            (path.rows, path.cost) = (1.0, path.cost / path.rows);
+        }
+        let is_sorted = !order.is_empty() && (path.ordered || path.one_row);
+        let strategy = match () {
+            () if keys.is_empty() && grouping.sets.is_none() => Strategy::Plain,
+            () if is_sorted => Strategy::Sorted,
+            () => Strategy::Hashed,
+        };
+        let calls = grouping
+            .aggregates
+            .iter()
+            .map(|call| self.aggregate_call(call))
+            .collect::<Result<_>>()?;
+        let one_row = strategy == Strategy::Plain;
+        let rows = if one_row { 1.0 } else { path.rows.sqrt().max(1.0) };
+        let cost = path.cost + path.rows;
+        let node = Node::Aggregate(Box::new(Aggregate {
+            input: path.node,
+            slot: grouping.slot,
+            keys,
+            sets: grouping.sets.clone(),
+            calls,
+            grouping: grouping.grouping.clone(),
+            strategy,
+        }));
+        let ordered = is_sorted && plain && by_keys.is_some() && !sort.is_empty();
+        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, one_row })
+    }
+
+    /// The order whose first row has the only value asked for: `min` or `max` of a column of a
+    /// table.
+    fn extreme_key(
+        &mut self,
+        grouping: &Grouping,
+        problem: &Problem<'_>,
+    ) -> Result<Option<SortKey>> {
+        let ([call], [], None) = (&*grouping.aggregates, &*grouping.keys, &grouping.sets) else {
+            return Ok(None);
+        };
+        let descending = match call.function {
+            AggregateFunction::Min => false,
+            AggregateFunction::Max => true,
+            _ => return Ok(None),
+        };
+        let ([item], [], [arg], None) =
+            (&*problem.items, &*problem.dependents, &*call.args, &call.filter)
+        else {
+            return Ok(None);
+        };
+        let Relation::Table { table, .. } = &item.relation else { return Ok(None) };
+        let expr = self.resolve(arg)?;
+        let Expr::Column(column) = &expr else { return Ok(None) };
+        let (slot, place) = slot_of(*column);
+        if !item.slots.contains(slot) {
+            return Ok(None);
+        }
+        // NULLs, which count for nothing, are the first of a descending order.
+        let without_nulls = table.columns.get(place).is_some_and(|column| column.not_null);
+        let key = SortKey { expr, descending, nulls_first: descending };
+        Ok((without_nulls || !descending).then_some(key))
+    }
+
+    fn aggregate_call(&mut self, call: &AggregateCall) -> Result<AggregateCall> {
+        Ok(AggregateCall {
+            args: self.resolve_all(&call.args)?,
+            order_by: self.sort_keys(&call.order_by)?,
+            filter: call.filter.as_ref().map(|e| self.resolve(e)).transpose()?,
+            ..call.clone()
+        })
+    }
+
+    pub(super) fn sort_keys(&mut self, keys: &[SortKey]) -> Result<Vec<SortKey>> {
+        keys.iter().map(|key| Ok(SortKey { expr: self.resolve(&key.expr)?, ..*key })).collect()
+    }
+
+    fn window_order(&mut self, window: &Window) -> Result<Vec<SortKey>> {
+        let partition = self.resolve_all(&window.partition_by)?;
+        let mut keys: Vec<SortKey> = partition.into_iter().map(ascending).collect();
+        keys.extend(self.sort_keys(&window.order_by)?);
+        Ok(keys)
+    }
+
+    fn window(&mut self, input: Node, window: &Window, sorted: &mut Vec<SortKey>) -> Result<Node> {
+        let keys = self.window_order(window)?;
+        let input = if keys.is_empty() || sorted.starts_with(&keys) {
+            input
+        } else {
+            sorted.clone_from(&keys);
+            Node::Sort { input: Box::new(input), keys, bound: None }
+        };
+        let mut calls = Vec::with_capacity(window.calls.len());
+        for call in &window.calls {
+            calls.push(WindowCall {
+                function: call.function,
+                args: self.resolve_all(&call.args)?,
+                filter: call.filter.as_ref().map(|e| self.resolve(e)).transpose()?,
+                ty: call.ty,
+            });
+        }
+        let frame = Frame {
+            start: self.bound(&window.frame.start)?,
+            end: self.bound(&window.frame.end)?,
+            ..window.frame.clone()
+        };
+        let window = Window {
+            slot: window.slot,
+            partition_by: self.resolve_all(&window.partition_by)?,
+            order_by: self.sort_keys(&window.order_by)?,
+            frame,
+            calls,
+        };
+        Ok(Node::Window { input: Box::new(input), window })
+    }
+
+    fn bound(&mut self, bound: &Bound) -> Result<Bound> {
+        Ok(match bound {
+            Bound::Preceding(e) => Bound::Preceding(self.resolve(e)?),
+            Bound::Following(e) => Bound::Following(self.resolve(e)?),
+            other => other.clone(),
+        })
+    }
+
+    pub(super) fn functions(&mut self, functions: &[SetFunction]) -> Result<Vec<SetFunction>> {
+        functions
+            .iter()
+            .map(|function| {
+                let args = self.resolve_all(&function.args)?;
+                Ok(SetFunction { kind: function.kind, args, columns: function.columns })
+            })
+            .collect()
+    }
+}
+
+pub(super) fn ascending(expr: Expr) -> SortKey {
+    SortKey { expr, descending: false, nulls_first: false }
+}

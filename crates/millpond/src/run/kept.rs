@@ -1,0 +1,130 @@
+//! The rows of some slots as bytes, to be put back later.
+//!
+//! ```text
+//! slot: NULLS
+//!       STORED, the row's place (8 bytes), length (4 bytes), the row as it is stored
+//!       VALUES, length (4 bytes), the values as memory::row_bytes has them
+//! ```
+
+use millpond_engine::access::Tid;
+use millpond_engine::table::RowBuf;
+
+use super::{SlotRow, Slots};
+use crate::analyze::tree::Slot;
+use crate::error::{Result, SqlError, SqlState};
+use crate::memory::row_bytes;
+use crate::plan::query::node::SlotKind;
+use crate::{Datum, Value};
+
+const NULLS: u8 = 0;
+const STORED: u8 = 1;
+const VALUES: u8 = 2;
+
+/// Appends what is in some slots.
+pub(super) fn save(rows: &[SlotRow], slots: &[Slot], out: &mut Vec<u8>) -> Result<()> {
+    for slot in slots {
+        match rows.get(slot.index()) {
+            Some(SlotRow::Null) => out.push(NULLS),
+            Some(SlotRow::Stored(row)) => {
+                let tid = row.tid().ok_or_else(|| SqlError::internal("a row without a place"))?;
+                out.push(STORED);
+                out.extend_from_slice(&tid.to_u64().to_le_bytes());
+                out.extend_from_slice(&length(row.bytes().len())?);
+                out.extend_from_slice(row.bytes());
+            }
+            Some(SlotRow::Values(values)) => {
+                out.push(VALUES);
+                let start = out.len();
+                out.extend_from_slice(&[0; 4]);
+                let datums: row_bytes::Datums<'_> = values.iter().map(Value::as_datum).collect();
+                row_bytes::push(&datums, out)?;
+                let length = length(out.len() - start - 4)?;
+                if let Some(place) = out.get_mut(start..start + 4) {
+                    place.copy_from_slice(&length);
+                }
+            }
+            None => return Err(out_of_range()),
+        }
+    }
+    Ok(())
+}
+
+fn length(length: usize) -> Result<[u8; 4]> {
+    let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long");
+    Ok(u32::try_from(length).map_err(too_long)?.to_le_bytes())
+}
+
+/// Puts back what [`save`] has kept of the same slots.
+pub(super) fn load(mut bytes: &[u8], slots: &[Slot], rows: &mut [SlotRow]) -> Result<()> {
+    for slot in slots {
+        let row = rows.get_mut(slot.index()).ok_or_else(out_of_range)?;
+        load_slot(&mut bytes, row).ok_or_else(row_bytes::damaged)??;
+    }
+    Ok(())
+}
+
+fn load_slot(rest: &mut &[u8], row: &mut SlotRow) -> Option<Result<()>> {
+    let (tag, after) = rest.split_first()?;
+    *rest = after;
+    match *tag {
+        NULLS => *row = SlotRow::Null,
+        STORED => {
+            let (tid, after) = rest.split_first_chunk::<8>()?;
+            *rest = after;
+            let bytes = sized(rest)?;
+            if !matches!(row, SlotRow::Stored(_)) {
+                *row = SlotRow::Stored(RowBuf::default());
+            }
+            if let SlotRow::Stored(row) = row {
+                row.set(Tid::from_u64(u64::from_le_bytes(*tid)), bytes);
+            }
+        }
+        VALUES => {
+            let datums = match row_bytes::read(sized(rest)?) {
+                Ok(datums) => datums,
+                Err(error) => return Some(Err(error)),
+            };
+            let mut values = take_values(row);
+            values.extend(datums.iter().map(Datum::to_value));
+            *row = SlotRow::Values(values);
+        }
+        _ => return None,
+    }
+    Some(Ok(()))
+}
+
+fn sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    let (bytes, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *rest = after;
+    Some(bytes)
+}
+
+/// The memory of a slot's row, for a row of values. The slot is NULL until it is put back.
+pub(super) fn take_values(row: &mut SlotRow) -> Vec<Value> {
+    match std::mem::take(row) {
+        SlotRow::Values(mut values) => {
+            values.clear();
+            values
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The values of a slot's row.
+pub(super) fn values(slots: Slots<'_>, slot: Slot) -> Result<Vec<Value>> {
+    let (row, kind) = (slots.rows.get(slot.index()), slots.kinds.get(slot.index()));
+    let count = match (row, kind) {
+        (Some(SlotRow::Values(values)), _) => return Ok(values.clone()),
+        (Some(_), Some(SlotKind::Stored(table))) => table.layout.types().len(),
+        (Some(_), Some(SlotKind::Computed(count))) => *count,
+        _ => return Err(out_of_range()),
+    };
+    let first = slot.first_column();
+    (first..first + count).map(|column| Ok(slots.column(column)?.to_value())).collect()
+}
+
+#[cold]
+pub(super) fn out_of_range() -> SqlError {
+    SqlError::internal("slot out of range")
+}

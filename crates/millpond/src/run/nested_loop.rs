@@ -1,0 +1,110 @@
+//! Nested Loop: for each row of the outer side the inner side is run again.
+
+use std::mem;
+
+use super::state::State;
+use super::{Context, SlotRow, parts};
+use crate::analyze::tree::{JoinKind, Slot};
+use crate::error::{Result, SqlError};
+use crate::plan::query::node::NestedLoop;
+
+pub(super) struct NestedLoopState {
+    outer: State,
+    inner: State,
+    /// There is an outer row.
+    has_outer: bool,
+    /// It has had a match.
+    has_match: bool,
+    inner_slots: Vec<Slot>,
+    /// What was in the inner slots when they were made NULL, so that its memory is used again.
+    set_aside: Vec<SlotRow>,
+    is_null: bool,
+}
+
+impl NestedLoopState {
+    pub(super) fn new(join: &NestedLoop, cx: &Context<'_>) -> Result<Self> {
+        let inner_slots = match join.kind {
+            JoinKind::Left => parts::output(&join.inner),
+            JoinKind::Inner | JoinKind::Semi | JoinKind::Anti => Vec::new(),
+            JoinKind::Right | JoinKind::Full => {
+                return Err(SqlError::internal("a nested loop keeps no inner rows"));
+            }
+        };
+        Ok(Self {
+            outer: State::new(&join.outer, cx)?,
+            inner: State::new(&join.inner, cx)?,
+            has_outer: false,
+            has_match: false,
+            set_aside: inner_slots.iter().map(|_| SlotRow::Null).collect(),
+            inner_slots,
+            is_null: false,
+        })
+    }
+
+    pub(super) fn rescan(&mut self) {
+        self.outer.rescan();
+        self.has_outer = false;
+    }
+
+    pub(super) fn next(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<bool> {
+        loop {
+            if !self.has_outer {
+                if !self.outer.next(&join.outer, cx)? {
+                    return Ok(false);
+                }
+                (self.has_outer, self.has_match) = (true, false);
+                self.put_back(cx)?;
+                self.inner.rescan();
+            }
+            if self.next_match(join, cx)? {
+                self.has_match = true;
+                match join.kind {
+                    JoinKind::Semi => {
+                        self.has_outer = false;
+                        return Ok(true);
+                    }
+                    JoinKind::Anti => self.has_outer = false,
+                    _ => return Ok(true),
+                }
+            } else {
+                self.has_outer = false;
+                match join.kind {
+                    JoinKind::Anti => return Ok(true),
+                    JoinKind::Left if !self.has_match => {
+                        self.put_aside(cx)?;
+                        return Ok(true);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// The next inner row that matches.
+    fn next_match(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<bool> {
+        while self.inner.next(&join.inner, cx)? {
+            if cx.holds(join.on.as_ref())? {
+                return Ok(true);
+            }
+            cx.work().tick()?;
+        }
+        Ok(false)
+    }
+
+    /// Makes the inner columns NULL.
+    fn put_aside(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        self.is_null = true;
+        self.swap(cx)
+    }
+
+    fn put_back(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        if mem::take(&mut self.is_null) { self.swap(cx) } else { Ok(()) }
+    }
+
+    fn swap(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        for (slot, aside) in self.inner_slots.iter().zip(&mut self.set_aside) {
+            mem::swap(cx.row_mut(*slot)?, aside);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! Scan: rows of a table by an access path.
+
+use std::mem;
+use std::sync::Arc;
+
+use millpond_engine::access::Tid;
+use millpond_engine::catalog::IndexDef;
+use millpond_engine::session::HeapScan;
+use millpond_engine::table::RowBuf;
+
+use super::pool::{Pool, PooledScan};
+use super::{Context, SlotRow};
+use crate::convert::would_block;
+use crate::error::{Result, SqlError};
+use crate::exec::{MAX_BLOCKS_UNWAITING, key};
+use crate::plan::query::node::Scan;
+use crate::plan::{Access, IndexRange, KeyPart};
+
+/// A scan in execution.
+#[derive(Default)]
+pub(super) struct ScanState {
+    source: Source,
+    /// The scan of the index: its number in the pool.
+    index_scan: Option<usize>,
+    heap: Option<Box<HeapState>>,
+    /// A key as a range: see [`ScanState::start_key`].
+    key_range: Option<Box<IndexRange>>,
+}
+
+/// What is read next.
+#[derive(Default)]
+enum Source {
+    /// It has not begun.
+    #[default]
+    Start,
+    Ranges,
+    Heap,
+    End,
+}
+
+/// A page's rows.
+struct HeapState {
+    scan: HeapScan,
+    rows: Vec<(Tid, usize)>,
+    bytes: Vec<u8>,
+    next: usize,
+    /// No page follows.
+    is_last: bool,
+}
+
+impl ScanState {
+    pub(super) fn rescan(&mut self) {
+        self.source = Source::Start;
+    }
+
+    pub(super) fn next(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
+        let mut row = cx.take_stored(scan.slot)?;
+        loop {
+            let found = self.next_row(scan, cx, &mut row);
+            let found = found.and_then(|found| {
+                if found {
+                    cx.work().count_row()?;
+                }
+                Ok(found)
+            });
+            cx.set(scan.slot, SlotRow::Stored(row))?;
+            if !found? {
+                return Ok(false);
+            }
+            if cx.holds(scan.filter.as_ref())? {
+                return Ok(true);
+            }
+            row = cx.take_stored(scan.slot)?;
+        }
+    }
+
+    fn next_row(&mut self, scan: &Scan, cx: &Context<'_>, row: &mut RowBuf) -> Result<bool> {
+        loop {
+            match &mut self.source {
+                Source::Start => {
+                    if let Some(found) = self.start(scan, cx, row)? {
+                        return Ok(found);
+                    }
+                }
+                Source::Ranges => {
+                    if self.next_of_ranges(scan, cx, row)? {
+                        return Ok(true);
+                    }
+                    self.source = Source::End;
+                }
+                Source::Heap => return self.next_of_heap(cx, row),
+                Source::End => return Ok(false),
+            }
+        }
+    }
+
+    /// Begins to read. A key gives its row, or none, at once.
+    fn start(&mut self, scan: &Scan, cx: &Context<'_>, row: &mut RowBuf) -> Result<Option<bool>> {
+        match &scan.access {
+            Access::Nothing => self.source = Source::End,
+            Access::Point { index, key } => {
+                let session = cx.work().session()?;
+                if session.may_see_keys_twice() {
+                    self.start_key(scan, index, key, cx)?;
+                    return Ok(None);
+                }
+                self.source = Source::End;
+                let env = cx.env();
+                let values = key::values(key, &env)?;
+                let Some(key) = key::exact(key, &values) else { return Ok(Some(false)) };
+                return Ok(Some(session.lookup(&scan.table, index, &key, row)?));
+            }
+            Access::Range(range) => self.start_range(scan, range, cx)?,
+            Access::Heap => self.start_heap(scan, cx)?,
+        }
+        Ok(None)
+    }
+
+    /// All rows that have a key which should be one row's: see [`Session::may_see_keys_twice`].
+    ///
+    /// [`Session::may_see_keys_twice`]: millpond_engine::session::Session::may_see_keys_twice
+    #[cold]
+    fn start_key(
+        &mut self,
+        scan: &Scan,
+        index: &Arc<IndexDef>,
+        parts: &[KeyPart],
+        cx: &Context<'_>,
+    ) -> Result<()> {
+        if !cx.work().may_wait {
+            return Err(would_block());
+        }
+        let range = self
+            .key_range
+            .take()
+            .unwrap_or_else(|| Box::new(IndexRange::of_key(index, parts.to_vec())));
+        let result = self.start_range(scan, &range, cx);
+        self.key_range = Some(range);
+        result
+    }
+
+    fn start_range(&mut self, scan: &Scan, plan: &IndexRange, cx: &Context<'_>) -> Result<()> {
+        let work = cx.work();
+        let number = match self.index_scan {
+            Some(number) => number,
+            None => *self.index_scan.insert(work.pool()?.take_scan(&plan.index)),
+        };
+        let mut pool = work.pool()?;
+        let mut ranges = mem::take(&mut pooled(&mut pool, number)?.ranges);
+        // A key may have a subplan, which has scans of its own.
+        drop(pool);
+        let filled = ranges.fill(plan, &cx.env());
+        let mut pool = work.pool()?;
+        let own = pooled(&mut pool, number)?;
+        own.ranges = ranges;
+        self.source = Source::End;
+        filled?;
+        if start_next(own, scan, plan, cx)? {
+            self.source = Source::Ranges;
+        }
+        Ok(())
+    }
+
+    fn next_of_ranges(&mut self, scan: &Scan, cx: &Context<'_>, row: &mut RowBuf) -> Result<bool> {
+        let Some(number) = self.index_scan else { return Ok(false) };
+        let work = cx.work();
+        let mut pool = work.pool()?;
+        let own = pooled(&mut pool, number)?;
+        loop {
+            if own.is_running {
+                own.is_running = own.scan.next(work.session()?, row)?;
+            }
+            if own.is_running {
+                return Ok(true);
+            }
+            // The rows of a key are one range.
+            let Access::Range(plan) = &scan.access else { return Ok(false) };
+            if !start_next(own, scan, plan, cx)? {
+                return Ok(false);
+            }
+            // A range may have no row, and a list may have many of them.
+            work.count_row()?;
+        }
+    }
+
+    fn start_heap(&mut self, scan: &Scan, cx: &Context<'_>) -> Result<()> {
+        let work = cx.work();
+        let session = work.session()?;
+        if !work.may_wait && session.block_count(&scan.table)? > MAX_BLOCKS_UNWAITING {
+            return Err(would_block());
+        }
+        let heap = session.heap_scan(&scan.table)?;
+        match &mut self.heap {
+            Some(own) => {
+                (own.scan, own.next, own.is_last) = (heap, 0, false);
+                own.rows.clear();
+            }
+            None => {
+                let (rows, bytes) = Default::default();
+                let state = HeapState { scan: heap, rows, bytes, next: 0, is_last: false };
+                self.heap = Some(Box::new(state));
+            }
+        }
+        self.source = Source::Heap;
+        Ok(())
+    }
+
+    fn next_of_heap(&mut self, cx: &Context<'_>, row: &mut RowBuf) -> Result<bool> {
+        let Some(heap) = &mut self.heap else { return Ok(false) };
+        loop {
+            if let Some((tid, end)) = heap.rows.get(heap.next) {
+                let before = heap.next.checked_sub(1).and_then(|before| heap.rows.get(before));
+                let start = before.map_or(0, |(_, end)| *end);
+                row.set(*tid, heap.bytes.get(start..*end).unwrap_or_default());
+                heap.next += 1;
+                return Ok(true);
+            }
+            if heap.is_last {
+                self.source = Source::End;
+                return Ok(false);
+            }
+            let HeapState { scan, rows, bytes, .. } = &mut **heap;
+            rows.clear();
+            bytes.clear();
+            let more = scan.next_page(cx.work().session()?, &mut |tid, tuple| {
+                bytes.extend_from_slice(tuple);
+                rows.push((tid, bytes.len()));
+                Ok(())
+            })?;
+            (heap.is_last, heap.next) = (!more, 0);
+        }
+    }
+}
+
+fn pooled(pool: &mut Pool, number: usize) -> Result<&mut PooledScan> {
+    pool.scans.get_mut(number).ok_or_else(|| SqlError::internal("a scan without a number"))
+}
+
+/// Begins to read the next range of a plan; false when there is none.
+fn start_next(
+    own: &mut PooledScan,
+    scan: &Scan,
+    plan: &IndexRange,
+    cx: &Context<'_>,
+) -> Result<bool> {
+    if !own.ranges.next(&mut own.range) {
+        return Ok(false);
+    }
+    let (session, direction) = (cx.work().session()?, plan.direction);
+    session.start_index_scan(&scan.table, &plan.index, &own.range, direction, &mut own.scan)?;
+    own.is_running = true;
+    Ok(true)
+}

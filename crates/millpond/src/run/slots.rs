@@ -1,0 +1,48 @@
+//! The rows that a plan's nodes have at a time, one for each slot.
+
+use millpond_engine::table::RowBuf;
+
+use crate::analyze::tree::slot_of;
+use crate::error::{Result, SqlError};
+use crate::exec::damaged;
+use crate::plan::query::node::SlotKind;
+use crate::{Datum, Value};
+
+/// The rows of a plan, beside the plan's description of its slots. (The rows do not hold the
+/// description: to count a reference to it would write to memory that all sessions share.)
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slots<'a> {
+    pub(crate) kinds: &'a [SlotKind],
+    pub(crate) rows: &'a [SlotRow],
+}
+
+/// The row of a slot.
+#[derive(Debug, Default)]
+pub(crate) enum SlotRow {
+    /// All columns are NULL: an outer join has found no match.
+    #[default]
+    Null,
+    /// A row of a table.
+    Stored(RowBuf),
+    /// Computed values.
+    Values(Vec<Value>),
+}
+
+impl<'a> Slots<'a> {
+    /// The value of a column, by its packed number.
+    #[inline]
+    pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {
+        let (slot, place) = slot_of(column);
+        match (self.rows.get(slot.index()), self.kinds.get(slot.index())) {
+            (Some(SlotRow::Null), _) => Ok(Datum::Null),
+            (Some(SlotRow::Stored(row)), Some(SlotKind::Stored(table))) => {
+                table.layout.column(row.bytes(), place).map_err(damaged)
+            }
+            (Some(SlotRow::Values(values)), _) => values
+                .get(place)
+                .map(Value::as_datum)
+                .ok_or_else(|| SqlError::internal("column out of range")),
+            _ => Err(SqlError::internal("slot out of range")),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The state of a plan's nodes.
+//!
+//! A state does not know its node: both are given to [`State::next`]. So a plan is shared by all
+//! sessions, and a state holds no reference to it.
+
+use super::aggregate::AggregateState;
+use super::distinct::DistinctState;
+use super::functions::FunctionsState;
+use super::hash_join::HashJoinState;
+use super::limit::LimitState;
+use super::materialize::MaterializeState;
+use super::nested_loop::NestedLoopState;
+use super::scan::ScanState;
+use super::set_operation::{AppendState, SetOpState};
+use super::sort::SortState;
+use super::system_scan::SystemScanState;
+use super::window::WindowState;
+use super::{Context, cte, lock_rows};
+use crate::analyze::tree::Slot;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::memory::Cursor;
+use crate::plan::query::node::Node;
+use crate::system_relations::is_system;
+
+/// What a node has come to.
+pub(super) enum State {
+    /// How many rows have been given of those that are in the plan.
+    Given(usize),
+    Scan(Box<ScanState>),
+    /// Of a scan of a system relation.
+    SystemScan(SystemScanState),
+    /// Of a node that is nothing but its input's state.
+    Input(Box<State>),
+    NestedLoop(Box<NestedLoopState>),
+    /// Of a reader of a query of WITH.
+    Reader(Cursor),
+    Limit(Box<LimitState>),
+    Sort(Box<SortState>),
+    Aggregate(Box<AggregateState>),
+    HashJoin(Box<HashJoinState>),
+    Materialize(Box<MaterializeState>),
+    Distinct(Box<DistinctState>),
+    Append(Box<AppendState>),
+    SetOp(Box<SetOpState>),
+    Functions(FunctionsState),
+    Window(Box<WindowState>),
+}
+
+impl State {
+    /// The state of a node that has not begun.
+    pub(super) fn new(node: &Node, cx: &Context<'_>) -> Result<Self> {
+        Ok(match node {
+            Node::Result { .. } | Node::Values { .. } => Self::Given(0),
+            Node::Scan(scan) if is_system(&scan.table) => Self::SystemScan(Default::default()),
+            Node::Scan(_) => Self::Scan(Box::default()),
+            Node::Project { input, .. }
+            | Node::Filter { input, .. }
+            | Node::LockRows { input, .. } => Self::Input(Box::new(Self::new(input, cx)?)),
+            Node::Cte { .. } | Node::WorkTable { .. } => Self::Reader(Cursor::default()),
+            Node::NestedLoop(join) => Self::NestedLoop(Box::new(NestedLoopState::new(join, cx)?)),
+            Node::Limit(limit) => Self::Limit(Box::new(LimitState::new(limit, cx)?)),
+            Node::Sort { input, keys, .. } => {
+                Self::Sort(Box::new(SortState::new(input, keys, cx)?))
+            }
+            Node::Aggregate(aggregate) => {
+                Self::Aggregate(Box::new(AggregateState::new(aggregate, cx)?))
+            }
+            Node::HashJoin(join) => Self::HashJoin(Box::new(HashJoinState::new(join, cx)?)),
+            Node::Materialize { input } => {
+                Self::Materialize(Box::new(MaterializeState::new(input, cx)?))
+            }
+            Node::Distinct { input, .. } => {
+                Self::Distinct(Box::new(DistinctState::new(input, cx)?))
+            }
+            Node::Append { inputs, .. } => Self::Append(Box::new(AppendState::new(inputs, cx)?)),
+            Node::SetOp { left, right, .. } => {
+                Self::SetOp(Box::new(SetOpState::new(&left.0, &right.0, cx)?))
+            }
+            Node::Functions { .. } => Self::Functions(FunctionsState::new(cx)),
+            Node::Window { input, window } => {
+                Self::Window(Box::new(WindowState::new(input, window, cx)?))
+            }
+        })
+    }
+
+    /// Puts the next row into the node's slots. False at the end.
+    pub(super) fn next(&mut self, node: &Node, cx: &mut Context<'_>) -> Result<bool> {
+        match (self, node) {
+            (Self::Given(given), Node::Result { filter }) => {
+                *given += 1;
+                Ok(*given == 1 && cx.holds(filter.as_ref())?)
+            }
+            (Self::Given(given), Node::Values { slot, rows }) => {
+                next_of_values(given, *slot, rows, cx)
+            }
+            (Self::Scan(state), Node::Scan(scan)) => state.next(scan, cx),
+            (Self::SystemScan(state), Node::Scan(scan)) => state.next(scan, cx),
+            (Self::Input(state), Node::Project { input, slot, exprs }) => {
+                if !state.next(input, cx)? {
+                    return Ok(false);
+                }
+                cx.compute(*slot, exprs)?;
+                Ok(true)
+            }
+            (Self::Input(state), Node::Filter { input, condition }) => loop {
+                if !state.next(input, cx)? {
+                    return Ok(false);
+                }
+                if condition.holds(&cx.env())? {
+                    return Ok(true);
+                }
+                cx.work().tick()?;
+            },
+            (Self::Reader(cursor), Node::Cte { slot, cte, .. }) => {
+                cte::scan(*cte, *slot, cursor, cx)
+            }
+            (Self::Reader(cursor), Node::WorkTable { slot, cte }) => {
+                cte::scan_work_table(*cte, *slot, cursor, cx)
+            }
+            (Self::NestedLoop(state), Node::NestedLoop(join)) => state.next(join, cx),
+            (Self::Limit(state), Node::Limit(limit)) => state.next(limit, cx),
+            (Self::Sort(state), Node::Sort { input, keys, bound }) => {
+                state.next(input, keys, bound.as_ref(), cx)
+            }
+            (Self::Aggregate(state), Node::Aggregate(aggregate)) => state.next(aggregate, cx),
+            (Self::HashJoin(state), Node::HashJoin(join)) => state.next(join, cx),
+            (Self::Materialize(state), Node::Materialize { input }) => state.next(input, cx),
+            (Self::Distinct(state), Node::Distinct { input, keys, sorted }) => {
+                state.next(input, keys, *sorted, cx)
+            }
+            (Self::Append(state), Node::Append { slot, inputs }) => state.next(*slot, inputs, cx),
+            (Self::SetOp(state), Node::SetOp { .. }) => state.next(node, cx),
+            (Self::Functions(state), Node::Functions { slot, functions, with_ordinality }) => {
+                state.next(*slot, functions, *with_ordinality, cx)
+            }
+            (Self::Window(state), Node::Window { input, window }) => state.next(input, window, cx),
+            (Self::Input(state), Node::LockRows { input, locks, condition }) => {
+                lock_rows::next(state, input, locks, condition.as_ref(), cx)
+            }
+            _ => Err(SqlError::internal("a state of another node")),
+        }
+    }
+
+    /// Begins anew, with other outer rows or parameters.
+    pub(super) fn rescan(&mut self) {
+        match self {
+            Self::Given(given) => *given = 0,
+            Self::Scan(state) => state.rescan(),
+            Self::SystemScan(state) => state.rescan(),
+            Self::Input(state) => state.rescan(),
+            Self::Reader(cursor) => cursor.reset(),
+            Self::NestedLoop(state) => state.rescan(),
+            Self::Limit(state) => state.rescan(),
+            Self::Sort(state) => state.rescan(),
+            Self::Aggregate(state) => state.rescan(),
+            Self::HashJoin(state) => state.rescan(),
+            Self::Materialize(state) => state.rescan(),
+            Self::Distinct(state) => state.rescan(),
+            Self::Append(state) => state.rescan(),
+            Self::SetOp(state) => state.rescan(),
+            Self::Functions(state) => state.rescan(),
+            Self::Window(state) => state.rescan(),
+        }
+    }
+}
+
+fn next_of_values(
+    given: &mut usize,
+    slot: Slot,
+    rows: &[Vec<Expr>],
+    cx: &mut Context<'_>,
+) -> Result<bool> {
+    let Some(row) = rows.get(*given) else { return Ok(false) };
+    *given += 1;
+    cx.work().tick()?;
+    cx.compute(slot, row)?;
+    Ok(true)
+}

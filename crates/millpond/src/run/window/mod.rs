@@ -1,0 +1,145 @@
+//! WindowAgg: functions over the rows around each row of a partition.
+//!
+//! A partition is read to its end before its first row is given. Its rows are kept in a store that
+//! spills; what functions look at (order, arguments, results) is in memory and counted.
+
+mod calls;
+mod frame;
+mod partition;
+mod range;
+
+use std::mem;
+
+use self::frame::Frames;
+use self::partition::Partition;
+use super::state::State;
+use super::{Context, SlotRow, kept, parts};
+use crate::Value;
+use crate::analyze::tree::{Slot, Window};
+use crate::error::Result;
+use crate::memory::{Cursor, Held, RowStore, bytes_of};
+use crate::plan::query::node::Node;
+
+pub(super) struct WindowState {
+    input: State,
+    slots: Vec<Slot>,
+    rows: RowStore,
+    cursor: Cursor,
+    held: Held,
+    partition: Partition,
+    /// The results of each row, in the order of calls.
+    results: Vec<Vec<Value>>,
+    given: usize,
+    /// The first row of the next partition: its key and its place among the kept rows.
+    ahead: Option<(Vec<Value>, Vec<u8>)>,
+    frames: Option<Frames>,
+    is_over: bool,
+    bytes: Vec<u8>,
+}
+
+impl WindowState {
+    pub(super) fn new(input: &Node, _window: &Window, cx: &Context<'_>) -> Result<Self> {
+        let resources = cx.work().resources;
+        Ok(Self {
+            input: State::new(input, cx)?,
+            slots: parts::output(input),
+            rows: RowStore::new(resources, "WindowAgg"),
+            cursor: Cursor::default(),
+            held: Held::new(&resources.memory, "WindowAgg"),
+            partition: Partition::default(),
+            results: Vec::new(),
+            given: 0,
+            ahead: None,
+            frames: None,
+            is_over: false,
+            bytes: Vec::new(),
+        })
+    }
+
+    pub(super) fn rescan(&mut self) {
+        self.input.rescan();
+        self.partition = Partition::default();
+        self.results.clear();
+        (self.given, self.ahead, self.frames, self.is_over) = (0, None, None, false);
+        self.held.clear();
+    }
+
+    pub(super) fn next(
+        &mut self,
+        input: &Node,
+        window: &Window,
+        cx: &mut Context<'_>,
+    ) -> Result<bool> {
+        cx.work().tick()?;
+        if self.given == self.partition.len() && !self.next_partition(input, window, cx)? {
+            return Ok(false);
+        }
+        let Some(row) = self.rows.next(&mut self.cursor)? else { return Ok(false) };
+        kept::load(row, &self.slots, &mut cx.rows)?;
+        let results = self.results.get_mut(self.given).map(mem::take).unwrap_or_default();
+        cx.set(window.slot, SlotRow::Values(results))?;
+        self.given += 1;
+        Ok(true)
+    }
+
+    /// Reads a partition and computes its results. False if there is none.
+    fn next_partition(
+        &mut self,
+        input: &Node,
+        window: &Window,
+        cx: &mut Context<'_>,
+    ) -> Result<bool> {
+        self.rows.clear()?;
+        self.cursor.reset();
+        self.held.clear();
+        (self.partition, self.given) = (Partition::default(), 0);
+        self.results.clear();
+        let mut key = None;
+        if let Some((ahead, row)) = self.ahead.take() {
+            kept::load(&row, &self.slots, &mut cx.rows)?;
+            self.add_row(window, cx)?;
+            key = Some(ahead);
+        }
+        while !self.is_over {
+            if !self.input.next(input, cx)? {
+                self.is_over = true;
+                break;
+            }
+            cx.work().tick()?;
+            let mut own = Vec::with_capacity(window.partition_by.len());
+            cx.values(window.partition_by.iter(), &mut own)?;
+            if key.get_or_insert_with(|| own.clone()) != &own && !same(key.as_deref(), &own) {
+                let mut row = Vec::new();
+                kept::save(&cx.rows, &self.slots, &mut row)?;
+                self.ahead = Some((own, row));
+                break;
+            }
+            self.add_row(window, cx)?;
+        }
+        if self.partition.len() == 0 {
+            return Ok(false);
+        }
+        self.partition.find_peers(window);
+        let frames = match &mut self.frames {
+            Some(frames) => frames,
+            None => self.frames.insert(Frames::new(window, cx)?),
+        };
+        self.results = calls::results(window, &self.partition, frames, cx, &mut self.held)?;
+        Ok(true)
+    }
+
+    /// Keeps the current row as one of the partition.
+    fn add_row(&mut self, window: &Window, cx: &Context<'_>) -> Result<()> {
+        self.bytes.clear();
+        kept::save(&cx.rows, &self.slots, &mut self.bytes)?;
+        self.rows.push(&self.bytes)?;
+        let grown = self.partition.add(window, cx)?;
+        let results = window.calls.len() * size_of::<Value>() + bytes_of(&[]);
+        self.held.grow(grown + results)
+    }
+}
+
+/// Whether two rows are of one partition.
+fn same(a: Option<&[Value]>, b: &[Value]) -> bool {
+    a.is_some_and(|a| a.iter().zip(b).all(|(a, b)| a.as_datum().sort_cmp(&b.as_datum()).is_eq()))
+}

@@ -1,0 +1,195 @@
+//! Random queries, judged by rewritings that must not change their rows, and beside PostgreSQL 15
+//! where it is installed.
+//!
+//! `MILLPOND_RANDOM_QUERIES` is the number of queries of each test. `MILLPOND_RANDOM_SEED` is the
+//! seed of the tables and of the first query. A failure prints the settings that repeat it alone.
+//! What Millpond refuses with 0A000 counts as not supported, and the share is printed. A query that
+//! ends with an error of its values (a division by zero, a number out of range) decides nothing:
+//! which rows are looked at first is not fixed.
+
+mod answers;
+#[path = "../common/mod.rs"]
+mod common;
+mod expressions;
+mod queries;
+mod rewritings;
+mod tables;
+
+use std::time::Duration;
+
+use answers::{Answers, Outcome, Tally};
+use expressions::Generator;
+use millpond_oracle::Postgres;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rewritings::Rewriting;
+
+/// How many differences are printed.
+const SHOWN: usize = 8;
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+/// The seed of a run and its number of queries.
+fn run() -> (u64, u64) {
+    let seed = setting("MILLPOND_RANDOM_SEED").unwrap_or_else(|| u64::from(rand::random::<u32>()));
+    let count = setting("MILLPOND_RANDOM_QUERIES").unwrap_or(150);
+    println!("seed {seed}, {count} queries");
+    (seed, count)
+}
+
+/// The tables' script. A run of one query that repeats a failure has the tables of the seed that is
+/// named for them.
+fn script(seed: u64) -> Vec<String> {
+    let seed = setting("MILLPOND_RANDOM_TABLES").unwrap_or(seed);
+    tables::script(&mut StdRng::seed_from_u64(seed))
+}
+
+fn again(seed: u64, query: u64) -> String {
+    let tables = setting("MILLPOND_RANDOM_TABLES").unwrap_or(seed);
+    let first = seed.wrapping_add(query);
+    format!(
+        "MILLPOND_RANDOM_TABLES={tables} MILLPOND_RANDOM_SEED={first} MILLPOND_RANDOM_QUERIES=1"
+    )
+}
+
+#[test]
+fn rewritings_agree() {
+    let (seed, count) = run();
+    let mut answers = Answers::new(&script(seed));
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for query in 0..count {
+        let mut g = Generator::new(StdRng::seed_from_u64(seed.wrapping_add(query)));
+        let rewriting = rewritings::any(&mut g);
+        match judge(&mut answers, &rewriting) {
+            Ok(what) => tally.count(what),
+            Err(difference) => {
+                tally.count("different");
+                wrong.push(format!("{}\n{difference}", again(seed, query)));
+            }
+        }
+    }
+    println!("{tally}");
+    assert!(wrong.is_empty(), "{} differ:\n\n{}", wrong.len(), shown(&wrong));
+}
+
+/// The SQLSTATE that a refusal begins with.
+fn code(error: &str) -> Option<&str> {
+    error.get(..5)
+}
+
+fn shown(wrong: &[String]) -> String {
+    wrong[..wrong.len().min(SHOWN)].join("\n\n")
+}
+
+/// What came of a rewriting, or how its sides differ.
+fn judge(answers: &mut Answers, rewriting: &Rewriting) -> Result<&'static str, String> {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for (queries, rows) in [(&rewriting.first, &mut first), (&rewriting.second, &mut second)] {
+        for query in queries {
+            match answers.outcome(query) {
+                Outcome::Rows(found) => rows.extend(found),
+                Outcome::Undecided => return Ok("undecided"),
+                Outcome::OutOfTime => return Ok("out of time"),
+                Outcome::Unsupported => return Ok("not supported"),
+                Outcome::Wrong(error) => return Err(format!("{error}\n{query}")),
+            }
+        }
+        rows.sort_unstable();
+        if rewriting.as_set {
+            rows.dedup();
+        }
+    }
+    if first == second {
+        return Ok("same");
+    }
+    let list = |queries: &[String]| queries.join("\n  ");
+    Err(format!(
+        "{}: {} rows of\n  {}\nand {} rows of\n  {}\n{}",
+        rewriting.name,
+        first.len(),
+        list(&rewriting.first),
+        second.len(),
+        list(&rewriting.second),
+        difference(&first, &second),
+    ))
+}
+
+/// Rows that only one of two sorted lists has.
+fn difference(first: &[String], second: &[String]) -> String {
+    let only = |these: &[String], those: &[String]| {
+        let rows: Vec<&str> =
+            these.iter().filter(|row| !those.contains(row)).map(String::as_str).collect();
+        rows[..rows.len().min(SHOWN)].join("\n  ")
+    };
+    format!("only first:\n  {}\nonly second:\n  {}", only(first, second), only(second, first))
+}
+
+#[test]
+fn queries_answer_as_postgresql_does() {
+    let Some(postgres) = Postgres::start().unwrap() else { return };
+    let mut theirs = postgres.connect("postgres", Duration::from_secs(120)).unwrap();
+    let (seed, count) = run();
+    let script = script(seed);
+    let mut ours = Answers::new(&script);
+    for statement in &script {
+        let answer = theirs.run(statement, "").unwrap();
+        assert!(answer.refusal().is_none(), "{statement}: {answer}");
+    }
+    theirs.run("set statement_timeout = '20s'", "").unwrap();
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for number in 0..count {
+        let mut g = Generator::new(StdRng::seed_from_u64(seed.wrapping_add(number)));
+        let sql = queries::query(&mut g, &[], 3).sql;
+        let expected = answers::outcome(&theirs.run(&sql, "").unwrap());
+        let what = match (ours.outcome(&sql), expected) {
+            (Outcome::Unsupported, _) => "not supported",
+            (Outcome::OutOfTime, _) => "out of time",
+            // The generator is at fault, and both say so.
+            (Outcome::Wrong(error), Outcome::Wrong(expected))
+                if code(&error) == code(&expected) =>
+            {
+                println!("both refuse {sql}: {error}");
+                "refused"
+            }
+            (Outcome::Wrong(error), expected) => {
+                let refusal = match expected {
+                    Outcome::Wrong(expected) => expected,
+                    _ => String::new(),
+                };
+                wrong.push(format!("{}\n{sql}\n{error}\n{refusal}", again(seed, number)));
+                "different"
+            }
+            (found @ (Outcome::Rows(_) | Outcome::Undecided), Outcome::Wrong(error)) => {
+                let found = if found == Outcome::Undecided { "an error of values" } else { "rows" };
+                wrong.push(format!(
+                    "{}\n{sql}\nMillpond: {found}, PostgreSQL: {error}",
+                    again(seed, number)
+                ));
+                "different"
+            }
+            (Outcome::Rows(found), Outcome::Rows(expected)) if found != expected => {
+                let rows = difference(&found, &expected);
+                wrong.push(format!(
+                    "{}\n{sql}\nMillpond first, {} rows; PostgreSQL second, {} rows\n{rows}",
+                    again(seed, number),
+                    found.len(),
+                    expected.len(),
+                ));
+                "different"
+            }
+            (Outcome::Rows(_), Outcome::Rows(_)) => "same",
+            (Outcome::Undecided, Outcome::Rows(_)) => {
+                println!("an error of values only in Millpond: {sql}");
+                "undecided in Millpond alone"
+            }
+            (_, Outcome::Undecided | Outcome::OutOfTime | Outcome::Unsupported) => "undecided",
+        };
+        tally.count(what);
+    }
+    println!("{tally}");
+    assert!(wrong.is_empty(), "{} differ:\n\n{}", wrong.len(), shown(&wrong));
+}

@@ -1,0 +1,133 @@
+//! Conditions that an index serves, with PostgreSQL's answers, and the same conditions without it.
+
+use millpond::Connection;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::common::{fresh, run, script};
+
+#[test]
+fn arrays_and_alternatives_use_an_index() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("access.txt"));
+}
+
+/// Random conditions on two tables of the same rows, with duplicates and NULLs, one of which has no
+/// index, give the same rows; and in the wanted order, where that is all of the row.
+#[test]
+fn an_index_changes_no_answer() {
+    let seed = std::env::var("MILLPOND_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(rand::random::<u64>);
+    println!("MILLPOND_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    fill(&mut c, &mut random);
+    let mut used = 0;
+    for _ in 0..200 {
+        let condition = conjunction(&mut random, 2);
+        let way = ["", " desc"][random.random_range(0..2)];
+        let order = format!("a{way}, b{way}, s{way}");
+        let query =
+            |table: &str| format!("select a, b, s from {table} where {condition} order by {order}");
+        let (found, expected) = (run(&mut c, &query("indexed")), run(&mut c, &query("plain")));
+        assert!(expected.contains("SELECT"), "{condition}: {expected}");
+        assert_eq!(found, expected, "{condition} order by {order}");
+        let plan = run(&mut c, &format!("explain {}", query("indexed")));
+        used += u32::from(plan.contains("Index Cond"));
+    }
+    assert!(used > 50, "{used} conditions had an index");
+}
+
+/// Changes by random conditions leave the same rows with and without an index.
+#[test]
+fn an_index_changes_no_change() {
+    let seed = std::env::var("MILLPOND_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(rand::random::<u64>);
+    println!("MILLPOND_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    fill(&mut c, &mut random);
+    for _ in 0..40 {
+        let condition = conjunction(&mut random, 2);
+        let change = match random.random_range(0..4) {
+            0 => format!("delete from # where ({condition}) and s < 's3'"),
+            1 => format!("update # set a = b, b = a where {condition}"),
+            _ => format!("update # set a = a + 1 where {condition}"),
+        };
+        let mut answers = Vec::new();
+        for table in ["indexed", "plain"] {
+            let changed = run(&mut c, &change.replace('#', table));
+            let rows = run(&mut c, &format!("select a, b, s from {table} order by 1, 2, 3"));
+            answers.push((changed, rows));
+        }
+        assert_eq!(answers[0], answers[1], "{change}");
+    }
+}
+
+fn fill(c: &mut Connection, random: &mut StdRng) {
+    run(c, "create table plain (a int, b int, s text)");
+    run(c, "create table indexed (a int, b int, s text)");
+    run(c, "create index on indexed (a, b, s)");
+    run(c, "create index on indexed (s desc)");
+    for _ in 0..20 {
+        let rows: Vec<String> = (0..8)
+            .map(|_| {
+                let text = ["null", "'s1'", "'s2'", "'s3'", "'s4'"][random.random_range(0..5)];
+                format!("({}, {}, {text})", number(random), number(random))
+            })
+            .collect();
+        for table in ["plain", "indexed"] {
+            let answer = run(c, &format!("insert into {table} values {}", rows.join(", ")));
+            assert!(answer.contains("INSERT 0 8"), "{answer}");
+        }
+    }
+}
+
+fn number(random: &mut StdRng) -> String {
+    match random.random_range(0..12) {
+        11 => "null".to_owned(),
+        number => number.to_string(),
+    }
+}
+
+fn list(random: &mut StdRng) -> Vec<String> {
+    (0..random.random_range(1..5)).map(|_| number(random)).collect()
+}
+
+/// Conditions that must all hold, some of which are ORs.
+fn conjunction(random: &mut StdRng, depth: usize) -> String {
+    let count = random.random_range(1..3);
+    let one = |random: &mut StdRng| {
+        if depth == 0 || random.random_bool(0.4) {
+            return simple(random);
+        }
+        let sides: Vec<String> =
+            (0..random.random_range(2..4)).map(|_| conjunction(random, depth - 1)).collect();
+        format!("({})", sides.join(" or "))
+    };
+    let all: Vec<String> = (0..count).map(|_| one(random)).collect();
+    all.join(" and ")
+}
+
+fn simple(random: &mut StdRng) -> String {
+    let column = ["a", "a", "b"][random.random_range(0..3)];
+    let one = number(random);
+    match random.random_range(0..10) {
+        0 => format!("{column} = any('{{{}}}'::int[])", list(random).join(",")),
+        1 => format!("{column} = any(array[{}]::int8[])", list(random).join(", ")),
+        2 => format!("{column} in ({})", list(random).join(", ")),
+        3 => format!("{column} between {one} and {}", number(random)),
+        4 => {
+            let op = ["<", "<=", ">", ">="][random.random_range(0..4)];
+            format!("{column} {op} {one}")
+        }
+        5 => format!("(a, b) > ({one}, {})", number(random)),
+        6 => "s = any(array['s1', 's4', null])".to_owned(),
+        7 => "s >= 's2'".to_owned(),
+        8 => format!("{column} = any(null::int[])"),
+        _ => format!("{column} = {one}"),
+    }
+}

@@ -1,0 +1,77 @@
+//! Queries of all shapes, whose answers are PostgreSQL's.
+
+use crate::common::{fresh, script, unordered_script};
+
+#[test]
+fn queries_answer_as_postgresql_does() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("queries.txt"));
+}
+
+#[test]
+fn names_may_have_their_schema() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("names.txt"));
+}
+
+#[test]
+fn aggregates_of_json() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("json_aggregates.txt"));
+}
+
+#[test]
+fn rows_are_values() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("records.txt"));
+}
+
+/// What drivers and their pools ask for by themselves.
+#[test]
+fn clients_find_what_they_look_for() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("clients.txt"));
+}
+
+#[test]
+fn numbers_of_objects_are_a_type() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("oids.txt"));
+}
+
+/// Functions that return rows, and functions of json beside columns, with PostgreSQL's answers.
+#[test]
+fn functions_that_return_rows_answer_as_postgresql_does() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("set_functions.txt"));
+}
+
+/// What EXPLAIN says, in PostgreSQL's form, of plans by key, by hash, and of subqueries.
+#[test]
+fn plans_are_shown_as_postgresql_shows_them() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("plans.txt"));
+}
+
+/// Statements that change rows by a query, in all forms, and their errors.
+#[test]
+fn modifications_by_queries_answer_as_postgresql_does() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("modifications.txt"));
+}
+
+#[test]
+fn plans_of_modifications_are_shown_as_postgresql_shows_them() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("modification_plans.txt"));
+}
