@@ -37,10 +37,53 @@ pub const LONGEST_TEXT: usize = (1 << 30) - 1;
 /// The first thing in the text that PostgreSQL 15's scanner or grammar refuses; 54001 if a
 /// statement nests too deep; 54000 if the text is too long.
 pub fn parse(text: &str) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
-    if text.len() > LONGEST_TEXT {
-        let message = format!("statement of {} bytes is too long", text.len());
-        let error = SyntaxError::new(SqlState::ProgramLimitExceeded, message, 0);
-        return Err(error.without_location());
-    }
+    check_length(text)?;
     parser::statements(text)
+}
+
+/// A text whose numbers and strings have become parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lifted {
+    /// Its statements. Each literal is the parameter of its number.
+    pub statements: Vec<tree::RawStmt>,
+    /// Its literals in their order.
+    pub literals: Vec<LiftedLiteral>,
+}
+
+/// A literal that has become a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiftedLiteral {
+    /// It is a string, not a number.
+    pub is_string: bool,
+    /// Its first byte in the text.
+    pub location: u32,
+}
+
+/// Parses all statements of a text, with parameters in place of its numbers and plain strings:
+/// texts that differ in nothing else are the same statement.
+///
+/// # Errors
+///
+/// As [`parse`], and also where the grammar wants a literal.
+pub fn parse_lifted(text: &str) -> Result<Lifted, Box<SyntaxError>> {
+    check_length(text)?;
+    parser::lifted(text)
+}
+
+/// Parses a text that is one expression.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_expression(text: &str) -> Result<tree::Expr, Box<SyntaxError>> {
+    check_length(text)?;
+    parser::expression(text)
+}
+
+fn check_length(text: &str) -> Result<(), Box<SyntaxError>> {
+    if text.len() <= LONGEST_TEXT {
+        return Ok(());
+    }
+    let message = format!("statement of {} bytes is too long", text.len());
+    Err(SyntaxError::new(SqlState::ProgramLimitExceeded, message, 0).without_location())
 }

@@ -186,7 +186,7 @@ fn statements_without_a_tree_have_their_tag() {
             "create or replace function f() returns int language sql as 'select 1'",
             "CREATE FUNCTION",
         ),
-        ("alter table t add a int", "ALTER TABLE"),
+        ("alter view v rename to w", "ALTER VIEW"),
         ("drop trigger t on a", "DROP TRIGGER"),
         ("grant a to b", "GRANT ROLE"),
         ("grant select on a to b", "GRANT"),
@@ -196,4 +196,76 @@ fn statements_without_a_tree_have_their_tag() {
     ] {
         assert_eq!(only(text), Statement::Other { kind: tag }, "{text}");
     }
+}
+
+#[test]
+fn alter_table_has_its_changes_of_constraints() {
+    let changes = |text: &str| match only(text) {
+        Statement::AlterTable(stmt) => stmt.cmds,
+        other => panic!("{other:?}"),
+    };
+    let both =
+        changes("alter table if exists only t drop constraint if exists c cascade, add unique (a)");
+    let [AlterTableCmd::DropConstraint { missing_ok: true, .. }, AlterTableCmd::AddConstraint(_)] =
+        both.as_slice()
+    else {
+        panic!("{both:?}")
+    };
+    for (text, words) in [
+        ("alter table t add a int", "ADD COLUMN"),
+        ("alter table t alter column a drop not null, add unique (a)", "ALTER COLUMN"),
+        ("alter table t rename to u", "RENAME TO"),
+    ] {
+        assert_eq!(changes(text), [AlterTableCmd::Other(words.to_owned())], "{text}");
+    }
+    assert!(parse("alter table t add a int int").is_err());
+}
+
+#[test]
+fn statements_in_statements_and_defaults_have_their_place() {
+    let text = "explain (costs off) select 1 ; prepare p as select 2";
+    let list = parse(text).unwrap();
+    let (Statement::Explain(explain), Statement::Prepare(prepare)) = (&list[0].stmt, &list[1].stmt)
+    else {
+        panic!("{list:?}")
+    };
+    let piece = |raw: &RawStmt| &text[raw.location as usize..][..raw.length as usize];
+    assert_eq!((piece(&explain.query), piece(&prepare.query)), ("select 1", "select 2"));
+    let text = "create table t (a int default 1 + 2 not null)";
+    let Statement::Create(create) = only(text) else { panic!() };
+    let TableElement::Column(column) = &create.table_elts[0] else { panic!() };
+    let ConstrType::Default(_, place) = &column.constraints[0].contype else { panic!() };
+    assert_eq!(&text[place.start as usize..place.end as usize], "1 + 2");
+}
+
+#[test]
+fn lifted_literals_are_parameters() {
+    let text = "select a + 1, 'b' from t where c = -2.5";
+    let lifted = millpond_syntax::parse_lifted(text).unwrap();
+    let places: Vec<_> =
+        lifted.literals.iter().map(|literal| (literal.is_string, literal.location)).collect();
+    assert_eq!(places, [(false, 11), (true, 14), (false, 36)]);
+    let as_params = parse("select a + $1, $2 from t where c = -$3").unwrap();
+    let shown = |list: &[RawStmt]| match &list[0].stmt {
+        Statement::Select(select) => match &select.body {
+            SelectBody::Select(simple) => {
+                let mut values = simple.target_list.iter().filter_map(|target| target.val.as_ref());
+                let condition = simple.where_clause.as_ref().map(show);
+                (values.by_ref().map(show).collect::<Vec<_>>(), condition)
+            }
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(shown(&lifted.statements), shown(&as_params));
+    for text in ["select interval '1'", "select 1::varchar(3)", "copy t from stdin delimiter ','"] {
+        assert!(parse(text).is_ok() && millpond_syntax::parse_lifted(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn expressions_alone_are_parsed() {
+    assert_eq!(show(&millpond_syntax::parse_expression("a + b * 2").unwrap()), "(a + (b * 2))");
+    assert!(millpond_syntax::parse_expression("a, b").is_err());
+    assert!(millpond_syntax::parse_expression("").is_err());
 }

@@ -37,6 +37,8 @@ pub enum TokenKind {
     HexString,
     /// `$1`
     Param,
+    /// A literal that is to be a parameter: its number, from 1.
+    Lifted(u16),
     /// Digits.
     Integer,
     /// A number with a point or an exponent.

@@ -94,7 +94,9 @@ impl Parser<'_> {
             }
             Keyword::Default => {
                 self.bump();
-                ConstrType::Default(self.b_expr()?)
+                let start = self.location();
+                let default = self.b_expr()?;
+                ConstrType::Default(default, start..self.previous_end())
             }
             Keyword::Generated => self.generated()?,
             Keyword::References => {

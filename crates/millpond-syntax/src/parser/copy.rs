@@ -36,7 +36,7 @@ impl Parser<'_> {
 
     fn copy_query(&mut self) -> Parse<Statement> {
         self.expect_char(b'(')?;
-        let query = self.deeper(Self::preparable)?;
+        let query = self.deeper(|parser| parser.raw(Self::preparable))?;
         self.expect_char(b')')?;
         self.expect_keyword(Keyword::To)?;
         let (is_program, filename) = self.copy_file()?;

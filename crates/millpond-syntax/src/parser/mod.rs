@@ -1,6 +1,7 @@
 //! From tokens to the tree: recursive descent, one token at a time, by the rules of PostgreSQL's
 //! grammar. The first token that fits nowhere is the one that the error names, as with PostgreSQL.
 
+mod alter_table;
 mod call;
 mod constraint;
 mod copy;
@@ -33,7 +34,8 @@ mod xml;
 
 use crate::error::SyntaxError;
 use crate::lexer::{self, Token, TokenKind};
-use crate::tree::RawStmt;
+use crate::tree::{Expr, RawStmt, Statement};
+use crate::{Lifted, LiftedLiteral};
 
 /// What parsing a piece answers.
 pub(crate) type Parse<T> = Result<T, Box<SyntaxError>>;
@@ -56,20 +58,60 @@ pub(crate) struct Parser<'a> {
 
 /// Parses all statements of `text`.
 pub(crate) fn statements(text: &str) -> Parse<Vec<RawStmt>> {
-    let lexer::Tokens { list: tokens, error } = lexer::tokens(text);
-    let mut parser = Parser { text, tokens, error, at: 0, depth: 0 };
-    let mut all = Vec::new();
-    loop {
-        while parser.take(TokenKind::Char(b';')) {}
-        if parser.kind() == TokenKind::End {
-            return Ok(all);
+    Parser::new(text, lexer::tokens(text)).all()
+}
+
+/// Parses all statements of `text` with parameters in place of its numbers and strings.
+pub(crate) fn lifted(text: &str) -> Parse<Lifted> {
+    let mut tokens = lexer::tokens(text);
+    let mut literals = Vec::new();
+    for token in &mut tokens.list {
+        let is_string = match token.kind {
+            TokenKind::Integer | TokenKind::Float => false,
+            TokenKind::String => true,
+            _ => continue,
+        };
+        let number = u16::try_from(literals.len() + 1);
+        let number = number.map_err(|_| cursor::too_deep(token.start))?;
+        literals.push(LiftedLiteral { is_string, location: token.start });
+        token.kind = TokenKind::Lifted(number);
+    }
+    let statements = Parser::new(text, tokens).all()?;
+    Ok(Lifted { statements, literals })
+}
+
+/// Parses a text that is an expression.
+pub(crate) fn expression(text: &str) -> Parse<Expr> {
+    let mut parser = Parser::new(text, lexer::tokens(text));
+    let expr = parser.a_expr()?;
+    if parser.kind() == TokenKind::End { Ok(expr) } else { Err(parser.unexpected()) }
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, tokens: lexer::Tokens) -> Self {
+        let lexer::Tokens { list: tokens, error } = tokens;
+        Parser { text, tokens, error, at: 0, depth: 0 }
+    }
+
+    fn all(&mut self) -> Parse<Vec<RawStmt>> {
+        let mut all = Vec::new();
+        loop {
+            while self.take(TokenKind::Char(b';')) {}
+            if self.kind() == TokenKind::End {
+                return Ok(all);
+            }
+            all.push(self.raw(Self::statement)?);
+            if !matches!(self.kind(), TokenKind::Char(b';') | TokenKind::End) {
+                return Err(self.unexpected());
+            }
         }
-        let location = parser.location();
-        let stmt = parser.statement()?;
-        let length = parser.previous_end() - location;
-        all.push(RawStmt { stmt, location, length });
-        if !matches!(parser.kind(), TokenKind::Char(b';') | TokenKind::End) {
-            return Err(parser.unexpected());
-        }
+    }
+
+    /// A statement with its place in the text.
+    fn raw(&mut self, parse: impl FnOnce(&mut Self) -> Parse<Statement>) -> Parse<RawStmt> {
+        let location = self.location();
+        let stmt = parse(self)?;
+        let length = self.previous_end() - location;
+        Ok(RawStmt { stmt, location, length })
     }
 }

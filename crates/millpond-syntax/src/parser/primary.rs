@@ -42,6 +42,10 @@ impl Parser<'_> {
                 let expr = Expr { node: Node::ParamRef(param), location };
                 self.with_indirection(expr, location)
             }
+            TokenKind::Lifted(number) => {
+                self.bump();
+                Ok(Expr { node: Node::ParamRef(number.into()), location })
+            }
             TokenKind::Char(b'(') => self.paren_expr(),
             _ => Err(self.unexpected()),
         }

@@ -52,6 +52,8 @@ impl Parser<'_> {
             Keyword::Listen | Keyword::Unlisten | Keyword::Notify => self.notify(keyword),
             Keyword::Create => self.create(),
             Keyword::Drop => self.drop(),
+            Keyword::Alter if self.is_keyword_at(1, Keyword::Table) => self.alter_table(),
+            Keyword::Alter if self.is_keyword_at(1, Keyword::System) => self.alter_system(),
             _ => self.other(),
         }
     }

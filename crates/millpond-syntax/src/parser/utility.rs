@@ -39,8 +39,8 @@ impl Parser<'_> {
                 | Keyword::Create
                 | Keyword::Refresh
                 | Keyword::Execute,
-            ) => self.explained()?,
-            None if self.is_char(b'(') => self.explained()?,
+            ) => self.raw(Self::explained)?,
+            None if self.is_char(b'(') => self.raw(Self::explained)?,
             _ => return Err(self.unexpected()),
         };
         Ok(Statement::Explain(Box::new(ExplainStmt { query, options })))
@@ -62,7 +62,7 @@ impl Parser<'_> {
         let argtypes =
             if self.is_char(b'(') { self.paren_list(Self::type_name)? } else { Vec::new() };
         self.expect_keyword(Keyword::As)?;
-        let query = self.preparable()?;
+        let query = self.raw(Self::preparable)?;
         Ok(Statement::Prepare(Box::new(PrepareStmt { name, argtypes, query })))
     }
 

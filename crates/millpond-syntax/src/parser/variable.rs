@@ -208,6 +208,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn variable_reset(&mut self) -> Parse<Statement> {
+        Ok(Statement::VariableSet(Box::new(self.reset()?)))
+    }
+
+    fn reset(&mut self) -> Parse<VariableSetStmt> {
         self.bump();
         let mut stmt = set("", Vec::new());
         if self.take_keyword(Keyword::All) {
@@ -216,7 +220,21 @@ impl Parser<'_> {
             stmt.kind = VariableSetKind::Reset;
             stmt.name = self.reset_name()?;
         }
-        Ok(Statement::VariableSet(Box::new(stmt)))
+        Ok(stmt)
+    }
+
+    /// ALTER SYSTEM SET and RESET.
+    pub(super) fn alter_system(&mut self) -> Parse<Statement> {
+        self.expect_keywords(&[Keyword::Alter, Keyword::System])?;
+        let stmt = match self.keyword() {
+            Some(Keyword::Set) => {
+                self.bump();
+                self.generic_set()?
+            }
+            Some(Keyword::Reset) => self.reset()?,
+            _ => return Err(self.unexpected()),
+        };
+        Ok(Statement::AlterSystem(Box::new(stmt)))
     }
 
     pub(super) fn variable_show(&mut self) -> Parse<Statement> {

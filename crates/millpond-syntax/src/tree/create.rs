@@ -84,12 +84,19 @@ pub struct Constraint {
 pub enum ConstrType {
     Null,
     NotNull,
-    Default(Expr),
-    Identity { always: bool, options: Vec<DefElem> },
+    /// With the bytes of the text that it is.
+    Default(Expr, std::ops::Range<u32>),
+    Identity {
+        always: bool,
+        options: Vec<DefElem>,
+    },
     Generated(Expr),
     Check(Expr),
     Primary(KeyConstraint),
-    Unique { nulls_not_distinct: bool, key: KeyConstraint },
+    Unique {
+        nulls_not_distinct: bool,
+        key: KeyConstraint,
+    },
     Exclusion(Box<ExclusionConstraint>),
     Foreign(Box<ForeignConstraint>),
     // The attributes of the constraint in front of them, behind a column.
@@ -245,6 +252,26 @@ pub struct CreateSeqStmt {
     pub sequence: RangeVar,
     pub options: Vec<DefElem>,
     pub if_not_exists: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterTableStmt {
+    pub relation: RangeVar,
+    pub missing_ok: bool,
+    /// Up to the first that has no tree.
+    pub cmds: Vec<AlterTableCmd>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterTableCmd {
+    AddConstraint(Box<Constraint>),
+    DropConstraint {
+        name: Name,
+        behavior: DropBehavior,
+        missing_ok: bool,
+    },
+    /// A change that has no tree yet: the words that it begins with.
+    Other(String),
 }
 
 /// DROP of what a name alone identifies.

@@ -70,6 +70,9 @@ pub enum Statement {
     CreateSchema(Box<CreateSchemaStmt>),
     CreateSeq(Box<CreateSeqStmt>),
     Drop(Box<DropStmt>),
+    AlterTable(Box<AlterTableStmt>),
+    /// ALTER SYSTEM
+    AlterSystem(Box<VariableSetStmt>),
     /// A statement that PostgreSQL's grammar takes and that has no tree yet.
     Other {
         /// PostgreSQL's command tag, like `CREATE FUNCTION`.

@@ -1,10 +1,10 @@
 //! Statements that neither query nor define.
 
-use super::{DefElem, Expr, Name, RangeVar, SelectStmt, Statement, TypeName};
+use super::{DefElem, Expr, Name, RangeVar, RawStmt, SelectStmt, TypeName};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainStmt {
-    pub query: Statement,
+    pub query: RawStmt,
     pub options: Vec<DefElem>,
 }
 
@@ -28,14 +28,14 @@ pub enum CopySource {
         attlist: Vec<Name>,
     },
     /// SELECT, INSERT, UPDATE or DELETE.
-    Query(Statement),
+    Query(RawStmt),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrepareStmt {
     pub name: Name,
     pub argtypes: Vec<TypeName>,
-    pub query: Statement,
+    pub query: RawStmt,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use sqlparser::ast;
 
-use crate::parse::{data_type, ident};
+use crate::parse::{ast_data_type as data_type, ident};
 
 /// The name that PostgreSQL gives to a column without an alias.
 pub(crate) fn column_name(e: &ast::Expr) -> String {

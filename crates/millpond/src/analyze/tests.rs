@@ -27,7 +27,7 @@ fn analyzed(sql: &str, catalog: &CatalogState) -> Result<Analyzed> {
         let thread = std::thread::Builder::new().stack_size(32 << 20);
         thread.spawn_scoped(scope, || parse(sql)).unwrap().join().unwrap()
     })?;
-    let Some(Statement::Query(query)) = statements.pop().map(|parsed| parsed.statement) else {
+    let Some(Statement::Query(query)) = statements.pop() else {
         panic!("no query: {sql}");
     };
     let params = match sql.contains('$') {

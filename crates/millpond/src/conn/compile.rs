@@ -9,7 +9,7 @@ use crate::Wait;
 use crate::error::Result;
 use crate::expr::bind::ParamTypes;
 use crate::memory::ValueRoom;
-use crate::parse::{self, Parsed, Source};
+use crate::parse::{self, Source, Statement};
 use crate::plan::{Plan, Planner, UsableIndexes};
 
 /// What is known of a text that the lexer has scanned.
@@ -46,7 +46,7 @@ impl Connection {
     }
 
     /// The statements of a text.
-    pub(super) fn parse(&self, sql: &str) -> Result<Vec<Parsed>> {
+    pub(super) fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
         let _room = self.value_room();
         parse::parse(sql)
     }

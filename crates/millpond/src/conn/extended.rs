@@ -192,7 +192,7 @@ impl Connection {
         }
         let types = prepared.params().iter().copied().map(Some).collect();
         let types = ParamTypes::Declared(types);
-        let planned = self.plan(&parsed.remove(0).statement, &prepared.sql, types)?;
+        let planned = self.plan(&parsed.remove(0), &prepared.sql, types)?;
         let same = match (&planned.columns, prepared.columns()) {
             (None, None) => true,
             (Some(now), Some(then)) => {

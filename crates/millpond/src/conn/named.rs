@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use millpond_syntax::tree::TypeName;
+
 use super::prepared::{Body, Portal, PortalState, Prepared};
 use super::statement::Step;
 use super::{Connection, Params};
@@ -16,7 +18,7 @@ impl Connection {
     pub(super) fn prepare_named(
         &mut self,
         name: &str,
-        types: &[sqlparser::ast::DataType],
+        types: &[TypeName],
         text: &str,
     ) -> Result<CommandTag> {
         if self.prepared.contains_key(name) {

@@ -206,21 +206,23 @@ impl Connection {
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
         let mut parsed = self.parse(sql)?;
-        let statement = match parsed.len() {
-            0 => Statement::Empty,
-            1 => parsed.remove(0).statement,
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "cannot insert multiple commands into a prepared statement",
-                ));
-            }
-        };
+        if parsed.len() > 1 {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "cannot insert multiple commands into a prepared statement",
+            ));
+        }
+        let statement = parsed.pop();
         if self.block == Block::Failed
-            && !matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. })
+            && !matches!(statement, Some(Statement::Commit { .. } | Statement::Rollback { .. }))
         {
             return Err(in_failed_transaction());
         }
+        let Some(statement) = statement else {
+            let description = Description { params: Arc::new([]), columns: None };
+            let (sql, body) = (sql.to_owned(), Body::Empty);
+            return Ok(Prepared { description, sql, number: 0, body });
+        };
         self.prepare_statement(wait, statement, sql, param_types)
     }
 
@@ -241,10 +243,8 @@ impl Connection {
             self.share_plan(sql, param_types, &planned);
             return Ok(Prepared::of_plan(planned, sql));
         }
-        let (columns, body) = match statement {
-            Statement::Empty => (None, Body::Empty),
-            utility => (self.utility_columns(&utility)?, Body::Utility(Arc::new(utility))),
-        };
+        let columns = self.utility_columns(&statement)?;
+        let body = Body::Utility(Arc::new(statement));
         let description = Description { params: Arc::new([]), columns };
         Ok(Prepared { description, sql: sql.to_owned(), number: 0, body })
     }

@@ -61,7 +61,7 @@ impl Connection {
             Ok(Fast::Parsed(statement)) => vec![Item::Parsed(Arc::new(statement))],
             Ok(Fast::Miss) => match self.parse(sql) {
                 Ok(parsed) => {
-                    parsed.into_iter().map(|p| Item::Parsed(Arc::new(p.statement))).collect()
+                    parsed.into_iter().map(|statement| Item::Parsed(Arc::new(statement))).collect()
                 }
                 Err(error) => return Err(self.statement_failed(error, sink)),
             },

@@ -53,8 +53,8 @@ impl Connection {
                 sink.discard();
                 let parsed = self.parse(sql)?;
                 match parsed.into_iter().next() {
-                    Some(parsed) => {
-                        let item = Item::Parsed(Arc::new(parsed.statement));
+                    Some(statement) => {
+                        let item = Item::Parsed(Arc::new(statement));
                         self.step(&item, sql, columns, sink)
                     }
                     None => Err(SqlError::internal("a text without statements")),
@@ -224,7 +224,6 @@ impl Connection {
             return Err(in_failed_transaction());
         }
         let tag = match statement {
-            S::Empty => CommandTag::plain(""),
             S::Query(_) | S::Insert(..) | S::Update(..) | S::Delete(..) => {
                 return self.plan_and_run(statement, sql, &[], params, columns, sink);
             }
@@ -267,7 +266,7 @@ impl Connection {
                 ));
             }
             S::Unlisten => CommandTag::plain("UNLISTEN"),
-            S::Lock { names, mode, nowait } => self.lock_tables(names, mode, *nowait)?,
+            S::Lock { names, mode, nowait } => self.lock_tables(names, *mode, *nowait)?,
             S::Unsupported(what) => return Err(SqlError::unsupported(what)),
         };
         if let S::CreateTable(_) | S::CreateIndex(_) | S::AlterTable(_) | S::Truncate { .. } =

@@ -7,6 +7,7 @@ use millpond_engine::catalog::{Oid, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::TableError;
 use millpond_engine::{EngineError, EngineResult};
+use millpond_syntax::tree;
 
 use super::Connection;
 use super::transaction::{Block, Ended};
@@ -365,7 +366,7 @@ impl Connection {
     pub(super) fn lock_tables(
         &mut self,
         names: &[Name],
-        mode: &str,
+        mode: tree::LockMode,
         nowait: bool,
     ) -> Result<CommandTag> {
         // The statements of one text are a transaction, too.
@@ -377,14 +378,14 @@ impl Connection {
             ));
         }
         let mode = match mode {
-            "access share" => LockMode::AccessShare,
-            "row share" => LockMode::RowShare,
-            "row exclusive" => LockMode::RowExclusive,
-            "share update exclusive" => LockMode::ShareUpdateExclusive,
-            "share" => LockMode::Share,
-            "share row exclusive" => LockMode::ShareRowExclusive,
-            "exclusive" => LockMode::Exclusive,
-            _ => LockMode::AccessExclusive,
+            tree::LockMode::AccessShare => LockMode::AccessShare,
+            tree::LockMode::RowShare => LockMode::RowShare,
+            tree::LockMode::RowExclusive => LockMode::RowExclusive,
+            tree::LockMode::ShareUpdateExclusive => LockMode::ShareUpdateExclusive,
+            tree::LockMode::Share => LockMode::Share,
+            tree::LockMode::ShareRowExclusive => LockMode::ShareRowExclusive,
+            tree::LockMode::Exclusive => LockMode::Exclusive,
+            tree::LockMode::AccessExclusive => LockMode::AccessExclusive,
         };
         self.need_transaction()?;
         for name in names {

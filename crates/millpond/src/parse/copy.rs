@@ -1,9 +1,10 @@
-//! `COPY`, in PostgreSQL's current syntax and the one from before 9.0.
+//! COPY and its options.
 
-use sqlparser::tokenizer::Token;
+use millpond_syntax::tree::{self, CopyStmt, DefArg, DefElem};
 
-use super::cursor::Cursor;
-use super::{Name, Statement, parse_one};
+use super::name::strings;
+use super::option::{boolean, syntax_error, text};
+use super::{Name, Source, Statement, statement};
 use crate::error::{Result, SqlError, SqlState};
 
 /// What is copied.
@@ -62,217 +63,98 @@ struct Given {
     freeze: bool,
 }
 
-/// Whether a statement begins that may be copied. (Another COPY may not, however deep it were.)
-fn is_preparable(cursor: &Cursor<'_, '_>) -> bool {
-    const FIRST: [&str; 7] = ["select", "with", "values", "table", "insert", "update", "delete"];
-    *cursor.peek() == Token::LParen || FIRST.iter().any(|word| cursor.is_word(word))
-}
-
-/// Parses what follows the word COPY.
-pub(super) fn parse(cursor: &mut Cursor<'_, '_>) -> Result<Copy> {
-    let source = if cursor.accept_token(&Token::LParen) {
-        let inside = cursor.inside_parentheses()?;
-        let mut inner = Cursor::new(cursor.source, inside);
-        if !is_preparable(&inner) {
-            return Err(inner.unexpected());
-        }
-        let statement = parse_one(&mut inner)?;
-        if matches!(statement, Statement::Empty) {
-            return Err(cursor.unexpected());
-        }
-        inner.expect_end()?;
-        CopySource::Query(Box::new(statement))
-    } else {
-        cursor.accept("binary");
-        let name = cursor.name()?;
-        let mut columns = None;
-        if cursor.accept_token(&Token::LParen) {
-            columns = Some(columns_until_parenthesis(cursor)?);
-        }
-        CopySource::Table { name, columns }
-    };
-    let to = cursor.is_word("to");
-    if !to && !cursor.is_word("from") {
-        return Err(cursor.unexpected());
+/// A COPY as one that can be run.
+pub(super) fn copy(stmt: CopyStmt, source: Source<'_>) -> Result<Copy> {
+    let to = !stmt.is_from;
+    if stmt.is_program {
+        return Err(SqlError::unsupported("COPY with a program"));
     }
-    if !to && matches!(source, CopySource::Query(_)) {
-        return Err(cursor.unexpected());
-    }
-    cursor.advance();
-    endpoint(cursor, to)?;
-    let mut given = Given::default();
-    cursor.accept("with");
-    if cursor.accept_token(&Token::LParen) {
-        modern_options(cursor, &mut given)?;
-    } else {
-        legacy_options(cursor, &mut given)?;
-    }
-    if cursor.is_word("where") {
-        return Err(cursor.unsupported("COPY FROM ... WHERE"));
-    }
-    Ok(Copy { source, to, options: finish(cursor, given, to)? })
-}
-
-fn endpoint(cursor: &mut Cursor<'_, '_>, to: bool) -> Result<()> {
-    if cursor.accept("stdin") || cursor.accept("stdout") {
-        return Ok(());
-    }
-    if cursor.is_word("program") {
-        return Err(cursor.unsupported("COPY with a program"));
-    }
-    if matches!(cursor.peek(), Token::SingleQuotedString(_)) {
+    if stmt.filename.is_some() {
         let hint = if to {
             "Use COPY TO STDOUT, or psql's \\copy."
         } else {
             "Use COPY FROM STDIN, or psql's \\copy."
         };
-        return Err(cursor.unsupported("COPY with a file of the server").hint(hint));
+        return Err(SqlError::unsupported("COPY with a file of the server").hint(hint));
     }
-    Err(cursor.unexpected())
-}
-
-fn columns_until_parenthesis(cursor: &mut Cursor<'_, '_>) -> Result<Vec<String>> {
-    let mut columns = vec![cursor.ident()?];
-    while cursor.accept_token(&Token::Comma) {
-        columns.push(cursor.ident()?);
+    if stmt.where_clause.is_some() {
+        return Err(SqlError::unsupported("COPY FROM ... WHERE"));
     }
-    cursor.expect_token(&Token::RParen)?;
-    Ok(columns)
-}
-
-fn switch(cursor: &mut Cursor<'_, '_>) -> Result<String> {
-    match cursor.peek() {
-        Token::Comma | Token::RParen => Ok("on".to_owned()),
-        _ => cursor.value(),
-    }
-}
-
-fn is_on(value: &str) -> bool {
-    matches!(value.to_ascii_lowercase().as_str(), "on" | "true" | "1" | "yes")
-}
-
-fn modern_options(cursor: &mut Cursor<'_, '_>, given: &mut Given) -> Result<()> {
-    loop {
-        let place = cursor.peek_token().span;
-        let name = cursor.ident()?;
-        match name.as_str() {
-            "format" => match cursor.value()?.to_ascii_lowercase().as_str() {
-                "text" => given.csv = false,
-                "csv" => given.csv = true,
-                "binary" => given.binary = true,
-                other => {
-                    let error = SqlError::new(
-                        SqlState::INVALID_PARAMETER_VALUE,
-                        format!("COPY format \"{other}\" not recognized"),
-                    );
-                    return Err(cursor.source.place(error, place));
-                }
-            },
-            "freeze" => given.freeze = is_on(&switch(cursor)?),
-            "delimiter" => given.delimiter = Some(cursor.string()?),
-            "null" => given.null = Some(cursor.string()?),
-            "header" => {
-                let value = switch(cursor)?;
-                given.header_match = value.eq_ignore_ascii_case("match");
-                given.header = given.header_match || is_on(&value);
-            }
-            "quote" => given.quote = Some(cursor.string()?),
-            "escape" => given.escape = Some(cursor.string()?),
-            "encoding" => encoding(cursor)?,
-            "force_quote" => given.force_quote = Some(force_quote(cursor)?),
-            "force_not_null" => {
-                cursor.expect_token(&Token::LParen)?;
-                given.force_not_null = columns_until_parenthesis(cursor)?;
-            }
-            "force_null" => {
-                cursor.expect_token(&Token::LParen)?;
-                given.force_null = columns_until_parenthesis(cursor)?;
-            }
-            other => {
-                let error = SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("option \"{other}\" not recognized"),
-                );
-                return Err(cursor.source.place(error, place));
-            }
+    let options = finish(given(&stmt.options, &source)?, to)?;
+    let source = match stmt.source {
+        tree::CopySource::Relation { relation, attlist } => {
+            let columns = (!attlist.is_empty()).then(|| strings(&attlist));
+            CopySource::Table { name: Name::of_relation(&relation, &source)?, columns }
         }
-        if cursor.accept_token(&Token::RParen) {
-            return Ok(());
-        }
-        cursor.expect_token(&Token::Comma)?;
-    }
-}
-
-fn encoding(cursor: &mut Cursor<'_, '_>) -> Result<()> {
-    let name = cursor.string()?;
-    if name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8") {
-        return Ok(());
-    }
-    Err(SqlError::unsupported(format!("COPY in encoding \"{name}\"")))
-}
-
-fn force_quote(cursor: &mut Cursor<'_, '_>) -> Result<ForceQuote> {
-    if cursor.accept_token(&Token::Mul) {
-        return Ok(ForceQuote::All);
-    }
-    cursor.expect_token(&Token::LParen)?;
-    Ok(ForceQuote::Columns(columns_until_parenthesis(cursor)?))
-}
-
-fn legacy_options(cursor: &mut Cursor<'_, '_>, given: &mut Given) -> Result<()> {
-    loop {
-        if cursor.accept("binary") {
-            given.binary = true;
-        } else if cursor.accept("freeze") {
-            given.freeze = true;
-        } else if cursor.accept("csv") {
-            given.csv = true;
-        } else if cursor.accept("header") {
-            given.header = true;
-        } else if cursor.accept("delimiter") || cursor.accept("delimiters") {
-            cursor.accept("as");
-            given.delimiter = Some(cursor.string()?);
-        } else if cursor.accept("null") {
-            cursor.accept("as");
-            given.null = Some(cursor.string()?);
-        } else if cursor.accept("quote") {
-            cursor.accept("as");
-            given.quote = Some(cursor.string()?);
-        } else if cursor.accept("escape") {
-            cursor.accept("as");
-            given.escape = Some(cursor.string()?);
-        } else if cursor.accept("encoding") {
-            encoding(cursor)?;
-        } else if cursor.accept("force") {
-            legacy_force(cursor, given)?;
-        } else {
-            return Ok(());
-        }
-    }
-}
-
-fn legacy_force(cursor: &mut Cursor<'_, '_>, given: &mut Given) -> Result<()> {
-    let list = |cursor: &mut Cursor<'_, '_>| -> Result<Vec<String>> {
-        let mut columns = vec![cursor.ident()?];
-        while cursor.accept_token(&Token::Comma) {
-            columns.push(cursor.ident()?);
-        }
-        Ok(columns)
+        tree::CopySource::Query(query) => CopySource::Query(Box::new(statement(query, source)?)),
     };
-    if cursor.accept("quote") {
-        given.force_quote = Some(if cursor.accept_token(&Token::Mul) {
-            ForceQuote::All
-        } else {
-            ForceQuote::Columns(list(cursor)?)
-        });
-    } else if cursor.accept("not") {
-        cursor.expect("null")?;
-        given.force_not_null = list(cursor)?;
-    } else {
-        cursor.expect("null")?;
-        given.force_null = list(cursor)?;
+    Ok(Copy { source, to, options })
+}
+
+fn given(options: &[DefElem], source: &Source<'_>) -> Result<Given> {
+    let mut given = Given::default();
+    for (at, option) in options.iter().enumerate() {
+        let place = source.position(option.location as usize);
+        if options[..at].iter().any(|other| other.defname == option.defname) {
+            return Err(syntax_error("conflicting or redundant options").at(place));
+        }
+        take(option, &mut given).map_err(|error| match error.sqlstate {
+            SqlState::FEATURE_NOT_SUPPORTED => error,
+            _ => error.at(place),
+        })?;
+    }
+    Ok(given)
+}
+
+fn take(option: &DefElem, given: &mut Given) -> Result<()> {
+    match &*option.defname {
+        "format" => match text(option)?.as_str() {
+            "text" => {}
+            "csv" => given.csv = true,
+            "binary" => given.binary = true,
+            other => return Err(bad(format!("COPY format \"{other}\" not recognized"))),
+        },
+        "freeze" => given.freeze = boolean(option)?,
+        "delimiter" => given.delimiter = Some(text(option)?),
+        "null" => given.null = Some(text(option)?),
+        "header" => {
+            let is_match = |arg: &DefArg| matches!(arg, DefArg::String(text) if text.eq_ignore_ascii_case("match"));
+            given.header_match = option.arg.as_ref().is_some_and(is_match);
+            given.header = given.header_match
+                || boolean(option)
+                    .map_err(|_| syntax_error("header requires a Boolean value or \"match\""))?;
+        }
+        "quote" => given.quote = Some(text(option)?),
+        "escape" => given.escape = Some(text(option)?),
+        "encoding" => {
+            let name = text(option)?;
+            if !name.eq_ignore_ascii_case("utf8") && !name.eq_ignore_ascii_case("utf-8") {
+                return Err(SqlError::unsupported(format!("COPY in encoding \"{name}\"")));
+            }
+        }
+        "force_quote" if matches!(option.arg, Some(DefArg::Star)) => {
+            given.force_quote = Some(ForceQuote::All);
+        }
+        "force_quote" => given.force_quote = Some(ForceQuote::Columns(columns(option)?)),
+        "force_not_null" => given.force_not_null = columns(option)?,
+        "force_null" => given.force_null = columns(option)?,
+        other => return Err(syntax_error(format!("option \"{other}\" not recognized"))),
     }
     Ok(())
+}
+
+fn columns(option: &DefElem) -> Result<Vec<String>> {
+    let Some(DefArg::List(list)) = &option.arg else {
+        return Err(bad(format!(
+            "argument to option \"{}\" must be a list of column names",
+            option.defname
+        )));
+    };
+    let name = |arg: &DefArg| match arg {
+        DefArg::String(name) => (&**name).into(),
+        _ => String::new(),
+    };
+    Ok(list.iter().map(name).collect())
 }
 
 fn bad(message: impl Into<String>) -> SqlError {
@@ -286,9 +168,9 @@ fn one_byte(what: &str, text: &str) -> Result<u8> {
     }
 }
 
-fn finish(cursor: &Cursor<'_, '_>, given: Given, to: bool) -> Result<CopyOptions> {
+fn finish(given: Given, to: bool) -> Result<CopyOptions> {
     if given.binary {
-        return Err(cursor.unsupported("COPY in binary format"));
+        return Err(SqlError::unsupported("COPY in binary format"));
     }
     let csv_only = |present: bool, what: &str| {
         if present && !given.csv {

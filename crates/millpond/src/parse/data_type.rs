@@ -1,87 +1,104 @@
-//! Names of types and collations.
+//! Types and collations by their names.
 
 use millpond_engine::types::other::{
     INTERVAL, INTERVAL_FIELDS, JSON, JSONB, TIME, TIMETZ, UUID, types,
 };
-use sqlparser::ast;
+use millpond_syntax::tree::{Expr, Name, Node, TypeName, Value};
 
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::types::NUMERIC;
 use crate::settings::nearest;
 
-/// sqlparser's type as ours.
-pub(crate) fn data_type(ty: &ast::DataType) -> Result<DataType> {
-    use ast::DataType as T;
-    Ok(match ty {
-        T::Boolean | T::Bool => DataType::Bool,
-        T::SmallInt(None) | T::Int2(None) => DataType::Int2,
-        T::Int(None) | T::Integer(None) | T::Int4(None) => DataType::Int4,
-        T::BigInt(None) | T::Int8(None) => DataType::Int8,
-        T::Real | T::Float4 => DataType::Float4,
-        T::DoublePrecision | T::Float8 | T::Double(_) => DataType::Float8,
-        T::Float(ast::ExactNumberInfo::None) => DataType::Float8,
-        T::Float(ast::ExactNumberInfo::Precision(p)) => match p {
-            1..=24 => DataType::Float4,
-            25..=53 => DataType::Float8,
-            _ => return Err(invalid("precision for type float must be between 1 and 53 bits")),
-        },
-        T::Numeric(info) | T::Decimal(info) | T::Dec(info) => numeric(info)?,
-        T::Text => DataType::Text,
-        T::Varchar(n) | T::CharacterVarying(n) | T::CharVarying(n) => DataType::Varchar(length(n)?),
-        T::Char(n) | T::Character(n) => DataType::Char(length(n)?.unwrap_or(1)),
-        T::Bytea => DataType::Bytea,
-        T::Date => DataType::Date,
-        T::Timestamp(_, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone) => {
-            DataType::Timestamp
+/// The type that a statement names.
+pub(crate) fn data_type(ty: &TypeName) -> Result<DataType> {
+    if ty.setof || ty.pct_type {
+        return Err(SqlError::unsupported("SETOF and %TYPE"));
+    }
+    let element = element_type(ty)?;
+    if ty.array_bounds.is_empty() { Ok(element) } else { array(element) }
+}
+
+fn element_type(ty: &TypeName) -> Result<DataType> {
+    let name = match ty.names.as_slice() {
+        [name] => name,
+        [schema, name] if &**schema == "pg_catalog" => name,
+        names => return Err(unknown_type(&names.join("."))),
+    };
+    let modifiers = modifiers(ty)?;
+    Ok(match (&**name, modifiers.as_slice()) {
+        ("numeric", modifiers) => numeric(modifiers)?,
+        ("varchar", []) => DataType::Varchar(None),
+        ("varchar", [n]) => DataType::Varchar(Some(length(*n, "varchar")?)),
+        ("bpchar", []) => DataType::Text,
+        ("bpchar", [n]) => DataType::Char(length(*n, "char")?),
+        ("time", [digits]) => other(TIME, precision(*digits)),
+        ("timetz", [digits]) => other(TIMETZ, precision(*digits)),
+        ("timestamp", [_]) => DataType::Timestamp,
+        ("timestamptz", [_]) => DataType::Timestamptz,
+        ("interval", [fields]) => other(INTERVAL, fields << 16 | 0xffff),
+        ("interval", [fields, digits]) => other(INTERVAL, fields << 16 | precision(*digits)),
+        (name, []) => plain(name)?,
+        (name, _) => {
+            plain(name)?;
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("type modifier is not allowed for type \"{name}\""),
+            ));
         }
-        T::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => {
-            DataType::Timestamptz
-        }
-        T::Time(precision, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone) => {
-            other(TIME, precision_of(*precision))
-        }
-        T::Time(precision, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => {
-            other(TIMETZ, precision_of(*precision))
-        }
-        T::Interval { fields, precision } => {
-            interval_type(fields.map(|fields| fields.to_string()).as_deref(), *precision)
-        }
-        T::Uuid => other(UUID, -1),
-        T::JSON => other(JSON, -1),
-        T::JSONB => other(JSONB, -1),
-        T::Array(ast::ArrayElemTypeDef::SquareBracket(of, _)) => array(data_type(of)?)?,
-        T::Array(ast::ArrayElemTypeDef::AngleBracket(of)) => array(data_type(of)?)?,
-        T::Custom(name, modifiers) if modifiers.is_empty() => {
-            match name.to_string().to_ascii_lowercase().trim_start_matches("pg_catalog.") {
-                "bpchar" => DataType::Text,
-                "name" => DataType::Varchar(Some(63)),
-                "timestamptz" => DataType::Timestamptz,
-                "bool" => DataType::Bool,
-                "int2" => DataType::Int2,
-                "int4" => DataType::Int4,
-                "int8" => DataType::Int8,
-                "oid" => DataType::Oid,
-                "float4" => DataType::Float4,
-                "float8" => DataType::Float8,
-                "text" => DataType::Text,
-                "timetz" => other(TIMETZ, -1),
-                other => match types().find(|ty| ty.name == other && ty.element.is_some()) {
-                    Some(found) => self::other(found.oid, -1),
-                    None => return Err(unknown_type(other)),
-                },
-            }
-        }
-        other => return Err(unknown_type(&other.to_string())),
     })
 }
 
-fn other(oid: u32, typmod: i32) -> DataType {
+/// A type without modifiers.
+fn plain(name: &str) -> Result<DataType> {
+    Ok(match name {
+        "bool" => DataType::Bool,
+        "int2" => DataType::Int2,
+        "int4" => DataType::Int4,
+        "int8" => DataType::Int8,
+        "float4" => DataType::Float4,
+        "float8" => DataType::Float8,
+        "text" => DataType::Text,
+        "bytea" => DataType::Bytea,
+        "date" => DataType::Date,
+        "timestamp" => DataType::Timestamp,
+        "timestamptz" => DataType::Timestamptz,
+        "time" => other(TIME, -1),
+        "timetz" => other(TIMETZ, -1),
+        "interval" => other(INTERVAL, -1),
+        "uuid" => other(UUID, -1),
+        "json" => other(JSON, -1),
+        "jsonb" => other(JSONB, -1),
+        "oid" => DataType::Oid,
+        "name" => DataType::Varchar(Some(63)),
+        name => match types().find(|ty| ty.name == name && ty.element.is_some()) {
+            Some(found) => other(found.oid, -1),
+            None => return Err(unknown_type(name)),
+        },
+    })
+}
+
+/// The modifiers of a type as numbers.
+fn modifiers(ty: &TypeName) -> Result<Vec<i32>> {
+    let number = |modifier: &Expr| match &modifier.node {
+        Node::AConst(Value::Integer(number)) => Ok(*number),
+        Node::AConst(Value::Float(text) | Value::String(text)) => text
+            .parse()
+            .map_err(|_| invalid(format!("invalid input syntax for type integer: \"{text}\""))),
+        _ => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "type modifiers must be simple constants or identifiers",
+        )),
+    };
+    ty.typmods.iter().map(number).collect()
+}
+
+pub(super) fn other(oid: u32, typmod: i32) -> DataType {
     DataType::Other { oid, typmod }
 }
 
 /// Arrays of a type. Of arrays they are arrays of more dimensions, which is the same type.
-fn array(element: DataType) -> Result<DataType> {
+pub(super) fn array(element: DataType) -> Result<DataType> {
     if element.element().is_some() {
         return Ok(element);
     }
@@ -89,7 +106,11 @@ fn array(element: DataType) -> Result<DataType> {
 }
 
 /// Digits after the second's point as a modifier. More than six are six.
-fn precision_of(precision: Option<u64>) -> i32 {
+fn precision(digits: i32) -> i32 {
+    digits.clamp(0, 6)
+}
+
+pub(super) fn precision_of(precision: Option<u64>) -> i32 {
     precision.map_or(-1, |digits| digits.min(6) as i32)
 }
 
@@ -109,21 +130,21 @@ pub(crate) fn interval_type(fields: Option<&str>, precision: Option<u64>) -> Dat
 }
 
 /// The n of `varchar(n)` and `char(n)`.
-fn length(length: &Option<ast::CharacterLength>) -> Result<Option<u32>> {
+fn length(n: i32, ty: &str) -> Result<u32> {
     const MOST: u32 = 10_485_760;
-    let Some(ast::CharacterLength::IntegerLength { length, .. }) = length else { return Ok(None) };
-    match u32::try_from(*length) {
-        Ok(0) => Err(invalid("length for type character must be at least 1")),
-        Ok(n) if n <= MOST => Ok(Some(n)),
-        _ => Err(invalid("length for type character cannot exceed 10485760")),
+    match u32::try_from(n) {
+        Ok(n) if (1..=MOST).contains(&n) => Ok(n),
+        Ok(1..) => Err(invalid(format!("length for type {ty} cannot exceed {MOST}"))),
+        _ => Err(invalid(format!("length for type {ty} must be at least 1"))),
     }
 }
 
-fn numeric(info: &ast::ExactNumberInfo) -> Result<DataType> {
-    let (precision, scale) = match info {
-        ast::ExactNumberInfo::None => return Ok(NUMERIC),
-        ast::ExactNumberInfo::Precision(p) => (*p, 0),
-        ast::ExactNumberInfo::PrecisionAndScale(p, s) => (*p, *s),
+fn numeric(modifiers: &[i32]) -> Result<DataType> {
+    let (precision, scale) = match modifiers {
+        [] => return Ok(NUMERIC),
+        [precision] => (*precision, 0),
+        [precision, scale] => (*precision, *scale),
+        _ => return Err(invalid("invalid NUMERIC type modifier")),
     };
     if !(1..=1000).contains(&precision) {
         return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and 1000")));
@@ -134,11 +155,11 @@ fn numeric(info: &ast::ExactNumberInfo) -> Result<DataType> {
     Ok(DataType::Numeric { precision_scale: Some((precision as u16, scale as i16)) })
 }
 
-fn invalid(message: impl Into<String>) -> SqlError {
+pub(super) fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-fn unknown_type(name: &str) -> SqlError {
+pub(super) fn unknown_type(name: &str) -> SqlError {
     let known = [
         "json",
         "jsonb",
@@ -192,10 +213,10 @@ fn unknown_type(name: &str) -> SqlError {
 }
 
 /// Refuses collations other than those that order bytewise.
-pub(crate) fn check_collation(name: &ast::ObjectName) -> Result<()> {
-    match name.0.last() {
-        Some(ast::ObjectNamePart::Identifier(last)) if is_bytewise(&last.value) => Ok(()),
-        _ => Err(SqlError::unsupported(format!("the collation {name}"))),
+pub(crate) fn check_collation(names: &[Name]) -> Result<()> {
+    match names.last() {
+        Some(last) if is_bytewise(last) => Ok(()),
+        _ => Err(SqlError::unsupported(format!("the collation {}", names.join(".")))),
     }
 }
 

@@ -45,6 +45,20 @@ impl<'a> Source<'a> {
         (location.line > 0).then(|| self.position(self.byte(location)))
     }
 
+    /// A piece of the text.
+    pub(crate) fn piece(&self, location: u32, length: u32) -> &'a str {
+        let start = location as usize;
+        self.sql.get(start..start + length as usize).unwrap_or("")
+    }
+
+    /// Adds a position to an error that has none.
+    pub(crate) fn place_at(&self, mut error: SqlError, location: u32) -> SqlError {
+        if error.position.is_none() {
+            error.position = Some(self.position(location as usize));
+        }
+        error
+    }
+
     /// Adds a position to an error that has none.
     pub(crate) fn place(&self, mut error: SqlError, span: Span) -> SqlError {
         if error.position.is_none() {

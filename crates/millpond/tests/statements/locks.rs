@@ -43,7 +43,7 @@ fn lock_table_in_all_its_forms() {
         ("", "AccessExclusiveLock"),
     ] {
         let pid = c.process_id();
-        for sql in [format!("lock t{mode}"), format!("lock table only t *, only u{mode} nowait")] {
+        for sql in [format!("lock t{mode}"), format!("lock table t *, only u{mode} nowait")] {
             c.batch("begin").unwrap();
             assert_eq!(run(&mut c, &sql), "LOCK TABLE\n");
             assert!(held(&fresh.database).contains(&format!("{pid} {lock}")), "{sql}");

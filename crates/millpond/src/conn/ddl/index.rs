@@ -2,55 +2,62 @@
 
 use millpond_engine::catalog::{IndexColumn, TableDef};
 use millpond_engine::types::key::KeyOrder;
-use sqlparser::ast;
+use millpond_syntax::tree::{DefElem, IndexElem, IndexKey, IndexStmt, SortByDir, SortByNulls};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::undefined_column;
-use crate::parse::ident;
+use crate::parse::{Source, check_collation, option_text};
 
 /// Refuses kinds of indexes that are not there.
-pub(super) fn check_index(create: &ast::CreateIndex) -> Result<()> {
-    if create.concurrently {
+pub(super) fn check_index(create: &IndexStmt) -> Result<()> {
+    if create.concurrent {
         return Err(SqlError::unsupported("CREATE INDEX CONCURRENTLY"));
     }
-    if create.predicate.is_some() {
+    if create.where_clause.is_some() {
         return Err(SqlError::unsupported("a partial index"));
     }
-    if !create.include.is_empty() {
+    if !create.index_including_params.is_empty() {
         return Err(SqlError::unsupported("INCLUDE"));
     }
-    if create.nulls_distinct == Some(false) {
+    if create.nulls_not_distinct {
         return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
     }
-    match &create.using {
-        None | Some(ast::IndexType::BTree) => {}
+    if create.table_space.is_some() {
+        return Err(SqlError::unsupported("a tablespace"));
+    }
+    match create.access_method.as_deref() {
+        None | Some("btree") => {}
         Some(other) => return Err(SqlError::unsupported(format!("an index of kind {other}"))),
     }
     Ok(())
 }
 
 pub(super) fn index_columns(
-    list: &[ast::IndexColumn],
+    list: &[IndexElem],
     table: &TableDef,
+    source: &Source<'_>,
 ) -> Result<Vec<IndexColumn>> {
     let mut found = Vec::with_capacity(list.len());
     for item in list {
-        if item.operator_class.is_some() {
+        if item.opclass.is_some() {
             return Err(SqlError::unsupported("an operator class"));
         }
-        let expr = match &item.column.expr {
-            ast::Expr::Nested(inner) => inner,
-            other => other,
-        };
-        let ast::Expr::Identifier(name) = expr else {
+        if let Some(collation) = &item.collation {
+            check_collation(collation)?;
+        }
+        let IndexKey::Name(name) = &item.key else {
             return Err(SqlError::unsupported("an index on an expression"));
         };
-        let name = ident(name);
-        let column = table.column(&name).ok_or_else(|| {
-            undefined_column(&name, None, table.columns.iter().map(|column| column.name.as_str()))
+        let column = table.column(name).ok_or_else(|| {
+            let known = table.columns.iter().map(|column| column.name.as_str());
+            source.place_at(undefined_column(name, None, known), item.location)
         })?;
-        let descending = item.column.options.asc == Some(false);
-        let nulls_first = item.column.options.nulls_first.unwrap_or(descending);
+        let descending = item.ordering == SortByDir::Desc;
+        let nulls_first = match item.nulls_ordering {
+            SortByNulls::Default => descending,
+            SortByNulls::First => true,
+            SortByNulls::Last => false,
+        };
         found.push(IndexColumn { column, order: KeyOrder { descending, nulls_first } });
     }
     if found.len() > 32 {
@@ -62,26 +69,25 @@ pub(super) fn index_columns(
     Ok(found)
 }
 
-pub(super) fn index_fillfactor(with: &[ast::Expr]) -> Result<u8> {
+pub(super) fn index_fillfactor(options: &[DefElem]) -> Result<u8> {
     let mut found = 90;
-    for option in with {
-        let text = option.to_string();
-        match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
-            Some(("fillfactor", value)) => found = percentage("fillfactor", value, 10)?,
-            Some(("deduplicate_items", _)) => {}
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("unrecognized parameter \"{text}\""),
-                ));
-            }
+    for option in options {
+        match &*option.defname {
+            "fillfactor" => found = percentage("fillfactor", &option_text(option)?, 10)?,
+            "deduplicate_items" => {}
+            name => return Err(unrecognized(name)),
         }
     }
     Ok(found)
 }
 
+/// The error of a parameter that neither tables nor indexes have.
+pub(super) fn unrecognized(name: &str) -> SqlError {
+    let message = format!("unrecognized parameter \"{name}\"");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
 pub(super) fn percentage(what: &str, text: &str, least: u8) -> Result<u8> {
-    let text = text.trim_matches('\'');
     let value: i64 = text.parse().map_err(|_| {
         SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,

@@ -4,11 +4,11 @@ mod index;
 mod table;
 
 use millpond_engine::catalog::{NewIndex, NewTable, Relation, TableDef};
-use sqlparser::ast;
+use millpond_syntax::tree::{AlterTableCmd, AlterTableStmt, CreateStmt, IndexStmt};
 
 use super::Connection;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Name, Source, ident};
+use crate::parse::{Name, Source};
 use crate::plan::find_table;
 use crate::sink::{CommandTag, RowSink};
 
@@ -55,14 +55,14 @@ impl Connection {
 
     pub(super) fn create_table(
         &mut self,
-        create: &ast::CreateTable,
+        create: &CreateStmt,
         sql: &str,
         sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
         let source = Source::new(sql);
         let tag = CommandTag::plain("CREATE TABLE");
         check_create(create)?;
-        let name = Name::from_ast(&create.name, &source)?;
+        let name = Name::of_relation(&create.relation, &source)?;
         check_new_schema(&name)?;
         if create.if_not_exists && self.catalog().relation(&name.name).is_some() {
             let message = format!("relation \"{}\" already exists, skipping", name.name);
@@ -70,7 +70,7 @@ impl Connection {
             return Ok(tag);
         }
         let (columns, constraints) = columns_of(create, &source)?;
-        let fillfactor = fillfactor(&create.table_options)?;
+        let fillfactor = fillfactor(&create.options)?;
         let indexes = constraints.into_iter().map(|c| new_index(c, 0)).collect();
         self.define("CREATE TABLE", |connection| {
             let table = NewTable { name: name.name, columns, fillfactor, indexes };
@@ -118,7 +118,7 @@ impl Connection {
 
     pub(super) fn create_index(
         &mut self,
-        create: &ast::CreateIndex,
+        create: &IndexStmt,
         sql: &str,
         sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
@@ -126,11 +126,8 @@ impl Connection {
         let tag = CommandTag::plain("CREATE INDEX");
         check_index(create)?;
         let catalog = self.catalog();
-        let table = find_table(&catalog, &Name::from_ast(&create.table_name, &source)?)?;
-        let name = match &create.name {
-            Some(name) => Some(Name::from_ast(name, &source)?.name),
-            None => None,
-        };
+        let table = find_table(&catalog, &Name::of_relation(&create.relation, &source)?)?;
+        let name: Option<String> = create.idxname.as_ref().map(|name| (&**name).into());
         if let Some(name) = &name
             && create.if_not_exists
             && catalog.relation(name).is_some()
@@ -139,8 +136,8 @@ impl Connection {
             notice(SqlState::DUPLICATE_TABLE, message, sink);
             return Ok(tag);
         }
-        let columns = index_columns(&create.columns, &table)?;
-        let fillfactor = index_fillfactor(&create.with)?;
+        let columns = index_columns(&create.index_params, &table, &source)?;
+        let fillfactor = index_fillfactor(&create.options)?;
         let index = NewIndex {
             name,
             table: table.oid,
@@ -195,15 +192,15 @@ impl Connection {
 
     pub(super) fn alter_table(
         &mut self,
-        alter: &ast::AlterTable,
+        alter: &AlterTableStmt,
         sql: &str,
         sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
         let source = Source::new(sql);
         let tag = CommandTag::plain("ALTER TABLE");
-        let name = Name::from_ast(&alter.name, &source)?;
+        let name = Name::of_relation(&alter.relation, &source)?;
         let catalog = self.catalog();
-        if alter.if_exists && catalog.relation(&name.name).is_none() {
+        if alter.missing_ok && catalog.relation(&name.name).is_none() {
             let message = format!("relation \"{name}\" does not exist, skipping");
             notice(SqlState::SUCCESSFUL_COMPLETION, message, sink);
             return Ok(tag);
@@ -211,27 +208,26 @@ impl Connection {
         let table = find_table(&catalog, &name)?;
         self.define("ALTER TABLE", |connection| {
             connection.in_use.check("ALTER TABLE", table.oid, &table.name)?;
-            for operation in &alter.operations {
-                connection.alter(&table, operation)?;
+            for cmd in &alter.cmds {
+                connection.alter(&table, cmd, &source)?;
             }
             Ok(tag)
         })
     }
 
-    fn alter(&mut self, table: &TableDef, operation: &ast::AlterTableOperation) -> Result<()> {
-        match operation {
-            ast::AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
-                let constraint = table_constraint(constraint, &|name| {
+    fn alter(&mut self, table: &TableDef, cmd: &AlterTableCmd, source: &Source<'_>) -> Result<()> {
+        match cmd {
+            AlterTableCmd::AddConstraint(constraint) => {
+                let constraint = table_constraint(constraint, source, &|name| {
                     table.column(name).ok_or_else(|| missing_key_column(name))
                 })?;
                 self.session.create_index(new_index(constraint, table.oid))?;
                 Ok(())
             }
-            ast::AlterTableOperation::DropConstraint { if_exists, name, .. } => {
-                let name = ident(name);
-                match table.indexes.iter().find(|index| index.constraint && index.name == name) {
+            AlterTableCmd::DropConstraint { missing_ok, name, .. } => {
+                match table.indexes.iter().find(|index| index.constraint && index.name == **name) {
                     Some(index) => Ok(self.session.drop_index(index.oid, true)?),
-                    None if *if_exists => Ok(()),
+                    None if *missing_ok => Ok(()),
                     None => Err(SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
                         format!(
@@ -241,10 +237,8 @@ impl Connection {
                     )),
                 }
             }
-            other => {
-                let text = other.to_string();
-                let words: Vec<&str> = text.split_whitespace().take(2).collect();
-                Err(SqlError::unsupported(format!("ALTER TABLE ... {}", words.join(" "))))
+            AlterTableCmd::Other(words) => {
+                Err(SqlError::unsupported(format!("ALTER TABLE ... {words}")))
             }
         }
     }

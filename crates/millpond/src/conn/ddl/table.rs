@@ -2,11 +2,13 @@
 
 use millpond_engine::catalog::{ColumnDef, IndexColumn, NewIndex};
 use millpond_engine::types::key::KeyOrder;
-use sqlparser::ast;
+use millpond_syntax::tree::{
+    self, ConstrType, CreateStmt, DefElem, KeyConstraint, Name, Persistence, TableElement,
+};
 
-use super::index::percentage;
+use super::index::{percentage, unrecognized};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Source, check_collation, data_type, ident};
+use crate::parse::{Source, check_collation, data_type, option_text};
 use crate::plan::default_expression;
 
 /// A primary key or unique constraint that a table is to get.
@@ -16,24 +18,24 @@ pub(super) struct Constraint {
     primary: bool,
 }
 
-pub(super) fn check_create(create: &ast::CreateTable) -> Result<()> {
-    let what = if create.temporary {
+pub(super) fn check_create(create: &CreateStmt) -> Result<()> {
+    let is_like = |element: &TableElement| matches!(element, TableElement::Like(_));
+    let what = if create.relation.relpersistence == Persistence::Temp {
         "a temporary table"
-    } else if create.query.is_some() {
-        "CREATE TABLE AS"
-    } else if create.like.is_some() {
+    } else if create.relation.relpersistence == Persistence::Unlogged {
+        "an unlogged table"
+    } else if create.table_elts.iter().any(is_like) {
         "CREATE TABLE ... LIKE"
-    } else if create.inherits.is_some() {
-        "INHERITS"
-    } else if create.partition_by.is_some() || create.partition_of.is_some() {
+    } else if create.partspec.is_some() || create.partbound.is_some() {
         "a partitioned table"
-    } else if create.or_replace
-        || create.external
-        || create.clone.is_some()
-        || create.primary_key.is_some()
-        || create.order_by.is_some()
-    {
-        "this form of CREATE TABLE"
+    } else if !create.inh_relations.is_empty() {
+        "INHERITS"
+    } else if create.of_typename.is_some() {
+        "CREATE TABLE ... OF"
+    } else if create.access_method.as_deref().is_some_and(|method| method != "heap") {
+        "an access method"
+    } else if create.tablespacename.is_some() {
+        "a tablespace"
     } else {
         return Ok(());
     };
@@ -42,32 +44,25 @@ pub(super) fn check_create(create: &ast::CreateTable) -> Result<()> {
 
 /// The columns and key constraints that CREATE TABLE lists.
 pub(super) fn columns_of(
-    create: &ast::CreateTable,
+    create: &CreateStmt,
     source: &Source<'_>,
 ) -> Result<(Vec<ColumnDef>, Vec<Constraint>)> {
-    let mut columns: Vec<ColumnDef> = Vec::with_capacity(create.columns.len());
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(create.table_elts.len());
     let mut constraints = Vec::new();
-    for (place, column) in create.columns.iter().enumerate() {
-        let name = ident(&column.name);
-        if columns.iter().any(|other| other.name == name) {
+    for element in &create.table_elts {
+        let TableElement::Column(column) = element else { continue };
+        if columns.iter().any(|other| other.name == *column.colname) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
+                format!("column \"{}\" specified more than once", column.colname),
             ));
         }
-        let ty =
-            data_type(&column.data_type).map_err(|error| source.place(error, column.name.span))?;
-        if !ty.is_storable() {
-            return Err(SqlError::unsupported(format!("a column of type {ty}")));
-        }
-        let mut def = ColumnDef::new(name, ty);
-        for option in &column.options {
-            column_option(option, place, &mut def, &mut constraints)?;
-        }
-        columns.push(def);
+        let place = columns.len();
+        columns.push(column_of(column, place, source, &mut constraints)?);
     }
-    for constraint in &create.constraints {
-        let found = table_constraint(constraint, &|name| {
+    for element in &create.table_elts {
+        let TableElement::Constraint(constraint) = element else { continue };
+        let found = table_constraint(constraint, source, &|name| {
             columns
                 .iter()
                 .position(|column| column.name == name)
@@ -76,7 +71,7 @@ pub(super) fn columns_of(
         constraints.push(found);
     }
     if constraints.iter().filter(|c| c.primary).count() > 1 {
-        let name = create.name.to_string();
+        let name = &create.relation.relname;
         return Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,
             format!("multiple primary keys for table \"{name}\" are not allowed"),
@@ -92,46 +87,98 @@ pub(super) fn columns_of(
     Ok((columns, constraints))
 }
 
-fn column_option(
-    option: &ast::ColumnOptionDef,
+fn column_of(
+    column: &tree::ColumnDef,
     place: usize,
+    source: &Source<'_>,
+    constraints: &mut Vec<Constraint>,
+) -> Result<ColumnDef> {
+    let Some(type_name) = &column.type_name else {
+        return Err(SqlError::internal("a column without a type"));
+    };
+    let placed = |error| source.place_at(error, type_name.location);
+    let ty = data_type(type_name).map_err(placed)?;
+    if !ty.is_storable() {
+        return Err(placed(SqlError::unsupported(format!("a column of type {ty}"))));
+    }
+    if column.compression.is_some() {
+        return Err(SqlError::unsupported("COMPRESSION of a column"));
+    }
+    if let Some(collation) = &column.coll_clause {
+        check_collation(&collation.names)?;
+    }
+    let mut def = ColumnDef::new((*column.colname).to_owned(), ty);
+    for constraint in &column.constraints {
+        column_constraint(constraint, place, source, &mut def, constraints)?;
+    }
+    Ok(def)
+}
+
+fn column_constraint(
+    constraint: &tree::Constraint,
+    place: usize,
+    source: &Source<'_>,
     def: &mut ColumnDef,
     constraints: &mut Vec<Constraint>,
 ) -> Result<()> {
-    let name = option.name.as_ref().map(ident);
-    match &option.option {
-        ast::ColumnOption::Null => {}
-        ast::ColumnOption::NotNull => def.not_null = true,
-        ast::ColumnOption::Default(expr) => {
-            let text = expr.to_string();
+    let name = named(constraint);
+    match &constraint.contype {
+        ConstrType::Null => {}
+        ConstrType::NotNull => def.not_null = true,
+        ConstrType::Default(_, piece) => {
+            let text = source.piece(piece.start, piece.end - piece.start);
             // Checked now, so that a bad default is not found out by the first INSERT.
-            default_expression(&text, &def.name, def.ty)?;
-            def.default = Some(text);
+            default_expression(text, &def.name, def.ty)?;
+            def.default = Some(text.to_owned());
         }
-        ast::ColumnOption::PrimaryKey(_) => {
+        ConstrType::Primary(key) => {
+            check_key(key)?;
             def.not_null = true;
             constraints.push(Constraint { name, columns: vec![place], primary: true });
         }
-        ast::ColumnOption::Unique(unique) => {
-            check_distinct(&unique.nulls_distinct)?;
+        ConstrType::Unique { nulls_not_distinct, key } => {
+            check_distinct(*nulls_not_distinct)?;
+            check_key(key)?;
             constraints.push(Constraint { name, columns: vec![place], primary: false });
         }
-        ast::ColumnOption::ForeignKey(_) => return Err(SqlError::unsupported("a foreign key")),
-        ast::ColumnOption::Check(_) => return Err(SqlError::unsupported("a CHECK constraint")),
-        ast::ColumnOption::Generated { .. } => {
-            return Err(SqlError::unsupported("a generated or identity column"));
-        }
-        ast::ColumnOption::Collation(name) => check_collation(name)?,
-        other => return Err(SqlError::unsupported(format!("the column option {other}"))),
+        other => return Err(unsupported(other)),
     }
     Ok(())
 }
 
-fn check_distinct(option: &ast::NullsDistinctOption) -> Result<()> {
-    match option {
-        ast::NullsDistinctOption::NotDistinct => Err(SqlError::unsupported("NULLS NOT DISTINCT")),
-        _ => Ok(()),
+fn named(constraint: &tree::Constraint) -> Option<String> {
+    constraint.conname.as_ref().map(|name| (**name).to_owned())
+}
+
+fn check_distinct(nulls_not_distinct: bool) -> Result<()> {
+    match nulls_not_distinct {
+        true => Err(SqlError::unsupported("NULLS NOT DISTINCT")),
+        false => Ok(()),
     }
+}
+
+/// Refuses parts of a key's definition that are not there.
+fn check_key(key: &KeyConstraint) -> Result<()> {
+    let what = if !key.including.is_empty() {
+        "INCLUDE"
+    } else if key.indexname.is_some() {
+        "a constraint over an index that is there"
+    } else if key.indexspace.is_some() {
+        "a tablespace"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::unsupported(what))
+}
+
+fn unsupported(contype: &ConstrType) -> SqlError {
+    SqlError::unsupported(match contype {
+        ConstrType::Foreign(_) => "a foreign key",
+        ConstrType::Check(_) => "a CHECK constraint",
+        ConstrType::Exclusion(_) => "an exclusion constraint",
+        ConstrType::Generated(_) | ConstrType::Identity { .. } => "a generated or identity column",
+        _ => "a constraint that is deferred",
+    })
 }
 
 pub(super) fn missing_key_column(name: &str) -> SqlError {
@@ -142,27 +189,25 @@ pub(super) fn missing_key_column(name: &str) -> SqlError {
 }
 
 pub(super) fn table_constraint(
-    constraint: &ast::TableConstraint,
+    constraint: &tree::Constraint,
+    source: &Source<'_>,
     column: &dyn Fn(&str) -> Result<usize>,
 ) -> Result<Constraint> {
-    match constraint {
-        ast::TableConstraint::PrimaryKey(key) => Ok(Constraint {
-            name: key.name.as_ref().map(ident),
-            columns: key_columns(&key.columns, column)?,
-            primary: true,
-        }),
-        ast::TableConstraint::Unique(unique) => {
-            check_distinct(&unique.nulls_distinct)?;
-            Ok(Constraint {
-                name: unique.name.as_ref().map(ident),
-                columns: key_columns(&unique.columns, column)?,
-                primary: false,
-            })
+    let (key, primary) = match &constraint.contype {
+        ConstrType::Primary(key) => (key, true),
+        ConstrType::Unique { nulls_not_distinct, key } => {
+            check_distinct(*nulls_not_distinct)?;
+            (key, false)
         }
-        ast::TableConstraint::ForeignKey(_) => Err(SqlError::unsupported("a foreign key")),
-        ast::TableConstraint::Check(_) => Err(SqlError::unsupported("a CHECK constraint")),
-        other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+        other => return Err(unsupported(other)),
+    };
+    check_key(key)?;
+    if constraint.deferrable {
+        return Err(SqlError::unsupported("a constraint that is deferred"));
     }
+    let columns = key_columns(&key.keys, column);
+    let columns = columns.map_err(|error| source.place_at(error, constraint.location))?;
+    Ok(Constraint { name: named(constraint), columns, primary })
 }
 
 pub(super) fn new_index(constraint: Constraint, table: u32) -> NewIndex {
@@ -178,49 +223,28 @@ pub(super) fn new_index(constraint: Constraint, table: u32) -> NewIndex {
     }
 }
 
-pub(super) fn fillfactor(options: &ast::CreateTableOptions) -> Result<u8> {
-    let list = match options {
-        ast::CreateTableOptions::None => return Ok(100),
-        ast::CreateTableOptions::With(list)
-        | ast::CreateTableOptions::Options(list)
-        | ast::CreateTableOptions::Plain(list)
-        | ast::CreateTableOptions::TableProperties(list) => list,
-    };
+pub(super) fn fillfactor(options: &[DefElem]) -> Result<u8> {
     let mut found = 100;
-    for option in list {
-        let ast::SqlOption::KeyValue { key, value } = option else {
-            return Err(SqlError::unsupported(format!("the table option {option}")));
-        };
-        match ident(key).as_str() {
-            "fillfactor" => found = percentage("fillfactor", &value.to_string(), 10)?,
+    for option in options {
+        match &*option.defname {
+            _ if option.defnamespace.as_deref() == Some("toast") => {}
+            "fillfactor" => found = percentage("fillfactor", &option_text(option)?, 10)?,
             "oids" => {}
             name if name.starts_with("autovacuum_") || name.starts_with("toast") => {}
             "parallel_workers"
             | "user_catalog_table"
             | "vacuum_truncate"
             | "vacuum_index_cleanup" => {}
-            name => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("unrecognized parameter \"{name}\""),
-                ));
-            }
+            name => return Err(unrecognized(name)),
         }
     }
     Ok(found)
 }
 
-fn key_columns(
-    list: &[ast::IndexColumn],
-    column: &dyn Fn(&str) -> Result<usize>,
-) -> Result<Vec<usize>> {
+fn key_columns(list: &[Name], column: &dyn Fn(&str) -> Result<usize>) -> Result<Vec<usize>> {
     let mut found = Vec::with_capacity(list.len());
-    for item in list {
-        let ast::Expr::Identifier(name) = &item.column.expr else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a key consists of columns"));
-        };
-        let name = ident(name);
-        let place = column(&name)?;
+    for name in list {
+        let place = column(name)?;
         if found.contains(&place) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,

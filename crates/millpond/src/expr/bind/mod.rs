@@ -28,7 +28,7 @@ use super::types::Ty;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::lex::Literals;
-use crate::parse::{Source, check_collation, data_type};
+use crate::parse::{Source, ast_data_type as data_type, check_ast_collation as check_collation};
 
 /// What is known about a statement's parameters.
 #[derive(Debug)]

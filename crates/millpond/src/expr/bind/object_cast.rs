@@ -9,7 +9,7 @@ use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::Result;
 use crate::expr::types::{Ty, is_int};
-use crate::parse::data_type;
+use crate::parse::ast_data_type as data_type;
 
 /// A type of the catalog.
 enum CatalogType {

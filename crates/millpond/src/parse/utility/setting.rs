@@ -1,125 +1,67 @@
-//! SET, SHOW, RESET and DISCARD.
+//! SET, SHOW, RESET and ALTER SYSTEM.
 
-use sqlparser::tokenizer::Token;
+use millpond_syntax::tree::{Value, VariableSetKind, VariableSetStmt, VariableValue};
 
 use super::transaction::modes;
 use super::unsupported;
-use crate::error::Result;
-use crate::parse::cursor::Cursor;
 use crate::parse::{Statement, Which};
 
-pub(super) fn set(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
-    cursor.advance();
-    let mut local = false;
-    if cursor.accept("session") {
-        if cursor.accept("characteristics") {
-            cursor.expect("as")?;
-            cursor.expect("transaction")?;
-            return Ok(Statement::SetTransaction { modes: modes(cursor)?, session: true });
+/// SET and RESET.
+pub(super) fn set(stmt: &VariableSetStmt) -> Statement {
+    use VariableSetKind as K;
+    let name = &*stmt.name;
+    match (stmt.kind, name) {
+        (K::ResetAll, _) => return Statement::Reset(Which::All),
+        (K::Multi, "TRANSACTION") => {
+            return Statement::SetTransaction { modes: modes(&stmt.options), session: false };
         }
-        if cursor.is_word("authorization") {
-            return Ok(unsupported(cursor, "SET SESSION AUTHORIZATION"));
+        (K::Multi, "SESSION CHARACTERISTICS") => {
+            return Statement::SetTransaction { modes: modes(&stmt.options), session: true };
         }
-    } else if cursor.accept("local") {
-        local = true;
-    }
-    if cursor.accept("transaction") {
-        if cursor.is_word("snapshot") {
-            return Ok(unsupported(cursor, "SET TRANSACTION SNAPSHOT"));
+        (K::Multi, _) => return unsupported("SET TRANSACTION SNAPSHOT"),
+        (K::Current, _) => return unsupported("SET ... FROM CURRENT"),
+        (K::Value | K::Default, "role") => return unsupported("SET ROLE"),
+        (K::Value | K::Default, "session_authorization") => {
+            return unsupported("SET SESSION AUTHORIZATION");
         }
-        return Ok(Statement::SetTransaction { modes: modes(cursor)?, session: false });
+        (K::Value | K::Default, "xmloption") => return unsupported("SET XML OPTION"),
+        (K::Reset, _) => return Statement::Reset(Which::Named(name.into())),
+        (K::Value | K::Default, _) => {}
     }
-    if cursor.is_word("constraints") || cursor.is_word("role") {
-        let what = cursor.word().unwrap_or_default().to_uppercase();
-        return Ok(unsupported(cursor, &format!("SET {what}")));
+    match value(stmt) {
+        Some(value) => Statement::Set { name: name.into(), value, local: stmt.is_local },
+        None => unsupported("SET TIME ZONE INTERVAL"),
     }
-    if cursor.accept("time") {
-        cursor.expect("zone")?;
-        let value = if cursor.accept("local") || cursor.accept("default") {
-            None
-        } else {
-            Some(cursor.value()?)
-        };
-        return Ok(Statement::Set { name: "TimeZone".to_owned(), value, local });
-    }
-    if cursor.accept("names") {
-        let value = if cursor.accept("default") { None } else { Some(cursor.value()?) };
-        return Ok(Statement::Set { name: "client_encoding".to_owned(), value, local });
-    }
-    let (name, value) = assignment(cursor)?;
-    Ok(Statement::Set { name, value, local })
 }
 
-/// A name and its value, `None` for DEFAULT.
-fn assignment(cursor: &mut Cursor<'_, '_>) -> Result<(String, Option<String>)> {
-    let name = setting_name(cursor)?;
-    if !cursor.accept("to") && !cursor.accept_token(&Token::Eq) {
-        return Err(cursor.unexpected());
+pub(super) fn alter_system(stmt: &VariableSetStmt) -> Statement {
+    use VariableSetKind as K;
+    let name = || Some((&*stmt.name).into());
+    match (stmt.kind, value(stmt)) {
+        (K::ResetAll, _) => Statement::AlterSystem { name: None, value: None },
+        (K::Reset | K::Default, _) => Statement::AlterSystem { name: name(), value: None },
+        (K::Value, Some(value)) => Statement::AlterSystem { name: name(), value },
+        _ => unsupported("this form of ALTER SYSTEM"),
     }
-    if cursor.accept("default") {
-        return Ok((name, None));
-    }
-    let mut value = cursor.value()?;
-    while cursor.accept_token(&Token::Comma) {
-        value.push_str(", ");
-        value.push_str(&cursor.value()?);
-    }
-    Ok((name, Some(value)))
 }
 
-pub(super) fn alter_system(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
-    cursor.expect("alter")?;
-    cursor.expect("system")?;
-    if cursor.accept("reset") {
-        let name = if cursor.accept("all") { None } else { Some(setting_name(cursor)?) };
-        return Ok(Statement::AlterSystem { name, value: None });
-    }
-    cursor.expect("set")?;
-    let (name, value) = assignment(cursor)?;
-    Ok(Statement::AlterSystem { name: Some(name), value })
+pub(super) fn show(name: &str) -> Statement {
+    Statement::Show(match name {
+        "all" => Which::All,
+        name => Which::Named(name.into()),
+    })
 }
 
-fn setting_name(cursor: &mut Cursor<'_, '_>) -> Result<String> {
-    let mut name = cursor.ident()?;
-    while cursor.accept_token(&Token::Period) {
-        name.push('.');
-        name.push_str(&cursor.ident()?);
+/// The value; within, `None` for DEFAULT. `None` if it is an interval.
+fn value(stmt: &VariableSetStmt) -> Option<Option<String>> {
+    if stmt.args.is_empty() {
+        return Some(None);
     }
-    Ok(name)
-}
-
-pub(super) fn which(cursor: &mut Cursor<'_, '_>) -> Result<Which> {
-    if cursor.accept("all") {
-        return Ok(Which::All);
-    }
-    if cursor.accept("time") {
-        cursor.expect("zone")?;
-        return Ok(Which::Named("TimeZone".to_owned()));
-    }
-    if cursor.accept("transaction") {
-        cursor.expect("isolation")?;
-        cursor.expect("level")?;
-        return Ok(Which::Named("transaction_isolation".to_owned()));
-    }
-    if cursor.accept("session") {
-        cursor.expect("authorization")?;
-        return Ok(Which::Named("session_authorization".to_owned()));
-    }
-    Ok(Which::Named(setting_name(cursor)?))
-}
-
-pub(super) fn show(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
-    cursor.advance();
-    Ok(Statement::Show(which(cursor)?))
-}
-
-pub(super) fn discard(cursor: &mut Cursor<'_, '_>) -> Result<Statement> {
-    cursor.advance();
-    for word in ["plans", "sequences", "temp", "temporary"] {
-        if cursor.accept(word) {
-            return Ok(Statement::Discard { all: false });
-        }
-    }
-    cursor.expect("all")?;
-    Ok(Statement::Discard { all: true })
+    let text = |value: &VariableValue| match value {
+        VariableValue::Const(Value::Integer(number)) => Some(number.to_string()),
+        VariableValue::Const(Value::Float(text) | Value::String(text)) => Some((&**text).into()),
+        VariableValue::Const(_) | VariableValue::Interval(..) => None,
+    };
+    let texts: Option<Vec<String>> = stmt.args.iter().map(text).collect();
+    texts.map(|texts| Some(texts.join(", ")))
 }

@@ -1,0 +1,106 @@
+//! Names of relations and columns.
+
+use millpond_syntax::tree::{self, QualifiedName, RangeVar};
+use sqlparser::ast;
+
+use super::{Source, fold, ident};
+use crate::error::{Result, SqlError, SqlState};
+
+/// A table's or index's name, or a name of FROM in front of a column's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
+    /// Where it stands, in characters from 1.
+    pub(crate) position: Option<usize>,
+}
+
+impl Name {
+    pub(super) fn from_parts(mut parts: Vec<String>, position: Option<usize>) -> Result<Self> {
+        if let Some(mut error) = Self::refusal(&parts, &parts.join("."), "relation") {
+            error.position = position;
+            return Err(error);
+        }
+        let name = parts.pop().unwrap_or_default();
+        Ok(Name { schema: parts.pop(), name, position })
+    }
+
+    /// Why these parts are no name: `whole` is the text that has them, a `kind` of name.
+    pub(super) fn refusal(parts: &[String], whole: &str, kind: &str) -> Option<SqlError> {
+        // A database's name in front must be this database's; there is only one.
+        match parts {
+            [database, _, _] if database != "postgres" => Some(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cross-database references are not implemented: {whole}"),
+            )),
+            [_, _, _, _, ..] => Some(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper {kind} name (too many dotted names): {whole}"),
+            )),
+            _ => None,
+        }
+    }
+
+    /// From sqlparser's.
+    pub(crate) fn from_ast(name: &ast::ObjectName, source: &Source<'_>) -> Result<Self> {
+        let mut parts = Vec::with_capacity(name.0.len());
+        let mut position = None;
+        for part in &name.0 {
+            let ast::ObjectNamePart::Identifier(ident) = part else {
+                return Err(SqlError::unsupported(format!("the name {name}")));
+            };
+            position = position.or_else(|| source.position_of(ident.span.start));
+            parts.push(fold(&ident.value, ident.quote_style));
+        }
+        Self::from_parts(parts, position)
+    }
+
+    /// What stands before a column in a name with points, and the column.
+    pub(crate) fn of_column(parts: &[ast::Ident], source: &Source<'_>) -> Result<(Self, String)> {
+        let position = parts.first().and_then(|first| source.position_of(first.span.start));
+        let mut parts: Vec<String> = parts.iter().map(ident).collect();
+        let whole = parts.join(".");
+        let column = parts.pop().unwrap_or_default();
+        if let Some(mut error) = Self::refusal(&parts, &whole, "qualified") {
+            error.position = position;
+            return Err(error);
+        }
+        Ok((Self::from_parts(parts, position)?, column))
+    }
+
+    /// A relation as a statement names it.
+    pub(crate) fn of_relation(relation: &RangeVar, source: &Source<'_>) -> Result<Self> {
+        let parts = [&relation.catalogname, &relation.schemaname];
+        let mut parts: Vec<String> =
+            parts.into_iter().flatten().map(|part| (&**part).into()).collect();
+        parts.push((&*relation.relname).into());
+        Self::from_parts(parts, Some(source.position(relation.location as usize)))
+    }
+
+    pub(crate) fn of_relations<'r>(
+        relations: impl IntoIterator<Item = &'r RangeVar>,
+        source: &Source<'_>,
+    ) -> Result<Vec<Self>> {
+        relations.into_iter().map(|relation| Self::of_relation(relation, source)).collect()
+    }
+
+    /// A name with its qualifiers.
+    pub(super) fn qualified(name: &QualifiedName, source: &Source<'_>) -> Result<Self> {
+        let position = Some(source.position(name.location as usize));
+        Self::from_parts(name.names.iter().map(|part| (&**part).into()).collect(), position)
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// Names as strings.
+pub(crate) fn strings(names: &[tree::Name]) -> Vec<String> {
+    names.iter().map(|name| (&**name).into()).collect()
+}
