@@ -209,6 +209,23 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
     Some(())
 }
 
+/// Appends one column of a key for a sort: as an index over a column of the value's own type has
+/// it. Values of a type without an order are all equal.
+#[inline]
+pub fn encode_sort_column(value: &Datum<'_>, order: KeyOrder, out: &mut Vec<u8>) {
+    if value.is_null() {
+        return out.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
+    }
+    out.push(NOT_NULL);
+    let start = out.len();
+    if encode_any(value, out).is_none() {
+        out.truncate(start);
+    }
+    if order.descending {
+        complement(out.get_mut(start..).unwrap_or_default());
+    }
+}
+
 /// Appends a value in the form of its own type; `None` if the type has no order.
 pub(super) fn encode_any(value: &Datum<'_>, out: &mut Vec<u8>) -> Option<()> {
     let ty = match value {

@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 
-use super::key::{KeyLayout, KeyOrder, RangeEnd};
+use super::key::{KeyLayout, KeyOrder, RangeEnd, encode_sort_column};
 use super::tuple::TupleLayout;
 use super::*;
 
@@ -133,7 +133,17 @@ proptest! {
         let (mut key_a, mut key_b) = (Vec::new(), Vec::new());
         layout.encode(&datums(&a), &mut key_a).unwrap();
         layout.encode(&datums(&b), &mut key_b).unwrap();
-        prop_assert_eq!(key_a.cmp(&key_b), sql_order(&a, &b, &columns), "{:?} {:?}", key_a, key_b);
+        let wanted = sql_order(&a, &b, &columns);
+        prop_assert_eq!(key_a.cmp(&key_b), wanted, "{:?} {:?}", key_a, key_b);
+
+        let sort_key = |row: &[Value]| {
+            let mut key = Vec::new();
+            for (value, (_, order)) in row.iter().zip(&columns) {
+                encode_sort_column(&value.as_datum(), *order, &mut key);
+            }
+            key
+        };
+        prop_assert_eq!(sort_key(&a).cmp(&sort_key(&b)), wanted);
     }
 
     #[test]

@@ -130,13 +130,39 @@ impl TupleLayout {
         if header.is_null(tuple, column).ok_or_else(damaged)? {
             return Ok(Datum::Null);
         }
+        let offset = match self.offset_behind_nulls(header, tuple, column) {
+            Some(offset) => offset,
+            None => self.offset_by_skipping(header, tuple, column).ok_or_else(damaged)?,
+        };
+        read_value(tuple, offset, ty).map(|(datum, _)| datum).ok_or_else(damaged)
+    }
+
+    /// Where a column of a row with NULLs begins, if all columns before it have fixed width and it
+    /// is one of the first eight: what the NULLs among these leave out is subtracted.
+    #[inline]
+    fn offset_behind_nulls(&self, header: Header, tuple: &[u8], column: usize) -> Option<usize> {
+        if column >= 8 {
+            return None;
+        }
+        let offset = usize::from(*self.offsets.get(column)?) + header.values() - HEADER;
+        let mut nulls = tuple.get(HEADER)? & ((1 << column) - 1);
+        let mut left_out = 0;
+        while nulls != 0 {
+            left_out += self.types.get(nulls.trailing_zeros() as usize)?.fixed_width()?;
+            nulls &= nulls - 1;
+        }
+        Some(offset - left_out)
+    }
+
+    /// Where a column begins: those before it are skipped.
+    fn offset_by_skipping(&self, header: Header, tuple: &[u8], column: usize) -> Option<usize> {
         let mut offset = header.values();
         for (before, ty) in self.types.iter().enumerate().take(column) {
-            if !header.is_null(tuple, before).ok_or_else(damaged)? {
-                offset = skip_value(tuple, offset, *ty).ok_or_else(damaged)?;
+            if !header.is_null(tuple, before)? {
+                offset = skip_value(tuple, offset, *ty)?;
             }
         }
-        read_value(tuple, offset, ty).map(|(datum, _)| datum).ok_or_else(damaged)
+        Some(offset)
     }
 
     /// All columns of a row, in order.

@@ -1,11 +1,10 @@
-//! What is made of a query's rows: aggregates, order, LIMIT, columns.
+//! What is made of a query's rows: aggregates, LIMIT, columns.
 
 use super::{Each, Exec, emit};
 use crate::Value;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr};
-use crate::memory::Sorter;
-use crate::plan::{Aggregate, Results, SortKey};
+use crate::plan::{Aggregate, Results};
 use crate::run::Accumulator;
 
 /// Takes a row; says whether it wants more.
@@ -34,8 +33,8 @@ impl Limits {
 }
 
 impl Exec<'_> {
-    /// Returns rows in the order in which they come.
-    pub(super) fn unsorted(
+    /// Returns rows in the order in which they come, as many as are wanted.
+    pub(super) fn limited(
         &mut self,
         results: &Results,
         limits: Limits,
@@ -51,37 +50,6 @@ impl Exec<'_> {
             given += 1;
             Ok(emit(&results.output, env, each)? && given < limits.limit)
         })?;
-        Ok(given)
-    }
-
-    /// Returns rows in an order that must be made.
-    pub(super) fn sorted(
-        &mut self,
-        results: &Results,
-        limits: Limits,
-        each: Each<'_>,
-        rows: Rows<'_>,
-    ) -> Result<u64> {
-        let mut sorter = Sorter::new(self.resources, results.sort.iter().map(SortKey::order));
-        rows(self, &mut |env| {
-            let keys = owned(results.sort.iter().map(|key| &key.expr), env)?;
-            sorter.push(keys, owned(results.output.exprs.iter(), env)?)?;
-            Ok(true)
-        })?;
-        let (mut sorted, mut seen, mut given) = (sorter.finish()?, 0, 0);
-        while given < limits.limit
-            && let Some(row) = sorted.next()?
-        {
-            seen += 1;
-            if seen <= limits.offset {
-                continue;
-            }
-            let row: Vec<_> = row.iter().map(Value::as_datum).collect();
-            given += 1;
-            if !each(&row)? {
-                break;
-            }
-        }
         Ok(given)
     }
 
@@ -142,11 +110,4 @@ pub(crate) fn row_count(expr: Option<&Expr>, env: &Env<'_>, offset: bool) -> Res
             )),
         },
     }
-}
-
-pub(super) fn owned<'e>(
-    exprs: impl Iterator<Item = &'e Expr>,
-    env: &Env<'_>,
-) -> Result<Vec<Value>> {
-    exprs.map(|e| Ok(e.eval(&env.with_row(env.row))?.into_value())).collect::<Result<_, SqlError>>()
 }

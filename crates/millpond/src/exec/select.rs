@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use millpond_engine::access::Tid;
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{LockStrength, RowBuf};
 
-use super::results::{self, Limits, Rows, Take, owned};
+use super::results::{self, Limits, Take};
 use super::{Each, Exec, emit, key, passes};
 use crate::Value;
 use crate::error::Result;
 use crate::expr::{Env, Facts, Row};
-use crate::memory::Sorter;
-use crate::plan::{Access, Aggregate, KeyPart, Results, RowLock, SelectPlan, SortKey};
+use crate::plan::{Access, Aggregate, KeyPart, RowLock, SelectPlan};
 
 impl Exec<'_> {
     pub(super) fn select(
@@ -58,12 +56,9 @@ impl Exec<'_> {
         {
             self.need_wait()?;
         }
-        let rows: Rows<'_> = &mut |exec, take| exec.filtered(plan, table, &env, take);
-        match plan.lock {
-            _ if results.sort.is_empty() => self.unsorted(results, limits, each, rows),
-            Some(lock) => self.sorted_locked(plan, table, lock, &env, limits, each),
-            None => self.sorted(results, limits, each, rows),
-        }
+        self.limited(results, limits, each, &mut |exec, take| {
+            exec.filtered(plan, table, &env, take)
+        })
     }
 
     /// The hot path: one row by its key.
@@ -128,53 +123,6 @@ impl Exec<'_> {
         super::lock_row(self.session, table, row, lock, &mut |row| {
             passes(plan.condition.as_ref(), table, row.bytes(), env)
         })
-    }
-
-    /// Rows in an order that must be made, locked in that order and no more of them than are
-    /// returned.
-    fn sorted_locked(
-        &mut self,
-        plan: &SelectPlan,
-        table: &Arc<TableDef>,
-        lock: RowLock,
-        env: &Env<'_>,
-        Limits { limit, offset }: Limits,
-        each: Each<'_>,
-    ) -> Result<u64> {
-        let Results { sort, output, .. } = &plan.results;
-        let mut sorter = Sorter::new(self.resources, sort.iter().map(SortKey::order));
-        self.rows(table, &plan.access, env, &mut |_, row| {
-            if let Some(tid) = row.tid()
-                && passes(plan.filter.as_ref(), table, row.bytes(), env)?
-            {
-                let env = env.with_row(Row::Stored(&table.layout, row.bytes()));
-                let keys = owned(sort.iter().map(|key| &key.expr), &env)?;
-                sorter.push(keys, vec![Value::Int8(tid.to_u64() as i64)])?;
-            }
-            Ok(true)
-        })?;
-        let (mut sorted, mut row) = (sorter.finish()?, RowBuf::default());
-        let (mut seen, mut given) = (0u64, 0u64);
-        while given < limit
-            && let Some(place) = sorted.next()?
-        {
-            let [Value::Int8(place)] = place.as_slice() else { continue };
-            if !self.session.fetch(table, Tid::from_u64(*place as u64), &mut row)? {
-                continue;
-            }
-            if !self.lock_row(plan, table, env, &mut row, lock)? {
-                continue;
-            }
-            seen += 1;
-            if seen <= offset {
-                continue;
-            }
-            given += 1;
-            if !emit(output, &env.with_row(Row::Stored(&table.layout, row.bytes())), each)? {
-                break;
-            }
-        }
-        Ok(given)
     }
 
     fn aggregate(

@@ -35,7 +35,7 @@ use crate::error::{Result, SqlError, SqlState};
 pub(crate) use machine::machine_bytes;
 pub(crate) use row_bytes::Datums;
 pub(crate) use row_store::{Cursor, RowStore};
-pub(crate) use sort::{KeyOrder, Sorted, Sorter, compare_keys};
+pub(crate) use sort::{Sorted, Sorter};
 pub(crate) use tuplestore::{Rows, Tuplestore};
 pub(crate) use value_room::ValueRoom;
 

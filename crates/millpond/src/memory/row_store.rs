@@ -18,6 +18,8 @@ const READ_BYTES: u64 = 64 << 10;
 const JUMP_BYTES: u64 = 4 << 10;
 /// How much is kept in memory at least.
 const LEAST_BYTES: usize = 64 << 10;
+/// What the first row takes: most stores stay small, and growing them step by step costs more.
+const FIRST_BYTES: usize = 1 << 10;
 /// What stands before a row: its length.
 const LENGTH: usize = size_of::<u32>();
 
@@ -75,6 +77,9 @@ impl RowStore {
         let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long");
         let length = u32::try_from(row.len()).map_err(too_long)?;
         let place = self.end();
+        if self.tail.capacity() == 0 {
+            self.tail.reserve(FIRST_BYTES);
+        }
         self.tail.extend_from_slice(&length.to_le_bytes());
         self.tail.extend_from_slice(row);
         let is_refused = self.held.resize(self.tail.capacity()).is_err();

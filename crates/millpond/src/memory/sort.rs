@@ -1,99 +1,154 @@
 //! Sorting rows within `work_mem`: an external merge sort.
 //!
+//! A row comes with its key: bytes whose order is the wanted one (see [`encode_sort_column`]).
 //! Rows are collected in memory. What does not fit is sorted and kept in a temporary file as a run.
 //! At the end the runs are merged. Runs are of levels: as many as are merged at a time make one of
 //! the next level, so that each row is written once a level.
+//!
+//! [`encode_sort_column`]: millpond_engine::types::key::encode_sort_column
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::mem;
 use std::sync::Arc;
 
 use super::tuplestore::{Rows, Tuplestore};
-use super::{Held, Resources, bytes_of};
-use crate::error::Result;
-use crate::{Datum, Value};
+use super::{Held, Resources, row_bytes};
+use crate::Datum;
+use crate::error::{Result, SqlError, SqlState};
 
 /// Runs that are merged at a time.
 const FAN_IN: usize = 16;
 
-/// The order of one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KeyOrder {
-    pub(crate) descending: bool,
-    pub(crate) nulls_first: bool,
-}
-
-/// How two rows compare by their keys.
-pub(crate) fn compare_keys(order: &[KeyOrder], a: &[Value], b: &[Value]) -> Ordering {
-    for (key, (a, b)) in order.iter().zip(a.iter().zip(b)) {
-        let order = match (a.is_null(), b.is_null()) {
-            (true, true) => continue,
-            (true, false) if key.nulls_first => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            (false, true) if key.nulls_first => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) => {
-                let order = a.as_datum().sort_cmp(&b.as_datum());
-                if key.descending { order.reverse() } else { order }
-            }
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
-}
+/// There is room for so many rows at first.
+const FIRST_ROWS: usize = 16;
 
 /// Takes rows in any order. Rows whose keys are equal stay in the order in which they came.
 pub(crate) struct Sorter {
     resources: Arc<Resources>,
-    order: Arc<[KeyOrder]>,
     bound: usize,
-    rows: Vec<(Vec<Value>, Vec<Value>)>,
-    bytes: usize,
+    collected: Collected,
     held: Held,
     /// The runs of each level, oldest first.
     runs: Vec<Vec<Rows>>,
 }
 
+/// Rows in memory.
+#[derive(Default)]
+pub(crate) struct Collected {
+    /// Of each row the key and the row itself.
+    bytes: Vec<u8>,
+    rows: Vec<Place>,
+}
+
+/// Where a row is among the collected bytes.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The first bytes of the key: they decide most comparisons.
+    prefix: u64,
+    start: usize,
+    key_length: u32,
+    row_length: u32,
+}
+
+impl Collected {
+    fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
+        let length = |bytes: &[u8]| {
+            let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long");
+            u32::try_from(bytes.len()).map_err(too_long)
+        };
+        let (key_length, row_length) = (length(key)?, length(row)?);
+        if self.rows.capacity() == 0 {
+            self.rows.reserve(FIRST_ROWS);
+            self.bytes.reserve(FIRST_ROWS * 2 * (key.len() + row.len()));
+        }
+        self.rows.push(Place {
+            prefix: prefix(key),
+            start: self.bytes.len(),
+            key_length,
+            row_length,
+        });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(row);
+        Ok(())
+    }
+
+    fn key(&self, place: &Place) -> &[u8] {
+        self.bytes
+            .get(place.start..)
+            .and_then(|rest| rest.get(..place.key_length as usize))
+            .unwrap_or_default()
+    }
+
+    fn row(&self, place: &Place) -> &[u8] {
+        let start = place.start + place.key_length as usize;
+        self.bytes
+            .get(start..)
+            .and_then(|rest| rest.get(..place.row_length as usize))
+            .unwrap_or_default()
+    }
+
+    /// What the rows take, and what memory there is for them.
+    fn sizes(&self) -> (usize, usize) {
+        let of_rows = |count: usize| count * size_of::<Place>();
+        (
+            self.bytes.len() + of_rows(self.rows.len()),
+            self.bytes.capacity() + of_rows(self.rows.capacity()),
+        )
+    }
+
+    fn sort(&mut self) {
+        let mut rows = mem::take(&mut self.rows);
+        rows.sort_unstable_by(|a, b| {
+            let by_key = || self.key(a).cmp(self.key(b));
+            a.prefix.cmp(&b.prefix).then_with(by_key).then(a.start.cmp(&b.start))
+        });
+        self.rows = rows;
+    }
+}
+
+/// The first bytes of a key, as a number in the same order.
+fn prefix(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    key.iter().chain([&0; 8]).take(8).fold(0, |prefix, byte| prefix << 8 | u64::from(*byte))
+}
+
 impl Sorter {
-    /// An empty one, for rows with a key for each of `order`.
-    pub(crate) fn new(resources: &Arc<Resources>, order: impl Iterator<Item = KeyOrder>) -> Self {
+    /// An empty one.
+    pub(crate) fn new(resources: &Arc<Resources>) -> Self {
         let held = Held::new(&resources.memory, "Sort");
         let bound = resources.memory.work();
-        let (rows, bytes, runs) = Default::default();
-        let (resources, order) = (Arc::clone(resources), order.collect());
-        Self { resources, order, bound, rows, bytes, held, runs }
+        let (collected, runs) = Default::default();
+        Self { resources: Arc::clone(resources), bound, collected, held, runs }
     }
 
     /// Adds a row.
-    pub(crate) fn push(&mut self, keys: Vec<Value>, row: Vec<Value>) -> Result<()> {
-        let bytes = bytes_of(&keys) + bytes_of(&row);
-        if self.bytes + bytes > self.bound && !self.rows.is_empty() {
+    pub(crate) fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
+        self.collected.push(key, row)?;
+        let (used, memory) = self.collected.sizes();
+        let is_refused = self.held.resize(memory).is_err();
+        if is_refused || used > self.bound {
             self.end_run()?;
         }
-        if self.held.grow(bytes).is_err() {
-            if !self.rows.is_empty() {
-                self.end_run()?;
-            }
-            self.held.grow(bytes)?;
+        if is_refused {
+            self.collected = Collected::default();
+            self.held.clear();
         }
-        self.bytes += bytes;
-        self.rows.push((keys, row));
         Ok(())
     }
 
     /// Sorts what is in memory, and puts it into a file.
     fn end_run(&mut self) -> Result<()> {
-        let order = &self.order;
-        self.rows.sort_by(|(a, _), (b, _)| compare_keys(order, a, b));
+        self.collected.sort();
         let mut run = Tuplestore::in_file(&self.resources, "Sort");
-        for (keys, row) in self.rows.drain(..) {
-            let row: Vec<Datum<'_>> = keys.iter().chain(&row).map(Value::as_datum).collect();
-            run.push(&row)?;
+        for place in &self.collected.rows {
+            let (key, row) = (self.collected.key(place), self.collected.row(place));
+            run.push(&[Datum::Bytea(key), Datum::Bytea(row)])?;
         }
-        self.held.clear();
-        self.bytes = 0;
+        self.collected.rows.clear();
+        self.collected.bytes.clear();
         self.add_run(run.into_rows()?)
     }
 
@@ -107,11 +162,10 @@ impl Sorter {
             if runs.len() < FAN_IN {
                 break;
             }
-            let mut merge = Merge::new(std::mem::take(runs), &self.order)?;
+            let mut merge = Merge::new(mem::take(runs))?;
             let mut longer = Tuplestore::in_file(&self.resources, "Sort");
-            while let Some((keys, row)) = merge.next()? {
-                let row: Vec<Datum<'_>> = keys.iter().chain(&row).map(Value::as_datum).collect();
-                longer.push(&row)?;
+            while let Some(head) = merge.next()? {
+                longer.push(&[Datum::Bytea(&head.key), Datum::Bytea(&head.row)])?;
             }
             run = longer.into_rows()?;
         }
@@ -121,33 +175,36 @@ impl Sorter {
     /// The rows in order.
     pub(crate) fn finish(mut self) -> Result<Sorted> {
         if self.runs.is_empty() {
-            let order = &self.order;
-            self.rows.sort_by(|(a, _), (b, _)| compare_keys(order, a, b));
-            return Ok(Sorted::InMemory { rows: self.rows.into_iter(), _held: self.held });
+            self.collected.sort();
+            let Self { collected, held, .. } = self;
+            return Ok(Sorted::InMemory { collected, given: 0, _held: held });
         }
-        if !self.rows.is_empty() {
+        if !self.collected.rows.is_empty() {
             self.end_run()?;
         }
         // Runs of higher levels are older.
         let runs = self.runs.into_iter().rev().flatten().collect();
-        Ok(Sorted::Merged(Merge::new(runs, &self.order)?))
+        Ok(Sorted::Merged(Merge::new(runs)?))
     }
 }
 
 /// Rows in order.
 pub(crate) enum Sorted {
-    InMemory { rows: std::vec::IntoIter<(Vec<Value>, Vec<Value>)>, _held: Held },
+    InMemory { collected: Collected, given: usize, _held: Held },
     Merged(Merge),
 }
 
 impl Sorted {
-    /// The next row, without its keys.
-    pub(crate) fn next(&mut self) -> Result<Option<Vec<Value>>> {
-        let row = match self {
-            Self::InMemory { rows, .. } => rows.next(),
-            Self::Merged(merge) => merge.next()?,
-        };
-        Ok(row.map(|(_, row)| row))
+    /// The next row.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
+        match self {
+            Self::InMemory { collected, given, .. } => {
+                let Some(place) = collected.rows.get(*given) else { return Ok(None) };
+                *given += 1;
+                Ok(Some(collected.row(place)))
+            }
+            Self::Merged(merge) => Ok(merge.next()?.map(|head| head.row.as_slice())),
+        }
     }
 }
 
@@ -156,48 +213,55 @@ pub(crate) struct Merge {
     runs: Vec<Rows>,
     /// The first row of each run that has one left.
     heads: BinaryHeap<Head>,
-    order: Arc<[KeyOrder]>,
+    /// The row that was given last.
+    given: Head,
 }
 
 impl Merge {
-    fn new(runs: Vec<Rows>, order: &Arc<[KeyOrder]>) -> Result<Self> {
+    fn new(runs: Vec<Rows>) -> Result<Self> {
         let heads = BinaryHeap::with_capacity(runs.len());
-        let mut merge = Self { runs, heads, order: Arc::clone(order) };
+        let mut merge = Self { runs, heads, given: Head::default() };
         for run in 0..merge.runs.len() {
-            merge.read(run)?;
+            merge.read(Head { run, ..Head::default() })?;
         }
         Ok(merge)
     }
 
-    /// Reads a run's next row.
-    fn read(&mut self, run: usize) -> Result<()> {
-        let Some(rows) = self.runs.get_mut(run) else { return Ok(()) };
+    /// Reads the next row of a head's run, into its memory.
+    fn read(&mut self, mut head: Head) -> Result<()> {
+        let Some(rows) = self.runs.get_mut(head.run) else { return Ok(()) };
         if let Some(row) = rows.next()? {
-            let mut keys: Vec<Value> = row.iter().map(Datum::to_value).collect();
-            let row = keys.split_off(self.order.len().min(keys.len()));
-            self.heads.push(Head { keys, row, run, order: Arc::clone(&self.order) });
+            let [Datum::Bytea(key), Datum::Bytea(row)] = row.as_slice() else {
+                return Err(row_bytes::damaged());
+            };
+            head.key.clear();
+            head.key.extend_from_slice(key);
+            head.row.clear();
+            head.row.extend_from_slice(row);
+            self.heads.push(head);
         }
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<(Vec<Value>, Vec<Value>)>> {
+    fn next(&mut self) -> Result<Option<&Head>> {
         let Some(head) = self.heads.pop() else { return Ok(None) };
-        self.read(head.run)?;
-        Ok(Some((head.keys, head.row)))
+        let before = mem::replace(&mut self.given, head);
+        self.read(Head { run: self.given.run, ..before })?;
+        Ok(Some(&self.given))
     }
 }
 
 /// The first row of a run. The greatest one in the heap is the first in order.
+#[derive(Default)]
 struct Head {
-    keys: Vec<Value>,
-    row: Vec<Value>,
+    key: Vec<u8>,
+    row: Vec<u8>,
     run: usize,
-    order: Arc<[KeyOrder]>,
 }
 
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
-        compare_keys(&self.order, &other.keys, &self.keys).then(other.run.cmp(&self.run))
+        other.key.cmp(&self.key).then(other.run.cmp(&self.run))
     }
 }
 
@@ -222,29 +286,47 @@ mod tests {
 
     #[test]
     fn many_runs_are_merged_and_equal_keys_keep_their_order() {
-        let order = [KeyOrder { descending: false, nulls_first: false }];
         // As many rows in memory as the bound of 64 kB holds; then two runs; then two levels of
         // them.
-        for count in [0, 100, 1_000, 50_000] {
+        for count in [0u32, 100, 3_000, 50_000] {
             let resources = resources(8 << 20);
-            let mut sorter = Sorter::new(&resources, order.into_iter());
-            let key = |i: i32| i.wrapping_mul(7919) % 1000;
+            let mut sorter = Sorter::new(&resources);
+            // Keys of one length, but for some that are longer than what is compared first.
+            let key = |i: u32| {
+                let key = i.wrapping_mul(7919) % 1000;
+                let mut bytes = key.to_be_bytes().to_vec();
+                bytes.extend_from_slice(if key.is_multiple_of(3) { b"a long end" } else { b"b" });
+                bytes
+            };
             for i in 0..count {
-                sorter.push(vec![Value::Int4(key(i))], vec![Value::Int4(i)]).unwrap();
+                sorter.push(&key(i), &i.to_le_bytes()).unwrap();
             }
             assert_eq!(sorter.runs.is_empty(), count <= 100);
             assert_eq!(sorter.runs.len() > 1, count == 50_000);
             let mut sorted = sorter.finish().unwrap();
             let mut found = Vec::new();
             while let Some(row) = sorted.next().unwrap() {
-                let [Value::Int4(i)] = row.as_slice() else { panic!("{row:?}") };
-                found.push(*i);
+                found.push(u32::from_le_bytes(row.try_into().unwrap()));
             }
-            let mut wanted: Vec<i32> = (0..count).collect();
+            let mut wanted: Vec<u32> = (0..count).collect();
             wanted.sort_by_key(|i| key(*i));
             assert_eq!(found, wanted);
             drop(sorted);
             assert_eq!((resources.memory.used(), resources.temp_space.used_bytes()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn short_keys_are_before_longer_ones_of_the_same_bytes() {
+        let resources = resources(8 << 20);
+        let mut sorter = Sorter::new(&resources);
+        let keys: [&[u8]; 5] = [b"", b"\0", b"\0\0", b"\0\0\0\0\0\0\0\0\0", b"\x01"];
+        for key in keys.iter().rev() {
+            sorter.push(key, key).unwrap();
+        }
+        let mut sorted = sorter.finish().unwrap();
+        for key in keys {
+            assert_eq!(sorted.next().unwrap(), Some(key));
         }
     }
 }

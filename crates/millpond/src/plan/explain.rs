@@ -5,8 +5,7 @@ use millpond_engine::table::Direction;
 
 use super::access::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
 use super::{
-    ChangePlan, InsertPlan, InsertSource, Output, Plan, Planned, Results, SelectPlan, SortKey,
-    Target, query,
+    ChangePlan, InsertPlan, InsertSource, Output, Plan, Planned, Results, SelectPlan, Target, query,
 };
 use crate::expr::{Arith, Compare, ElementComparison, Expr, SubPlanCall, cast};
 use crate::types::array::array_of;
@@ -108,35 +107,16 @@ fn select(plan: &SelectPlan, mut depth: usize, lines: &mut Vec<String>) {
         return;
     };
     let names = Names(table);
-    sort_and_aggregate(results, &names, &mut depth, lines);
+    if results.aggregates.is_some() {
+        push(depth, "Aggregate".into(), lines);
+        depth += 1;
+    }
     access(table, &plan.access, plan.filter.as_ref(), &names, depth, lines);
 }
 
 fn limit(results: &Results, depth: &mut usize, lines: &mut Vec<String>) {
     if results.limit.is_some() || results.offset.is_some() {
         push(*depth, "Limit".into(), lines);
-        *depth += 1;
-    }
-}
-
-fn sort_and_aggregate(
-    results: &Results,
-    names: &Names<'_>,
-    depth: &mut usize,
-    lines: &mut Vec<String>,
-) {
-    if !results.sort.is_empty() {
-        push(*depth, "Sort".into(), lines);
-        let key = |key: &SortKey| {
-            let way = if key.descending { " DESC" } else { "" };
-            format!("{}{way}", show(&key.expr, names))
-        };
-        let keys: Vec<String> = results.sort.iter().map(key).collect();
-        note(*depth, format!("Sort Key: {}", keys.join(", ")), lines);
-        *depth += 1;
-    }
-    if results.aggregates.is_some() {
-        push(*depth, "Aggregate".into(), lines);
         *depth += 1;
     }
 }

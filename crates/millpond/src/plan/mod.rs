@@ -102,7 +102,6 @@ pub(crate) enum OnConflict {
 pub(crate) struct Results {
     pub(crate) aggregates: Option<Vec<Aggregate>>,
     pub(crate) output: Output,
-    pub(crate) sort: Vec<SortKey>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
 }

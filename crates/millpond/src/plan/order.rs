@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
+use millpond_engine::types::key::{KeyOrder, encode_sort_column};
 use sqlparser::ast;
 
 use super::access::Lookup;
@@ -11,9 +12,8 @@ use super::output::tables_of_star;
 use super::scope::FromScope;
 use super::{Aggregate, Planner, UsableIndexes, access};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::Expr;
 use crate::expr::bind::{Binder, beyond};
-use crate::memory::KeyOrder;
+use crate::expr::{Env, Expr};
 use crate::parse::ident;
 
 /// One key of an ORDER BY that has to be sorted by.
@@ -25,9 +25,12 @@ pub(crate) struct SortKey {
 }
 
 impl SortKey {
-    /// Its order, without its expression.
-    pub(crate) fn order(&self) -> KeyOrder {
-        KeyOrder { descending: self.descending, nulls_first: self.nulls_first }
+    /// Appends the key of a row: keys compare bytewise as the rows do.
+    #[inline]
+    pub(crate) fn push(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<()> {
+        let order = KeyOrder { descending: self.descending, nulls_first: self.nulls_first };
+        encode_sort_column(&self.expr.eval(env)?.datum(), order, key);
+        Ok(())
     }
 }
 

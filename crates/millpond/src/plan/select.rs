@@ -9,8 +9,8 @@ use super::from::OnlyTable;
 use super::order::{extreme_key, wanted_order};
 use super::scope::{FromScope, FromTable};
 use super::{
-    Access, Aggregate, OnConflict, Output, Plan, Planner, Results, RowLock, SelectPlan, access,
-    aggregate,
+    Access, Aggregate, OnConflict, Output, Plan, Planner, Results, RowLock, SelectPlan, SortKey,
+    access, aggregate,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -20,7 +20,7 @@ use crate::parse::{ident, row_lock_name, row_lock_of};
 use crate::sink::ColumnDesc;
 use crate::{DataType, Value};
 
-/// Sorting or adding up a whole table of at least this many rows is left to the query engine.
+/// Adding up a whole table of at least this many rows is left to the query engine.
 pub(super) const LARGE_TABLE_ROWS: i64 = 2_000;
 
 impl Planner<'_> {
@@ -62,24 +62,24 @@ impl Planner<'_> {
         let tables = [FromTable::only(&table, &from.alias)];
         let scope = FromScope(&tables);
         let condition = self.where_clause(select.selection.as_ref(), binder, &scope)?;
-        let mut results = self.results(query, select, &scope, binder)?;
+        let (results, sort) = self.results(query, select, &scope, binder)?;
         let extreme = results.aggregates.as_ref().and_then(|list| extreme_key(&table, list));
         let lookup = Lookup::only(&table);
         let wanted = wanted_order(
             &lookup,
             self.indexes,
-            extreme.as_ref().unwrap_or(&results.sort),
+            extreme.as_ref().unwrap_or(&sort),
             condition.as_ref(),
         );
         let Choice { access, filter, is_ordered, .. } =
             access::choose(&lookup, self.indexes, condition.as_ref(), wanted.as_ref());
-        if is_ordered || matches!(access, Access::Point { .. }) {
-            results.sort.clear();
+        if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
+            return Err(beyond("an order that no index has"));
         }
         if self.external.is_some()
             && query.locks.is_empty()
             && matches!(access, Access::Heap)
-            && (results.aggregates.is_some() || !results.sort.is_empty())
+            && results.aggregates.is_some()
             && self.indexes.live_rows(&table) >= LARGE_TABLE_ROWS
         {
             return Err(beyond("a scan of a large table"));
@@ -89,14 +89,14 @@ impl Planner<'_> {
         Ok(SelectPlan { table, access, filter, condition, first_only, results, lock: None })
     }
 
-    /// The select list, ORDER BY and LIMIT over the tables of FROM.
+    /// The select list and LIMIT over the tables of FROM, and the keys of ORDER BY.
     pub(super) fn results(
         &self,
         query: &ast::Query,
         select: &ast::Select,
         scope: &FromScope<'_>,
         binder: &mut Binder<'_>,
-    ) -> Result<Results> {
+    ) -> Result<(Results, Vec<SortKey>)> {
         let order_by = query.order_by.as_ref();
         let (aggregates, sort, output) = match self.aggregates(select, binder, scope)? {
             Some(_) if order_by.is_some() => return Err(beyond("ORDER BY with aggregates")),
@@ -107,7 +107,7 @@ impl Planner<'_> {
             }
         };
         let (limit, offset) = limits(query, binder)?;
-        Ok(Results { aggregates, output, sort, limit, offset })
+        Ok((Results { aggregates, output, limit, offset }, sort))
     }
 
     /// How a query of one table, for which there is a plan, locks its rows. What is wrong with that
@@ -209,7 +209,7 @@ fn one_row(
         filter: condition.clone(),
         condition,
         first_only: false,
-        results: Results { aggregates: None, output, sort: Vec::new(), limit, offset },
+        results: Results { aggregates: None, output, limit, offset },
         lock: None,
     }
 }

@@ -4,10 +4,10 @@
 //! has slots of its own, beside those of the plan that it belongs to.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::mem;
 
 use super::context::{Context, PlanData, PlanEnv, Work};
+use super::datum_key::KeySet;
 use super::kept::{self, out_of_range};
 use super::state::State;
 use super::{SlotRow, datum_key};
@@ -35,7 +35,7 @@ struct CteRun {
     /// The rows of this round, which the step sees in the next.
     next: RowStore,
     /// Keys of all rows, if equal ones are left out.
-    seen: HashSet<Box<[u8]>>,
+    seen: KeySet,
     held: Held,
     key: Vec<u8>,
     phase: Phase,
@@ -56,7 +56,7 @@ impl CteData {
             slots: Vec::new(),
             rows: store("CTE Scan"),
             next: store("Recursive Union"),
-            seen: HashSet::new(),
+            seen: KeySet::default(),
             held: Held::new(&work.resources.memory, "Recursive Union"),
             key: Vec::new(),
             phase: Phase::Start,

@@ -1,7 +1,6 @@
 //! Unique, and its hashed form: rows that are equal to one before are left out.
 
-use std::collections::HashSet;
-
+use super::datum_key::KeySet;
 use super::state::State;
 use super::{Context, datum_key};
 use crate::error::Result;
@@ -15,7 +14,7 @@ const BYTES_OF_ENTRY: usize = 48;
 pub(super) struct DistinctState {
     input: State,
     /// Keys of all rows, where rows are not sorted.
-    seen: HashSet<Box<[u8]>>,
+    seen: KeySet,
     held: Held,
     /// The key of the row before, where they are.
     last: Option<Vec<u8>>,
@@ -26,7 +25,7 @@ impl DistinctState {
     pub(super) fn new(input: &Node, cx: &Context<'_>) -> Result<Self> {
         Ok(Self {
             input: State::new(input, cx)?,
-            seen: HashSet::new(),
+            seen: KeySet::default(),
             held: Held::new(&cx.work().resources.memory, "Unique"),
             last: None,
             key: Vec::new(),

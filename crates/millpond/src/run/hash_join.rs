@@ -3,8 +3,7 @@
 //! Rows are kept in a store that spills. What finds them, an entry for each row, is in memory and
 //! counted; a join of more rows than that has room for ends with 53200.
 
-use std::collections::HashMap;
-
+use super::datum_key::KeyMap;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept, parts};
 use crate::analyze::tree::{JoinKind, Slot};
@@ -42,7 +41,7 @@ pub(super) struct HashJoinState {
     is_fixed: bool,
     rows: RowStore,
     cursor: Cursor,
-    chains: HashMap<Box<[u8]>, Chain>,
+    chains: KeyMap<Chain>,
     entries: Vec<Entry>,
     held: Held,
     phase: Phase,
@@ -80,7 +79,7 @@ impl HashJoinState {
             is_fixed,
             rows: RowStore::new(resources, "Hash Join"),
             cursor: Cursor::default(),
-            chains: HashMap::new(),
+            chains: KeyMap::default(),
             entries: Vec::new(),
             held: Held::new(&resources.memory, "Hash Join"),
             phase: Phase::Start,

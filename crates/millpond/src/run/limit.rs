@@ -2,18 +2,16 @@
 
 use super::Context;
 use super::state::State;
-use crate::Value;
 use crate::error::Result;
 use crate::exec::row_count;
-use crate::memory::{KeyOrder, compare_keys};
 use crate::plan::query::node::Limit;
 
 pub(super) struct LimitState {
     input: State,
     /// How many rows are still to be passed over and to be given, once that is known.
     left: Option<(u64, u64)>,
-    /// The keys of the last row that counts.
-    last: Option<Vec<Value>>,
+    /// The sort key of the last row that counts.
+    last: Option<Vec<u8>>,
     is_done: bool,
 }
 
@@ -52,26 +50,22 @@ impl LimitState {
             return Ok(false);
         }
         if let Some(last) = &self.last {
-            let keys = keys(limit, cx)?;
-            let order: Vec<KeyOrder> = orders(limit).collect();
-            self.is_done = compare_keys(&order, last, &keys).is_ne();
+            self.is_done = *last != key(limit, cx)?;
             return Ok(!self.is_done);
         }
         left -= 1;
         self.left = Some((offset, left));
         if left == 0 && limit.ties.is_some() {
-            self.last = Some(keys(limit, cx)?);
+            self.last = Some(key(limit, cx)?);
         }
         Ok(true)
     }
 }
 
-fn orders(limit: &Limit) -> impl Iterator<Item = KeyOrder> + '_ {
-    limit.ties.iter().flatten().map(|key| key.order())
-}
-
-fn keys(limit: &Limit, cx: &Context<'_>) -> Result<Vec<Value>> {
-    let mut keys = Vec::new();
-    cx.values(limit.ties.iter().flatten().map(|key| &key.expr), &mut keys)?;
-    Ok(keys)
+fn key(limit: &Limit, cx: &Context<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for key in limit.ties.iter().flatten() {
+        key.push(&cx.env(), &mut bytes)?;
+    }
+    Ok(bytes)
 }

@@ -1,8 +1,8 @@
 //! Append, INTERSECT and EXCEPT.
 
-use std::collections::HashMap;
 use std::mem;
 
+use super::datum_key::KeyMap;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept};
 use crate::analyze::tree::{SetOperator, Slot};
@@ -72,7 +72,7 @@ pub(super) struct SetOpState {
     left: State,
     right: State,
     /// How often a row is on the right side, as far as it has not been used up.
-    counts: HashMap<Box<[u8]>, u64>,
+    counts: KeyMap<u64>,
     held: Held,
     is_counted: bool,
     key: Vec<u8>,
@@ -86,7 +86,7 @@ impl SetOpState {
         Ok(Self {
             left: State::new(left, cx)?,
             right: State::new(right, cx)?,
-            counts: HashMap::new(),
+            counts: KeyMap::default(),
             held: Held::new(&cx.work().resources.memory, "SetOp"),
             is_counted: false,
             key: Vec::new(),

@@ -5,31 +5,33 @@
 
 use super::state::State;
 use super::{Context, kept, parts};
-use crate::Value;
 use crate::analyze::tree::Slot;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::exec::row_count;
-use crate::memory::{Held, KeyOrder, Sorted, Sorter, bytes_of, compare_keys};
+use crate::memory::{Held, Sorted, Sorter};
 use crate::plan::SortKey;
 use crate::plan::query::node::{Bound, Node};
 
 /// So many first rows are kept in order while rows come. If more are wanted all rows are sorted.
 const MAX_TOP: u64 = 1024;
 
+/// A row's key, and the row.
+type KeyedRow = (Vec<u8>, Vec<u8>);
+
 pub(super) struct SortState {
     input: State,
     slots: Vec<Slot>,
-    order: Vec<KeyOrder>,
     rows: Rows,
-    /// A row in the making.
+    /// A row in the making, and its key.
     bytes: Vec<u8>,
+    key: Vec<u8>,
 }
 
 enum Rows {
     /// The input has not been read.
     Unread,
     Top {
-        rows: Vec<(Vec<Value>, Vec<u8>)>,
+        rows: Vec<KeyedRow>,
         given: usize,
         _held: Held,
     },
@@ -38,13 +40,13 @@ enum Rows {
 }
 
 impl SortState {
-    pub(super) fn new(input: &Node, keys: &[SortKey], cx: &Context<'_>) -> Result<Self> {
+    pub(super) fn new(input: &Node, cx: &Context<'_>) -> Result<Self> {
         Ok(Self {
             input: State::new(input, cx)?,
             slots: parts::output(input),
-            order: keys.iter().map(SortKey::order).collect(),
             rows: Rows::Unread,
             bytes: Vec::new(),
+            key: Vec::new(),
         })
     }
 
@@ -74,13 +76,12 @@ impl SortState {
                 kept::load(row, &self.slots, &mut cx.rows)?;
                 Ok(true)
             }
-            Rows::Sorted(sorted) => match sorted.next()?.as_deref() {
-                Some([Value::Bytea(row)]) => {
+            Rows::Sorted(sorted) => match sorted.next()? {
+                Some(row) => {
                     kept::load(row, &self.slots, &mut cx.rows)?;
                     cx.work().tick()?;
                     Ok(true)
                 }
-                Some(_) => Err(SqlError::internal("a sorted row of another kind")),
                 None => {
                     self.rows = Rows::End;
                     Ok(false)
@@ -91,14 +92,11 @@ impl SortState {
     }
 
     fn sort(&mut self, input: &Node, keys: &[SortKey], cx: &mut Context<'_>) -> Result<Rows> {
-        let mut sorter = Sorter::new(cx.work().resources, self.order.iter().copied());
-        while self.input.next(input, cx)? {
-            cx.work().tick()?;
-            let mut values = Vec::with_capacity(keys.len());
-            cx.values(keys.iter().map(|key| &key.expr), &mut values)?;
-            let mut row = Vec::new();
-            kept::save(&cx.rows, &self.slots, &mut row)?;
-            sorter.push(values, vec![Value::Bytea(row)])?;
+        let mut sorter = Sorter::new(cx.work().resources);
+        while self.next_key(input, keys, cx)? {
+            self.bytes.clear();
+            kept::save(&cx.rows, &self.slots, &mut self.bytes)?;
+            sorter.push(&self.key, &self.bytes)?;
         }
         Ok(Rows::Sorted(Box::new(sorter.finish()?)))
     }
@@ -112,31 +110,40 @@ impl SortState {
         cx: &mut Context<'_>,
     ) -> Result<Rows> {
         let mut held = Held::new(&cx.work().resources.memory, "Sort");
-        let mut top: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
-        let (mut values, mut used) = (Vec::new(), 0);
-        while self.input.next(input, cx)? {
-            cx.work().tick()?;
-            values.clear();
-            cx.values(keys.iter().map(|key| &key.expr), &mut values)?;
+        let mut top: Vec<KeyedRow> = Vec::new();
+        let mut used = 0;
+        while self.next_key(input, keys, cx)? {
             // A row behind all its equals: the first to come stays.
-            let order = &self.order;
-            let place =
-                top.partition_point(|(before, _)| compare_keys(order, before, &values).is_le());
-            if place == wanted {
+            let is_full = top.len() == wanted;
+            if is_full && top.last().is_none_or(|(last, _)| *last <= self.key) {
                 continue;
             }
-            self.bytes.clear();
-            kept::save(&cx.rows, &self.slots, &mut self.bytes)?;
-            if top.len() == wanted
-                && let Some((keys, row)) = top.pop()
-            {
-                used -= bytes_of(&keys) + row.len();
-            }
-            used += bytes_of(&values) + self.bytes.len();
-            held.resize(used)?;
-            top.insert(place, (std::mem::take(&mut values), self.bytes.clone()));
+            let place = top.partition_point(|(before, _)| *before <= self.key);
+            let (mut key, mut row) = if is_full { top.pop() } else { None }.unwrap_or_default();
+            used -= key.capacity() + row.capacity();
+            key.clear();
+            key.extend_from_slice(&self.key);
+            row.clear();
+            kept::save(&cx.rows, &self.slots, &mut row)?;
+            used += key.capacity() + row.capacity();
+            top.insert(place, (key, row));
+            held.resize(used + top.capacity() * size_of::<KeyedRow>())?;
         }
         Ok(Rows::Top { rows: top, given: 0, _held: held })
+    }
+
+    /// Reads a row, and makes its key.
+    fn next_key(&mut self, input: &Node, keys: &[SortKey], cx: &mut Context<'_>) -> Result<bool> {
+        if !self.input.next(input, cx)? {
+            return Ok(false);
+        }
+        cx.work().tick()?;
+        self.key.clear();
+        let env = cx.env();
+        for key in keys {
+            key.push(&env, &mut self.key)?;
+        }
+        Ok(true)
     }
 }
 

@@ -60,9 +60,7 @@ impl State {
             Node::Cte { .. } | Node::WorkTable { .. } => Self::Reader(Cursor::default()),
             Node::NestedLoop(join) => Self::NestedLoop(Box::new(NestedLoopState::new(join, cx)?)),
             Node::Limit(limit) => Self::Limit(Box::new(LimitState::new(limit, cx)?)),
-            Node::Sort { input, keys, .. } => {
-                Self::Sort(Box::new(SortState::new(input, keys, cx)?))
-            }
+            Node::Sort { input, .. } => Self::Sort(Box::new(SortState::new(input, cx)?)),
             Node::Aggregate(aggregate) => {
                 Self::Aggregate(Box::new(AggregateState::new(aggregate, cx)?))
             }

@@ -1,9 +1,9 @@
 //! Queries within expressions.
 
-use std::collections::HashSet;
 use std::mem;
 
 use super::context::{Context, PlanData, PlanEnv};
+use super::datum_key::KeySet;
 use super::state::State;
 use super::{SlotRow, SubPlans, datum_key, parts};
 use crate::analyze::tree::SubqueryKind;
@@ -37,7 +37,7 @@ struct Started {
 /// The rows of the right side of an IN whose query is the same for all rows.
 struct FoundRows {
     /// Those without NULL.
-    keys: HashSet<Box<[u8]>>,
+    keys: KeySet,
     with_nulls: Vec<Vec<Value>>,
     /// All of them, if they have several columns: a row with a NULL in one of them is another one
     /// than all of these if the other columns say so.
@@ -217,7 +217,7 @@ impl Run<'_> {
 
     fn find_all(&mut self) -> Result<FoundRows> {
         let mut held = Held::new(&self.cx.work().resources.memory, "SubPlan");
-        let (mut keys, mut with_nulls, mut rows) = (HashSet::new(), Vec::new(), Vec::new());
+        let (mut keys, mut with_nulls, mut rows) = (KeySet::default(), Vec::new(), Vec::new());
         let (mut row, mut key) = (Vec::new(), Vec::new());
         while self.next()? {
             self.cx.work().tick()?;

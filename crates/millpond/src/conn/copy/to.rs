@@ -31,7 +31,6 @@ pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
         results: Results {
             aggregates: None,
             output: Output::new(exprs, described.clone()),
-            sort: Vec::new(),
             limit: None,
             offset: None,
         },

@@ -8,9 +8,6 @@ mod ordered_set;
 
 pub(crate) use accumulator::Accumulator;
 
-use std::collections::HashMap;
-use std::mem;
-
 use smallvec::SmallVec;
 
 use self::call::CallState;
@@ -21,6 +18,7 @@ use crate::error::Result;
 use crate::expr::Val;
 use crate::memory::{Held, bytes_of};
 use crate::plan::query::node::{Aggregate, Strategy};
+use crate::run::datum_key::KeyMap;
 
 /// About what a group takes beside its values and its key's bytes.
 const BYTES_OF_GROUP: usize = 160;
@@ -167,7 +165,7 @@ impl AggregateState {
     fn hash(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
         let whole = [(0..aggregate.keys.len()).collect()];
         let sets = aggregate.sets.as_deref().unwrap_or(&whole);
-        let mut groups = Groups { numbers: HashMap::new(), groups: Vec::new(), key: Vec::new() };
+        let mut groups = Groups { numbers: KeyMap::default(), groups: Vec::new(), key: Vec::new() };
         while self.input.next(&aggregate.input, cx)? {
             cx.work().tick()?;
             let env = cx.env();
@@ -209,7 +207,7 @@ fn is_of_group(aggregate: &Aggregate, group: &Group, cx: &Context<'_>) -> Result
 
 /// Groups by their keys.
 struct Groups {
-    numbers: HashMap<Box<[u8]>, usize>,
+    numbers: KeyMap<usize>,
     groups: Vec<Group>,
     key: Vec<u8>,
 }
@@ -242,7 +240,7 @@ impl Groups {
                 held.grow(BYTES_OF_GROUP + bytes_of(&keys) + self.key.len() + calls)?;
                 self.groups.push(Group::new(aggregate, number, keys));
                 let found = self.groups.len() - 1;
-                self.numbers.insert(mem::take(&mut self.key).into(), found);
+                self.numbers.insert(self.key.as_slice().into(), found);
                 found
             }
         };

@@ -1,7 +1,7 @@
 //! What window functions return for each row of a partition.
 
 use super::frame::Frames;
-use super::partition::Partition;
+use super::partition::{Grid, Partition};
 use crate::analyze::tree::{AggregateFunction, Window, WindowCall, WindowFunction as F};
 use crate::error::{Result, SqlError, SqlState};
 use crate::memory::{Held, bytes_of};
@@ -29,9 +29,8 @@ pub(super) fn results(
     frames: &Frames,
     cx: &Context<'_>,
     held: &mut Held,
-) -> Result<Vec<Vec<Value>>> {
-    let row = || Vec::with_capacity(window.calls.len());
-    let mut results: Vec<Vec<Value>> = (0..partition.len()).map(|_| row()).collect();
+) -> Result<Grid<Value>> {
+    let mut results = Grid::of_nulls(window.calls.len(), partition.len());
     let mut first_arg = 0;
     for (number, call) in window.calls.iter().enumerate() {
         let options = cx.format_options();
@@ -41,23 +40,35 @@ pub(super) fn results(
             own.aggregate(function, cx, held, &mut results)?;
             continue;
         }
-        for (row, results) in results.iter_mut().enumerate() {
+        for row in 0..partition.len() {
             cx.work().tick()?;
-            let value = own.value(row)?;
-            if let Value::Text(_) | Value::Bytea(_) | Value::Other(..) = value {
-                held.grow(bytes_of(std::slice::from_ref(&value)))?;
-            }
-            results.push(value);
+            own.give(own.value(row)?, row, &mut results, held)?;
         }
     }
     Ok(results)
 }
 
 impl Call<'_> {
+    /// Makes a value a row's result.
+    fn give(
+        &self,
+        value: Value,
+        row: usize,
+        results: &mut Grid<Value>,
+        held: &mut Held,
+    ) -> Result<()> {
+        if let Value::Text(_) | Value::Bytea(_) | Value::Other(..) = value {
+            held.grow(bytes_of(std::slice::from_ref(&value)))?;
+        }
+        if let Some(cell) = results.row_mut(row).get_mut(self.number) {
+            *cell = value;
+        }
+        Ok(())
+    }
+
     /// An argument's value for a row.
     fn arg(&self, row: usize, place: usize) -> Datum<'_> {
-        let args = self.partition.args.get(row);
-        let arg = args.and_then(|args| args.get(self.first_arg + place));
+        let arg = self.partition.args.row(row).get(self.first_arg + place);
         arg.filter(|_| place < self.call.args.len()).map_or(Datum::Null, Value::as_datum)
     }
 
@@ -152,7 +163,7 @@ impl Call<'_> {
         function: AggregateFunction,
         cx: &Context<'_>,
         held: &mut Held,
-        results: &mut [Vec<Value>],
+        results: &mut Grid<Value>,
     ) -> Result<()> {
         let mut running = Running {
             call: self,
@@ -161,17 +172,14 @@ impl Call<'_> {
             rows: 0..0,
             result: None,
         };
-        for (row, results) in results.iter_mut().enumerate() {
+        for row in 0..self.partition.len() {
             cx.work().tick()?;
             let value = if self.frames.has_exclusion() {
                 running.of_pieces(row, cx, held)?
             } else {
                 running.of_range(self.frames.whole(self.partition, row)?, cx, held)?
             };
-            if let Value::Text(_) | Value::Bytea(_) | Value::Other(..) = value {
-                held.grow(bytes_of(std::slice::from_ref(&value)))?;
-            }
-            results.push(value);
+            self.give(value, row, results, held)?;
         }
         Ok(())
     }
@@ -232,8 +240,7 @@ impl Running<'_> {
     }
 
     fn passes(&self, row: usize) -> bool {
-        let passes = self.call.partition.passes.get(row);
-        passes.and_then(|passes| passes.get(self.call.number)).copied().unwrap_or(true)
+        self.call.partition.passes.row(row).get(self.call.number).copied().unwrap_or(true)
     }
 
     fn add(&mut self, row: usize, held: &mut Held) -> Result<()> {

@@ -11,7 +11,7 @@ mod range;
 use std::mem;
 
 use self::frame::Frames;
-use self::partition::Partition;
+use self::partition::{Grid, Partition};
 use super::state::State;
 use super::{Context, SlotRow, kept, parts};
 use crate::Value;
@@ -28,7 +28,7 @@ pub(super) struct WindowState {
     held: Held,
     partition: Partition,
     /// The results of each row, in the order of calls.
-    results: Vec<Vec<Value>>,
+    results: Grid<Value>,
     given: usize,
     /// The first row of the next partition: its key and its place among the kept rows.
     ahead: Option<(Vec<Value>, Vec<u8>)>,
@@ -47,7 +47,7 @@ impl WindowState {
             cursor: Cursor::default(),
             held: Held::new(&resources.memory, "WindowAgg"),
             partition: Partition::default(),
-            results: Vec::new(),
+            results: Grid::default(),
             given: 0,
             ahead: None,
             frames: None,
@@ -58,8 +58,7 @@ impl WindowState {
 
     pub(super) fn rescan(&mut self) {
         self.input.rescan();
-        self.partition = Partition::default();
-        self.results.clear();
+        self.partition.clear();
         (self.given, self.ahead, self.frames, self.is_over) = (0, None, None, false);
         self.held.clear();
     }
@@ -76,7 +75,8 @@ impl WindowState {
         }
         let Some(row) = self.rows.next(&mut self.cursor)? else { return Ok(false) };
         kept::load(row, &self.slots, &mut cx.rows)?;
-        let results = self.results.get_mut(self.given).map(mem::take).unwrap_or_default();
+        let mut results = kept::take_values(cx.row_mut(window.slot)?);
+        results.extend(self.results.row_mut(self.given).iter_mut().map(mem::take));
         cx.set(window.slot, SlotRow::Values(results))?;
         self.given += 1;
         Ok(true)
@@ -92,8 +92,8 @@ impl WindowState {
         self.rows.clear()?;
         self.cursor.reset();
         self.held.clear();
-        (self.partition, self.given) = (Partition::default(), 0);
-        self.results.clear();
+        self.partition.clear();
+        self.given = 0;
         let mut key = None;
         if let Some((ahead, row)) = self.ahead.take() {
             kept::load(&row, &self.slots, &mut cx.rows)?;
@@ -108,12 +108,13 @@ impl WindowState {
             cx.work().tick()?;
             let mut own = Vec::with_capacity(window.partition_by.len());
             cx.values(window.partition_by.iter(), &mut own)?;
-            if key.get_or_insert_with(|| own.clone()) != &own && !same(key.as_deref(), &own) {
+            if key.as_ref().is_some_and(|key| !is_same(key, &own)) {
                 let mut row = Vec::new();
                 kept::save(&cx.rows, &self.slots, &mut row)?;
                 self.ahead = Some((own, row));
                 break;
             }
+            key.get_or_insert(own);
             self.add_row(window, cx)?;
         }
         if self.partition.len() == 0 {
@@ -140,6 +141,6 @@ impl WindowState {
 }
 
 /// Whether two rows are of one partition.
-fn same(a: Option<&[Value]>, b: &[Value]) -> bool {
-    a.is_some_and(|a| a.iter().zip(b).all(|(a, b)| a.as_datum().sort_cmp(&b.as_datum()).is_eq()))
+fn is_same(a: &[Value], b: &[Value]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.as_datum().sort_cmp(&b.as_datum()).is_eq())
 }

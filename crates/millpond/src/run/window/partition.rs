@@ -5,18 +5,60 @@ use std::ops::Range;
 use crate::Value;
 use crate::analyze::tree::Window;
 use crate::error::Result;
+use crate::expr::Expr;
 use crate::memory::bytes_of;
 use crate::run::Context;
+
+/// Cells in rows of one length.
+#[derive(Default)]
+pub(super) struct Grid<T> {
+    width: usize,
+    cells: Vec<T>,
+}
+
+impl<T> Grid<T> {
+    /// A row's cells; none if there is no such row.
+    pub(super) fn row(&self, row: usize) -> &[T] {
+        let start = row * self.width;
+        self.cells.get(start..start + self.width).unwrap_or_default()
+    }
+
+    pub(super) fn row_mut(&mut self, row: usize) -> &mut [T] {
+        let start = row * self.width;
+        self.cells.get_mut(start..start + self.width).unwrap_or_default()
+    }
+}
+
+impl Grid<Value> {
+    /// Rows of NULLs.
+    pub(super) fn of_nulls(width: usize, rows: usize) -> Self {
+        Self { width, cells: vec![Value::Null; width * rows] }
+    }
+
+    /// Adds the values of some expressions as a row. Says about how many bytes it takes.
+    fn add<'e>(
+        &mut self,
+        exprs: impl Iterator<Item = &'e Expr>,
+        cx: &Context<'_>,
+    ) -> Result<usize> {
+        let start = self.cells.len();
+        cx.values(exprs, &mut self.cells)?;
+        let row = self.cells.get(start..).unwrap_or_default();
+        self.width = row.len();
+        Ok(bytes_of(row))
+    }
+}
 
 /// A partition's rows.
 #[derive(Default)]
 pub(super) struct Partition {
+    count: usize,
     /// Each row's values of the window's order.
-    pub(super) order: Vec<Vec<Value>>,
+    pub(super) order: Grid<Value>,
     /// Each row's arguments of all calls, one call's behind the other's.
-    pub(super) args: Vec<Vec<Value>>,
+    pub(super) args: Grid<Value>,
     /// Whether each call's FILTER lets a row through; empty if no call has one.
-    pub(super) passes: Vec<Vec<bool>>,
+    pub(super) passes: Grid<bool>,
     /// The number of each row's peer group, and the groups.
     pub(super) group_of: Vec<usize>,
     pub(super) groups: Vec<Range<usize>>,
@@ -24,34 +66,41 @@ pub(super) struct Partition {
 
 impl Partition {
     pub(super) fn len(&self) -> usize {
-        self.order.len()
+        self.count
+    }
+
+    /// Takes all rows out. Memory is kept for others.
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+        self.order.cells.clear();
+        self.args.cells.clear();
+        self.passes.cells.clear();
+        self.group_of.clear();
+        self.groups.clear();
     }
 
     /// Adds the current row. Says about how many bytes it takes.
     pub(super) fn add(&mut self, window: &Window, cx: &Context<'_>) -> Result<usize> {
-        let mut order = Vec::with_capacity(window.order_by.len());
-        cx.values(window.order_by.iter().map(|key| &key.expr), &mut order)?;
-        let mut args = Vec::new();
-        cx.values(window.calls.iter().flat_map(|call| &call.args), &mut args)?;
-        let mut grown = bytes_of(&order) + bytes_of(&args) + size_of::<usize>();
+        let mut grown = size_of::<usize>() + size_of::<Range<usize>>();
+        grown += self.order.add(window.order_by.iter().map(|key| &key.expr), cx)?;
+        grown += self.args.add(window.calls.iter().flat_map(|call| &call.args), cx)?;
         if window.calls.iter().any(|call| call.filter.is_some()) {
-            let mut passes = Vec::with_capacity(window.calls.len());
+            self.passes.width = window.calls.len();
             for call in &window.calls {
-                passes.push(cx.holds(call.filter.as_ref())?);
+                self.passes.cells.push(cx.holds(call.filter.as_ref())?);
             }
-            grown += passes.len() + size_of::<Vec<bool>>();
-            self.passes.push(passes);
+            grown += window.calls.len();
         }
-        self.order.push(order);
-        self.args.push(args);
+        self.count += 1;
         Ok(grown)
     }
 
     /// Finds out which rows are peers. Without an order all are.
     pub(super) fn find_peers(&mut self, window: &Window) {
         let is_ordered = !window.order_by.is_empty();
-        let mut last: Option<&Vec<Value>> = None;
-        for (row, order) in self.order.iter().enumerate() {
+        let mut last: Option<&[Value]> = None;
+        for row in 0..self.count {
+            let order = self.order.row(row);
             let is_peer = last.is_some_and(|last| {
                 let mut pairs = last.iter().zip(order);
                 !is_ordered || pairs.all(|(a, b)| a.as_datum().sort_cmp(&b.as_datum()).is_eq())

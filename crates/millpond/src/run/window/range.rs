@@ -23,7 +23,7 @@ impl Edge<'_> {
     pub(super) fn find(&self, partition: &Partition, row: usize) -> Result<usize> {
         check_offset(self.offset.as_datum())?;
         let value = |row: usize| {
-            let order = partition.order.get(row).and_then(|order| order.first());
+            let order = partition.order.row(row).first();
             order.map_or(Datum::Null, Value::as_datum)
         };
         let current = value(row);
