@@ -83,7 +83,7 @@ pub fn run(options: &Options) -> Result<(), Failed> {
         println!("{}", score.row(&name));
         all.add(&score);
         drop(theirs);
-        admin.run(&format!("drop database {database}"), "").map_err(failed)?;
+        admin.run(&format!("drop database \"{database}\""), "").map_err(failed)?;
     }
     println!("{}", all.row("all"));
     for (verdict, count) in &all.verdicts {
@@ -97,7 +97,7 @@ pub fn run(options: &Options) -> Result<(), Failed> {
 /// them.
 fn created(admin: &mut Client, database: &str) -> std::io::Result<()> {
     for _ in 0..100 {
-        let answer = admin.run(&format!("create database {database} template base"), "")?;
+        let answer = admin.run(&format!("create database \"{database}\" template base"), "")?;
         match answer.refusal() {
             None => return Ok(()),
             Some(refusal) if refusal.sqlstate == "55006" => {

@@ -80,6 +80,7 @@ impl SqlState {
     pub const SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION: SqlState = SqlState(*b"42000");
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");
     pub const SYNTAX_ERROR: SqlState = SqlState(*b"42601");
+    pub const INVALID_NAME: SqlState = SqlState(*b"42602");
     pub const DUPLICATE_COLUMN: SqlState = SqlState(*b"42701");
     pub const AMBIGUOUS_COLUMN: SqlState = SqlState(*b"42702");
     pub const UNDEFINED_COLUMN: SqlState = SqlState(*b"42703");

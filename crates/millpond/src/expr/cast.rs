@@ -103,6 +103,10 @@ fn convert(
         DataType::Int4 => Value::Int4(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
         DataType::Int8 => Value::Int8(to_int(datum, ty)?),
         DataType::Oid => Value::Int8(to_oid(datum)?),
+        // By its text, so that it is rounded once, and an error shows the number.
+        DataType::Float4 | DataType::Float8 if is_of(datum, NUMERIC) => {
+            text::parse(ty, &text_of(datum, options), options)?
+        }
         DataType::Float4 => {
             let wide = to_float(datum, ty)?;
             let narrow = wide as f32;
@@ -230,7 +234,6 @@ fn to_float(datum: &Datum<'_>, ty: DataType) -> Result<f64> {
     Ok(match *datum {
         Datum::Float4(f) => f.into(),
         Datum::Float8(f) => f,
-        Datum::Numeric(number) => number.to_f64(),
         _ => datum.as_i64().ok_or_else(|| impossible(datum, ty))? as f64,
     })
 }

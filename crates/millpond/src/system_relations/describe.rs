@@ -34,16 +34,24 @@ pub(crate) fn relation_name(catalog: &CatalogState, number: i64) -> String {
 }
 
 /// The number of a relation named as in SQL, or as a number.
+#[cfg(feature = "datafusion")]
 pub(crate) fn relation_oid(catalog: &CatalogState, name: &str) -> Option<i64> {
     if let Ok(number) = name.parse() {
         return Some(number);
     }
-    let parts = parts_of(name)?;
-    let (schema, name) = match parts.as_slice() {
-        [name] => (None, name),
-        [schema, name] => (Some(schema.as_str()), name),
-        _ => return None,
-    };
+    match name_parts(name)?.as_slice() {
+        [name] => relation_named(catalog, None, name),
+        [schema, name] => relation_named(catalog, Some(schema), name),
+        _ => None,
+    }
+}
+
+/// The number of a relation of this name, in this schema or in those that are searched.
+pub(crate) fn relation_named(
+    catalog: &CatalogState,
+    schema: Option<&str>,
+    name: &str,
+) -> Option<i64> {
     if schema != Some("public")
         && let Some(view) = find(schema.unwrap_or("pg_catalog"), name)
     {
@@ -59,10 +67,11 @@ pub(crate) fn relation_oid(catalog: &CatalogState, name: &str) -> Option<i64> {
 }
 
 /// The parts of a name with points, each folded unless it is quoted.
-fn parts_of(name: &str) -> Option<Vec<String>> {
+pub(crate) fn name_parts(name: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = name.trim();
     loop {
+        let quoted = rest.starts_with('"');
         let (part, behind) = match rest.strip_prefix('"') {
             Some(quoted) => {
                 let mut part = String::new();
@@ -84,7 +93,7 @@ fn parts_of(name: &str) -> Option<Vec<String>> {
                 (rest[..end].trim().to_lowercase(), &rest[end..])
             }
         };
-        if part.is_empty() {
+        if part.is_empty() || !quoted && part.contains(char::is_whitespace) {
             return None;
         }
         parts.push(part);
@@ -135,14 +144,14 @@ pub(crate) fn constraint_definition(table: &TableDef, index: &IndexDef) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use super::parts_of;
+    use super::name_parts;
 
     #[test]
     fn names_are_split_at_points_outside_of_quotes() {
-        assert_eq!(parts_of("Public.T").unwrap(), ["public", "t"]);
-        assert_eq!(parts_of("\"A.b\"\"c\" . d").unwrap(), ["A.b\"c", "d"]);
-        for wrong in ["", "a.", ".a", "\"a", "\"a\"b", "\"\""] {
-            assert_eq!(parts_of(wrong), None, "{wrong}");
+        assert_eq!(name_parts("Public.T").unwrap(), ["public", "t"]);
+        assert_eq!(name_parts("\"A.b\"\"c\" . d").unwrap(), ["A.b\"c", "d"]);
+        for wrong in ["", "a.", "a b", ".a", "\"a", "\"a\"b", "\"\""] {
+            assert_eq!(name_parts(wrong), None, "{wrong}");
         }
     }
 }

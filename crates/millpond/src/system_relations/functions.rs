@@ -164,6 +164,14 @@ fn proc_row(proc: &'static Proc) -> Vec<Cell> {
 /// The number of the language of functions that are part of the server.
 const INTERNAL: u32 = 12;
 
+/// The languages there are.
+pub(crate) const LANGUAGES: [(u32, &str); 1] = [(INTERNAL, "internal")];
+
+/// Whether a function has this number.
+pub(crate) fn is_function(oid: u32) -> bool {
+    function(oid).is_some() || io_functions().any(|function| function.oid == oid)
+}
+
 const PG_LANGUAGE: Columns = &[
     ("oid", Oid),
     ("lanname", Name),

@@ -34,15 +34,19 @@ pub(crate) use cell::{Cell, EPOCH_US, Kind};
 pub(crate) use definition::{
     describe_columns, find_definition, find_function_definition, is_system, schema_of, view_of,
 };
+#[cfg(feature = "datafusion")]
+pub(crate) use describe::relation_oid;
 pub(crate) use describe::{
-    constraint_definition, constraint_index, index_definition, relation_name, relation_oid,
+    constraint_definition, constraint_index, index_definition, name_parts, relation_name,
+    relation_named,
 };
 #[cfg(feature = "datafusion")]
 pub(crate) use empty::is_always_empty;
-pub(crate) use functions::function;
+pub(crate) use functions::{LANGUAGES, function, is_function};
 #[cfg(feature = "datafusion")]
 pub(crate) use io::PG_STAT_IO;
-pub(crate) use types::{io_functions, type_oid};
+pub(crate) use servers::DATABASE_OID;
+pub(crate) use types::{io_functions, is_type, type_oid};
 
 /// What rows are computed from beside the catalog.
 pub(crate) trait Host {

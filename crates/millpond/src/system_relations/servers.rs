@@ -63,9 +63,12 @@ const PG_DATABASE: Columns = &[
     ("datacl", AclArray),
 ];
 
+/// The number of the database.
+pub(crate) const DATABASE_OID: i64 = 5;
+
 fn pg_database(source: &Source<'_>) -> Vec<Vec<Cell>> {
     vec![vec![
-        5.into(),
+        DATABASE_OID.into(),
         source.session().database.as_str().into(),
         10.into(),
         6.into(),

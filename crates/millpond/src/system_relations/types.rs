@@ -124,6 +124,11 @@ pub(crate) fn type_oid(name: &str) -> Option<i64> {
         .or_else(|| crate::expr::type_named(&folded))
 }
 
+/// Whether a type has this number.
+pub(crate) fn is_type(oid: i64) -> bool {
+    TYPES.iter().any(|ty| ty.oid == oid)
+}
+
 /// How many bytes values of the type of that number have; -1 if that differs.
 pub(crate) fn type_len(oid: u32) -> i64 {
     TYPES.iter().find(|ty| ty.oid == i64::from(oid)).map_or(-1, |ty| ty.len)

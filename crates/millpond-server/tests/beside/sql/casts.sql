@@ -116,3 +116,8 @@ select case x when 'a' then 1 end from a;
 select x and true from a;
 select 1 is true;
 select * from a where x = any (1);
+select 1e400::float8;
+select 1e-400::float8;
+select 1e40::real;
+select 1e-50::real;
+select 16777217::numeric::real, 1e308::float8, 'nan'::numeric::float8, '-inf'::numeric::real;

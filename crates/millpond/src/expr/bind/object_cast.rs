@@ -73,7 +73,8 @@ fn catalog_type(ty: &ast::DataType) -> Option<CatalogType> {
         "regtype" => Object("regtype_oid", "format_type"),
         "regnamespace" => Object("regnamespace_oid", "regnamespace_name"),
         "regrole" => Object("regrole_oid", "regrole_name"),
-        "regproc" | "regprocedure" => Object("regproc_oid", "regproc_name"),
+        "regproc" => Object("regproc_oid", "regproc_name"),
+        "regprocedure" => Object("regprocedure_oid", "regprocedure_name"),
         _ => return None,
     })
 }

@@ -2,7 +2,9 @@
 
 use millpond_engine::catalog::CatalogState;
 
+use super::Body;
 use super::catalog::{self, BOOL, INT4, OID, Param, Proc, TEXT, proc};
+use super::object_name::{relation, with_catalog};
 use super::value::body;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
@@ -72,39 +74,6 @@ pub(super) static PROCS: &[Proc] = &[
     proc(3757, "pg_ts_dict_is_visible", &[OID], BOOL, body!(|_oid: i64| true)).stable(),
     proc(3758, "pg_ts_config_is_visible", &[OID], BOOL, body!(|_oid: i64| true)).stable(),
     proc(3768, "pg_ts_template_is_visible", &[OID], BOOL, body!(|_oid: i64| true)).stable(),
-    proc(
-        3495,
-        "to_regclass",
-        &[TEXT],
-        OID,
-        body!(env, |name: &str| with_catalog(env, |catalog| system::relation_oid(catalog, name))),
-    )
-    .stable(),
-    // What casts to and from `regclass` call.
-    proc(0, "regclass_oid", &[TEXT], OID, body!(env, |name: &str| relation_oid(name, env)))
-        .stable(),
-    proc(
-        0,
-        "regclass_name",
-        &[OID],
-        TEXT,
-        body!(env, |oid: i64| with_catalog(env, |catalog| system::relation_name(catalog, oid))),
-    )
-    .stable(),
-    proc(0, "regnamespace_oid", &[TEXT], OID, body!(|name: &str| schema_oid(name))).stable(),
-    proc(0, "regnamespace_name", &[OID], TEXT, body!(|oid: i64| schema_name(oid))).stable(),
-    proc(0, "regrole_oid", &[TEXT], OID, body!(|name: &str| role_oid(name))).stable(),
-    proc(
-        0,
-        "regrole_name",
-        &[OID],
-        TEXT,
-        body!(|oid: i64| if oid == 10 { "postgres".to_owned() } else { oid.to_string() }),
-    )
-    .stable(),
-    proc(0, "regtype_oid", &[TEXT], OID, body!(|name: &str| type_oid(name))).stable(),
-    proc(0, "regproc_oid", &[TEXT], OID, body!(|name: &str| function_oid(name))).stable(),
-    proc(0, "regproc_name", &[OID], TEXT, body!(|oid: i64| function_name(oid))).stable(),
     proc(2165, "pg_get_function_result", &[OID], TEXT, body!(|oid: i64| result_of(oid))).stable(),
     proc(2162, "pg_get_function_arguments", &[OID], TEXT, body!(|oid: i64| arguments_of(oid)))
         .stable(),
@@ -122,43 +91,69 @@ pub(super) static PROCS: &[Proc] = &[
     proc(6174, "pg_get_statisticsobjdef_columns", &[OID], TEXT, body!(|_oid: i64| None::<String>))
         .stable(),
     // There are no views, rules, triggers, sequences and partitions.
-    proc(1641, "pg_get_viewdef", &[OID], TEXT, body!(|_oid: i64| None::<String>)).stable(),
+    proc(1641, "pg_get_viewdef", &[OID], TEXT, NONE_OF_NUMBER).stable(),
+    proc(2506, "pg_get_viewdef", &[OID, BOOL], TEXT, NONE_OF_NUMBER_PRETTY).stable(),
     proc(
-        2506,
+        3159,
         "pg_get_viewdef",
-        &[OID, BOOL],
+        &[OID, INT4],
         TEXT,
-        body!(|_oid: i64, _pretty: bool| None::<String>),
+        body!(|_oid: i64, _columns: i32| None::<String>),
     )
     .stable(),
-    proc(1573, "pg_get_ruledef", &[OID], TEXT, body!(|_oid: i64| None::<String>)).stable(),
     proc(
-        2730,
-        "pg_get_triggerdef",
-        &[OID, BOOL],
+        1640,
+        "pg_get_viewdef",
+        &[TEXT],
         TEXT,
-        body!(|_oid: i64, _pretty: bool| None::<String>),
+        body!(env, |view: &str| relation(view, env).map(|_| None::<String>)),
     )
     .stable(),
+    proc(
+        2505,
+        "pg_get_viewdef",
+        &[TEXT, BOOL],
+        TEXT,
+        body!(env, |view: &str, _pretty: bool| relation(view, env).map(|_| None::<String>)),
+    )
+    .stable(),
+    proc(1573, "pg_get_ruledef", &[OID], TEXT, NONE_OF_NUMBER).stable(),
+    proc(2504, "pg_get_ruledef", &[OID, BOOL], TEXT, NONE_OF_NUMBER_PRETTY).stable(),
+    proc(1662, "pg_get_triggerdef", &[OID], TEXT, NONE_OF_NUMBER).stable(),
+    proc(2730, "pg_get_triggerdef", &[OID, BOOL], TEXT, NONE_OF_NUMBER_PRETTY).stable(),
+    proc(3415, "pg_get_statisticsobjdef", &[OID], TEXT, NONE_OF_NUMBER).stable(),
     proc(
         1665,
         "pg_get_serial_sequence",
         &[TEXT, TEXT],
         TEXT,
-        body!(|_table: &str, _column: &str| None::<String>),
+        body!(env, |table: &str, column: &str| serial_sequence(table, column, env)),
     )
     .stable(),
-    proc(3352, "pg_get_partkeydef", &[OID], TEXT, body!(|_oid: i64| None::<String>)).stable(),
-    proc(3408, "pg_get_partition_constraintdef", &[OID], TEXT, body!(|_oid: i64| None::<String>))
-        .stable(),
+    proc(3352, "pg_get_partkeydef", &[OID], TEXT, NONE_OF_NUMBER).stable(),
+    proc(3408, "pg_get_partition_constraintdef", &[OID], TEXT, NONE_OF_NUMBER).stable(),
 ];
 
-/// Calls a function with the catalog as the session sees it.
-fn with_catalog<R>(env: &Env<'_>, look: impl FnOnce(&CatalogState) -> R) -> Result<R> {
-    match env.facts.session {
-        Some(session) => Ok(look(&session.catalog())),
-        None => Err(SqlError::unsupported("a look into the catalog outside of a session")),
-    }
+const NONE_OF_NUMBER: Body = body!(|_oid: i64| None::<String>);
+const NONE_OF_NUMBER_PRETTY: Body = body!(|_oid: i64, _pretty: bool| None::<String>);
+
+/// No column has a sequence, but the column has to be there.
+fn serial_sequence(table: &str, column: &str, env: &Env<'_>) -> Result<Option<String>> {
+    let oid = number(relation(table, env)?);
+    with_catalog(env, |catalog| {
+        let found = match system::view_of(oid) {
+            Some(view) => view.columns.iter().any(|(name, _)| *name == column),
+            None => catalog.table(oid).is_some_and(|table| table.column(column).is_some()),
+        };
+        if found {
+            return Ok(None);
+        }
+        let table = system::relation_name(catalog, oid.into());
+        Err(SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{column}\" of relation \"{table}\" does not exist"),
+        ))
+    })?
 }
 
 fn number(oid: i64) -> u32 {
@@ -186,73 +181,6 @@ fn is_visible(catalog: &CatalogState, oid: i64) -> Option<bool> {
         return Some(true);
     }
     system::view_of(oid).map(|view| view.schema == "pg_catalog")
-}
-
-fn relation_oid(name: &str, env: &Env<'_>) -> Result<i64> {
-    with_catalog(env, |catalog| system::relation_oid(catalog, name))?.ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
-    })
-}
-
-/// The schemas there are.
-const SCHEMAS: [(i64, &str); 3] =
-    [(11, "pg_catalog"), (2200, "public"), (13000, "information_schema")];
-
-fn schema_oid(name: &str) -> Result<i64> {
-    let found = SCHEMAS.iter().find(|(oid, own)| *own == name || oid.to_string() == name);
-    found.map(|(oid, _)| *oid).ok_or_else(|| {
-        SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
-    })
-}
-
-fn schema_name(oid: i64) -> String {
-    let found = SCHEMAS.iter().find(|(own, _)| *own == oid);
-    found.map_or_else(|| oid.to_string(), |(_, name)| (*name).to_owned())
-}
-
-fn role_oid(name: &str) -> Result<i64> {
-    match name {
-        "postgres" | "10" => Ok(10),
-        _ => Err(SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("role \"{name}\" does not exist"),
-        )),
-    }
-}
-
-fn type_oid(name: &str) -> Result<i64> {
-    let found = name.parse().ok().or_else(|| system::type_oid(name));
-    found.ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
-    })
-}
-
-fn function_name(oid: i64) -> String {
-    let own = system::function(number(oid)).map(|proc| proc.name);
-    let of_types = || system::io_functions().find(|function| i64::from(function.oid) == oid);
-    match own.or_else(|| of_types().map(|function| function.name)) {
-        Some(name) => name.to_owned(),
-        None if oid == 0 => "-".to_owned(),
-        None => oid.to_string(),
-    }
-}
-
-fn function_oid(name: &str) -> Result<i64> {
-    let bare = name.strip_prefix("pg_catalog.").unwrap_or(name);
-    match catalog::named(bare).iter().filter(|proc| proc.oid != 0).collect::<Vec<_>>().as_slice() {
-        [one] => Ok(one.oid.into()),
-        [] => match system::io_functions().find(|function| function.name == bare) {
-            Some(function) => Ok(function.oid.into()),
-            None => Err(SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function \"{name}\" does not exist"),
-            )),
-        },
-        _ => Err(SqlError::new(
-            SqlState::AMBIGUOUS_FUNCTION,
-            format!("more than one function named \"{name}\""),
-        )),
-    }
 }
 
 fn result_of(oid: i64) -> Result<Option<String>> {

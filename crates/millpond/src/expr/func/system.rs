@@ -1,4 +1,4 @@
-//! What clients ask of the system: names of types, comments, privileges, encodings.
+//! What clients ask of the system: names of types, comments, encodings.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 use super::catalog::{BOOL, INT4, NAME, OID, Proc, TEXT, proc};
 use super::value::body;
 use crate::DataType;
-use crate::error::{Result, SqlError, SqlState};
-use crate::expr::Env;
+use crate::error::{Result, SqlError};
 
 pub(super) static PROCS: &[Proc] = &[
     proc(
@@ -45,62 +44,6 @@ pub(super) static PROCS: &[Proc] = &[
         &[OID, NAME],
         TEXT,
         body!(|_oid: i64, _catalog: &str| None::<String>),
-    )
-    .stable(),
-    proc(
-        2272,
-        "has_schema_privilege",
-        &[TEXT, TEXT],
-        BOOL,
-        body!(|schema: &str, privileges: &str| has_schema_privilege(schema, privileges)),
-    )
-    .stable(),
-    proc(
-        2268,
-        "has_schema_privilege",
-        &[NAME, TEXT, TEXT],
-        BOOL,
-        body!(env, |user: &str, schema: &str, privileges: &str| {
-            check_role(user, env).and_then(|()| has_schema_privilege(schema, privileges))
-        }),
-    )
-    .stable(),
-    proc(
-        2254,
-        "has_database_privilege",
-        &[TEXT, TEXT],
-        BOOL,
-        body!(env, |database: &str, privileges: &str| has_database_privilege(
-            database, privileges, env
-        )),
-    )
-    .stable(),
-    proc(
-        2250,
-        "has_database_privilege",
-        &[NAME, TEXT, TEXT],
-        BOOL,
-        body!(env, |user: &str, database: &str, privileges: &str| {
-            check_role(user, env).and_then(|()| has_database_privilege(database, privileges, env))
-        }),
-    )
-    .stable(),
-    proc(
-        2709,
-        "pg_has_role",
-        &[NAME, TEXT],
-        BOOL,
-        body!(env, |role: &str, privileges: &str| has_role(role, privileges, env)),
-    )
-    .stable(),
-    proc(
-        2705,
-        "pg_has_role",
-        &[NAME, NAME, TEXT],
-        BOOL,
-        body!(env, |user: &str, role: &str, privileges: &str| {
-            check_role(user, env).and_then(|()| has_role(role, privileges, env))
-        }),
     )
     .stable(),
     proc(3810, "pg_is_in_recovery", &[], BOOL, body!(|| false)).volatile(),
@@ -149,58 +92,6 @@ pub(crate) fn format_type(oid: i64, typmod: Option<i32>) -> Result<String> {
         }
         _ => Ok(TYPE_NAMES.get(&oid).map_or("???", |name| name).to_owned()),
     }
-}
-
-/// Fails for a privilege that the kind of object has not. `WITH GRANT OPTION` may follow each.
-fn check_privileges(privileges: &str, known: &[&str]) -> Result<()> {
-    for privilege in privileges.split(',') {
-        let word = privilege.trim().to_ascii_uppercase();
-        let plain = word.strip_suffix(" WITH GRANT OPTION").unwrap_or(&word);
-        if !known.contains(&plain) {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("unrecognized privilege type: \"{}\"", privilege.trim()),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Everybody may do everything with what there is.
-fn has_schema_privilege(schema: &str, privileges: &str) -> Result<bool> {
-    if !matches!(schema, "public" | "pg_catalog" | "information_schema") {
-        return Err(SqlError::new(
-            SqlState::INVALID_SCHEMA_NAME,
-            format!("schema \"{schema}\" does not exist"),
-        ));
-    }
-    check_privileges(privileges, &["CREATE", "USAGE"])?;
-    Ok(true)
-}
-
-fn has_database_privilege(database: &str, privileges: &str, env: &Env<'_>) -> Result<bool> {
-    if database != env.facts.database {
-        return Err(SqlError::new(
-            SqlState::UNDEFINED_DATABASE,
-            format!("database \"{database}\" does not exist"),
-        ));
-    }
-    check_privileges(privileges, &["CREATE", "CONNECT", "TEMPORARY", "TEMP"])?;
-    Ok(true)
-}
-
-/// Fails for a role that is neither the session's nor the first.
-fn check_role(role: &str, env: &Env<'_>) -> Result<()> {
-    if role == env.facts.user || role == "postgres" {
-        return Ok(());
-    }
-    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{role}\" does not exist")))
-}
-
-fn has_role(role: &str, privileges: &str, env: &Env<'_>) -> Result<bool> {
-    check_role(role, env)?;
-    check_privileges(privileges, &["USAGE", "MEMBER"])?;
-    Ok(true)
 }
 
 /// PostgreSQL's encodings by their numbers.
