@@ -25,6 +25,7 @@ pub fn since(begun: Instant) -> Duration {
 
 /// The time since 1970. Zero if the system's clock shows an earlier time.
 #[must_use]
+#[inline]
 pub fn since_1970() -> Duration {
     #[cfg(not(any(loom, shuttle)))]
     if let Some(time) = scheduler::since_1970() {

@@ -124,6 +124,7 @@ impl Ctx {
     }
 
     /// How long a lock request that starts now may wait.
+    #[inline]
     pub fn lock_wait(&self) -> LockWait {
         if !self.may_wait() {
             return LockWait::Never;

@@ -168,7 +168,7 @@ fn complement(bytes: &mut [u8]) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()> {
     match (ty, *value) {
         (DataType::Bool, Datum::Bool(v)) => out.push(u8::from(v)),
@@ -227,6 +227,7 @@ pub fn encode_sort_column(value: &Datum<'_>, order: KeyOrder, out: &mut Vec<u8>)
 }
 
 /// Appends a value in the form of its own type; `None` if the type has no order.
+#[inline(never)]
 pub(super) fn encode_any(value: &Datum<'_>, out: &mut Vec<u8>) -> Option<()> {
     let ty = match value {
         Datum::Null => return None,

@@ -312,16 +312,18 @@ fn skip_value(tuple: &[u8], offset: usize, ty: DataType) -> Option<usize> {
 #[inline]
 fn read_value(tuple: &[u8], offset: usize, ty: DataType) -> Option<(Datum<'_>, usize)> {
     let rest = tuple.get(offset..)?;
-    let datum = match ty {
-        DataType::Bool => Datum::Bool(*rest.first()? != 0),
-        DataType::Int2 => Datum::Int2(i16::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Int4 => Datum::Int4(i32::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Date => Datum::Date(i32::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Int8 | DataType::Oid => Datum::Int8(i64::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Timestamp => Datum::Timestamp(i64::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Timestamptz => Datum::Timestamptz(i64::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Float4 => Datum::Float4(f32::from_le_bytes(*rest.first_chunk()?)),
-        DataType::Float8 => Datum::Float8(f64::from_le_bytes(*rest.first_chunk()?)),
+    let (datum, width) = match ty {
+        DataType::Bool => (Datum::Bool(*rest.first()? != 0), 1),
+        DataType::Int2 => (Datum::Int2(i16::from_le_bytes(*rest.first_chunk()?)), 2),
+        DataType::Int4 => (Datum::Int4(i32::from_le_bytes(*rest.first_chunk()?)), 4),
+        DataType::Date => (Datum::Date(i32::from_le_bytes(*rest.first_chunk()?)), 4),
+        DataType::Int8 | DataType::Oid => {
+            (Datum::Int8(i64::from_le_bytes(*rest.first_chunk()?)), 8)
+        }
+        DataType::Timestamp => (Datum::Timestamp(i64::from_le_bytes(*rest.first_chunk()?)), 8),
+        DataType::Timestamptz => (Datum::Timestamptz(i64::from_le_bytes(*rest.first_chunk()?)), 8),
+        DataType::Float4 => (Datum::Float4(f32::from_le_bytes(*rest.first_chunk()?)), 4),
+        DataType::Float8 => (Datum::Float8(f64::from_le_bytes(*rest.first_chunk()?)), 8),
         DataType::Numeric { .. }
         | DataType::Text
         | DataType::Varchar(_)
@@ -339,5 +341,5 @@ fn read_value(tuple: &[u8], offset: usize, ty: DataType) -> Option<(Datum<'_>, u
         // No column has such a type.
         DataType::Other { .. } => return None,
     };
-    Some((datum, offset + ty.typlen() as usize))
+    Some((datum, offset + width))
 }

@@ -216,7 +216,7 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     }
 
     /// Whether the slot's key is exactly `key`. [`Node::lower_bound`] gave the slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key_is(self, index: usize, key: &[u8]) -> bool {
         if self.is_narrow() {
             return self.slot_key_is::<Narrow>(Narrow::slot(self.0, index), key);
