@@ -26,6 +26,7 @@ mod parser;
 pub mod tree;
 
 pub use error::{SqlState, SyntaxError};
+pub use lexer::{Token, TokenKind, Tokens};
 
 /// The longest text that is parsed, in bytes. PostgreSQL's limit is the same.
 pub const LONGEST_TEXT: usize = (1 << 30) - 1;
@@ -37,8 +38,31 @@ pub const LONGEST_TEXT: usize = (1 << 30) - 1;
 /// The first thing in the text that PostgreSQL 15's scanner or grammar refuses; 54001 if a
 /// statement nests too deep; 54000 if the text is too long.
 pub fn parse(text: &str) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
-    check_length(text)?;
-    parser::statements(text)
+    parse_tokens(text, tokens(text)?)
+}
+
+/// Splits a text into tokens, for callers that look at them before they are parsed: their number
+/// says how large the tree can be.
+///
+/// # Errors
+///
+/// 54000 if the text is too long. What the scanner refuses is in the answer.
+pub fn tokens(text: &str) -> Result<Tokens, Box<SyntaxError>> {
+    if text.len() > LONGEST_TEXT {
+        let message = format!("statement of {} bytes is too long", text.len());
+        let error = SyntaxError::new(SqlState::ProgramLimitExceeded, message, 0);
+        return Err(error.without_location());
+    }
+    Ok(lexer::tokens(text))
+}
+
+/// Parses all statements of a text that has been split into these tokens.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_tokens(text: &str, tokens: Tokens) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
+    parser::statements(text, tokens)
 }
 
 /// A text whose numbers and strings have become parameters.
@@ -65,9 +89,8 @@ pub struct LiftedLiteral {
 /// # Errors
 ///
 /// As [`parse`], and also where the grammar wants a literal.
-pub fn parse_lifted(text: &str) -> Result<Lifted, Box<SyntaxError>> {
-    check_length(text)?;
-    parser::lifted(text)
+pub fn parse_lifted(text: &str, tokens: Tokens) -> Result<Lifted, Box<SyntaxError>> {
+    parser::lifted(text, tokens)
 }
 
 /// Parses a text that is one expression.
@@ -76,14 +99,5 @@ pub fn parse_lifted(text: &str) -> Result<Lifted, Box<SyntaxError>> {
 ///
 /// As [`parse`].
 pub fn parse_expression(text: &str) -> Result<tree::Expr, Box<SyntaxError>> {
-    check_length(text)?;
-    parser::expression(text)
-}
-
-fn check_length(text: &str) -> Result<(), Box<SyntaxError>> {
-    if text.len() <= LONGEST_TEXT {
-        return Ok(());
-    }
-    let message = format!("statement of {} bytes is too long", text.len());
-    Err(SyntaxError::new(SqlState::ProgramLimitExceeded, message, 0).without_location())
+    parser::expression(text, tokens(text)?)
 }

@@ -238,10 +238,14 @@ fn statements_in_statements_and_defaults_have_their_place() {
     assert_eq!(&text[place.start as usize..place.end as usize], "1 + 2");
 }
 
+fn lifted(text: &str) -> Result<millpond_syntax::Lifted, Box<millpond_syntax::SyntaxError>> {
+    millpond_syntax::parse_lifted(text, millpond_syntax::tokens(text)?)
+}
+
 #[test]
 fn lifted_literals_are_parameters() {
     let text = "select a + 1, 'b' from t where c = -2.5";
-    let lifted = millpond_syntax::parse_lifted(text).unwrap();
+    let lifted = lifted(text).unwrap();
     let places: Vec<_> =
         lifted.literals.iter().map(|literal| (literal.is_string, literal.location)).collect();
     assert_eq!(places, [(false, 11), (true, 14), (false, 36)]);
@@ -259,7 +263,7 @@ fn lifted_literals_are_parameters() {
     };
     assert_eq!(shown(&lifted.statements), shown(&as_params));
     for text in ["select interval '1'", "select 1::varchar(3)", "copy t from stdin delimiter ','"] {
-        assert!(parse(text).is_ok() && millpond_syntax::parse_lifted(text).is_err(), "{text}");
+        assert!(parse(text).is_ok() && self::lifted(text).is_err(), "{text}");
     }
 }
 

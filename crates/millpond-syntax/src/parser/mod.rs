@@ -33,7 +33,7 @@ mod write;
 mod xml;
 
 use crate::error::SyntaxError;
-use crate::lexer::{self, Token, TokenKind};
+use crate::lexer::{Token, TokenKind, Tokens};
 use crate::tree::{Expr, RawStmt, Statement};
 use crate::{Lifted, LiftedLiteral};
 
@@ -57,13 +57,12 @@ pub(crate) struct Parser<'a> {
 }
 
 /// Parses all statements of `text`.
-pub(crate) fn statements(text: &str) -> Parse<Vec<RawStmt>> {
-    Parser::new(text, lexer::tokens(text)).all()
+pub(crate) fn statements(text: &str, tokens: Tokens) -> Parse<Vec<RawStmt>> {
+    Parser::new(text, tokens).all()
 }
 
 /// Parses all statements of `text` with parameters in place of its numbers and strings.
-pub(crate) fn lifted(text: &str) -> Parse<Lifted> {
-    let mut tokens = lexer::tokens(text);
+pub(crate) fn lifted(text: &str, mut tokens: Tokens) -> Parse<Lifted> {
     let mut literals = Vec::new();
     for token in &mut tokens.list {
         let is_string = match token.kind {
@@ -81,15 +80,15 @@ pub(crate) fn lifted(text: &str) -> Parse<Lifted> {
 }
 
 /// Parses a text that is an expression.
-pub(crate) fn expression(text: &str) -> Parse<Expr> {
-    let mut parser = Parser::new(text, lexer::tokens(text));
+pub(crate) fn expression(text: &str, tokens: Tokens) -> Parse<Expr> {
+    let mut parser = Parser::new(text, tokens);
     let expr = parser.a_expr()?;
     if parser.kind() == TokenKind::End { Ok(expr) } else { Err(parser.unexpected()) }
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, tokens: lexer::Tokens) -> Self {
-        let lexer::Tokens { list: tokens, error } = tokens;
+    fn new(text: &'a str, tokens: Tokens) -> Self {
+        let Tokens { list: tokens, error } = tokens;
         Parser { text, tokens, error, at: 0, depth: 0 }
     }
 

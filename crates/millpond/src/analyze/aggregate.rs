@@ -1,19 +1,16 @@
 //! Calls of aggregate functions, and of GROUPING().
 
 use millpond_engine::types::other;
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, FuncCall};
 
 use super::level::{Clause, Level};
 use super::order::sort_key;
-use super::targets::span_of;
 use super::tree::{AggregateCall, AggregateFunction, JsonKind, Regression, column};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, Typed, beyond};
+use crate::expr::bind::{Binder, Coercion, Typed, beyond, start_of};
 use crate::expr::types::{Category, NUMERIC, Ty, category, is_implicit, is_int};
-use crate::parse::ident;
 use crate::plan::SortKey;
 
 /// Until it is known how many keys a SELECT's groups have, the places of aggregates are counted
@@ -23,35 +20,23 @@ pub(super) const AGGREGATES: usize = 1 << 14;
 pub(super) const GROUPINGS: usize = 1 << 15;
 
 /// The name of a function that is called, if it can be one of PostgreSQL's own.
-pub(super) fn called(call: &ast::Function) -> Option<String> {
-    match call.name.0.as_slice() {
-        [ast::ObjectNamePart::Identifier(name)] => Some(ident(name)),
-        [ast::ObjectNamePart::Identifier(schema), ast::ObjectNamePart::Identifier(name)]
-            if ident(schema) == "pg_catalog"
-                || ident(schema) == "information_schema" && ident(name) == "_pg_expandarray" =>
+pub(super) fn called(call: &FuncCall) -> Option<&str> {
+    match call.funcname.as_slice() {
+        [name] => Some(name),
+        [schema, name]
+            if &**schema == "pg_catalog"
+                || &**schema == "information_schema" && &**name == "_pg_expandarray" =>
         {
-            Some(ident(name))
+            Some(name)
         }
         _ => None,
     }
 }
 
 /// Places an error at a call.
-pub(super) fn placed(error: SqlError, call: &ast::Function, binder: &Binder<'_>) -> SqlError {
-    let error = match &call.args {
-        ast::FunctionArguments::List(list) => {
-            let args = list.args.iter().filter_map(|arg| match arg {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
-                _ => None,
-            });
-            binder.place_literal(error, &args.collect::<Vec<_>>())
-        }
-        _ => error,
-    };
-    match call.name.0.first() {
-        Some(ast::ObjectNamePart::Identifier(name)) => binder.source.place(error, name.span),
-        _ => error,
-    }
+pub(super) fn placed(error: SqlError, call: &FuncCall, at: u32, binder: &Binder<'_>) -> SqlError {
+    let error = binder.place_literal(error, &call.args.iter().collect::<Vec<_>>());
+    binder.source.place(error, at)
 }
 
 /// Whether a name is an aggregate's.
@@ -114,7 +99,7 @@ struct Call {
     args: Vec<Typed>,
     order_by: Vec<(SortKey, Ty)>,
     /// Where the sort keys are in the text.
-    spans: Vec<Span>,
+    places: Vec<u32>,
     filter: Option<Expr>,
 }
 
@@ -123,19 +108,21 @@ pub(super) fn bind(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
     name: &str,
-    call: &ast::Function,
+    call: &FuncCall,
+    at: u32,
 ) -> Result<Typed> {
     let windows = level.collected.borrow().windows.len();
     let was_in = level.in_aggregate.replace(true);
-    let parts = parts(level, binder, name, call);
+    let parts = parts(level, binder, name, call, at);
     level.in_aggregate.set(was_in);
-    let resolved = resolve(binder, name, parts?).map_err(|error| placed(error, call, binder))?;
+    let resolved =
+        resolve(binder, name, parts?).map_err(|error| placed(error, call, at, binder))?;
     if level.collected.borrow().windows.len() > windows {
         let error = grouping_error("aggregate function calls cannot contain window function calls");
-        return Err(placed(error, call, binder));
+        return Err(placed(error, call, at, binder));
     }
     let owner = owner_of(level, &resolved);
-    owner.check_aggregate().map_err(|error| placed(error, call, binder))?;
+    owner.check_aggregate().map_err(|error| placed(error, call, at, binder))?;
     let ty = resolved.ty;
     let place = owner.collect_aggregate(resolved)?;
     Ok(Typed::known(Expr::Column(column(owner.group_slot()?, place)), ty))
@@ -146,51 +133,46 @@ pub(super) fn over_window(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
     name: &str,
-    call: &ast::Function,
+    call: &FuncCall,
+    at: u32,
 ) -> Result<AggregateCall> {
-    let parts = parts(level, binder, name, call)?;
+    let parts = parts(level, binder, name, call, at)?;
     if parts.distinct {
         let error = SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "DISTINCT is not implemented for window functions",
         );
-        return Err(placed(error, call, binder));
+        return Err(placed(error, call, at, binder));
     }
     if !parts.order_by.is_empty() {
         let what = "aggregate ORDER BY is not implemented for window functions";
-        return Err(placed(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), call, binder));
+        return Err(placed(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), call, at, binder));
     }
-    resolve(binder, name, parts).map_err(|error| placed(error, call, binder))
+    resolve(binder, name, parts).map_err(|error| placed(error, call, at, binder))
 }
 
 /// `GROUPING(...)`
 pub(super) fn grouping(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
-    call: &ast::Function,
+    written: &[tree::Expr],
+    at: u32,
 ) -> Result<Typed> {
-    let span = match call.name.0.first() {
-        Some(ast::ObjectNamePart::Identifier(name)) => name.span,
-        _ => span_of(&ast::Expr::Function(call.clone())),
-    };
     if let Some(what) = level.clause.get().refuses_aggregates() {
         let what = what.replace("aggregate functions", "grouping operations");
-        return Err(binder.source.place(grouping_error(what), span));
+        return Err(binder.source.place(grouping_error(what), at));
     }
     let was_in = level.in_aggregate.replace(true);
-    let args = arguments(call, level, binder);
+    let bound: Result<Vec<Typed>> = written.iter().map(|arg| binder.bind(arg, level)).collect();
     level.in_aggregate.set(was_in);
-    let spans = match &call.args {
-        ast::FunctionArguments::List(list) => list.args.iter().map(ast::Spanned::span).collect(),
-        _ => Vec::new(),
-    };
-    let args: Vec<(Expr, Span)> = args?.into_iter().map(|arg| arg.expr).zip(spans).collect();
+    let places = written.iter().map(start_of);
+    let args: Vec<(Expr, u32)> = bound?.into_iter().map(|arg| arg.expr).zip(places).collect();
     if args.len() > 31 {
         let error = SqlError::new(
             SqlState::TOO_MANY_ARGUMENTS,
             "GROUPING must have fewer than 32 arguments",
         );
-        return Err(binder.source.place(error, span));
+        return Err(binder.source.place(error, at));
     }
     let slot = level.group_slot()?;
     let mut collected = level.collected.borrow_mut();
@@ -261,78 +243,42 @@ fn parts(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
     name: &str,
-    call: &ast::Function,
+    call: &FuncCall,
+    at: u32,
 ) -> Result<Call> {
-    let ast::FunctionArguments::List(list) = &call.args else {
-        return Err(beyond(&format!("this form of {name}")));
-    };
-    if call.null_treatment.is_some() {
-        return Err(beyond("IGNORE NULLS"));
-    }
-    let is_star =
-        matches!(list.args.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
-    let args = if is_star { Vec::new() } else { arguments(call, level, binder)? };
-    let (mut order_by, mut spans) = (Vec::new(), Vec::new());
-    let mut sort = |items: &[ast::OrderByExpr], binder: &mut Binder<'_>| -> Result<()> {
-        for item in items {
-            let typed = binder.bind(&item.expr, level)?;
-            order_by.push((sort_key(item, typed.expr)?, typed.ty));
-            spans.push(span_of(&item.expr));
-        }
-        Ok(())
-    };
-    for clause in &list.clauses {
-        match clause {
-            ast::FunctionArgumentClause::OrderBy(items) => sort(items, binder)?,
-            _ => return Err(beyond(&format!("this clause of {name}"))),
-        }
-    }
-    let is_within = !call.within_group.is_empty();
-    let error = if is_within && !order_by_is_empty(list) {
-        Some("cannot use multiple ORDER BY clauses with WITHIN GROUP")
-    } else if is_within && list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct) {
-        Some("cannot use DISTINCT with WITHIN GROUP")
-    } else {
-        None
-    };
-    if let Some(what) = error {
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, what));
+    let args = arguments(call, level, binder)?;
+    let (mut order_by, mut places) = (Vec::new(), Vec::new());
+    for item in &call.agg_order {
+        let typed = binder.bind(&item.node, level)?;
+        order_by.push((sort_key(item, typed.expr)?, typed.ty));
+        places.push(start_of(&item.node));
     }
     let is_set = function_of(name).is_some_and(is_ordered_set);
-    sort(&call.within_group, binder)?;
-    if is_within != is_set {
+    if call.agg_within_group != is_set {
         let types: Vec<Ty> =
             args.iter().map(|arg| arg.ty).chain(order_by.iter().map(|(_, ty)| *ty)).collect();
-        return Err(placed(undefined(name, &types), call, binder));
+        return Err(placed(undefined(name, &types), call, at, binder));
     }
-    let filter = match &call.filter {
+    let filter = match &call.agg_filter {
         Some(e) => Some(level.within(Clause::Filter, || binder.condition(e, "FILTER", level))?),
         None => None,
     };
-    let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
-    Ok(Call { is_star, distinct, args, order_by, spans, filter })
+    let (is_star, distinct) = (call.agg_star, call.agg_distinct);
+    Ok(Call { is_star, distinct, args, order_by, places, filter })
 }
 
-fn order_by_is_empty(list: &ast::FunctionArgumentList) -> bool {
-    !list.clauses.iter().any(|clause| matches!(clause, ast::FunctionArgumentClause::OrderBy(_)))
+pub(super) fn refuse_variadic(call: &FuncCall) -> Result<()> {
+    if call.func_variadic { Err(beyond("VARIADIC")) } else { Ok(()) }
 }
 
 /// The arguments of a call.
 pub(super) fn arguments(
-    call: &ast::Function,
+    call: &FuncCall,
     level: &Level<'_>,
     binder: &mut Binder<'_>,
 ) -> Result<Vec<Typed>> {
-    let ast::FunctionArguments::List(list) = &call.args else {
-        return Err(beyond(&format!("the call {}", call.name)));
-    };
-    list.args
-        .iter()
-        .map(|arg| match arg {
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => binder.bind(e, level),
-            _ => Err(beyond(&format!("this argument of {}", call.name))),
-        })
-        .collect()
+    refuse_variadic(call)?;
+    call.args.iter().map(|arg| binder.bind(arg, level)).collect()
 }
 
 /// Settles the types of a call.
@@ -341,7 +287,7 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
     let Some(function) = function_of(name) else {
         return Err(SqlError::internal("no aggregate"));
     };
-    let Call { is_star, distinct, args, order_by, spans, filter } = call;
+    let Call { is_star, distinct, args, order_by, places, filter } = call;
     if args.is_empty() && !is_star && function == F::Count {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
@@ -372,10 +318,7 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
             SqlState::INVALID_COLUMN_REFERENCE,
             "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
         );
-        return Err(match spans.get(at) {
-            Some(span) => binder.source.place(error, *span),
-            None => error,
-        });
+        return Err(binder.source.place(error, places.get(at).copied()));
     }
     let function = if is_star { F::CountRows } else { function };
     Ok(AggregateCall { function, args, distinct, order_by, filter, ty })
@@ -578,16 +521,22 @@ fn not_unique(name: &str) -> SqlError {
 }
 
 /// Refuses what only aggregates can have.
-pub(super) fn refuse_clauses(name: &str, call: &ast::Function, binder: &Binder<'_>) -> Result<()> {
-    let ast::FunctionArguments::List(list) = &call.args else { return Ok(()) };
-    let what = if list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct) {
-        "DISTINCT"
-    } else if !call.within_group.is_empty() {
-        "WITHIN GROUP"
-    } else if !order_by_is_empty(list) {
-        "ORDER BY"
-    } else if call.filter.is_some() {
-        "FILTER"
+pub(super) fn refuse_clauses(
+    name: &str,
+    call: &FuncCall,
+    at: u32,
+    binder: &Binder<'_>,
+) -> Result<()> {
+    let what = if call.agg_star {
+        format!("{name}(*)")
+    } else if call.agg_distinct {
+        "DISTINCT".to_owned()
+    } else if call.agg_within_group {
+        "WITHIN GROUP".to_owned()
+    } else if !call.agg_order.is_empty() {
+        "ORDER BY".to_owned()
+    } else if call.agg_filter.is_some() {
+        "FILTER".to_owned()
     } else {
         return Ok(());
     };
@@ -595,5 +544,5 @@ pub(super) fn refuse_clauses(name: &str, call: &ast::Function, binder: &Binder<'
         SqlState::WRONG_OBJECT_TYPE,
         format!("{what} specified, but {name} is not an aggregate function"),
     );
-    Err(placed(error, call, binder))
+    Err(placed(error, call, at, binder))
 }

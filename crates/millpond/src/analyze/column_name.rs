@@ -1,11 +1,14 @@
 //! What a column of a result is called that has no alias.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{
+    AExprKind, Expr, Field, Indirection, MinMaxOp, Node, SelectBody, SelectStmt, SubLinkType,
+    XmlExprOp,
+};
 
-use crate::parse::{ast_data_type as data_type, ident};
+use crate::expr::bind::value_function_name;
 
 /// The name that PostgreSQL gives to a column without an alias.
-pub(crate) fn column_name(e: &ast::Expr) -> String {
+pub(crate) fn column_name(e: &Expr) -> String {
     match named(e) {
         Some((name, _)) => name,
         None => "?column?".to_owned(),
@@ -13,73 +16,82 @@ pub(crate) fn column_name(e: &ast::Expr) -> String {
 }
 
 /// A name, and whether it is better than that of a type.
-fn named(e: &ast::Expr) -> Option<(String, bool)> {
-    use ast::Expr as E;
+fn named(e: &Expr) -> Option<(String, bool)> {
     let good = |name: &str| Some((name.to_owned(), true));
-    match e {
-        E::Identifier(name) => Some((ident(name), true)),
-        E::CompoundIdentifier(parts) => parts.last().map(|name| (ident(name), true)),
-        E::Nested(inner) | E::Collate { expr: inner, .. } => named(inner),
-        E::CompoundFieldAccess { root, access_chain } => {
-            let last = access_chain.iter().rev().find_map(|access| match access {
-                ast::AccessExpr::Dot(E::Identifier(name)) => Some((ident(name), true)),
+    match &e.node {
+        Node::ColumnRef(fields) => fields.iter().rev().find_map(|field| match field {
+            Field::String(name) => good(name),
+            Field::Star => None,
+        }),
+        Node::AIndirection(arg, parts) => {
+            let last = parts.iter().rev().find_map(|part| match part {
+                Indirection::Field(name) => good(name),
                 _ => None,
             });
-            last.or_else(|| named(root))
+            last.or_else(|| named(arg))
         }
-        E::Function(function) => match function.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(name)) => Some((ident(name), true)),
-            _ => None,
-        },
-        E::Cast { expr, data_type: ty, .. } => match named(expr) {
+        Node::FuncCall(call) => good(call.funcname.last()?),
+        Node::AExpr(e) if e.kind == AExprKind::NullIf => good("nullif"),
+        Node::TypeCast(cast) => match named(&cast.arg) {
             found @ Some((_, true)) => found,
-            other => data_type(ty).map_or(other, |ty| Some((ty.type_name().to_owned(), false))),
+            _ => Some(((**cast.type_name.names.last()?).to_owned(), false)),
         },
-        E::TypedString(typed) => {
-            data_type(&typed.data_type).ok().map(|ty| (ty.type_name().to_owned(), false))
-        }
-        E::Interval(_) => Some(("interval".to_owned(), false)),
-        E::Case { else_result, .. } => match else_result.as_deref().and_then(named) {
+        Node::CollateClause(arg, _) => named(arg),
+        Node::GroupingFunc(_) => good("grouping"),
+        Node::SubLink(link) => match link.sub_link_type {
+            SubLinkType::Exists => good("exists"),
+            SubLinkType::Array => good("array"),
+            SubLinkType::Expr => of_query(&link.subselect),
+            SubLinkType::Any | SubLinkType::All => None,
+        },
+        Node::CaseExpr(case) => match case.defresult.as_ref().and_then(named) {
             found @ Some((_, true)) => found,
             _ => Some(("case".to_owned(), false)),
         },
-        E::Subquery(query) => of_query(query),
-        E::Exists { negated: false, .. } => good("exists"),
-        E::Array(_) => good("array"),
-        E::Tuple(_) => good("row"),
-        E::Extract { .. } => good("extract"),
-        E::AtTimeZone { .. } => good("timezone"),
-        E::Overlay { .. } => good("overlay"),
-        E::IsNormalized { .. } => good("is_normalized"),
-        E::Substring { shorthand, .. } => good(if *shorthand { "substr" } else { "substring" }),
-        E::Trim { trim_where, .. } => match trim_where {
-            Some(ast::TrimWhereField::Leading) => good("ltrim"),
-            Some(ast::TrimWhereField::Trailing) => good("rtrim"),
-            _ => good("btrim"),
-        },
-        E::Position { .. } => good("position"),
-        E::Ceil { .. } => good("ceil"),
-        E::Floor { .. } => good("floor"),
+        Node::AArrayExpr(_) => good("array"),
+        Node::RowExpr(..) => good("row"),
+        Node::CoalesceExpr(_) => good("coalesce"),
+        Node::MinMaxExpr(MinMaxOp::Greatest, _) => good("greatest"),
+        Node::MinMaxExpr(MinMaxOp::Least, _) => good("least"),
+        Node::SqlValueFunction(op, _) => good(value_function_name(*op)),
+        Node::XmlExpr(xml) => xml_name(xml.op).and_then(good),
+        Node::XmlSerialize(_) => good("xmlserialize"),
         _ => None,
     }
 }
 
+fn xml_name(op: XmlExprOp) -> Option<&'static str> {
+    Some(match op {
+        XmlExprOp::Concat => "xmlconcat",
+        XmlExprOp::Element => "xmlelement",
+        XmlExprOp::Forest => "xmlforest",
+        XmlExprOp::Parse { .. } => "xmlparse",
+        XmlExprOp::Pi => "xmlpi",
+        XmlExprOp::Root(_) => "xmlroot",
+        XmlExprOp::Document => return None,
+    })
+}
+
 /// A subquery is called like its only column.
-fn of_query(query: &ast::Query) -> Option<(String, bool)> {
-    let mut body = query.body.as_ref();
+fn of_query(query: &SelectStmt) -> Option<(String, bool)> {
+    let mut query = query;
     loop {
-        match body {
-            ast::SetExpr::Query(inner) => body = inner.body.as_ref(),
-            ast::SetExpr::SetOperation { left, .. } => body = left,
-            ast::SetExpr::Values(_) => return Some(("column1".to_owned(), true)),
-            ast::SetExpr::Select(select) => {
-                return match select.projection.first()? {
-                    ast::SelectItem::UnnamedExpr(e) => Some((column_name(e), true)),
-                    ast::SelectItem::ExprWithAlias { alias, .. } => Some((ident(alias), true)),
-                    _ => None,
+        match &query.body {
+            SelectBody::SetOp { larg, .. } => query = larg,
+            SelectBody::Values(_) => return Some(("column1".to_owned(), true)),
+            SelectBody::Select(select) => {
+                let target = select.target_list.first()?;
+                return match (&target.name, &target.val) {
+                    (Some(name), _) => Some(((**name).to_owned(), true)),
+                    (None, Some(e)) if is_star(e) => None,
+                    (None, Some(e)) => Some((column_name(e), true)),
+                    (None, None) => None,
                 };
             }
-            _ => return None,
         }
     }
+}
+
+fn is_star(e: &Expr) -> bool {
+    matches!(&e.node, Node::ColumnRef(fields) if fields.last() == Some(&Field::Star))
 }

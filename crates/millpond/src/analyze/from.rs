@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
-use sqlparser::ast;
+use millpond_syntax::tree::{
+    self, Alias, FuncCall, Node, RangeFunction, RangeSubselect, RangeVar, TableRef,
+};
 
+use super::aggregate::refuse_variadic;
 use super::level::{Clause, Level};
 use super::modification::TargetTable;
 use super::namespace::{Visible, check_aliases};
@@ -13,7 +16,7 @@ use super::tree::{FromItem, SetFunction, SetFunctionKind, Slot};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, beyond};
-use crate::parse::{Name, ident, is_rows_from};
+use crate::parse::Name;
 use crate::plan::query::node::SlotKind;
 use crate::plan::{describe, find_table};
 use crate::sink::ColumnDesc;
@@ -26,11 +29,7 @@ pub(super) type Named = (FromItem, Vec<Visible>);
 
 impl Level<'_> {
     /// Analyzes FROM; from then on its items can be named.
-    pub(super) fn from(
-        &self,
-        list: &[ast::TableWithJoins],
-        binder: &mut Binder<'_>,
-    ) -> Result<Vec<FromItem>> {
+    pub(super) fn from(&self, list: &[TableRef], binder: &mut Binder<'_>) -> Result<Vec<FromItem>> {
         let mut items = Vec::with_capacity(list.len());
         self.add_from(list, &[], &mut items, binder)?;
         Ok(items)
@@ -41,7 +40,7 @@ impl Level<'_> {
     pub(super) fn items_beside(
         &self,
         target: &TargetTable,
-        list: &[ast::TableWithJoins],
+        list: &[TableRef],
         binder: &mut Binder<'_>,
     ) -> Result<Vec<FromItem>> {
         let mut items = vec![target.item.clone()];
@@ -51,14 +50,14 @@ impl Level<'_> {
 
     fn add_from(
         &self,
-        list: &[ast::TableWithJoins],
+        list: &[TableRef],
         beside: &[Visible],
         items: &mut Vec<FromItem>,
         binder: &mut Binder<'_>,
     ) -> Result<()> {
         let mut visible: Vec<Visible> = Vec::new();
         for listed in list {
-            let (item, own) = self.with_joins(listed, &visible, binder)?;
+            let (item, own) = self.table_ref(listed, &visible, binder)?;
             check_aliases(beside, &own)?;
             check_aliases(&visible, &own)?;
             visible.extend(own);
@@ -82,92 +81,27 @@ impl Level<'_> {
         self.table_as(Arc::clone(table), columns, alias, schema)
     }
 
-    /// A table by its name only, as the only item.
-    pub(super) fn named_item(&self, name: &ast::ObjectName) -> Result<FromItem> {
-        let (item, own) = self.named(name, None)?;
-        self.visible.replace(own);
-        Ok(item)
-    }
-
-    pub(super) fn with_joins(
-        &self,
-        listed: &ast::TableWithJoins,
-        lateral: &[Visible],
-        binder: &mut Binder<'_>,
-    ) -> Result<Named> {
-        let mut joined = self.factor(&listed.relation, lateral, binder)?;
-        for join in &listed.joins {
-            joined = self.join(joined, join, lateral, binder)?;
-        }
-        Ok(joined)
-    }
-
     /// One item, which may use those of `lateral` if it is lateral.
-    pub(super) fn factor(
+    pub(super) fn table_ref(
         &self,
-        factor: &ast::TableFactor,
+        item: &TableRef,
         lateral: &[Visible],
         binder: &mut Binder<'_>,
     ) -> Result<Named> {
-        use ast::TableFactor as T;
-        match factor {
-            T::Table {
-                name,
-                alias,
-                args,
-                with_hints,
-                version: None,
-                with_ordinality,
-                partitions,
-                json_path: None,
-                sample: None,
-                index_hints,
-            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
-                match args {
-                    Some(args) => {
-                        let call = call_of(name, &args.args);
-                        self.function(&call, *with_ordinality, alias.as_ref(), lateral, binder)
-                    }
-                    None if *with_ordinality => Err(beyond("WITH ORDINALITY of a table")),
-                    None => self.named(name, alias.as_ref()),
-                }
-            }
-            T::UNNEST {
-                alias,
-                array_exprs,
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality,
-            } => {
-                let args: Vec<ast::FunctionArg> = array_exprs
-                    .iter()
-                    .map(|e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e.clone())))
-                    .collect();
-                let name = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
-                let call = call_of(&name, &args);
-                self.function(&call, *with_ordinality, alias.as_ref(), lateral, binder)
-            }
-            T::Function { lateral: _, name, args, with_ordinality, alias } => {
-                let call = call_of(name, args);
-                self.function(&call, *with_ordinality, alias.as_ref(), lateral, binder)
-            }
-            T::Derived { lateral: is_lateral, subquery, alias, sample: None } => {
-                self.subquery(subquery, *is_lateral, alias.as_ref(), lateral, binder)
-            }
-            T::NestedJoin { table_with_joins, alias } => {
-                let (item, own) = self.with_joins(table_with_joins, lateral, binder)?;
-                match alias {
-                    None => Ok((item, own)),
-                    Some(alias) => self.join_alias(item, own, alias),
-                }
-            }
-            _ => Err(beyond("this form of FROM")),
+        match item {
+            TableRef::RangeVar(relation) => self.named(relation),
+            TableRef::Subselect(subselect) => self.subquery(subselect, lateral, binder),
+            TableRef::Function(function) => self.function(function, lateral, binder),
+            TableRef::Join(_) => self.joins(item, lateral, binder),
+            TableRef::TableSample(_) => Err(beyond("TABLESAMPLE")),
+            TableRef::TableFunc(_) => Err(beyond("XMLTABLE")),
         }
     }
 
     /// A table, or a query of WITH.
-    fn named(&self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> Result<Named> {
-        let name = Name::from_ast(name, &self.analyzer.source)?;
+    fn named(&self, relation: &RangeVar) -> Result<Named> {
+        let alias = relation.alias.as_ref();
+        let name = Name::of_relation(relation, &self.analyzer.source)?;
         if name.schema.is_none()
             && let Some(named) = self.named_cte(&name, alias)?
         {
@@ -190,7 +124,7 @@ impl Level<'_> {
         &self,
         table: Arc<TableDef>,
         columns: Vec<ColumnDesc>,
-        alias: Option<&ast::TableAlias>,
+        alias: Option<&Alias>,
     ) -> Result<Named> {
         let schema = alias.is_none().then(|| schema_of(&table));
         let (alias, columns) = renamed(&table.name, columns, alias)?;
@@ -220,34 +154,17 @@ impl Level<'_> {
 
     fn subquery(
         &self,
-        query: &ast::Query,
-        is_lateral: bool,
-        alias: Option<&ast::TableAlias>,
+        subselect: &RangeSubselect,
         lateral: &[Visible],
         binder: &mut Binder<'_>,
     ) -> Result<Named> {
-        let Some(alias) = alias else {
-            let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
-            let error = SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                if is_values {
-                    "VALUES in FROM must have an alias"
-                } else {
-                    "subquery in FROM must have an alias"
-                },
-            );
-            let error = binder.place_before(error, query);
-            return Err(error.hint(if is_values {
-                "For example, FROM (VALUES ...) [AS] foo."
-            } else {
-                "For example, FROM (SELECT ...) [AS] foo."
-            }));
-        };
+        let RangeSubselect { lateral: is_lateral, subquery: query, alias, .. } = subselect;
+        let is_lateral = *is_lateral;
         let visible = if is_lateral { lateral.to_vec() } else { Vec::new() };
         let query = self.seeing(visible, || {
             self.within(Clause::Subselect, || self.analyzer.query(query, Some(self), binder))
         })?;
-        let (alias, columns) = renamed("", query.columns.clone(), Some(alias))?;
+        let (alias, columns) = renamed("", query.columns.clone(), alias.as_ref())?;
         let kind = SlotKind::Computed(columns.len());
         let slot = self.analyzer.item_slot(kind, &alias, &columns)?;
         let own = self.add(slot, Visible::new(slot, alias.clone(), None, columns));
@@ -257,21 +174,32 @@ impl Level<'_> {
 
     fn function(
         &self,
-        call: &ast::Function,
-        with_ordinality: bool,
-        alias: Option<&ast::TableAlias>,
+        function: &RangeFunction,
         lateral: &[Visible],
         binder: &mut Binder<'_>,
     ) -> Result<Named> {
-        let name = name_of(call)?;
-        if let ast::FunctionArguments::List(list) = &call.args
-            && list.args.is_empty()
-            && !with_ordinality
-            && let Some(table) = find_function_definition(&name)
+        let alias = function.alias.as_ref();
+        let with_ordinality = function.ordinality;
+        if !function.coldeflist.is_empty()
+            || function.functions.iter().any(|(_, own)| !own.is_empty())
         {
-            return self.table(Arc::clone(table), describe_columns(table), alias);
+            return Err(beyond("a column definition list"));
         }
-        let calls = side_by_side(call, &name)?;
+        let (calls, name) = match function.functions.as_slice() {
+            [(only, _)] if !function.is_rowsfrom => {
+                let name = function_name(only);
+                if let Some(table) = self.relation_of(only, with_ordinality) {
+                    return self.table(Arc::clone(table), describe_columns(table), alias);
+                }
+                (side_by_side(only), name)
+            }
+            several => {
+                let calls: Vec<Source<'_>> =
+                    several.iter().map(|(call, _)| Source::Call(call)).collect();
+                let name = calls.first().map(Source::name).unwrap_or_default();
+                (calls, name)
+            }
+        };
         let bound = self.seeing(lateral.to_vec(), || {
             self.within(Clause::Function, || {
                 let bound = calls.iter().map(|call| self.one_function(call, binder));
@@ -280,7 +208,7 @@ impl Level<'_> {
         })?;
         // The column without a name of the only function is called like the item.
         let own_name = match (alias, calls.as_slice()) {
-            (Some(alias), [_]) => Some(ident(&alias.name)),
+            (Some(alias), [_]) => Some((*alias.aliasname).to_owned()),
             _ => None,
         };
         let (mut functions, mut columns) = (Vec::new(), Vec::new());
@@ -288,20 +216,12 @@ impl Level<'_> {
             functions.push(function);
             for (name, ty) in own {
                 let name = name.map(str::to_owned).or_else(|| own_name.clone());
-                let name = match name {
-                    Some(name) => name,
-                    None => name_of(call)?,
-                };
-                columns.push(ColumnDesc::computed(name, ty));
+                columns.push(ColumnDesc::computed(name.unwrap_or_else(|| call.name()), ty));
             }
         }
         if with_ordinality {
             columns.push(ColumnDesc::computed("ordinality", DataType::Int8));
         }
-        let name = match calls.first() {
-            Some(first) => name_of(first)?,
-            None => name,
-        };
         let (alias, columns) = renamed(&name, columns, alias)?;
         let kind = SlotKind::Computed(columns.len());
         let slot = self.analyzer.item_slot(kind, &alias, &columns)?;
@@ -309,93 +229,102 @@ impl Level<'_> {
         Ok((FromItem::Functions { slot, functions, with_ordinality, alias }, own))
     }
 
+    /// The system relation that a call without arguments is.
+    fn relation_of(&self, e: &tree::Expr, with_ordinality: bool) -> Option<&'static Arc<TableDef>> {
+        match &e.node {
+            Node::FuncCall(call) if call.args.is_empty() && !with_ordinality => {
+                find_function_definition(call.funcname.last()?)
+            }
+            _ => None,
+        }
+    }
+
     /// One function of FROM, and its columns.
     fn one_function(
         &self,
-        call: &ast::Function,
+        source: &Source<'_>,
         binder: &mut Binder<'_>,
     ) -> Result<(SetFunction, set_function::Columns)> {
-        let name = name_of(call)?;
-        if set_function::is_set_function(&name) {
-            return set_function::bind(self, binder, call, &name);
+        let e = match source {
+            Source::Call(e) => e,
+            Source::Unnest(args, at) => {
+                return set_function::bind(self, binder, args, *at, "unnest");
+            }
+        };
+        if let Node::FuncCall(call) = &e.node
+            && let Some(name) = call.funcname.last()
+            && set_function::is_set_function(name)
+        {
+            refuse_variadic(call)?;
+            return set_function::bind(self, binder, &call.args, e.location, name);
         }
-        let (value, ty) = binder.output(&ast::Expr::Function(call.clone()), self)?;
+        let (value, ty) = binder.output(e, self)?;
         let function = SetFunction { kind: SetFunctionKind::Value, args: vec![value], columns: 1 };
         Ok((function, vec![(None, ty)]))
     }
 }
 
-/// A function's name without its schema.
-fn name_of(call: &ast::Function) -> Result<String> {
-    match call.name.0.last() {
-        Some(ast::ObjectNamePart::Identifier(name)) => Ok(ident(name)),
-        _ => Err(beyond(&format!("the function {}", call.name))),
+/// What gives rows of an item.
+enum Source<'e> {
+    Call(&'e tree::Expr),
+    /// `unnest` of one of several arguments.
+    Unnest(&'e [tree::Expr], u32),
+}
+
+impl Source<'_> {
+    fn name(&self) -> String {
+        match self {
+            Source::Call(e) => function_name(e),
+            Source::Unnest(..) => "unnest".to_owned(),
+        }
     }
 }
 
-/// The functions whose rows stand side by side: those of ROWS FROM, one for each argument of
-/// `unnest`, or the call itself.
-fn side_by_side(call: &ast::Function, name: &str) -> Result<Vec<ast::Function>> {
-    let ast::FunctionArguments::List(list) = &call.args else { return Ok(vec![call.clone()]) };
-    if is_rows_from(&call.name) {
-        let one = |arg: &ast::FunctionArg| match arg {
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Function(call))) => {
-                Ok(call.clone())
-            }
-            other => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{other}\""),
-            )),
-        };
-        return list.args.iter().map(one).collect();
+/// What an item is called that is a function.
+fn function_name(e: &tree::Expr) -> String {
+    match &e.node {
+        Node::FuncCall(call) => {
+            call.funcname.last().map_or_else(String::new, |name| (**name).to_owned())
+        }
+        _ => super::column_name(e),
     }
-    if name != "unnest" || list.args.len() < 2 {
-        return Ok(vec![call.clone()]);
-    }
-    let one = |arg: &ast::FunctionArg| call_of(&call.name, std::slice::from_ref(arg));
-    Ok(list.args.iter().map(one).collect())
 }
 
-fn call_of(name: &ast::ObjectName, args: &[ast::FunctionArg]) -> ast::Function {
-    ast::Function {
-        name: name.clone(),
-        uses_odbc_syntax: false,
-        parameters: ast::FunctionArguments::None,
-        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.to_vec(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
+/// The functions whose rows stand side by side: one for each argument of `unnest`, or the call
+/// itself.
+fn side_by_side(e: &tree::Expr) -> Vec<Source<'_>> {
+    match &e.node {
+        Node::FuncCall(call) if call.args.len() > 1 && is_unnest(call) => {
+            call.args.chunks(1).map(|one| Source::Unnest(one, e.location)).collect()
+        }
+        _ => vec![Source::Call(e)],
     }
+}
+
+fn is_unnest(call: &FuncCall) -> bool {
+    call.funcname.last().is_some_and(|name| &**name == "unnest")
 }
 
 /// What an item and its columns are called.
 pub(super) fn renamed(
     name: &str,
     mut columns: Vec<ColumnDesc>,
-    alias: Option<&ast::TableAlias>,
+    alias: Option<&Alias>,
 ) -> Result<(String, Vec<ColumnDesc>)> {
     let Some(alias) = alias else { return Ok((name.to_owned(), columns)) };
-    if alias.at.is_some() || alias.columns.iter().any(|column| column.data_type.is_some()) {
-        return Err(beyond("a column definition list"));
-    }
-    let name = ident(&alias.name);
-    if alias.columns.len() > columns.len() {
+    let (name, given) = ((*alias.aliasname).to_owned(), &alias.colnames);
+    if given.len() > columns.len() {
         return Err(SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
             format!(
                 "table \"{name}\" has {} columns available but {} columns specified",
                 columns.len(),
-                alias.columns.len()
+                given.len()
             ),
         ));
     }
-    for (column, given) in columns.iter_mut().zip(&alias.columns) {
-        column.name = ident(&given.name);
+    for (column, given) in columns.iter_mut().zip(given) {
+        column.name = (**given).to_owned();
     }
     Ok((name, columns))
 }

@@ -1,7 +1,6 @@
 //! GROUP BY, and what its groups make of the other clauses.
 
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, CoercionForm, Field, GroupingSetKind, Node};
 
 use super::aggregate::{AGGREGATES, GROUPINGS};
 use super::level::{Clause, Level};
@@ -11,9 +10,8 @@ use super::targets::Target;
 use super::tree::{Distinct, Grouping, Slot, column, slot_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, beyond};
+use crate::expr::bind::Binder;
 use crate::expr::types::Ty;
-use crate::parse::ident;
 use crate::plan::SortKey;
 use crate::plan::query::node::SlotKind;
 
@@ -34,14 +32,10 @@ impl Level<'_> {
     /// Binds GROUP BY over FROM and the select list.
     pub(super) fn group_by(
         &self,
-        group_by: &ast::GroupByExpr,
+        list: &[tree::Expr],
         targets: &[Target],
         binder: &mut Binder<'_>,
     ) -> Result<Option<GroupBy>> {
-        let list = match group_by {
-            ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
-            _ => return Err(beyond("GROUP BY ALL")),
-        };
         if list.is_empty() {
             return Ok(None);
         }
@@ -156,12 +150,8 @@ fn too_many_sets() -> SqlError {
 }
 
 /// Whether an item of GROUP BY is more than a key.
-fn is_set(item: &ast::Expr) -> bool {
-    match item {
-        ast::Expr::Rollup(_) | ast::Expr::Cube(_) | ast::Expr::GroupingSets(_) => true,
-        ast::Expr::Tuple(list) => list.is_empty(),
-        _ => false,
-    }
+fn is_set(item: &tree::Expr) -> bool {
+    matches!(item.node, Node::GroupingSet(..))
 }
 
 fn union(a: &[usize], b: &[usize]) -> Vec<usize> {
@@ -183,16 +173,20 @@ struct Keys<'k, 'l> {
 
 impl Keys<'_, '_> {
     /// The sets of keys that an item stands for.
-    fn choices(&mut self, item: &ast::Expr, binder: &mut Binder<'_>) -> Result<Vec<Vec<usize>>> {
-        Ok(match item {
-            ast::Expr::Rollup(elements) => {
+    fn choices(&mut self, item: &tree::Expr, binder: &mut Binder<'_>) -> Result<Vec<Vec<usize>>> {
+        let Node::GroupingSet(kind, elements) = &item.node else {
+            return Ok(vec![self.element(item, binder)?]);
+        };
+        Ok(match kind {
+            GroupingSetKind::Empty => vec![Vec::new()],
+            GroupingSetKind::Rollup => {
                 let elements = self.elements(elements, binder)?;
                 (0..=elements.len())
                     .rev()
                     .map(|count| elements[..count].iter().fold(Vec::new(), |set, e| union(&set, e)))
                     .collect()
             }
-            ast::Expr::Cube(elements) => {
+            GroupingSetKind::Cube => {
                 if elements.len() > MAX_CUBE {
                     return Err(SqlError::new(
                         SqlState::TOO_MANY_COLUMNS,
@@ -210,36 +204,33 @@ impl Keys<'_, '_> {
                     })
                     .collect()
             }
-            ast::Expr::GroupingSets(sets) => {
+            GroupingSetKind::Sets => {
                 let mut all = Vec::new();
-                for set in sets {
-                    match set.as_slice() {
-                        [one] => match nested_set(one)? {
-                            Some(nested) => all.extend(self.choices(&nested, binder)?),
-                            None => all.extend(self.choices(one, binder)?),
-                        },
-                        list => all.push(self.element(list, binder)?),
-                    }
+                for set in elements {
+                    all.extend(self.choices(set, binder)?);
                     if all.len() > MAX_SETS {
                         return Err(too_many_sets());
                     }
                 }
                 all
             }
-            ast::Expr::Tuple(list) => vec![self.element(list, binder)?],
-            key => vec![vec![self.key(key, binder)?]],
         })
     }
 
     fn elements(
         &mut self,
-        elements: &[Vec<ast::Expr>],
+        elements: &[tree::Expr],
         binder: &mut Binder<'_>,
     ) -> Result<Vec<Vec<usize>>> {
         elements.iter().map(|element| self.element(element, binder)).collect()
     }
 
-    fn element(&mut self, list: &[ast::Expr], binder: &mut Binder<'_>) -> Result<Vec<usize>> {
+    /// A key, or the keys in parentheses.
+    fn element(&mut self, e: &tree::Expr, binder: &mut Binder<'_>) -> Result<Vec<usize>> {
+        let list = match &e.node {
+            Node::RowExpr(list, CoercionForm::ImplicitCast) => list.as_slice(),
+            _ => std::slice::from_ref(e),
+        };
         let mut set = Vec::with_capacity(list.len());
         for key in list {
             set = union(&set, &[self.key(key, binder)?]);
@@ -249,13 +240,15 @@ impl Keys<'_, '_> {
 
     /// The place of a key. A number is a target's place; a name first a column of FROM, then a
     /// target's name.
-    fn key(&mut self, key: &ast::Expr, binder: &mut Binder<'_>) -> Result<usize> {
-        let mut key = key;
-        while let ast::Expr::Nested(inner) = key {
-            key = inner;
-        }
-        let is_column = matches!(key, ast::Expr::Identifier(name)
-            if namespace::unqualified(&self.level.visible.borrow(), &ident(name)).is_ok());
+    fn key(&mut self, key: &tree::Expr, binder: &mut Binder<'_>) -> Result<usize> {
+        let is_visible =
+            |name: &str| namespace::unqualified(&self.level.visible.borrow(), name).is_ok();
+        let is_column = match &key.node {
+            Node::ColumnRef(fields) => {
+                matches!(fields.as_slice(), [Field::String(name)] if is_visible(name))
+            }
+            _ => false,
+        };
         let place = match is_column {
             true => None,
             false => place_of(key, self.targets, "GROUP BY", binder)?,
@@ -302,35 +295,8 @@ impl Keys<'_, '_> {
         } else {
             return Ok(());
         };
-        Err(binder.source.place(error, target.span))
+        Err(binder.source.place(error, target.at))
     }
-}
-
-/// ROLLUP or CUBE as an element of GROUPING SETS, where the parser takes it for a function.
-fn nested_set(e: &ast::Expr) -> Result<Option<ast::Expr>> {
-    let ast::Expr::Function(call) = e else { return Ok(None) };
-    let name = super::aggregate::called(call);
-    let is_rollup = match name.as_deref() {
-        Some("rollup") => true,
-        Some("cube") => false,
-        _ => return Ok(None),
-    };
-    let ast::FunctionArguments::List(list) = &call.args else { return Ok(None) };
-    let elements = list
-        .args
-        .iter()
-        .map(|arg| match arg {
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Tuple(list))) => {
-                Ok(list.clone())
-            }
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Ok(vec![e.clone()]),
-            _ => Err(beyond("this grouping set")),
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Some(match is_rollup {
-        true => ast::Expr::Rollup(elements),
-        false => ast::Expr::Cube(elements),
-    }))
 }
 
 /// The groups of a SELECT, while other clauses are made to refer to them.
@@ -419,22 +385,22 @@ impl Groups<'_, '_> {
         );
         let (before, after) = self.references.split_at(self.near.min(self.references.len()));
         match after.iter().chain(before).find(|reference| reference.column == c) {
-            Some(reference) => self.level.analyzer.source.place(error, reference.span),
+            Some(reference) => self.level.analyzer.source.place(error, reference.at),
             None => error,
         }
     }
 
     /// The places of GROUPING()'s arguments among the keys.
-    fn places_of(&self, args: &[(Expr, Span)]) -> Result<Vec<usize>> {
+    fn places_of(&self, args: &[(Expr, u32)]) -> Result<Vec<usize>> {
         args.iter()
-            .map(|(arg, span)| {
+            .map(|(arg, at)| {
                 let place = self.keys[..self.written].iter().position(|key| key == arg);
                 place.ok_or_else(|| {
                     let error = SqlError::new(
                         SqlState::GROUPING_ERROR,
                         "arguments to GROUPING must be grouping expressions of the associated query level",
                     );
-                    self.level.analyzer.source.place(error, *span)
+                    self.level.analyzer.source.place(error, *at)
                 })
             })
             .collect()

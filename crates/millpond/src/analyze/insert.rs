@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
-use sqlparser::ast;
+use millpond_syntax::tree::{InsertStmt, SelectStmt};
 
 use super::Analyzer;
 use super::level::{Clause, Level};
 use super::modification::Parts;
 use super::query::plain;
-use super::set_operation::span_of_target;
+use super::set_operation::target_location;
 use super::tree::{Body, Cte, FromItem, Modification, ModificationKind, Query, Values, column};
 use crate::DataType;
 use crate::error::Result;
@@ -22,17 +22,16 @@ use crate::plan::{InsertColumns, assigned, insert_table, plain_values};
 impl Analyzer<'_> {
     pub(super) fn insert(
         &self,
-        insert: &ast::Insert,
+        insert: &InsertStmt,
         ctes: Vec<Arc<Cte>>,
         binder: &mut Binder<'_>,
     ) -> Result<Modification> {
         let level = Level::new(self, None, &[]);
-        let alias = insert.table_alias.as_ref().map(|alias| &alias.alias);
-        let target = level.target_table(insert_table(insert)?, alias)?;
-        let columns = InsertColumns::new(&target.table, &insert.columns, &self.source)?;
+        let target = level.target_table(insert_table(insert)?)?;
+        let columns = InsertColumns::new(&target.table, &insert.cols, &self.source)?;
         let (from, values) = self.insert_source(insert, &target.table, columns, binder)?;
         level.visible.replace(target.visible.clone());
-        let returning = level.returning(insert.returning.as_deref(), binder)?;
+        let returning = level.returning(&insert.returning_list, binder)?;
         let columns = (0..target.table.columns.len()).collect();
         let parts = Parts { from, condition: None, values, columns, returning };
         Ok(self.modification(ModificationKind::Insert, target, parts, ctes))
@@ -41,12 +40,12 @@ impl Analyzer<'_> {
     /// The query that gives the rows, if there is one, and of each column its value.
     fn insert_source(
         &self,
-        insert: &ast::Insert,
+        insert: &InsertStmt,
         table: &TableDef,
         columns: InsertColumns,
         binder: &mut Binder<'_>,
     ) -> Result<(Vec<FromItem>, Vec<Expr>)> {
-        let Some(source) = &insert.source else { return Ok((Vec::new(), columns.defaults)) };
+        let Some(source) = &insert.select_stmt else { return Ok((Vec::new(), columns.defaults)) };
         let Some(values) = plain_values(source) else {
             return self.insert_query(source, table, columns, binder);
         };
@@ -67,13 +66,13 @@ impl Analyzer<'_> {
 
     fn insert_query(
         &self,
-        source: &ast::Query,
+        source: &SelectStmt,
         table: &TableDef,
         columns: InsertColumns,
         binder: &mut Binder<'_>,
     ) -> Result<(Vec<FromItem>, Vec<Expr>)> {
         let typing = self.typing(source, None, false, binder)?;
-        let place = |at| self.target_position(&source.body, at);
+        let place = |at| self.target_position(source, at);
         columns.check_count(typing.query.columns.len(), place)?;
         // A literal without a type takes the column's.
         let described = typing.query.columns.iter().zip(&typing.unknown);
@@ -84,7 +83,7 @@ impl Analyzer<'_> {
                 false => desc.ty,
             })
             .collect();
-        let query = self.converted(typing, &types, Some(&source.body), binder)?;
+        let query = self.converted(typing, &types, Some(source), binder)?;
         let (item, found) = self.source_item(query)?;
         let mut exprs = columns.defaults;
         for (at, (expr, column)) in found.into_iter().zip(&columns.columns).enumerate() {
@@ -98,8 +97,8 @@ impl Analyzer<'_> {
     }
 
     /// Where a column of a query is in the text.
-    fn target_position(&self, body: &ast::SetExpr, at: usize) -> Option<usize> {
-        self.source.position_of(span_of_target(body, at)?.start)
+    fn target_position(&self, query: &SelectStmt, at: usize) -> Option<usize> {
+        Some(self.source.position(target_location(query, at)?))
     }
 
     /// A query as an item of FROM, and its columns.

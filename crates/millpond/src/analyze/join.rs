@@ -1,28 +1,62 @@
 //! Joins: which items of FROM a condition may name, and columns that two sides have in common.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{self, Alias, JoinExpr, JoinType, TableRef};
 
 use super::from::{Named, renamed};
 use super::level::{Clause, Level};
 use super::namespace::{NamedColumn, Visible, check_aliases};
 use super::tree::{FromItem, Join, JoinKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, Coercion, Typed, beyond};
+use crate::expr::bind::{Binder, Coercion, Typed};
 use crate::expr::types::{Ty, unify};
 use crate::expr::{Compare, Expr};
-use crate::parse::ident;
+use crate::parse::too_complex;
 use crate::sink::ColumnDesc;
 
+/// How many joins may follow each other.
+const MAX_CHAIN: usize = 500;
+
 impl Level<'_> {
-    /// Joins an item to what is on its left.
-    pub(super) fn join(
+    /// A chain of joins. The parser leans it to the left as deep as it is long.
+    pub(super) fn joins(
         &self,
-        (left, left_names): Named,
-        join: &ast::Join,
+        item: &TableRef,
         lateral: &[Visible],
         binder: &mut Binder<'_>,
     ) -> Result<Named> {
-        let (kind, constraint) = kind_of(join)?;
+        let mut rest = Vec::new();
+        let mut first = item;
+        while let TableRef::Join(join) = first {
+            rest.push(join);
+            first = &join.larg;
+            if rest.len() > MAX_CHAIN {
+                return Err(too_complex());
+            }
+        }
+        let mut joined = self.table_ref(first, lateral, binder)?;
+        while let Some(join) = rest.pop() {
+            joined = self.join(joined, join, lateral, binder)?;
+            if let Some(alias) = &join.alias {
+                joined = self.join_alias(joined.0, joined.1, alias)?;
+            }
+        }
+        Ok(joined)
+    }
+
+    /// Joins an item to what is on its left.
+    fn join(
+        &self,
+        (left, left_names): Named,
+        join: &JoinExpr,
+        lateral: &[Visible],
+        binder: &mut Binder<'_>,
+    ) -> Result<Named> {
+        let kind = match join.jointype {
+            JoinType::Inner => JoinKind::Inner,
+            JoinType::Left => JoinKind::Left,
+            JoinType::Full => JoinKind::Full,
+            JoinType::Right => JoinKind::Right,
+        };
         // The right side may use the left one if no row of it can be without one of the left.
         let mut seen = lateral.to_vec();
         let is_barred = matches!(kind, JoinKind::Right | JoinKind::Full);
@@ -34,7 +68,7 @@ impl Level<'_> {
         self.analyzer
             .outer_joins
             .set(optional + usize::from(kind == JoinKind::Left || kind == JoinKind::Full));
-        let right = self.factor(&join.relation, &seen, binder);
+        let right = self.analyzer.deeper(|| self.table_ref(&join.rarg, &seen, binder));
         self.analyzer.outer_joins.set(optional);
         let (right, mut right_names) = right?;
         check_aliases(&left_names, &right_names)?;
@@ -48,53 +82,52 @@ impl Level<'_> {
         if matches!(kind, JoinKind::Right | JoinKind::Full) {
             nullable(&mut left_names);
         }
-        let (on, columns) = match constraint {
-            ast::JoinConstraint::None
-                if !matches!(join.join_operator, ast::JoinOperator::CrossJoin(_)) =>
-            {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input"));
-            }
-            ast::JoinConstraint::None => (None, concatenated(&left_names, &right_names)),
-            ast::JoinConstraint::On(condition) => {
-                let both = left_names.iter().chain(&right_names).cloned().collect();
-                let on = self.seeing(both, || {
-                    self.within(Clause::Join, || binder.condition(condition, "JOIN/ON", self))
-                })?;
-                (Some(on), concatenated(&left_names, &right_names))
-            }
-            ast::JoinConstraint::Using(names) => {
-                let names = using_names(names)?;
-                self.merged(kind, &names, &left_names, &right_names, binder)?
-            }
-            ast::JoinConstraint::Natural => {
-                let names = common_names(&left_names, &right_names);
-                self.merged(kind, &names, &left_names, &right_names, binder)?
-            }
+        let (on, columns) = if join.is_natural {
+            let names = common_names(&left_names, &right_names);
+            self.merged(kind, &names, &left_names, &right_names, binder)?
+        } else if !join.using_clause.is_empty() {
+            let names = using_names(&join.using_clause)?;
+            self.merged(kind, &names, &left_names, &right_names, binder)?
+        } else {
+            let on = match &join.quals {
+                Some(condition) => {
+                    Some(self.condition(condition, &left_names, &right_names, binder)?)
+                }
+                None => None,
+            };
+            (on, concatenated(&left_names, &right_names))
         };
         let mut names: Vec<Visible> = left_names.into_iter().chain(right_names).collect();
         for item in &mut names {
             item.has_columns = false;
         }
-        names.push(Visible {
-            alias: None,
-            name: None,
-            schema: None,
-            columns: columns.into(),
-            has_columns: true,
-            is_barred: false,
-            is_nullable: false,
-        });
+        if let Some(alias) = &join.join_using_alias {
+            // It names the columns in common, which come first.
+            let common = columns[..join.using_clause.len()].into();
+            let using = Visible::of_columns(Some((**alias).to_owned()), common, false);
+            check_aliases(&names, std::slice::from_ref(&using))?;
+            names.push(using);
+        }
+        names.push(Visible::of_columns(None, columns.into(), true));
         let join = Join { kind, left, right, on };
         Ok((FromItem::Join(Box::new(join)), names))
     }
 
-    /// A join under a name of its own, which hides the names of its sides.
-    pub(super) fn join_alias(
+    fn condition(
         &self,
-        item: FromItem,
-        names: Vec<Visible>,
-        alias: &ast::TableAlias,
-    ) -> Result<Named> {
+        condition: &tree::Expr,
+        left: &[Visible],
+        right: &[Visible],
+        binder: &mut Binder<'_>,
+    ) -> Result<Expr> {
+        let both = left.iter().chain(right).cloned().collect();
+        self.seeing(both, || {
+            self.within(Clause::Join, || binder.condition(condition, "JOIN/ON", self))
+        })
+    }
+
+    /// A join under a name of its own, which hides the names of its sides.
+    fn join_alias(&self, item: FromItem, names: Vec<Visible>, alias: &Alias) -> Result<Named> {
         let columns = spread(&names);
         let descs = columns.iter().map(|column| column.desc.clone()).collect();
         let (alias, descs) = renamed("", descs, Some(alias))?;
@@ -103,15 +136,7 @@ impl Level<'_> {
             .zip(descs)
             .map(|(column, desc)| NamedColumn { desc, ..column })
             .collect();
-        let visible = Visible {
-            alias: Some(alias),
-            name: None,
-            schema: None,
-            columns,
-            has_columns: true,
-            is_barred: false,
-            is_nullable: false,
-        };
+        let visible = Visible::of_columns(Some(alias), columns, true);
         self.items.borrow_mut().push(visible.clone());
         Ok((item, vec![visible]))
     }
@@ -151,18 +176,6 @@ impl Level<'_> {
     }
 }
 
-fn kind_of(join: &ast::Join) -> Result<(JoinKind, &ast::JoinConstraint)> {
-    use ast::JoinOperator as Op;
-    Ok(match &join.join_operator {
-        _ if join.global => return Err(beyond("this join")),
-        Op::Join(on) | Op::Inner(on) | Op::CrossJoin(on) => (JoinKind::Inner, on),
-        Op::Left(on) | Op::LeftOuter(on) => (JoinKind::Left, on),
-        Op::Right(on) | Op::RightOuter(on) => (JoinKind::Right, on),
-        Op::FullOuter(on) => (JoinKind::Full, on),
-        _ => return Err(beyond("this join")),
-    })
-}
-
 /// The columns that `*` stands for.
 fn spread(items: &[Visible]) -> Vec<NamedColumn> {
     let with_columns = items.iter().filter(|item| item.has_columns);
@@ -175,22 +188,18 @@ fn concatenated(left: &[Visible], right: &[Visible]) -> Vec<NamedColumn> {
     columns
 }
 
-fn using_names(names: &[ast::ObjectName]) -> Result<Vec<String>> {
-    let mut folded: Vec<String> = Vec::with_capacity(names.len());
+fn using_names(names: &[tree::Name]) -> Result<Vec<String>> {
+    let mut all: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
-        let [ast::ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
-            return Err(beyond("this name in USING"));
-        };
-        let name = ident(name);
-        if folded.contains(&name) {
+        if all.iter().any(|other| **other == **name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
                 format!("column name \"{name}\" appears more than once in USING clause"),
             ));
         }
-        folded.push(name);
+        all.push((**name).to_owned());
     }
-    Ok(folded)
+    Ok(all)
 }
 
 fn common_names(left: &[Visible], right: &[Visible]) -> Vec<String> {

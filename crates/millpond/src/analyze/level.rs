@@ -3,8 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, FuncCall, SelectStmt, WindowDef};
 
 use super::namespace::{self, Missing, NamedColumn, Visible};
 use super::query::Typing;
@@ -97,7 +96,7 @@ impl Clause {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reference {
     pub(super) column: usize,
-    pub(super) span: Span,
+    pub(super) at: u32,
 }
 
 /// What expressions have in them that is computed elsewhere.
@@ -105,7 +104,7 @@ pub(super) struct Reference {
 pub(super) struct Collected {
     pub(super) aggregates: Vec<AggregateCall>,
     /// The arguments of calls of GROUPING(), and where they are.
-    pub(super) grouping: Vec<Vec<(Expr, Span)>>,
+    pub(super) grouping: Vec<Vec<(Expr, u32)>>,
     pub(super) windows: Vec<Window>,
     /// Columns that were named outside of aggregates.
     pub(super) references: Vec<Reference>,
@@ -133,17 +132,17 @@ pub(super) struct Level<'l> {
     pub(super) set_functions: RefCell<Vec<SetFunction>>,
     pub(super) function_slot: Cell<Option<Slot>>,
     /// Where the first of them is in the text.
-    pub(super) function_span: Cell<Option<Span>>,
+    pub(super) function_at: Cell<Option<u32>>,
     /// The slot of its groups, once there is need for one.
     pub(super) group_slot: Cell<Option<Slot>>,
-    pub(super) named_windows: &'l [ast::NamedWindowDefinition],
+    pub(super) named_windows: &'l [WindowDef],
 }
 
 impl<'l> Level<'l> {
     pub(super) fn new(
         analyzer: &'l Analyzer<'l>,
         outer: Option<&'l Level<'l>>,
-        named_windows: &'l [ast::NamedWindowDefinition],
+        named_windows: &'l [WindowDef],
     ) -> Self {
         Level {
             analyzer,
@@ -158,7 +157,7 @@ impl<'l> Level<'l> {
             reads_itself: Cell::new(false),
             set_functions: RefCell::default(),
             function_slot: Cell::new(None),
-            function_span: Cell::new(None),
+            function_at: Cell::new(None),
             group_slot: Cell::new(None),
             named_windows,
         }
@@ -201,7 +200,7 @@ impl<'l> Level<'l> {
     }
 
     /// The column of a name, and the level that has it.
-    fn find(&self, table: Option<&Name>, name: &str, span: Span) -> Result<(Expr, DataType)> {
+    fn find(&self, table: Option<&Name>, name: &str, at: u32) -> Result<(Expr, DataType)> {
         for level in self.chain() {
             let visible = level.visible.borrow();
             let found = match table {
@@ -210,7 +209,7 @@ impl<'l> Level<'l> {
             };
             match found {
                 Ok(column) => {
-                    level.note(column, span);
+                    level.note(column, at);
                     return Ok((column.expr.clone(), column.ty()));
                 }
                 Err(Missing::Nowhere) => {}
@@ -224,14 +223,14 @@ impl<'l> Level<'l> {
     }
 
     /// Remembers where a column was named.
-    pub(super) fn note(&self, column: &NamedColumn, span: Span) {
+    pub(super) fn note(&self, column: &NamedColumn, at: u32) {
         if self.in_aggregate.get() {
             return;
         }
         let mut collected = self.collected.borrow_mut();
         column.expr.walk(&mut |part| {
             if let Expr::Column(column) = part {
-                collected.references.push(Reference { column: *column, span });
+                collected.references.push(Reference { column: *column, at });
             }
         });
     }
@@ -309,23 +308,23 @@ impl<'l> Level<'l> {
 
 impl Scope for Level<'_> {
     fn column(&self, table: Option<&Name>, name: &str) -> Result<(usize, DataType)> {
-        match self.find(table, name, Span::empty())? {
+        match self.find(table, name, 0)? {
             (Expr::Column(column), ty) => Ok((column, ty)),
             _ => Err(SqlError::unsupported(format!("the merged column {name}"))),
         }
     }
 
-    fn reference(&self, table: Option<&Name>, name: &str, span: Span) -> Result<(Expr, DataType)> {
-        self.find(table, name, span)
+    fn reference(&self, table: Option<&Name>, name: &str, at: u32) -> Result<(Expr, DataType)> {
+        self.find(table, name, at)
     }
 
-    fn whole_row(&self, name: &str, span: Span) -> Result<Option<WholeRow>> {
+    fn whole_row(&self, name: &str, at: u32) -> Result<Option<WholeRow>> {
         for level in self.chain() {
             let visible = level.visible.borrow();
             let named = visible.iter().find(|item| item.alias.as_deref() == Some(name));
             let Some(item) = named else { continue };
             let presence = level.presence(item)?;
-            item.columns.iter().for_each(|column| level.note(column, span));
+            item.columns.iter().for_each(|column| level.note(column, at));
             let field = |column: &NamedColumn| (column.desc.name.clone(), column.ty());
             let fields = item.columns.iter().map(field).collect();
             let values = item.columns.iter().map(|column| column.expr.clone()).collect();
@@ -334,7 +333,7 @@ impl Scope for Level<'_> {
         Ok(None)
     }
 
-    fn query(&self, binder: &mut Binder<'_>, query: &ast::Query) -> Result<Query> {
+    fn query(&self, binder: &mut Binder<'_>, query: &SelectStmt) -> Result<Query> {
         let sublinks = &self.analyzer.sublinks;
         sublinks.set(sublinks.get() + 1);
         let analyzed = self.analyzer.query(query, Some(self), binder);
@@ -353,31 +352,32 @@ impl Scope for Level<'_> {
         self.analyzer.converted(typing, types, None, binder)
     }
 
-    fn call(&self, binder: &mut Binder<'_>, call: &ast::Function) -> Result<Option<Typed>> {
+    fn call(&self, binder: &mut Binder<'_>, call: &FuncCall, at: u32) -> Result<Option<Typed>> {
         let Some(name) = aggregate::called(call) else { return Ok(None) };
         if let Some(over) = &call.over {
-            return window::bind(self, binder, &name, call, over).map(Some);
+            return window::bind(self, binder, name, call, at, over).map(Some);
         }
-        if set_function::is_set_function(&name) {
-            return self.target_function(binder, call).map(Some);
+        if set_function::is_set_function(name) {
+            return self.target_function(binder, call, at, name).map(Some);
         }
-        if name == "grouping" {
-            return aggregate::grouping(self, binder, call).map(Some);
+        if aggregate::is_aggregate(name) {
+            return aggregate::bind(self, binder, name, call, at).map(Some);
         }
-        if aggregate::is_aggregate(&name) {
-            return aggregate::bind(self, binder, &name, call).map(Some);
-        }
-        if window::is_window_function(&name) {
-            if !call.within_group.is_empty() {
+        if window::is_window_function(name) {
+            if call.agg_within_group {
                 return Err(beyond("a hypothetical-set aggregate"));
             }
             let error = SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("window function {name} requires an OVER clause"),
             );
-            return Err(aggregate::placed(error, call, binder));
+            return Err(binder.source.place(error, at));
         }
-        aggregate::refuse_clauses(&name, call, binder)?;
+        aggregate::refuse_clauses(name, call, at, binder)?;
         Ok(None)
+    }
+
+    fn grouping(&self, binder: &mut Binder<'_>, args: &[tree::Expr], at: u32) -> Result<Typed> {
+        aggregate::grouping(self, binder, args, at)
     }
 }

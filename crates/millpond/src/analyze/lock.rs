@@ -1,32 +1,51 @@
 //! `FOR UPDATE` and its kin: which rows a query locks.
 
-use sqlparser::ast;
+use millpond_engine::table::LockStrength;
+use millpond_syntax::tree::{self, LockWaitPolicy, LockingClause, RangeVar};
 
 use super::tree::{Body, Distinct, FromItem, JoinKind, Query, Select, Slot};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Source, ident, row_lock_name, row_lock_of};
+use crate::parse::Source;
 use crate::plan::{OnConflict, RowLock};
 
 /// Adds the locks of clauses to a query.
-pub(super) fn add(
-    query: &mut Query,
-    clauses: &[&ast::LockClause],
-    source: &Source<'_>,
-) -> Result<()> {
+pub(super) fn add(query: &mut Query, clauses: &[LockingClause], source: &Source<'_>) -> Result<()> {
     for clause in clauses {
-        let (strength, of) = row_lock_of(clause);
-        let conflict = match clause.nonblock {
-            None => OnConflict::Wait,
-            Some(ast::NonBlock::SkipLocked) => OnConflict::Skip,
-            Some(ast::NonBlock::Nowait) => OnConflict::Fail,
-        };
-        let locking = Locking { lock: RowLock { strength, conflict }, source };
-        match of {
-            None => locking.all(query)?,
-            Some(name) => locking.named(query, &name)?,
+        let locking = Locking { lock: row_lock(clause), source };
+        if clause.locked_rels.is_empty() {
+            locking.all(query)?;
+        }
+        for relation in &clause.locked_rels {
+            locking.named(query, relation)?;
         }
     }
     Ok(())
+}
+
+/// What a clause asks for.
+pub(crate) fn row_lock(clause: &LockingClause) -> RowLock {
+    let strength = match clause.strength {
+        tree::LockStrength::ForKeyShare => LockStrength::KeyShare,
+        tree::LockStrength::ForShare => LockStrength::Share,
+        tree::LockStrength::ForNoKeyUpdate => LockStrength::NoKeyUpdate,
+        tree::LockStrength::ForUpdate => LockStrength::Update,
+    };
+    let conflict = match clause.wait_policy {
+        LockWaitPolicy::Block => OnConflict::Wait,
+        LockWaitPolicy::Skip => OnConflict::Skip,
+        LockWaitPolicy::Error => OnConflict::Fail,
+    };
+    RowLock { strength, conflict }
+}
+
+/// A strength as a clause spells it.
+pub(crate) fn row_lock_name(strength: LockStrength) -> &'static str {
+    match strength {
+        LockStrength::KeyShare => "FOR KEY SHARE",
+        LockStrength::Share => "FOR SHARE",
+        LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
+        LockStrength::Update => "FOR UPDATE",
+    }
 }
 
 /// A clause.
@@ -110,27 +129,25 @@ impl Locking<'_> {
     }
 
     /// Locks the rows of the item that OF names.
-    fn named(&self, query: &mut Query, of: &ast::ObjectName) -> Result<()> {
+    fn named(&self, query: &mut Query, of: &RangeVar) -> Result<()> {
         let clause = self.clause();
-        let [ast::ObjectNamePart::Identifier(name)] = of.0.as_slice() else {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("{clause} must specify unqualified relation names"),
-            ));
-        };
-        let (span, name) = (name.span, ident(name));
+        let (at, name) = (of.location, &*of.relname);
+        if of.schemaname.is_some() || of.catalogname.is_some() {
+            let what = format!("{clause} must specify unqualified relation names");
+            return Err(self.source.place(SqlError::new(SqlState::SYNTAX_ERROR, what), at));
+        }
         let Query { body, locks, .. } = query;
         let Some(select) = self.select(body)? else { return Ok(()) };
         for item in &mut select.from {
-            if let Some(done) = self.in_item(item, &name, false, locks) {
-                return done.map_err(|error| self.source.place(error, span));
+            if let Some(done) = self.in_item(item, name, false, locks) {
+                return done.map_err(|error| self.source.place(error, at));
             }
         }
         let error = SqlError::new(
             SqlState::UNDEFINED_TABLE,
             format!("relation \"{name}\" in {clause} clause not found in FROM clause"),
         );
-        Err(self.source.place(error, span))
+        Err(self.source.place(error, at))
     }
 
     /// Locks the rows of an item if it is the one of the name.

@@ -31,15 +31,16 @@ mod window;
 mod with;
 
 pub(crate) use column_name::column_name;
+pub(crate) use lock::{row_lock, row_lock_name};
 
 use std::cell::{Cell, RefCell};
 
 use millpond_engine::catalog::CatalogState;
-use sqlparser::ast;
+use millpond_syntax::tree::{DeleteStmt, InsertStmt, SelectStmt, UpdateStmt, WithClause};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::Binder;
-use crate::parse::Source;
+use crate::parse::{Source, too_complex};
 use crate::plan::query::node::SlotKind;
 use crate::sink::ColumnDesc;
 use tree::{Analyzed, CteId, Modification, Slot};
@@ -51,7 +52,7 @@ const MAX_DEPTH: usize = 32;
 /// Analyzes a query.
 pub(crate) fn analyze(
     catalog: &CatalogState,
-    query: &ast::Query,
+    query: &SelectStmt,
     binder: &mut Binder<'_>,
 ) -> Result<Analyzed> {
     let analyzer = Analyzer::new(catalog, binder.source);
@@ -63,20 +64,30 @@ pub(crate) fn analyze(
 /// A statement that changes rows, as it is parsed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Written<'s> {
-    Insert(&'s ast::Insert),
-    Update(&'s ast::Update),
-    Delete(&'s ast::Delete),
+    Insert(&'s InsertStmt),
+    Update(&'s UpdateStmt),
+    Delete(&'s DeleteStmt),
+}
+
+impl<'s> Written<'s> {
+    /// Its WITH.
+    pub(crate) fn with(self) -> Option<&'s WithClause> {
+        match self {
+            Written::Insert(insert) => insert.with_clause.as_ref(),
+            Written::Update(update) => update.with_clause.as_ref(),
+            Written::Delete(delete) => delete.with_clause.as_ref(),
+        }
+    }
 }
 
 /// Analyzes a statement that changes rows.
 pub(crate) fn analyze_modification(
     catalog: &CatalogState,
     written: Written<'_>,
-    with: Option<&ast::With>,
     binder: &mut Binder<'_>,
 ) -> Result<Modification> {
     let analyzer = Analyzer::new(catalog, binder.source);
-    let ctes = match with {
+    let ctes = match written.with() {
         Some(with) => analyzer.with(with, None, binder),
         None => Ok(Vec::new()),
     };
@@ -184,9 +195,4 @@ impl<'a> Analyzer<'a> {
         self.depth.set(depth);
         done
     }
-}
-
-fn too_complex() -> SqlError {
-    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-        .hint("Write the statement with less nesting.")
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
-use sqlparser::ast::{self, Spanned};
+use millpond_syntax::tree::{
+    self, DeleteStmt, Node, RangeVar, ResTarget, SetClause, SubLinkType, UpdateStmt,
+};
 
 use super::Analyzer;
 use super::level::{Clause, Level};
@@ -18,9 +20,8 @@ use super::tree::{
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Scope, Typed, parts_of_row};
-use crate::parse::{Name, ident};
-use crate::plan::{assigned, check_update_form, default_of, delete_table, find_table};
-use crate::plan::{is_default, target_column};
+use crate::parse::Name;
+use crate::plan::{assigned, default_of, find_table, is_default, target_column};
 use crate::sink::ColumnDesc;
 use crate::system_relations::find_definition;
 
@@ -46,18 +47,17 @@ pub(super) struct Parts {
 impl Analyzer<'_> {
     pub(super) fn update(
         &self,
-        update: &ast::Update,
+        update: &UpdateStmt,
         ctes: Vec<Arc<Cte>>,
         binder: &mut Binder<'_>,
     ) -> Result<Modification> {
-        let from = check_update_form(update)?;
         let level = Level::new(self, None, &[]);
-        let target = level.target_factor(&update.table.relation)?;
-        let from = level.items_beside(&target, from, binder)?;
-        let condition = level.where_clause(update.selection.as_ref(), binder)?;
-        let returning = level.returning(update.returning.as_deref(), binder)?;
+        let target = level.target_table(&update.relation)?;
+        let from = level.items_beside(&target, &update.from_clause, binder)?;
+        let condition = level.where_clause(update.where_clause.as_ref(), binder)?;
+        let returning = level.returning(&update.returning_list, binder)?;
         let (columns, values) = level.within(Clause::Update, || {
-            level.assignments(&target.table, &update.assignments, binder)
+            level.assignments(&target.table, &update.target_list, binder)
         })?;
         let parts = Parts { from, condition, values, columns, returning };
         Ok(self.modification(ModificationKind::Update, target, parts, ctes))
@@ -65,16 +65,15 @@ impl Analyzer<'_> {
 
     pub(super) fn delete(
         &self,
-        delete: &ast::Delete,
+        delete: &DeleteStmt,
         ctes: Vec<Arc<Cte>>,
         binder: &mut Binder<'_>,
     ) -> Result<Modification> {
         let level = Level::new(self, None, &[]);
-        let target = level.target_factor(delete_table(delete)?)?;
-        let using = delete.using.as_deref().unwrap_or_default();
-        let from = level.items_beside(&target, using, binder)?;
-        let condition = level.where_clause(delete.selection.as_ref(), binder)?;
-        let returning = level.returning(delete.returning.as_deref(), binder)?;
+        let target = level.target_table(&delete.relation)?;
+        let from = level.items_beside(&target, &delete.using_clause, binder)?;
+        let condition = level.where_clause(delete.where_clause.as_ref(), binder)?;
+        let returning = level.returning(&delete.returning_list, binder)?;
         let (values, columns) = (Vec::new(), Vec::new());
         let parts = Parts { from, condition, values, columns, returning };
         Ok(self.modification(ModificationKind::Delete, target, parts, ctes))
@@ -114,29 +113,16 @@ impl Analyzer<'_> {
 }
 
 impl Level<'_> {
-    fn target_factor(&self, factor: &ast::TableFactor) -> Result<TargetTable> {
-        let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
-            return Err(SqlError::unsupported("a change of anything but a table"));
-        };
-        if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
-            return Err(SqlError::unsupported("column aliases of a table to be changed"));
-        }
-        self.target_table(name, alias.as_ref().map(|alias| &alias.name))
-    }
-
     /// The table to be changed.
-    pub(super) fn target_table(
-        &self,
-        name: &ast::ObjectName,
-        alias: Option<&ast::Ident>,
-    ) -> Result<TargetTable> {
-        let name = Name::from_ast(name, &self.analyzer.source)?;
+    pub(super) fn target_table(&self, relation: &RangeVar) -> Result<TargetTable> {
+        let name = Name::of_relation(relation, &self.analyzer.source)?;
+        let alias = relation.alias.as_ref().map(|alias| (*alias.aliasname).to_owned());
         if find_definition(&name).is_some() {
             let message = format!("permission denied: \"{}\" is a system catalog", name.name);
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
         let table = find_table(self.analyzer.catalog, &name)?;
-        let (item, visible) = self.target_item(&table, alias.map(ident))?;
+        let (item, visible) = self.target_item(&table, alias)?;
         let FromItem::Table { slot, alias, .. } = &item else {
             return Err(SqlError::internal("a table is another item"));
         };
@@ -146,38 +132,44 @@ impl Level<'_> {
 
     fn where_clause(
         &self,
-        condition: Option<&ast::Expr>,
+        condition: Option<&tree::Expr>,
         binder: &mut Binder<'_>,
     ) -> Result<Option<Expr>> {
         let bind = |e| self.within(Clause::Where, || binder.condition(e, "WHERE", self));
         condition.map(bind).transpose()
     }
 
+    /// The list of RETURNING, if there is one.
     pub(super) fn returning(
         &self,
-        items: Option<&[ast::SelectItem]>,
+        items: &[ResTarget],
         binder: &mut Binder<'_>,
     ) -> Result<Option<Vec<Target>>> {
-        let bind = |items| self.within(Clause::Returning, || self.targets(items, true, binder));
-        items.map(bind).transpose()
+        if items.is_empty() {
+            return Ok(None);
+        }
+        self.within(Clause::Returning, || self.targets(items, true, binder)).map(Some)
     }
 
     /// The columns that SET names, and their values.
     fn assignments(
         &self,
         table: &TableDef,
-        assignments: &[ast::Assignment],
+        clauses: &[SetClause],
         binder: &mut Binder<'_>,
     ) -> Result<(Vec<usize>, Vec<Expr>)> {
-        let mut set = Vec::with_capacity(assignments.len());
-        for assignment in assignments {
-            match &assignment.target {
-                ast::AssignmentTarget::ColumnName(name) => {
-                    let column = target_column(table, name, &self.analyzer.source)?;
-                    set.push((column, self.new_value(table, column, &assignment.value, binder)?));
+        let mut set = Vec::with_capacity(clauses.len());
+        for clause in clauses {
+            match clause {
+                SetClause::One(target) => {
+                    let column = target_column(table, target, &self.analyzer.source)?;
+                    let Some(value) = &target.val else {
+                        return Err(SqlError::internal("SET without a value"));
+                    };
+                    set.push((column, self.new_value(table, column, value, binder)?));
                 }
-                ast::AssignmentTarget::Tuple(names) => {
-                    self.assign_several(table, names, &assignment.value, binder, &mut set)?;
+                SetClause::Multi { targets, source } => {
+                    self.assign_several(table, targets, source, binder, &mut set)?;
                 }
             }
         }
@@ -202,7 +194,7 @@ impl Level<'_> {
         &self,
         table: &TableDef,
         column: usize,
-        value: &ast::Expr,
+        value: &tree::Expr,
         binder: &mut Binder<'_>,
     ) -> Result<Expr> {
         if is_default(value) {
@@ -216,16 +208,18 @@ impl Level<'_> {
     fn assign_several(
         &self,
         table: &TableDef,
-        names: &[ast::ObjectName],
-        value: &ast::Expr,
+        names: &[ResTarget],
+        value: &tree::Expr,
         binder: &mut Binder<'_>,
         set: &mut Vec<(usize, Expr)>,
     ) -> Result<()> {
         let source = &self.analyzer.source;
-        if let ast::Expr::Subquery(written) = value {
-            let query = self.query(binder, written)?;
+        if let Node::SubLink(link) = &value.node
+            && link.sub_link_type == SubLinkType::Expr
+        {
+            let query = self.query(binder, &link.subselect)?;
             if query.columns.len() != names.len() {
-                return Err(binder.place_before(other_count(), written));
+                return Err(source.place(other_count(), value.location));
             }
             let query = Arc::new(query);
             for (place, name) in names.iter().enumerate() {
@@ -238,18 +232,15 @@ impl Level<'_> {
             }
             return Ok(());
         }
-        let Some(parts) = row_of(value) else {
+        let Some(parts) = parts_of_row(value) else {
             let error = SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
             );
-            return Err(source.place(error, value.span()));
+            return Err(binder.place_at(error, value));
         };
         if parts.len() != names.len() {
-            return Err(match value {
-                ast::Expr::Tuple(_) => binder.place_before_span(other_count(), value.span()),
-                row => binder.place_at(other_count(), row),
-            });
+            return Err(source.place(other_count(), value.location));
         }
         for (name, value) in names.iter().zip(parts) {
             let column = target_column(table, name, source)?;
@@ -262,12 +253,4 @@ impl Level<'_> {
 fn other_count() -> SqlError {
     let message = "number of columns does not match number of values";
     SqlError::new(SqlState::SYNTAX_ERROR, message)
-}
-
-/// The parts of a row that is written as one.
-fn row_of(value: &ast::Expr) -> Option<Vec<&ast::Expr>> {
-    match value {
-        ast::Expr::Nested(_) => None,
-        other => parts_of_row(other),
-    }
 }

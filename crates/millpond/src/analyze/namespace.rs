@@ -65,12 +65,21 @@ impl Visible {
             .enumerate()
             .map(|(place, desc)| NamedColumn { expr: Expr::Column(column(slot, place)), desc })
             .collect();
+        Visible { name, ..Visible::of_columns(Some(alias), columns, true) }
+    }
+
+    /// Columns of other items under a name of their own, if they have one.
+    pub(super) fn of_columns(
+        alias: Option<String>,
+        columns: Rc<[NamedColumn]>,
+        has_columns: bool,
+    ) -> Self {
         Visible {
-            alias: Some(alias),
-            name,
+            alias,
+            name: None,
             schema: None,
             columns,
-            has_columns: true,
+            has_columns,
             is_barred: false,
             is_nullable: false,
         }

@@ -1,10 +1,10 @@
 //! SELECT.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{SimpleSelect, SortBy};
 
 use super::Analyzer;
 use super::level::{Clause, Level};
-use super::query::{Clauses, Typing, plain};
+use super::query::{Typing, plain};
 use super::targets::Target;
 use super::tree::{Body, Select};
 use crate::error::Result;
@@ -12,40 +12,35 @@ use crate::expr::bind::{Binder, beyond};
 use crate::expr::types::Ty;
 
 impl Analyzer<'_> {
-    /// Analyzes a SELECT with the clauses around it.
+    /// Analyzes a SELECT with the ORDER BY behind it.
     pub(super) fn select(
         &self,
-        select: &ast::Select,
-        clauses: &Clauses<'_>,
+        select: &SimpleSelect,
+        order_by: &[SortBy],
         outer: Option<&Level<'_>>,
         settle: bool,
         binder: &mut Binder<'_>,
     ) -> Result<Typing> {
         check_clauses(select)?;
-        let level = Level::new(self, outer, &select.named_window);
-        let mut from = level.from(&select.from, binder)?;
-        let mut targets = level.targets(&select.projection, settle, binder)?;
+        let level = Level::new(self, outer, &select.window_clause);
+        let mut from = level.from(&select.from_clause, binder)?;
+        let mut targets = level.targets(&select.target_list, settle, binder)?;
         let condition = select
-            .selection
+            .where_clause
             .as_ref()
             .map(|e| level.within(Clause::Where, || binder.condition(e, "WHERE", &level)))
             .transpose()?;
         let mut having = select
-            .having
+            .having_clause
             .as_ref()
             .map(|e| level.within(Clause::Having, || binder.condition(e, "HAVING", &level)))
             .transpose()?;
-        let mut order_by = level.order_by(clauses.order_by, &targets, binder)?;
-        let group_by = level.group_by(&select.group_by, &targets, binder)?;
-        let mut distinct = level.distinct(
-            select.distinct.as_ref(),
-            &order_by,
-            clauses.order_by,
-            &targets,
-            binder,
-        )?;
+        let mut keys = level.order_by(order_by, &targets, binder)?;
+        let group_by = level.group_by(&select.group_clause, &targets, binder)?;
+        let mut distinct =
+            level.distinct(&select.distinct_clause, &keys, order_by, &targets, binder)?;
         let grouping =
-            level.grouped(group_by, &mut targets, &mut having, &mut order_by, &mut distinct)?;
+            level.grouped(group_by, &mut targets, &mut having, &mut keys, &mut distinct)?;
         let is_plain = grouping.is_none() && level.collected.borrow().windows.is_empty();
         level.add_set_functions(&targets, &mut from, is_plain)?;
         let windows = std::mem::take(&mut level.collected.borrow_mut().windows);
@@ -58,69 +53,20 @@ impl Analyzer<'_> {
         let body = Select { from, condition, grouping, having, windows, targets, distinct };
         let mut query = plain(Body::Select(Box::new(body)), columns);
         // A constant orders nothing; DISTINCT ON and WITH TIES do with what is left.
-        order_by.retain(|key| !matches!(key.expr, crate::expr::Expr::Const(_)));
-        query.order_by = order_by;
-        let visible = level.visible.take();
-        Ok(Typing { query, visible, unknown })
-    }
-
-    /// `TABLE name`
-    pub(super) fn table_command(
-        &self,
-        table: &ast::Table,
-        clauses: &Clauses<'_>,
-        outer: Option<&Level<'_>>,
-        settle: bool,
-        binder: &mut Binder<'_>,
-    ) -> Result<Typing> {
-        let parts = [&table.schema_name, &table.table_name];
-        let sql: Vec<String> = parts.into_iter().flatten().cloned().collect();
-        let name = ast::ObjectName::from(sql.into_iter().map(ast::Ident::new).collect::<Vec<_>>());
-        let level = Level::new(self, outer, &[]);
-        let from = level.named_item(&name)?;
-        let item = ast::SelectItem::Wildcard(ast::WildcardAdditionalOptions::default());
-        let targets = level.targets(&[item], settle, binder)?;
-        let order_by = level.order_by(clauses.order_by, &targets, binder)?;
-        let unknown = vec![false; targets.len()];
-        let columns = targets.iter().map(|target| target.desc.clone()).collect();
-        let targets = targets.into_iter().map(|Target { expr, .. }| expr).collect();
-        let mut query = plain(
-            Body::Select(Box::new(Select {
-                from: vec![from],
-                condition: None,
-                grouping: None,
-                having: None,
-                windows: Vec::new(),
-                targets,
-                distinct: super::tree::Distinct::No,
-            })),
-            columns,
-        );
-        query.order_by = order_by;
+        keys.retain(|key| !matches!(key.expr, crate::expr::Expr::Const(_)));
+        query.order_by = keys;
         let visible = level.visible.take();
         Ok(Typing { query, visible, unknown })
     }
 }
 
-/// Refuses clauses that PostgreSQL does not have.
-fn check_clauses(select: &ast::Select) -> Result<()> {
-    if select.into.is_some() {
+/// Refuses clauses that are not there yet.
+fn check_clauses(select: &SimpleSelect) -> Result<()> {
+    if select.into_clause.is_some() {
         return Err(beyond("SELECT INTO"));
     }
-    if select.top.is_some()
-        || select.exclude.is_some()
-        || !select.lateral_views.is_empty()
-        || select.prewhere.is_some()
-        || !select.connect_by.is_empty()
-        || !select.cluster_by.is_empty()
-        || !select.distribute_by.is_empty()
-        || !select.sort_by.is_empty()
-        || select.qualify.is_some()
-        || select.value_table_mode.is_some()
-        || select.select_modifiers.is_some()
-        || select.flavor != ast::SelectFlavor::Standard
-    {
-        return Err(beyond("this clause of SELECT"));
+    if select.group_distinct {
+        return Err(beyond("GROUP BY DISTINCT"));
     }
     Ok(())
 }

@@ -1,15 +1,14 @@
 //! Functions that return rows, in FROM and in select lists.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{self, FuncCall};
 
-use super::aggregate::{arguments, placed};
+use super::aggregate::{placed, refuse_variadic};
 use super::level::{Clause, Level};
 use super::tree::{FromItem, SetFunction, SetFunctionKind, column};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, Typed, beyond, result_type};
 use crate::expr::{Expr, returns_rows};
-use crate::parse::ident;
 
 const MOVE_IT: &str =
     "You might be able to move the set-returning function into a LATERAL FROM item.";
@@ -22,15 +21,19 @@ pub(super) fn is_set_function(name: &str) -> bool {
 /// The columns of a function's rows. One without a name is called like the function's item.
 pub(super) type Columns = Vec<(Option<&'static str>, DataType)>;
 
-/// Binds a call of one, whose name without its schema is given.
+/// Binds a call of one with these arguments, whose name without its schema is given.
 pub(super) fn bind(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
-    call: &ast::Function,
+    written: &[tree::Expr],
+    at: u32,
     name: &str,
 ) -> Result<(SetFunction, Columns)> {
-    let args = arguments(call, level, binder)?;
-    of_catalog(name, args, binder).map_err(|error| placed(error, call, binder))
+    let args = written.iter().map(|arg| binder.bind(arg, level)).collect::<Result<Vec<_>>>()?;
+    of_catalog(name, args, binder).map_err(|error| {
+        let error = binder.place_literal(error, &written.iter().collect::<Vec<_>>());
+        binder.source.place(error, at)
+    })
 }
 
 fn of_catalog(
@@ -55,7 +58,9 @@ impl Level<'_> {
     pub(super) fn target_function(
         &self,
         binder: &mut Binder<'_>,
-        call: &ast::Function,
+        call: &FuncCall,
+        at: u32,
+        name: &str,
     ) -> Result<Typed> {
         let clause = self.clause.get();
         let refused = if self.in_aggregate.get() {
@@ -69,16 +74,13 @@ impl Level<'_> {
             let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what);
             let is_inside = self.in_aggregate.get() || self.in_window.get();
             let error = if is_inside { error.hint(MOVE_IT) } else { error };
-            return Err(placed(error, call, binder));
+            return Err(placed(error, call, at, binder));
         }
         if clause != Clause::Targets {
             return Err(beyond(&format!("a set-returning function in {}", clause.name())));
         }
-        let name = match call.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(name)) => ident(name),
-            _ => return Err(beyond(&format!("the function {}", call.name))),
-        };
-        let (function, columns) = bind(self, binder, call, &name)?;
+        refuse_variadic(call)?;
+        let (function, columns) = bind(self, binder, &call.args, at, name)?;
         let slot = match self.function_slot.get() {
             Some(slot) => slot,
             None => {
@@ -87,10 +89,8 @@ impl Level<'_> {
                 slot
             }
         };
-        if let (None, Some(ast::ObjectNamePart::Identifier(name))) =
-            (self.function_span.get(), call.name.0.first())
-        {
-            self.function_span.set(Some(name.span));
+        if self.function_at.get().is_none() {
+            self.function_at.set(Some(at));
         }
         let mut functions = self.set_functions.borrow_mut();
         let is_nested = function.args.iter().any(|arg| self.has_set_function(arg));
@@ -104,7 +104,7 @@ impl Level<'_> {
         }
         // Several columns are a record. Beside a function with more rows it ends in ones of NULLs.
         let values = (first..first + columns.len()).map(|place| Expr::Column(column(slot, place)));
-        let fields = columns.iter().map(|(own, ty)| (own.unwrap_or(&name).to_owned(), *ty));
+        let fields = columns.iter().map(|(own, ty)| (own.unwrap_or(name).to_owned(), *ty));
         let presence = Expr::Const(crate::Value::Bool(true));
         let (row, ty) = binder.records.make(fields.collect(), presence, values)?;
         Ok(Typed::known(row, ty))
@@ -141,10 +141,7 @@ impl Level<'_> {
             if let Some(word) = conditional {
                 let what = format!("set-returning functions are not allowed in {word}");
                 let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what).hint(MOVE_IT);
-                return Err(match self.function_span.get() {
-                    Some(span) => self.analyzer.source.place(error, span),
-                    None => error,
-                });
+                return Err(self.analyzer.source.place(error, self.function_at.get()));
             }
         }
         let width = functions.iter().map(|function| function.columns).sum();

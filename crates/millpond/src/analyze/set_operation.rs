@@ -1,22 +1,22 @@
 //! UNION, INTERSECT and EXCEPT.
 
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, Node, SelectBody, SelectStmt, SimpleSelect};
 
 use super::Analyzer;
 use super::level::Level;
 use super::namespace::Visible;
-use super::order::{check_order, items, place_of, sort_key};
-use super::query::{Clauses, Typing, plain};
-use super::targets::{Target, span_of};
+use super::order::{check_order, place_of, sort_key};
+use super::query::{Typing, plain};
+use super::targets::Target;
 use super::tree::{
     Body, Distinct, FromItem, Query, Select, SetOperation, SetOperator, Slot, column,
 };
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, Typed, beyond};
+use crate::expr::bind::{Binder, Coercion, Typed, start_of};
 use crate::expr::types::{Ty, unify};
+use crate::parse::too_complex;
 use crate::plan::query::node::SlotKind;
 use crate::sink::ColumnDesc;
 
@@ -27,54 +27,56 @@ impl Analyzer<'_> {
     /// Analyzes set operations with the clauses around them.
     pub(super) fn set_operation(
         &self,
-        body: &ast::SetExpr,
-        clauses: &Clauses<'_>,
+        query: &SelectStmt,
         outer: Option<&Level<'_>>,
         settle: bool,
         binder: &mut Binder<'_>,
     ) -> Result<Typing> {
         // The parser leans a chain to the left as deep as it is long.
         let mut rest = Vec::new();
-        let mut first = body;
-        while let ast::SetExpr::SetOperation { left, op, set_quantifier, right } = first {
-            rest.push((*op, *set_quantifier, right.as_ref()));
-            first = left;
+        let mut first = query;
+        while let SelectBody::SetOp { op, all, larg, rarg } = &first.body
+            && (rest.is_empty() || is_bare(first))
+        {
+            rest.push((*op, *all, rarg.as_ref()));
+            first = larg;
             if rest.len() > MAX_CHAIN {
-                return Err(super::too_complex());
+                return Err(too_complex());
             }
         }
         let mut left = self.side(first, outer, binder)?;
-        while let Some((op, quantifier, right)) = rest.pop() {
+        while let Some((op, all, right)) = rest.pop() {
             let other = self.side(right, outer, binder)?;
-            left = self.combine(op, quantifier, left, other, right, binder)?;
+            left = self.combine(op, all, left, other, right, binder)?;
         }
         let mut typing = left;
         if settle && typing.unknown.contains(&true) {
             return Err(SqlError::internal("a set operation without types"));
         }
+        let order_by = &query.sort_clause;
         let query = &mut typing.query;
-        if let (Some(order_by), Body::SetOperation(operation)) = (clauses.order_by, &query.body) {
+        if let Body::SetOperation(operation) = &query.body {
             let targets: Vec<Target> = query
                 .columns
                 .iter()
                 .enumerate()
                 .map(|(at, desc)| Target::of_column(column(operation.slot, at), desc))
                 .collect();
-            for item in items(order_by)? {
-                let Some(place) = place_of(&item.expr, &targets, "ORDER BY", binder)? else {
+            for item in order_by {
+                let Some(place) = place_of(&item.node, &targets, "ORDER BY", binder)? else {
                     let level = Level::new(self, outer, &[]);
                     let named =
                         Visible::new(operation.slot, String::new(), None, query.columns.clone());
                     level.add(operation.slot, named);
                     level.visible.replace(level.items.borrow().clone());
-                    binder.bind(&item.expr, &level)?;
+                    binder.bind(&item.node, &level)?;
                     let error = SqlError::new(
                         SqlState::FEATURE_NOT_SUPPORTED,
                         "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
                     )
                     .detail("Only result column names can be used, not expressions or functions.")
                     .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.");
-                    return Err(self.source.place(error, span_of(&item.expr)));
+                    return Err(binder.place_at(error, &item.node));
                 };
                 query.order_by.push(sort_key(item, targets[place].expr.clone())?);
             }
@@ -85,39 +87,35 @@ impl Analyzer<'_> {
     /// A side of a set operation.
     pub(super) fn side(
         &self,
-        body: &ast::SetExpr,
+        query: &SelectStmt,
         outer: Option<&Level<'_>>,
         binder: &mut Binder<'_>,
     ) -> Result<Typing> {
-        let none = Clauses::default();
-        self.deeper(|| match body {
-            ast::SetExpr::Select(select) => self.select(select, &none, outer, false, binder),
-            ast::SetExpr::Values(values) => self.values(values, &none, outer, false, binder),
-            ast::SetExpr::Query(query) => self.typing(query, outer, false, binder),
-            ast::SetExpr::SetOperation { .. } => {
-                self.set_operation(body, &none, outer, false, binder)
-            }
-            ast::SetExpr::Table(table) => self.table_command(table, &none, outer, false, binder),
-            _ => Err(beyond("a set operation that changes rows")),
+        if !is_bare(query) {
+            return self.typing(query, outer, false, binder);
+        }
+        self.deeper(|| match &query.body {
+            SelectBody::Select(select) => self.select(select, &[], outer, false, binder),
+            SelectBody::Values(rows) => self.values(rows, &[], outer, false, binder),
+            SelectBody::SetOp { .. } => self.set_operation(query, outer, false, binder),
         })
     }
 
     fn combine(
         &self,
-        op: ast::SetOperator,
-        quantifier: ast::SetQuantifier,
+        op: tree::SetOperation,
+        all: bool,
         left: Typing,
         right: Typing,
-        right_body: &ast::SetExpr,
+        right_query: &SelectStmt,
         binder: &mut Binder<'_>,
     ) -> Result<Typing> {
-        let (operator, name) = operator(op)?;
-        let all = match quantifier {
-            ast::SetQuantifier::All => true,
-            ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
-            _ => return Err(beyond("a set operation BY NAME")),
+        let (operator, name) = match op {
+            tree::SetOperation::Union => (SetOperator::Union, "UNION"),
+            tree::SetOperation::Intersect => (SetOperator::Intersect, "INTERSECT"),
+            tree::SetOperation::Except => (SetOperator::Except, "EXCEPT"),
         };
-        let types = self.common_types(name, &left, &right, right_body)?;
+        let types = self.common_types(name, &left, &right, right_query)?;
         if !all {
             types.iter().try_for_each(|ty| check_order(Ty::Known(*ty), "an equality"))?;
         }
@@ -129,7 +127,7 @@ impl Analyzer<'_> {
             .map(|(column, ty)| ColumnDesc::computed(column.name.clone(), *ty))
             .collect();
         let left = self.converted(left, &types, None, binder)?;
-        let right = self.converted(right, &types, Some(right_body), binder)?;
+        let right = self.converted(right, &types, Some(right_query), binder)?;
         let slot = self.item_slot(SlotKind::Computed(columns.len()), "*SELECT*", &columns)?;
         let operation = SetOperation { slot, operator, all, left, right };
         let unknown = vec![false; columns.len()];
@@ -143,13 +141,10 @@ impl Analyzer<'_> {
         name: &str,
         left: &Typing,
         right: &Typing,
-        right_body: &ast::SetExpr,
+        right_query: &SelectStmt,
     ) -> Result<Vec<DataType>> {
         let (a, b) = (&left.query.columns, &right.query.columns);
-        let placed = |error, at| match span_of_target(right_body, at) {
-            Some(span) => self.source.place(error, span),
-            None => error,
-        };
+        let placed = |error, at| self.source.place(error, target_location(right_query, at));
         if a.len() != b.len() {
             let error = SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -176,12 +171,12 @@ impl Analyzer<'_> {
             .collect()
     }
 
-    /// A query whose columns are made to be of these types; `body`: where it is in the text.
+    /// A query whose columns are made to be of these types; `written`: where it is in the text.
     pub(super) fn converted(
         &self,
         typing: Typing,
         types: &[DataType],
-        body: Option<&ast::SetExpr>,
+        written: Option<&SelectStmt>,
         binder: &mut Binder<'_>,
     ) -> Result<Query> {
         let Typing { mut query, unknown, visible: _ } = typing;
@@ -194,13 +189,10 @@ impl Analyzer<'_> {
         for (at, expr) in literals.into_iter().flatten().enumerate() {
             if unknown[at] {
                 let typed = Typed { expr: std::mem::replace(expr, Expr::NULL), ty: Ty::Unknown };
-                *expr =
-                    binder.coerce(typed, types[at], Coercion::Implicit).map_err(
-                        |error| match body.and_then(|body| span_of_target(body, at)) {
-                            Some(span) => self.source.place(error, span),
-                            None => error,
-                        },
-                    )?;
+                let place = written.and_then(|written| target_location(written, at));
+                *expr = binder
+                    .coerce(typed, types[at], Coercion::Implicit)
+                    .map_err(|error| self.source.place(error, place))?;
                 query.columns[at] = retyped(&query.columns[at], types[at]);
             }
         }
@@ -259,28 +251,36 @@ fn retyped(column: &ColumnDesc, ty: DataType) -> ColumnDesc {
     }
 }
 
-fn operator(op: ast::SetOperator) -> Result<(SetOperator, &'static str)> {
-    Ok(match op {
-        ast::SetOperator::Union => (SetOperator::Union, "UNION"),
-        ast::SetOperator::Intersect => (SetOperator::Intersect, "INTERSECT"),
-        ast::SetOperator::Except => (SetOperator::Except, "EXCEPT"),
-        ast::SetOperator::Minus => return Err(beyond("MINUS")),
-    })
+/// Whether a query has no clauses but those of its body.
+fn is_bare(query: &SelectStmt) -> bool {
+    query.with_clause.is_none()
+        && query.sort_clause.is_empty()
+        && query.limit_offset.is_none()
+        && query.limit_count.is_none()
+        && query.locking_clause.is_empty()
 }
 
 /// Where a column of a query's select list is in the text.
-pub(super) fn span_of_target(body: &ast::SetExpr, at: usize) -> Option<Span> {
-    match body {
-        ast::SetExpr::Select(select) => match select.projection.get(at)? {
-            ast::SelectItem::UnnamedExpr(e) | ast::SelectItem::ExprWithAlias { expr: e, .. } => {
-                Some(span_of(e))
-            }
-            ast::SelectItem::Wildcard(options) => Some(options.wildcard_token.0.span),
-            _ => None,
-        },
-        ast::SetExpr::Values(values) => values.rows.first()?.content.get(at).map(span_of),
-        ast::SetExpr::Query(query) => span_of_target(&query.body, at),
-        ast::SetExpr::SetOperation { left, .. } => span_of_target(left, at),
-        _ => None,
+pub(super) fn target_location(query: &SelectStmt, at: usize) -> Option<u32> {
+    let mut query = query;
+    loop {
+        match &query.body {
+            SelectBody::Select(select) => return target_of(select, at).map(start_of),
+            SelectBody::Values(rows) => return rows.first()?.get(at).map(start_of),
+            SelectBody::SetOp { larg, .. } => query = larg,
+        }
+    }
+}
+
+fn target_of(select: &SimpleSelect, at: usize) -> Option<&tree::Expr> {
+    // Behind a star nobody has counted.
+    let is_star = |e: &tree::Expr| match &e.node {
+        Node::ColumnRef(fields) => fields.contains(&tree::Field::Star),
+        _ => false,
+    };
+    let values = || select.target_list.iter().filter_map(|target| target.val.as_ref());
+    match values().position(is_star) {
+        Some(star) if star < at => None,
+        _ => values().nth(at),
     }
 }

@@ -1,7 +1,6 @@
 //! Select lists.
 
-use sqlparser::ast::{self, Spanned};
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, Field, Node, ResTarget};
 
 use super::column_name::column_name;
 use super::level::Level;
@@ -9,9 +8,9 @@ use super::namespace::{self, Missing, NamedColumn, Visible};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, Typed, beyond};
+use crate::expr::bind::{Binder, Coercion, Typed, beyond, start_of};
 use crate::expr::types::Ty;
-use crate::parse::{Name, ident};
+use crate::parse::Name;
 use crate::sink::ColumnDesc;
 
 /// How many columns a result can have.
@@ -25,7 +24,7 @@ pub(super) struct Target {
     pub(super) ty: Ty,
     pub(super) desc: ColumnDesc,
     /// Where in the text it is.
-    pub(super) span: Span,
+    pub(super) at: Option<u32>,
     /// How many columns had been named before it.
     pub(super) references: usize,
 }
@@ -37,7 +36,7 @@ impl Target {
             expr: Expr::Column(column),
             ty: Ty::Known(desc.ty),
             desc: desc.clone(),
-            span: Span::empty(),
+            at: None,
             references: 0,
         }
     }
@@ -47,43 +46,30 @@ impl Level<'_> {
     /// Binds a select list.
     pub(super) fn targets(
         &self,
-        items: &[ast::SelectItem],
+        items: &[ResTarget],
         settle: bool,
         binder: &mut Binder<'_>,
     ) -> Result<Vec<Target>> {
         let mut targets = Vec::with_capacity(items.len());
         for item in items {
-            match item {
-                ast::SelectItem::UnnamedExpr(e) => {
-                    targets.push(self.target(e, None, settle, binder)?);
-                }
-                ast::SelectItem::ExprWithAlias { expr, alias } => {
-                    targets.push(self.target(expr, Some(ident(alias)), settle, binder)?);
-                }
-                ast::SelectItem::Wildcard(options) => {
-                    plain_star(options)?;
-                    let span = options.wildcard_token.0.span;
-                    let visible = self.visible.borrow();
-                    if !visible.iter().any(|item| item.has_columns) {
-                        let error = SqlError::new(
-                            SqlState::SYNTAX_ERROR,
-                            "SELECT * with no tables specified is not valid",
-                        );
-                        return Err(self.analyzer.source.place(error, span));
-                    }
-                    for item in visible.iter().filter(|item| item.has_columns) {
-                        self.spread(item, span, &mut targets);
+            let Some(e) = &item.val else {
+                return Err(SqlError::internal("a target without value"));
+            };
+            match (&e.node, &item.name) {
+                (Node::ColumnRef(fields), None) if fields.last() == Some(&Field::Star) => {
+                    match fields.split_last() {
+                        Some((_, [])) => self.star(e.location, &mut targets)?,
+                        _ => self.star_of(fields, e.location, &mut targets)?,
                     }
                 }
-                ast::SelectItem::QualifiedWildcard(kind, options) => {
-                    plain_star(options)?;
-                    let ast::SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                        return Err(beyond("the columns of a row value"));
-                    };
-                    self.star_of(name, &mut targets)?;
+                (Node::AIndirection(_, parts), None)
+                    if parts.last() == Some(&tree::Indirection::Star) =>
+                {
+                    return Err(beyond("the columns of a row value"));
                 }
-                ast::SelectItem::ExprWithAliases { .. } => {
-                    return Err(beyond(&format!("the select item {item}")));
+                (_, name) => {
+                    let alias = name.as_ref().map(|name| (**name).to_owned());
+                    targets.push(self.target(e, alias, settle, binder)?);
                 }
             }
             if targets.len() > MAX_TARGETS {
@@ -98,7 +84,7 @@ impl Level<'_> {
 
     fn target(
         &self,
-        e: &ast::Expr,
+        e: &tree::Expr,
         alias: Option<String>,
         settle: bool,
         binder: &mut Binder<'_>,
@@ -118,7 +104,7 @@ impl Level<'_> {
         };
         let mut desc = self.describe(&expr, known);
         desc.name = alias.unwrap_or_else(|| column_name(e));
-        Ok(Target { expr, ty, desc, span: span_of(e), references })
+        Ok(Target { expr, ty, desc, at: Some(start_of(e)), references })
     }
 
     /// A column's description, without a name: a table's column keeps its origin.
@@ -137,52 +123,47 @@ impl Level<'_> {
         }
     }
 
+    /// `*`
+    fn star(&self, at: u32, targets: &mut Vec<Target>) -> Result<()> {
+        let visible = self.visible.borrow();
+        if !visible.iter().any(|item| item.has_columns) {
+            let what = "SELECT * with no tables specified is not valid";
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, what);
+            return Err(self.analyzer.source.place(error, at));
+        }
+        for item in visible.iter().filter(|item| item.has_columns) {
+            self.spread(item, at, targets);
+        }
+        Ok(())
+    }
+
     /// `name.*`
-    fn star_of(&self, name: &ast::ObjectName, targets: &mut Vec<Target>) -> Result<()> {
-        let span = name.span();
-        let name = Name::from_ast(name, &self.analyzer.source)?;
+    fn star_of(&self, fields: &[Field], at: u32, targets: &mut Vec<Target>) -> Result<()> {
+        let name = Name::of_star(fields, at, &self.analyzer.source)?;
         for level in self.chain() {
             match namespace::item(&level.visible.borrow(), &name) {
                 Ok(item) => {
-                    level.spread(item, span, targets);
+                    level.spread(item, at, targets);
                     return Ok(());
                 }
                 Err(Missing::Nowhere) => {}
-                Err(Missing::Failed(error)) => return Err(self.analyzer.source.place(error, span)),
+                Err(Missing::Failed(error)) => return Err(self.analyzer.source.place(error, at)),
             }
         }
-        Err(self.analyzer.source.place(self.missing_item(&name.name), span))
+        Err(self.analyzer.source.place(self.missing_item(&name.name), at))
     }
 
-    fn spread(&self, item: &Visible, span: Span, targets: &mut Vec<Target>) {
+    fn spread(&self, item: &Visible, at: u32, targets: &mut Vec<Target>) {
         for column in item.columns.iter() {
             let references = self.collected.borrow().references.len();
-            self.note(column, span);
+            self.note(column, at);
             targets.push(Target {
                 expr: column.expr.clone(),
                 ty: Ty::Known(column.ty()),
                 desc: column.desc.clone(),
-                span,
+                at: Some(at),
                 references,
             });
         }
     }
-}
-
-fn plain_star(options: &ast::WildcardAdditionalOptions) -> Result<()> {
-    if options.opt_ilike.is_some()
-        || options.opt_exclude.is_some()
-        || options.opt_except.is_some()
-        || options.opt_replace.is_some()
-        || options.opt_rename.is_some()
-    {
-        return Err(beyond("a star with options"));
-    }
-    Ok(())
-}
-
-/// Where an expression begins.
-pub(super) fn span_of(e: &ast::Expr) -> Span {
-    use ast::Spanned;
-    e.span()
 }

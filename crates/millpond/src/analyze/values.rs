@@ -1,11 +1,11 @@
 //! VALUES.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{self, SortBy};
 
 use super::Analyzer;
 use super::level::{Clause, Level};
 use super::namespace::Visible;
-use super::query::{Clauses, Typing, plain};
+use super::query::{Typing, plain};
 use super::targets::Target;
 use super::tree::{Body, Values, column};
 use crate::DataType;
@@ -18,22 +18,22 @@ use crate::plan::query::node::SlotKind;
 use crate::sink::ColumnDesc;
 
 impl Analyzer<'_> {
-    /// Analyzes VALUES with the clauses around it.
+    /// Analyzes VALUES with the ORDER BY behind it.
     pub(super) fn values(
         &self,
-        values: &ast::Values,
-        clauses: &Clauses<'_>,
+        written: &[Vec<tree::Expr>],
+        order_by: &[SortBy],
         outer: Option<&Level<'_>>,
         settle: bool,
         binder: &mut Binder<'_>,
     ) -> Result<Typing> {
         let level = Level::new(self, outer, &[]);
         level.clause.set(Clause::Values);
-        let width = values.rows.first().map_or(0, |row| row.content.len());
-        let mut rows = Vec::with_capacity(values.rows.len());
-        for row in &values.rows {
-            check_width(&row.content, values, &self.source)?;
-            let row = row.content.iter().map(|e| binder.bind(e, &level));
+        let width = written.first().map_or(0, Vec::len);
+        let mut rows = Vec::with_capacity(written.len());
+        for row in written {
+            check_width(row, written, &self.source)?;
+            let row = row.iter().map(|e| binder.bind(e, &level));
             rows.push(row.collect::<Result<Vec<Typed>>>()?);
         }
         let mut types = Vec::with_capacity(width);
@@ -44,7 +44,7 @@ impl Analyzer<'_> {
                     format!("VALUES types {} and {} cannot be matched", a.base(), b.base()),
                 );
                 let odd = rows.iter().position(|row| row[at].ty == Ty::Known(b));
-                match odd.and_then(|odd| values.rows[odd].content.get(at)) {
+                match odd.and_then(|odd| written[odd].get(at)) {
                     Some(e) => binder.place_at(error, e),
                     None => error,
                 }
@@ -62,14 +62,14 @@ impl Analyzer<'_> {
             })
             .collect();
         let mut bound = Vec::with_capacity(rows.len());
-        for (row, written) in rows.into_iter().zip(&values.rows) {
+        for (row, written) in rows.into_iter().zip(written) {
             let mut exprs: Vec<Expr> = Vec::with_capacity(width);
             for (at, typed) in row.into_iter().enumerate() {
                 exprs.push(match unknown[at] {
                     true => typed.expr,
                     false => binder
                         .coerce(typed, types[at], Coercion::Implicit)
-                        .map_err(|error| binder.place_literal(error, &[&written.content[at]]))?,
+                        .map_err(|error| binder.place_literal(error, &[&written[at]]))?,
                 });
             }
             bound.push(exprs);
@@ -88,7 +88,7 @@ impl Analyzer<'_> {
             .enumerate()
             .map(|(at, desc)| Target::of_column(column(slot, at), desc))
             .collect();
-        let order_by = level.order_by(clauses.order_by, &targets, binder)?;
+        let order_by = level.order_by(order_by, &targets, binder)?;
         let mut query = plain(Body::Values(Values { slot, rows: bound }), columns);
         query.order_by = order_by;
         let visible = level.visible.take();

@@ -1,6 +1,6 @@
 //! Calls of window functions, and their windows.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{self, FrameBound, FuncCall, SortBy, WindowDef};
 
 use super::aggregate::{self, arguments, is_aggregate, placed, settled_keys, undefined};
 use super::level::{Clause, Level};
@@ -9,9 +9,8 @@ use super::tree::{Bound, Exclude, Frame, FrameMode, Window, WindowCall, WindowFu
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, Typed, beyond};
+use crate::expr::bind::{Binder, Coercion, Typed, beyond, start_of};
 use crate::expr::types::{Category, Ty, category, is_assignable, is_implicit, is_int, unify};
-use crate::parse::{Source, ident};
 use crate::plan::SortKey;
 
 /// Whether a name is that of a function that only makes sense over a window.
@@ -46,46 +45,44 @@ pub(super) fn bind(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
     name: &str,
-    call: &ast::Function,
-    over: &ast::WindowType,
+    call: &FuncCall,
+    at: u32,
+    over: &WindowDef,
 ) -> Result<Typed> {
     let refused = if level.in_window.get() {
         Some("window function calls cannot be nested".to_owned())
     } else if level.in_aggregate.get() {
         let what = "aggregate function calls cannot contain window function calls";
-        return Err(placed(SqlError::new(SqlState::GROUPING_ERROR, what), call, binder));
+        return Err(placed(SqlError::new(SqlState::GROUPING_ERROR, what), call, at, binder));
     } else {
         level.clause.get().refuses_windows()
     };
     if let Some(what) = refused {
-        return Err(placed(windowing_error(what), call, binder));
-    }
-    if call.null_treatment.is_some() {
-        return Err(beyond("IGNORE NULLS"));
+        return Err(placed(windowing_error(what), call, at, binder));
     }
     level.in_window.set(true);
-    let bound = call_of(level, binder, name, call);
+    let bound = call_of(level, binder, name, call, at);
     level.in_window.set(false);
     let bound = bound?;
     let spec = level
         .within(Clause::Window, || window_of(level, binder, over))
-        .map_err(|error| at_definition(error, call, level.analyzer.source))?;
+        .map_err(|error| binder.source.place(error, over.location))?;
     let ty = bound.ty;
     let mut collected = level.collected.borrow_mut();
     let windows = &mut collected.windows;
-    let at = windows.iter().position(|window| {
+    let found = windows.iter().position(|window| {
         window.partition_by == spec.partition_by
             && window.order_by == spec.order_by
             && window.frame == spec.frame
     });
-    let at = match at {
-        Some(at) => at,
+    let found = match found {
+        Some(found) => found,
         None => {
             windows.push(Window { slot: level.analyzer.new_slot()?, ..spec });
             windows.len() - 1
         }
     };
-    let window = &mut windows[at];
+    let window = &mut windows[found];
     let place = window.calls.len();
     if place >= aggregate::AGGREGATES {
         return Err(super::too_complex());
@@ -98,10 +95,11 @@ fn call_of(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
     name: &str,
-    call: &ast::Function,
+    call: &FuncCall,
+    at: u32,
 ) -> Result<WindowCall> {
     if is_aggregate(name) {
-        let call = aggregate::over_window(level, binder, name, call)?;
+        let call = aggregate::over_window(level, binder, name, call, at)?;
         return Ok(WindowCall {
             function: WindowFunction::Aggregate(call.function),
             args: call.args,
@@ -116,24 +114,21 @@ fn call_of(
                 "OVER specified, but {name} is not a window function nor an aggregate function"
             ),
         );
-        return Err(placed(error, call, binder));
+        return Err(placed(error, call, at, binder));
     };
-    if call.filter.is_some() {
+    if call.agg_filter.is_some() {
         let error = SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "FILTER is not implemented for non-aggregate window functions",
         );
-        return Err(placed(error, call, binder));
+        return Err(placed(error, call, at, binder));
     }
-    if let ast::FunctionArguments::List(list) = &call.args
-        && (list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct)
-            || !list.clauses.is_empty())
-    {
+    if call.agg_distinct || call.agg_star || call.agg_within_group || !call.agg_order.is_empty() {
         return Err(beyond(&format!("this form of {name}")));
     }
     let args = arguments(call, level, binder)?;
-    let (args, ty) =
-        typed_args(binder, name, function, args).map_err(|error| placed(error, call, binder))?;
+    let (args, ty) = typed_args(binder, name, function, args)
+        .map_err(|error| placed(error, call, at, binder))?;
     Ok(WindowCall { function, args, filter: None, ty })
 }
 
@@ -189,32 +184,20 @@ fn typed_args(
     Ok((bound, ty))
 }
 
-/// Places an error of a window at the parenthesis that its definition begins with.
-fn at_definition(mut error: SqlError, call: &ast::Function, source: Source<'_>) -> SqlError {
-    // Errors of a frame's ends are elsewhere.
-    if error.position.is_none() && !error.message.starts_with("frame") {
-        let end = source.byte(ast::Spanned::span(call).end);
-        let behind = source.sql.get(end..).unwrap_or("");
-        let over = behind.to_ascii_lowercase().find("over");
-        let start = over.and_then(|over| Some(over + behind.get(over..)?.find('(')?));
-        error.position = start.map(|start| source.position(end + start));
-    }
-    error
-}
-
 /// The parts of a window's definition, with those that it takes over of a named one.
 #[derive(Default, Clone, Copy)]
 struct Definition<'w> {
-    partition_by: &'w [ast::Expr],
-    order_by: &'w [ast::OrderByExpr],
-    frame: Option<&'w ast::WindowFrame>,
+    partition_by: &'w [tree::Expr],
+    order_by: &'w [SortBy],
+    frame: Option<&'w tree::Frame>,
 }
 
 /// A window without calls. Its slot is not yet its own.
-fn window_of(level: &Level<'_>, binder: &mut Binder<'_>, over: &ast::WindowType) -> Result<Window> {
-    let definition = match over {
-        ast::WindowType::NamedWindow(name) => named(level, name, 0)?,
-        ast::WindowType::WindowSpec(spec) => definition(level, spec, 0)?,
+fn window_of(level: &Level<'_>, binder: &mut Binder<'_>, over: &WindowDef) -> Result<Window> {
+    let windows = level.named_windows;
+    let definition = match &over.name {
+        Some(name) => named(level, windows, name, over.location)?,
+        None => definition(level, windows, over)?,
     };
     let partition_by = definition
         .partition_by
@@ -223,7 +206,7 @@ fn window_of(level: &Level<'_>, binder: &mut Binder<'_>, over: &ast::WindowType)
         .collect::<Result<Vec<_>>>()?;
     let mut keys = Vec::with_capacity(definition.order_by.len());
     for item in definition.order_by {
-        let typed = binder.bind(&item.expr, level)?;
+        let typed = binder.bind(&item.node, level)?;
         keys.push((sort_key(item, typed.expr)?, typed.ty));
     }
     let types: Vec<Ty> = keys.iter().map(|(_, ty)| *ty).collect();
@@ -241,36 +224,34 @@ fn window_of(level: &Level<'_>, binder: &mut Binder<'_>, over: &ast::WindowType)
     Ok(Window { slot, partition_by, order_by, frame, calls: Vec::new() })
 }
 
-/// A window of WINDOW.
-fn named<'l>(level: &Level<'l>, name: &ast::Ident, depth: usize) -> Result<Definition<'l>> {
-    let folded = ident(name);
-    let windows = level.named_windows;
-    let at = windows.iter().position(|window| ident(&window.0) == folded);
-    let Some(at) = at.filter(|_| depth <= windows.len()) else {
-        let error = SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("window \"{folded}\" does not exist"),
-        );
-        return Err(level.analyzer.source.place(error, name.span));
+/// A window of WINDOW, one of those that come before the one that names it.
+fn named<'w>(
+    level: &Level<'_>,
+    windows: &'w [WindowDef],
+    name: &str,
+    at: u32,
+) -> Result<Definition<'w>> {
+    let is_it = |window: &WindowDef| window.name.as_deref() == Some(name);
+    let Some(found) = windows.iter().position(is_it) else {
+        let what = format!("window \"{name}\" does not exist");
+        let error = SqlError::new(SqlState::UNDEFINED_OBJECT, what);
+        return Err(level.analyzer.source.place(error, at));
     };
-    match &windows[at].1 {
-        ast::NamedWindowExpr::NamedWindow(other) => named(level, other, depth + 1),
-        ast::NamedWindowExpr::WindowSpec(spec) => definition(level, spec, depth + 1),
-    }
+    definition(level, &windows[..found], &windows[found])
 }
 
 fn definition<'w>(
-    level: &Level<'w>,
-    spec: &'w ast::WindowSpec,
-    depth: usize,
+    level: &Level<'_>,
+    windows: &'w [WindowDef],
+    spec: &'w WindowDef,
 ) -> Result<Definition<'w>> {
     let own = Definition {
-        partition_by: &spec.partition_by,
-        order_by: &spec.order_by,
-        frame: spec.window_frame.as_ref(),
+        partition_by: &spec.partition_clause,
+        order_by: &spec.order_clause,
+        frame: spec.frame.as_ref(),
     };
-    let Some(name) = &spec.window_name else { return Ok(own) };
-    let base = named(level, name, depth)?;
+    let Some(name) = &spec.refname else { return Ok(own) };
+    let base = named(level, windows, name, spec.location)?;
     let what = if !own.partition_by.is_empty() {
         "cannot override PARTITION BY clause of window"
     } else if !own.order_by.is_empty() && !base.order_by.is_empty() {
@@ -281,71 +262,59 @@ fn definition<'w>(
         let order_by = if base.order_by.is_empty() { own.order_by } else { base.order_by };
         return Ok(Definition { partition_by: base.partition_by, order_by, frame: own.frame });
     };
-    let name = ident(name);
-    Err(if what != "cannot copy window" {
+    let error = if what != "cannot copy window" {
         windowing_error(format!("{what} \"{name}\""))
     } else {
         let error = windowing_error(format!("{what} \"{name}\" because it has a frame clause"));
         let is_bare = own.order_by.is_empty() && own.frame.is_none();
         if is_bare { error.hint("Omit the parentheses in this OVER clause.") } else { error }
-    })
+    };
+    Err(level.analyzer.source.place(error, spec.location))
 }
 
 fn frame_of(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
-    frame: &ast::WindowFrame,
+    frame: &tree::Frame,
     order: &[Ty],
 ) -> Result<Frame> {
-    use ast::WindowFrameBound as B;
-    let mode = match frame.units {
-        ast::WindowFrameUnits::Rows => FrameMode::Rows,
-        ast::WindowFrameUnits::Range => FrameMode::Range,
-        ast::WindowFrameUnits::Groups => FrameMode::Groups,
+    let mode = match frame.mode {
+        tree::FrameMode::Rows => FrameMode::Rows,
+        tree::FrameMode::Range => FrameMode::Range,
+        tree::FrameMode::Groups => FrameMode::Groups,
     };
     if mode == FrameMode::Groups && order.is_empty() {
         return Err(windowing_error("GROUPS mode requires an ORDER BY clause"));
     }
-    let (first, last) = (&frame.start_bound, frame.end_bound.as_ref().unwrap_or(&B::CurrentRow));
-    let wrong = match (first, last) {
-        (B::Following(None), _) => Some("frame start cannot be UNBOUNDED FOLLOWING"),
-        (_, B::Preceding(None)) => Some("frame end cannot be UNBOUNDED PRECEDING"),
-        (B::CurrentRow, B::Preceding(_)) => {
-            Some("frame starting from current row cannot have preceding rows")
-        }
-        (B::Following(_), B::Preceding(_)) => {
-            Some("frame starting from following row cannot have preceding rows")
-        }
-        (B::Following(_), B::CurrentRow) if frame.end_bound.is_none() => {
-            Some("frame starting from following row cannot end with current row")
-        }
-        (B::Following(_), B::CurrentRow) => {
-            Some("frame starting from following row cannot have preceding rows")
-        }
-        _ => None,
+    let exclude = match frame.exclusion {
+        tree::FrameExclusion::NoOthers => Exclude::NoOthers,
+        tree::FrameExclusion::CurrentRow => Exclude::CurrentRow,
+        tree::FrameExclusion::Group => Exclude::Group,
+        tree::FrameExclusion::Ties => Exclude::Ties,
     };
-    if let Some(what) = wrong {
-        return Err(windowing_error(what));
-    }
-    let mut bound = |bound: &ast::WindowFrameBound, is_end: bool| -> Result<Bound> {
+    let mut bound = |bound: &FrameBound| -> Result<Bound> {
         Ok(match bound {
-            B::CurrentRow => Bound::CurrentRow,
-            B::Preceding(None) => Bound::UnboundedPreceding,
-            B::Following(None) if is_end => Bound::UnboundedFollowing,
-            B::Following(None) => Bound::CurrentRow,
-            B::Preceding(Some(e)) => Bound::Preceding(offset(level, binder, e, mode, order)?),
-            B::Following(Some(e)) => Bound::Following(offset(level, binder, e, mode, order)?),
+            FrameBound::CurrentRow => Bound::CurrentRow,
+            FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
+            FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
+            FrameBound::OffsetPreceding(e) => {
+                Bound::Preceding(offset(level, binder, e, mode, order)?)
+            }
+            FrameBound::OffsetFollowing(e) => {
+                Bound::Following(offset(level, binder, e, mode, order)?)
+            }
         })
     };
-    let (start, end) = (bound(first, false)?, bound(last, true)?);
-    Ok(Frame { mode, start, end, exclude: Exclude::NoOthers })
+    let start = bound(&frame.start)?;
+    let end = bound(frame.end.as_ref().unwrap_or(&FrameBound::CurrentRow))?;
+    Ok(Frame { mode, start, end, exclude })
 }
 
 /// How far away a frame's end is.
 fn offset(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
-    e: &ast::Expr,
+    e: &tree::Expr,
     mode: FrameMode,
     order: &[Ty],
 ) -> Result<Expr> {
@@ -355,13 +324,6 @@ fn offset(
         FrameMode::Groups => ("GROUPS", "window GROUPS"),
     };
     let references = level.collected.borrow().references.len();
-    // The parser takes a string here for an interval.
-    let e = match e {
-        ast::Expr::Interval(interval) if interval.leading_field.is_none() => {
-            interval.value.as_ref()
-        }
-        e => e,
-    };
     let typed = level.within(Clause::Frame(clause), || binder.bind(e, level))?;
     let mut uses_row = level.collected.borrow().references.len() > references;
     typed.expr.walk(&mut |part| uses_row |= matches!(part, Expr::Column(c) if level.owns(*c)));
@@ -370,7 +332,7 @@ fn offset(
             SqlState::INVALID_COLUMN_REFERENCE,
             format!("argument of {word} must not contain variables"),
         );
-        return Err(binder.source.place(error, super::targets::span_of(e)));
+        return Err(binder.source.place(error, start_of(e)));
     }
     let ty = match (mode, order) {
         (FrameMode::Rows | FrameMode::Groups, _) => DataType::Int8,

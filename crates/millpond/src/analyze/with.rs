@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, Alias, CommonTableExpr, SelectBody, SelectStmt, WithClause};
 
 use super::Analyzer;
 use super::from::{Named, renamed};
 use super::level::Level;
 use super::query::Typing;
-use super::set_operation::span_of_target;
+use super::set_operation::target_location;
 use super::tree::{Cte, CteId, CteQuery, FromItem, Query};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, beyond};
+use crate::expr::bind::{Binder, beyond, start_of};
 use crate::expr::types::{Ty, unify};
-use crate::parse::{Name, ident};
+use crate::parse::Name;
 use crate::plan::query::node::SlotKind;
 use crate::sink::ColumnDesc;
 
@@ -35,7 +34,7 @@ enum State {
     /// It is being analyzed, and may not name itself.
     Closed {
         why: &'static str,
-        at: Option<Span>,
+        at: Option<u32>,
     },
     /// Its recursive part is being analyzed: what was around that, and how often the part has named
     /// the query so far.
@@ -58,18 +57,18 @@ impl Analyzer<'_> {
     /// Analyzes the queries of WITH, which can then be named.
     pub(super) fn with(
         &self,
-        with: &ast::With,
+        with: &WithClause,
         outer: Option<&Level<'_>>,
         binder: &mut Binder<'_>,
     ) -> Result<Vec<Arc<Cte>>> {
-        let names: Vec<String> = with.cte_tables.iter().map(|cte| ident(&cte.alias.name)).collect();
+        let names: Vec<String> = with.ctes.iter().map(|cte| (*cte.ctename).to_owned()).collect();
         for (at, name) in names.iter().enumerate() {
             if names[..at].contains(name) {
                 let error = SqlError::new(
                     SqlState::DUPLICATE_ALIAS,
                     format!("WITH query name \"{name}\" specified more than once"),
                 );
-                return Err(self.source.place(error, with.cte_tables[at].alias.name.span));
+                return Err(self.source.place(error, with.ctes[at].location));
             }
         }
         let first = self.ctes.borrow().len();
@@ -77,9 +76,9 @@ impl Analyzer<'_> {
         let later = names.iter().map(|name| Visible { name: name.clone(), state: state.clone() });
         self.ctes.borrow_mut().extend(later);
         let mut ctes = Vec::with_capacity(names.len());
-        for (at, (definition, name)) in with.cte_tables.iter().zip(&names).enumerate() {
-            if definition.from.is_some() {
-                return Err(beyond("this form of WITH"));
+        for (at, (definition, name)) in with.ctes.iter().zip(&names).enumerate() {
+            if definition.search_clause.is_some() || definition.cycle_clause.is_some() {
+                return Err(beyond("SEARCH or CYCLE of a query of WITH"));
             }
             let place = first + at;
             let own = with.recursive.then_some(place);
@@ -101,17 +100,17 @@ impl Analyzer<'_> {
     /// A query of WITH and its columns; `place`: it may be recursive, and is there under its name.
     fn cte(
         &self,
-        definition: &ast::Cte,
+        definition: &CommonTableExpr,
         name: &str,
         place: Option<usize>,
         outer: Option<&Level<'_>>,
         binder: &mut Binder<'_>,
     ) -> Result<(Cte, Vec<ColumnDesc>)> {
         let id = self.new_cte()?;
-        let materialized = definition
-            .materialized
-            .as_ref()
-            .map(|written| *written == ast::CteAsMaterialized::Materialized);
+        let materialized = definition.materialized;
+        let tree::Statement::Select(written) = &definition.ctequery else {
+            return Err(beyond("WITH that changes rows"));
+        };
         let cte = |query| Cte { id, name: name.to_owned(), query, materialized };
         if let Some(place) = place
             && let Some((query, columns)) =
@@ -119,8 +118,8 @@ impl Analyzer<'_> {
         {
             return Ok((cte(query), columns));
         }
-        let query = self.query(&definition.query, outer, binder)?;
-        let (_, columns) = renamed(name, query.columns.clone(), Some(&definition.alias))
+        let query = self.query(written, outer, binder)?;
+        let (_, columns) = renamed(name, query.columns.clone(), Some(&alias_of(definition)))
             .map_err(|error| self.given_columns(error, name, &query, definition))?;
         Ok((cte(CteQuery::Plain(query)), columns))
     }
@@ -128,33 +127,29 @@ impl Analyzer<'_> {
     /// The query of WITH RECURSIVE, if it has the form of a recursive one.
     fn recursive(
         &self,
-        definition: &ast::Cte,
+        definition: &CommonTableExpr,
         name: &str,
         id: CteId,
         place: usize,
         outer: Option<&Level<'_>>,
         binder: &mut Binder<'_>,
     ) -> Result<Option<(CteQuery, Vec<ColumnDesc>)>> {
-        let query = &definition.query;
-        let ast::SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } =
-            query.body.as_ref()
+        let tree::Statement::Select(query) = &definition.ctequery else { return Ok(None) };
+        let SelectBody::SetOp { op: tree::SetOperation::Union, all, larg: left, rarg: right } =
+            &query.body
         else {
             self.set_state(
                 place,
                 State::Closed {
                     why: "does not have the form non-recursive-term UNION [ALL] recursive-term",
-                    at: Some(definition.alias.name.span),
+                    at: Some(definition.location),
                 },
             );
             return Ok(None);
         };
-        let all = match set_quantifier {
-            ast::SetQuantifier::All => true,
-            ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
-            _ => return Err(beyond("a set operation BY NAME")),
-        };
+        let all = *all;
         let visible = self.ctes.borrow().len();
-        let with = match &query.with {
+        let with = match &query.with_clause {
             Some(with) => self.with(with, outer, binder)?,
             None => Vec::new(),
         };
@@ -162,7 +157,7 @@ impl Analyzer<'_> {
         let start = self.side(left, outer, binder)?;
         let types: Vec<_> = start.query.columns.iter().map(|column| column.ty).collect();
         let mut start = self.converted(start, &types, Some(left), binder)?;
-        let (_, columns) = renamed(name, start.columns.clone(), Some(&definition.alias))
+        let (_, columns) = renamed(name, start.columns.clone(), Some(&alias_of(definition)))
             .map_err(|error| self.given_columns(error, name, &start, definition))?;
         let columns: Vec<ColumnDesc> = columns
             .into_iter()
@@ -188,25 +183,21 @@ impl Analyzer<'_> {
             // It only looks like a recursive one.
             return Ok(None);
         }
-        if let Some(order_by) = &query.order_by {
-            let span = ast::Spanned::span(order_by);
-            let error = SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "ORDER BY in a recursive query is not implemented",
-            );
-            return Err(self.source.place(error, span));
+        let refused = |what: &str, at: Option<u32>| {
+            let what = format!("{what} in a recursive query is not implemented");
+            Err(self.source.place(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), at))
+        };
+        if let Some(first) = query.sort_clause.first() {
+            return refused("ORDER BY", Some(start_of(&first.node)));
         }
-        if query.limit_clause.is_some() || query.fetch.is_some() {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "LIMIT in a recursive query is not implemented",
-            ));
+        if let Some(offset) = &query.limit_offset {
+            return refused("OFFSET", Some(start_of(offset)));
         }
-        if !query.locks.is_empty() {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "FOR UPDATE/SHARE in a recursive query is not implemented",
-            ));
+        if let Some(limit) = &query.limit_count {
+            return refused("LIMIT", limit.count.as_ref().map(start_of));
+        }
+        if let Some(lock) = query.locking_clause.first() {
+            return refused("FOR UPDATE/SHARE", lock.locked_rels.first().map(|of| of.location));
         }
         self.check_step(name, &columns, &step, (left, right))?;
         let step = self.converted(step, &types, Some(right), binder)?;
@@ -220,18 +211,15 @@ impl Analyzer<'_> {
         name: &str,
         columns: &[ColumnDesc],
         Typing { query: step, unknown, .. }: &Typing,
-        (start_body, step_body): (&ast::SetExpr, &ast::SetExpr),
+        (start_query, step_query): (&SelectStmt, &SelectStmt),
     ) -> Result<()> {
-        let placed = |error, body, at| match span_of_target(body, at) {
-            Some(span) => self.source.place(error, span),
-            None => error,
-        };
+        let placed = |error, query, at| self.source.place(error, target_location(query, at));
         if step.columns.len() != columns.len() {
             let error = SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "each UNION query must have the same number of columns",
             );
-            return Err(placed(error, step_body, 0));
+            return Err(placed(error, step_query, 0));
         }
         for (at, (column, other)) in columns.iter().zip(&step.columns).enumerate() {
             if unknown[at] {
@@ -250,14 +238,14 @@ impl Analyzer<'_> {
                         ),
                     )
                     .hint("Cast the output of the non-recursive term to the correct type.");
-                    return Err(placed(error, start_body, at));
+                    return Err(placed(error, start_query, at));
                 }
                 Err((a, b)) => {
                     let error = SqlError::new(
                         SqlState::DATATYPE_MISMATCH,
                         format!("UNION types {} and {} cannot be matched", a.base(), b.base()),
                     );
-                    return Err(placed(error, step_body, at));
+                    return Err(placed(error, step_query, at));
                 }
             }
         }
@@ -270,7 +258,7 @@ impl Analyzer<'_> {
         error: SqlError,
         name: &str,
         query: &Query,
-        definition: &ast::Cte,
+        definition: &CommonTableExpr,
     ) -> SqlError {
         if error.sqlstate != SqlState::INVALID_COLUMN_REFERENCE {
             return error;
@@ -280,10 +268,10 @@ impl Analyzer<'_> {
             format!(
                 "WITH query \"{name}\" has {} columns available but {} columns specified",
                 query.columns.len(),
-                definition.alias.columns.len()
+                definition.aliascolnames.len()
             ),
         );
-        self.source.place(error, definition.alias.name.span)
+        self.source.place(error, definition.location)
     }
 
     /// Says of a table that is not there that a query of WITH of its name comes later.
@@ -322,13 +310,14 @@ impl Analyzer<'_> {
     }
 }
 
+/// What a query of WITH and its columns are called.
+fn alias_of(definition: &CommonTableExpr) -> Alias {
+    Alias { aliasname: definition.ctename.clone(), colnames: definition.aliascolnames.clone() }
+}
+
 impl Level<'_> {
     /// The query of WITH that a name means, if it means one.
-    pub(super) fn named_cte(
-        &self,
-        name: &Name,
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<Option<Named>> {
+    pub(super) fn named_cte(&self, name: &Name, alias: Option<&Alias>) -> Result<Option<Named>> {
         let analyzer = self.analyzer;
         let found = {
             let ctes = analyzer.ctes.borrow();
@@ -378,7 +367,7 @@ impl Level<'_> {
             State::Closed { why, at } => {
                 let mut error = refused(why);
                 if let Some(at) = at {
-                    error.position = analyzer.source.position_of(at.start);
+                    error.position = Some(analyzer.source.position(at));
                 }
                 Err(error)
             }

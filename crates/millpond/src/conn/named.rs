@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_syntax::tree::TypeName;
+use millpond_syntax::tree::{self, TypeName};
 
 use super::prepared::{Body, Portal, PortalState, Prepared};
 use super::statement::Step;
@@ -37,7 +37,7 @@ impl Connection {
     pub(super) fn execute_named(
         &mut self,
         name: &str,
-        args: &[sqlparser::ast::Expr],
+        args: &[tree::Expr],
         sql: &str,
         columns: bool,
         sink: &mut dyn RowSink,

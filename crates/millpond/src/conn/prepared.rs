@@ -234,9 +234,9 @@ impl Connection {
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
         if let Statement::Query(_)
-        | Statement::Insert(..)
-        | Statement::Update(..)
-        | Statement::Delete(..) = &statement
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_) = &statement
         {
             let types = ParamTypes::Declared(param_types.to_vec());
             let planned = Arc::new(self.plan_within(wait, &statement, sql, types)?);

@@ -224,7 +224,7 @@ impl Connection {
             return Err(in_failed_transaction());
         }
         let tag = match statement {
-            S::Query(_) | S::Insert(..) | S::Update(..) | S::Delete(..) => {
+            S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) => {
                 return self.plan_and_run(statement, sql, &[], params, columns, sink);
             }
             S::Begin { modes, start } => self.begin(*modes, *start, sink)?,

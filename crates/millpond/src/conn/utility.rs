@@ -308,9 +308,9 @@ impl Connection {
         if !matches!(
             statement,
             Statement::Query(_)
-                | Statement::Insert(..)
-                | Statement::Update(..)
-                | Statement::Delete(..)
+                | Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
         ) {
             return Err(SqlError::unsupported("EXPLAIN of such a statement"));
         }

@@ -15,7 +15,8 @@
 //! - [`types`], [`batch`], [`result`], [`params`]: rows to Arrow and back.
 //! - [`bounded`]: functions that can make long text of short arguments.
 //! - [`dialect`]: PostgreSQL's meaning of literals, integer arithmetic, sums and averages.
-//! - [`rewrite`]: PostgreSQL's spelling to DataFusion's.
+//! - [`text`]: a query's text to sqlparser's tree. [`rewrite`]: PostgreSQL's spelling to
+//!   DataFusion's.
 //! - [`threads`]: the threads that runs compute on; [`interrupt`]: how they learn that a run is to
 //!   end.
 //!
@@ -38,6 +39,7 @@ mod rewrite;
 mod spill;
 #[cfg(test)]
 mod tests;
+mod text;
 mod threads;
 mod types;
 mod views;

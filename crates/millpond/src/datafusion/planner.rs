@@ -32,6 +32,7 @@ use super::functions;
 use super::plan::{BATCH_ROWS, QueryPlan};
 use super::provider::Table;
 use super::rewrite;
+use super::text;
 use super::threads::QueryThreads;
 use super::types::{arrow_type, sql_type};
 use super::views;
@@ -83,6 +84,26 @@ impl Planner {
     #[cfg(test)]
     pub fn is_computing(&self) -> bool {
         self.threads.computing() > 0
+    }
+
+    /// Plans the query that a text is; `None` if its grammar is not known here.
+    pub fn plan_text(
+        &self,
+        request: &PlanRequest<'_>,
+        text: &str,
+        params: &[Option<DataType>],
+    ) -> Result<Option<QueryPlan>> {
+        let misunderstood = text::misunderstood(text).map(SqlError::unsupported);
+        let Some(query) = text::parse(text)? else {
+            return misunderstood.map_or(Ok(None), Err);
+        };
+        match (self.plan(request, query, params), misunderstood) {
+            (Ok(plan), None) => Ok(Some(plan)),
+            (Err(error), None) => Err(error),
+            // It says more that there is no such table.
+            (Err(error), Some(_)) if error.sqlstate == SqlState::UNDEFINED_TABLE => Err(error),
+            (_, Some(misunderstood)) => Err(misunderstood),
+        }
     }
 
     /// Plans `query`. `params` are the types that the client gave to its parameters; those it left

@@ -1,7 +1,7 @@
 //! Expressions: bound to the columns of a FROM clause and the parameters of one statement, then
 //! evaluated row by row.
 //!
-//! [`bind`] turns sqlparser's tree into an [`Expr`] whose types are settled by PostgreSQL's rules:
+//! [`bind`] turns the parser's tree into an [`Expr`] whose types are settled by PostgreSQL's rules:
 //! every operator knows its operands' types, and every conversion is an explicit [`Expr::Cast`].
 //! [`eval`] walks it. Values that a column, parameter or constant already has are borrowed, so that
 //! a comparison of columns allocates nothing.

@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
+use millpond_syntax::{TokenKind, tokens};
 use proptest::prelude::*;
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::cache::{Cache, Keyed};
 use super::*;
@@ -113,21 +112,29 @@ proptest! {
     fn it_agrees_with_the_tokenizer(pieces in prop::collection::vec(piece(), 0..12)) {
         let sql: String = pieces.concat();
         let Some((key, literals)) = scanned(&sql) else { return Ok(()) };
-        let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, &sql).tokenize() else {
-            // A text that the tokenizer refuses never gets a plan, so no key of it is ever found.
+        let tokens = tokens(&sql).unwrap();
+        if tokens.error.is_some() {
+            // A text that the parser refuses never gets a plan, so no key of it is ever found.
             return Ok(());
-        };
+        }
         let mut expected = Vec::new();
-        for token in &tokens {
-            match token {
-                Token::Number(text, _) => expected.push((false, text.clone())),
-                Token::SingleQuotedString(text) => expected.push((true, text.clone())),
-                other => prop_assert!(
-                    !matches!(other, Token::EscapedStringLiteral(_) | Token::HexStringLiteral(_)
-                        | Token::NationalStringLiteral(_) | Token::DollarQuotedString(_)
-                        | Token::UnicodeStringLiteral(_) | Token::SingleQuotedByteStringLiteral(_)
-                        | Token::Placeholder(_)),
-                    "{sql:?}: {other:?}"
+        for token in &tokens.list {
+            let text = &sql[token.start as usize..token.end as usize];
+            match token.kind {
+                TokenKind::Integer | TokenKind::Float => expected.push((false, text.to_owned())),
+                TokenKind::String => {
+                    let inside = text[1..text.len() - 1].replace("''", "\0");
+                    if inside.contains('\'') {
+                        // Strings on lines of their own are one: the parser finds fewer literals.
+                        return Ok(());
+                    }
+                    expected.push((true, inside.replace('\0', "'")));
+                }
+                kind => prop_assert!(
+                    !matches!(kind, TokenKind::EscapeString | TokenKind::UnicodeString
+                        | TokenKind::DollarString | TokenKind::BitString | TokenKind::HexString
+                        | TokenKind::Param),
+                    "{sql:?}: {token:?}"
                 ),
             }
         }

@@ -94,7 +94,7 @@ pub(super) fn copy(stmt: CopyStmt, source: Source<'_>) -> Result<Copy> {
 fn given(options: &[DefElem], source: &Source<'_>) -> Result<Given> {
     let mut given = Given::default();
     for (at, option) in options.iter().enumerate() {
-        let place = source.position(option.location as usize);
+        let place = source.position(option.location);
         if options[..at].iter().any(|other| other.defname == option.defname) {
             return Err(syntax_error("conflicting or redundant options").at(place));
         }

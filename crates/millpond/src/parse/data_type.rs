@@ -1,8 +1,6 @@
 //! Types and collations by their names.
 
-use millpond_engine::types::other::{
-    INTERVAL, INTERVAL_FIELDS, JSON, JSONB, TIME, TIMETZ, UUID, types,
-};
+use millpond_engine::types::other::{INTERVAL, JSON, JSONB, TIME, TIMETZ, UUID, types};
 use millpond_syntax::tree::{Expr, Name, Node, TypeName, Value};
 
 use crate::DataType;
@@ -93,12 +91,12 @@ fn modifiers(ty: &TypeName) -> Result<Vec<i32>> {
     ty.typmods.iter().map(number).collect()
 }
 
-pub(super) fn other(oid: u32, typmod: i32) -> DataType {
+fn other(oid: u32, typmod: i32) -> DataType {
     DataType::Other { oid, typmod }
 }
 
 /// Arrays of a type. Of arrays they are arrays of more dimensions, which is the same type.
-pub(super) fn array(element: DataType) -> Result<DataType> {
+fn array(element: DataType) -> Result<DataType> {
     if element.element().is_some() {
         return Ok(element);
     }
@@ -108,25 +106,6 @@ pub(super) fn array(element: DataType) -> Result<DataType> {
 /// Digits after the second's point as a modifier. More than six are six.
 fn precision(digits: i32) -> i32 {
     digits.clamp(0, 6)
-}
-
-pub(super) fn precision_of(precision: Option<u64>) -> i32 {
-    precision.map_or(-1, |digits| digits.min(6) as i32)
-}
-
-/// `interval`, perhaps of some fields (as `year to month`) and with a precision of its seconds.
-pub(crate) fn interval_type(fields: Option<&str>, precision: Option<u64>) -> DataType {
-    const ALL: i32 = 0x7fff;
-    let named = |name: &&str| {
-        let same = |(_, own): &&(i32, &str)| own.eq_ignore_ascii_case(name);
-        INTERVAL_FIELDS.iter().find(same).map(|(bits, _)| *bits)
-    };
-    let fields = fields.as_ref().and_then(named);
-    let typmod = match (fields, precision_of(precision)) {
-        (None, -1) => -1,
-        (fields, precision) => fields.unwrap_or(ALL) << 16 | precision & 0xffff,
-    };
-    other(INTERVAL, typmod)
 }
 
 /// The n of `varchar(n)` and `char(n)`.
@@ -155,11 +134,11 @@ fn numeric(modifiers: &[i32]) -> Result<DataType> {
     Ok(DataType::Numeric { precision_scale: Some((precision as u16, scale as i16)) })
 }
 
-pub(super) fn invalid(message: impl Into<String>) -> SqlError {
+fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-pub(super) fn unknown_type(name: &str) -> SqlError {
+fn unknown_type(name: &str) -> SqlError {
     let known = [
         "json",
         "jsonb",
@@ -221,6 +200,6 @@ pub(crate) fn check_collation(names: &[Name]) -> Result<()> {
 }
 
 /// Whether a collation of that name orders bytewise, as everything here does.
-pub(super) fn is_bytewise(collation: &str) -> bool {
+pub(crate) fn is_bytewise(collation: &str) -> bool {
     matches!(collation, "C" | "POSIX" | "default" | "ucs_basic")
 }

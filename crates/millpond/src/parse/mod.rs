@@ -2,49 +2,30 @@
 //!
 //! `millpond_syntax` parses every text by PostgreSQL's grammar. Here its tree becomes a
 //! [`Statement`]: options are looked at, and what PostgreSQL has and Millpond has not is named.
-//! Queries and changes of rows are parsed once more, from their piece of the text ([`query`]).
 
 mod copy;
 mod data_type;
 mod name;
 mod option;
-mod query;
 mod source;
 #[cfg(test)]
 mod tests;
 mod utility;
 
 use millpond_syntax::tree::{self, RawStmt};
-use millpond_syntax::{SyntaxError, tree::Statement as Tree};
-use sqlparser::ast;
+use millpond_syntax::{LiftedLiteral, SyntaxError, Tokens, tree::Statement as Tree};
 
 pub(crate) use copy::{Copy, CopyOptions, CopySource, ForceQuote};
-pub(crate) use data_type::{check_collation, data_type, interval_type};
+#[cfg(feature = "datafusion")]
+pub(crate) use data_type::is_bytewise;
+pub(crate) use data_type::{check_collation, data_type};
 pub(crate) use name::Name;
 pub(crate) use option::text as option_text;
-pub(crate) use query::*;
 pub(crate) use source::Source;
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::lex::Literals;
-
-/// An identifier as PostgreSQL stores it: lower case unless quoted, at most 63 bytes.
-pub(crate) fn fold(value: &str, quote: Option<char>) -> String {
-    let mut folded = if quote.is_some() { value.to_owned() } else { value.to_lowercase() };
-    if folded.len() > 63 {
-        let mut end = 63;
-        while !folded.is_char_boundary(end) {
-            end -= 1;
-        }
-        folded.truncate(end);
-    }
-    folded
-}
-
-/// sqlparser's identifier, folded.
-pub(crate) fn ident(ident: &ast::Ident) -> String {
-    fold(&ident.value, ident.quote_style)
-}
+use crate::lex::{Literal, LiteralKind, Literals};
+use crate::memory::ValueRoom;
 
 /// What BEGIN or SET TRANSACTION ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,14 +60,21 @@ pub(crate) struct VacuumOptions {
     pub(crate) usage_limit_kb: Option<u32>,
 }
 
+/// A query, and where in the text it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    pub(crate) select: tree::SelectStmt,
+    pub(crate) location: u32,
+    pub(crate) length: u32,
+}
+
 /// One statement.
 #[derive(Debug, Clone)]
 pub(crate) enum Statement {
-    Query(Box<ast::Query>),
-    /// With the queries of WITH before it.
-    Insert(Box<ast::Insert>, Option<Box<ast::With>>),
-    Update(Box<ast::Update>, Option<Box<ast::With>>),
-    Delete(Box<ast::Delete>, Option<Box<ast::With>>),
+    Query(Box<Query>),
+    Insert(Box<tree::InsertStmt>),
+    Update(Box<tree::UpdateStmt>),
+    Delete(Box<tree::DeleteStmt>),
     CreateTable(Box<tree::CreateStmt>),
     CreateIndex(Box<tree::IndexStmt>),
     AlterTable(Box<tree::AlterTableStmt>),
@@ -151,7 +139,7 @@ pub(crate) enum Statement {
     },
     Execute {
         name: String,
-        args: Vec<ast::Expr>,
+        args: Vec<tree::Expr>,
     },
     Deallocate(Which),
     /// CLOSE: no cursor can have been declared.
@@ -184,39 +172,67 @@ impl Statement {
     }
 }
 
+/// About what a token of a long text takes until its statement is planned: the token, and its part
+/// of the trees that the parser and the binder make. Measured with calls in a list; rows of VALUES
+/// take half.
+const MEMORY_OF_TOKEN: usize = 220;
+
 /// Parses a text of any number of statements. Empty ones are left out.
 pub(crate) fn parse(sql: &str) -> Result<Vec<Statement>> {
     let source = Source::new(sql);
-    let parsed = millpond_syntax::parse(sql).map_err(|error| refused(&error, sql))?;
+    let parsed = millpond_syntax::parse_tokens(sql, tokens(sql)?);
+    let parsed = parsed.map_err(|error| refused(&error, sql))?;
     parsed.into_iter().map(|raw| statement(raw, source)).collect()
+}
+
+/// The tokens of a text whose tree there is room for.
+fn tokens(sql: &str) -> Result<Tokens> {
+    let tokens = millpond_syntax::tokens(sql).map_err(|error| refused(&error, sql))?;
+    ValueRoom::check_for(tokens.list.len().saturating_mul(MEMORY_OF_TOKEN), "parser")?;
+    Ok(tokens)
 }
 
 /// A statement of the grammar as one that can be run.
 fn statement(raw: RawStmt, source: Source<'_>) -> Result<Statement> {
-    let start = raw.location as usize;
-    let piece = start..start + raw.length as usize;
-    match raw.stmt {
-        Tree::Select(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
-            query::parse(source, piece)
+    let RawStmt { stmt, location, length } = raw;
+    Ok(match stmt {
+        Tree::Select(select) => {
+            Statement::Query(Box::new(Query { select: *select, location, length }))
         }
-        Tree::Execute(execute) => {
-            let args = query::arguments(source, piece)?;
-            Ok(Statement::Execute { name: execute.name.into(), args })
-        }
-        stmt => utility::statement(stmt, source),
-    }
+        Tree::Insert(insert) => Statement::Insert(insert),
+        Tree::Update(update) => Statement::Update(update),
+        Tree::Delete(delete) => Statement::Delete(delete),
+        stmt => utility::statement(stmt, source)?,
+    })
 }
 
 /// Parses a text whose literals the lexer has lifted out: each becomes the parameter of its number.
 /// `None`: the text only makes sense with its literals in place.
 pub(crate) fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> {
-    let [raw] = <[RawStmt; 1]>::try_from(millpond_syntax::parse(sql).ok()?).ok()?;
-    match raw.stmt {
-        Tree::Select(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
-            query::parse_lifted(sql, literals)
-        }
-        stmt => utility::statement(stmt, Source::new(sql)).ok(),
+    let lifted = millpond_syntax::parse_lifted(sql, tokens(sql).ok()?).ok()?;
+    let is_same = |(found, known): (&LiftedLiteral, &Literal)| {
+        let is_string = matches!(known.kind, LiteralKind::String(_));
+        let start = known.start - u32::from(is_string);
+        found.is_string == is_string && found.location == start
+    };
+    if lifted.literals.len() != literals.len() || !lifted.literals.iter().zip(literals).all(is_same)
+    {
+        return None;
     }
+    let [raw] = <[RawStmt; 1]>::try_from(lifted.statements).ok()?;
+    statement(raw, Source::new(sql)).ok()
+}
+
+/// Parses an expression on its own (a column's default, kept as text in the catalog).
+pub(crate) fn parse_expression(sql: &str) -> Result<tree::Expr> {
+    millpond_syntax::parse_expression(sql).map_err(|error| refused(&error, sql))
+}
+
+/// "stack depth limit exceeded"
+#[cold]
+pub(crate) fn too_complex() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .hint("Write the statement with less nesting, or shorter chains of operators.")
 }
 
 /// The parser's error.

@@ -1,9 +1,8 @@
 //! Names of relations and columns.
 
-use millpond_syntax::tree::{self, QualifiedName, RangeVar};
-use sqlparser::ast;
+use millpond_syntax::tree::{self, Field, QualifiedName, RangeVar};
 
-use super::{Source, fold, ident};
+use super::Source;
 use crate::error::{Result, SqlError, SqlState};
 
 /// A table's or index's name, or a name of FROM in front of a column's.
@@ -16,8 +15,10 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    pub(super) fn from_parts(mut parts: Vec<String>, position: Option<usize>) -> Result<Self> {
-        if let Some(mut error) = Self::refusal(&parts, &parts.join("."), "relation") {
+    pub(crate) fn from_parts(mut parts: Vec<String>, position: Option<usize>) -> Result<Self> {
+        if parts.len() > 2
+            && let Some(mut error) = Self::refusal(&parts, &parts.join("."), "relation")
+        {
             error.position = position;
             return Err(error);
         }
@@ -26,7 +27,7 @@ impl Name {
     }
 
     /// Why these parts are no name: `whole` is the text that has them, a `kind` of name.
-    pub(super) fn refusal(parts: &[String], whole: &str, kind: &str) -> Option<SqlError> {
+    fn refusal(parts: &[String], whole: &str, kind: &str) -> Option<SqlError> {
         // A database's name in front must be this database's; there is only one.
         match parts {
             [database, _, _] if database != "postgres" => Some(SqlError::new(
@@ -41,31 +42,40 @@ impl Name {
         }
     }
 
-    /// From sqlparser's.
-    pub(crate) fn from_ast(name: &ast::ObjectName, source: &Source<'_>) -> Result<Self> {
-        let mut parts = Vec::with_capacity(name.0.len());
-        let mut position = None;
-        for part in &name.0 {
-            let ast::ObjectNamePart::Identifier(ident) = part else {
-                return Err(SqlError::unsupported(format!("the name {name}")));
-            };
-            position = position.or_else(|| source.position_of(ident.span.start));
-            parts.push(fold(&ident.value, ident.quote_style));
+    /// What stands before a column in a name with points, and the column.
+    pub(crate) fn of_column<'f>(
+        fields: &'f [Field],
+        at: u32,
+        source: &Source<'_>,
+    ) -> Result<(Self, &'f str)> {
+        let mut parts = Vec::with_capacity(fields.len());
+        for field in fields {
+            match field {
+                Field::String(name) => parts.push(&**name),
+                Field::Star => return Err(SqlError::unsupported("a whole row of this form")),
+            }
         }
-        Self::from_parts(parts, position)
+        let position = Some(source.position(at));
+        let column = parts.pop().unwrap_or_default();
+        let table: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        if table.len() > 2 {
+            parts.push(column);
+            let whole = parts.join(".");
+            if let Some(mut error) = Self::refusal(&table, &whole, "qualified") {
+                error.position = position;
+                return Err(error);
+            }
+        }
+        Ok((Self::from_parts(table, position)?, column))
     }
 
-    /// What stands before a column in a name with points, and the column.
-    pub(crate) fn of_column(parts: &[ast::Ident], source: &Source<'_>) -> Result<(Self, String)> {
-        let position = parts.first().and_then(|first| source.position_of(first.span.start));
-        let mut parts: Vec<String> = parts.iter().map(ident).collect();
-        let whole = parts.join(".");
-        let column = parts.pop().unwrap_or_default();
-        if let Some(mut error) = Self::refusal(&parts, &whole, "qualified") {
-            error.position = position;
-            return Err(error);
-        }
-        Ok((Self::from_parts(parts, position)?, column))
+    /// What stands before the star in a name with points.
+    pub(crate) fn of_star(fields: &[Field], at: u32, source: &Source<'_>) -> Result<Self> {
+        let name = |field: &Field| match field {
+            Field::String(name) => Some((**name).to_owned()),
+            Field::Star => None,
+        };
+        Self::from_parts(fields.iter().filter_map(name).collect(), Some(source.position(at)))
     }
 
     /// A relation as a statement names it.
@@ -74,7 +84,7 @@ impl Name {
         let mut parts: Vec<String> =
             parts.into_iter().flatten().map(|part| (&**part).into()).collect();
         parts.push((&*relation.relname).into());
-        Self::from_parts(parts, Some(source.position(relation.location as usize)))
+        Self::from_parts(parts, Some(source.position(relation.location)))
     }
 
     pub(crate) fn of_relations<'r>(
@@ -86,7 +96,7 @@ impl Name {
 
     /// A name with its qualifiers.
     pub(super) fn qualified(name: &QualifiedName, source: &Source<'_>) -> Result<Self> {
-        let position = Some(source.position(name.location as usize));
+        let position = Some(source.position(name.location));
         Self::from_parts(name.names.iter().map(|part| (&**part).into()).collect(), position)
     }
 }

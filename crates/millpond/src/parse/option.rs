@@ -39,7 +39,7 @@ pub(crate) fn boolean(option: &DefElem) -> Result<bool> {
 /// The error of an option that the command does not have.
 pub(super) fn unrecognized(command: &str, option: &DefElem, source: &Source<'_>) -> SqlError {
     let message = format!("unrecognized {command} option \"{}\"", option.defname);
-    syntax_error(message).at(source.position(option.location as usize))
+    syntax_error(message).at(source.position(option.location))
 }
 
 pub(super) fn syntax_error(message: impl Into<String>) -> SqlError {

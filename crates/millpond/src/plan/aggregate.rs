@@ -1,6 +1,6 @@
 //! Aggregates over all rows, without groups: `count`, `sum`, `min`, `max`, `avg`.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{self, Node};
 
 use super::FromScope;
 use crate::analyze::tree::AggregateFunction;
@@ -8,7 +8,6 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, Coercion};
 use crate::expr::types::{Category, NUMERIC, Ty, category};
 use crate::expr::{Env, Expr, Val};
-use crate::parse::ident;
 use crate::run::Accumulator;
 use crate::types::FormatOptions;
 use crate::{DataType, Datum, Value};
@@ -28,15 +27,13 @@ pub(crate) struct Aggregate {
 
 /// The aggregate that a select item is, if it is one.
 pub(super) fn bind(
-    expr: &ast::Expr,
+    expr: &tree::Expr,
     binder: &mut Binder<'_>,
     scope: &FromScope<'_>,
 ) -> Result<Option<Aggregate>> {
-    let ast::Expr::Function(function) = expr else { return Ok(None) };
-    let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
-        return Ok(None);
-    };
-    let (kind, name) = match ident(name).as_str() {
+    let Node::FuncCall(call) = &expr.node else { return Ok(None) };
+    let [name] = call.funcname.as_slice() else { return Ok(None) };
+    let (kind, name) = match &**name {
         "count" => (AggregateFunction::Count, "count"),
         "sum" => (AggregateFunction::Sum, "sum"),
         "min" => (AggregateFunction::Min, "min"),
@@ -45,20 +42,18 @@ pub(super) fn bind(
         _ => return Ok(None),
     };
     let beyond = || SqlError::unsupported("this form of aggregate");
-    if function.over.is_some() || function.filter.is_some() {
+    if call.over.is_some()
+        || call.agg_filter.is_some()
+        || call.agg_within_group
+        || call.agg_distinct
+        || call.func_variadic
+        || !call.agg_order.is_empty()
+    {
         return Err(beyond());
     }
-    let ast::FunctionArguments::List(list) = &function.args else { return Err(beyond()) };
-    if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
-        return Err(beyond());
-    }
-    let arg = match list.args.as_slice() {
-        [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]
-            if kind == AggregateFunction::Count =>
-        {
-            None
-        }
-        [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e))] => Some(binder.bind(e, scope)?),
+    let arg = match call.args.as_slice() {
+        [] if call.agg_star && kind == AggregateFunction::Count => None,
+        [e] => Some(binder.bind(e, scope)?),
         _ => return Err(beyond()),
     };
     let Some(arg) = arg else {
@@ -74,10 +69,8 @@ pub(super) fn bind(
         return Err(beyond());
     }
     let (arg_ty, ty) = types(kind, own).ok_or_else(|| {
-        SqlError::new(
-            SqlState::UNDEFINED_FUNCTION,
-            format!("function {name}({own}) does not exist"),
-        )
+        let what = format!("function {name}({own}) does not exist");
+        binder.source.place(SqlError::new(SqlState::UNDEFINED_FUNCTION, what), expr.location)
     })?;
     let int_column = int_column(kind, own, &arg.expr);
     let arg = binder.coerce(arg, arg_ty, Coercion::Explicit)?;

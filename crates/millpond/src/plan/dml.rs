@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use millpond_engine::catalog::{ColumnDef, TableDef};
-use sqlparser::ast;
+use millpond_syntax::tree::{
+    self, DeleteStmt, Indirection, Node, RangeVar, ResTarget, SetClause, UpdateStmt,
+};
 
 use super::access::{Choice, Lookup};
 use super::scope::{FromScope, FromTable, find_table, undefined_table};
@@ -74,33 +76,33 @@ pub(crate) fn assigned(
 }
 
 /// Whether a value is the word DEFAULT.
-pub(crate) fn is_default(e: &ast::Expr) -> bool {
-    matches!(e, ast::Expr::Identifier(name)
-        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
+pub(crate) fn is_default(e: &tree::Expr) -> bool {
+    matches!(e.node, Node::SetToDefault)
 }
 
-/// The column that a statement names of the table that it changes. A name with points begins with
-/// the column: what follows would be a part of it.
+/// The column that a statement names of the table that it changes. What stands behind the name
+/// would be a part of the column's value.
 pub(crate) fn target_column(
     table: &TableDef,
-    name: &ast::ObjectName,
+    target: &ResTarget,
     source: &Source<'_>,
 ) -> Result<usize> {
-    let parts = Name::from_ast(name, source)?;
-    let column = parts.schema.as_deref().unwrap_or(&parts.name);
-    let mut error = match table.column(column) {
-        Some(found) if parts.schema.is_none() => return Ok(found),
-        Some(found) => not_composite(&parts.name, &table.columns[found]),
-        None => {
+    let name = target.name.as_deref().unwrap_or_default();
+    let error = match (table.column(name), target.indirection.first()) {
+        (Some(found), None) => return Ok(found),
+        (Some(found), Some(Indirection::Field(field))) => {
+            not_composite(field, &table.columns[found])
+        }
+        (Some(_), Some(_)) => SqlError::unsupported("assignment to a part of a column"),
+        (None, _) => {
             let known = table.columns.iter().map(|column| column.name.as_str());
-            let mut error = undefined_column(column, None, known);
+            let mut error = undefined_column(name, None, known);
             error.message =
-                format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+                format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
             error
         }
     };
-    error.position = parts.position;
-    Err(error)
+    Err(source.place(error, target.location))
 }
 
 fn not_composite(field: &str, column: &ColumnDef) -> SqlError {
@@ -114,40 +116,9 @@ fn not_composite(field: &str, column: &ColumnDef) -> SqlError {
     )
 }
 
-/// The items of an UPDATE's FROM, if the statement has a form that is known here.
-pub(crate) fn check_update_form(update: &ast::Update) -> Result<&[ast::TableWithJoins]> {
-    let is_foreign = update.or.is_some()
-        || update.limit.is_some()
-        || update.output.is_some()
-        || !update.order_by.is_empty()
-        || !update.table.joins.is_empty();
-    match &update.from {
-        _ if is_foreign => Err(SqlError::unsupported("this form of UPDATE")),
-        None => Ok(&[]),
-        Some(ast::UpdateTableFromKind::AfterSet(from)) => Ok(from),
-        Some(ast::UpdateTableFromKind::BeforeSet(_)) => {
-            Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"FROM\""))
-        }
-    }
-}
-
-/// A DELETE's table, if the statement has a form that is known here.
-pub(crate) fn delete_table(delete: &ast::Delete) -> Result<&ast::TableFactor> {
-    let is_foreign = delete.limit.is_some()
-        || delete.output.is_some()
-        || !delete.order_by.is_empty()
-        || !delete.tables.is_empty();
-    let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
-        &delete.from;
-    match from.as_slice() {
-        [one] if one.joins.is_empty() && !is_foreign => Ok(&one.relation),
-        _ => Err(SqlError::unsupported("this form of DELETE")),
-    }
-}
-
 impl Planner<'_> {
-    pub(super) fn target(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
-        let name = Name::from_ast(name, &self.source)?;
+    pub(super) fn target(&self, relation: &RangeVar) -> Result<Arc<TableDef>> {
+        let name = Name::of_relation(relation, &self.source)?;
         find_table(self.catalog, &name).map_err(|error| match error.sqlstate {
             SqlState::UNDEFINED_TABLE if name.schema.is_some() => {
                 undefined_table(self.catalog, &name)
@@ -158,37 +129,38 @@ impl Planner<'_> {
 
     pub(super) fn returning(
         &self,
-        items: Option<&Vec<ast::SelectItem>>,
+        items: &[ResTarget],
         table: &TableDef,
         alias: &str,
         binder: &mut Binder<'_>,
     ) -> Result<Option<Output>> {
-        match items {
-            None => Ok(None),
-            Some(items) => {
-                let tables = [FromTable::only(table, alias)];
-                Output::of_list(items, Some(&FromScope(&tables)), binder).map(Some)
-            }
+        if items.is_empty() {
+            return Ok(None);
         }
+        let tables = [FromTable::only(table, alias)];
+        Output::of_list(items, Some(&FromScope(&tables)), binder).map(Some)
     }
 
     pub(super) fn update(
         &self,
-        update: &ast::Update,
+        update: &UpdateStmt,
         binder: &mut Binder<'_>,
     ) -> Result<ChangePlan> {
-        if !check_update_form(update)?.is_empty() {
+        if !update.from_clause.is_empty() {
             return Err(beyond("UPDATE ... FROM"));
         }
-        let (table, alias) = self.table_factor(&update.table.relation)?;
+        let (table, alias) = self.relation(&update.relation)?;
         let tables = [FromTable::only(&table, &alias)];
         let scope = FromScope(&tables);
-        let mut set: Vec<(usize, Expr)> = Vec::with_capacity(update.assignments.len());
-        for assignment in &update.assignments {
-            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+        let mut set: Vec<(usize, Expr)> = Vec::with_capacity(update.target_list.len());
+        for clause in &update.target_list {
+            let SetClause::One(target) = clause else {
                 return Err(beyond("assignment to several columns at once"));
             };
-            let column = target_column(&table, name, &self.source)?;
+            let column = target_column(&table, target, &self.source)?;
+            let Some(value) = &target.val else {
+                return Err(SqlError::internal("SET without a value"));
+            };
             if set.iter().any(|(other, _)| *other == column) {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
@@ -198,39 +170,40 @@ impl Planner<'_> {
                     ),
                 ));
             }
-            let value = if is_default(&assignment.value) {
+            let value = if is_default(value) {
                 default_of(&table, column)?
             } else {
-                let typed = binder.bind(&assignment.value, &scope)?;
-                assigned(binder, &table, column, typed)?
+                let typed = binder.bind(value, &scope)?;
+                assigned(binder, &table, column, typed)
+                    .map_err(|error| binder.place_at(error, value))?
             };
             set.push((column, value));
         }
-        let condition = self.where_clause(update.selection.as_ref(), binder, &scope)?;
+        let condition = self.where_clause(update.where_clause.as_ref(), binder, &scope)?;
         let lookup = Lookup::only(&table);
         let Choice { access, filter, .. } =
             access::choose(&lookup, self.indexes, condition.as_ref(), None);
-        let returning = self.returning(update.returning.as_ref(), &table, &alias, binder)?;
+        let returning = self.returning(&update.returning_list, &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: Some(set), returning })
     }
 
     pub(super) fn delete(
         &self,
-        delete: &ast::Delete,
+        delete: &DeleteStmt,
         binder: &mut Binder<'_>,
     ) -> Result<ChangePlan> {
-        if delete.using.is_some() {
+        if !delete.using_clause.is_empty() {
             return Err(beyond("DELETE ... USING"));
         }
-        let (table, alias) = self.table_factor(delete_table(delete)?)?;
+        let (table, alias) = self.relation(&delete.relation)?;
         let tables = [FromTable::only(&table, &alias)];
         let scope = FromScope(&tables);
-        let condition = self.where_clause(delete.selection.as_ref(), binder, &scope)?;
+        let condition = self.where_clause(delete.where_clause.as_ref(), binder, &scope)?;
         let lookup = Lookup::only(&table);
         let Choice { access, filter, .. } =
             access::choose(&lookup, self.indexes, condition.as_ref(), None);
-        let returning = self.returning(delete.returning.as_ref(), &table, &alias, binder)?;
+        let returning = self.returning(&delete.returning_list, &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: None, returning })
     }

@@ -34,15 +34,16 @@ mod with {
             Ok(Some(ExternalPlanner(Planner::new(niceness, query_threads, memory)?)))
         }
 
+        /// `None`: its parser does not know the text.
         pub(crate) fn plan(
             &self,
             catalog: &Arc<CatalogState>,
-            query: &sqlparser::ast::Query,
+            text: &str,
             given: &[Option<DataType>],
             zone: Zone,
-        ) -> Result<ExternalPlan> {
+        ) -> Result<Option<ExternalPlan>> {
             let request = PlanRequest { catalog, zone };
-            self.0.plan(&request, Box::new(query.clone()), given).map(ExternalPlan)
+            Ok(self.0.plan_text(&request, text, given)?.map(ExternalPlan))
         }
     }
 
@@ -130,10 +131,10 @@ mod without {
         pub(crate) fn plan(
             &self,
             _catalog: &Arc<CatalogState>,
-            _query: &sqlparser::ast::Query,
+            _text: &str,
             _given: &[Option<DataType>],
             _zone: Zone,
-        ) -> Result<ExternalPlan> {
+        ) -> Result<Option<ExternalPlan>> {
             match *self {}
         }
     }

@@ -1,14 +1,14 @@
 //! Planning of INSERT.
 
 use millpond_engine::catalog::TableDef;
-use sqlparser::ast::{self, Spanned};
+use millpond_syntax::tree::{self, InsertStmt, RangeVar, ResTarget, SelectBody, SelectStmt};
 
 use super::dml::{assigned, default_of, is_default, target_column};
 use super::{InsertPlan, InsertSource, Planner};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, NoColumns, Scope, beyond};
-use crate::parse::{Source, ident};
+use crate::expr::bind::{Binder, NoColumns, Scope, beyond, start_of};
+use crate::parse::Source;
 
 /// Which columns an INSERT gives values to.
 pub(crate) struct InsertColumns {
@@ -21,25 +21,19 @@ pub(crate) struct InsertColumns {
 }
 
 impl InsertColumns {
-    pub(crate) fn new(
-        table: &TableDef,
-        names: &[ast::ObjectName],
-        source: &Source<'_>,
-    ) -> Result<Self> {
+    pub(crate) fn new(table: &TableDef, names: &[ResTarget], source: &Source<'_>) -> Result<Self> {
         let mut columns = Vec::with_capacity(table.columns.len());
         let mut named = Vec::with_capacity(names.len());
         for name in names {
             let column = target_column(table, name, source)?;
             if columns.contains(&column) {
-                let mut error = SqlError::new(
-                    SqlState::DUPLICATE_COLUMN,
-                    format!("column \"{}\" specified more than once", table.columns[column].name),
-                );
-                error.position = position_of(name, source);
-                return Err(error);
+                let what =
+                    format!("column \"{}\" specified more than once", table.columns[column].name);
+                let error = SqlError::new(SqlState::DUPLICATE_COLUMN, what);
+                return Err(source.place(error, name.location));
             }
             columns.push(column);
-            named.push(position_of(name, source));
+            named.push(Some(source.position(name.location)));
         }
         if named.is_empty() {
             columns.extend(0..table.columns.len());
@@ -74,27 +68,27 @@ impl InsertColumns {
     /// The values of all columns of the table by the rows of VALUES.
     pub(crate) fn rows(
         &self,
-        values: &ast::Values,
+        values: &[Vec<tree::Expr>],
         table: &TableDef,
         binder: &mut Binder<'_>,
         scope: &dyn Scope,
     ) -> Result<Vec<Vec<Expr>>> {
-        let mut rows = Vec::with_capacity(values.rows.len());
-        for row in &values.rows {
-            check_width(&row.content, values, &binder.source)?;
-            rows.push(self.row(&row.content, table, binder, scope)?);
+        let mut rows = Vec::with_capacity(values.len());
+        for row in values {
+            check_width(row, values, &binder.source)?;
+            rows.push(self.row(row, table, binder, scope)?);
         }
         Ok(rows)
     }
 
     fn row(
         &self,
-        row: &[ast::Expr],
+        row: &[tree::Expr],
         table: &TableDef,
         binder: &mut Binder<'_>,
         scope: &dyn Scope,
     ) -> Result<Vec<Expr>> {
-        let place = |at: usize| binder.source.position_of(row.get(at)?.span().start);
+        let place = |at: usize| Some(binder.source.position(start_of(row.get(at)?)));
         self.check_count(row.len(), place)?;
         let mut exprs = self.defaults.clone();
         for (e, column) in row.iter().zip(&self.columns) {
@@ -109,49 +103,37 @@ impl InsertColumns {
     }
 }
 
-fn position_of(name: &ast::ObjectName, source: &Source<'_>) -> Option<usize> {
-    source.position_of(name.span().start)
-}
-
 /// Whether a row of VALUES has as many values as the first one.
 pub(crate) fn check_width(
-    row: &[ast::Expr],
-    values: &ast::Values,
+    row: &[tree::Expr],
+    values: &[Vec<tree::Expr>],
     source: &Source<'_>,
 ) -> Result<()> {
-    if values.rows.first().is_none_or(|first| first.content.len() == row.len()) {
+    if values.first().is_none_or(|first| first.len() == row.len()) {
         return Ok(());
     }
     let message = "VALUES lists must all be the same length";
-    let mut error = SqlError::new(SqlState::SYNTAX_ERROR, message);
-    error.position = row.first().and_then(|e| source.position_of(e.span().start));
-    Err(error)
+    let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+    Err(source.place(error, row.first().map(start_of)))
 }
 
-/// The name of an INSERT's table, if the statement has a form that is known here.
-pub(crate) fn insert_table(insert: &ast::Insert) -> Result<&ast::ObjectName> {
-    if insert.on.is_some() || insert.or.is_some() || insert.ignore || insert.replace_into {
+/// An INSERT's table, if the statement has a form that is known here.
+pub(crate) fn insert_table(insert: &InsertStmt) -> Result<&RangeVar> {
+    if insert.on_conflict_clause.is_some() {
         return Err(SqlError::unsupported("INSERT ... ON CONFLICT"));
     }
-    if insert.overwrite
-        || !insert.assignments.is_empty()
-        || insert.partitioned.is_some()
-        || !insert.after_columns.is_empty()
-        || insert.output.is_some()
-    {
-        return Err(SqlError::unsupported("this form of INSERT"));
-    }
-    match &insert.table {
-        ast::TableObject::TableName(name) => Ok(name),
-        _ => Err(SqlError::unsupported("INSERT into anything but a table")),
-    }
+    Ok(&insert.relation)
 }
 
 /// The VALUES that a query is, without further clauses.
-pub(crate) fn plain_values(query: &ast::Query) -> Option<&ast::Values> {
-    let is_plain = query.order_by.is_none() && query.limit_clause.is_none() && query.with.is_none();
-    match query.body.as_ref() {
-        ast::SetExpr::Values(values) if is_plain => Some(values),
+pub(crate) fn plain_values(query: &SelectStmt) -> Option<&[Vec<tree::Expr>]> {
+    let is_plain = query.sort_clause.is_empty()
+        && query.limit_count.is_none()
+        && query.limit_offset.is_none()
+        && query.locking_clause.is_empty()
+        && query.with_clause.is_none();
+    match &query.body {
+        SelectBody::Values(values) if is_plain => Some(values),
         _ => None,
     }
 }
@@ -160,16 +142,17 @@ impl Planner<'_> {
     /// An INSERT of rows that need no query.
     pub(super) fn insert(
         &self,
-        insert: &ast::Insert,
+        insert: &InsertStmt,
         binder: &mut Binder<'_>,
     ) -> Result<InsertPlan> {
-        let table = self.target(insert_table(insert)?)?;
-        let alias = match &insert.table_alias {
-            Some(alias) => ident(&alias.alias),
+        let relation = insert_table(insert)?;
+        let table = self.target(relation)?;
+        let alias = match &relation.alias {
+            Some(alias) => (*alias.aliasname).to_owned(),
             None => table.name.clone(),
         };
-        let columns = InsertColumns::new(&table, &insert.columns, &self.source)?;
-        let rows = match &insert.source {
+        let columns = InsertColumns::new(&table, &insert.cols, &self.source)?;
+        let rows = match &insert.select_stmt {
             // DEFAULT VALUES
             None => vec![columns.defaults],
             Some(query) => {
@@ -177,7 +160,7 @@ impl Planner<'_> {
                 columns.rows(values, &table, binder, &NoColumns)?
             }
         };
-        let returning = self.returning(insert.returning.as_ref(), &table, &alias, binder)?;
+        let returning = self.returning(&insert.returning_list, &table, &alias, binder)?;
         Ok(InsertPlan { table, source: InsertSource::Values(rows), returning })
     }
 }

@@ -28,13 +28,11 @@ use std::sync::Arc;
 use millpond_engine::catalog::{CatalogState, IndexDef, TableDef};
 use millpond_engine::session::Session;
 use millpond_engine::table::LockStrength;
+use millpond_syntax::tree::SelectStmt;
 
 pub(crate) use access::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
 pub(crate) use aggregate::Aggregate;
-pub(crate) use dml::{
-    assigned, check_update_form, default_expression, default_of, delete_table, is_default,
-    target_column,
-};
+pub(crate) use dml::{assigned, default_expression, default_of, is_default, target_column};
 pub(crate) use insert::{InsertColumns, check_width, insert_table, plain_values};
 pub(crate) use order::{Ordered, SortKey};
 pub(crate) use output::{Output, describe};
@@ -46,7 +44,7 @@ use crate::convert::would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, ParamTypes, beyond};
-use crate::parse::{Source, Statement};
+use crate::parse::{Query, Source, Statement};
 use crate::sink::ColumnDesc;
 use crate::system_relations::is_system;
 use crate::types::Zone;
@@ -294,21 +292,21 @@ impl<'a> Planner<'a> {
         };
         let again = params.again();
         let mut binder = Binder::new(self.source, params);
-        let (written, with) = match statement {
+        let written = match statement {
             Statement::Query(query) => return self.plan_query(query, binder, &given),
-            Statement::Insert(insert, with) => (Written::Insert(insert), with),
-            Statement::Update(update, with) => (Written::Update(update), with),
-            Statement::Delete(delete, with) => (Written::Delete(delete), with),
+            Statement::Insert(insert) => Written::Insert(insert),
+            Statement::Update(update) => Written::Update(update),
+            Statement::Delete(delete) => Written::Delete(delete),
             _ => return Err(SqlError::internal("this statement has no plan")),
         };
-        if with.is_none() {
+        if written.with().is_none() {
             match self.hot_modification(written, &mut binder) {
                 Err(error) if is_beyond(&error) => {}
                 plan => return Ok(self.planned(plan?, settled(binder.params)?)),
             }
         }
         let mut binder = Binder::new(self.source, again);
-        let plan = self.modification(written, with.as_deref(), &mut binder)?;
+        let plan = self.modification(written, &mut binder)?;
         Ok(self.planned(plan, settled(binder.params)?))
     }
 
@@ -332,16 +330,16 @@ impl<'a> Planner<'a> {
     /// that has no place for by the query engine.
     fn plan_query(
         &self,
-        query: &sqlparser::ast::Query,
+        query: &Query,
         mut binder: Binder<'_>,
         given: &[Option<DataType>],
     ) -> Result<Planned> {
         let again = binder.params.again();
-        let mut plan = match self.select(query, &mut binder) {
+        let mut plan = match self.select(&query.select, &mut binder) {
             Ok(plan) => plan,
             Err(error) if is_beyond(&error) => {
                 let mut binder = Binder::new(self.source, again);
-                return match self.analyzed_query(query, &mut binder) {
+                return match self.analyzed_query(&query.select, &mut binder) {
                     Ok(plan) => {
                         let params = settled(binder.params)?;
                         Ok(self.planned(Plan::Query(Box::new(plan)), params))
@@ -355,9 +353,9 @@ impl<'a> Planner<'a> {
             Err(error) => return Err(error),
         };
         if let Plan::Select(plan) = &mut plan
-            && !query.locks.is_empty()
+            && !query.select.locking_clause.is_empty()
         {
-            plan.lock = self.row_lock(query, plan)?;
+            plan.lock = self.row_lock(&query.select, plan)?;
         }
         Ok(self.planned(plan, settled(binder.params)?))
     }
@@ -365,7 +363,7 @@ impl<'a> Planner<'a> {
     /// Plans a query as a tree of nodes.
     fn analyzed_query(
         &self,
-        query: &sqlparser::ast::Query,
+        query: &SelectStmt,
         binder: &mut Binder<'_>,
     ) -> Result<query::node::QueryPlan> {
         let analyzed = analyze::analyze(self.catalog, query, binder)?;
@@ -379,7 +377,7 @@ impl<'a> Planner<'a> {
     /// Has the query engine plan a query, which here has failed with `error`.
     fn external(
         &self,
-        query: &sqlparser::ast::Query,
+        query: &Query,
         given: &[Option<DataType>],
         error: SqlError,
     ) -> Result<Planned> {
@@ -387,20 +385,15 @@ impl<'a> Planner<'a> {
         if self.wait == Wait::Never {
             return Err(would_block());
         }
-        let misunderstood =
-            crate::parse::misunderstood(&query.to_string()).map(SqlError::unsupported);
-        let planned = planner.plan(self.catalog, query, given, self.zone);
-        let theirs = match (planned, misunderstood) {
-            (Ok(plan), None) => {
+        let text = self.source.piece(query.location, query.length);
+        match planner.plan(self.catalog, text, given, self.zone) {
+            Ok(Some(plan)) => {
                 let params = plan.params();
-                return Ok(self.planned(Plan::External(plan), params));
+                Ok(self.planned(Plan::External(plan), params))
             }
-            (Err(theirs), None) => theirs,
-            // It says more that there is no such table.
-            (Err(theirs), Some(_)) if theirs.sqlstate == SqlState::UNDEFINED_TABLE => theirs,
-            (_, Some(misunderstood)) => return Err(misunderstood),
-        };
-        Err(if says_more(&error, &theirs) { error } else { theirs })
+            Ok(None) => Err(error),
+            Err(theirs) => Err(if says_more(&error, &theirs) { error } else { theirs }),
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Statements that change rows by a query: subqueries, FROM, USING, WITH.
 
-use sqlparser::ast;
-
 use super::{ChangePlan, InsertPlan, InsertSource, Output, Plan, Planner, Target};
 use crate::analyze;
 use crate::analyze::tree::ModificationKind;
@@ -13,10 +11,9 @@ impl Planner<'_> {
     pub(super) fn modification(
         &self,
         written: analyze::Written<'_>,
-        with: Option<&ast::With>,
         binder: &mut Binder<'_>,
     ) -> Result<Plan> {
-        let mut analyzed = analyze::analyze_modification(self.catalog, written, with, binder)?;
+        let mut analyzed = analyze::analyze_modification(self.catalog, written, binder)?;
         let planned = self.plan_modification(&mut analyzed, binder.params.count())?;
         let (source, table) = (Box::new(planned.selected), analyzed.table);
         let returning = analyzed.returning.map(|columns| Output::new(planned.returned, columns));

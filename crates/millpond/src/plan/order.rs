@@ -5,16 +5,15 @@ use std::sync::Arc;
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 use millpond_engine::types::key::{KeyOrder, encode_sort_column};
-use sqlparser::ast;
+use millpond_syntax::tree::{self, Field, Node, ResTarget, SortBy, SortByDir, SortByNulls, Value};
 
 use super::access::Lookup;
-use super::output::tables_of_star;
+use super::output::{star_of, tables_of_star};
 use super::scope::FromScope;
 use super::{Aggregate, Planner, UsableIndexes, access};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, beyond};
 use crate::expr::{Env, Expr};
-use crate::parse::ident;
 
 /// One key of an ORDER BY that has to be sorted by.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,23 +43,24 @@ pub(crate) struct Ordered {
 impl Planner<'_> {
     pub(super) fn sort_keys(
         &self,
-        order_by: Option<&ast::OrderBy>,
-        projection: &[ast::SelectItem],
+        list: &[SortBy],
+        targets: &[ResTarget],
         binder: &mut Binder<'_>,
         scope: &FromScope<'_>,
     ) -> Result<Vec<SortKey>> {
-        let Some(order_by) = order_by else { return Ok(Vec::new()) };
-        let ast::OrderByKind::Expressions(list) = &order_by.kind else {
-            return Err(beyond("ORDER BY ALL"));
-        };
         let mut keys = Vec::with_capacity(list.len());
         for item in list {
-            if item.with_fill.is_some() {
-                return Err(beyond("WITH FILL"));
-            }
-            let expr = self.sort_expression(&item.expr, projection, binder, scope)?;
-            let descending = item.options.asc == Some(false);
-            let nulls_first = item.options.nulls_first.unwrap_or(descending);
+            let expr = self.sort_expression(&item.node, targets, binder, scope)?;
+            let descending = match item.sortby_dir {
+                SortByDir::Default | SortByDir::Asc => false,
+                SortByDir::Desc => true,
+                SortByDir::Using(_) => return Err(beyond("ORDER BY USING")),
+            };
+            let nulls_first = match item.sortby_nulls {
+                SortByNulls::Default => descending,
+                SortByNulls::First => true,
+                SortByNulls::Last => false,
+            };
             // A constant orders nothing.
             if !matches!(expr, Expr::Const(_)) {
                 keys.push(SortKey { expr, descending, nulls_first });
@@ -73,47 +73,43 @@ impl Planner<'_> {
     /// expression over the tables.
     fn sort_expression(
         &self,
-        e: &ast::Expr,
-        projection: &[ast::SelectItem],
+        e: &tree::Expr,
+        targets: &[ResTarget],
         binder: &mut Binder<'_>,
         scope: &FromScope<'_>,
     ) -> Result<Expr> {
-        match e {
-            ast::Expr::Value(value) => match &value.value {
-                ast::Value::Placeholder(_) if binder.is_lifted() => {
-                    return Err(beyond("a literal in ORDER BY"));
-                }
-                ast::Value::Number(number, _) => {
-                    let out = || {
-                        let error = SqlError::new(
-                            SqlState::INVALID_COLUMN_REFERENCE,
-                            format!("ORDER BY position {number} is not in select list"),
-                        );
-                        self.source.place(error, value.span)
-                    };
-                    let place: usize = number.parse().map_err(|_| out())?;
-                    return nth_item(projection, place, binder, scope)
-                        .transpose()
-                        .unwrap_or_else(|| Err(out()));
-                }
-                _ => {
-                    return Err(SqlError::new(
-                        SqlState::SYNTAX_ERROR,
-                        "non-integer constant in ORDER BY",
-                    ));
-                }
-            },
-            ast::Expr::Identifier(name) => {
-                let name = ident(name);
-                let is_alias = |item: &&ast::SelectItem| matches!(item, ast::SelectItem::ExprWithAlias { alias, .. } if ident(alias) == name);
-                if projection.iter().filter(is_alias).count() > 1 {
-                    return Err(beyond("a name of several columns in ORDER BY"));
-                }
-                for item in projection {
-                    if let ast::SelectItem::ExprWithAlias { expr, alias } = item
-                        && ident(alias) == name
-                    {
-                        return Ok(binder.output(expr, scope)?.0);
+        match &e.node {
+            Node::ParamRef(_) if binder.is_lifted() => {
+                return Err(beyond("a literal in ORDER BY"));
+            }
+            Node::AConst(Value::Integer(number)) => {
+                let nth = match usize::try_from(*number) {
+                    Ok(place) => nth_item(targets, place, binder, scope)?,
+                    Err(_) => None,
+                };
+                return nth.ok_or_else(|| {
+                    let what = format!("ORDER BY position {number} is not in select list");
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, what);
+                    self.source.place(error, e.location)
+                });
+            }
+            Node::AConst(_) => {
+                let what = "non-integer constant in ORDER BY";
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, what);
+                return Err(self.source.place(error, e.location));
+            }
+            Node::ColumnRef(fields) => {
+                let [Field::String(name)] = fields.as_slice() else {
+                    return Ok(binder.output(e, scope)?.0);
+                };
+                let is_alias = |target: &&ResTarget| target.name.as_ref() == Some(name);
+                let mut named = targets.iter().filter(is_alias);
+                if let Some(first) = named.next() {
+                    if named.next().is_some() {
+                        return Err(beyond("a name of several columns in ORDER BY"));
+                    }
+                    if let Some(value) = &first.val {
+                        return Ok(binder.output(value, scope)?.0);
                     }
                 }
             }
@@ -125,30 +121,27 @@ impl Planner<'_> {
 
 /// The expression of the n-th output column, counted from 1, with stars spread out.
 fn nth_item(
-    projection: &[ast::SelectItem],
+    targets: &[ResTarget],
     place: usize,
     binder: &mut Binder<'_>,
     scope: &FromScope<'_>,
 ) -> Result<Option<Expr>> {
     let mut at = 1;
-    for item in projection {
-        match item {
-            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
-                for from in tables_of_star(item, Some(scope), &binder.source)? {
-                    let nth = place.checked_sub(at).and_then(|n| from.columns().nth(n));
-                    if let Some(column) = nth {
-                        return Ok(Some(Expr::Column(column)));
-                    }
-                    at += from.table.columns.len();
-                }
+    for target in targets {
+        let Some(e) = &target.val else { return Ok(None) };
+        let Some(star) = star_of(e) else {
+            if at == place {
+                return Ok(Some(binder.output(e, scope)?.0));
             }
-            ast::SelectItem::UnnamedExpr(e) | ast::SelectItem::ExprWithAlias { expr: e, .. } => {
-                if at == place {
-                    return Ok(Some(binder.output(e, scope)?.0));
-                }
-                at += 1;
+            at += 1;
+            continue;
+        };
+        for from in tables_of_star(star, e.location, Some(scope), &binder.source)? {
+            let nth = place.checked_sub(at).and_then(|n| from.columns().nth(n));
+            if let Some(column) = nth {
+                return Ok(Some(Expr::Column(column)));
             }
-            _ => return Ok(None),
+            at += from.table.columns.len();
         }
     }
     Ok(None)

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
-use sqlparser::ast;
+use millpond_syntax::tree::{self, Field, Node, ResTarget};
 
 use super::scope::{FromScope, FromTable};
 use crate::analyze::column_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, NoColumns, Scope, beyond, missing_from};
-use crate::parse::{Name, Source, ident};
+use crate::expr::bind::{Binder, NoColumns, Scope, missing_from};
+use crate::parse::{Name, Source};
 use crate::sink::ColumnDesc;
 
 /// Columns of a result, computed from a row.
@@ -42,7 +42,7 @@ impl Output {
 
     /// Binds a list over tables, or over nothing.
     pub(super) fn of_list(
-        items: &[ast::SelectItem],
+        targets: &[ResTarget],
         from: Option<&FromScope<'_>>,
         binder: &mut Binder<'_>,
     ) -> Result<Self> {
@@ -52,19 +52,18 @@ impl Output {
         };
         let mut exprs = Vec::new();
         let mut columns = Vec::new();
-        for item in items {
-            let (e, alias) = match item {
-                ast::SelectItem::UnnamedExpr(e) => (e, None),
-                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(ident(alias))),
-                star => {
-                    for from in tables_of_star(star, from, &binder.source)? {
-                        exprs.extend(from.columns().map(Expr::Column));
-                        let own = 0..from.table.columns.len();
-                        columns.extend(own.map(|column| describe(from.table, column)));
-                    }
-                    continue;
-                }
+        for target in targets {
+            let Some(e) = &target.val else {
+                return Err(SqlError::internal("a target without a value"));
             };
+            if let Some(star) = star_of(e) {
+                for from in tables_of_star(star, e.location, from, &binder.source)? {
+                    exprs.extend(from.columns().map(Expr::Column));
+                    let own = 0..from.table.columns.len();
+                    columns.extend(own.map(|column| describe(from.table, column)));
+                }
+                continue;
+            }
             let (expr, ty) = binder.output(e, scope)?;
             let stored = match (&expr, from) {
                 (Expr::Column(column), Some(from)) => {
@@ -76,8 +75,8 @@ impl Output {
                 _ => None,
             };
             let mut desc = stored.unwrap_or_else(|| ColumnDesc::computed(column_name(e), ty));
-            if let Some(alias) = alias {
-                desc.name = alias;
+            if let Some(name) = &target.name {
+                desc.name = (**name).to_owned();
             }
             exprs.push(expr);
             columns.push(desc);
@@ -98,47 +97,37 @@ pub(crate) fn describe(table: &TableDef, column: usize) -> ColumnDesc {
     }
 }
 
-/// The tables whose columns `*` or `name.*` stands for.
-pub(super) fn tables_of_star<'t>(
-    item: &ast::SelectItem,
-    from: Option<&FromScope<'t>>,
-    source: &Source<'_>,
-) -> Result<&'t [FromTable<'t>]> {
-    match (item, from) {
-        (ast::SelectItem::Wildcard(_), None) => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            "SELECT * with no tables specified is not valid",
-        )),
-        (ast::SelectItem::QualifiedWildcard(..), None) => Err(missing_from("*")),
-        (ast::SelectItem::Wildcard(options), Some(from)) => {
-            plain_star(options)?;
-            Ok(from.0)
-        }
-        (ast::SelectItem::QualifiedWildcard(kind, options), Some(from)) => {
-            plain_star(options)?;
-            let ast::SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                return Err(beyond("this star"));
-            };
-            let name = Name::from_ast(name, source)?;
-            let found = from.table(&name).ok_or_else(|| {
-                let mut error = from.unknown_table(&name.name);
-                error.position = name.position;
-                error
-            })?;
-            Ok(std::slice::from_ref(found))
-        }
-        (other, _) => Err(beyond(&format!("the select item {other}"))),
+/// The name in front of a star, if an expression is one.
+pub(super) fn star_of(e: &tree::Expr) -> Option<&[Field]> {
+    match &e.node {
+        Node::ColumnRef(fields) => match fields.split_last() {
+            Some((Field::Star, name)) => Some(name),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
-fn plain_star(options: &ast::WildcardAdditionalOptions) -> Result<()> {
-    if options.opt_ilike.is_some()
-        || options.opt_exclude.is_some()
-        || options.opt_except.is_some()
-        || options.opt_replace.is_some()
-        || options.opt_rename.is_some()
-    {
-        return Err(beyond("a star with options"));
+/// The tables whose columns `*` or `name.*` stands for.
+pub(super) fn tables_of_star<'t>(
+    name: &[Field],
+    at: u32,
+    from: Option<&FromScope<'t>>,
+    source: &Source<'_>,
+) -> Result<&'t [FromTable<'t>]> {
+    match (name, from) {
+        ([], None) => {
+            let what = "SELECT * with no tables specified is not valid";
+            Err(source.place(SqlError::new(SqlState::SYNTAX_ERROR, what), at))
+        }
+        ([], Some(from)) => Ok(from.0),
+        (name, from) => {
+            let name = Name::of_star(name, at, source)?;
+            let placed = |error| source.place(error, at);
+            let Some(from) = from else { return Err(placed(missing_from(&name.name))) };
+            let found = from.table(&name);
+            let found = found.ok_or_else(|| placed(from.unknown_table(&name.name)))?;
+            Ok(std::slice::from_ref(found))
+        }
     }
-    Ok(())
 }

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use millpond_engine::catalog::{CatalogState, TableDef};
-use sqlparser::tokenizer::Span;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -98,7 +97,7 @@ impl Scope for FromScope<'_> {
         })
     }
 
-    fn whole_row(&self, name: &str, _: Span) -> Result<Option<WholeRow>> {
+    fn whole_row(&self, name: &str, _: u32) -> Result<Option<WholeRow>> {
         let Some(from) = self.0.iter().find(|from| from.alias == name) else { return Ok(None) };
         let columns = &from.table.columns;
         Ok(Some(WholeRow {

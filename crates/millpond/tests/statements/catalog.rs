@@ -123,7 +123,7 @@ array
 SELECT 1
 
 > select 'nowhere'::regclass
-?column?
+regclass
 ERROR: relation "nowhere" does not exist [42P01]
 
 > select to_regclass('nowhere') is null, pg_table_is_visible('t'::regclass)

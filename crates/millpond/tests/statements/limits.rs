@@ -59,8 +59,24 @@ fn deep_statements_need_little_stack() {
         assert_eq!(run(&mut c, &arms), "case\nNULL\nSELECT 1\n");
         let nested = format!("select {}1{}", "(".repeat(70), ")".repeat(70));
         assert_eq!(run(&mut c, &nested), "?column?\n1\nSELECT 1\n");
+        for chain in ["1+", "1::int+", "a,b) or (1,"] {
+            let found = run(&mut c, &format!("select {}1", chain.repeat(5_000)));
+            assert!(
+                found.contains("[54001]") || found.contains("[42601]"),
+                "{chain}: {found:.100}"
+            );
+        }
+        for sql in [
+            format!("select * from unnest({}1, 2)", "1+".repeat(5_000)),
+            format!("select 1{}", "::int".repeat(5_000)),
+            format!("select * from t{}", " join t on true".repeat(5_000)),
+            format!("select 1{}", " union select 1".repeat(2_500)),
+        ] {
+            let found = run(&mut c, &sql);
+            assert!(found.contains("[54001]"), "{sql:.40}: {found:.100}");
+        }
         for (open, close) in
-            [("(", ")"), ("not ", ""), ("-", ""), ("coalesce(", ")"), ("case when ", "")]
+            [("(", ")"), ("not ", ""), ("- ", ""), ("coalesce(", ")"), ("case when ", "")]
         {
             let deep = format!("select {}1{}", open.repeat(20_000), close.repeat(20_000));
             let found = run(&mut c, &deep);

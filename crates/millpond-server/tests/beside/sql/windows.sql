@@ -31,7 +31,7 @@ select id, x, sum(id) over (order by x groups between 1 following and 2 followin
 select id, sum(id) over (order by id rows between unbounded preceding and unbounded following exclude current row) from a order by id;
 select id, x, sum(id) over (order by x range between unbounded preceding and unbounded following exclude group) from a order by id;
 select id, x, sum(id) over (order by x range between unbounded preceding and unbounded following exclude ties) from a order by id;
-select id, x, sum(id) over (order by x rows between 1 preceding and 1 following exclude no others) from a order by id;
+select id, x, sum(id) over (order by x, id rows between 1 preceding and 1 following exclude no others) from a order by id;
 select id, count(*) over w, sum(y) over w from a window w as (partition by x) order by id;
 select id, sum(y) over (w order by id) from a window w as (partition by x) order by id;
 select id, sum(y) over (w rows 1 preceding) from a window w as (order by id) order by id;

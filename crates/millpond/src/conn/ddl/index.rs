@@ -50,7 +50,7 @@ pub(super) fn index_columns(
         };
         let column = table.column(name).ok_or_else(|| {
             let known = table.columns.iter().map(|column| column.name.as_str());
-            source.place_at(undefined_column(name, None, known), item.location)
+            source.place(undefined_column(name, None, known), item.location)
         })?;
         let descending = item.ordering == SortByDir::Desc;
         let nulls_first = match item.nulls_ordering {

@@ -96,7 +96,7 @@ fn column_of(
     let Some(type_name) = &column.type_name else {
         return Err(SqlError::internal("a column without a type"));
     };
-    let placed = |error| source.place_at(error, type_name.location);
+    let placed = |error| source.place(error, type_name.location);
     let ty = data_type(type_name).map_err(placed)?;
     if !ty.is_storable() {
         return Err(placed(SqlError::unsupported(format!("a column of type {ty}"))));
@@ -206,7 +206,7 @@ pub(super) fn table_constraint(
         return Err(SqlError::unsupported("a constraint that is deferred"));
     }
     let columns = key_columns(&key.keys, column);
-    let columns = columns.map_err(|error| source.place_at(error, constraint.location))?;
+    let columns = columns.map_err(|error| source.place(error, constraint.location))?;
     Ok(Constraint { name: named(constraint), columns, primary })
 }
 

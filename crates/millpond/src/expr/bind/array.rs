@@ -1,52 +1,40 @@
 //! Arrays in spellings of their own: `ARRAY[...]`, subscripts, `ANY` and `ALL`.
 
-use sqlparser::ast::{self, BinaryOperator};
+use millpond_syntax::tree::{self, Indirection, Name, Node};
 
-use super::operator::no_operator;
-use super::{Binder, Coercion, Scope, Typed, beyond};
+use super::operator::{comparison_of, no_operator, symbol_of};
+use super::{Binder, Coercion, LEVEL, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::array::{ALL, ANY, CONSTRUCT, ELEMENT, NEST, SLICE, comparison_code};
 use crate::expr::func::catalog::Proc;
 use crate::expr::types::{Ty, comparable, is_int, unify};
 use crate::expr::{Compare, Expr, Func};
-use crate::parse::ident;
 use crate::{DataType, Value};
-
-/// The parser takes `a.b[1]` for a part of `a`: here it is the column `a.b`, and what follows.
-fn name_before<'e>(
-    root: &ast::Expr,
-    chain: &'e [ast::AccessExpr],
-) -> (Option<ast::Expr>, &'e [ast::AccessExpr]) {
-    let mut parts = match root {
-        ast::Expr::Identifier(name) => vec![name.clone()],
-        ast::Expr::CompoundIdentifier(parts) => parts.clone(),
-        _ => return (None, chain),
-    };
-    let before = parts.len();
-    let names = chain.iter().map_while(|access| match access {
-        ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(name.clone()),
-        _ => None,
-    });
-    parts.extend(names);
-    match chain.get(parts.len() - before..) {
-        Some(rest) if parts.len() > before => (Some(ast::Expr::CompoundIdentifier(parts)), rest),
-        _ => (None, chain),
-    }
-}
 
 impl Binder<'_> {
     /// `ARRAY[...]`, of a type that a cast around it wants, if there is one.
     pub(super) fn array(
         &mut self,
-        array: &ast::Array,
+        elements: &[tree::Expr],
+        wanted: Option<DataType>,
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        self.deeper(LEVEL, |binder| binder.elements(elements, wanted, scope))
+            .map_err(|error| self.place_operator(error, at, &elements.iter().collect::<Vec<_>>()))
+    }
+
+    fn elements(
+        &mut self,
+        elements: &[tree::Expr],
         wanted: Option<DataType>,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        let mut parts = Vec::with_capacity(array.elem.len());
-        for element in &array.elem {
-            parts.push(match element {
-                ast::Expr::Array(inner) => self.array(inner, wanted, scope)?,
-                element => self.bind(element, scope)?,
+        let mut parts = Vec::with_capacity(elements.len());
+        for element in elements {
+            parts.push(match &element.node {
+                Node::AArrayExpr(inner) => self.array(inner, wanted, element.location, scope)?,
+                _ => self.bind(element, scope)?,
             });
         }
         let nests = |ty: Ty| matches!(ty, Ty::Known(ty) if ty.element().is_some());
@@ -89,27 +77,32 @@ impl Binder<'_> {
         })
     }
 
-    /// `value[1][2]`, `value[1:2]`
-    pub(super) fn subscripts(
+    /// `(value).field`, `value[1][2]`, `value[1:2]`
+    pub(super) fn indirection(
         &mut self,
-        root: &ast::Expr,
-        chain: &[ast::AccessExpr],
+        arg: &tree::Expr,
+        parts: &[Indirection],
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        let (name, chain) = name_before(root, chain);
-        let mut value = match name {
-            Some(name) => self.bind(&name, scope)?,
-            None => self.bind(root, scope)?,
-        };
-        let mut chain = chain;
-        while let [ast::AccessExpr::Dot(ast::Expr::Identifier(field)), rest @ ..] = chain {
-            let found = self.field(&value, &ident(field));
-            value = found.map_err(|error| self.source.place(error, field.span))?;
-            chain = rest;
+        let mut value = self.bind(arg, scope)?;
+        let mut parts = parts;
+        while let [Indirection::Field(field), rest @ ..] = parts {
+            let found = self.field(&value, field);
+            value = found.map_err(|error| self.place_at(error, arg))?;
+            parts = rest;
         }
-        if chain.is_empty() {
+        if parts.is_empty() {
             return Ok(value);
         }
+        self.subscripts(value, parts, scope).map_err(|error| self.place_at(error, arg))
+    }
+
+    fn subscripts(
+        &mut self,
+        value: Typed,
+        parts: &[Indirection],
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
         let Ty::Known(ty) = value.ty else { return Err(not_subscriptable("unknown")) };
         let Some(element) = ty.element() else {
             return Err(match ty.is_storable() {
@@ -117,68 +110,74 @@ impl Binder<'_> {
                 false => beyond(&format!("a subscript of type {ty}")),
             });
         };
-        let is_slice = |access: &ast::AccessExpr| {
-            matches!(access, ast::AccessExpr::Subscript(ast::Subscript::Slice { .. }))
-        };
-        let slice = chain.iter().any(is_slice);
+        let slice = parts.iter().any(|part| matches!(part, Indirection::Slice(..)));
         let mut args = vec![value.expr];
-        for access in chain {
-            let ast::AccessExpr::Subscript(subscript) = access else {
-                return Err(beyond("a field of a value"));
-            };
-            match subscript {
-                ast::Subscript::Index { index } if slice => {
+        for part in parts {
+            match part {
+                Indirection::Index(index) if slice => {
                     // Beside a slice, a single subscript is the end of one that begins at 1.
                     args.push(Expr::Const(Value::Int4(1)));
                     args.push(self.subscript(index, scope)?);
                 }
-                ast::Subscript::Index { index } => args.push(self.subscript(index, scope)?),
-                ast::Subscript::Slice { lower_bound, upper_bound, stride: None } => {
-                    for bound in [lower_bound, upper_bound] {
+                Indirection::Index(index) => args.push(self.subscript(index, scope)?),
+                Indirection::Slice(lower, upper) => {
+                    for bound in [lower, upper] {
                         args.push(match bound {
                             Some(bound) => self.subscript(bound, scope)?,
                             None => Expr::Const(Value::Bool(true)),
                         });
                     }
                 }
-                ast::Subscript::Slice { .. } => return Err(beyond("a slice with a stride")),
+                Indirection::Field(_) | Indirection::Star => {
+                    return Err(beyond("a field of a value"));
+                }
             }
         }
         let (proc, ty): (&'static Proc, _) = if slice { (&SLICE, ty) } else { (&ELEMENT, element) };
         Ok(Typed::known(Expr::Func(Func::new(proc), args), ty))
     }
 
-    fn subscript(&mut self, e: &ast::Expr, scope: &dyn Scope) -> Result<Expr> {
+    fn subscript(&mut self, e: &tree::Expr, scope: &dyn Scope) -> Result<Expr> {
         let typed = self.bind(e, scope)?;
         match typed.ty {
-            Ty::Known(ty) if !is_int(ty) => Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                "array subscript must have type integer",
-            )),
-            _ => self.coerce(typed, DataType::Int4, Coercion::Assignment),
+            Ty::Known(ty) if !is_int(ty) => {
+                let what = "array subscript must have type integer";
+                Err(self.place_at(SqlError::new(SqlState::DATATYPE_MISMATCH, what), e))
+            }
+            _ => self
+                .coerce(typed, DataType::Int4, Coercion::Assignment)
+                .map_err(|error| self.place_literal(error, &[e])),
         }
     }
 
     /// `left op ANY (array)`, `left op ALL (array)`
     pub(super) fn any_array(
         &mut self,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
+        left: &tree::Expr,
+        name: &[Name],
+        right: &tree::Expr,
         all: bool,
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        let compare = match op {
-            BinaryOperator::Eq => Compare::Eq,
-            BinaryOperator::NotEq => Compare::Ne,
-            BinaryOperator::Lt => Compare::Lt,
-            BinaryOperator::LtEq => Compare::Le,
-            BinaryOperator::Gt => Compare::Gt,
-            BinaryOperator::GtEq => Compare::Ge,
-            other => return Err(beyond(&format!("the operator {other} ANY"))),
+        let symbol = symbol_of(name)?;
+        let Some(compare) = comparison_of(symbol) else {
+            return Err(beyond(&format!("the operator {symbol} ANY")));
         };
+        let literals = [right, left];
         let left = self.bind(left, scope)?;
         let right = self.bind(right, scope)?;
+        self.compare_elements(compare, left, right, all)
+            .map_err(|error| self.place_operator(error, at, &literals))
+    }
+
+    fn compare_elements(
+        &mut self,
+        compare: Compare,
+        left: Typed,
+        right: Typed,
+        all: bool,
+    ) -> Result<Typed> {
         let (left, right) = self.with_elements(left, right, compare.symbol())?;
         let code = Expr::Const(Value::Int4(comparison_code(compare)));
         let proc: &'static Proc = if all { &ALL } else { &ANY };

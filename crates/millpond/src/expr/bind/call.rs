@@ -1,141 +1,95 @@
 //! Function calls, and expressions that are calls in a spelling of their own.
 
+use millpond_syntax::tree::{self, FuncCall, MinMaxOp};
 use smallvec::SmallVec;
-use sqlparser::ast;
 
-use super::{Binder, Coercion, Scope, Typed, beyond, beyond_expression, shorten};
+use super::{Binder, Coercion, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::{self, Param};
 use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
-use crate::expr::types::{NUMERIC, Ty, is_castable, is_int};
+use crate::expr::types::{NUMERIC, Ty, is_castable, is_int, unify};
 use crate::expr::{Expr, Func};
-use crate::parse::ident;
 use crate::{DataType, Value};
 
 impl Binder<'_> {
     /// `name(...)`, placed in the text where it fails.
-    pub(super) fn function(&mut self, call: &ast::Function, scope: &dyn Scope) -> Result<Typed> {
-        if let Some(typed) = scope.call(self, call)? {
+    pub(super) fn function(
+        &mut self,
+        call: &FuncCall,
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        if let Some(typed) = scope.call(self, call, at)? {
             return Ok(typed);
         }
-        if let ast::FunctionArguments::Subquery(query) = &call.args
-            && let [ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice()
-            && name.quote_style.is_none()
-            && ident(name) == "array"
-        {
-            return self.array_of_query(query, scope);
+        let name = plain_call(call)?;
+        let args = call.args.iter().map(|arg| self.bind(arg, scope));
+        let mut args = args.collect::<Result<Vec<_>>>()?;
+        if name == "is_normalized" && args.len() == 1 {
+            args.push(Typed::known(Expr::Const(Value::Text("NFC".to_owned())), DataType::Text));
         }
-        let (name, list) = plain_call(call)?;
-        let mut args = Vec::with_capacity(list.len());
-        for arg in list {
-            if let Some(form) = normal_form(&name, args.len(), arg) {
-                args.push(form);
-                continue;
+        self.call(name, args).map_err(|error| self.source.place(error, at))
+    }
+
+    /// `COALESCE(...)`
+    pub(super) fn coalesce(&mut self, args: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
+        let (list, ty) = self.alternatives(args, "COALESCE", scope)?;
+        Ok(Typed::known(Expr::Coalesce(list), ty))
+    }
+
+    /// `GREATEST(...)`, `LEAST(...)`
+    pub(super) fn min_max(
+        &mut self,
+        op: MinMaxOp,
+        args: &[tree::Expr],
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let (name, what) = match op {
+            MinMaxOp::Greatest => ("greatest", "GREATEST"),
+            MinMaxOp::Least => ("least", "LEAST"),
+        };
+        let (list, ty) = self.alternatives(args, what, scope)?;
+        let func = Func::exactly(name, &[Param::AnyElement])?;
+        Ok(Typed::known(Expr::Func(func, list), ty))
+    }
+
+    /// Values of which one is taken, made to be of one type.
+    fn alternatives(
+        &mut self,
+        args: &[tree::Expr],
+        what: &str,
+        scope: &dyn Scope,
+    ) -> Result<(Vec<Expr>, DataType)> {
+        let bound = args.iter().map(|arg| self.bind(arg, scope)).collect::<Result<Vec<_>>>()?;
+        let types: Vec<Ty> = bound.iter().map(|arg| arg.ty).collect();
+        self.unified(bound, what).map_err(|error| match odd_one(&types) {
+            Some(odd) if error.sqlstate == SqlState::DATATYPE_MISMATCH => {
+                self.place_at(error, &args[odd])
             }
-            match arg {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
-                    args.push(self.bind(e, scope)?);
-                }
-                _ => return Err(beyond(&format!("the call {}", shorten(&call.to_string())))),
-            }
-        }
-        self.named_call(&name, args).map_err(|error| match call.name.0.first() {
-            Some(ast::ObjectNamePart::Identifier(name)) => self.source.place(error, name.span),
-            _ => error,
+            _ => self.place_literal(error, &args.iter().collect::<Vec<_>>()),
         })
     }
 
-    /// CEIL, FLOOR, POSITION, SUBSTRING, OVERLAY and TRIM, which the grammar has words for.
-    pub(super) fn spelled_call(&mut self, e: &ast::Expr, scope: &dyn Scope) -> Result<Typed> {
-        use ast::Expr as E;
-        const NO_FIELD: ast::CeilFloorKind =
-            ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime);
-        match e {
-            E::Ceil { expr, field } if *field == NO_FIELD => {
-                let value = self.bind(expr, scope)?;
-                self.call("ceil", vec![value])
-            }
-            E::Floor { expr, field } if *field == NO_FIELD => {
-                let value = self.bind(expr, scope)?;
-                self.call("floor", vec![value])
-            }
-            E::Position { expr, r#in } => {
-                let args = vec![self.bind(r#in, scope)?, self.bind(expr, scope)?];
-                self.call("position", args)
-            }
-            E::Substring { expr, substring_from, substring_for, .. } => {
-                let mut args = vec![self.bind(expr, scope)?];
-                args.push(match substring_from {
-                    Some(from) => self.bind(from, scope)?,
-                    None => Typed::known(Expr::Const(Value::Int4(1)), DataType::Int4),
-                });
-                if let Some(length) = substring_for {
-                    args.push(self.bind(length, scope)?);
-                }
-                self.call("substring", args)
-            }
-            E::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
-                let mut args = vec![self.bind(expr, scope)?, self.bind(overlay_what, scope)?];
-                for place in [Some(overlay_from), overlay_for.as_ref()].into_iter().flatten() {
-                    args.push(self.bind(place, scope)?);
-                }
-                self.call("overlay", args)
-            }
-            E::Trim { trim_where, trim_what, expr, trim_characters } => {
-                let name = match trim_where {
-                    Some(ast::TrimWhereField::Leading) => "ltrim",
-                    Some(ast::TrimWhereField::Trailing) => "rtrim",
-                    _ => "btrim",
-                };
-                let mut args = vec![self.bind(expr, scope)?];
-                for what in
-                    trim_what.iter().map(AsRef::as_ref).chain(trim_characters.iter().flatten())
-                {
-                    args.push(self.bind(what, scope)?);
-                }
-                self.call(name, args)
-            }
-            other => Err(beyond_expression(other)),
-        }
-    }
-
-    /// A call by name: of the few that are operators or expressions of their own, else of the
-    /// catalog's.
-    fn named_call(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
-        match name {
-            "current_timestamp" if args.is_empty() => self.call("now", args),
-            "localtimestamp" if args.is_empty() => {
-                let now = self.call("now", args)?;
-                let local = self.coerce(now, DataType::Timestamp, Coercion::Explicit)?;
-                Ok(Typed::known(local, DataType::Timestamp))
-            }
-            "coalesce" if !args.is_empty() => {
-                let (list, ty) = self.unified(args, "COALESCE")?;
-                Ok(Typed::known(Expr::Coalesce(list), ty))
-            }
-            "greatest" | "least" if !args.is_empty() => {
-                let (list, ty) = self.unified(args, &name.to_uppercase())?;
-                let func = Func::exactly(name, &[Param::AnyElement])?;
-                Ok(Typed::known(Expr::Func(func, list), ty))
-            }
-            "nullif" => match <[Typed; 2]>::try_from(args) {
-                Ok([a, b]) => self.null_if(a, b),
-                Err(args) => Err(undefined_function(name, &args)),
-            },
-            _ => self.call(name, args),
-        }
-    }
-
     /// `NULLIF(a, b)` is `a`, as it is compared with `b`.
-    fn null_if(&mut self, a: Typed, b: Typed) -> Result<Typed> {
+    pub(super) fn null_if(
+        &mut self,
+        a: &tree::Expr,
+        b: &tree::Expr,
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let literals = [a, b];
+        let (a, b) = (self.bind(a, scope)?, self.bind(b, scope)?);
         let func = Func::exactly("nullif", &[Param::AnyElement; 2])?;
         match (a.ty, b.ty) {
             (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => {
                 Ok(Typed::known(Expr::Func(func, vec![a.expr, b.expr]), x))
             }
             _ => {
-                let (list, ty) = self.unified(vec![a, b], "NULLIF")?;
+                let unified = self.unified(vec![a, b], "NULLIF");
+                let (list, ty) =
+                    unified.map_err(|error| self.place_operator(error, at, &literals))?;
                 Ok(Typed::known(Expr::Func(func, list), ty))
             }
         }
@@ -319,18 +273,6 @@ fn padded(expr: Expr, n: u32) -> Result<Expr> {
     Ok(Expr::Func(func, vec![expr, length]))
 }
 
-/// The second argument of `normalize`, which is a word of the grammar.
-fn normal_form(name: &str, place: usize, arg: &ast::FunctionArg) -> Option<Typed> {
-    let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Identifier(word))) = arg
-    else {
-        return None;
-    };
-    let form = word.value.to_ascii_uppercase();
-    let is_form = matches!(form.as_str(), "NFC" | "NFD" | "NFKC" | "NFKD");
-    (name == "normalize" && place == 1 && word.quote_style.is_none() && is_form)
-        .then(|| Typed::known(Expr::Const(Value::Text(form)), DataType::Text))
-}
-
 /// The type that PostgreSQL's catalog has under this name.
 fn type_named(name: &str) -> Option<DataType> {
     Some(match name {
@@ -355,36 +297,31 @@ fn type_named(name: &str) -> Option<DataType> {
     })
 }
 
-/// The name and the arguments of a call without an aggregate's or a window's clauses.
-fn plain_call(call: &ast::Function) -> Result<(String, &[ast::FunctionArg])> {
-    let mut parts = Vec::new();
-    for part in &call.name.0 {
-        match part {
-            ast::ObjectNamePart::Identifier(name) => parts.push(ident(name)),
-            other => return Err(beyond(&format!("the function {other}"))),
-        }
-    }
-    let name = match (parts.pop(), parts.as_slice()) {
-        (Some(name), []) => name,
-        (Some(name), [schema]) if schema == "pg_catalog" => name,
-        _ => return Err(beyond(&format!("the function {}", call.name))),
+/// The name of a call without an aggregate's or a window's clauses.
+fn plain_call(call: &FuncCall) -> Result<&str> {
+    let name = match call.funcname.as_slice() {
+        [name] => name,
+        [schema, name] if &**schema == "pg_catalog" => name,
+        names => return Err(beyond(&format!("the function {}", names.join(".")))),
     };
-    if call.over.is_some() || call.filter.is_some() || !call.within_group.is_empty() {
+    if call.over.is_some() || call.agg_filter.is_some() || call.agg_within_group {
         return Err(beyond("a window function or an aggregate's filter"));
     }
-    let list = match &call.args {
-        ast::FunctionArguments::None => &[][..],
-        ast::FunctionArguments::List(list)
-            if list.duplicate_treatment.is_none() && list.clauses.is_empty() =>
-        {
-            &list.args
-        }
-        _ => return Err(beyond(&format!("the call {}", shorten(&call.to_string())))),
-    };
-    if is_aggregate(&name) {
+    if call.agg_distinct || call.agg_star || !call.agg_order.is_empty() {
+        return Err(beyond(&format!("this call of {name}")));
+    }
+    if call.func_variadic {
+        return Err(beyond("VARIADIC"));
+    }
+    if is_aggregate(name) {
         return Err(beyond(&format!("the aggregate {name}")));
     }
-    Ok((name, list))
+    Ok(name)
+}
+
+/// The first of these types that is not that of those before it.
+pub(super) fn odd_one(types: &[Ty]) -> Option<usize> {
+    (1..=types.len()).find(|end| unify(types[..*end].iter().copied()).is_err()).map(|end| end - 1)
 }
 
 /// Names that stand for aggregates.

@@ -1,31 +1,30 @@
 //! Conditions with words of their own (IS, IN, LIKE, BETWEEN), and CASE.
 
 use millpond_engine::types::other::RECORD;
-use sqlparser::ast::{self, Spanned};
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, AExpr, AExprKind, BoolTestType, CaseExpr, Name, Node};
 
-use super::operator::no_operator;
+use super::call::odd_one;
+use super::operator::{no_operator, symbol_of};
 use super::{Binder, Coercion, Scope, Typed};
-use crate::error::Result;
+use crate::DataType;
+use crate::error::{Result, SqlError, SqlState};
 use crate::expr::types::{Category, Ty, category, comparable, is_int};
 use crate::expr::{Compare, Expr, Like};
-use crate::{DataType, Value};
 
 impl Binder<'_> {
     pub(super) fn is_bool(
         &mut self,
-        e: &ast::Expr,
-        what: Option<bool>,
-        negated: bool,
+        e: &tree::Expr,
+        test: BoolTestType,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        let what_text = match (what, negated) {
-            (Some(true), false) => "IS TRUE",
-            (Some(true), true) => "IS NOT TRUE",
-            (Some(false), false) => "IS FALSE",
-            (Some(false), true) => "IS NOT FALSE",
-            (None, false) => "IS UNKNOWN",
-            (None, true) => "IS NOT UNKNOWN",
+        let (what, negated, what_text) = match test {
+            BoolTestType::IsTrue => (Some(true), false, "IS TRUE"),
+            BoolTestType::IsNotTrue => (Some(true), true, "IS NOT TRUE"),
+            BoolTestType::IsFalse => (Some(false), false, "IS FALSE"),
+            BoolTestType::IsNotFalse => (Some(false), true, "IS NOT FALSE"),
+            BoolTestType::IsUnknown => (None, false, "IS UNKNOWN"),
+            BoolTestType::IsNotUnknown => (None, true, "IS NOT UNKNOWN"),
         };
         let value = self.condition(e, what_text, scope)?;
         Ok(Typed::bool(Expr::IsBool(Box::new(value), what, negated)))
@@ -34,7 +33,7 @@ impl Binder<'_> {
     /// `value IS [NOT] NULL`
     pub(super) fn is_null(
         &mut self,
-        e: &ast::Expr,
+        e: &tree::Expr,
         negated: bool,
         scope: &dyn Scope,
     ) -> Result<Typed> {
@@ -50,57 +49,74 @@ impl Binder<'_> {
 
     pub(super) fn distinct(
         &mut self,
-        a: &ast::Expr,
-        b: &ast::Expr,
+        a: &tree::Expr,
+        b: &tree::Expr,
         negated: bool,
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        if let Some(rows) = self.row_distinct(a, b, negated, scope)? {
-            return Ok(rows);
+        let literals = [a, b];
+        let placed = |binder: &Self, error| binder.place_operator(error, at, &literals);
+        match self.row_distinct(a, b, negated, scope) {
+            Ok(None) => {}
+            Ok(Some(rows)) => return Ok(rows),
+            Err(error) => return Err(placed(self, error)),
         }
         let (a, b) = (self.bind(a, scope)?, self.bind(b, scope)?);
-        let pair = self.alike(a, b, "IS DISTINCT FROM")?;
+        let pair = self.alike(a, b, "=").map_err(|error| placed(self, error))?;
         Ok(Typed::bool(Expr::Distinct(Box::new(pair), negated)))
     }
 
-    /// `value BETWEEN low AND high`, whose value is computed twice.
+    /// `value [NOT] BETWEEN [SYMMETRIC] low AND high`, whose value is computed twice or more.
     pub(super) fn between(
         &mut self,
-        value: &ast::Expr,
-        low: &ast::Expr,
-        high: &ast::Expr,
-        negated: bool,
+        kind: AExprKind,
+        value: &tree::Expr,
+        bounds: &[tree::Expr],
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
+        let [low, high] = bounds else { return Err(SqlError::internal("BETWEEN without bounds")) };
+        let literals = [value, low, high];
         let value = self.bind(value, scope)?;
         let (low, high) = (self.bind(low, scope)?, self.bind(high, scope)?);
-        let least = self.compare(Compare::Ge, value.clone(), low)?;
-        let most = self.compare(Compare::Le, value, high)?;
-        let both = Expr::And(vec![least, most]);
+        let is_symmetric = matches!(kind, AExprKind::BetweenSym | AExprKind::NotBetweenSym);
+        let mut within = |low: Typed, high: Typed| {
+            let least = self.compare(Compare::Ge, value.clone(), low)?;
+            let most = self.compare(Compare::Le, value.clone(), high)?;
+            Ok(Expr::And(vec![least, most]))
+        };
+        let mut both = within(low.clone(), high.clone());
+        if is_symmetric {
+            let other = within(high, low);
+            both = both.and_then(|both| Ok(Expr::Or(vec![both, other?])));
+        }
+        let both = both.map_err(|error| self.place_operator(error, at, &literals))?;
+        let negated = matches!(kind, AExprKind::NotBetween | AExprKind::NotBetweenSym);
         Ok(Typed::bool(if negated { Expr::Not(Box::new(both)) } else { both }))
     }
 
     pub(super) fn in_list(
         &mut self,
-        expr: &ast::Expr,
-        list: &[ast::Expr],
+        expr: &tree::Expr,
+        list: &[tree::Expr],
         negated: bool,
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        if let Some(rows) = self.row_in_list(expr, list, negated, scope)? {
+        let rows = self.row_in_list(expr, list, negated, scope);
+        if let Some(rows) = rows.map_err(|error| self.place_operator(error, at, &[]))? {
             return Ok(rows);
         }
-        let all: Vec<&ast::Expr> = list.iter().chain([expr]).collect();
-        let end = list.first().map_or_else(Span::empty, Spanned::span);
-        let symbol = if negated { "not" } else { "in" };
+        let all: Vec<&tree::Expr> = list.iter().chain([expr]).collect();
         self.value_in_list(expr, list, negated, scope)
-            .map_err(|error| self.place_operator(error, expr, symbol, end, &all))
+            .map_err(|error| self.place_operator(error, at, &all))
     }
 
     fn value_in_list(
         &mut self,
-        expr: &ast::Expr,
-        list: &[ast::Expr],
+        expr: &tree::Expr,
+        list: &[tree::Expr],
         negated: bool,
         scope: &dyn Scope,
     ) -> Result<Typed> {
@@ -131,23 +147,39 @@ impl Binder<'_> {
         Ok(Typed::bool(Expr::In(Box::new(value), items, negated)))
     }
 
+    /// `value LIKE pattern [ESCAPE escape]`, and with the other words for it.
     pub(super) fn like(
         &mut self,
-        expr: &ast::Expr,
-        pattern: &ast::Expr,
-        escape: Option<&ast::ValueWithSpan>,
-        ignore_case: bool,
-        negated: bool,
+        e: &AExpr,
+        value: &tree::Expr,
+        pattern: &tree::Expr,
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        let value = self.bind(expr, scope)?;
-        let pattern = self.bind(pattern, scope)?;
-        let symbol = match (ignore_case, negated) {
-            (false, false) => "~~",
-            (false, true) => "!~~",
-            (true, false) => "~~*",
-            (true, true) => "!~~*",
+        let (pattern, escape) = match &pattern.node {
+            Node::FuncCall(call) if is_escaped(&call.funcname) => match call.args.as_slice() {
+                [pattern, escape] => (pattern, Some(escape)),
+                _ => (pattern, None),
+            },
+            _ => (pattern, None),
         };
+        let literals = [pattern, value];
+        self.like_pattern(e, value, pattern, escape, scope)
+            .map_err(|error| self.place_operator(error, at, &literals))
+    }
+
+    fn like_pattern(
+        &mut self,
+        e: &AExpr,
+        value: &tree::Expr,
+        pattern: &tree::Expr,
+        escape: Option<&tree::Expr>,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let symbol = symbol_of(&e.name)?;
+        let (ignore_case, negated) = (symbol.ends_with('*'), symbol.starts_with('!'));
+        let value = self.bind(value, scope)?;
+        let pattern = self.bind(pattern, scope)?;
         let is_bytes = |ty: Ty| matches!(ty, Ty::Known(DataType::Bytea));
         if escape.is_none() && (is_bytes(value.ty) || is_bytes(pattern.ty)) {
             return self.binary_operator(symbol, value, pattern);
@@ -164,9 +196,9 @@ impl Binder<'_> {
         let value = self.coerce(value, DataType::Text, Coercion::Explicit)?;
         let pattern = self.coerce(pattern, DataType::Text, Coercion::Explicit)?;
         let escape = match escape {
-            Some(value) => {
-                let literal = self.literal(value)?;
-                Some(self.coerce(literal, DataType::Text, Coercion::Explicit)?)
+            Some(escape) => {
+                let escape = self.bind(escape, scope)?;
+                Some(self.coerce(escape, DataType::Text, Coercion::Explicit)?)
             }
             None => None,
         };
@@ -174,59 +206,19 @@ impl Binder<'_> {
         Ok(Typed::bool(Expr::Like(Box::new(like))))
     }
 
-    /// `value [NOT] SIMILAR TO pattern [ESCAPE escape]`
-    pub(super) fn similar(
-        &mut self,
-        expr: &ast::Expr,
-        pattern: &ast::Expr,
-        escape: Option<&ast::ValueWithSpan>,
-        negated: bool,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let value = self.bind(expr, scope)?;
-        let mut args = vec![self.bind(pattern, scope)?];
-        if let Some(escape) = escape {
-            args.push(self.literal(escape)?);
-        }
-        let pattern = self.call("similar_to_escape", args)?;
-        self.binary_operator(if negated { "!~" } else { "~" }, value, pattern)
-    }
-
-    /// `value IS [NOT] [form] NORMALIZED`
-    pub(super) fn is_normalized(
-        &mut self,
-        expr: &ast::Expr,
-        form: Option<&ast::NormalizationForm>,
-        negated: bool,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let value = self.bind(expr, scope)?;
-        let form = form.map_or_else(|| "NFC".to_owned(), ToString::to_string);
-        let form = Typed::known(Expr::Const(Value::Text(form)), DataType::Text);
-        let is_normal = self.call("is_normalized", vec![value, form])?;
-        Ok(match negated {
-            true => Typed::bool(Expr::Not(Box::new(is_normal.expr))),
-            false => is_normal,
-        })
-    }
-
-    pub(super) fn case(
-        &mut self,
-        operand: Option<&ast::Expr>,
-        conditions: &[ast::CaseWhen],
-        otherwise: Option<&ast::Expr>,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let operand = operand.map(|e| self.bind(e, scope)).transpose()?;
+    pub(super) fn case(&mut self, case: &CaseExpr, scope: &dyn Scope) -> Result<Typed> {
+        let CaseExpr { arg: operand, args: conditions, defresult: otherwise } = case;
+        let operand = operand.as_ref().map(|e| self.bind(e, scope)).transpose()?;
         let mut whens = Vec::with_capacity(conditions.len());
         let mut results = Vec::with_capacity(conditions.len() + 1);
         for when in conditions {
             whens.push(match &operand {
                 Some(operand) => {
-                    let value = self.bind(&when.condition, scope)?;
-                    self.compare(Compare::Eq, operand.clone(), value)?
+                    let value = self.bind(&when.expr, scope)?;
+                    self.compare(Compare::Eq, operand.clone(), value)
+                        .map_err(|error| self.place_operator(error, when.location, &[&when.expr]))?
                 }
-                None => self.condition(&when.condition, "CASE/WHEN", scope)?,
+                None => self.condition(&when.expr, "CASE/WHEN", scope)?,
             });
             results.push(self.bind(&when.result, scope)?);
         }
@@ -234,9 +226,23 @@ impl Binder<'_> {
         if let Some(otherwise) = otherwise {
             results.insert(0, self.bind(otherwise, scope)?);
         }
-        let (mut results, ty) = self.unified(results, "CASE")?;
+        let types: Vec<Ty> = results.iter().map(|result| result.ty).collect();
+        let written: Vec<&tree::Expr> =
+            otherwise.iter().chain(conditions.iter().map(|when| &when.result)).collect();
+        let (mut results, ty) =
+            self.unified(results, "CASE").map_err(|error| match odd_one(&types) {
+                Some(odd) if error.sqlstate == SqlState::DATATYPE_MISMATCH => {
+                    self.place_at(error, written[odd])
+                }
+                _ => self.place_literal(error, &written),
+            })?;
         let otherwise = (results.len() > whens.len()).then(|| results.remove(0)).map(Box::new);
         let whens = whens.into_iter().zip(results).collect();
         Ok(Typed::known(Expr::Case(whens, otherwise), ty))
     }
+}
+
+/// Whether a pattern is given an escape by this function.
+fn is_escaped(name: &[Name]) -> bool {
+    matches!(name, [schema, name] if &**schema == "pg_catalog" && &**name == "like_escape")
 }

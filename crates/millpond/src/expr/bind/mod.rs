@@ -1,11 +1,10 @@
-//! From sqlparser's expressions to bound ones: [`Binder::bind`] looks at the form of an expression
+//! From the parser's expressions to bound ones: [`Binder::bind`] looks at the form of an expression
 //! and hands it to the file that knows the form.
 
 mod array;
 mod call;
 mod coerce;
 mod condition;
-mod datetime;
 mod literal;
 mod names;
 mod object_cast;
@@ -14,21 +13,24 @@ mod place;
 mod record;
 mod row;
 mod subquery;
+mod value_function;
 
-use sqlparser::ast;
+use millpond_syntax::tree::{self, AExpr, AExprKind, BoolExprType, Node, Operand, TypeCast};
 
 pub(crate) use call::result_type;
 pub(crate) use coerce::Coercion;
 pub(crate) use names::{NoColumns, Scope, missing_from, undefined_column};
+pub(crate) use place::start_of;
 pub(crate) use record::{RecordTypes, WholeRow};
 pub(crate) use row::parts_of_row;
+pub(crate) use value_function::value_function_name;
 
 use super::Expr;
 use super::types::Ty;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::lex::Literals;
-use crate::parse::{Source, ast_data_type as data_type, check_ast_collation as check_collation};
+use crate::parse::{Source, check_collation, data_type, too_complex};
 
 /// What is known about a statement's parameters.
 #[derive(Debug)]
@@ -84,11 +86,18 @@ pub(crate) struct Binder<'a> {
     pub(crate) params: ParamTypes<'a>,
     /// The record types that the statement has.
     pub(crate) records: RecordTypes,
+    /// What of [`DEPTH`] is used up where it is now.
+    depth: usize,
 }
+
+/// How deep expressions may be. A step of a chain of operators takes one, any other level takes
+/// [`LEVEL`]. Half a thread's stack of 2 MiB is enough for it, without optimization, too.
+const DEPTH: usize = 400;
+const LEVEL: usize = 4;
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(source: Source<'a>, params: ParamTypes<'a>) -> Self {
-        Binder { source, params, records: RecordTypes::default() }
+        Binder { source, params, records: RecordTypes::default(), depth: 0 }
     }
 
     /// Whether literals have been lifted out: then numbers in ORDER BY or GROUP BY are not to be
@@ -98,112 +107,123 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds an expression.
-    pub(crate) fn bind(&mut self, expr: &ast::Expr, scope: &dyn Scope) -> Result<Typed> {
-        use ast::Expr as E;
-        Ok(match expr {
-            E::Identifier(name) => self.column(name, scope)?,
-            E::CompoundIdentifier(parts) => self.qualified_column(parts, scope)?,
-            E::Value(value) => self.literal(value)?,
-            E::Nested(inner) => self.bind(inner, scope)?,
-            E::Tuple(parts) => self.row(&Vec::from_iter(parts), scope)?,
-            E::TypedString(typed) => {
-                let ty = data_type(&typed.data_type)?;
-                let literal = self.literal(&typed.value)?;
-                Typed::known(self.coerce(literal, ty, Coercion::Explicit)?, ty)
+    pub(crate) fn bind(&mut self, expr: &tree::Expr, scope: &dyn Scope) -> Result<Typed> {
+        self.deeper(LEVEL, |binder| binder.node(expr, scope))
+    }
+
+    /// Goes deeper for the time of `bind`.
+    fn deeper<T>(&mut self, cost: usize, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth + cost > DEPTH {
+            return Err(too_complex());
+        }
+        self.depth += cost;
+        let bound = bind(self);
+        self.depth -= cost;
+        bound
+    }
+
+    fn node(&mut self, expr: &tree::Expr, scope: &dyn Scope) -> Result<Typed> {
+        let at = expr.location;
+        match &expr.node {
+            Node::ColumnRef(fields) => self.column_ref(fields, at, scope),
+            Node::ParamRef(number) => {
+                self.param(*number).map_err(|error| self.source.place(error, at))
             }
-            E::Interval(interval) => self.interval(interval, scope)?,
-            E::Extract { field, expr, .. } => self.extract(field, expr, scope)?,
-            E::AtTimeZone { timestamp, time_zone } => {
-                self.at_time_zone(timestamp, time_zone, scope)?
+            Node::AConst(value) => {
+                self.literal(value).map_err(|error| self.source.place(error, at))
             }
-            E::Array(array) => self.array(array, None, scope)?,
-            E::CompoundFieldAccess { root, access_chain } => {
-                self.subscripts(root, access_chain, scope)?
+            Node::AExpr(e) => self.a_expr(expr, e, scope),
+            Node::BoolExpr(BoolExprType::Not, args) => self.not(args, scope),
+            Node::BoolExpr(op, args) => self.logic(*op == BoolExprType::And, args, scope),
+            Node::NullTest(test, arg) => {
+                self.is_null(arg, *test == tree::NullTestType::IsNotNull, scope)
             }
-            E::UnaryOp { op, expr } => self.unary(*op, expr, scope)?,
-            E::BinaryOp { .. } => match self.overlaps(expr, scope)? {
-                Some(overlaps) => overlaps,
-                None => self.binary(expr, scope)?,
-            },
-            E::IsNull(e) => self.is_null(e, false, scope)?,
-            E::IsNotNull(e) => self.is_null(e, true, scope)?,
-            E::IsTrue(e) => self.is_bool(e, Some(true), false, scope)?,
-            E::IsNotTrue(e) => self.is_bool(e, Some(true), true, scope)?,
-            E::IsFalse(e) => self.is_bool(e, Some(false), false, scope)?,
-            E::IsNotFalse(e) => self.is_bool(e, Some(false), true, scope)?,
-            E::IsUnknown(e) => self.is_bool(e, None, false, scope)?,
-            E::IsNotUnknown(e) => self.is_bool(e, None, true, scope)?,
-            E::IsDistinctFrom(a, b) => self.distinct(a, b, false, scope)?,
-            E::IsNotDistinctFrom(a, b) => self.distinct(a, b, true, scope)?,
-            E::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope)?,
-            E::Between { expr, negated, low, high } => {
-                self.between(expr, low, high, *negated, scope)?
+            Node::BooleanTest(test, arg) => self.is_bool(arg, *test, scope),
+            Node::FuncCall(call) => self.function(call, at, scope),
+            Node::AIndirection(arg, parts) => self.indirection(arg, parts, scope),
+            Node::AArrayExpr(elements) => self.array(elements, None, at, scope),
+            Node::TypeCast(cast) => self.cast(cast, at, scope),
+            Node::CollateClause(arg, collation) => {
+                check_collation(collation).map_err(|error| self.source.place(error, at))?;
+                self.bind(arg, scope)
             }
-            E::Like { negated, any: false, expr, pattern, escape_char } => {
-                self.like(expr, pattern, escape_char.as_ref(), false, *negated, scope)?
+            Node::CaseExpr(case) => self.case(case, scope),
+            Node::CoalesceExpr(args) => self.coalesce(args, scope),
+            Node::MinMaxExpr(op, args) => self.min_max(*op, args, scope),
+            Node::SubLink(link) => self.sub_link(link, at, scope),
+            Node::RowExpr(parts, _) => self.row(parts, scope),
+            Node::GroupingFunc(args) => scope.grouping(self, args, at),
+            Node::SqlValueFunction(op, precision) => self.value_function(*op, *precision),
+            Node::SetToDefault => {
+                let what = "DEFAULT is not allowed in this context";
+                Err(self.source.place(SqlError::new(SqlState::SYNTAX_ERROR, what), at))
             }
-            E::ILike { negated, any: false, expr, pattern, escape_char } => {
-                self.like(expr, pattern, escape_char.as_ref(), true, *negated, scope)?
+            Node::XmlExpr(_) | Node::XmlSerialize(_) => Err(beyond("XML")),
+            Node::NamedArgExpr(..) => Err(beyond("an argument by name")),
+            Node::GroupingSet(..) => Err(beyond("a grouping set within an expression")),
+            Node::CurrentOfExpr(_) => Err(beyond("WHERE CURRENT OF")),
+        }
+    }
+
+    /// An operator, or what is written like one.
+    fn a_expr(&mut self, expr: &tree::Expr, e: &AExpr, scope: &dyn Scope) -> Result<Typed> {
+        use AExprKind as K;
+        let at = expr.location;
+        match (e.kind, &e.lexpr, &e.rexpr) {
+            (K::Op, Some(_), Operand::Expr(_)) => self.binary(expr, scope),
+            (K::Op, None, Operand::Expr(operand)) => self.unary(&e.name, operand, at, scope),
+            (K::OpAny | K::OpAll, Some(left), Operand::Expr(array)) => {
+                self.any_array(left, &e.name, array, e.kind == K::OpAll, at, scope)
             }
-            E::SimilarTo { negated, expr, pattern, escape_char } => {
-                self.similar(expr, pattern, escape_char.as_ref(), *negated, scope)?
+            (K::Distinct | K::NotDistinct, Some(left), Operand::Expr(right)) => {
+                self.distinct(left, right, e.kind == K::NotDistinct, at, scope)
             }
-            E::IsNormalized { expr, form, negated } => {
-                self.is_normalized(expr, form.as_ref(), *negated, scope)?
+            (K::NullIf, Some(left), Operand::Expr(right)) => self.null_if(left, right, at, scope),
+            (K::In, Some(left), Operand::List(list)) => {
+                self.in_list(left, list, has_name(e, "<>"), at, scope)
             }
-            E::Cast {
-                kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
-                expr,
-                data_type: ty,
-                array: false,
-                format: None,
-            } => {
-                if let Some(value) = self.catalog_cast(expr, ty, scope)? {
-                    return Ok(value);
-                }
-                let ty = data_type(ty)?;
-                if let (E::Array(array), Some(_)) = (expr.as_ref(), ty.element()) {
-                    let typed = self.array(array, Some(ty), scope)?;
-                    return Ok(Typed::known(self.coerce(typed, ty, Coercion::Explicit)?, ty));
-                }
-                Typed::known(self.bind_as(expr, ty, Coercion::Explicit, scope)?, ty)
+            (K::Like | K::ILike, Some(left), Operand::Expr(pattern)) => {
+                self.like(e, left, pattern, at, scope)
             }
-            E::Case { operand, conditions, else_result, .. } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)?
+            (K::Similar, Some(left), Operand::Expr(pattern)) => {
+                let (value, pattern) = (self.bind(left, scope)?, self.bind(pattern, scope)?);
+                let symbol = if has_name(e, "!~") { "!~" } else { "~" };
+                let matches = self.binary_operator(symbol, value, pattern);
+                matches.map_err(|error| self.source.place(error, at))
             }
-            E::Collate { expr, collation } => {
-                check_collation(collation)?;
-                self.bind(expr, scope)?
+            (_, Some(value), Operand::List(bounds)) => {
+                self.between(e.kind, value, bounds, at, scope)
             }
-            E::Function(function) => match parts_of_row(expr) {
-                Some(parts) => self.row(&parts, scope)?,
-                None => self.function(function, scope)?,
-            },
-            E::Ceil { .. }
-            | E::Floor { .. }
-            | E::Position { .. }
-            | E::Substring { .. }
-            | E::Overlay { .. }
-            | E::Trim { .. } => self.spelled_call(expr, scope)?,
-            E::Subquery(query) => self.scalar(query, scope)?,
-            E::Exists { subquery, negated } => self.exists(subquery, *negated, scope)?,
-            E::InSubquery { expr, subquery, negated } => {
-                self.in_query(expr, subquery, *negated, scope)?
+            _ => Err(SqlError::internal("an operator without its operands")),
+        }
+    }
+
+    fn cast(&mut self, cast: &TypeCast, at: u32, scope: &dyn Scope) -> Result<Typed> {
+        let TypeCast { arg, type_name } = cast;
+        if let Some(value) = self.catalog_cast(arg, type_name, scope)? {
+            return Ok(value);
+        }
+        let placed = |error| self.source.place(error, type_name.location);
+        let ty = data_type(type_name).map_err(placed)?;
+        if let (Node::AArrayExpr(elements), Some(_)) = (&arg.node, ty.element()) {
+            let typed = self.array(elements, Some(ty), arg.location, scope)?;
+            return Ok(Typed::known(self.coerce(typed, ty, Coercion::Explicit)?, ty));
+        }
+        let typed = self.bind(arg, scope)?;
+        let value = self.coerce(typed, ty, Coercion::Explicit).map_err(|error| {
+            let error = self.place_literal(error, &[arg]);
+            match error.sqlstate {
+                SqlState::CANNOT_COERCE => self.source.place(error, at),
+                _ => error,
             }
-            E::AnyOp { left, compare_op, right, is_some: _ } => {
-                self.quantifier(left, compare_op, right, false, scope)?
-            }
-            E::AllOp { left, compare_op, right } => {
-                self.quantifier(left, compare_op, right, true, scope)?
-            }
-            other => return Err(beyond_expression(other)),
-        })
+        })?;
+        Ok(Typed::known(value, ty))
     }
 
     /// Binds an expression and converts it to a type.
     pub(crate) fn bind_as(
         &mut self,
-        expr: &ast::Expr,
+        expr: &tree::Expr,
         ty: DataType,
         coercion: Coercion,
         scope: &dyn Scope,
@@ -215,7 +235,7 @@ impl<'a> Binder<'a> {
     /// Binds a condition.
     pub(crate) fn condition(
         &mut self,
-        expr: &ast::Expr,
+        expr: &tree::Expr,
         what: &str,
         scope: &dyn Scope,
     ) -> Result<Expr> {
@@ -238,7 +258,7 @@ impl<'a> Binder<'a> {
     /// Binds an expression whose own type will do; unknown literals become text.
     pub(crate) fn output(
         &mut self,
-        expr: &ast::Expr,
+        expr: &tree::Expr,
         scope: &dyn Scope,
     ) -> Result<(Expr, DataType)> {
         let typed = self.bind(expr, scope)?;
@@ -262,16 +282,7 @@ pub(crate) fn beyond(what: &str) -> SqlError {
     SqlError::unsupported(what)
 }
 
-fn beyond_expression(e: &ast::Expr) -> SqlError {
-    beyond(&format!("the expression {}", shorten(&e.to_string())))
-}
-
-/// A text short enough for a message.
-fn shorten(text: &str) -> String {
-    if text.chars().count() <= 60 {
-        return text.to_owned();
-    }
-    let mut short: String = text.chars().take(57).collect();
-    short.push_str("...");
-    short
+/// Whether an operator has this name.
+fn has_name(e: &AExpr, name: &str) -> bool {
+    e.name.last().is_some_and(|own| **own == *name)
 }

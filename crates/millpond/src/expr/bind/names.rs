@@ -1,7 +1,6 @@
 //! Columns by their names.
 
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{self, Field, FuncCall, SelectStmt};
 
 use super::record::WholeRow;
 use super::{Binder, Typed, beyond};
@@ -9,7 +8,7 @@ use crate::DataType;
 use crate::analyze::tree::Query;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{Name, ident};
+use crate::parse::Name;
 use crate::settings::nearest;
 
 /// The columns that an expression can name.
@@ -18,19 +17,19 @@ pub(crate) trait Scope {
     fn column(&self, table: Option<&Name>, name: &str) -> Result<(usize, DataType)>;
 
     /// The value of a column that is named at a place of the text.
-    fn reference(&self, table: Option<&Name>, name: &str, at: Span) -> Result<(Expr, DataType)> {
+    fn reference(&self, table: Option<&Name>, name: &str, at: u32) -> Result<(Expr, DataType)> {
         let _ = at;
         self.column(table, name).map(|(column, ty)| (Expr::Column(column), ty))
     }
 
     /// The row of an item of FROM, if there is one of that name.
-    fn whole_row(&self, name: &str, at: Span) -> Result<Option<WholeRow>> {
+    fn whole_row(&self, name: &str, at: u32) -> Result<Option<WholeRow>> {
         let _ = (name, at);
         Ok(None)
     }
 
     /// A query within an expression.
-    fn query(&self, binder: &mut Binder<'_>, query: &ast::Query) -> Result<Query> {
+    fn query(&self, binder: &mut Binder<'_>, query: &SelectStmt) -> Result<Query> {
         let _ = (binder, query);
         Err(beyond("a subquery"))
     }
@@ -48,9 +47,15 @@ pub(crate) trait Scope {
 
     /// A call, if it is of a function that is not computed where it is called: an aggregate, a
     /// window function.
-    fn call(&self, binder: &mut Binder<'_>, call: &ast::Function) -> Result<Option<Typed>> {
-        let _ = (binder, call);
+    fn call(&self, binder: &mut Binder<'_>, call: &FuncCall, at: u32) -> Result<Option<Typed>> {
+        let _ = (binder, call, at);
         Ok(None)
+    }
+
+    /// `GROUPING(...)`
+    fn grouping(&self, binder: &mut Binder<'_>, args: &[tree::Expr], at: u32) -> Result<Typed> {
+        let _ = (binder, args, at);
+        Err(beyond("GROUPING"))
     }
 }
 
@@ -92,20 +97,20 @@ pub(crate) fn undefined_column<'a>(
 }
 
 impl Binder<'_> {
-    /// The column of a name without points.
-    pub(super) fn column(&mut self, name: &ast::Ident, scope: &dyn Scope) -> Result<Typed> {
-        let folded = ident(name);
-        if name.quote_style.is_none() {
-            // Words that are functions without parentheses.
-            if let "current_catalog" | "current_role" | "current_user" | "session_user" | "user"
-            | "current_date" | "current_schema" | "localtime" | "current_time" = folded.as_str()
-            {
-                return self.call(&folded, Vec::new());
-            }
-        }
-        match self.reference(None, &folded, name.span, scope) {
+    /// The column of a name, with points or without.
+    pub(super) fn column_ref(
+        &mut self,
+        fields: &[Field],
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let [Field::String(name)] = fields else {
+            let (table, name) = Name::of_column(fields, at, &self.source)?;
+            return self.reference(Some(&table), name, at, scope);
+        };
+        match self.reference(None, name, at, scope) {
             Err(error) if error.sqlstate == SqlState::UNDEFINED_COLUMN => {
-                match scope.whole_row(&folded, name.span)? {
+                match scope.whole_row(name, at)? {
                     Some(row) => self.record_of(row),
                     None => Err(error),
                 }
@@ -114,27 +119,16 @@ impl Binder<'_> {
         }
     }
 
-    /// The column of a name with points.
-    pub(super) fn qualified_column(
-        &mut self,
-        parts: &[ast::Ident],
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let (table, name) = Name::of_column(parts, &self.source)?;
-        let span = parts.first().map_or_else(Span::empty, |first| first.span);
-        self.reference(Some(&table), &name, span, scope)
-    }
-
     fn reference(
         &self,
         table: Option<&Name>,
         name: &str,
-        span: Span,
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        match scope.reference(table, name, span) {
+        match scope.reference(table, name, at) {
             Ok((value, ty)) => Ok(Typed::known(value, ty)),
-            Err(error) => Err(self.source.place(error, span)),
+            Err(error) => Err(self.source.place(error, at)),
         }
     }
 }

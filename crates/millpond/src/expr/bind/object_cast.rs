@@ -3,13 +3,12 @@
 //! A type that names objects (`regclass`) has no values of its own: a name that is cast to it is
 //! the object's number, and a number that is cast to it is the object's name.
 
-use sqlparser::ast;
+use millpond_syntax::tree::{self, TypeName};
 
 use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::Result;
 use crate::expr::types::{Ty, is_int};
-use crate::parse::ast_data_type as data_type;
 
 /// A type of the catalog.
 enum CatalogType {
@@ -23,8 +22,8 @@ impl Binder<'_> {
     /// A cast to a type of the catalog; `None` if the type is another one.
     pub(super) fn catalog_cast(
         &mut self,
-        expr: &ast::Expr,
-        ty: &ast::DataType,
+        expr: &tree::Expr,
+        ty: &TypeName,
         scope: &dyn Scope,
     ) -> Result<Option<Typed>> {
         let (to_number, to_name) = match catalog_type(ty) {
@@ -49,25 +48,21 @@ impl Binder<'_> {
     }
 }
 
-fn catalog_type(ty: &ast::DataType) -> Option<CatalogType> {
+fn catalog_type(ty: &TypeName) -> Option<CatalogType> {
     use CatalogType::{Object, Plain};
-    let name = match ty {
-        ast::DataType::Regclass => "regclass".to_owned(),
-        ast::DataType::Custom(name, modifiers) if modifiers.is_empty() => name.to_string(),
-        ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(of, _)) => {
-            return match catalog_type(of)? {
-                Plain(ty) => ty.array().map(Plain),
-                Object(..) => DataType::Oid.array().map(Plain),
-            };
-        }
+    let name = match ty.names.as_slice() {
+        [name] => name,
+        [schema, name] if &**schema == "pg_catalog" => name,
         _ => return None,
     };
-    let lower = name.to_ascii_lowercase();
-    Some(match lower.trim_start_matches("pg_catalog.") {
+    if !ty.typmods.is_empty() || ty.setof || ty.pct_type {
+        return None;
+    }
+    let element = match &**name {
         "xid" | "cid" => Plain(DataType::Int8),
-        "\"char\"" => Plain(DataType::Varchar(Some(1))),
+        "char" => Plain(DataType::Varchar(Some(1))),
         "name" | "pg_node_tree" => Plain(DataType::Text),
-        "int2vector" => Plain(data_type(&ast::DataType::SmallInt(None)).ok()?.array()?),
+        "int2vector" => Plain(DataType::Int2.array()?),
         "oidvector" => Plain(DataType::Oid.array()?),
         "regclass" => Object("regclass_oid", "regclass_name"),
         "regtype" => Object("regtype_oid", "format_type"),
@@ -76,5 +71,10 @@ fn catalog_type(ty: &ast::DataType) -> Option<CatalogType> {
         "regproc" => Object("regproc_oid", "regproc_name"),
         "regprocedure" => Object("regprocedure_oid", "regprocedure_name"),
         _ => return None,
-    })
+    };
+    match element {
+        element if ty.array_bounds.is_empty() => Some(element),
+        Plain(ty) => ty.array().map(Plain),
+        Object(..) => DataType::Oid.array().map(Plain),
+    }
 }

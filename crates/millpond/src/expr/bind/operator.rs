@@ -1,9 +1,10 @@
 //! Operators.
 
-use sqlparser::ast::{self, BinaryOperator, Spanned, UnaryOperator};
+use millpond_syntax::tree::{self, AExpr, AExprKind, Name, Node, Operand};
 
 use super::call::as_result;
-use super::{Binder, Coercion, Scope, Typed, beyond};
+use super::{Binder, Coercion, ParamTypes, Scope, Typed, beyond};
+use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
 use crate::expr::func::operators::{self, Operator, Work};
@@ -11,78 +12,143 @@ use crate::expr::func::resolve::{self, Candidate, Choice};
 use crate::expr::func::type_name;
 use crate::expr::types::{Category, Ty, category};
 use crate::expr::{Arith, Compare, Expr, Func, Like, arith};
-use crate::{DataType, Numeric, Value};
+use crate::lex::LiteralKind;
+
+/// An operator of a chain: what it is, its right side, and its place.
+struct Link<'e> {
+    e: &'e AExpr,
+    left: &'e tree::Expr,
+    right: &'e tree::Expr,
+    at: u32,
+}
+
+/// The binary operator that an expression is, if it is one.
+fn link(e: &tree::Expr) -> Option<Link<'_>> {
+    let at = e.location;
+    match &e.node {
+        Node::AExpr(e) if e.kind == AExprKind::Op => match (&e.lexpr, &e.rexpr) {
+            (Some(left), Operand::Expr(right)) => Some(Link { e, left, right, at }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 impl Binder<'_> {
-    pub(super) fn unary(
+    /// `NOT condition`
+    pub(super) fn not(&mut self, args: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
+        let [arg] = args else { return Err(SqlError::internal("NOT of several conditions")) };
+        let value = self.condition(arg, "NOT", scope)?;
+        Ok(Typed::bool(Expr::Not(Box::new(value))))
+    }
+
+    /// Conditions with AND between them, or OR.
+    pub(super) fn logic(
         &mut self,
-        op: UnaryOperator,
-        expr: &ast::Expr,
+        is_and: bool,
+        args: &[tree::Expr],
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        match op {
-            UnaryOperator::Not => {
-                let value = self.condition(expr, "NOT", scope)?;
-                Ok(Typed::bool(Expr::Not(Box::new(value))))
+        let what = if is_and { "AND" } else { "OR" };
+        let mut list = Vec::with_capacity(args.len());
+        for arg in args {
+            match self.condition(arg, what, scope)? {
+                Expr::And(more) if is_and => list.extend(more),
+                Expr::Or(more) if !is_and => list.extend(more),
+                one => list.push(one),
             }
-            UnaryOperator::Plus | UnaryOperator::Minus => {
-                let value = self.bind(expr, scope)?;
-                let (value, ty) = match value.ty {
-                    Ty::Known(ty) if category(ty) == Category::Number => (value.expr, ty),
-                    Ty::Known(ty)
-                        if category(ty) == Category::Interval && op == UnaryOperator::Minus =>
-                    {
-                        return self.call("interval_um", vec![value]);
-                    }
-                    Ty::Unknown => {
-                        return Err(ambiguous_operator(&format!("{op} unknown")));
-                    }
-                    Ty::Known(ty) => {
-                        return Err(undefined_operator(&format!("{op} {}", type_name(ty))));
-                    }
-                };
-                if op == UnaryOperator::Plus {
-                    return Ok(Typed::known(value, ty));
-                }
-                Ok(Typed::known(
-                    match value {
-                        Expr::Const(value) => return negated_constant(value, ty, expr),
-                        value => Expr::Neg(Box::new(value)),
-                    },
-                    ty.base(),
-                ))
+        }
+        Ok(Typed::bool(if is_and { Expr::And(list) } else { Expr::Or(list) }))
+    }
+
+    /// An operator in front of its only side.
+    pub(super) fn unary(
+        &mut self,
+        name: &[Name],
+        operand: &tree::Expr,
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let symbol = symbol_of(name)?;
+        let value = self.bind(operand, scope)?;
+        let bound = match symbol {
+            "+" | "-" => self.sign(symbol, value),
+            _ => self.prefix(symbol, value),
+        };
+        bound.map_err(|error| self.place_operator(error, at, &[operand]))
+    }
+
+    fn sign(&mut self, symbol: &str, value: Typed) -> Result<Typed> {
+        let is_minus = symbol == "-";
+        let (value, ty) = match value.ty {
+            Ty::Known(ty) if category(ty) == Category::Number => (value.expr, ty),
+            Ty::Known(ty) if category(ty) == Category::Interval && is_minus => {
+                return self.call("interval_um", vec![value]);
             }
-            other => {
-                let symbol = other.to_string();
-                let value = self.bind(expr, scope)?;
-                let candidates = operators::candidates(&symbol, 1);
-                if candidates.is_empty() {
-                    return Err(beyond(&format!("the operator {other}")));
-                }
-                match resolve::choose(candidates, &[value.ty]) {
-                    Choice::One(chosen) => self.work(chosen, vec![value]),
-                    Choice::None => {
-                        Err(undefined_operator(&format!("{symbol} {}", name_of(value.ty))))
-                    }
-                    Choice::Ambiguous => {
-                        Err(ambiguous_operator(&format!("{symbol} {}", name_of(value.ty))))
-                    }
-                }
+            Ty::Unknown => return Err(ambiguous_operator(&format!("{symbol} unknown"))),
+            Ty::Known(ty) => {
+                return Err(undefined_operator(&format!("{symbol} {}", type_name(ty))));
+            }
+        };
+        if !is_minus {
+            return Ok(Typed::known(value, ty));
+        }
+        if self.is_lifted_large(&value) {
+            return Err(beyond("a literal whose sign decides on its type"));
+        }
+        let negated = match value {
+            Expr::Const(value) => Expr::Const(arith::negate(value.as_datum())?),
+            value => Expr::Neg(Box::new(value)),
+        };
+        Ok(Typed::known(negated, ty.base()))
+    }
+
+    /// Whether a value is a literal that has been lifted out, and may be of a smaller type with a
+    /// sign. What its digits are is not to be seen here: the plan is for other texts, too.
+    fn is_lifted_large(&self, value: &Expr) -> bool {
+        let (Expr::Param(index), ParamTypes::Lifted(literals)) = (value, &self.params) else {
+            return false;
+        };
+        let kind = literals.get(*index).map(|literal| literal.kind);
+        matches!(kind, Some(LiteralKind::Int8(_) | LiteralKind::Numeric))
+    }
+
+    fn prefix(&mut self, symbol: &str, value: Typed) -> Result<Typed> {
+        let candidates = operators::candidates(symbol, 1);
+        if candidates.is_empty() {
+            return Err(beyond(&format!("the operator {symbol}")));
+        }
+        match resolve::choose(candidates, &[value.ty]) {
+            Choice::One(chosen) => self.work(chosen, vec![value]),
+            Choice::None => Err(undefined_operator(&format!("{symbol} {}", name_of(value.ty)))),
+            Choice::Ambiguous => {
+                Err(ambiguous_operator(&format!("{symbol} {}", name_of(value.ty))))
             }
         }
     }
 
     /// Binds a chain of binary operators. The parser leans `a + b + c` to the left as deep as it is
     /// long, so the left side is walked down in a loop, not by recursion.
-    pub(super) fn binary(&mut self, chain: &ast::Expr, scope: &dyn Scope) -> Result<Typed> {
+    pub(super) fn binary(&mut self, chain: &tree::Expr, scope: &dyn Scope) -> Result<Typed> {
         let mut rest = Vec::new();
         let mut first = chain;
-        while let ast::Expr::BinaryOp { left, op, right } = first {
-            rest.push((op, right.as_ref()));
-            first = left;
+        while let Some(operator) = link(first) {
+            first = operator.left;
+            rest.push(operator);
         }
+        self.deeper(rest.len(), |binder| binder.chain(first, rest, scope))
+    }
+
+    fn chain(
+        &mut self,
+        first: &tree::Expr,
+        mut rest: Vec<Link<'_>>,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
         let rows = match rest.last() {
-            Some((op, right)) => self.row_operator(first, op, right, scope)?,
+            Some(Link { e, right, at, .. }) => {
+                self.row_operator(first, &e.name, right, *at, scope)?
+            }
             None => None,
         };
         let mut value = match rows {
@@ -92,42 +158,31 @@ impl Binder<'_> {
             }
             None => self.bind(first, scope)?,
         };
-        while let Some((op, written)) = rest.pop() {
+        while let Some(Link { e, left, right: written, at }) = rest.pop() {
             let right = self.bind(written, scope)?;
-            value = self.operator(op, value, right).map_err(|error| {
-                let left = left_of(chain, written).unwrap_or(first);
-                self.place_operator(error, left, &op.to_string(), written.span(), &[written, left])
-            })?;
+            value = self
+                .operator(&e.name, value, right)
+                .map_err(|error| self.place_operator(error, at, &[written, left]))?;
         }
         Ok(value)
     }
 
-    fn operator(&mut self, op: &BinaryOperator, a: Typed, b: Typed) -> Result<Typed> {
-        use BinaryOperator as B;
-        let compare = match op {
-            B::And | B::Or => return self.logic(op, a, b),
-            B::Eq => Some(Compare::Eq),
-            B::NotEq => Some(Compare::Ne),
-            B::Lt => Some(Compare::Lt),
-            B::LtEq => Some(Compare::Le),
-            B::Gt => Some(Compare::Gt),
-            B::GtEq => Some(Compare::Ge),
-            _ => None,
-        };
-        if let Some(compare) = compare {
+    fn operator(&mut self, name: &[Name], a: Typed, b: Typed) -> Result<Typed> {
+        let symbol = symbol_of(name)?;
+        if let Some(compare) = comparison_of(symbol) {
             return Ok(Typed::bool(self.compare(compare, a, b)?));
         }
         if is_date(a.ty) || is_date(b.ty) {
-            let arith = match op {
-                B::Plus => Some(Arith::Add),
-                B::Minus => Some(Arith::Sub),
+            let arith = match symbol {
+                "+" => Some(Arith::Add),
+                "-" => Some(Arith::Sub),
                 _ => None,
             };
             if let Some(arith) = arith.filter(|arith| counts_days(*arith, a.ty, b.ty)) {
-                return self.date_arith(arith, &op.to_string(), a, b);
+                return self.date_arith(arith, symbol, a, b);
             }
         }
-        self.binary_operator(&symbol_of(op), a, b)
+        self.binary_operator(symbol, a, b)
     }
 
     /// An operator of the catalog, chosen by the types of its sides.
@@ -215,24 +270,6 @@ impl Binder<'_> {
         Ok(Typed::known(expr, result))
     }
 
-    fn logic(&mut self, op: &BinaryOperator, a: Typed, b: Typed) -> Result<Typed> {
-        let is_and = *op == BinaryOperator::And;
-        let what = if is_and { "AND" } else { "OR" };
-        let a = self.truth_value(a, what)?;
-        let b = self.truth_value(b, what)?;
-        let mut list = match a {
-            Expr::And(list) if is_and => list,
-            Expr::Or(list) if !is_and => list,
-            a => vec![a],
-        };
-        match b {
-            Expr::And(more) if is_and => list.extend(more),
-            Expr::Or(more) if !is_and => list.extend(more),
-            b => list.push(b),
-        }
-        Ok(Typed::bool(if is_and { Expr::And(list) } else { Expr::Or(list) }))
-    }
-
     /// A comparison of two bound sides.
     pub(crate) fn compare(&mut self, op: Compare, a: Typed, b: Typed) -> Result<Expr> {
         let pair = self.alike(a, b, op.symbol())?;
@@ -260,41 +297,6 @@ impl Binder<'_> {
     }
 }
 
-/// A number with its sign changed. What is written as a negative number has the smallest type that
-/// it fits in.
-fn negated_constant(value: Value, ty: DataType, written: &ast::Expr) -> Result<Typed> {
-    let value = arith::negate(value.as_datum())?;
-    let mut written = written;
-    while let ast::Expr::Nested(inner) = written {
-        written = inner;
-    }
-    let is_literal = matches!(written, ast::Expr::Value(_));
-    let smallest = match &value {
-        Value::Int8(int) if is_literal => i32::try_from(*int).map(Value::Int4).ok(),
-        Value::Numeric(number) if is_literal && *number == Numeric::from(i64::MIN) => {
-            number.to_string().parse().map(Value::Int8).ok()
-        }
-        _ => None,
-    };
-    Ok(match smallest {
-        Some(int @ Value::Int4(_)) => Typed::known(Expr::Const(int), DataType::Int4),
-        Some(int) => Typed::known(Expr::Const(int), DataType::Int8),
-        None => Typed::known(Expr::Const(value), ty.base()),
-    })
-}
-
-/// In a chain of operators, the left operand of the one whose right operand this is.
-fn left_of<'e>(chain: &'e ast::Expr, operand: &ast::Expr) -> Option<&'e ast::Expr> {
-    let mut at = chain;
-    while let ast::Expr::BinaryOp { left, right, .. } = at {
-        if std::ptr::eq(right.as_ref(), operand) {
-            return Some(left);
-        }
-        at = left;
-    }
-    None
-}
-
 pub(super) fn no_operator(symbol: &str, a: Ty, b: Ty) -> SqlError {
     undefined_operator(&format!("{} {symbol} {}", name_of(a), name_of(b)))
 }
@@ -319,20 +321,26 @@ fn name_of(ty: Ty) -> String {
     }
 }
 
-/// The operator as PostgreSQL writes it.
-fn symbol_of(op: &BinaryOperator) -> String {
-    match op {
-        BinaryOperator::PGLikeMatch => "~~".to_owned(),
-        BinaryOperator::PGILikeMatch => "~~*".to_owned(),
-        BinaryOperator::PGNotLikeMatch => "!~~".to_owned(),
-        BinaryOperator::PGNotILikeMatch => "!~~*".to_owned(),
-        BinaryOperator::PGCustomBinaryOperator(parts) => match parts.as_slice() {
-            [symbol] => symbol.clone(),
-            [schema, symbol] if schema == "pg_catalog" => symbol.clone(),
-            _ => op.to_string(),
-        },
-        other => other.to_string(),
+/// An operator without its schema, which can only be the catalog's.
+pub(super) fn symbol_of(name: &[Name]) -> Result<&str> {
+    match name {
+        [symbol] => Ok(symbol),
+        [schema, symbol] if &**schema == "pg_catalog" => Ok(symbol),
+        name => Err(beyond(&format!("the operator {}", name.join(".")))),
     }
+}
+
+/// The comparison that an operator is, if it is one.
+pub(super) fn comparison_of(symbol: &str) -> Option<Compare> {
+    Some(match symbol {
+        "=" => Compare::Eq,
+        "<>" => Compare::Ne,
+        "<" => Compare::Lt,
+        "<=" => Compare::Le,
+        ">" => Compare::Gt,
+        ">=" => Compare::Ge,
+        _ => return None,
+    })
 }
 
 /// Whether dates are counted in days: a date and an integer, or the days between two dates.

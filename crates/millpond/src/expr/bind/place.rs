@@ -1,81 +1,70 @@
 //! Where in the text an error of an operator or a literal is.
 
-use sqlparser::ast::{self, Spanned};
-use sqlparser::tokenizer::Span;
+use millpond_syntax::tree::{CoercionForm, Expr, FuncCall, Node, Operand, Value};
 
 use super::Binder;
 use crate::error::SqlError;
 
 impl Binder<'_> {
-    /// Places an error of an operator between two operands: at the operator; at the literal if the
-    /// error is that of a literal's text.
-    pub(super) fn place_operator(
-        &self,
-        error: SqlError,
-        left: &ast::Expr,
-        symbol: &str,
-        right: Span,
-        literals: &[&ast::Expr],
-    ) -> SqlError {
-        if error.position.is_some() {
-            return error;
-        }
-        if is_of_data(&error) {
+    /// Places an error of an operator: at the operator; at the literal if the error is that of a
+    /// literal's text.
+    pub(super) fn place_operator(&self, error: SqlError, at: u32, literals: &[&Expr]) -> SqlError {
+        if error.position.is_none() && is_of_data(&error) {
             return self.place_literal(error, literals);
         }
-        let sql = self.source.sql;
-        let (start, end) = (self.source.byte(left.span().end), self.source.byte(right.start));
-        let between = sql.get(start..end).unwrap_or("");
-        match between.to_ascii_lowercase().rfind(&symbol.to_ascii_lowercase()) {
-            Some(at) => error.at(self.source.position(start + at)),
-            None => error,
-        }
+        self.source.place(error, at)
     }
 
     /// Places an error of a literal's text at the first of these that is one.
-    pub(crate) fn place_literal(&self, error: SqlError, among: &[&ast::Expr]) -> SqlError {
-        match among.iter().find(|e| is_string(e)) {
-            Some(literal) if is_of_data(&error) => self.source.place(error, literal.span()),
+    pub(crate) fn place_literal(&self, error: SqlError, among: &[&Expr]) -> SqlError {
+        match among.iter().find(|e| matches!(e.node, Node::AConst(Value::String(_)))) {
+            Some(literal) if is_of_data(&error) => self.source.place(error, literal.location),
             _ => error,
         }
     }
 
     /// Places an error at the beginning of an expression.
-    pub(crate) fn place_at(&self, error: SqlError, e: &ast::Expr) -> SqlError {
-        match e {
-            ast::Expr::Subquery(query) => self.place_before(error, query),
-            _ => self.source.place(error, e.span()),
-        }
+    pub(crate) fn place_at(&self, error: SqlError, e: &Expr) -> SqlError {
+        self.source.place(error, start_of(e))
     }
+}
 
-    /// Places an error at the parenthesis before a query.
-    pub(crate) fn place_before(&self, error: SqlError, query: &ast::Query) -> SqlError {
-        self.place_before_span(error, query.span())
-    }
-
-    /// Places an error at the parenthesis before a place.
-    pub(crate) fn place_before_span(&self, mut error: SqlError, span: Span) -> SqlError {
-        if error.position.is_none() {
-            let start = self.source.byte(span.start);
-            let before = self.source.sql.get(..start).and_then(|before| before.rfind('('));
-            error.position = before.map(|at| self.source.position(at));
+/// Where an expression begins: an operator's place is behind its left side.
+pub(crate) fn start_of(e: &Expr) -> u32 {
+    let mut at = e;
+    let mut start = e.location;
+    loop {
+        let left = match &at.node {
+            Node::AExpr(e) => match (&e.lexpr, &e.rexpr) {
+                (Some(left), _) => Some(left),
+                (None, Operand::Expr(operand)) => Some(operand),
+                (None, Operand::List(_)) => None,
+            },
+            Node::BoolExpr(_, args) => args.first(),
+            Node::NullTest(_, arg)
+            | Node::BooleanTest(_, arg)
+            | Node::AIndirection(arg, _)
+            | Node::CollateClause(arg, _) => Some(&**arg),
+            Node::TypeCast(cast) => Some(&cast.arg),
+            Node::SubLink(link) => link.testexpr.as_ref(),
+            // `source AT TIME ZONE zone`
+            Node::FuncCall(call) if is_called(call, "timezone") => call.args.last(),
+            Node::FuncCall(call) => call.args.first(),
+            _ => None,
+        };
+        match left {
+            Some(left) => at = left,
+            None => return start,
         }
-        error
+        start = start.min(at.location);
     }
+}
+
+fn is_called(call: &FuncCall, name: &str) -> bool {
+    call.funcformat == CoercionForm::SqlSyntax && call.funcname.last().is_some_and(|n| **n == *name)
 }
 
 /// Whether it is a value that is wrong, not the statement.
 fn is_of_data(error: &SqlError) -> bool {
     error.sqlstate.as_str().starts_with("22")
-}
-
-fn is_string(e: &ast::Expr) -> bool {
-    match e {
-        ast::Expr::Value(value) => !matches!(
-            value.value,
-            ast::Value::Number(..) | ast::Value::Boolean(_) | ast::Value::Null
-        ),
-        ast::Expr::Nested(inner) => is_string(inner),
-        _ => false,
-    }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use millpond_engine::types::other::RECORD;
 use millpond_engine::types::record::{self, Field};
-use sqlparser::ast;
+use millpond_syntax::tree;
 
 use super::{Binder, Scope, Typed};
 use crate::error::{Result, SqlError, SqlState};
@@ -73,7 +73,7 @@ impl RecordTypes {
 
 impl Binder<'_> {
     /// `ROW(a, b)`
-    pub(super) fn row(&mut self, parts: &[&ast::Expr], scope: &dyn Scope) -> Result<Typed> {
+    pub(super) fn row(&mut self, parts: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
         let (mut fields, mut values) = (Vec::new(), Vec::new());
         for (place, part) in parts.iter().enumerate() {
             let (value, ty) = self.output(part, scope)?;

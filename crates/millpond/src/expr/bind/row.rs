@@ -1,42 +1,24 @@
 //! Row values: `(a, b) = (c, d)` and the like, which are conditions on their parts.
 
-use sqlparser::ast::{self, BinaryOperator, Spanned};
+use millpond_syntax::tree::{self, Name, Node, SelectStmt, SubLinkType};
 
+use super::operator::{comparison_of, symbol_of};
 use super::{Binder, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Compare, Expr};
-use crate::parse::ident;
 
 /// The parts of a row value, if an expression is one.
-pub(crate) fn parts_of_row(e: &ast::Expr) -> Option<Vec<&ast::Expr>> {
-    match e {
-        ast::Expr::Tuple(parts) => Some(parts.iter().collect()),
-        ast::Expr::Nested(inner) => parts_of_row(inner),
-        ast::Expr::Function(call) => {
-            let [ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else {
-                return None;
-            };
-            let ast::FunctionArguments::List(list) = &call.args else { return None };
-            if name.quote_style.is_some() || ident(name) != "row" {
-                return None;
-            }
-            list.args
-                .iter()
-                .map(|arg| match arg {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
-                    _ => None,
-                })
-                .collect()
-        }
+pub(crate) fn parts_of_row(e: &tree::Expr) -> Option<&[tree::Expr]> {
+    match &e.node {
+        Node::RowExpr(parts, _) => Some(parts),
         _ => None,
     }
 }
 
 /// The query that an operand is.
-fn query_of(e: &ast::Expr) -> Option<&ast::Query> {
-    match e {
-        ast::Expr::Nested(inner) => query_of(inner),
-        ast::Expr::Subquery(query) => Some(query),
+fn query_of(e: &tree::Expr) -> Option<&SelectStmt> {
+    match &e.node {
+        Node::SubLink(link) if link.sub_link_type == SubLinkType::Expr => Some(&link.subselect),
         _ => None,
     }
 }
@@ -45,9 +27,10 @@ impl Binder<'_> {
     /// A comparison of two row values; `None` if the operands are none.
     pub(super) fn row_operator(
         &mut self,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
+        left: &tree::Expr,
+        name: &[Name],
+        right: &tree::Expr,
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Option<Typed>> {
         let Some(parts) = parts_of_row(left) else { return Ok(None) };
@@ -56,33 +39,25 @@ impl Binder<'_> {
         if written.is_none() && others.is_empty() {
             return Ok(None);
         }
-        let compare = match op {
-            BinaryOperator::Eq => Compare::Eq,
-            BinaryOperator::NotEq => Compare::Ne,
-            BinaryOperator::Lt => Compare::Lt,
-            BinaryOperator::LtEq => Compare::Le,
-            BinaryOperator::Gt => Compare::Gt,
-            BinaryOperator::GtEq => Compare::Ge,
-            other => return Err(beyond(&format!("the operator {other} of row values"))),
+        let symbol = symbol_of(name)?;
+        let Some(compare) = comparison_of(symbol) else {
+            return Err(beyond(&format!("the operator {symbol} of row values")));
         };
-        let literals: Vec<&ast::Expr> = parts.iter().chain(&others).copied().collect();
+        let literals: Vec<&tree::Expr> = parts.iter().chain(others).collect();
         let pairs = match written {
-            Some(query) => self.pairs_of_query(&parts, query, scope),
-            None => self.pairs(&parts, &others, scope),
+            Some(query) => self.pairs_of_query(parts, query, right.location, scope),
+            None => self.pairs(parts, others, scope),
         };
         pairs
             .and_then(|pairs| self.compare_rows(compare, pairs))
             .map(|e| Some(Typed::bool(e)))
-            .map_err(|error| {
-                let symbol = op.to_string();
-                self.place_operator(error, left, &symbol, right.span(), &literals)
-            })
+            .map_err(|error| self.place_operator(error, at, &literals))
     }
 
     fn pairs(
         &mut self,
-        left: &[&ast::Expr],
-        right: &[&ast::Expr],
+        left: &[tree::Expr],
+        right: &[tree::Expr],
         scope: &dyn Scope,
     ) -> Result<Vec<(Typed, Typed)>> {
         if left.len() != right.len() {
@@ -144,8 +119,8 @@ impl Binder<'_> {
     /// `(a, b) [NOT] IN ((c, d), ...)`; `None` if the value is no row.
     pub(super) fn row_in_list(
         &mut self,
-        value: &ast::Expr,
-        list: &[ast::Expr],
+        value: &tree::Expr,
+        list: &[tree::Expr],
         negated: bool,
         scope: &dyn Scope,
     ) -> Result<Option<Typed>> {
@@ -155,7 +130,7 @@ impl Binder<'_> {
             let Some(right) = parts_of_row(item) else {
                 return Err(beyond("a row value among other values"));
             };
-            let pairs = self.pairs(&left, &right, scope)?;
+            let pairs = self.pairs(left, right, scope)?;
             choices.push(self.compare_rows(Compare::Eq, pairs)?);
         }
         let first = first_of(&choices);
@@ -169,13 +144,13 @@ impl Binder<'_> {
     /// `(a, b) IS [NOT] NULL`: all parts are (not) NULL. `None` if the value is no row.
     pub(super) fn row_is_null(
         &mut self,
-        value: &ast::Expr,
+        value: &tree::Expr,
         negated: bool,
         scope: &dyn Scope,
     ) -> Result<Option<Typed>> {
         let Some(parts) = parts_of_row(value) else { return Ok(None) };
         let parts = parts
-            .into_iter()
+            .iter()
             .map(|e| Ok(Expr::IsNull(Box::new(self.output(e, scope)?.0), negated)))
             .collect::<Result<Vec<_>>>()?;
         Ok(Some(Typed::bool(Expr::And(parts))))
@@ -184,8 +159,8 @@ impl Binder<'_> {
     /// `(a, b) IS [NOT] DISTINCT FROM (c, d)`; `None` if the operands are no rows.
     pub(super) fn row_distinct(
         &mut self,
-        a: &ast::Expr,
-        b: &ast::Expr,
+        a: &tree::Expr,
+        b: &tree::Expr,
         negated: bool,
         scope: &dyn Scope,
     ) -> Result<Option<Typed>> {
@@ -193,7 +168,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         let parts = self
-            .pairs(&left, &right, scope)?
+            .pairs(left, right, scope)?
             .into_iter()
             .map(|(a, b)| {
                 let pair = self.alike(a, b, "IS DISTINCT FROM")?;

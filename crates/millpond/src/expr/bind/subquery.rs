@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use sqlparser::ast::{self, BinaryOperator, Spanned};
+use millpond_syntax::tree::{self, SelectStmt, SubLink, SubLinkType};
 
+use super::operator::{comparison_of, symbol_of};
 use super::record::field_call;
 use super::row::parts_of_row;
 use super::{Binder, Coercion, Scope, Typed, beyond};
@@ -25,23 +26,53 @@ fn too_many(what: &str) -> SqlError {
 }
 
 impl Binder<'_> {
+    /// A query within an expression.
+    pub(super) fn sub_link(&mut self, link: &SubLink, at: u32, scope: &dyn Scope) -> Result<Typed> {
+        let written = &link.subselect;
+        let bound = match (link.sub_link_type, &link.testexpr) {
+            (SubLinkType::Exists, _) => {
+                let query = scope.query(self, written)?;
+                Ok(Typed::bool(subquery(SubqueryKind::Exists, query)))
+            }
+            (SubLinkType::Expr, _) => self.scalar(written, scope),
+            (SubLinkType::Array, _) => self.array_of_query(written, scope),
+            (SubLinkType::Any | SubLinkType::All, Some(value)) => {
+                let is_all = link.sub_link_type == SubLinkType::All;
+                let symbol =
+                    if link.oper_name.is_empty() { "=" } else { symbol_of(&link.oper_name)? };
+                match comparison_of(symbol) {
+                    Some(compare) => self
+                        .quantified(value, compare, written, is_all, scope)
+                        .map(Typed::bool)
+                        .map_err(|error| self.place_literal(error, &[value])),
+                    None => Err(beyond(&format!("the operator {symbol} with ANY or ALL"))),
+                }
+            }
+            (SubLinkType::Any | SubLinkType::All, None) => {
+                Err(SqlError::internal("ANY or ALL without a value"))
+            }
+        };
+        bound.map_err(|error| self.source.place(error, at))
+    }
+
     /// A query whose only value is wanted.
-    pub(super) fn scalar(&mut self, written: &ast::Query, scope: &dyn Scope) -> Result<Typed> {
+    fn scalar(&mut self, written: &SelectStmt, scope: &dyn Scope) -> Result<Typed> {
         let query = scope.query(self, written)?;
         match query.columns.as_slice() {
             [one] => {
                 let ty = one.ty;
                 Ok(Typed::known(subquery(SubqueryKind::Scalar, query), ty))
             }
-            _ => Err(self.place_before(too_many("must return only one column"), written)),
+            _ => Err(too_many("must return only one column")),
         }
     }
 
-    /// The parts of a row, each beside its column of a query's only row.
+    /// The parts of a row, each beside its column of a query's only row. The query is at `at`.
     pub(super) fn pairs_of_query(
         &mut self,
-        parts: &[&ast::Expr],
-        written: &ast::Query,
+        parts: &[tree::Expr],
+        written: &SelectStmt,
+        at: u32,
         scope: &dyn Scope,
     ) -> Result<Vec<(Typed, Typed)>> {
         let mut query = scope.query(self, written)?;
@@ -51,7 +82,7 @@ impl Binder<'_> {
             Ordering::Equal => None,
         };
         if let Some(what) = what {
-            return Err(self.place_before(too_many(what), written));
+            return Err(self.source.place(too_many(what), at));
         }
         let Body::Select(select) = &mut query.body else {
             return Err(beyond("a comparison of a row with the only row of such a query"));
@@ -63,7 +94,7 @@ impl Binder<'_> {
         select.targets.push(row);
         query.columns.push(ColumnDesc::computed("row", ty));
         let row = subquery(SubqueryKind::Scalar, query);
-        let pair = |(place, (part, column)): (usize, (&&ast::Expr, &ColumnDesc))| {
+        let pair = |(place, (part, column)): (usize, (&tree::Expr, &ColumnDesc))| {
             let value = Typed::known(field_call(&row, place), column.ty);
             Ok((self.bind(part, scope)?, value))
         };
@@ -71,14 +102,10 @@ impl Binder<'_> {
     }
 
     /// `ARRAY(query)`
-    pub(super) fn array_of_query(
-        &mut self,
-        written: &ast::Query,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
+    fn array_of_query(&mut self, written: &SelectStmt, scope: &dyn Scope) -> Result<Typed> {
         let query = scope.query(self, written)?;
         let [one] = query.columns.as_slice() else {
-            return Err(self.place_before(too_many("must return only one column"), written));
+            return Err(too_many("must return only one column"));
         };
         if one.ty.element().is_some() {
             return Err(beyond("ARRAY of a query that returns arrays"));
@@ -92,67 +119,12 @@ impl Binder<'_> {
         Ok(Typed::known(subquery(SubqueryKind::Array(ty), query), ty))
     }
 
-    pub(super) fn exists(
-        &mut self,
-        query: &ast::Query,
-        negated: bool,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let exists = subquery(SubqueryKind::Exists, scope.query(self, query)?);
-        Ok(Typed::bool(if negated { Expr::Not(Box::new(exists)) } else { exists }))
-    }
-
-    /// `value [NOT] IN (query)`
-    pub(super) fn in_query(
-        &mut self,
-        value: &ast::Expr,
-        query: &ast::Query,
-        negated: bool,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let symbol = if negated { "not" } else { "in" };
-        let found = self
-            .quantified(value, Compare::Eq, query, false, scope)
-            .map_err(|error| self.place_operator(error, value, symbol, query.span(), &[value]))?;
-        Ok(Typed::bool(if negated { Expr::Not(Box::new(found)) } else { found }))
-    }
-
     /// `value op ANY (query)`, `value op ALL (query)`
-    pub(super) fn quantifier(
-        &mut self,
-        value: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        is_all: bool,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let mut right = right;
-        while let ast::Expr::Nested(inner) = right {
-            right = inner;
-        }
-        let ast::Expr::Subquery(query) = right else {
-            return self.any_array(value, op, right, is_all, scope);
-        };
-        let compare = match op {
-            BinaryOperator::Eq => Compare::Eq,
-            BinaryOperator::NotEq => Compare::Ne,
-            BinaryOperator::Lt => Compare::Lt,
-            BinaryOperator::LtEq => Compare::Le,
-            BinaryOperator::Gt => Compare::Gt,
-            BinaryOperator::GtEq => Compare::Ge,
-            other => return Err(beyond(&format!("the operator {other} with ANY or ALL"))),
-        };
-        let symbol = op.to_string();
-        self.quantified(value, compare, query, is_all, scope)
-            .map(Typed::bool)
-            .map_err(|error| self.place_operator(error, value, &symbol, query.span(), &[value]))
-    }
-
     fn quantified(
         &mut self,
-        value: &ast::Expr,
+        value: &tree::Expr,
         compare: Compare,
-        query: &ast::Query,
+        query: &SelectStmt,
         is_all: bool,
         scope: &dyn Scope,
     ) -> Result<Expr> {

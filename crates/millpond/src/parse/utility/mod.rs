@@ -8,7 +8,7 @@ mod transaction;
 use millpond_syntax::tree::{self, DiscardMode, DropStmt, LockStmt, ObjectType};
 
 use super::{Name, Source, Statement, Which, copy};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use maintenance::vacuum;
 use prepared::{explain, prepare};
 use setting::{alter_system, set, show};
@@ -54,8 +54,9 @@ pub(super) fn statement(stmt: tree::Statement, source: Source<'_>) -> Result<Sta
         T::CreateSchema(_) => unsupported("CREATE SCHEMA"),
         T::CreateSeq(_) => unsupported("CREATE SEQUENCE"),
         T::Other { kind } => unsupported(kind),
-        T::Select(_) | T::Insert(_) | T::Update(_) | T::Delete(_) | T::Execute(_) => {
-            unsupported("this statement")
+        T::Execute(stmt) => Statement::Execute { name: stmt.name.into(), args: stmt.params },
+        T::Select(_) | T::Insert(_) | T::Update(_) | T::Delete(_) => {
+            return Err(SqlError::internal("a query among other statements"));
         }
     })
 }

@@ -21,7 +21,7 @@ pub(super) fn explain(stmt: ExplainStmt, source: Source<'_>) -> Result<Statement
                     let message =
                         format!("unrecognized value for EXPLAIN option \"format\": \"{format}\"");
                     let error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-                    return Err(error.at(source.position(option.location as usize)));
+                    return Err(error.at(source.position(option.location)));
                 }
             },
             "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary"

@@ -1,3 +1,5 @@
+use millpond_engine::types::other::INTERVAL_FIELDS;
+
 use crate::types::{FormatOptions, IntervalStyle, text};
 use crate::{DataType, Value};
 
@@ -110,10 +112,17 @@ fn what_is_no_interval_is_refused() {
     assert_eq!(read("178956971 years"), Err("22008 interval out of range".to_owned()));
 }
 
+fn interval_type(fields: Option<&str>, precision: Option<i32>) -> DataType {
+    const ALL: i32 = 0x7fff;
+    let bits = |fields| INTERVAL_FIELDS.iter().find(|(_, name)| *name == fields).unwrap().0;
+    let typmod = fields.map_or(ALL, bits) << 16 | precision.unwrap_or(0xffff);
+    DataType::Other { oid: 1186, typmod }
+}
+
 #[test]
 fn modifiers_cut_fields_and_round_seconds() {
     let of = |fields: Option<&str>, precision, input| {
-        let ty = crate::parse::interval_type(fields, precision);
+        let ty = interval_type(fields, precision);
         let value = text::parse(ty, input, &FormatOptions::default()).unwrap();
         shown(&value, IntervalStyle::Postgres)
     };

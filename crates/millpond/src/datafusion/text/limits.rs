@@ -5,10 +5,11 @@
 //! depth is bounded by the operators and keywords between two commas at one level of parentheses,
 //! so that is what is counted, summed over the levels that are open.
 
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::Result;
+use crate::parse::too_complex;
 
 /// How long chains of AND and OR may get, summed over open levels.
 const MAX_LOGIC: usize = 600;
@@ -171,9 +172,4 @@ fn opens(token: &Token) -> bool {
 
 fn closes(token: &Token) -> bool {
     matches!(token, Token::RParen | Token::RBracket) || is_word(token, Keyword::END)
-}
-
-pub(super) fn too_complex() -> SqlError {
-    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-        .hint("Write the statement with less nesting, or shorter chains of operators.")
 }

@@ -4,7 +4,7 @@
 //! characters ends with `+` or `-` only if there is a character in it that SQL's own operators do
 //! not have.
 
-use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
 /// Takes the signs of an operand off the operators before them.
 pub(super) fn rewrite(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -53,8 +53,8 @@ fn signed(token: &Token) -> Option<((Token, u64), &str)> {
 
 #[cfg(test)]
 mod tests {
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::tokenizer::Tokenizer;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
 

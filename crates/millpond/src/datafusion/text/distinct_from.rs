@@ -1,8 +1,8 @@
 //! `IS [NOT] DISTINCT FROM` binds closer than AND and OR, but sqlparser takes all that follows for
 //! its right side. So before parsing, one that AND or OR follows is put in parentheses.
 
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// How many tokens of an operand are looked at.
 const LONGEST: usize = 1000;

@@ -9,10 +9,10 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::Expr;
-use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
-use sqlparser::keywords::Keyword;
-use sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
 /// Beginnings of expressions that any text may have.
 const FREE_STEPS: usize = 20_000;
