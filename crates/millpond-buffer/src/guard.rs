@@ -23,14 +23,14 @@
 mod change;
 
 pub use self::change::PageChange;
-use crate::catch_panic::catch_panic;
 use crate::core::frame::{DAMAGED, Frame};
-use crate::core::held_latches::How;
 use crate::core::pins::Added;
+use crate::core::session::How;
 use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, Lsn, PageId};
-use crate::page::read::PageRead;
+use crate::incidents::catch_panic;
+use crate::page::PageRead;
 use crate::page::words::PageView;
 use crate::page::{PageBytes, page_lsn};
 use millpond_sync::mutant;

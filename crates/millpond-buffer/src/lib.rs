@@ -20,14 +20,13 @@
 #![deny(unsafe_code)]
 
 mod arena;
-mod catch_panic;
 mod config;
 mod core;
 mod error;
 mod guard;
 mod ids;
+mod incidents;
 mod log;
-mod overdue;
 mod page;
 pub mod policy;
 mod pool;
@@ -48,7 +47,7 @@ pub use error::BufferError;
 pub use guard::{ExclusivePage, PageChange, PinnedPage, SharedPage};
 pub use ids::{BlockNumber, Fork, Lsn, PageId, RelFork, RelationId};
 pub use log::{LogFlush, LogFlushError, NoLog};
-pub use page::read::PageRead;
+pub use page::PageRead;
 pub use page::words::{PAGE_WORDS, PageView, PageWords};
 pub use page::{
     ChecksumMismatch, PageBytes, compute_checksum, is_new, page_lsn, set_checksum, verify_checksum,
@@ -62,7 +61,7 @@ pub use stats::{BackendKind, IoByContext, IoContext, IoCounts, PoolStats};
 #[cfg(feature = "file-store")]
 pub use store::{FileStore, FileStoreOptions, IoMethod};
 pub use store::{MemoryStore, PageBuffer, PageStore, PendingRead, PendingWrite, StoreError};
-pub use write_back::checkpoint::WriteProgress;
+pub use write_back::async_write::WriteProgress;
 
 /// The size of a page in bytes: 8192, unless the crate was built with another one.
 ///

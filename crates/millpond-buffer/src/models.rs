@@ -18,11 +18,8 @@
 //! and to pin, read, change, write and publish pages. Only the pages' contents are the models' own.
 
 mod beside;
-mod demand;
 mod dropping;
-mod freelist;
-mod resizing;
-mod slots;
+mod structures;
 
 use crate::core::frame::{CLAIMED, Claimer, Frame, Leaves, OWNED, PINS, WRITING};
 use crate::core::loading::Loading;
@@ -358,76 +355,6 @@ fn an_optimistic_read_is_of_its_page() {
             ],
         );
         assert!(world.read_optimistically(1));
-    });
-}
-
-#[test]
-fn a_latch_keeps_the_page() {
-    check(3, || {
-        let world = World::new();
-        together(&world, &[|w| w.latch_and_look(0), |w| w.replace_by(1, 1)]);
-    });
-}
-
-/// A session releases the latch and keeps the page. An evictor meanwhile sees the latch or the pin.
-#[test]
-fn a_latch_becomes_a_pin() {
-    check(3, || {
-        let world = World::new();
-        together(&world, &[|w| w.latch_and_keep(0, 0), |w| w.replace_by(1, 1)]);
-    });
-}
-
-/// Sessions latch the frame for the page that it had and for the page that it gets.
-#[test]
-fn a_latch_of_the_next_page() {
-    check(2, || {
-        let world = World::new();
-        together(
-            &world,
-            &[|w| w.latch_and_keep(0, 1), |w| w.replace_by(1, 1), |w| w.latch_and_look(0)],
-        );
-    });
-}
-
-/// Two claimers and a latch: one claimer may own what the other could not, and a latch undoes
-/// claims.
-#[test]
-fn two_evictors_beside_a_latch() {
-    check(2, || {
-        let world = World::new();
-        together(
-            &world,
-            &[|w| w.replace_by(1, 1), |w| w.replace_by(2, 2), |w| w.latch_and_look(0)],
-        );
-    });
-}
-
-/// A reader without a pin, a writer with one, and an evictor.
-#[test]
-fn a_reader_a_writer_and_an_evictor() {
-    check(2, || {
-        let world = World::new();
-        together(&world, &[|w| w.latch_and_look(0), |w| w.change(0, 0), |w| w.replace_by(1, 1)]);
-    });
-}
-
-/// The fork is dropped, and the frame gets a page of another fork.
-#[test]
-fn a_discarded_page_is_not_latched() {
-    check(3, || {
-        let world = World::new();
-        together(
-            &world,
-            &[
-                |w| w.latch_and_keep(0, 0),
-                |w| {
-                    if w.discard(0) {
-                        w.fill(1);
-                    }
-                },
-            ],
-        );
     });
 }
 

@@ -8,8 +8,8 @@
 //! pool, since a free frame holds no page.
 //!
 //! **When.** It sleeps while no session needs frames, and a session that leaves too few on its list
-//! wakes it ([`crate::core::demand`]). But its last attempt may have freed nothing, since all is
-//! pinned or can't be written. Then it sleeps until a session takes or misses another frame.
+//! wakes it ([`crate::core::free_frames`]). But its last attempt may have freed nothing, since all
+//! is pinned or can't be written. Then it sleeps until a session takes or misses another frame.
 //!
 //! **Failure.** A page that can't be written stays dirty and in its frame. The others are written
 //! nevertheless, and the error is reported. If the reclaimer ends, sessions sweep for themselves.

@@ -12,10 +12,10 @@ use crate::page::words::PageView;
 use crate::pool::BufferPool;
 use crate::read::load;
 use crate::replacement::ring::Ring;
-use crate::replacement::{refill, shrink};
+use crate::replacement::{refill, vacate};
 use crate::stats::{BackendKind, Event, IoContext};
 use crate::trace::TraceFlags;
-use crate::write_back::checkpoint::{self, WriteProgress};
+use crate::write_back::async_write::{self, WriteProgress};
 use std::fmt;
 use std::sync::Arc;
 
@@ -358,7 +358,7 @@ impl BufferPool {
     /// ```
     pub fn resize(&self, session: &BufferSession, frames: usize) -> Result<(), BufferError> {
         self.check_session(session)?;
-        shrink::resize(&session.core, frames)
+        vacate::resize(&session.core, frames)
     }
 
     /// Frees frames until `target_clean` frames are free or no more can be freed. It writes dirty
@@ -407,7 +407,7 @@ impl BufferPool {
         pace: impl FnMut(WriteProgress),
     ) -> Result<usize, BufferError> {
         self.check_session(session)?;
-        checkpoint::write_dirty(&session.core, pace)
+        async_write::write_dirty(&session.core, pace)
     }
 
     /// Fails if the session belongs to another pool: its pins and counts mean nothing to this one.

@@ -4,14 +4,13 @@
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p millpond-buffer --release shuttle`
 //!
 //! * [`demand`]: pins, misses, evictions, growth and the end of a fork.
-//! * [`writes`]: checkpoints, the reclaimer, a pool that changes its size.
-//! * [`bulk`]: streams, reads in the background, rings.
+//! * [`bulk`]: streams, reads in the background, rings; checkpoints, the reclaimer, a pool that
+//!   changes its size.
 //!
 //! Shuttle reports a deadlock (a lost wake-up) as such, and prints the schedule of a failure.
 
 mod bulk;
 mod demand;
-mod writes;
 
 use crate::store::as_inner;
 use crate::*;

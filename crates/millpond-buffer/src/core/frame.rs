@@ -69,14 +69,12 @@
 //! slot, which claimers acquire, so an evictor has seen the last of the pinners' accesses. The same
 //! holds for latches. Pin against claim: [`crate::core::pins`].
 
-mod change;
 mod ownership;
 
-pub(crate) use self::change::{Change, Readers};
-pub(crate) use self::ownership::{Claimer, Leaves, NoTake};
+pub(crate) use self::ownership::{Change, Claimer, Leaves, NoTake, Readers};
 use crate::core::page_table::EntryRef;
 use crate::ids::PageId;
-use crate::overdue;
+use crate::incidents;
 use crate::policy;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -437,7 +435,7 @@ impl Frame {
         let waiting = self.update(|state| (state & WRITING != 0).then_some(state | WAITED));
         if waiting.is_ok() {
             let still = || self.state() & (WRITING | WAITED) == WRITING | WAITED;
-            overdue::park(self.writing_key(), still, || match self.page() {
+            incidents::park(self.writing_key(), still, || match self.page() {
                 Some(page) => format!("{page} to be written"),
                 None => "a page to be written".to_owned(),
             });

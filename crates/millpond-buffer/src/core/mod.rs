@@ -4,16 +4,12 @@
 //! loaded, replaced or written. [`pool::PoolCore`] holds it together; [`session::SessionCore`] is
 //! one thread's part.
 
-pub(crate) mod demand;
 pub(crate) mod descriptors;
 pub(crate) mod frame;
-pub(crate) mod freelist;
-pub(crate) mod held_latches;
+pub(crate) mod free_frames;
 pub(crate) mod loading;
 pub(crate) mod page_table;
 pub(crate) mod pins;
 pub(crate) mod pool;
-pub(crate) mod reads_ahead;
 pub(crate) mod relation;
 pub(crate) mod session;
-pub(crate) mod size;

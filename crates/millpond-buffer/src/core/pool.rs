@@ -6,17 +6,17 @@
 
 use crate::arena::Arena;
 use crate::config::PoolConfig;
-use crate::core::demand::Demand;
 use crate::core::descriptors::Descriptors;
-use crate::core::freelist::{Freelists, Reserves};
+use crate::core::free_frames::Demand;
+use crate::core::free_frames::Size;
+use crate::core::free_frames::{Freelists, Reserves};
+use crate::core::loading::ReadAhead;
 use crate::core::pins::PinBoard;
-use crate::core::reads_ahead::ReadAhead;
 use crate::core::relation::{RelHandle, Relation};
-use crate::core::size::Size;
 use crate::error::BufferError;
 use crate::ids::{Lsn, PageId, RelFork};
 use crate::log::LogFlush;
-use crate::page::read::PageRead;
+use crate::page::PageRead;
 use crate::page::words::{PageView, PageWords};
 use crate::page::{PageBytes, has_no_checksum, is_new, page_lsn, verify_checksum};
 use crate::policy::{Clock, Probation};

@@ -1,11 +1,12 @@
-//! A reader, a writer and an evictor of one frame, concurrently. Shuttle's models run them in whole
+//! A reader, a writer and an evictor of one frame, concurrently; also latches beside evictors.
+//! Shuttle's models run them in whole
 //! pools, but only on some of the schedules. Here loom runs every schedule within the bound.
 
 use super::*;
 use crate::core::frame::{Change, DIRTY};
-use crate::core::freelist::Freelists;
+use crate::core::free_frames::Freelists;
 use crate::ids::Lsn;
-use crate::write_back::write::{Attempt, Begun, begin_write};
+use crate::write_back::{Attempt, Begun, begin_write};
 use std::sync::atomic::AtomicU64 as Count;
 
 /// What the store has of page 0, and the number of that page's changes (not part of the model).
@@ -238,5 +239,75 @@ fn late_reader_beside_freed_and_refilled_frame() {
         world.read_optimistically(0);
         evictor.join().unwrap();
         loader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_latch_keeps_the_page() {
+    check(3, || {
+        let world = World::new();
+        together(&world, &[|w| w.latch_and_look(0), |w| w.replace_by(1, 1)]);
+    });
+}
+
+/// A session releases the latch and keeps the page. An evictor meanwhile sees the latch or the pin.
+#[test]
+fn a_latch_becomes_a_pin() {
+    check(3, || {
+        let world = World::new();
+        together(&world, &[|w| w.latch_and_keep(0, 0), |w| w.replace_by(1, 1)]);
+    });
+}
+
+/// Sessions latch the frame for the page that it had and for the page that it gets.
+#[test]
+fn a_latch_of_the_next_page() {
+    check(2, || {
+        let world = World::new();
+        together(
+            &world,
+            &[|w| w.latch_and_keep(0, 1), |w| w.replace_by(1, 1), |w| w.latch_and_look(0)],
+        );
+    });
+}
+
+/// Two claimers and a latch: one claimer may own what the other could not, and a latch undoes
+/// claims.
+#[test]
+fn two_evictors_beside_a_latch() {
+    check(2, || {
+        let world = World::new();
+        together(
+            &world,
+            &[|w| w.replace_by(1, 1), |w| w.replace_by(2, 2), |w| w.latch_and_look(0)],
+        );
+    });
+}
+
+/// The fork is dropped, and the frame gets a page of another fork.
+#[test]
+fn a_discarded_page_is_not_latched() {
+    check(3, || {
+        let world = World::new();
+        together(
+            &world,
+            &[
+                |w| w.latch_and_keep(0, 0),
+                |w| {
+                    if w.discard(0) {
+                        w.fill(1);
+                    }
+                },
+            ],
+        );
+    });
+}
+
+/// A reader without a pin, a writer with one, and an evictor.
+#[test]
+fn a_reader_a_writer_and_an_evictor() {
+    check(2, || {
+        let world = World::new();
+        together(&world, &[|w| w.latch_and_look(0), |w| w.change(0, 0), |w| w.replace_by(1, 1)]);
     });
 }

@@ -7,7 +7,7 @@
 //! the protocol around them, not each of 1,024 words.
 
 use super::PageBytes;
-use super::read::PageRead;
+use super::PageRead;
 use crate::PAGE_SIZE;
 use millpond_sync::audit;
 use std::cmp::Ordering as Order;

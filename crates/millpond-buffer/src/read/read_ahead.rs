@@ -23,9 +23,9 @@
 //!   only if they are free or clean. No entry is LOADING while a session looks for a frame, so no
 //!   session waits for that search.
 //! - Frames in such loads are at most a quarter of the pool
-//!   ([`crate::core::reads_ahead::ReadAhead::reserve`]). A session that finds every other frame
+//!   ([`crate::core::loading::ReadAhead::reserve`]). A session that finds every other frame
 //!   pinned waits for one of these loads to end
-//!   ([`crate::core::reads_ahead::ReadAhead::wait_for_one`]). So reading ahead never makes a pool
+//!   ([`crate::core::loading::ReadAhead::wait_for_one`]). So reading ahead never makes a pool
 //!   run out of frames. No session holds room while it looks for a first frame, so none waits for
 //!   itself.
 //! - Lost frames keep their room for ever. So they are part of that quarter, however often a device
@@ -36,7 +36,7 @@
 //!   begins. A stream reads ahead at most half of its ring. So a ring never comes round to a page
 //!   that is still being read.
 //! - A stream gives the store no more reads at a time than its settings allow. Its other prepared
-//!   reads wait in a queue ([`crate::read::read_queue`]), and a read that ends starts the next
+//!   reads wait in a queue ([`crate::read::UnderWay`]), and a read that ends starts the next
 //!   one. So they need no session's help either.
 //! - A failure undoes single pages: a page that is damaged in the store does not keep out its
 //!   neighbours. If the whole read fails, all entries become absent. A load reports no error to a
@@ -51,9 +51,9 @@
 use crate::arena::IoFrames;
 use crate::config::Wait;
 use crate::core::loading::Loading;
+use crate::core::loading::Room;
 use crate::core::page_table::left_at;
 use crate::core::pool::PoolCore;
-use crate::core::reads_ahead::Room;
 use crate::core::relation::{RelHandle, Relation};
 use crate::core::session::SessionCore;
 use crate::ids::BlockNumber;
@@ -61,7 +61,7 @@ use crate::page::PageBytes;
 use crate::page::words;
 use crate::page::words::PageWords;
 use crate::policy;
-use crate::read::read_queue::UnderWay;
+use crate::read::UnderWay;
 use crate::replacement::owned::Owned;
 use crate::replacement::reuse::take_frame;
 use crate::replacement::ring::Ring;

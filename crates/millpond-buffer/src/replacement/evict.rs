@@ -31,7 +31,7 @@
 //! **Failure.** [`VictimBatch`] and [`Owned`] give back what they hold when dropped, on errors and
 //! panics alike (rule 6). A frame whose page has been unlinked goes to a freelist.
 
-use super::backoff::Backoff;
+use super::Backoff;
 use super::owned::Owned;
 use crate::config::Wait;
 use crate::core::frame::{Claimer, DAMAGED, Leaves, NoTake, PINS};
@@ -41,7 +41,7 @@ use crate::error::BufferError;
 use crate::policy::{self, SweepFrames, Take};
 use crate::replacement::victim_batch::{Lost, MAX_CLAIMS, MAX_CLAIMS_ON_THE_WAY, VictimBatch};
 use crate::stats::{Event, Histogram};
-use crate::write_back::write::{Attempt, write_frame};
+use crate::write_back::{Attempt, write_frame};
 use std::cell::RefCell;
 use std::collections::HashSet;
 

@@ -72,7 +72,7 @@
 //! the ring, not from the pool.
 
 use crate::config::AccessStrategy;
-use crate::core::freelist::Reserve;
+use crate::core::free_frames::Reserve;
 use crate::core::pool::PoolCore;
 use crate::ids::PageId;
 use crate::policy;

@@ -8,7 +8,7 @@
 //!
 //! # Concurrency
 //! Reads and writes of blocks take one small lock of their processor, on its shared side, to find
-//! the fork object (`forks.rs`). From there to the file descriptor there are only loads. Creating,
+//! the fork object (`fork.rs`). From there to the file descriptor there are only loads. Creating,
 //! growing, truncating and removing the same fork exclude each other through a mutex, striped by
 //! relation.
 //!
@@ -20,15 +20,13 @@
 //!
 //! A full device shows as an error when a file grows, or when a write does not find its space. The
 //! error leaves the fork's size as it was, and the caller may try again. The files of all stores
-//! share a budget of descriptors (`descriptors.rs`). Beyond it, a store closes forks that are not
+//! share a budget of descriptors (`segment.rs`). Beyond it, a store closes forks that are not
 //! in use. When descriptors run out nevertheless, the store closes such forks at once and tries the
 //! operation once more.
 
 mod background;
-mod descriptors;
 mod directory;
 mod fork;
-mod forks;
 mod options;
 mod reads;
 mod segment;
@@ -49,12 +47,10 @@ use millpond_vfs::{VfsDirectory, VfsFile, is_out_of_descriptors, retry};
 
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
-use self::descriptors::Budget;
-use self::fork::{FileError, ForkFiles, MAX_SEGMENTS};
-use self::forks::{ForkShare, Forks};
+use self::fork::{FileError, ForkFiles, ForkShare, Forks, MAX_SEGMENTS};
 pub use self::options::FileStoreOptions;
 use self::reads::Pages;
-use self::segment::Folder;
+use self::segment::{Budget, Folder};
 use self::unsynced::Unsynced;
 use super::{PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;

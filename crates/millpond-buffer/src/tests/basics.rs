@@ -353,3 +353,14 @@ fn dropping_costs_what_the_fork_holds() {
     assert_eq!(touched(&|| pool.drop_relation(nothing).unwrap()), 0);
     assert_eq!(others.pages_in_memory(), OTHERS as usize);
 }
+
+#[test]
+fn a_free_frame_is_not_shown_with_the_page_that_left_it() {
+    let Bench { pool, .. } = bench(3, 3);
+    let session = pool.session().unwrap();
+    let rel = pool.relation(REL).unwrap();
+    number(&session, &rel, 0);
+    assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 1);
+    pool.reclaim(&session, 3).unwrap();
+    assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 0);
+}

@@ -141,19 +141,6 @@ fn an_interrupted_change_damages_its_page_only() {
 }
 
 #[test]
-fn a_panicking_reader_holds_nothing() {
-    let Bench { pool, .. } = bench(3, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let read = || session.read(&rel, BlockNumber(1), Wait::Allowed, |_| panic!("made to panic"));
-    let panicked: Result<Result<(), BufferError>, _> = catch_unwind(AssertUnwindSafe(read));
-    assert!(panicked.is_err());
-    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
-    assert!(pinned.try_into_exclusive().is_ok());
-    assert_eq!(session.pinned_pages(), 0);
-}
-
-#[test]
 fn a_failed_truncation_brings_no_old_page_back() {
     let Bench { store, pool, .. } = bench(2, 4);
     let session = pool.session().unwrap();
@@ -409,31 +396,4 @@ fn a_log_line_that_panics_leaves_an_interrupted_change_unlatched() {
     assert!(matches!(pin(), Err(BufferError::Damaged { .. })));
     pool.drop_relation(REL.relation).unwrap();
     assert_eq!(pool.core.free_frames(), 3);
-}
-
-#[test]
-fn a_damaged_page_is_not_mended_by_the_next_change() {
-    let Bench { pool, .. } = bench(3, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
-    let mut page = pinned.into_exclusive().unwrap();
-    page.change().write(16, &[1; 100]);
-    let mut change = page.change();
-    change.write(500, &[1]);
-    change.publish(Lsn(1));
-    drop(page);
-    let damaged = session.read(&rel, BlockNumber(1), Wait::Allowed, |page| page.u64(16));
-    assert!(matches!(damaged, Err(BufferError::Damaged { .. })), "{damaged:?}");
-}
-
-#[test]
-fn a_free_frame_is_not_shown_with_the_page_that_left_it() {
-    let Bench { pool, .. } = bench(3, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    number(&session, &rel, 0);
-    assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 1);
-    pool.reclaim(&session, 3).unwrap();
-    assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 0);
 }

@@ -251,7 +251,7 @@ mod waiting_for_oneself {
             session
                 .core
                 .latched
-                .is_about_to_latch(pin.page_id(), crate::core::held_latches::How::Exclusively);
+                .is_about_to_latch(pin.page_id(), crate::core::session::How::Exclusively);
         };
         let _ = pin.read(change);
     }

@@ -1,7 +1,7 @@
 //! Reads that wait for their turn, and streams with as many reads as they may have.
 
 use super::support::*;
-use crate::read::read_queue::UnderWay;
+use crate::read::UnderWay;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

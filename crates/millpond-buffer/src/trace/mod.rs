@@ -27,21 +27,19 @@
 pub mod codec;
 #[cfg(feature = "trace-file")]
 mod file;
-#[cfg(feature = "trace-file")]
-mod reader;
 #[cfg(all(test, feature = "trace-file", not(any(loom, shuttle))))]
 mod tests;
 
-use crate::catch_panic::catch_panic;
 use crate::ids::{BlockNumber, PageId, RelationId};
+use crate::incidents::catch_panic;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
 #[cfg(feature = "trace-file")]
-pub use file::{TraceFile, TraceStats};
+pub use codec::{TraceError, TraceReader, TracedChunk};
 #[cfg(feature = "trace-file")]
-pub use reader::{TraceError, TraceReader, TracedChunk};
+pub use file::{TraceFile, TraceStats};
 
 /// The most records in a chunk.
 pub const CHUNK_RECORDS: usize = if cfg!(miri) { 32 } else { 1024 };

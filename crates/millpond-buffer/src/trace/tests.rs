@@ -4,7 +4,7 @@
 use super::*;
 use crate::config::{PoolConfig, Wait};
 use crate::ids::RelFork;
-use crate::page::read::PageRead;
+use crate::page::PageRead;
 use crate::store::MemoryStore;
 use crate::{BufferPool, Fork, IoContext, NoLog, PAGE_SIZE};
 use proptest::prelude::*;

@@ -142,7 +142,7 @@ mod tests {
     use millpond_vfs::{OsVfs, Vfs};
 
     use super::*;
-    use crate::store::file::descriptors::Budget;
+    use crate::store::file::segment::Budget;
     use crate::store::file::segment::Folder;
 
     /// An action for a sync of a file.

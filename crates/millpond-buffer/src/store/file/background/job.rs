@@ -11,7 +11,7 @@ use super::super::segment::{Attempt, Segment};
 use super::super::unsynced::Unsynced;
 #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 use crate::PAGE_SIZE;
-use crate::catch_panic::catch_panic;
+use crate::incidents::catch_panic;
 use crate::store::{StoreError, Transfer, Way};
 
 /// A part of a transfer: pages that follow each other in one file.

@@ -17,7 +17,7 @@ use millpond_vfs::{OsVfs, Vfs};
 
 use super::*;
 use crate::ids::{BlockNumber, RelFork, RelationId};
-use crate::read::read_queue::UnderWay;
+use crate::read::UnderWay;
 use crate::store::{
     FileStore, FileStoreOptions, PageBuffer, PageStore, PendingRead, PendingWrite, StoreError,
 };

@@ -1,5 +1,7 @@
-//! Freelists: frames that hold no page, in one stack per processor, each on a cache line of its
-//! own. Also [`Reserves`]: free frames that rings keep for themselves.
+//! Free frames: their lists, the size of the pool that bounds them, and the demand for them.
+//!
+//! **Freelists** hold frames without a page, in one stack per processor, each on a cache line of
+//! its own. Also [`Reserves`]: free frames that rings keep for themselves.
 //!
 //! The low half of a head is the number of the first frame plus one (0: empty); the high half
 //! counts changes. Without that count, a pop could mistake a stack that was emptied and refilled
@@ -11,12 +13,38 @@
 //! **Memory ordering.** A push releases the frames; loading the head acquires them. A pop takes
 //! only frames that its load of the head has acquired, and it continues the release sequences of
 //! the pushes before it. So its swap needs no ordering of its own.
+//!
+//! **Size.** The size of the pool may change while it is in use. A frame beyond the pool's size is
+//! *retired*: it is OWNED and RETIRED, on no freelist, and its version is odd. So no session pins,
+//! takes or finds it. Its memory goes back to the system but stays mapped, for optimistic readers
+//! that come too late (rule 2).
+//!
+//! **Retiring against growing again.** A session reads the size, and may retire a frame by it much
+//! later. So after retiring a frame, a session looks at the size again. A session that raises the
+//! size looks for retired frames afterwards. Both have a sequentially consistent fence between
+//! their two steps. So at least one of them sees what the other has done. Both bring such a frame
+//! back by a compare-and-swap, so only one of them does.
+//!
+//! **Demand.** Sessions wake the reclaimer. A session that takes a frame and leaves fewer than the
+//! low-water mark on its list wakes the reclaimer. No thread polls: the reclaimer sleeps while no
+//! session needs frames. To know whether to wake it, sessions read one cache line. That line is
+//! written only when the reclaimer falls asleep, wakes or changes its target.
+//!
+//! ```text
+//! session                               reclaimer
+//! pop a frame: few are left             state := ASLEEP
+//! fence                                 fence
+//! state is ASLEEP? := AWAKE, unpark     few are left somewhere? go on : park while ASLEEP
+//! ```
+//!
+//! Both fences are sequentially consistent. So either the session sees ASLEEP, or the reclaimer
+//! sees how few frames are left.
 
 use crate::core::frame::Frame;
-use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicU64, Ordering, fence};
+use millpond_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use millpond_sync::sync::Mutex;
-use millpond_sync::{mutant, ordering};
+use millpond_sync::{CachePadded, mutant, ordering, parking};
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 pub(crate) struct Freelists {
@@ -164,6 +192,135 @@ impl Reserves {
             taken.extend(reserve.lock().extract_if(.., |number| *number as usize >= size));
         }
         taken
+    }
+}
+
+/// The size of the pool.
+pub(crate) struct Size {
+    /// Frames below this one are in use.
+    frames: AtomicUsize,
+    /// Frames below this one may hold pages.
+    pub(crate) occupied: AtomicUsize,
+    /// Held while the size changes: the number of frames that were ever in use.
+    pub(crate) alive: Mutex<usize>,
+}
+
+impl Size {
+    pub(crate) fn new() -> Self {
+        Self { frames: AtomicUsize::new(0), occupied: AtomicUsize::new(0), alive: Mutex::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn frames(&self) -> usize {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn occupied(&self) -> usize {
+        self.occupied.load(Ordering::Acquire)
+    }
+
+    /// Sets the size. What the caller then sees of frames is no older.
+    pub(crate) fn set(&self, frames: usize) {
+        self.frames.store(frames, Ordering::Relaxed);
+        if !mutant!("pool-resize-without-fence") {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Frees owned frames; those beyond the size retire.
+    pub(crate) fn give_back(&self, lists: &Freelists, near: usize, frames: &[Frame], free: &[u32]) {
+        let size = self.frames();
+        if free.iter().all(|&number| (number as usize) < size) {
+            lists.push(near, frames, free);
+            return;
+        }
+        for &number in free {
+            let frame = &frames[number as usize];
+            frame.retire();
+            if !mutant!("pool-retire-without-fence") {
+                fence(Ordering::SeqCst);
+            }
+            let is_wanted = (number as usize) < self.frames();
+            if !mutant!("pool-retire-without-second-look") && is_wanted && frame.come_back() {
+                lists.push(near, frames, &[number]);
+            }
+        }
+    }
+
+    /// Frees those frames that are retired or new (`are_new`). The size includes them by now.
+    pub(crate) fn bring_back(
+        lists: &Freelists,
+        list: usize,
+        frames: &[Frame],
+        some: Range<usize>,
+        are_new: impl Fn(usize) -> bool,
+    ) {
+        let back = some.filter(|&number| are_new(number) || frames[number].come_back());
+        let back: Vec<u32> = back.map(|number| number as u32).collect();
+        lists.push(list, frames, &back);
+    }
+}
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// What sessions need to know of the reclaimer. Read at each miss, seldom written.
+#[derive(Default)]
+pub(crate) struct Demand {
+    state: AtomicU32,
+    /// A list with fewer frames than this needs the reclaimer.
+    low_water: AtomicUsize,
+}
+
+impl Demand {
+    #[cfg(all(test, loom))]
+    pub(crate) fn with_low_water(low_water: usize) -> Self {
+        Self { low_water: AtomicUsize::new(low_water), ..Self::default() }
+    }
+
+    /// The length below which a list needs the reclaimer.
+    pub(crate) fn low_water(&self) -> usize {
+        self.low_water.load(Ordering::Relaxed)
+    }
+
+    /// Sets that length. With 0, sessions never wake the reclaimer.
+    pub(crate) fn set_low_water(&self, frames: usize) {
+        self.low_water.store(frames, Ordering::Relaxed);
+    }
+
+    /// A frame was taken from a list that has `left` frames left, or the list had none.
+    #[inline]
+    pub(crate) fn taken(&self, left: usize) {
+        if left < self.low_water.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.state.load(Ordering::Relaxed) == ASLEEP
+            && self.state.swap(AWAKE, Ordering::SeqCst) == ASLEEP
+        {
+            parking::unpark_all(self.key());
+        }
+    }
+
+    fn key(&self) -> usize {
+        std::ptr::from_ref(&self.state) as usize
+    }
+
+    /// Sleeps until woken. `stay_awake` is called once sessions can see that the reclaimer sleeps.
+    pub(crate) fn sleep(&self, stay_awake: impl FnOnce() -> bool) {
+        self.state.store(ASLEEP, Ordering::SeqCst);
+        if !mutant!("pool-reclaimer-sleeps-without-fence") {
+            fence(Ordering::SeqCst);
+        }
+        if !stay_awake() {
+            let still = || self.state.load(Ordering::SeqCst) == ASLEEP;
+            parking::park(self.key(), still, None);
+        }
+        self.state.store(AWAKE, Ordering::SeqCst);
     }
 }
 
