@@ -17,6 +17,7 @@
 //! Counts are relaxed: they order nothing. A request counts before it is judged, so two at a time
 //! may both be refused where one would have fitted, but never both be granted where one fits.
 
+mod byte_rows;
 mod machine;
 pub(crate) mod row_bytes;
 mod row_store;
@@ -32,10 +33,11 @@ use millpond_engine::{TempFiles, TempSpace};
 
 use crate::error::{Result, SqlError, SqlState};
 
+pub(crate) use byte_rows::ByteRows;
 pub(crate) use machine::machine_bytes;
 pub(crate) use row_bytes::Datums;
 pub(crate) use row_store::{Cursor, RowStore};
-pub(crate) use sort::{Sorted, Sorter};
+pub(crate) use sort::{Collected, Sorted, Sorter};
 pub(crate) use tuplestore::{Rows, Tuplestore};
 pub(crate) use value_room::ValueRoom;
 

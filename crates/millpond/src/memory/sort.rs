@@ -22,6 +22,11 @@ const FAN_IN: usize = 16;
 
 /// There is room for so many rows at first.
 const FIRST_ROWS: usize = 16;
+/// So many rows are sorted without a look whether the statement is to stop.
+const ROWS_BETWEEN_LOOKS: usize = 1 << 14;
+
+/// An error if the statement was told to stop.
+pub(crate) type Look<'l> = &'l dyn Fn() -> Result<()>;
 
 /// Takes rows in any order. Rows whose keys are equal stay in the order in which they came.
 pub(crate) struct Sorter {
@@ -52,7 +57,8 @@ struct Place {
 }
 
 impl Collected {
-    fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
+    /// Adds a row.
+    pub(crate) fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         let length = |bytes: &[u8]| {
             let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long");
             u32::try_from(bytes.len()).map_err(too_long)
@@ -88,8 +94,8 @@ impl Collected {
             .unwrap_or_default()
     }
 
-    /// What the rows take, and what memory there is for them.
-    fn sizes(&self) -> (usize, usize) {
+    /// How many bytes the rows take, and how many there is room for.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
         let of_rows = |count: usize| count * size_of::<Place>();
         (
             self.bytes.len() + of_rows(self.rows.len()),
@@ -97,13 +103,33 @@ impl Collected {
         )
     }
 
-    fn sort(&mut self) {
+    /// Sorts the rows, and looks meanwhile. Pieces that are sorted are merged two by two, which is
+    /// what the standard stable sort does with them.
+    pub(crate) fn sort(&mut self, look: Look<'_>) -> Result<()> {
         let mut rows = mem::take(&mut self.rows);
-        rows.sort_unstable_by(|a, b| {
+        let compare = |a: &Place, b: &Place| {
             let by_key = || self.key(a).cmp(self.key(b));
             a.prefix.cmp(&b.prefix).then_with(by_key).then(a.start.cmp(&b.start))
-        });
+        };
+        let mut length = ROWS_BETWEEN_LOOKS;
+        for piece in rows.chunks_mut(length) {
+            look()?;
+            piece.sort_unstable_by(compare);
+        }
+        while length < rows.len() {
+            length *= 2;
+            for piece in rows.chunks_mut(length) {
+                look()?;
+                piece.sort_by(compare);
+            }
+        }
         self.rows = rows;
+        Ok(())
+    }
+
+    /// The rows, in order once they are sorted.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.iter().map(|place| self.row(place))
     }
 }
 
@@ -124,13 +150,13 @@ impl Sorter {
         Self { resources: Arc::clone(resources), bound, collected, held, runs }
     }
 
-    /// Adds a row.
-    pub(crate) fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
+    /// Adds a row. This takes long where a run ends, and looks meanwhile.
+    pub(crate) fn push(&mut self, key: &[u8], row: &[u8], look: Look<'_>) -> Result<()> {
         self.collected.push(key, row)?;
         let (used, memory) = self.collected.sizes();
         let is_refused = self.held.resize(memory).is_err();
         if is_refused || used > self.bound {
-            self.end_run()?;
+            self.end_run(look)?;
         }
         if is_refused {
             self.collected = Collected::default();
@@ -140,19 +166,20 @@ impl Sorter {
     }
 
     /// Sorts what is in memory, and puts it into a file.
-    fn end_run(&mut self) -> Result<()> {
-        self.collected.sort();
+    fn end_run(&mut self, look: Look<'_>) -> Result<()> {
+        self.collected.sort(look)?;
         let mut run = Tuplestore::in_file(&self.resources, "Sort");
         for place in &self.collected.rows {
+            look()?;
             let (key, row) = (self.collected.key(place), self.collected.row(place));
             run.push(&[Datum::Bytea(key), Datum::Bytea(row)])?;
         }
         self.collected.rows.clear();
         self.collected.bytes.clear();
-        self.add_run(run.into_rows()?)
+        self.add_run(run.into_rows()?, look)
     }
 
-    fn add_run(&mut self, mut run: Rows) -> Result<()> {
+    fn add_run(&mut self, mut run: Rows, look: Look<'_>) -> Result<()> {
         for level in 0.. {
             if self.runs.len() == level {
                 self.runs.push(Vec::new());
@@ -165,6 +192,7 @@ impl Sorter {
             let mut merge = Merge::new(mem::take(runs))?;
             let mut longer = Tuplestore::in_file(&self.resources, "Sort");
             while let Some(head) = merge.next()? {
+                look()?;
                 longer.push(&[Datum::Bytea(&head.key), Datum::Bytea(&head.row)])?;
             }
             run = longer.into_rows()?;
@@ -173,14 +201,14 @@ impl Sorter {
     }
 
     /// The rows in order.
-    pub(crate) fn finish(mut self) -> Result<Sorted> {
+    pub(crate) fn finish(mut self, look: Look<'_>) -> Result<Sorted> {
         if self.runs.is_empty() {
-            self.collected.sort();
+            self.collected.sort(look)?;
             let Self { collected, held, .. } = self;
             return Ok(Sorted::InMemory { collected, given: 0, _held: held });
         }
         if !self.collected.rows.is_empty() {
-            self.end_run()?;
+            self.end_run(look)?;
         }
         // Runs of higher levels are older.
         let runs = self.runs.into_iter().rev().flatten().collect();
@@ -299,11 +327,11 @@ mod tests {
                 bytes
             };
             for i in 0..count {
-                sorter.push(&key(i), &i.to_le_bytes()).unwrap();
+                sorter.push(&key(i), &i.to_le_bytes(), &|| Ok(())).unwrap();
             }
             assert_eq!(sorter.runs.is_empty(), count <= 100);
             assert_eq!(sorter.runs.len() > 1, count == 50_000);
-            let mut sorted = sorter.finish().unwrap();
+            let mut sorted = sorter.finish(&|| Ok(())).unwrap();
             let mut found = Vec::new();
             while let Some(row) = sorted.next().unwrap() {
                 found.push(u32::from_le_bytes(row.try_into().unwrap()));
@@ -322,9 +350,9 @@ mod tests {
         let mut sorter = Sorter::new(&resources);
         let keys: [&[u8]; 5] = [b"", b"\0", b"\0\0", b"\0\0\0\0\0\0\0\0\0", b"\x01"];
         for key in keys.iter().rev() {
-            sorter.push(key, key).unwrap();
+            sorter.push(key, key, &|| Ok(())).unwrap();
         }
-        let mut sorted = sorter.finish().unwrap();
+        let mut sorted = sorter.finish(&|| Ok(())).unwrap();
         for key in keys {
             assert_eq!(sorted.next().unwrap(), Some(key));
         }

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::mem;
 
 use super::context::{Context, PlanData, PlanEnv, Work};
-use super::datum_key::KeySet;
 use super::kept::{self, out_of_range};
+use super::key_table::KeyTable;
 use super::state::State;
 use super::{SlotRow, datum_key};
 use crate::analyze::tree::{CteId, Slot};
@@ -16,9 +16,6 @@ use crate::error::{Result, SqlError};
 use crate::memory::{Cursor, Held, RowStore, row_bytes};
 use crate::plan::query::node::{CteKind, CtePlan};
 use crate::{Datum, Value};
-
-/// About what an entry of a hash table takes beside its key's bytes.
-const BYTES_OF_ENTRY: usize = 48;
 
 /// What a query of WITH has come to.
 pub(super) struct CteData {
@@ -35,7 +32,7 @@ struct CteRun {
     /// The rows of this round, which the step sees in the next.
     next: RowStore,
     /// Keys of all rows, if equal ones are left out.
-    seen: KeySet,
+    seen: KeyTable,
     held: Held,
     key: Vec<u8>,
     phase: Phase,
@@ -56,7 +53,7 @@ impl CteData {
             slots: Vec::new(),
             rows: store("CTE Scan"),
             next: store("Recursive Union"),
-            seen: KeySet::default(),
+            seen: KeyTable::default(),
             held: Held::new(&work.resources.memory, "Recursive Union"),
             key: Vec::new(),
             phase: Phase::Start,
@@ -247,11 +244,9 @@ impl CteRun {
         for value in kept::values(cx.slots(), slot)? {
             datum_key::push(&value.as_datum(), &mut self.key);
         }
-        if self.seen.contains(self.key.as_slice()) {
-            return Ok(false);
-        }
-        self.held.grow(self.key.len() + BYTES_OF_ENTRY)?;
-        Ok(self.seen.insert(self.key.as_slice().into()))
+        let key = self.seen.enter(&self.key, cx.work())?;
+        self.held.grow(key.grown)?;
+        Ok(key.is_new())
     }
 
     fn keep(&mut self, slot: Slot, cx: &Context<'_>, for_next: bool) -> Result<()> {

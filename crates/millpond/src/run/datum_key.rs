@@ -3,18 +3,10 @@
 //! What [`Datum::sql_cmp`] takes for equal has the same bytes: integers of different widths, 0.0
 //! and -0.0, all NaN, 1.0 and 1.00. NULL is equal to NULL here; a join leaves it out before.
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::RandomState;
 use millpond_engine::types::numeric::Parts;
 use millpond_engine::types::other::encode_key;
 
 use crate::Datum;
-
-/// A hash table by such bytes.
-pub(super) type KeyMap<V> = HashMap<Box<[u8]>, V, RandomState>;
-/// A set of such bytes.
-pub(super) type KeySet = HashSet<Box<[u8]>, RandomState>;
 
 const NULL: u8 = 0;
 const BOOL: u8 = 1;

@@ -1,6 +1,6 @@
 //! Unique, and its hashed form: rows that are equal to one before are left out.
 
-use super::datum_key::KeySet;
+use super::key_table::KeyTable;
 use super::state::State;
 use super::{Context, datum_key};
 use crate::error::Result;
@@ -8,13 +8,10 @@ use crate::expr::Expr;
 use crate::memory::Held;
 use crate::plan::query::node::Node;
 
-/// About what an entry of a hash table takes beside its key's bytes.
-const BYTES_OF_ENTRY: usize = 48;
-
 pub(super) struct DistinctState {
     input: State,
     /// Keys of all rows, where rows are not sorted.
-    seen: KeySet,
+    seen: KeyTable,
     held: Held,
     /// The key of the row before, where they are.
     last: Option<Vec<u8>>,
@@ -25,7 +22,7 @@ impl DistinctState {
     pub(super) fn new(input: &Node, cx: &Context<'_>) -> Result<Self> {
         Ok(Self {
             input: State::new(input, cx)?,
-            seen: KeySet::default(),
+            seen: KeyTable::default(),
             held: Held::new(&cx.work().resources.memory, "Unique"),
             last: None,
             key: Vec::new(),
@@ -59,9 +56,11 @@ impl DistinctState {
                     std::mem::swap(last, &mut self.key);
                     return Ok(true);
                 }
-            } else if !self.seen.contains(self.key.as_slice()) {
-                self.held.grow(self.key.len() + BYTES_OF_ENTRY)?;
-                self.seen.insert(self.key.as_slice().into());
+                continue;
+            }
+            let key = self.seen.enter(&self.key, cx.work())?;
+            if key.is_new() {
+                self.held.grow(key.grown)?;
                 return Ok(true);
             }
         }

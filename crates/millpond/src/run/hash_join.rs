@@ -3,7 +3,7 @@
 //! Rows are kept in a store that spills. What finds them, an entry for each row, is in memory and
 //! counted; a join of more rows than that has room for ends with 53200.
 
-use super::datum_key::KeyMap;
+use super::key_table::KeyTable;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept, parts};
 use crate::analyze::tree::{JoinKind, Slot};
@@ -12,8 +12,7 @@ use crate::expr::Expr;
 use crate::memory::{Cursor, Held, RowStore};
 use crate::plan::query::node::HashJoin;
 
-/// About what a key takes beside its bytes, and what a row's entry takes.
-const BYTES_OF_KEY: usize = 56;
+const BYTES_OF_CHAIN: usize = size_of::<Chain>();
 const BYTES_OF_ENTRY: usize = size_of::<Entry>();
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -41,7 +40,9 @@ pub(super) struct HashJoinState {
     is_fixed: bool,
     rows: RowStore,
     cursor: Cursor,
-    chains: KeyMap<Chain>,
+    keys: KeyTable,
+    /// By the numbers of keys.
+    chains: Vec<Chain>,
     entries: Vec<Entry>,
     held: Held,
     phase: Phase,
@@ -79,7 +80,8 @@ impl HashJoinState {
             is_fixed,
             rows: RowStore::new(resources, "Hash Join"),
             cursor: Cursor::default(),
-            chains: KeyMap::default(),
+            keys: KeyTable::default(),
+            chains: Vec::new(),
             entries: Vec::new(),
             held: Held::new(&resources.memory, "Hash Join"),
             phase: Phase::Start,
@@ -96,6 +98,7 @@ impl HashJoinState {
             return;
         }
         self.inner.rescan();
+        self.keys.clear();
         self.chains.clear();
         self.entries.clear();
         self.held.clear();
@@ -135,7 +138,10 @@ impl HashJoinState {
             if !has_key && !keeps_all {
                 continue;
             }
-            let key: Option<Box<[u8]>> = has_key.then(|| self.bytes.as_slice().into());
+            let key = match has_key {
+                true => Some(self.keys.enter(&self.bytes, cx.work())?),
+                false => None,
+            };
             self.bytes.clear();
             kept::save(&cx.rows, &self.inner_slots, &mut self.bytes)?;
             let place = self.rows.push(&self.bytes)?;
@@ -143,7 +149,7 @@ impl HashJoinState {
             self.held.grow(BYTES_OF_ENTRY)?;
             self.entries.push(Entry { place, next: NONE, has_match: false });
             let Some(key) = key else { continue };
-            match self.chains.get_mut(&key) {
+            match self.chains.get_mut(key.number) {
                 Some(chain) => {
                     if let Some(last) = self.entries.get_mut(chain.last as usize) {
                         last.next = number;
@@ -151,8 +157,8 @@ impl HashJoinState {
                     chain.last = number;
                 }
                 None => {
-                    self.held.grow(key.len() + BYTES_OF_KEY)?;
-                    self.chains.insert(key, Chain { first: number, last: number });
+                    self.held.grow(key.grown + BYTES_OF_CHAIN)?;
+                    self.chains.push(Chain { first: number, last: number });
                 }
             }
         }
@@ -183,7 +189,8 @@ impl HashJoinState {
             return Ok(if keeps_inner { Phase::Unmatched(0) } else { Phase::End });
         }
         let has_key = self.key(join.keys.iter().map(|(outer, _)| outer), cx)?;
-        let chain = if has_key { self.chains.get(self.bytes.as_slice()) } else { None };
+        let key = if has_key { self.keys.find(&self.bytes) } else { None };
+        let chain = key.and_then(|key| self.chains.get(key));
         Ok(Phase::Matching(chain.map_or(NONE, |chain| chain.first), false))
     }
 

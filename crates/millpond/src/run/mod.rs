@@ -12,6 +12,7 @@ mod distinct;
 mod functions;
 mod hash_join;
 mod kept;
+mod key_table;
 mod limit;
 mod lock_rows;
 mod materialize;

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::datum_key::KeyMap;
+use super::key_table::KeyTable;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept};
 use crate::analyze::tree::{SetOperator, Slot};
@@ -10,8 +10,8 @@ use crate::error::{Result, SqlError};
 use crate::memory::Held;
 use crate::plan::query::node::Node;
 
-/// About what an entry of a hash table takes beside its key's bytes.
-const BYTES_OF_ENTRY: usize = 64;
+/// What a count takes beside its row's key.
+const BYTES_OF_COUNT: usize = size_of::<u64>();
 
 /// The rows of all inputs, one after the other.
 pub(super) struct AppendState {
@@ -71,8 +71,10 @@ fn take_over(from: Slot, to: Slot, cx: &mut Context<'_>) -> Result<()> {
 pub(super) struct SetOpState {
     left: State,
     right: State,
-    /// How often a row is on the right side, as far as it has not been used up.
-    counts: KeyMap<u64>,
+    /// Of the rows that are counted.
+    keys: KeyTable,
+    /// How often each is on the right side, as far as it has not been used up.
+    counts: Vec<u64>,
     held: Held,
     is_counted: bool,
     key: Vec<u8>,
@@ -86,7 +88,8 @@ impl SetOpState {
         Ok(Self {
             left: State::new(left, cx)?,
             right: State::new(right, cx)?,
-            counts: KeyMap::default(),
+            counts: Vec::new(),
+            keys: KeyTable::default(),
             held: Held::new(&cx.work().resources.memory, "SetOp"),
             is_counted: false,
             key: Vec::new(),
@@ -96,6 +99,7 @@ impl SetOpState {
     pub(super) fn rescan(&mut self) {
         self.left.rescan();
         self.right.rescan();
+        self.keys.clear();
         self.counts.clear();
         self.held.clear();
         self.is_counted = false;
@@ -122,7 +126,8 @@ impl SetOpState {
                 }
                 _ => {
                     self.set_key(left.1, cx)?;
-                    match (self.counts.get_mut(self.key.as_slice()), operator) {
+                    let key = self.keys.find(&self.key);
+                    match (key.and_then(|key| self.counts.get_mut(key)), operator) {
                         (Some(count), _) => count,
                         (None, SetOperator::Intersect) => continue,
                         (None, _) => {
@@ -151,10 +156,12 @@ impl SetOpState {
     /// How often the row has been counted.
     fn count_of(&mut self, slot: Slot, cx: &Context<'_>) -> Result<&mut u64> {
         self.set_key(slot, cx)?;
-        if !self.counts.contains_key(self.key.as_slice()) {
-            self.held.grow(self.key.len() + BYTES_OF_ENTRY)?;
+        let key = self.keys.enter(&self.key, cx.work())?;
+        if key.is_new() {
+            self.held.grow(key.grown + BYTES_OF_COUNT)?;
+            self.counts.push(0);
         }
-        Ok(self.counts.entry(self.key.as_slice().into()).or_default())
+        self.counts.get_mut(key.number).ok_or_else(|| SqlError::internal("a key without a count"))
     }
 }
 

@@ -96,9 +96,9 @@ impl SortState {
         while self.next_key(input, keys, cx)? {
             self.bytes.clear();
             kept::save(&cx.rows, &self.slots, &mut self.bytes)?;
-            sorter.push(&self.key, &self.bytes)?;
+            sorter.push(&self.key, &self.bytes, &|| cx.work().tick())?;
         }
-        Ok(Rows::Sorted(Box::new(sorter.finish()?)))
+        Ok(Rows::Sorted(Box::new(sorter.finish(&|| cx.work().tick())?)))
     }
 
     /// Keeps the first `wanted` rows in order.

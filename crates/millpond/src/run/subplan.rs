@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::context::{Context, PlanData, PlanEnv};
-use super::datum_key::KeySet;
+use super::key_table::KeyTable;
 use super::state::State;
 use super::{SlotRow, SubPlans, datum_key, parts};
 use crate::analyze::tree::SubqueryKind;
@@ -37,7 +37,7 @@ struct Started {
 /// The rows of the right side of an IN whose query is the same for all rows.
 struct FoundRows {
     /// Those without NULL.
-    keys: KeySet,
+    keys: KeyTable,
     with_nulls: Vec<Vec<Value>>,
     /// All of them, if they have several columns: a row with a NULL in one of them is another one
     /// than all of these if the other columns say so.
@@ -217,7 +217,7 @@ impl Run<'_> {
 
     fn find_all(&mut self) -> Result<FoundRows> {
         let mut held = Held::new(&self.cx.work().resources.memory, "SubPlan");
-        let (mut keys, mut with_nulls, mut rows) = (KeySet::default(), Vec::new(), Vec::new());
+        let (mut keys, mut with_nulls, mut rows) = (KeyTable::default(), Vec::new(), Vec::new());
         let (mut row, mut key) = (Vec::new(), Vec::new());
         while self.next()? {
             self.cx.work().tick()?;
@@ -236,17 +236,11 @@ impl Run<'_> {
             }
             key.clear();
             row.iter().for_each(|value| datum_key::push(&value.as_datum(), &mut key));
-            if !keys.contains(key.as_slice()) {
-                held.grow(key.len() + BYTES_OF_ENTRY)?;
-                keys.insert(key.as_slice().into());
-            }
+            held.grow(keys.enter(&key, self.cx.work())?.grown)?;
         }
         Ok(FoundRows { keys, with_nulls, rows, _held: held })
     }
 }
-
-/// About what an entry of a hash table takes beside its key's bytes.
-const BYTES_OF_ENTRY: usize = 48;
 
 impl FoundRows {
     fn contains(&self, left: &[Value]) -> Option<bool> {
@@ -255,7 +249,7 @@ impl FoundRows {
         }
         let mut key = Vec::new();
         left.iter().for_each(|value| datum_key::push(&value.as_datum(), &mut key));
-        if self.keys.contains(key.as_slice()) {
+        if self.keys.find(&key).is_some() {
             return Some(true);
         }
         let candidates = match left {

@@ -7,24 +7,18 @@ use super::accumulator::{Accumulator, takes_null};
 use crate::analyze::tree::{AggregateCall, AggregateFunction as F};
 use crate::error::Result;
 use crate::expr::{Env, Val};
-use crate::memory::bytes_of;
-use crate::run::datum_key::KeySet;
+use crate::memory::{Collected, row_bytes};
+use crate::run::key_table::KeyTable;
 use crate::run::{Context, datum_key};
 use crate::{Datum, Value};
-
-/// About what an entry of a hash table takes beside its key's bytes.
-const BYTES_OF_ENTRY: usize = 48;
-
-/// A sort key, and values.
-type SortedRow = (Vec<u8>, Vec<Value>);
 
 /// What a call has taken in.
 pub(super) struct CallState {
     accumulator: Accumulator,
     /// Keys of the values that have been taken in, if equal ones are left out.
-    seen: Option<KeySet>,
+    seen: Option<Box<KeyTable>>,
     /// Values with their sort keys, if their order matters.
-    rows: Vec<SortedRow>,
+    rows: Option<Box<Collected>>,
 }
 
 /// Whether the order of values changes the result.
@@ -42,8 +36,8 @@ impl CallState {
     pub(super) fn new(call: &AggregateCall) -> Self {
         Self {
             accumulator: Accumulator::new(call.function),
-            seen: call.distinct.then(KeySet::default),
-            rows: Vec::new(),
+            seen: call.distinct.then(Box::default),
+            rows: None,
         }
     }
 
@@ -54,7 +48,7 @@ impl CallState {
         }
         let env = cx.env();
         if call.distinct || !call.order_by.is_empty() || call.args.len() > 1 {
-            return self.add_any(call, &env);
+            return self.add_any(call, cx);
         }
         match call.args.first() {
             None => self.accumulator.add(call.function, Datum::Null, Datum::Null),
@@ -62,7 +56,8 @@ impl CallState {
         }
     }
 
-    fn add_any(&mut self, call: &AggregateCall, env: &Env<'_>) -> Result<usize> {
+    fn add_any(&mut self, call: &AggregateCall, cx: &Context<'_>) -> Result<usize> {
+        let env = &cx.env();
         if is_ordered_set(call.function) {
             return self.add_sorted(call, env);
         }
@@ -77,11 +72,10 @@ impl CallState {
             let mut key = Vec::new();
             datum_key::push(&first, &mut key);
             datum_key::push(&second, &mut key);
-            if seen.contains(key.as_slice()) {
+            grown = seen.enter(&key, cx.work())?.grown;
+            if grown == 0 {
                 return Ok(0);
             }
-            grown = key.len() + BYTES_OF_ENTRY;
-            seen.insert(key.into());
         }
         if !needs_order(call) {
             return Ok(grown + self.accumulator.add(call.function, first, second)?);
@@ -93,13 +87,13 @@ impl CallState {
         if call.distinct {
             encode_sort_column(&first, KeyOrder::ASC, &mut key);
         }
-        Ok(grown + self.keep(key, vec![first.to_value(), second.to_value()]))
+        Ok(grown + self.keep(&key, &[first, second])?)
     }
 
     /// An ordered-set aggregate takes its values in from its ORDER BY.
     fn add_sorted(&mut self, call: &AggregateCall, env: &Env<'_>) -> Result<usize> {
         let Some(by) = call.order_by.first() else { return Ok(0) };
-        let value = by.expr.eval(env)?.into_value();
+        let value = by.expr.eval(env)?;
         if value.is_null() {
             return Ok(0);
         }
@@ -107,22 +101,27 @@ impl CallState {
         for order in &call.order_by {
             order.push(env, &mut key)?;
         }
-        Ok(self.keep(key, vec![value]))
+        self.keep(&key, &[value.datum()])
     }
 
-    fn keep(&mut self, key: Vec<u8>, values: Vec<Value>) -> usize {
-        let grown = size_of::<SortedRow>() + key.len() + bytes_of(&values);
-        self.rows.push((key, values));
-        grown
+    fn keep(&mut self, key: &[u8], values: &[Datum<'_>]) -> Result<usize> {
+        let mut row = Vec::new();
+        row_bytes::push(values, &mut row)?;
+        let rows = self.rows.get_or_insert_default();
+        let (_, before) = rows.sizes();
+        rows.push(key, &row)?;
+        let (_, after) = rows.sizes();
+        Ok(after - before)
     }
 
     /// The result. `cx` has no row but may have outer ones.
     pub(super) fn finish(&mut self, call: &AggregateCall, cx: &Context<'_>) -> Result<Value> {
-        let mut rows = std::mem::take(&mut self.rows);
-        sort_in_pieces(&mut rows, cx)?;
-        for (_, values) in &rows {
+        let mut rows = self.rows.take().unwrap_or_default();
+        rows.sort(&|| cx.work().tick())?;
+        for row in rows.rows() {
             cx.work().tick()?;
-            let value = |i: usize| values.get(i).map_or(Datum::Null, Value::as_datum);
+            let values = row_bytes::read(row)?;
+            let value = |i: usize| values.get(i).copied().unwrap_or(Datum::Null);
             self.accumulator.add(call.function, value(0), value(1))?;
         }
         let is_fraction = is_ordered_set(call.function);
@@ -130,23 +129,6 @@ impl CallState {
         let fraction = fraction.transpose()?.unwrap_or_default();
         let options = cx.format_options();
         self.accumulator.finish(call.function, call.ty, fraction.as_datum(), options)
-    }
-}
-
-/// A stable sort that looks between pieces whether it is to stop. Each longer piece is two that are
-/// sorted, which the standard sort only merges.
-fn sort_in_pieces(rows: &mut [SortedRow], cx: &Context<'_>) -> Result<()> {
-    const FIRST_PIECE: usize = 4096;
-    let mut length = FIRST_PIECE;
-    loop {
-        for piece in rows.chunks_mut(length) {
-            cx.work().tick()?;
-            piece.sort_by(|(a, _), (b, _)| a.cmp(b));
-        }
-        if length >= rows.len() {
-            return Ok(());
-        }
-        length *= 2;
     }
 }
 

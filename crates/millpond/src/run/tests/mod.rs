@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod joins;
+mod keys;
 mod rows;
 mod windows;
 
@@ -87,6 +88,28 @@ fn try_rows(plan: &QueryPlan) -> Result<Vec<String>, SqlError> {
 
 /// The same, where the statement may wait or must not.
 fn try_rows_waiting(plan: &QueryPlan, may_wait: bool) -> Result<Vec<String>, SqlError> {
+    with_work(may_wait, |work| {
+        let mut rows = Vec::new();
+        run(plan, &[], work, &mut |env| {
+            let mut row = Vec::new();
+            for expr in &plan.output.exprs {
+                row.push(match expr.eval(env)?.datum() {
+                    Datum::Null => "NULL".to_owned(),
+                    datum => cast::to_text(&datum),
+                });
+            }
+            rows.push(row.join(" "));
+            Ok(true)
+        })?;
+        Ok(rows)
+    })
+}
+
+/// A statement that does something, and after it holds nothing.
+fn with_work<T>(
+    may_wait: bool,
+    run: impl FnOnce(&Work<'_>) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
     let settings = SessionSettings::new(Arc::new(Settings::default()));
     let notices = Default::default();
     let facts = Facts {
@@ -112,21 +135,10 @@ fn try_rows_waiting(plan: &QueryPlan, may_wait: bool) -> Result<Vec<String>, Sql
         ticks: Cell::new(0),
         timed_since: Cell::new(None),
     };
-    let mut rows = Vec::new();
-    run(plan, &[], &work, &mut |env| {
-        let mut row = Vec::new();
-        for expr in &plan.output.exprs {
-            row.push(match expr.eval(env)?.datum() {
-                Datum::Null => "NULL".to_owned(),
-                datum => cast::to_text(&datum),
-            });
-        }
-        rows.push(row.join(" "));
-        Ok(true)
-    })?;
+    let result = run(&work)?;
     drop(work);
     assert_eq!((resources.memory.used(), resources.temp_space.used_bytes()), (0, 0));
-    Ok(rows)
+    Ok(result)
 }
 
 #[track_caller]

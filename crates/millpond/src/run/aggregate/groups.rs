@@ -1,0 +1,91 @@
+//! The groups of a hash table.
+//!
+//! What many groups have is in few pieces of memory: see [`ByteRows`].
+
+use super::call::CallState;
+use super::give_row;
+use crate::Datum;
+use crate::error::{Result, SqlError};
+use crate::expr::Val;
+use crate::memory::{ByteRows, Datums, Held, row_bytes};
+use crate::plan::query::node::Aggregate;
+use crate::run::key_table::KeyTable;
+use crate::run::{Context, Work, datum_key};
+
+/// About what the state of a call takes.
+const BYTES_OF_CALL: usize = size_of::<CallState>();
+/// What stands before a group's key: the number of its grouping set.
+const SET: usize = size_of::<u32>();
+
+/// Groups by their keys, numbered from 0.
+#[derive(Default)]
+pub(super) struct Groups {
+    numbers: KeyTable,
+    /// Each group's values of all keys; NULL for those that its grouping set does not have.
+    keys: ByteRows,
+    /// Those of a group, behind those of the group before.
+    calls: Vec<CallState>,
+    key: Vec<u8>,
+}
+
+impl Groups {
+    pub(super) fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// The calls of the group of a row in a grouping set.
+    pub(super) fn calls_of(
+        &mut self,
+        aggregate: &Aggregate,
+        number: usize,
+        set: &[usize],
+        keys: &[Val<'_>],
+        work: &Work<'_>,
+        held: &mut Held,
+    ) -> Result<&mut [CallState]> {
+        self.key.clear();
+        self.key.extend_from_slice(&(number as u32).to_le_bytes());
+        for place in set {
+            if let Some(key) = keys.get(*place) {
+                datum_key::push(&key.datum(), &mut self.key);
+            }
+        }
+        let group = self.numbers.enter(&self.key, work)?;
+        if group.is_new() {
+            let mut values = Datums::with_capacity(keys.len());
+            for (place, key) in keys.iter().enumerate() {
+                values.push(if set.contains(&place) { key.datum() } else { Datum::Null });
+            }
+            let grown = group.grown + self.keys.push_values(&values)?;
+            held.grow(grown + aggregate.calls.len() * BYTES_OF_CALL)?;
+            self.calls.extend(aggregate.calls.iter().map(CallState::new));
+        }
+        calls_of_group(&mut self.calls, aggregate, group.number)
+    }
+
+    /// Puts a group's row into the slot. False if there is no such group.
+    pub(super) fn give(
+        &mut self,
+        number: usize,
+        aggregate: &Aggregate,
+        cx: &mut Context<'_>,
+    ) -> Result<bool> {
+        let set = self.numbers.key(number).and_then(|key| key.first_chunk::<SET>());
+        let (Some(set), Some(keys)) = (set, self.keys.get(number)) else { return Ok(false) };
+        let set = u32::from_le_bytes(*set) as usize;
+        let keys = row_bytes::read(keys)?;
+        let calls = calls_of_group(&mut self.calls, aggregate, number)?;
+        give_row(aggregate, set, keys.iter().map(Datum::to_value), calls, cx)?;
+        Ok(true)
+    }
+}
+
+fn calls_of_group<'c>(
+    calls: &'c mut [CallState],
+    aggregate: &Aggregate,
+    group: usize,
+) -> Result<&'c mut [CallState]> {
+    let count = aggregate.calls.len();
+    let calls = calls.get_mut(group * count..(group + 1) * count);
+    calls.ok_or_else(|| SqlError::internal("a group out of range"))
+}
