@@ -238,7 +238,7 @@ fn the_reclaimer_keeps_ahead_of_demand() {
 #[test]
 fn pages_on_probation_leave_first() {
     // Half of the pool. The table is about six times as large as the pool.
-    const HALF: u32 = if cfg!(miri) { 32 } else { 160 };
+    const HALF: u32 = if cfg!(miri) { 16 } else { 160 };
     const ALL: u32 = HALF * 25 / 2;
     let Bench { pool, store, .. } = bench(2 * HALF as usize, ALL);
     let session = pool.session().unwrap();

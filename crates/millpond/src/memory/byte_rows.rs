@@ -19,11 +19,6 @@ pub(crate) struct ByteRows {
 }
 
 impl ByteRows {
-    /// How many rows there are.
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     /// Adds a row, and says how many bytes it takes.
     pub(crate) fn push(&mut self, row: &[u8]) -> usize {
         self.bytes.extend_from_slice(row);
@@ -67,7 +62,6 @@ mod tests {
         let values = [Datum::Int4(7), Datum::Null, Datum::Text("two")];
         rows.push_values(&values).unwrap();
         rows.push(b"three");
-        assert_eq!(rows.len(), 4);
         assert_eq!(rows.get(0), Some(&b"one"[..]));
         assert_eq!(rows.get(1), Some(&b""[..]));
         assert_eq!(row_bytes::read(rows.get(2).unwrap()).unwrap().as_slice(), &values);

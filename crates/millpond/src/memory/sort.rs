@@ -57,6 +57,12 @@ struct Place {
 }
 
 impl Collected {
+    /// Makes room for rows of about that length.
+    fn reserve(&mut self, rows: usize, length: usize) {
+        self.rows.reserve(rows);
+        self.bytes.reserve(rows * 2 * length);
+    }
+
     /// Adds a row.
     pub(crate) fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         let length = |bytes: &[u8]| {
@@ -64,10 +70,6 @@ impl Collected {
             u32::try_from(bytes.len()).map_err(too_long)
         };
         let (key_length, row_length) = (length(key)?, length(row)?);
-        if self.rows.capacity() == 0 {
-            self.rows.reserve(FIRST_ROWS);
-            self.bytes.reserve(FIRST_ROWS * 2 * (key.len() + row.len()));
-        }
         self.rows.push(Place {
             prefix: prefix(key),
             start: self.bytes.len(),
@@ -152,6 +154,9 @@ impl Sorter {
 
     /// Adds a row. This takes long where a run ends, and looks meanwhile.
     pub(crate) fn push(&mut self, key: &[u8], row: &[u8], look: Look<'_>) -> Result<()> {
+        if self.collected.rows.capacity() == 0 {
+            self.collected.reserve(FIRST_ROWS, key.len() + row.len());
+        }
         self.collected.push(key, row)?;
         let (used, memory) = self.collected.sizes();
         let is_refused = self.held.resize(memory).is_err();

@@ -120,7 +120,7 @@ impl WindowState {
         if self.partition.len() == 0 {
             return Ok(false);
         }
-        self.partition.find_peers(window);
+        self.partition.find_peers(window, cx.work())?;
         let frames = match &mut self.frames {
             Some(frames) => frames,
             None => self.frames.insert(Frames::new(window, cx)?),

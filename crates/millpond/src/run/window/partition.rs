@@ -7,7 +7,7 @@ use crate::analyze::tree::Window;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::memory::bytes_of;
-use crate::run::Context;
+use crate::run::{Context, Work};
 
 /// Cells in rows of one length.
 #[derive(Default)]
@@ -95,11 +95,13 @@ impl Partition {
         Ok(grown)
     }
 
-    /// Finds out which rows are peers. Without an order all are.
-    pub(super) fn find_peers(&mut self, window: &Window) {
+    /// Finds out which rows are peers. Without an order all are. An error if the statement was told
+    /// to stop.
+    pub(super) fn find_peers(&mut self, window: &Window, work: &Work<'_>) -> Result<()> {
         let is_ordered = !window.order_by.is_empty();
         let mut last: Option<&[Value]> = None;
         for row in 0..self.count {
+            work.tick()?;
             let order = self.order.row(row);
             let is_peer = last.is_some_and(|last| {
                 let mut pairs = last.iter().zip(order);
@@ -112,6 +114,7 @@ impl Partition {
             self.group_of.push(self.groups.len() - 1);
             last = Some(order);
         }
+        Ok(())
     }
 
     /// A row's peers, itself among them.
