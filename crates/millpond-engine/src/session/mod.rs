@@ -211,6 +211,7 @@ impl Session {
 
     /// Fails with `Cancelled` if the session has been asked to stop. Long computations call it
     /// regularly.
+    #[inline]
     pub fn check_cancel(&self) -> EngineResult<()> {
         self.ctx.check_interrupts()
     }

@@ -17,6 +17,8 @@ impl Datum<'_> {
     /// is NULL or the types do not compare.
     pub fn sql_cmp(&self, other: &Datum<'_>) -> Option<Ordering> {
         Some(match (*self, *other) {
+            (Datum::Int4(a), Datum::Int4(b)) => a.cmp(&b),
+            (Datum::Int8(a), Datum::Int8(b)) => a.cmp(&b),
             (Datum::Bool(a), Datum::Bool(b)) => a.cmp(&b),
             (Datum::Float4(a), Datum::Float4(b)) => float_order(a.into(), b.into()),
             (Datum::Float4(a), Datum::Float8(b)) => float_order(a.into(), b),

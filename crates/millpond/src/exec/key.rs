@@ -62,19 +62,22 @@ fn extremes(ty: DataType) -> (Datum<'static>, Datum<'static>) {
 
 /// Evaluates the parts of a key.
 pub(crate) fn values<'a>(parts: &'a [KeyPart], env: &Env<'a>) -> Result<KeyVals<'a>> {
-    parts.iter().map(|part| part.expr.eval(env)).collect()
+    // A loop, here and below: what `collect` checks costs a lookup as much as the values.
+    let mut values = KeyVals::new();
+    for part in parts {
+        values.push(part.expr.eval(env)?);
+    }
+    Ok(values)
 }
 
 /// The key; `None` when no row can have it.
 pub(crate) fn exact<'v>(parts: &[KeyPart], values: &'v KeyVals<'_>) -> Option<Key<'v>> {
-    parts
-        .iter()
-        .zip(values)
-        .map(|(part, value)| match fit(part.ty, value.datum()) {
-            Fit::Exact(datum) => Some(datum),
-            _ => None,
-        })
-        .collect()
+    let mut key = Key::new();
+    for (part, value) in parts.iter().zip(values) {
+        let Fit::Exact(datum) = fit(part.ty, value.datum()) else { return None };
+        key.push(datum);
+    }
+    Some(key)
 }
 
 /// One end of a range.

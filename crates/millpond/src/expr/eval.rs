@@ -8,49 +8,38 @@ impl Expr {
     /// The expression's value.
     #[inline]
     pub(crate) fn eval<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
-        // Most expressions are columns, and a call of the whole is as long as what it does here.
+        // Most expressions are these, and to call the rest takes as long as to evaluate them.
         match self {
             Expr::Column(column) => Ok(Val::Borrowed(self::column(env.row, *column)?)),
+            Expr::Param(number) => match env.params.get(*number) {
+                Some(value) => Ok(Val::Borrowed(value.as_datum())),
+                None => Err(missing_param(*number)),
+            },
+            Expr::Const(value) => Ok(Val::Borrowed(value.as_datum())),
             _ => self.eval_any(env),
         }
     }
 
     fn eval_any<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
         Ok(match self {
-            Expr::Const(value) => Val::Borrowed(value.as_datum()),
-            Expr::Param(number) => match env.params.get(*number) {
-                Some(value) => Val::Borrowed(value.as_datum()),
-                None => return Err(missing_param(*number)),
-            },
-            Expr::Column(column) => Val::Borrowed(self::column(env.row, *column)?),
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) => return self.eval(env),
+            Expr::Compare(..)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(..)
+            | Expr::IsBool(..)
+            | Expr::Distinct(..)
+            | Expr::In(..)
+            | Expr::Like(_) => Val::Borrowed(self.truth(env)?.map_or(Datum::Null, Datum::Bool)),
             Expr::Neg(e) => arith::negate(e.eval(env)?.datum())?.into(),
             Expr::Arith(op, pair) => {
                 let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
                 arith::apply(*op, a.datum(), b.datum())?.into()
             }
-            Expr::Compare(op, pair) => {
-                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
-                let order = a.datum().sql_cmp(&b.datum());
-                boolean(order.map(|order| op.holds(order)))
-            }
-            Expr::And(list) => boolean(and(list, env)?),
-            Expr::Or(list) => boolean(or(list, env)?),
-            Expr::Not(e) => boolean(truth(&e.eval(env)?.datum()).map(|b| !b)),
-            Expr::IsNull(e, not) => boolean(Some(e.eval(env)?.is_null() != *not)),
-            Expr::IsBool(e, what, not) => {
-                boolean(Some((truth(&e.eval(env)?.datum()) == *what) != *not))
-            }
-            Expr::Distinct(pair, not) => {
-                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
-                boolean(Some(is_distinct(&a.datum(), &b.datum()) != *not))
-            }
-            Expr::In(e, list, not) => {
-                let found = is_in(e, list, env)?;
-                boolean(found.map(|found| found != *not))
-            }
             Expr::Case(whens, otherwise) => {
                 for (when, then) in whens {
-                    if truth(&when.eval(env)?.datum()) == Some(true) {
+                    if when.holds(env)? {
                         return then.eval(env);
                     }
                 }
@@ -68,7 +57,6 @@ impl Expr {
                 }
                 Val::Borrowed(Datum::Null)
             }
-            Expr::Like(like) => boolean(self::like(like, env)?),
             Expr::Cast(e, ty, explicit) => {
                 let value = e.eval(env)?;
                 cast::cast(value, *ty, *explicit, env.facts.settings.format_options())?
@@ -96,14 +84,32 @@ impl Expr {
         })
     }
 
+    /// The value of a condition; `None` is unknown.
+    pub(crate) fn truth(&self, env: &Env<'_>) -> Result<Option<bool>> {
+        Ok(match self {
+            Expr::Compare(op, pair) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                a.datum().sql_cmp(&b.datum()).map(|order| op.holds(order))
+            }
+            Expr::And(list) => all(list, env)?,
+            Expr::Or(list) => any(list, env)?,
+            Expr::Not(e) => e.truth(env)?.map(|truth| !truth),
+            Expr::IsNull(e, not) => Some(e.eval(env)?.is_null() != *not),
+            Expr::IsBool(e, what, not) => Some((e.truth(env)? == *what) != *not),
+            Expr::Distinct(pair, not) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                Some(is_distinct(&a.datum(), &b.datum()) != *not)
+            }
+            Expr::In(e, list, not) => is_in(e, list, env)?.map(|found| found != *not),
+            Expr::Like(like) => self::like(like, env)?,
+            _ => truth(&self.eval(env)?.datum()),
+        })
+    }
+
     /// Whether it is true (not false, not NULL).
     pub(crate) fn holds(&self, env: &Env<'_>) -> Result<bool> {
-        Ok(truth(&self.eval(env)?.datum()) == Some(true))
+        Ok(self.truth(env)? == Some(true))
     }
-}
-
-fn boolean<'a>(value: Option<bool>) -> Val<'a> {
-    Val::Borrowed(value.map_or(Datum::Null, Datum::Bool))
 }
 
 /// A boolean's truth; `None` is unknown.
@@ -134,10 +140,10 @@ fn missing_param(number: usize) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${}", number + 1))
 }
 
-fn and(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+fn all(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
     let mut result = Some(true);
     for e in list {
-        match truth(&e.eval(env)?.datum()) {
+        match e.truth(env)? {
             Some(true) => {}
             Some(false) => return Ok(Some(false)),
             None => result = None,
@@ -146,10 +152,10 @@ fn and(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
     Ok(result)
 }
 
-fn or(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+fn any(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
     let mut result = Some(false);
     for e in list {
-        match truth(&e.eval(env)?.datum()) {
+        match e.truth(env)? {
             Some(false) => {}
             Some(true) => return Ok(Some(true)),
             None => result = None,

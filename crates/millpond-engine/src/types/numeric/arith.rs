@@ -111,6 +111,15 @@ impl NumericRef<'_> {
 
     /// The sum.
     pub fn add(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
+        if let (Some(a), Some(b)) = (self.small(), other.small())
+            && let Some(sum) = a.add(b)
+        {
+            return sum.to_numeric();
+        }
+        self.add_any(other)
+    }
+
+    pub(super) fn add_any(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
         match (self.parts(), other.parts()) {
             (Parts::Finite(a), Parts::Finite(b)) => {
                 let sum = a.to_big() + b.to_big();
@@ -156,11 +165,25 @@ impl NumericRef<'_> {
 
     /// The difference.
     pub fn sub(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
-        self.add(other.neg().as_ref())
+        if let (Some(a), Some(b)) = (self.small(), other.small())
+            && let Some(difference) = a.add(b.neg())
+        {
+            return difference.to_numeric();
+        }
+        self.add_any(other.neg().as_ref())
     }
 
     /// The product.
     pub fn mul(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
+        if let (Some(a), Some(b)) = (self.small(), other.small())
+            && let Some(product) = a.mul(b)
+        {
+            return product.to_numeric();
+        }
+        self.mul_any(other)
+    }
+
+    pub(super) fn mul_any(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
         match (self.parts(), other.parts()) {
             (Parts::Finite(a), Parts::Finite(b)) => {
                 let product = a.to_big() * b.to_big();
@@ -174,6 +197,16 @@ impl NumericRef<'_> {
 
     /// The quotient.
     pub fn div(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
+        if let (Some(a), Some(b)) = (self.small(), other.small())
+            && let (Parts::Finite(whole), Parts::Finite(by)) = (self.parts(), other.parts())
+            && let Some(quotient) = a.div(b, quotient_scale(&whole, &by))
+        {
+            return quotient.to_numeric();
+        }
+        self.div_any(other)
+    }
+
+    pub(super) fn div_any(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
         match (self.parts(), other.parts()) {
             (Parts::NaN, _) | (_, Parts::NaN) => Ok(Numeric::nan()),
             (_, Parts::Finite(b)) if b.is_zero() => Err(NumericError::DivisionByZero),

@@ -14,15 +14,19 @@
 //! Zero has no digits, weight 0 and no sign. Each pair of number and display scale has one form
 //! (the short one if it fits), but equal numbers may differ in display scale.
 //!
-//! `arith` does arithmetic (through the `bigdecimal` crate); `text` parses and prints.
+//! `arith` does arithmetic (through the `bigdecimal` crate), for most numbers by `small`; `text`
+//! parses and prints.
 
 mod arith;
 mod root;
+mod small;
 mod text;
 
 use std::cmp::Ordering;
 
 use smallvec::SmallVec;
+
+pub use small::NumericSum;
 
 /// The largest display scale.
 pub const MAX_SCALE: u16 = 16383;

@@ -166,3 +166,41 @@ proptest! {
         }
     }
 }
+
+/// Numbers of few and of many digits, around the borders of what is computed as integers.
+fn number() -> impl Strategy<Value = Numeric> {
+    let digits = proptest::collection::vec(0u8..10, 1..45);
+    (digits, 0usize..40, any::<bool>(), 0usize..20).prop_map(|(digits, scale, negative, zeros)| {
+        let mut text: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
+        text.push_str(&"0".repeat(zeros));
+        if scale >= text.len() {
+            text.insert_str(0, &"0".repeat(scale + 1 - text.len()));
+        }
+        text.insert(text.len() - scale, '.');
+        let sign = if negative { "-" } else { "" };
+        num(&format!("{sign}{}", text.trim_end_matches('.')))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn small_numbers_are_computed_as_large_ones(a in number(), b in number(), c in number()) {
+        let (x, y) = (a.as_ref(), b.as_ref());
+        prop_assert_eq!(x.add(y).unwrap().to_string(), x.add_any(y).unwrap().to_string());
+        prop_assert_eq!(x.sub(y).unwrap().to_string(), x.add_any(y.neg().as_ref()).unwrap().to_string());
+        prop_assert_eq!(x.mul(y).unwrap().to_string(), x.mul_any(y).unwrap().to_string());
+        if y.signum() != 0 {
+            prop_assert_eq!(x.div(y).unwrap().to_string(), x.div_any(y).unwrap().to_string());
+        }
+        let mut sum = NumericSum::default();
+        prop_assert_eq!(sum.total().unwrap().map(|total| total.to_string()), None);
+        let mut wanted = num("0");
+        for number in [x, y, c.as_ref(), y.neg().as_ref()] {
+            sum.add(number).unwrap();
+            wanted = wanted.as_ref().add_any(number).unwrap();
+            prop_assert_eq!(sum.total().unwrap().unwrap().to_string(), wanted.to_string());
+        }
+    }
+}

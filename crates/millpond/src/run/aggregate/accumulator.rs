@@ -1,5 +1,7 @@
 //! What an aggregate function has taken in.
 
+use millpond_engine::types::numeric::NumericSum;
+
 use super::moments::{Moments, Pairs};
 use crate::analyze::tree::{AggregateFunction as F, JsonKind};
 use crate::error::{Result, SqlError, SqlState};
@@ -31,7 +33,9 @@ pub(crate) struct Sum {
     pub(crate) count: i64,
     /// Of integers: wide, so that nothing overflows before the end.
     pub(crate) ints: i128,
-    /// Of other numbers.
+    /// Of decimal numbers; empty if there were none.
+    numbers: NumericSum,
+    /// Of floats.
     pub(crate) value: Value,
 }
 
@@ -130,7 +134,7 @@ impl Accumulator {
         }
         match (self, datum.as_i64()) {
             (Self::Count(count), _) => *count -= 1,
-            (Self::Sum(sum), Some(int)) if sum.value.is_null() => {
+            (Self::Sum(sum), Some(int)) => {
                 sum.count -= 1;
                 sum.ints -= i128::from(int);
             }
@@ -181,6 +185,7 @@ impl Sum {
                 self.ints += i128::from(int);
                 return Ok(());
             }
+            (None, Datum::Numeric(number)) => return Ok(self.numbers.add(number)?),
             // An average is of double precision.
             (None, Datum::Float4(value)) if function == F::Avg => Datum::Float8(value.into()),
             (None, datum) => datum,
@@ -194,7 +199,7 @@ impl Sum {
     }
 
     fn total(&self, ty: DataType) -> Result<Value> {
-        Ok(match (self.count, &self.value) {
+        Ok(match (self.count, self.whole()?) {
             (0, _) => Value::Null,
             (_, Value::Null) if ty == DataType::Int8 => {
                 Value::Int8(i64::try_from(self.ints).map_err(|_| {
@@ -202,8 +207,13 @@ impl Sum {
                 })?)
             }
             (_, Value::Null) => Value::Numeric(Numeric::from(self.ints)),
-            (_, value) => value.clone(),
+            (_, value) => value,
         })
+    }
+
+    /// The sum of what are no integers; NULL of nothing.
+    fn whole(&self) -> Result<Value> {
+        Ok(self.numbers.total()?.map_or_else(|| self.value.clone(), Value::Numeric))
     }
 
     fn average(&self, ty: DataType) -> Result<Value> {
@@ -214,10 +224,10 @@ impl Sum {
             DataType::Float8 => Value::Float8(self.count as f64),
             _ => Value::Numeric(Numeric::from(self.count)),
         };
-        let sum = match (&self.value, ty) {
+        let sum = match (self.whole()?, ty) {
             (Value::Null, DataType::Float8) => Value::Float8(self.ints as f64),
             (Value::Null, _) => Value::Numeric(Numeric::from(self.ints)),
-            (value, _) => value.clone(),
+            (value, _) => value,
         };
         arith::apply(Arith::Div, sum.as_datum(), count.as_datum())
     }

@@ -1,0 +1,166 @@
+//! Arithmetic of numbers whose digits fit a machine's integer: most numbers that people keep.
+//!
+//! Nothing here rounds but [`Small::div`]. What does not fit is `None`, and `arith` computes it by
+//! way of the `bigdecimal` crate.
+
+use smallvec::SmallVec;
+
+use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, SHORT, SHORT_SIGN};
+
+/// So many digits of base 10000 fit with room for a sum.
+const MAX_DIGITS: usize = 9;
+const BASE: i128 = 10_000;
+
+/// The number `coefficient * 10000^exponent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Small {
+    coefficient: i128,
+    exponent: i32,
+    dscale: u16,
+}
+
+impl NumericRef<'_> {
+    /// The number as a small one, if it has the short form and few digits.
+    #[inline]
+    pub(super) fn small(self) -> Option<Small> {
+        let (header, digits) = self.0.split_first_chunk()?;
+        let header = u16::from_le_bytes(*header);
+        if header & super::SPECIAL != SHORT || digits.len() > 2 * MAX_DIGITS {
+            return None;
+        }
+        let (mut coefficient, mut count) = (0, 0);
+        for digit in digits.chunks_exact(2) {
+            coefficient = coefficient * BASE + i128::from(u16::from_le_bytes([digit[0], digit[1]]));
+            count += 1;
+        }
+        if header & SHORT_SIGN != 0 {
+            coefficient = -coefficient;
+        }
+        let weight = i32::from(header & 0x7f) - 64;
+        Some(Small { coefficient, exponent: weight + 1 - count, dscale: header >> 7 & 0x3f })
+    }
+}
+
+impl Small {
+    /// The coefficient for a lower exponent.
+    fn aligned(self, exponent: i32) -> Option<i128> {
+        let shift = u32::try_from(self.exponent - exponent).ok()?;
+        if shift == 0 {
+            return Some(self.coefficient);
+        }
+        self.coefficient.checked_mul(BASE.checked_pow(shift)?)
+    }
+
+    pub(super) fn add(self, other: Self) -> Option<Self> {
+        let exponent = self.exponent.min(other.exponent);
+        let coefficient = self.aligned(exponent)?.checked_add(other.aligned(exponent)?)?;
+        Some(Self { coefficient, exponent, dscale: self.dscale.max(other.dscale) })
+    }
+
+    pub(super) fn neg(self) -> Self {
+        Self { coefficient: -self.coefficient, ..self }
+    }
+
+    pub(super) fn mul(self, other: Self) -> Option<Self> {
+        Some(Self {
+            coefficient: self.coefficient.checked_mul(other.coefficient)?,
+            exponent: self.exponent + other.exponent,
+            dscale: Some(self.dscale + other.dscale).filter(|dscale| *dscale <= MAX_SCALE)?,
+        })
+    }
+
+    /// The quotient, rounded half away from zero to `dscale` digits after the point.
+    pub(super) fn div(self, other: Self, dscale: u16) -> Option<Self> {
+        let is_negative = (self.coefficient < 0) != (other.coefficient < 0);
+        let mut numerator = self.coefficient.unsigned_abs();
+        let mut denominator = other.coefficient.unsigned_abs();
+        // The quotient counts digits of base 10000, so that it has up to three zeros at its end.
+        let places = u32::from(dscale).div_ceil(4);
+        let shift = i64::from(dscale) + 4 * i64::from(self.exponent - other.exponent);
+        let power = 10u128.checked_pow(u32::try_from(shift.unsigned_abs()).ok()?)?;
+        if shift >= 0 {
+            numerator = numerator.checked_mul(power)?;
+        } else {
+            denominator = denominator.checked_mul(power)?;
+        }
+        let rounded = numerator.checked_add(denominator / 2)?.checked_div(denominator)?;
+        let whole = rounded.checked_mul(10u128.pow(4 * places - u32::from(dscale)))?;
+        let coefficient = i128::try_from(whole).ok()?;
+        let coefficient = if is_negative { -coefficient } else { coefficient };
+        Some(Self { coefficient, exponent: -(places as i32), dscale })
+    }
+
+    pub(super) fn to_numeric(self) -> Result<Numeric, NumericError> {
+        let mut left = self.coefficient.unsigned_abs();
+        // 39 decimal digits at most.
+        let (mut digits, mut first) = ([0u16; 10], 10);
+        while left > 0 {
+            first -= 1;
+            // Division of wider integers costs much more.
+            let digit = match u64::try_from(left) {
+                Ok(short) => {
+                    left = u128::from(short / BASE as u64);
+                    short % BASE as u64
+                }
+                Err(_) => {
+                    let digit = left % BASE as u128;
+                    left /= BASE as u128;
+                    digit as u64
+                }
+            };
+            digits[first] = digit as u16;
+        }
+        Numeric::from_decimal(Decimal {
+            negative: self.coefficient < 0,
+            weight: self.exponent + (digits.len() - first) as i32 - 1,
+            dscale: self.dscale,
+            digits: SmallVec::from_slice(&digits[first..]),
+        })
+    }
+}
+
+/// A sum of numbers, which is a [`Small`] as long as it fits.
+#[derive(Debug, Clone, Default)]
+pub struct NumericSum {
+    /// The sum of what is in it now.
+    small: Option<Small>,
+    /// The sum of what did not fit.
+    rest: Option<Numeric>,
+}
+
+impl NumericSum {
+    /// Adds a number.
+    pub fn add(&mut self, number: NumericRef<'_>) -> Result<(), NumericError> {
+        let Some(small) = number.small() else { return self.add_rest(number) };
+        let sum = match self.small {
+            None => Some(small),
+            Some(sum) => sum.add(small),
+        };
+        if sum.is_none() {
+            let before = self.small.take().map(Small::to_numeric).transpose()?;
+            if let Some(before) = before {
+                self.add_rest(before.as_ref())?;
+            }
+        }
+        self.small = sum.or(Some(small));
+        Ok(())
+    }
+
+    #[cold]
+    fn add_rest(&mut self, number: NumericRef<'_>) -> Result<(), NumericError> {
+        self.rest = Some(match &self.rest {
+            None => number.to_owned(),
+            Some(rest) => rest.as_ref().add(number)?,
+        });
+        Ok(())
+    }
+
+    /// The sum; `None` of no numbers.
+    pub fn total(&self) -> Result<Option<Numeric>, NumericError> {
+        let small = self.small.map(Small::to_numeric).transpose()?;
+        Ok(match (small, &self.rest) {
+            (Some(small), Some(rest)) => Some(rest.as_ref().add(small.as_ref())?),
+            (small, rest) => small.or_else(|| rest.clone()),
+        })
+    }
+}
