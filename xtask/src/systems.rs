@@ -60,7 +60,7 @@ const CHECKED: [&str; 6] = [
 
 const EXCEPTED: &str = "\
 excepted, because a dependency compiles C or assembly for the target:
-  millpond, millpond-server: psm, by sqlparser's and DataFusion's limits of recursion
+  millpond, millpond-server: psm, by the limits of recursion of DataFusion and its parser
   benchmarks: alloca, by criterion; its Rust code is checked along with tests of millpond-buffer
 `true` stands in for the C compiler, so no C code is compiled. `cargo xtask targets --server` checks
 millpond and the server in this way, too, but without DataFusion.";

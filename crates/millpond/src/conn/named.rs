@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_syntax::tree::{self, TypeName};
+use millpond_syntax::tree;
 
 use super::prepared::{Body, Portal, PortalState, Prepared};
 use super::statement::Step;
@@ -10,26 +10,33 @@ use super::{Connection, Params};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
 use crate::expr::{Env, Row};
-use crate::parse::{self, Which, data_type};
+use crate::parse::{Prepare, Source, Which, data_type};
 use crate::sink::{CommandTag, RowSink};
 
 impl Connection {
     /// PREPARE.
-    pub(super) fn prepare_named(
-        &mut self,
-        name: &str,
-        types: &[TypeName],
-        text: &str,
-    ) -> Result<CommandTag> {
+    pub(super) fn prepare_named(&mut self, prepare: &Prepare, sql: &str) -> Result<CommandTag> {
+        let Prepare { name, types, location, length } = prepare;
         if self.prepared.contains_key(name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let types = types.iter().map(|ty| data_type(ty).map(Some)).collect::<Result<Vec<_>>>()?;
-        let prepared = self.prepare_within(self.wait, text, &types)?;
-        self.prepared.insert(name.to_owned(), prepared);
+        let source = Source::new(sql);
+        let types = types.iter().map(|ty| {
+            let found = data_type(ty).map(Some);
+            found.map_err(|error| source.place(error, ty.location))
+        });
+        let types = types.collect::<Result<Vec<_>>>()?;
+        let text = source.piece(*location, *length);
+        let prepared = self.prepare_within(self.wait, text, &types).map_err(|mut error| {
+            // The place is one of the piece.
+            let before = source.position(*location) - 1;
+            error.position = error.position.map(|position| before + position);
+            error
+        })?;
+        self.prepared.insert(name.clone(), prepared);
         Ok(CommandTag::plain("PREPARE"))
     }
 
@@ -56,7 +63,7 @@ impl Connection {
         }
         let mut params = Params::new();
         {
-            let mut binder = Binder::new(parse::Source::new(sql), ParamTypes::None);
+            let mut binder = Binder::new(Source::new(sql), ParamTypes::None);
             let facts = self.facts();
             let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
             for (arg, ty) in args.iter().zip(prepared.params()) {

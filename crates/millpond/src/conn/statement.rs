@@ -255,7 +255,7 @@ impl Connection {
             S::Explain { analyze, statement } => {
                 self.explain(*analyze, statement, sql, columns, sink)?
             }
-            S::Prepare { name, types, text } => self.prepare_named(name, types, text)?,
+            S::Prepare(prepare) => self.prepare_named(prepare, sql)?,
             S::Execute { name, args } => return self.execute_named(name, args, sql, columns, sink),
             S::Deallocate(which) => self.deallocate(which)?,
             S::Close(Which::All) => CommandTag::plain("CLOSE CURSOR ALL"),

@@ -60,6 +60,16 @@ pub(crate) struct VacuumOptions {
     pub(crate) usage_limit_kb: Option<u32>,
 }
 
+/// PREPARE.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepare {
+    pub(crate) name: String,
+    pub(crate) types: Vec<tree::TypeName>,
+    /// Where the statement that it prepares is.
+    pub(crate) location: u32,
+    pub(crate) length: u32,
+}
+
 /// A query, and where in the text it is.
 #[derive(Debug, Clone)]
 pub(crate) struct Query {
@@ -132,11 +142,7 @@ pub(crate) enum Statement {
         analyze: bool,
         statement: Box<Statement>,
     },
-    Prepare {
-        name: String,
-        types: Vec<tree::TypeName>,
-        text: String,
-    },
+    Prepare(Box<Prepare>),
     Execute {
         name: String,
         args: Vec<tree::Expr>,

@@ -84,7 +84,7 @@ fn many_small_statements() {
     ));
     assert!(matches!(one("explain (costs off) select 1"), Statement::Explain { .. }));
     assert!(
-        matches!(one("prepare p(int, text) as select $1"), Statement::Prepare { types, .. } if types.len() == 2)
+        matches!(one("prepare p(int, text) as select $1"), Statement::Prepare(prepare) if prepare.types.len() == 2)
     );
     assert!(matches!(one("execute p(1, 'a')"), Statement::Execute { args, .. } if args.len() == 2));
     assert!(matches!(

@@ -26,19 +26,31 @@ pub(crate) fn default_of(table: &TableDef, column: usize) -> Result<Expr> {
     }
 }
 
-/// Binds a DEFAULT for a column of some type.
-pub(crate) fn default_expression(text: &str, column: &str, ty: DataType) -> Result<Expr> {
-    let ast = parse_expression(text)?;
-    let mut binder = Binder::new(Source::new(text), ParamTypes::None);
-    let typed = binder.bind(&ast, &NoColumns).map_err(|mut error| {
+/// Binds the text of a DEFAULT for a column of some type.
+fn default_expression(text: &str, column: &str, ty: DataType) -> Result<Expr> {
+    let expr = parse_expression(text)?;
+    default_value(&expr, Source::new(text), column, ty).map_err(|mut error| {
         error.position = None;
-        if error.sqlstate == SqlState::UNDEFINED_COLUMN {
-            return SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot use column reference in DEFAULT expression",
-            );
-        }
         error
+    })
+}
+
+/// Binds a DEFAULT for a column of some type.
+pub(crate) fn default_value(
+    expr: &tree::Expr,
+    source: Source<'_>,
+    column: &str,
+    ty: DataType,
+) -> Result<Expr> {
+    let mut binder = Binder::new(source, ParamTypes::None);
+    let typed = binder.bind(expr, &NoColumns).map_err(|error| {
+        if error.sqlstate != SqlState::UNDEFINED_COLUMN {
+            return error;
+        }
+        let what = "cannot use column reference in DEFAULT expression";
+        let mut refused = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what);
+        refused.position = error.position;
+        refused
     })?;
     if let Ty::Known(own) = typed.ty
         && !is_assignable(own, ty)

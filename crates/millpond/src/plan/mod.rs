@@ -32,7 +32,7 @@ use millpond_syntax::tree::SelectStmt;
 
 pub(crate) use access::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
 pub(crate) use aggregate::Aggregate;
-pub(crate) use dml::{assigned, default_expression, default_of, is_default, target_column};
+pub(crate) use dml::{assigned, default_of, default_value, is_default, target_column};
 pub(crate) use insert::{InsertColumns, check_width, insert_table, plain_values};
 pub(crate) use order::{Ordered, SortKey};
 pub(crate) use output::{Output, describe};

@@ -149,6 +149,19 @@ SELECT 1
 > execute sel
 ERROR: wrong number of parameters for prepared statement "sel" [42601]
 
+> prepare bad as select nosuch
+ERROR: column "nosuch" does not exist [42703] at 23
+
+> prepare bad(nosuch) as select 1
+ERROR: type "nosuch" does not exist [42704] at 13
+
+> create table d1 (a int default nosuch)
+ERROR: cannot use column reference in DEFAULT expression [0A000] at 32
+
+> create table d1 (a int default lower(1))
+ERROR: function lower(integer) does not exist [42883] at 32
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
 > deallocate sel
 DEALLOCATE
 

@@ -9,7 +9,7 @@ use millpond_syntax::tree::{
 use super::index::{percentage, unrecognized};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Source, check_collation, data_type, option_text};
-use crate::plan::default_expression;
+use crate::plan::default_value;
 
 /// A primary key or unique constraint that a table is to get.
 pub(super) struct Constraint {
@@ -125,10 +125,10 @@ fn column_constraint(
     match &constraint.contype {
         ConstrType::Null => {}
         ConstrType::NotNull => def.not_null = true,
-        ConstrType::Default(_, piece) => {
+        ConstrType::Default(expr, piece) => {
             let text = source.piece(piece.start, piece.end - piece.start);
             // Checked now, so that a bad default is not found out by the first INSERT.
-            default_expression(text, &def.name, def.ty)?;
+            default_value(expr, *source, &def.name, def.ty)?;
             def.default = Some(text.to_owned());
         }
         ConstrType::Primary(key) => {

@@ -31,7 +31,7 @@ pub(super) fn statement(stmt: tree::Statement, source: Source<'_>) -> Result<Sta
         T::Checkpoint => Statement::Checkpoint,
         T::Copy(stmt) => Statement::Copy(Box::new(copy::copy(*stmt, source)?)),
         T::Explain(stmt) => explain(*stmt, source)?,
-        T::Prepare(stmt) => prepare(*stmt, source),
+        T::Prepare(stmt) => prepare(*stmt),
         T::Deallocate(name) => Statement::Deallocate(which(name)),
         T::ClosePortal(name) => Statement::Close(which(name)),
         T::Unlisten(_) => Statement::Unlisten,

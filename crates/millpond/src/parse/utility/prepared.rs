@@ -1,10 +1,10 @@
 //! PREPARE and EXPLAIN: statements around statements.
 
-use millpond_syntax::tree::{ExplainStmt, PrepareStmt};
+use millpond_syntax::tree::{ExplainStmt, PrepareStmt, RawStmt};
 
 use crate::error::Result;
 use crate::parse::option::{boolean, text, unrecognized};
-use crate::parse::{Source, Statement, statement};
+use crate::parse::{Prepare, Source, Statement, statement};
 use crate::{SqlError, SqlState};
 
 pub(super) fn explain(stmt: ExplainStmt, source: Source<'_>) -> Result<Statement> {
@@ -36,8 +36,8 @@ pub(super) fn explain(stmt: ExplainStmt, source: Source<'_>) -> Result<Statement
     Ok(Statement::Explain { analyze, statement })
 }
 
-pub(super) fn prepare(stmt: PrepareStmt, source: Source<'_>) -> Statement {
-    let PrepareStmt { name, argtypes, query } = stmt;
-    let text = source.piece(query.location, query.length).to_owned();
-    Statement::Prepare { name: name.into(), types: argtypes, text }
+pub(super) fn prepare(stmt: PrepareStmt) -> Statement {
+    let PrepareStmt { name, argtypes: types, query } = stmt;
+    let RawStmt { location, length, .. } = query;
+    Statement::Prepare(Box::new(Prepare { name: name.into(), types, location, length }))
 }
