@@ -1,7 +1,7 @@
 //! Fuzz targets: a function for each reader of outside data, which accepts arbitrary bytes.
 //!
-//! A target panics if a decoder breaks a promise. A decoder ends in a value or an error, takes
-//! memory in proportion to its input, and reads back what it wrote as the same value.
+//! A target panics if a decoder breaks a promise. A decoder ends in a value or an error, and takes
+//! memory in proportion to its input. It reads back what it wrote as the same value.
 //! docs/testing.md says how to run the targets.
 //!
 //! * [`targets`]: the targets, and their seeds

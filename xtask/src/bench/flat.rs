@@ -1,8 +1,8 @@
 //! How flat Millpond's throughput is over the number of connections, and how certain that is.
 //!
 //! The ratio of the last of 19 medians to the largest one is below 1 even for a perfectly flat
-//! server, because noise makes one of the 19 the largest. Cells are therefore short, and each round
-//! has one for each number of clients, in a random order. The rounds are then drawn many times with
+//! server. Noise makes one of the 19 the largest. Cells are therefore short, and each round has one
+//! for each number of clients, in a random order. The rounds are then drawn many times with
 //! replacement (a bootstrap). That gives the interval of the ratio. It also gives the ratio that a
 //! server would show with the same median for every number of clients and the measured spread.
 

@@ -1,4 +1,4 @@
-//! What a lock is: its object, mode and owner, how a request may wait and how it may fail, and a
+//! What a lock is: its object, mode and owner. Also how a request may wait and fail, and a
 //! session's own record of the locks that it holds. The lock manager ([`crate::lmgr`]) stands on
 //! this, and so do the table of sessions and the errors.
 

@@ -117,9 +117,10 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// Writes the half-open range `lower <= key < upper` of keys whose first columns equal `equal`
-    /// and whose next column lies between `from` and `to` (in SQL's order, whatever the index's
-    /// order). If neither end is given, the next column may have any value, or NULL.
+    /// Writes the half-open range `lower <= key < upper` of the keys that match. Their first
+    /// columns equal `equal`, and their next column lies between `from` and `to`, in SQL's order,
+    /// whatever the index's order. If neither end is given, the next column may have any value, or
+    /// NULL.
     pub fn range(
         &self,
         equal: &[Datum<'_>],

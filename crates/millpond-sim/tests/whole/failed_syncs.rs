@@ -1,5 +1,5 @@
-//! After a failed sync the system's cache may show bytes that are not on disk, and a later sync of
-//! the same file does not write them. The next start reads the log from that cache.
+//! After a failed sync the system's cache may show bytes that are not on disk. A later sync of the
+//! same file does not write them. The next start reads the log from that cache.
 
 use std::path::Path;
 use std::sync::Arc;

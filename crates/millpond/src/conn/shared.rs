@@ -1,13 +1,13 @@
 //! Plans that the connections of a database have in common.
 //!
-//! Hundreds of connections that run the same few statements would each have a plan of their own,
-//! and each statement would bring another copy of the same plan into the processor's cache. So a
+//! Hundreds of connections that run the same few statements would each have a plan of their own.
+//! Each statement would bring another copy of the same plan into the processor's cache. So a
 //! connection that has to plan a text looks here first; afterwards it has a pointer to the common
 //! plan, and comes here no more. The lock is taken once for each connection and text, not once for
 //! each statement.
 //!
-//! Only plans of the committed catalog are shared, with sessions that have no older snapshot (which
-//! may have to do without the newest indexes), and no query engine's.
+//! Only plans of the committed catalog are shared, and no query engine's. A session with an older
+//! snapshot gets none, since it may have to do without the newest indexes.
 //!
 //! Statements that control transactions and settings have no plan. Their parse is kept instead, so
 //! that a BEGIN does not go through the parser each time.

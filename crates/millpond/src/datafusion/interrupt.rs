@@ -2,8 +2,8 @@
 //!
 //! The statement's thread answers its client as soon as it is cancelled; the operators run on
 //! threads of their own and would go on until somebody asks them for a batch that nobody wants. So
-//! each stream of a run looks before each batch, and the filters of joins, which can go over many
-//! pairs of rows without any batch, look at each evaluation. A single evaluation over a batch, or
+//! each stream of a run looks before each batch. The filters of joins can go over many pairs of
+//! rows without any batch, so they look at each evaluation. A single evaluation over a batch, or
 //! the sorting of what fits into memory, is not interrupted.
 
 use std::fmt;

@@ -186,9 +186,9 @@ fn task_context(state: &SessionState, resources: &Resources) -> Result<Arc<TaskC
     Ok(Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime))))
 }
 
-/// Has sorts take no more than a part of `work_mem` at once, be it ahead of merging or to sort in
-/// one piece, and has operators work on fewer rows at a time where it is small: some rows of each
-/// they need.
+/// Lets a sort take no more than a part of `work_mem` at once, to merge runs or to sort in one
+/// piece. Where `work_mem` is small, operators work on fewer rows at a time. They need memory for
+/// some rows of each input.
 fn fit_to_work_mem(config: &mut SessionConfig, work_mem: usize) {
     let part = work_mem / 4;
     let rows = (work_mem / BYTES_A_BATCH_ROW).clamp(FEWEST_BATCH_ROWS, BATCH_ROWS);

@@ -185,8 +185,8 @@ impl Drop for Team {
     }
 }
 
-/// Lowers the priority of the calling thread. A query that reads whole tables always has work, so
-/// it would keep a core to itself while sessions that read single rows wait for their turn.
+/// Lowers the priority of the calling thread. A query that reads whole tables always has work. It
+/// would keep a core to itself while sessions that read single rows wait for their turn.
 fn give_way(niceness: i32) {
     // Where it is forbidden, nothing is lost but the courtesy.
     if niceness > 0

@@ -9,8 +9,8 @@
 //!
 //! Arrow counts days and microseconds from 1970, PostgreSQL from 2000. The infinities of dates and
 //! times are the extreme numbers in both. A field's metadata keeps what Arrow's type cannot say:
-//! the type's number and modifier for clients, the table and column it comes from, and whether the
-//! scale of a `numeric` is one that the schema chose and output should drop its trailing zeros.
+//! the type's number and modifier for clients, and the table and column it comes from. It also says
+//! whether a `numeric` has a scale that the schema chose. Output then drops the trailing zeros.
 
 use std::collections::HashMap;
 

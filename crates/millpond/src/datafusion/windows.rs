@@ -1,7 +1,7 @@
 //! The memory of window functions, which DataFusion's operators for them don't take from the pool.
 //!
 //! Such an operator keeps each row until the row's partition, or its frame, is complete. So one
-//! node counts the rows and bytes that go in, another one the rows that come out, and what is
+//! node counts the rows and bytes that go in, and another one the rows that come out. What is
 //! between them is taken from the pool:
 //!
 //! ```text

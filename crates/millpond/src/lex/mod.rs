@@ -2,9 +2,9 @@
 //!
 //! [`scan`] walks a statement once. It lifts number and string literals out and writes what is left
 //! to a key: the text byte for byte, with a marker byte in place of each literal that also says the
-//! literal's type. Two texts with the same key are the same statement with other values, so a plan
-//! can be kept under the key and run with the literals as its parameters, and no parser looks at
-//! the text.
+//! literal's type. Two texts with the same key are the same statement with other values. So a plan
+//! can be kept under the key and run with the literals as its parameters. No parser looks at the
+//! text.
 //!
 //! The lexer gives up ([`None`]) on anything whose literals it would have to understand better:
 //! comments, dollar quotes and parameters, prefixed strings (`E'..'`, `X'..'`), more than one

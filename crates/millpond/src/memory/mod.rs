@@ -14,8 +14,8 @@
 //!   file, and finds too little left, ends its statement with 53200. One session gets at most three
 //!   quarters, so that others can work beside it.
 //!
-//! Counts are relaxed: they order nothing. A request counts before it is judged, so two at a time
-//! may both be refused where one would have fitted, but never both be granted where one fits.
+//! Counts are relaxed: they order nothing. A request counts before it is judged. So two at a time
+//! may both be refused where one would have fitted. They are never both granted where one fits.
 
 mod byte_rows;
 mod machine;

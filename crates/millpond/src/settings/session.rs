@@ -2,8 +2,8 @@
 //! rules.
 //!
 //! `SET` in a transaction is taken back when the transaction aborts, `SET LOCAL` when it ends in
-//! any way. For that, the first change of a setting in a transaction remembers the value before,
-//! and `SET` remembers what has to stay after a commit even when a `SET LOCAL` follows.
+//! any way. For that, the first change of a setting in a transaction remembers the value before.
+//! `SET` remembers what has to stay after a commit, since a `SET LOCAL` may follow.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Values as clients write and read them: PostgreSQL's text and binary formats.
 //!
 //! [`text`] and [`binary`] take the column's type beside the value, because some types print by
-//! their modifier (`char(n)` is stored without its padding and printed with it).
+//! their modifier. (`char(n)` is stored without its padding and printed with it.)
 
 pub(crate) mod array;
 pub mod binary;

@@ -76,8 +76,8 @@ impl Zone {
     }
 
     /// Seconds east of UTC when the zone's clock shows that time. As PostgreSQL does, a time that
-    /// the clock skips is read as if it had not been put forward yet, one that it shows twice as
-    /// the later of the two.
+    /// the clock skips is read as if it had not been put forward yet. A time that it shows twice is
+    /// read as the later of the two.
     pub fn offset_of_local(self, local: i64) -> i32 {
         let _ = local;
         match self {

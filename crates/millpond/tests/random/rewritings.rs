@@ -1,7 +1,8 @@
 //! Rewritings of random queries that must not change their rows.
 //!
 //! The first are TLP's (a query's rows are its rows where a condition is true, where it is false
-//! and where it is NULL) and NoREC's (a condition selects as many rows as it is true for).
+//! and where it is NULL). The others are NoREC's (a condition selects as many rows as it is true
+//! for).
 
 use crate::expressions::{Column, Generator};
 use crate::queries::{

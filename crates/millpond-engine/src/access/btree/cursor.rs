@@ -5,8 +5,9 @@
 //! * forward, to the right sibling that the copy names. A split of the copied leaf since then does
 //!   not matter: what moved right was in the copy, and the sibling still begins where the copy
 //!   ended. If the sibling has left the tree, the scan descends again, to the copy's high key;
-//! * backward, by descending again, to the leaf that holds the last entry before the *fence*: the
-//!   lower bound of the copied leaf, which its parent (or left neighbour) gave on the way down.
+//! * backward, by descending again, to the leaf that holds the last entry before the *fence*. The
+//!   fence is the lower bound of the copied leaf, which its parent (or left neighbour) gave on the
+//!   way down.
 //!
 //! An entry that exists during the whole scan is seen exactly once (btree rule 9). A call that
 //! would have to wait leaves the cursor as it was, so it can be repeated where waiting is allowed.

@@ -1,8 +1,8 @@
 //! How the tree shrinks: empty leaves leave it, and are used again.
 //!
-//! One record does it all: the left sibling takes over the range of the leaf, the parent loses a
-//! downlink, and the leaf is marked deleted with the current moment (a [`Stamp`](super::Stamp)).
-//! The first leaf below a parent stays, and so do the last leaf of the tree and inner pages: a
+//! One record does it all: the left sibling takes over the range of the leaf, and the parent loses
+//! a downlink. The leaf is marked deleted with the current moment (a [`Stamp`](super::Stamp)). The
+//! first leaf below a parent stays, and so do the last leaf of the tree and inner pages. So a
 //! parent always has a child, and no level but the lowest ever shrinks (btree rule 14).
 //!
 //! Readers that hold nothing may still reach the page by a link they read before. They find it

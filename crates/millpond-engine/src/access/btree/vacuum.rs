@@ -1,8 +1,8 @@
 //! Removes the entries of dead rows.
 //!
 //! Leaves are visited in block order, which reads the file from front to back. Once pages are
-//! reused, a concurrent split may move entries from a leaf ahead of the vacuum to a page behind it,
-//! where they would be missed. Therefore every vacuum has a number, which the meta page keeps while
+//! reused, a concurrent split may move entries from a leaf ahead of the vacuum to a page behind it.
+//! There they would be missed. Therefore every vacuum has a number, which the meta page keeps while
 //! it runs. A split stamps both halves with it. A vacuum that comes to a page with its own stamp
 //! follows the right links to pages behind it (btree rule 10).
 //!

@@ -1,9 +1,9 @@
 //! Reading single rows, optimistically: no pin, no latch, no write to shared memory (heap rule 2).
 //!
-//! A warm fetch touches the page's first cache line, its line pointer, the tuple's header and
-//! columns, and the status of the transactions that the header names (none on an all-visible page).
-//! The closure's result is used only after the pool has confirmed that the page did not change
-//! meanwhile. An error made of torn bytes is discarded with them.
+//! A warm fetch touches the page's first cache line, its line pointer, and the tuple's header and
+//! columns. Unless the page is all-visible, it also touches the status of the transactions that the
+//! header names. The closure's result is used only after the pool has confirmed that the page did
+//! not change meanwhile. An error made of torn bytes is discarded with them.
 
 use std::ops::Range;
 

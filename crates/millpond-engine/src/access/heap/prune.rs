@@ -11,7 +11,7 @@
 //! (heap rule 5).
 //!
 //! Record data: flags u8 (bit 0: set all-visible, bit 1: clear it), then five counts u16
-//! (redirects, dead, unused, frozen, forgotten), prune hint u64, then line pointers as u8 (number
+//! (redirects, dead, unused, frozen, forgotten), prune hint u64. Line pointers follow as u8 (number
 //! minus one): redirects as pairs (from, to), then the other four lists.
 
 use millpond_buffer::PAGE_SIZE;

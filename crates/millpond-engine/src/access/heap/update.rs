@@ -1,7 +1,7 @@
 //! Replacing and deleting rows.
 //!
-//! Each operation looks at the version under the page's exclusive latch and either makes the change
-//! or says what is in the way (heap rule 3).
+//! Each operation looks at the version under the page's exclusive latch (heap rule 3). Then it
+//! makes the change or says what is in the way.
 //!
 //! A new version stays in the page if there is room (after pruning, if needed). If no indexed
 //! column changed either, it is heap-only (a HOT update): no index gets an entry. Otherwise it goes

@@ -28,8 +28,8 @@ impl<B: Backend> Conn<B> {
     /// another turn. While the buffers hold data, they use memory of the loop.
     ///
     /// If the connection is `alone` on the loop, it waits for the log here. No other connection
-    /// needs the loop then, and a hand-over to the log's thread and back takes as long as a sync of
-    /// a fast device.
+    /// needs the loop then. A hand-over to the log's thread and back takes as long as a sync of a
+    /// fast device.
     pub fn turn_on_loop(
         &mut self,
         shared: &Shared<B>,

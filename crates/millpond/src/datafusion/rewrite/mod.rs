@@ -6,8 +6,8 @@
 //! * **Spelling** ([`spelling`]): `OPERATOR(pg_catalog.~)`, `COLLATE`, `pg_catalog.function(..)`,
 //!   casts to `regclass` and its like, `= ANY (..)`.
 //! * **Emptiness** ([`empty`]): psql asks about policies, publications and other things that
-//!   Millpond has none of. An inner join with an empty relation is empty, so such a `SELECT`
-//!   becomes one without `FROM` that is false, which keeps its column names and drops the
+//!   Millpond has none of. An inner join with an empty relation is empty. So such a `SELECT`
+//!   becomes one without `FROM` that is false. That keeps its column names and drops the
 //!   expressions that could not be planned.
 //! * **Subqueries** ([`subqueries`]): as values they take one row; `EXISTS` in a select list is a
 //!   count.

@@ -1,10 +1,10 @@
 //! PostgreSQL's dialect, for a parser that is to end in time.
 //!
-//! sqlparser tries alternatives one after the other, and each tries its own again: of `f(f(f(1` it
-//! parses the innermost call twice as often for every call around it, so that a text of a hundred
-//! bytes would take hours. [`Bounded`] counts the beginnings of expressions, of which a parser that
-//! does not go back finds fewer than there are tokens, and stops the parser when there are many
-//! more.
+//! sqlparser tries alternatives one after the other, and each tries its own again. Of `f(f(f(1` it
+//! parses the innermost call twice as often for every call around it. So a text of a hundred bytes
+//! would take hours. [`Bounded`] counts the beginnings of expressions. A parser that does not go
+//! back finds fewer of them than there are tokens. When there are many more, [`Bounded`] stops the
+//! parser.
 
 use std::any::TypeId;
 use std::cell::Cell;

@@ -1,8 +1,8 @@
 //! Where an operator ends.
 //!
 //! sqlparser takes all of `>-` in `a>-1` for one operator. In PostgreSQL an operator of several
-//! characters ends with `+` or `-` only if there is a character in it that SQL's own operators do
-//! not have.
+//! characters rarely ends with `+` or `-`. It does only if it has a character that SQL's own
+//! operators do not have.
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 

@@ -1,6 +1,7 @@
-//! Dates and time stamps as text: printed in ISO style, read in the styles that PostgreSQL reads
-//! with DateStyle "ISO, MDY" (ISO 8601, numeric with `-` `/` `.`, names of months, `T`, am/pm, BC,
-//! offsets, names of time zones, `infinity`, `epoch`, `now`, `today`, ...).
+//! Dates and time stamps as text. They are printed in ISO style, and read in the styles that
+//! PostgreSQL reads with DateStyle "ISO, MDY". These are ISO 8601, numeric with `-` `/` `.`, and
+//! names of months. `T`, am/pm, BC, offsets, names of time zones, `infinity`, `epoch`, `now`,
+//! `today` and the like are read, too.
 
 mod fields;
 

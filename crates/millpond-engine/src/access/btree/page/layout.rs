@@ -21,9 +21,9 @@
 //! body start .. PAGE_SIZE        bodies: high key, prefix, what of keys does not fit the slots
 //! ```
 //!
-//! A deleted page has no slots. At 48 it has: u64 number of the last commit and u64 next
-//! transaction id when it left the tree, u32 next block of the list of free pages (0 = none, or not
-//! in the list).
+//! A deleted page has no slots. At 48 it has the moment when it left the tree: u64 number of the
+//! last commit, u64 next transaction id. Then follows, as u32, the next block of the list of free
+//! pages (0 = none, or not in the list).
 //!
 //! A slot of the wide form:
 //!

@@ -1,8 +1,8 @@
 //! The bytes of a B+tree page, as pure functions: nothing here knows the pool, the log or a latch.
 //!
 //! * [`layout`]: the byte layout (docs/file-format.md gives the same).
-//! * [`node`]: reading and searching. It is generic over [`PageRead`], so that the same code runs
-//!   on bytes that may change meanwhile (an optimistic read) and on stable ones (a latched page, a
+//! * [`node`]: reading and searching. It is generic over [`PageRead`]. So the same code runs on
+//!   bytes that may change meanwhile (an optimistic read) and on stable ones (a latched page, a
 //!   copy).
 //! * [`item`]: an entry, and a place in the order of entries.
 //! * [`form`], [`wide`], [`narrow`]: the two forms of slots, behind the same functions.

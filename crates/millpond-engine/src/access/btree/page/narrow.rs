@@ -1,8 +1,9 @@
 //! The narrow form of slots: 8 bytes for key and row. It is for leaves whose keys differ in their
 //! last two bytes.
 //!
-//! An entry whose key does not have exactly two bytes after the prefix is *exceptional*: it has a
-//! body, with its row and the rest of its key. So a narrow leaf takes any key with its prefix.
+//! An entry is *exceptional* if its key does not have exactly two bytes after the prefix. Such an
+//! entry has a body, with its row and the rest of its key. So a narrow leaf takes any key with its
+//! prefix.
 
 use std::cmp::Ordering;
 
