@@ -1,15 +1,16 @@
 //! The reclaimer: it keeps clean, free frames ready before sessions need them.
 //!
-//! A miss that finds a free frame neither sweeps nor writes. So one thread keeps each freelist at a
-//! *target* ([`crate::replacement::refill`]).
+//! A miss that finds a free frame neither sweeps nor writes. One thread serves all freelists. It
+//! keeps each at a *target* ([`crate::replacement::refill`]).
 //!
 //! **How many.** The target is the recent demand times the time that the reclaimer takes to come
 //! back with more. It rises faster than it falls. It stays within bounds that are parts of the
 //! pool, since a free frame holds no page.
 //!
-//! **When.** It sleeps while no session needs frames, and a session that leaves too few on its list
-//! wakes it ([`crate::core::free_frames`]). But its last attempt may have freed nothing, since all
-//! is pinned or can't be written. Then it sleeps until a session takes or misses another frame.
+//! **When.** It sleeps while no session needs frames. A session that leaves less than half the
+//! target on its list wakes it ([`crate::core::free_frames`]). But its last attempt may have freed
+//! nothing, since all is pinned or can't be written. Then it sleeps until a session takes or misses
+//! another frame.
 //!
 //! **Failure.** A page that can't be written stays dirty and in its frame. The others are written
 //! nevertheless, and the error is reported. If the reclaimer ends, sessions sweep for themselves.

@@ -1,5 +1,8 @@
-//! Comparisons of a column with a constant, decided on a row's bytes before it becomes part of a
-//! batch.
+//! Comparisons of a column with a constant, which a table's scan decides on a row's bytes before
+//! the row becomes part of a batch.
+//!
+//! They cover integers, `text`, `varchar`, dates and time stamps without zone. DataFusion decides
+//! all other comparisons itself. A NULL passes no comparison.
 
 use std::cmp::Ordering;
 

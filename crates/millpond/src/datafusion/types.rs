@@ -2,8 +2,9 @@
 //!
 //! | SQL | Arrow |
 //! |---|---|
-//! | `numeric(p, s)`, p to 38 | `Decimal128(p, s)` |
-//! | `numeric(p, s)`, p to 76, and `numeric` | `Decimal256(p, s)`, `Decimal256(76, 20)` |
+//! | `numeric(p, s)`, p to 38, s from 0 to p | `Decimal128(p, s)` |
+//! | `numeric(p, s)`, p to 76, s from 0 to p | `Decimal256(p, s)` |
+//! | any other `numeric` | `Decimal256(76, 20)` |
 //! | `text`, `varchar`, `char` | `Utf8` |
 //! | `timestamp`, `timestamptz` | microseconds, without and with the session's time zone |
 //!

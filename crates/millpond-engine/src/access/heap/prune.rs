@@ -6,6 +6,9 @@
 //! left are freed. The same record freezes old xmins (heap rule 8) and clears xmaxes without
 //! effect.
 //!
+//! [`plan_free`] makes a plan for vacuum instead: it only frees dead line pointers that no index
+//! names any more.
+//!
 //! Invariants: a version that any snapshot can see stays, at its line pointer (heap rule 6). A line
 //! pointer that an index entry may name never becomes unused here unless the table has no indexes
 //! (heap rule 5).

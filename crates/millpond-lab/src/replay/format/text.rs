@@ -1,4 +1,5 @@
-//! Text traces: block numbers, or the ARC papers' requests for runs of blocks.
+//! Text traces: one block number a line, or the ARC papers' requests for runs of blocks. Such a
+//! request is a line of four numbers: first block, number of blocks, ignored, request's number.
 //!
 //! Empty lines and lines that begin with `#` are skipped. Lines end in LF or CRLF.
 

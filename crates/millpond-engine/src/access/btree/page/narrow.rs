@@ -1,5 +1,5 @@
-//! The narrow form of slots: 8 bytes for key and row. It is for leaves whose keys differ in their
-//! last two bytes.
+//! The narrow form of slots: 8 bytes for key and row. Two of them are the key's bytes after the
+//! page's prefix, six are the row. It is for leaves whose keys differ only in their last two bytes.
 //!
 //! An entry is *exceptional* if its key does not have exactly two bytes after the prefix. Such an
 //! entry has a body, with its row and the rest of its key. So a narrow leaf takes any key with its
