@@ -78,7 +78,7 @@ impl Millpond {
             fillfactor: 100,
             indexes: Vec::new(),
         };
-        let table = transaction(&mut session, |session| session.create_table(new))?;
+        let table = transaction(&mut session, |session| session.ddl().create_table(new))?;
         transaction(&mut session, |session| {
             session.lock_table(&table, LockMode::RowExclusive)?;
             let mut batch = RowBatch::new();
@@ -105,8 +105,8 @@ impl Millpond {
             constraint: true,
             fillfactor: 90,
         };
-        transaction(&mut session, |session| session.create_index(key))?;
-        session.vacuum(table.oid)?;
+        transaction(&mut session, |session| session.ddl().create_index(key))?;
+        session.maintenance().vacuum(table.oid)?;
         engine.checkpoint()?;
         let table = Arc::clone(session.catalog().table_by_name("rows").ok_or("no table")?);
         drop(session);

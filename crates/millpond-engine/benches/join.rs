@@ -61,7 +61,7 @@ fn index(table: &TableDef, column: usize, primary: bool) -> NewIndex {
 /// A table of rows (id, a permutation of the ids, filler).
 fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
     let table = transaction(session, |s| {
-        s.create_table(NewTable {
+        s.ddl().create_table(NewTable {
             name: "items".into(),
             columns: vec![
                 ColumnDef::new("id", DataType::Int4).not_null(),
@@ -85,9 +85,9 @@ fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
         }
         s.insert_batch(&table, &mut batch)
     });
-    transaction(session, |s| s.create_index(index(&table, 0, true)));
-    transaction(session, |s| s.create_index(index(&table, 1, false)));
-    session.vacuum(table.oid).unwrap();
+    transaction(session, |s| s.ddl().create_index(index(&table, 0, true)));
+    transaction(session, |s| s.ddl().create_index(index(&table, 1, false)));
+    session.maintenance().vacuum(table.oid).unwrap();
     session.catalog().table_by_name("items").unwrap().clone()
 }
 

@@ -66,7 +66,7 @@ fn report(what: &str, count: u64, begun: &Begun) {
 
 fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
     let options = TransactionOptions::default();
-    let table = transaction(session, options, |s| s.create_table(accounts()));
+    let table = transaction(session, options, |s| s.ddl().create_table(accounts()));
     let begun = begin();
     transaction(session, options, |s| {
         s.lock_table(&table, LockMode::RowExclusive)?;
@@ -96,10 +96,10 @@ fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
         constraint: true,
         fillfactor: 90,
     };
-    transaction(session, options, |s| s.create_index(key));
+    transaction(session, options, |s| s.ddl().create_index(key));
     report("entries of the primary key built", rows as u64, &begun);
     let begun = begin();
-    session.vacuum(table.oid).unwrap();
+    session.maintenance().vacuum(table.oid).unwrap();
     report("rows vacuumed", rows as u64, &begun);
     session.catalog().table_by_name("pgbench_accounts").unwrap().clone()
 }

@@ -88,7 +88,7 @@ fn vacuum_all(session: &mut Session, due: &[Oid], signal: &Signal) {
         let engine = Arc::clone(session.engine());
         let current = engine.autovacuum();
         current.begin(table, session.proc().interrupt_handle());
-        let result = session.vacuum(table);
+        let result = session.maintenance().vacuum(table);
         current.end();
         let is_to_give_way = session.interrupt() == Some(Interrupt::Cancel);
         // Its locks are released: a late request must not stop the vacuum of the next table.

@@ -73,8 +73,10 @@ impl World {
         // More rows than fit into the pool.
         let used = create(&mut session, wide("used"));
         load(&mut session, &used, 0..ROWS / 2);
-        run(&mut session, |s| s.create_index(NewIndex { primary: true, ..index(used.oid, &[0]) }))
-            .unwrap();
+        run(&mut session, |s| {
+            s.ddl().create_index(NewIndex { primary: true, ..index(used.oid, &[0]) })
+        })
+        .unwrap();
         let used = table(&session, "used");
         create(&mut session, wide("large"));
         let mut world = Self { engine, session, used, _directory: directory };
@@ -210,9 +212,11 @@ fn bulk_work_keeps_to_its_rings() {
     });
     // The build reads the table and writes the index, which here has as many pages as the table.
     world.job("index build", 4, |session, large| {
-        run(session, |s| s.create_index(index(large.oid, &[1]))).unwrap();
-        run(session, |s| s.create_index(NewIndex { primary: true, ..index(large.oid, &[0]) }))
-            .unwrap();
+        run(session, |s| s.ddl().create_index(index(large.oid, &[1]))).unwrap();
+        run(session, |s| {
+            s.ddl().create_index(NewIndex { primary: true, ..index(large.oid, &[0]) })
+        })
+        .unwrap();
     });
     world.job("index scan", 4, |session, large| {
         let rows = run(session, |s| count_by_index(s, large)).unwrap();
@@ -221,10 +225,10 @@ fn bulk_work_keeps_to_its_rings() {
     let large = world.large();
     delete_some(&mut world.session, &large);
     world.job("vacuum", 1, |session, large| {
-        assert_eq!(session.vacuum(large.oid).unwrap().removed, ROWS as u64 / 40);
+        assert_eq!(session.maintenance().vacuum(large.oid).unwrap().removed, ROWS as u64 / 40);
     });
-    world.job("analyze", 1, |session, large| session.analyze(large.oid).unwrap());
-    world.session.vacuum(large.oid).unwrap();
+    world.job("analyze", 1, |session, large| session.maintenance().analyze(large.oid).unwrap());
+    world.session.maintenance().vacuum(large.oid).unwrap();
 }
 
 #[test]
@@ -237,7 +241,7 @@ fn without_a_limit_vacuum_uses_the_whole_pool() {
     let mut bulk = world.session.bulk_access();
     bulk.rings.vacuum = 0;
     world.session.set_bulk_access(bulk);
-    world.session.vacuum(large.oid).unwrap();
+    world.session.maintenance().vacuum(large.oid).unwrap();
     let after = world.pages();
     assert!(after > before + RING, "{before} pages before, {after} after");
 }

@@ -171,7 +171,7 @@ fn database(is_clean: bool) -> tempfile::TempDir {
     let doomed = create(&mut session, doomed);
     fill(&mut session, &doomed, 50);
     engine.checkpoint().unwrap();
-    run(&mut session, |s| s.drop_table(doomed.oid)).unwrap();
+    run(&mut session, |s| s.ddl().drop_table(doomed.oid)).unwrap();
     let young = NewTable { name: "young".into(), ..common::accounts() };
     let young = create(&mut session, young);
     fill(&mut session, &young, 300);

@@ -120,16 +120,16 @@ fn victim() {
             let name = format!("temporary{}", round % 2);
             // The previous victim may have left one.
             if let Some(left) = other.catalog().table_by_name(&name) {
-                run(&mut other, |s| s.drop_table(left.oid)).unwrap();
+                run(&mut other, |s| s.ddl().drop_table(left.oid)).unwrap();
             }
             let created = create(&mut other, NewTable { name, ..common::accounts() });
             fill(&mut other, &created, 50);
-            other.vacuum(accounts.oid).unwrap();
+            other.maintenance().vacuum(accounts.oid).unwrap();
             if round % 3 == 0 {
-                run(&mut other, |s| s.create_index(index(created.oid, &[1]))).unwrap();
-                run(&mut other, |s| s.truncate(&[created.oid])).unwrap();
+                run(&mut other, |s| s.ddl().create_index(index(created.oid, &[1]))).unwrap();
+                run(&mut other, |s| s.ddl().truncate(&[created.oid])).unwrap();
             }
-            run(&mut other, |s| s.drop_table(created.oid)).unwrap();
+            run(&mut other, |s| s.ddl().drop_table(created.oid)).unwrap();
         }
     });
 }

@@ -39,7 +39,7 @@ fn small(directory: &std::path::Path) -> EngineConfig {
 fn world_on(engine: Arc<Engine>) -> (Arc<Engine>, Session, Arc<TableDef>) {
     let mut session = engine.session().unwrap();
     let made = create(&mut session, accounts());
-    run(&mut session, |s| s.create_index(index(made.oid, &[1]))).unwrap();
+    run(&mut session, |s| s.ddl().create_index(index(made.oid, &[1]))).unwrap();
     let accounts = table(&session, "accounts");
     run(&mut session, |s| {
         s.lock_table(&accounts, LockMode::RowExclusive)?;
@@ -174,7 +174,7 @@ fn a_long_scan_of_an_index_sees_what_a_scan_of_the_table_sees() {
     before.abort();
     running.end_statement();
     running.abort();
-    session.vacuum(accounts.oid).unwrap();
+    session.maintenance().vacuum(accounts.oid).unwrap();
     assert_eq!(run(&mut session, |s| assert_same(s, &accounts)).unwrap(), now);
 }
 

@@ -110,8 +110,8 @@ fn warm_engine(path: &Path) -> (Arc<Engine>, Arc<TableDef>) {
         create(&mut session, accounts());
         insert(&mut session, 0..ROWS - YOUNG);
         let oid = common::table(&session, "accounts").oid;
-        session.vacuum(oid).unwrap();
-        session.analyze(oid).unwrap();
+        session.maintenance().vacuum(oid).unwrap();
+        session.maintenance().analyze(oid).unwrap();
         insert(&mut session, ROWS - YOUNG..ROWS);
         engine.checkpoint().unwrap();
         engine.end_background_work();
@@ -256,12 +256,12 @@ const CONTROLS: [(&str, Write); 7] = [
     ("locks", |session, reader| {
         // A strong mode raises the relation's counter.
         let tag = LockTag::Relation(reader.table.oid);
-        let _ = run(session, |s| s.acquire(tag, LockMode::AccessExclusive, false));
+        let _ = run(session, |s| s.locks().acquire(tag, LockMode::AccessExclusive, false));
     }),
     ("lock partitions", |session, reader| {
         // A mode that is neither weak nor strong uses the lock table at once.
         let tag = LockTag::Relation(reader.table.oid);
-        let _ = run(session, |s| s.acquire(tag, LockMode::ShareUpdateExclusive, false));
+        let _ = run(session, |s| s.locks().acquire(tag, LockMode::ShareUpdateExclusive, false));
     }),
     ("catalog", |_, reader| drop(Arc::clone(&reader.table))),
     ("pool", |session, reader| {

@@ -66,8 +66,8 @@ fn all_read_paths_return_the_same_rows() {
             assert_eq!(loaded.0, ROWS as usize);
             assert_eq!(*expected.get_or_insert(loaded), loaded);
             let oid = table(&session, "accounts").oid;
-            session.vacuum(oid).unwrap();
-            session.analyze(oid).unwrap();
+            session.maintenance().vacuum(oid).unwrap();
+            session.maintenance().analyze(oid).unwrap();
             drop(session);
             engine.shutdown().unwrap();
             drop(engine);

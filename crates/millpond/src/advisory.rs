@@ -111,13 +111,13 @@ impl Advisory {
         let (tag, mode) = (key.tag(), self.mode());
         Ok(match self.verb {
             Verb::Lock => {
-                session.acquire(tag, mode, self.session)?;
+                session.locks().acquire(tag, mode, self.session)?;
                 // PostgreSQL's functions that return nothing show an empty text.
                 Value::Text(String::new())
             }
-            Verb::TryLock => Value::Bool(session.try_acquire(tag, mode, self.session)?),
+            Verb::TryLock => Value::Bool(session.locks().try_acquire(tag, mode, self.session)?),
             Verb::Unlock => {
-                let held = session.release(tag, mode);
+                let held = session.locks().release(tag, mode);
                 if !held {
                     notices.borrow_mut().push(SqlError::warning(
                         SqlState::WARNING,
@@ -127,7 +127,7 @@ impl Advisory {
                 Value::Bool(held)
             }
             Verb::UnlockAll => {
-                session.release_session_locks();
+                session.locks().release_all();
                 Value::Text(String::new())
             }
         })

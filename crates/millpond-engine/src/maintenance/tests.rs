@@ -43,7 +43,7 @@ fn table(session: &mut Session) -> Arc<TableDef> {
     };
     let columns = vec![ColumnDef::new("id", DataType::Int4), ColumnDef::new("v", DataType::Text)];
     let new = NewTable { name: "t".into(), columns, fillfactor: 100, indexes: vec![key] };
-    let table = in_transaction(session, |s| s.create_table(new).unwrap());
+    let table = in_transaction(session, |s| s.ddl().create_table(new).unwrap());
     let text = "x".repeat(400);
     in_transaction(session, |s| {
         s.lock_table(&table, LockMode::RowExclusive).unwrap();

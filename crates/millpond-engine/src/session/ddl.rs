@@ -15,7 +15,7 @@ use super::Session;
 use crate::access::btree;
 use crate::catalog::change::Change;
 use crate::catalog::rows::{CatalogRow, IndexFlags, row_of_index, rows_of};
-use crate::catalog::{IndexColumn, IndexDef, NewIndex, NewTable, Oid, Relation, TableDef, heap};
+use crate::catalog::{IndexColumn, IndexDef, NewIndex, NewTable, Oid, TableDef, heap};
 use crate::error::{EngineError, EngineResult};
 use crate::lmgr::{LockMode, LockTag};
 use crate::table::{TableError, build};
@@ -39,10 +39,23 @@ fn invalid(what: impl Into<String>) -> EngineError {
     TableError::InvalidDefinition(what.into()).into()
 }
 
+/// The definitions of tables and indexes, to be changed by the running transaction. From
+/// [`Session::ddl`].
+pub struct Ddl<'s> {
+    session: &'s mut Session,
+}
+
 impl Session {
+    /// For statements that change definitions.
+    pub fn ddl(&mut self) -> Ddl<'_> {
+        Ddl { session: self }
+    }
+}
+
+impl Ddl<'_> {
     fn start_ddl(&self, what: &'static str) -> EngineResult<()> {
-        self.write_command(what)?;
-        if !self.ctx.may_wait() {
+        self.session.write_command(what)?;
+        if !self.session.ctx.may_wait() {
             return Err(EngineError::WouldBlock);
         }
         Ok(())
@@ -50,19 +63,19 @@ impl Session {
 
     /// To be called after the catalog's rows have changed: later commands see the change.
     fn end_ddl(&self, change: Change) -> EngineResult<()> {
-        self.change_catalog(change);
-        self.transaction.note_write();
-        self.transaction.next_command()
+        self.session.change_catalog(change);
+        self.session.transaction.note_write();
+        self.session.transaction.next_command()
     }
 
     fn lock_name(&self, name: &str) -> EngineResult<()> {
         let tag = LockTag::Object { class: NAME_CLASS, id: name_number(name) };
-        self.ctx.lock(tag, LockMode::Exclusive)?;
+        self.session.ctx.lock(tag, LockMode::Exclusive)?;
         Ok(())
     }
 
     fn is_taken(&self, name: &str) -> bool {
-        self.catalog().relation(name).is_some()
+        self.session.catalog().relation(name).is_some()
     }
 
     fn claim_name(&self, name: &str) -> EngineResult<()> {
@@ -114,19 +127,19 @@ impl Session {
     fn create_tree_file(&mut self, built: bool) -> EngineResult<RelationId> {
         let storage = self.create_file(&[Fork::Main])?;
         if !built {
-            let tree = self.ctx.pool().relation(storage.main())?;
-            btree::create(&self.ctx, &tree)?;
+            let tree = self.session.ctx.pool().relation(storage.main())?;
+            btree::create(&self.session.ctx, &tree)?;
         }
         Ok(storage)
     }
 
     fn create_file(&mut self, forks: &[Fork]) -> EngineResult<RelationId> {
-        let xid = self.ctx.assign_xid()?;
-        let storage = self.engine.published().new_storage()?;
+        let xid = self.session.ctx.assign_xid()?;
+        let storage = self.session.engine.published().new_storage()?;
         // Before the file is created, so that a rollback removes it.
-        self.transaction.created.push(storage);
+        self.session.transaction.created.push(storage);
         let forks: Vec<_> = forks.iter().map(|&fork| storage.fork(fork)).collect();
-        create_forks(&self.ctx, self.ctx.pool(), xid, &forks)?;
+        create_forks(&self.session.ctx, self.session.ctx.pool(), xid, &forks)?;
         Ok(storage)
     }
 
@@ -149,7 +162,7 @@ impl Session {
             None => self.make_name(table, new, taken)?,
         };
         let storage = self.create_tree_file(built)?;
-        let oid = self.engine.published().new_oid()?;
+        let oid = self.session.engine.published().new_oid()?;
         let flags = IndexFlags {
             unique: new.unique || new.primary,
             primary: new.primary,
@@ -172,9 +185,9 @@ impl Session {
                 }
             }
         }
-        let oid = self.engine.published().new_oid()?;
+        let oid = self.session.engine.published().new_oid()?;
         let storage = self.create_heap_file()?;
-        self.ctx.lock(LockTag::Relation(oid), LockMode::AccessExclusive)?;
+        self.session.ctx.lock(LockTag::Relation(oid), LockMode::AccessExclusive)?;
         let mut taken = HashSet::from([new.name.clone()]);
         let mut table = TableDef::new(oid, new.name, storage, columns, new.fillfactor);
         // Explicit names come before generated ones.
@@ -185,9 +198,14 @@ impl Session {
             taken.insert(index.name.clone());
             table.add_index(Arc::new(index));
         }
-        let command = self.write_command("CREATE TABLE")?;
-        heap::insert(&self.ctx, self.engine.catalog_heap(), &rows_of(&table), command)?;
-        self.transaction.note_write();
+        let command = self.session.write_command("CREATE TABLE")?;
+        heap::insert(
+            &self.session.ctx,
+            self.session.engine.catalog_heap(),
+            &rows_of(&table),
+            command,
+        )?;
+        self.session.transaction.note_write();
         let table = Arc::new(table);
         self.end_ddl(Change::PutTable(Arc::clone(&table)))?;
         Ok(table)
@@ -195,17 +213,17 @@ impl Session {
 
     /// Locks a table and returns its definition under the lock.
     fn locked_table(&self, oid: Oid, mode: LockMode) -> EngineResult<Arc<TableDef>> {
-        let before = self.catalog().table(oid).cloned();
+        let before = self.session.catalog().table(oid).cloned();
         let tag = LockTag::Relation(oid);
-        match self.ctx.lock_nowait(tag, mode) {
+        match self.session.ctx.lock_nowait(tag, mode) {
             Ok(_) => {}
             Err(EngineError::LockNotAvailable { .. }) => {
-                self.engine.autovacuum().give_way(oid);
-                self.ctx.lock(tag, mode)?;
+                self.session.engine.autovacuum().give_way(oid);
+                self.session.ctx.lock(tag, mode)?;
             }
             Err(error) => return Err(error),
         }
-        self.catalog().table(oid).cloned().ok_or_else(|| {
+        self.session.catalog().table(oid).cloned().ok_or_else(|| {
             let name = before.map_or_else(|| oid.to_string(), |table| table.name.clone());
             TableError::UndefinedRelation(name).into()
         })
@@ -216,17 +234,23 @@ impl Session {
         table: Oid,
         which: impl Fn(&CatalogRow) -> bool,
     ) -> EngineResult<Vec<CatalogRow>> {
-        let command = self.write_command("DDL")?;
-        let rows = heap::delete(&self.ctx, self.engine.catalog_heap(), table, command, which)?;
-        self.transaction.note_write();
-        self.transaction.next_command()?;
+        let command = self.session.write_command("DDL")?;
+        let rows = heap::delete(
+            &self.session.ctx,
+            self.session.engine.catalog_heap(),
+            table,
+            command,
+            which,
+        )?;
+        self.session.transaction.note_write();
+        self.session.transaction.next_command()?;
         Ok(rows)
     }
 
     fn insert_rows(&self, rows: &[CatalogRow]) -> EngineResult<()> {
-        let command = self.write_command("DDL")?;
-        heap::insert(&self.ctx, self.engine.catalog_heap(), rows, command)?;
-        self.transaction.note_write();
+        let command = self.session.write_command("DDL")?;
+        heap::insert(&self.session.ctx, self.session.engine.catalog_heap(), rows, command)?;
+        self.session.transaction.note_write();
         Ok(())
     }
 
@@ -235,9 +259,9 @@ impl Session {
         self.start_ddl("DROP TABLE")?;
         let table = self.locked_table(table, LockMode::AccessExclusive)?;
         self.delete_rows(table.oid, |_| true)?;
-        self.transaction.dropped.push(table.storage);
+        self.session.transaction.dropped.push(table.storage);
         for index in &table.indexes {
-            self.transaction.dropped.push(index.storage);
+            self.session.transaction.dropped.push(index.storage);
         }
         self.end_ddl(Change::DropTable(table.oid))
     }
@@ -265,8 +289,15 @@ impl Session {
         } else {
             Vec::new()
         };
-        let tree = self.ctx.pool().relation(index.storage.main())?;
-        let built = build::build(&self.ctx, &table, self.heap(&table)?, &index, &tree, &nullable)?;
+        let tree = self.session.ctx.pool().relation(index.storage.main())?;
+        let built = build::build(
+            &self.session.ctx,
+            &table,
+            self.session.heap(&table)?,
+            &index,
+            &tree,
+            &nullable,
+        )?;
         index.valid_from.store(built.valid_from.0, Ordering::Relaxed);
         index.valid_after.store(built.valid_after.map_or(0, |xid| xid.0), Ordering::Relaxed);
         self.insert_rows(&[row_of_index(&index)])?;
@@ -297,7 +328,8 @@ impl Session {
     pub fn drop_index(&mut self, index: Oid, constraint: bool) -> EngineResult<()> {
         self.start_ddl("DROP INDEX")?;
         let missing = || TableError::UndefinedRelation(index.to_string());
-        let table = self.catalog().index(index).map(|(table, _)| table.oid).ok_or_else(missing)?;
+        let table =
+            self.session.catalog().index(index).map(|(table, _)| table.oid).ok_or_else(missing)?;
         let table = self.locked_table(table, LockMode::AccessExclusive)?;
         let Some(index) = table.index(index) else { return Err(missing().into()) };
         if index.constraint && !constraint {
@@ -310,7 +342,7 @@ impl Session {
         let is_index =
             |row: &CatalogRow| matches!(row, CatalogRow::Index { oid, .. } if *oid == index.oid);
         self.delete_rows(table.oid, is_index)?;
-        self.transaction.dropped.push(index.storage);
+        self.session.transaction.dropped.push(index.storage);
         self.end_ddl(Change::DropIndex { table: table.oid, index: index.oid })
     }
 
@@ -323,9 +355,9 @@ impl Session {
             let mut indexes = Vec::with_capacity(table.indexes.len());
             for index in &table.indexes {
                 indexes.push((index.oid, self.create_tree_file(false)?));
-                self.transaction.dropped.push(index.storage);
+                self.session.transaction.dropped.push(index.storage);
             }
-            self.transaction.dropped.push(table.storage);
+            self.session.transaction.dropped.push(table.storage);
             let with_files = |row: &CatalogRow| !matches!(row, CatalogRow::Column { .. });
             let mut rows = self.delete_rows(oid, with_files)?;
             for row in &mut rows {
@@ -343,13 +375,6 @@ impl Session {
             self.end_ddl(Change::SwapStorage { table: oid, storage, indexes })?;
         }
         Ok(())
-    }
-
-    /// The table or index with this name, or an error.
-    pub fn relation(&self, name: &str) -> EngineResult<Relation> {
-        self.catalog()
-            .relation(name)
-            .ok_or_else(|| TableError::UndefinedRelation(name.to_owned()).into())
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::Session;
-use crate::catalog::CatalogState;
 use crate::catalog::change::Change;
+use crate::catalog::{CatalogState, Relation};
+use crate::error::EngineResult;
+use crate::table::TableError;
 
 impl Session {
     /// The catalog as this session sees it.
@@ -26,6 +28,13 @@ impl Session {
     /// does if its transaction has changed none and holds no older snapshot.
     pub fn sees_the_latest_catalog(&self) -> bool {
         self.view.borrow().is_unchanged() && !self.transaction.holds_snapshot()
+    }
+
+    /// The table or index with this name, or an error.
+    pub fn relation(&self, name: &str) -> EngineResult<Relation> {
+        self.catalog()
+            .relation(name)
+            .ok_or_else(|| TableError::UndefinedRelation(name.to_owned()).into())
     }
 
     pub(super) fn change_catalog(&self, change: Change) {

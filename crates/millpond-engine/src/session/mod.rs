@@ -26,7 +26,8 @@
 //! allocates nothing. A session shares only the stop flags that parallel scans check.
 //!
 //! `transaction`, `turn`, `view` and `stop` hold the parts of that state. They work on the context
-//! and know no session. The other modules have the session's methods, by role.
+//! and know no session. The other modules have the session's methods, by role. Three roles have
+//! a type of their own, which borrows the session: [`Ddl`], [`Maintenance`], [`SessionLocks`].
 
 mod commit;
 mod ddl;
@@ -48,7 +49,6 @@ mod write;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Duration;
 
 use millpond_buffer::Wait;
 use millpond_sync::prefetch::prefetch;
@@ -63,10 +63,12 @@ use crate::sort::temp::TempSpace;
 use crate::transam::{SessionNo, Xid};
 
 pub use commit::{Commit, CommitTicket};
+pub use ddl::Ddl;
+pub use locks::SessionLocks;
 pub use scan::{HeapScan, IndexScan, ParallelScan, ScanWorker};
 pub use stop::CancelHandle;
 pub use transaction::TransactionOptions;
-pub use vacuum::VacuumSummary;
+pub use vacuum::{Maintenance, VacuumSummary};
 
 use stop::Stop;
 use transaction::Transaction;
@@ -185,23 +187,6 @@ impl Session {
     /// The budget for the session's temporary files (`temp_file_limit`).
     pub fn temp_space(&self) -> &Arc<TempSpace> {
         self.ctx.temp_space()
-    }
-
-    /// Sets the longest wait for a lock (`lock_timeout`).
-    pub fn set_lock_timeout(&self, timeout: Option<Duration>) {
-        self.ctx.set_lock_timeout(timeout);
-    }
-
-    /// Sets how long the session waits for a lock before it looks for a deadlock
-    /// (`deadlock_timeout`).
-    pub fn set_deadlock_timeout(&self, timeout: Duration) {
-        self.ctx.proc().local_locks().borrow_mut().deadlock_timeout = Some(timeout);
-    }
-
-    /// Sets whether the server's log reports lock waits that last longer than that
-    /// (`log_lock_waits`).
-    pub fn set_log_lock_waits(&self, on: bool) {
-        self.ctx.proc().local_locks().borrow_mut().logs_waits = on;
     }
 
     /// A handle that cancels this session's statements.

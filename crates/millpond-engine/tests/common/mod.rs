@@ -89,7 +89,7 @@ pub fn run<R>(
 }
 
 pub fn create(session: &mut Session, table: NewTable) -> Arc<TableDef> {
-    run(session, |s| s.create_table(table)).unwrap()
+    run(session, |s| s.ddl().create_table(table)).unwrap()
 }
 
 pub fn table(session: &Session, name: &str) -> Arc<TableDef> {

@@ -217,20 +217,20 @@ fn change_tables(dir: &Path, first: i32) {
         Ok(())
     })
     .unwrap();
-    session.vacuum(indexed.oid).unwrap();
+    session.maintenance().vacuum(indexed.oid).unwrap();
     run(&mut session, |s| {
         s.lock_table(&indexed, LockMode::RowExclusive)?;
         let owner = "o".repeat(100 * first as usize);
         gone.clone().try_for_each(|id| s.insert(&indexed, &row(-id, &owner, 1)).map(|_| ()))
     })
     .unwrap();
-    session.vacuum(indexed.oid).unwrap();
+    session.maintenance().vacuum(indexed.oid).unwrap();
     let new = millpond_engine::catalog::NewIndex {
         name: Some("gone".into()),
         ..index(indexed.oid, &[1])
     };
-    let new = run(&mut session, |s| s.create_index(new)).unwrap();
-    run(&mut session, |s| s.drop_index(new.oid, false)).unwrap();
+    let new = run(&mut session, |s| s.ddl().create_index(new)).unwrap();
+    run(&mut session, |s| s.ddl().drop_index(new.oid, false)).unwrap();
     drop((session, indexed));
     engine.shutdown().unwrap();
 }
@@ -307,7 +307,7 @@ fn read_all(dir: &Path, names: &[String], late: u64, cell: &str) -> Read {
         s.insert(&other, &row(1, "new", 1)).map(|_| ())
     })
     .unwrap();
-    run(&mut session, |s| s.drop_table(indexed.oid)).unwrap();
+    run(&mut session, |s| s.ddl().drop_table(indexed.oid)).unwrap();
     drop((session, indexed, other));
     engine.shutdown().unwrap();
     drop(engine);

@@ -106,8 +106,8 @@ fn an_older_catalog_of_the_same_files_stops_the_start() {
         let mut session = engine.session().unwrap();
         let plain = table(&session, "plain");
         let owner = NewIndex { name: Some("owner".into()), ..index(plain.oid, &[1]) };
-        let owner = run(&mut session, |s| s.create_index(owner)).unwrap();
-        run(&mut session, |s| s.drop_index(owner.oid, false)).unwrap();
+        let owner = run(&mut session, |s| s.ddl().create_index(owner)).unwrap();
+        run(&mut session, |s| s.ddl().drop_index(owner.oid, false)).unwrap();
         drop((session, plain));
         engine.shutdown().unwrap();
         drop(engine);

@@ -49,7 +49,8 @@ fn start_removes_files_of_uncommitted_transactions() {
         let mut session = engine.session().unwrap();
         session.begin(RC).unwrap();
         session.start_statement().unwrap();
-        let table = session.create_table(NewTable { name: "lost".into(), ..accounts() }).unwrap();
+        let table =
+            session.ddl().create_table(NewTable { name: "lost".into(), ..accounts() }).unwrap();
         if checkpoint {
             engine.checkpoint().unwrap();
         }
@@ -79,7 +80,7 @@ fn commit_removes_files_of_a_failed_statement() {
     session.start_statement().unwrap();
     let index = millpond_engine::catalog::NewIndex { name: Some("plain".into()), ..index(0, &[0]) };
     let broken = NewTable { name: "broken".into(), indexes: vec![index], ..accounts() };
-    session.create_table(broken).unwrap_err();
+    session.ddl().create_table(broken).unwrap_err();
     session.end_statement();
     // Through SQL, such a transaction could not commit.
     session.commit().unwrap();
@@ -98,7 +99,7 @@ fn a_dropped_table_is_no_damage_before_and_after_a_checkpoint() {
         let engine = open(dir.path());
         let mut session = engine.session().unwrap();
         let dropped = table(&session, name);
-        run(&mut session, |s| s.drop_table(dropped.oid)).unwrap();
+        run(&mut session, |s| s.ddl().drop_table(dropped.oid)).unwrap();
         if name == "indexed" {
             engine.checkpoint().unwrap();
         }
@@ -156,9 +157,9 @@ fn every_kind_of_read_reports_zeroed_pages() {
     for (name, file) in ["indexed", "plain"].into_iter().zip(&files) {
         assert_names(&rows(&mut session, name).unwrap_err(), file);
         let damaged = table(&session, name);
-        assert_names(&session.vacuum(damaged.oid).unwrap_err(), file);
+        assert_names(&session.maintenance().vacuum(damaged.oid).unwrap_err(), file);
         let counted = run(&mut session, |s| {
-            s.create_index(millpond_engine::catalog::NewIndex {
+            s.ddl().create_index(millpond_engine::catalog::NewIndex {
                 name: Some(format!("{name}_owner")),
                 ..index(damaged.oid, &[1])
             })
@@ -168,6 +169,6 @@ fn every_kind_of_read_reports_zeroed_pages() {
     assert_eq!(rows(&mut session, "other").unwrap(), ROWS as u64);
     // TRUNCATE gives the table new files.
     let damaged = table(&session, "plain");
-    run(&mut session, |s| s.truncate(&[damaged.oid])).unwrap();
+    run(&mut session, |s| s.ddl().truncate(&[damaged.oid])).unwrap();
     assert_eq!(rows(&mut session, "plain").unwrap(), 0);
 }

@@ -69,16 +69,16 @@ fn indexes_are_built_from_rows_and_kept_up() {
     // An aborted build leaves nothing.
     session.begin(RC).unwrap();
     session.start_statement().unwrap();
-    session.create_index(index(accounts.oid, &[1])).unwrap();
+    session.ddl().create_index(index(accounts.oid, &[1])).unwrap();
     session.abort();
     assert!(session.catalog().relation("accounts_owner_idx").is_none());
     let unique = NewIndex { unique: true, ..index(accounts.oid, &[1]) };
-    let error = run(&mut session, |s| s.create_index(unique)).unwrap_err();
+    let error = run(&mut session, |s| s.ddl().create_index(unique)).unwrap_err();
     assert!(matches!(error, EngineError::Table(TableError::NotUnique { .. })), "{error}");
 
     run(&mut session, |s| {
-        s.create_index(index(accounts.oid, &[1, 0]))?;
-        s.create_index(NewIndex { primary: true, ..index(accounts.oid, &[0]) })
+        s.ddl().create_index(index(accounts.oid, &[1, 0]))?;
+        s.ddl().create_index(NewIndex { primary: true, ..index(accounts.oid, &[0]) })
     })
     .unwrap();
     let stale = accounts;
@@ -119,12 +119,12 @@ fn indexes_are_built_from_rows_and_kept_up() {
     })
     .unwrap();
     assert_whole(&engine);
-    let summary = session.vacuum(accounts.oid).unwrap();
+    let summary = session.maintenance().vacuum(accounts.oid).unwrap();
     assert_eq!(summary.remaining, 5000);
     assert_whole(&engine);
-    run(&mut session, |s| s.drop_index(owners.oid, false)).unwrap();
+    run(&mut session, |s| s.ddl().drop_index(owners.oid, false)).unwrap();
     let pkey = accounts.primary_key().unwrap().oid;
-    let error = run(&mut session, |s| s.drop_index(pkey, false)).unwrap_err();
+    let error = run(&mut session, |s| s.ddl().drop_index(pkey, false)).unwrap_err();
     assert!(matches!(error, EngineError::Table(TableError::RequiredByConstraint { .. })));
     assert_whole(&engine);
 }
@@ -140,7 +140,7 @@ fn definitions_are_transactional() {
 
     session.begin(RC).unwrap();
     session.start_statement().unwrap();
-    let created = session.create_table(accounts()).unwrap();
+    let created = session.ddl().create_table(accounts()).unwrap();
     session.insert(&created, &row(1, "mine", 5)).unwrap();
     assert!(session.catalog().table_by_name("accounts").is_some());
     assert!(other.catalog().table_by_name("accounts").is_none());
@@ -156,28 +156,28 @@ fn definitions_are_transactional() {
     // TRUNCATE and DROP can be rolled back, too.
     session.begin(RC).unwrap();
     session.start_statement().unwrap();
-    session.truncate(&[created.oid]).unwrap();
+    session.ddl().truncate(&[created.oid]).unwrap();
     let emptied = table(&session, "accounts");
     session.start_statement().unwrap();
     assert_eq!(total(&session, &emptied).unwrap(), (0, 0));
     session.insert(&emptied, &row(1, "new", 1)).unwrap();
-    session.drop_table(created.oid).unwrap();
+    session.ddl().drop_table(created.oid).unwrap();
     assert!(session.catalog().table_by_name("accounts").is_none());
     session.abort();
     assert_eq!(files(&engine), with_table);
     let back = table(&session, "accounts");
     run(&mut session, |s| {
         assert_eq!(total(s, &back)?, (100, 10_000));
-        s.truncate(&[back.oid])
+        s.ddl().truncate(&[back.oid])
     })
     .unwrap();
     assert_eq!(files(&engine), with_table);
     let emptied = table(&other, "accounts");
     fill(&mut other, &emptied, 3);
     assert_whole(&engine);
-    let error = run(&mut session, |s| s.create_table(accounts())).unwrap_err();
+    let error = run(&mut session, |s| s.ddl().create_table(accounts())).unwrap_err();
     assert!(matches!(error, EngineError::Table(TableError::DuplicateRelation(_))));
-    run(&mut session, |s| s.drop_table(emptied.oid)).unwrap();
+    run(&mut session, |s| s.ddl().drop_table(emptied.oid)).unwrap();
     assert_eq!(files(&engine), before);
     assert!(other.catalog().table_by_name("accounts").is_none());
     drop((session, other));

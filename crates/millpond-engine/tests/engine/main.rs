@@ -157,9 +157,9 @@ fn dead_rows_are_vacuumed_in_the_background() {
         })
         .unwrap();
         // DDL runs meanwhile; autovacuum yields to it.
-        run(&mut session, |s| s.create_index(index(accounts.oid, &[1]))).unwrap();
+        run(&mut session, |s| s.ddl().create_index(index(accounts.oid, &[1]))).unwrap();
         let newest = table(&session, "accounts").indexes.last().unwrap().oid;
-        run(&mut session, |s| s.drop_index(newest, false)).unwrap();
+        run(&mut session, |s| s.ddl().drop_index(newest, false)).unwrap();
     }
     drop((session, accounts));
     engine.shutdown().unwrap();
@@ -178,7 +178,7 @@ fn frozen_loads_are_visible_after_commit_and_gone_after_rollback() {
     let load = |session: &mut Session| {
         session.begin(RC).unwrap();
         session.start_statement().unwrap();
-        let accounts = session.create_table(accounts()).unwrap();
+        let accounts = session.ddl().create_table(accounts()).unwrap();
         let mut batch = RowBatch::new();
         batch.freeze();
         for id in 0..1000 {

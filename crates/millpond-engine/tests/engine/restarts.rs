@@ -55,7 +55,7 @@ fn committed_work_survives_without_a_shutdown_and_other_work_does_not() {
         other.begin(RC).unwrap();
         other.start_statement().unwrap();
         add(&other, &accounts, 2, 1000).unwrap();
-        other.create_table(NewTable { name: "lost".into(), ..common::accounts() }).unwrap();
+        other.ddl().create_table(NewTable { name: "lost".into(), ..common::accounts() }).unwrap();
         // Leave as a crash would: no rollback reaches the log.
         std::mem::forget(other);
         std::mem::forget(session);
@@ -145,7 +145,7 @@ fn truncated_blocks_stay_removed_after_checkpoint_and_crash() {
         let reader = engine.pool().session().unwrap();
         let rel = engine.pool().relation(main).unwrap();
         let _pinned = reader.pin(&rel, BlockNumber(before - 1), Wait::Allowed).unwrap();
-        let refused = session.vacuum(accounts.oid);
+        let refused = session.maintenance().vacuum(accounts.oid);
         assert!(matches!(refused, Err(EngineError::Buffer(_))), "{refused:?}");
         engine.checkpoint().unwrap();
     }

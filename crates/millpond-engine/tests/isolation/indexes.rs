@@ -31,7 +31,7 @@ fn index_is_not_used_by_snapshots_that_see_rows_its_creator_changed() {
     next(&mut maker);
     // This snapshot is older than the commit. The locks of the old transaction do not conflict.
     start(&mut old, RR);
-    maker.create_index(index(accounts.oid, &[2])).unwrap();
+    maker.ddl().create_index(index(accounts.oid, &[2])).unwrap();
     next(&mut maker);
     assert_eq!(of_balance(&maker, 150).unwrap(), [1]);
     maker.commit().unwrap();
@@ -66,7 +66,7 @@ fn old_snapshot_does_not_use_an_index_that_lacks_its_rows() {
         if own_change {
             rename(&mut session).unwrap();
         }
-        let index = session.create_index(index(accounts.oid, &[1])).unwrap();
+        let index = session.ddl().create_index(index(accounts.oid, &[1])).unwrap();
         next(&mut session);
         assert_eq!(of_owner(&session, "renamed").unwrap(), [1]);
         assert_eq!(of_owner(&session, "somebody").unwrap(), [2, 3, 4, 5]);
@@ -80,7 +80,7 @@ fn old_snapshot_does_not_use_an_index_that_lacks_its_rows() {
         new.abort();
         old.abort();
         assert_whole(&bank.engine);
-        run(&mut session, |s| s.drop_index(index.oid, false)).unwrap();
+        run(&mut session, |s| s.ddl().drop_index(index.oid, false)).unwrap();
         start(&mut old, RR);
         assert_eq!(balance(&old, &table(&old, "accounts"), 1).unwrap(), Some(100));
     }

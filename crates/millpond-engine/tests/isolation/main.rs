@@ -169,7 +169,7 @@ fn transfers_keep_the_sum() {
         let vacuum = scope.spawn(|| {
             let mut session = engine.session().unwrap();
             while !done.load(Ordering::Relaxed) {
-                session.vacuum(accounts.oid).unwrap();
+                session.maintenance().vacuum(accounts.oid).unwrap();
                 std::thread::yield_now();
             }
         });
@@ -215,9 +215,9 @@ fn definitions_change_under_running_sessions() {
         for round in 0..12 {
             let accounts = table(&session, "accounts");
             if round % 3 == 2 {
-                run(&mut session, |s| s.truncate(&[accounts.oid])).unwrap();
+                run(&mut session, |s| s.ddl().truncate(&[accounts.oid])).unwrap();
             } else {
-                run(&mut session, |s| s.create_index(index(accounts.oid, &[1]))).unwrap();
+                run(&mut session, |s| s.ddl().create_index(index(accounts.oid, &[1]))).unwrap();
             }
         }
         done.store(true, Ordering::Relaxed);

@@ -76,7 +76,7 @@ fn every_path_to_a_row_uses_one_wait_queue() {
 fn a_row_whose_root_has_changed_has_one_queue() {
     let mut bank = Bank::new(2);
     let mut first = bank.session();
-    run(&mut first, |s| s.create_index(index(bank.accounts.oid, &[2]))).unwrap();
+    run(&mut first, |s| s.ddl().create_index(index(bank.accounts.oid, &[2]))).unwrap();
     bank.accounts = run(&mut first, |s| Ok(table(s, "accounts"))).unwrap();
     start(&mut first, RC);
     add(&first, &bank.accounts, 1, 1).unwrap();

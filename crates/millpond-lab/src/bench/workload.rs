@@ -90,7 +90,7 @@ impl World {
         let mut session = engine.session()?;
         session.begin(TransactionOptions::default())?;
         session.start_statement()?;
-        session.create_table(accounts())?;
+        session.ddl().create_table(accounts())?;
         session.end_statement();
         session.commit()?;
         let table = session.catalog().table_by_name("accounts").cloned();
@@ -102,7 +102,7 @@ impl World {
             })?;
         }
         // No checkpoint may follow: the first change of a page after one logs a full-page image.
-        driver.session.vacuum(table.oid)?;
+        driver.session.maintenance().vacuum(table.oid)?;
         drop(driver);
         Ok(Self { engine, table, _directory: directory })
     }

@@ -261,8 +261,8 @@ impl Slow {
 
     /// A new session begins.
     fn serve(&mut self, session: &Session) {
-        session.set_lock_timeout(self.timeouts.lock);
-        session.set_deadlock_timeout(self.timeouts.deadlock);
+        session.locks().set_timeout(self.timeouts.lock);
+        session.locks().set_deadlock_timeout(self.timeouts.deadlock);
         self.bell = Arc::default();
         let cancel = Cancellation::new(session.cancel_handle());
         cancel.on_idle_timeout(Waker::from(Arc::clone(&self.bell)));

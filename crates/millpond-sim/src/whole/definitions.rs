@@ -39,7 +39,7 @@ pub(super) fn define(
         if rng.random_bool(0.2) {
             let vacuumed = ["accounts", "history", &name][rng.random_range(0..3)];
             client.alone(|session| match named(session, vacuumed) {
-                Some(table) => session.vacuum(table.oid).map(drop),
+                Some(table) => session.maintenance().vacuum(table.oid).map(drop),
                 None => Ok(()),
             });
         }
@@ -74,7 +74,7 @@ fn change(
         let has_key = rng.random();
         let after = Shape { rows: 0, sum: 0, indexes: usize::from(has_key) };
         let new = accounts(name, has_key);
-        return (Some(after), run_slowly(client, |session| session.create_table(new)));
+        return (Some(after), run_slowly(client, |session| session.ddl().create_table(new)));
     };
     let oid = |session: &Session| match named(session, name) {
         Some(table) => table.oid,
@@ -82,17 +82,25 @@ fn change(
     };
     match rng.random_range(0..10) {
         0 => {
-            let drop = |session: &mut Session| session.drop_table(oid(session));
+            let drop = |session: &mut Session| {
+                let oid = oid(session);
+                session.ddl().drop_table(oid)
+            };
             (None, run_slowly(client, drop))
         }
         1 => {
-            let truncate = |session: &mut Session| session.truncate(&[oid(session)]);
+            let truncate = |session: &mut Session| {
+                let oid = oid(session);
+                session.ddl().truncate(&[oid])
+            };
             (Some(Shape { rows: 0, sum: 0, ..shape }), run_slowly(client, truncate))
         }
         2 if shape.indexes < 4 => {
             let column = rng.random_range(1..3);
-            let build =
-                |session: &mut Session| session.create_index(index(oid(session), &[column]));
+            let build = |session: &mut Session| {
+                let index = index(oid(session), &[column]);
+                session.ddl().create_index(index)
+            };
             (Some(Shape { indexes: shape.indexes + 1, ..shape }), run_slowly(client, build))
         }
         _ => load(client, rng, name, shape),
@@ -113,7 +121,7 @@ fn load(
     let fill = |session: &mut Session| -> EngineResult<()> {
         let oid = named(session, name).map(|table| table.oid);
         if empties {
-            session.truncate(oid.as_slice())?;
+            session.ddl().truncate(oid.as_slice())?;
         }
         let Some(table) = named(session, name) else { panic!("table {name} is lost") };
         session.lock_table(&table, LockMode::RowExclusive)?;

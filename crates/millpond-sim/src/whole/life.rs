@@ -118,9 +118,9 @@ pub(super) fn lives(fs: &SimFs, plan: &Plan, seed: u64) -> Ended {
 
 fn populate(engine: &Arc<Engine>, plan: &Plan) {
     let mut session = surely("session", engine.session());
-    let made = run(&mut session, |session| session.create_table(accounts("accounts", true)));
+    let made = run(&mut session, |session| session.ddl().create_table(accounts("accounts", true)));
     let table = surely("create accounts", made);
-    surely("create history", run(&mut session, |session| session.create_table(history())));
+    surely("create history", run(&mut session, |session| session.ddl().create_table(history())));
     let fill = run(&mut session, |session| {
         session.lock_table(&table, LockMode::RowExclusive)?;
         (1..=ACCOUNTS)
@@ -319,7 +319,7 @@ fn examine(engine: &Arc<Engine>, ledger: &mut Ledger, rng: &mut StdRng, life: u3
         check(engine, "after recovery");
         for name in ["accounts".to_owned(), "history".to_owned(), name_of(0)] {
             if let Some(table) = named(&session, &name) {
-                surely("vacuum", session.vacuum(table.oid));
+                surely("vacuum", session.maintenance().vacuum(table.oid));
             }
         }
         check(engine, "after VACUUM");

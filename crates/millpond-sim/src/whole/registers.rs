@@ -47,7 +47,7 @@ pub(super) struct History {
 impl History {
     /// Creates the registers, all with value and version 0.
     pub fn populate(session: &mut Session) -> EngineResult<()> {
-        let table = run(session, |session| session.create_table(accounts(TABLE, true)))?;
+        let table = run(session, |session| session.ddl().create_table(accounts(TABLE, true)))?;
         run(session, |session| {
             session.lock_table(&table, LockMode::RowExclusive)?;
             (1..=REGISTERS).try_for_each(|key| session.insert(&table, &row(key, "0", 0)).map(drop))

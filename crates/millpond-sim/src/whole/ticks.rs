@@ -22,7 +22,7 @@ const RESTS: u32 = 3;
 
 /// Creates the table.
 pub(super) fn create(session: &mut Session) -> EngineResult<()> {
-    run(session, |session| session.create_table(accounts(TICKS, false))).map(drop)
+    run(session, |session| session.ddl().create_table(accounts(TICKS, false))).map(drop)
 }
 
 /// The number of ticks and the sum of their numbers, if clients are slow.

@@ -95,9 +95,9 @@ impl Connection {
     /// transactions change none.
     pub(super) fn hand_on_settings(&mut self) {
         if self.settings.take_news() {
-            self.session.set_lock_timeout(self.settings.lock_timeout());
-            self.session.set_deadlock_timeout(self.settings.deadlock_timeout());
-            self.session.set_log_lock_waits(self.settings.bool("log_lock_waits"));
+            self.session.locks().set_timeout(self.settings.lock_timeout());
+            self.session.locks().set_deadlock_timeout(self.settings.deadlock_timeout());
+            self.session.locks().set_log_waits(self.settings.bool("log_lock_waits"));
             self.session.set_bulk_access(self.settings.bulk_access());
             self.session.temp_space().set_limit_kb(self.settings.temp_file_limit_kb());
             let (work_mem, hash_multiplier) = self.settings.work_mem();

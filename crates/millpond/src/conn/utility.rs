@@ -111,7 +111,7 @@ impl Connection {
         self.check_alone("SET shared_buffers")?;
         let pages = self.settings.buffers_wanted(id, value)?;
         self.need_wait()?;
-        let resized = self.session.resize_buffers(pages);
+        let resized = self.session.maintenance().resize_buffers(pages);
         // Also when it could not be made as small as it should be.
         self.settings.set_live_buffers(self.database.engine().pool().frames());
         Ok(resized?)
@@ -149,7 +149,7 @@ impl Connection {
         }
         self.check_alone("DISCARD ALL")?;
         self.prepared.clear();
-        self.session.release_session_locks();
+        self.session.locks().release_all();
         self.settings.reset_all();
         self.settings.end_transaction(true);
         Ok(CommandTag::plain("DISCARD ALL"))
@@ -216,7 +216,7 @@ impl Connection {
         self.limit_usage(options);
         for table in &tables {
             let Some(summary) =
-                table.unless_gone("vacuum", self.session.vacuum(table.oid), sink)?
+                table.unless_gone("vacuum", self.session.maintenance().vacuum(table.oid), sink)?
             else {
                 continue;
             };
@@ -262,7 +262,9 @@ impl Connection {
         self.session.start_statement()?;
         self.limit_usage(options);
         let mut analyze = |table: &Chosen| {
-            table.unless_gone("analyze", self.session.analyze(table.oid), sink).map(|_| ())
+            table
+                .unless_gone("analyze", self.session.maintenance().analyze(table.oid), sink)
+                .map(|_| ())
         };
         let result = tables.iter().try_for_each(&mut analyze);
         self.session.end_statement();

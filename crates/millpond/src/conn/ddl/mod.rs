@@ -74,7 +74,7 @@ impl Connection {
         let indexes = constraints.into_iter().map(|c| new_index(c, 0)).collect();
         self.define("CREATE TABLE", |connection| {
             let table = NewTable { name: name.name, columns, fillfactor, indexes };
-            connection.session.create_table(table)?;
+            connection.session.ddl().create_table(table)?;
             Ok(tag)
         })
     }
@@ -110,7 +110,7 @@ impl Connection {
                     }
                 };
                 connection.in_use.check("DROP TABLE", table.oid, &table.name)?;
-                connection.session.drop_table(table.oid)?;
+                connection.session.ddl().drop_table(table.oid)?;
             }
             Ok(CommandTag::plain("DROP TABLE"))
         })
@@ -149,7 +149,7 @@ impl Connection {
         };
         self.define("CREATE INDEX", |connection| {
             connection.in_use.check("CREATE INDEX", table.oid, &table.name)?;
-            connection.session.create_index(index)?;
+            connection.session.ddl().create_index(index)?;
             Ok(tag)
         })
     }
@@ -165,7 +165,7 @@ impl Connection {
                 match connection.catalog().relation(&name.name) {
                     Some(Relation::Index(_, index)) => {
                         connection.in_use.check("DROP INDEX", index.oid, &index.name)?;
-                        connection.session.drop_index(index.oid, false)?;
+                        connection.session.ddl().drop_index(index.oid, false)?;
                     }
                     Some(Relation::Table(_)) => {
                         return Err(SqlError::new(
@@ -221,12 +221,12 @@ impl Connection {
                 let constraint = table_constraint(constraint, source, &|name| {
                     table.column(name).ok_or_else(|| missing_key_column(name))
                 })?;
-                self.session.create_index(new_index(constraint, table.oid))?;
+                self.session.ddl().create_index(new_index(constraint, table.oid))?;
                 Ok(())
             }
             AlterTableCmd::DropConstraint { missing_ok, name, .. } => {
                 match table.indexes.iter().find(|index| index.constraint && index.name == **name) {
-                    Some(index) => Ok(self.session.drop_index(index.oid, true)?),
+                    Some(index) => Ok(self.session.ddl().drop_index(index.oid, true)?),
                     None if *missing_ok => Ok(()),
                     None => Err(SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
@@ -252,7 +252,7 @@ impl Connection {
                 Ok(table.oid)
             };
             let oids = names.iter().map(check).collect::<Result<Vec<_>>>()?;
-            connection.session.truncate(&oids)?;
+            connection.session.ddl().truncate(&oids)?;
             Ok(CommandTag::plain("TRUNCATE TABLE"))
         })
     }
