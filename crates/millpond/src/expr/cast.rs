@@ -1,5 +1,6 @@
 //! Conversions between types.
 
+use super::func::{overflow, underflow};
 use super::types::NUMERIC;
 use super::{Val, other_casts};
 use crate::error::{Result, SqlError, SqlState};
@@ -111,7 +112,10 @@ fn convert(
             let wide = to_float(datum, ty)?;
             let narrow = wide as f32;
             if narrow.is_infinite() && !wide.is_infinite() {
-                return Err(out_of_range(ty));
+                return Err(overflow());
+            }
+            if narrow == 0.0 && wide != 0.0 {
+                return Err(underflow());
             }
             Value::Float4(narrow)
         }

@@ -1,5 +1,8 @@
 //! The fields of a date or time stamp in a text: cut out one after the other, then put together.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::super::Zone;
 use super::super::calendar::{USECS_PER_DAY, date_of_civil};
 
@@ -328,6 +331,19 @@ fn is_weekday(word: &str) -> bool {
         .any(|day| word.len() >= 3 && day.starts_with(word))
 }
 
+/// The zone of an abbreviation that always means the same offset, as PostgreSQL's default set has
+/// it. `abbreviations.txt` has a line for each: its name, then seconds east of UTC.
+fn abbreviated(word: &str) -> Option<Zone> {
+    static OFFSETS: LazyLock<HashMap<&str, i32>> = LazyLock::new(|| {
+        let parsed = |line: &'static str| {
+            let (name, seconds) = line.split_once(' ')?;
+            Some((name, seconds.parse().ok()?))
+        };
+        include_str!("abbreviations.txt").lines().filter_map(parsed).collect()
+    });
+    OFFSETS.get(word).map(|seconds| Zone::Fixed(*seconds))
+}
+
 fn read_word(scanner: &mut Scanner<'_>, fields: &mut Fields) -> Result<(), Bad> {
     // The "T" between an ISO date and its time stands directly before digits.
     if fields.date.is_some() && fields.time.is_none() {
@@ -372,7 +388,7 @@ fn read_word(scanner: &mut Scanner<'_>, fields: &mut Fields) -> Result<(), Bad> 
                 None if fields.time.is_some() => Err(Bad::Zone(original.to_owned())),
                 None => Err(Bad::Syntax),
             },
-            None => Err(Bad::Syntax),
+            None => set(&mut fields.zone, abbreviated(&word).ok_or(Bad::Syntax)?),
         },
     }
 }
