@@ -1,6 +1,6 @@
 //! A statement's text, and positions in it.
 
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 
 /// A text of statements. The parser says where things are in bytes; clients are told in characters.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +25,10 @@ impl<'a> Source<'a> {
         self.sql.get(start..start + length as usize).unwrap_or("")
     }
 
-    /// Adds a position to an error that has none, if there is one.
+    /// Adds a position to an error that has none, if there is one. Where the stack would end says
+    /// nothing about the text.
     pub(crate) fn place(&self, mut error: SqlError, location: impl Into<Option<u32>>) -> SqlError {
-        if error.position.is_none() {
+        if error.position.is_none() && error.sqlstate != SqlState::STATEMENT_TOO_COMPLEX {
             error.position = location.into().map(|location| self.position(location));
         }
         error

@@ -43,13 +43,37 @@ fn what_would_be_misread_is_refused() {
     assert!(c.format_options().bytea_escape);
 }
 
+fn joins(count: usize) -> String {
+    (1..=count).map(|at| format!(" join t t{at} on t{at}.a = t0.a")).collect()
+}
+
 #[test]
 fn deep_statements_need_little_stack() {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
-        let chain = format!("select {}1", "1+".repeat(190));
-        assert_eq!(run(&mut c, &chain), "?column?\n191\nSELECT 1\n");
+        let chain = format!("select {}1", "1+".repeat(390));
+        assert_eq!(run(&mut c, &chain), "?column?\n391\nSELECT 1\n");
+        let unions = format!("select 1{}", " union select 1".repeat(450));
+        assert_eq!(run(&mut c, &unions), "?column?\n1\nSELECT 1\n");
+        for (open, close) in [
+            ("abs(", ")"),
+            ("coalesce(", ")"),
+            ("case when true then ", " end"),
+            ("(array[", "])[1]"),
+            ("1 + abs(", ")"),
+        ] {
+            for levels in [40, 99] {
+                let found = run(
+                    &mut c,
+                    &format!("select {}1{}", open.repeat(levels), close.repeat(levels)),
+                );
+                assert!(
+                    found.ends_with("\nSELECT 1\n") || levels > 40 && found.contains("[54001]"),
+                    "{open}: {found:.200}"
+                );
+            }
+        }
         c.batch("create table t (a int primary key)").unwrap();
         let ors = format!("select a from t where {}a = 1", "a = 2 or ".repeat(590));
         assert_eq!(run(&mut c, &ors), "a\nSELECT 0\n");
@@ -70,6 +94,7 @@ fn deep_statements_need_little_stack() {
             format!("select * from unnest({}1, 2)", "1+".repeat(5_000)),
             format!("select 1{}", "::int".repeat(5_000)),
             format!("select * from t{}", " join t on true".repeat(5_000)),
+            format!("select count(*) from t t0{}", joins(400)),
             format!("select 1{}", " union select 1".repeat(2_500)),
         ] {
             let found = run(&mut c, &sql);

@@ -20,7 +20,7 @@ impl Binder<'_> {
         at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
-        self.deeper(LEVEL, |binder| binder.elements(elements, wanted, scope))
+        self.elements(elements, wanted, scope)
             .map_err(|error| self.place_operator(error, at, &elements.iter().collect::<Vec<_>>()))
     }
 
@@ -33,7 +33,8 @@ impl Binder<'_> {
         let mut parts = Vec::with_capacity(elements.len());
         for element in elements {
             parts.push(match &element.node {
-                Node::AArrayExpr(inner) => self.array(inner, wanted, element.location, scope)?,
+                Node::AArrayExpr(inner) => self
+                    .deeper(LEVEL, |binder| binder.array(inner, wanted, element.location, scope))?,
                 _ => self.bind(element, scope)?,
             });
         }
