@@ -7,14 +7,16 @@
 //! Prints the processor time per row: the minimum of several runs, since the machine may be busy.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 use std::sync::Arc;
 
-use millpond_engine::catalog::{ColumnDef, IndexColumn, NewIndex, NewTable, TableDef};
+use millpond_engine::catalog::{ColumnDef, NewIndex, NewTable, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::IndexScan;
 use millpond_engine::session::TransactionOptions;
 use millpond_engine::table::{Direction, KeyRange, RowBatch, RowBuf};
-use millpond_engine::types::key::KeyOrder;
 use millpond_engine::types::{DataType, Datum};
 use millpond_engine::{Engine, EngineConfig, EngineResult, Session};
 
@@ -47,15 +49,8 @@ fn report(what: &str, mut run: impl FnMut() -> u64) {
 }
 
 fn index(table: &TableDef, column: usize, primary: bool) -> NewIndex {
-    NewIndex {
-        name: None,
-        table: table.oid,
-        columns: vec![IndexColumn { column, order: KeyOrder::ASC }],
-        unique: primary,
-        primary,
-        constraint: primary,
-        fillfactor: 90,
-    }
+    let index = common::index(table.oid, &[column]);
+    NewIndex { unique: primary, primary, constraint: primary, ..index }
 }
 
 /// A table of rows (id, a permutation of the ids, filler).

@@ -4,14 +4,16 @@
 //! `cargo bench -p millpond-engine --bench session -- [ROWS] [THREADS] [DIRECTORY]`
 #![allow(clippy::unwrap_used)]
 
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use millpond_engine::catalog::{ColumnDef, IndexColumn, NewIndex, NewTable, TableDef};
+use millpond_engine::catalog::{ColumnDef, NewIndex, NewTable, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::TransactionOptions;
 use millpond_engine::table::{RowBatch, RowBuf, RowOutcome};
-use millpond_engine::types::key::KeyOrder;
 use millpond_engine::types::{DataType, Datum};
 use millpond_engine::{Engine, EngineConfig, EngineResult, Session};
 
@@ -87,15 +89,8 @@ fn load(session: &mut Session, rows: i32) -> Arc<TableDef> {
     });
     report("rows loaded", rows as u64, &begun);
     let begun = begin();
-    let key = NewIndex {
-        name: None,
-        table: table.oid,
-        columns: vec![IndexColumn { column: 0, order: KeyOrder::ASC }],
-        unique: true,
-        primary: true,
-        constraint: true,
-        fillfactor: 90,
-    };
+    let key = common::index(table.oid, &[0]);
+    let key = NewIndex { unique: true, primary: true, constraint: true, ..key };
     transaction(session, options, |s| s.ddl().create_index(key));
     report("entries of the primary key built", rows as u64, &begun);
     let begun = begin();

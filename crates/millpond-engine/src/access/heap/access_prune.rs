@@ -7,7 +7,7 @@
 use millpond_buffer::{BlockNumber, ExclusivePage, Ring};
 use millpond_sync::mutant;
 
-use super::change::log_has_room;
+use super::change::{log_has_room, log_page_change};
 use super::judge::judge;
 use super::last_fate::LastFate;
 use super::lock::is_held;
@@ -19,8 +19,6 @@ use crate::access::heap::visibility::Fates;
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{Horizon, Xid, XidStatus};
-use crate::wal::apply::log_and_apply;
-use crate::wal::{ImageMode, Record, RmgrId};
 
 /// Whether what transaction `hint` left behind can be removed now.
 fn is_ripe(ctx: &Ctx, hint: Xid, horizon: &Horizon) -> EngineResult<bool> {
@@ -105,14 +103,7 @@ pub fn apply_plan(
         return Ok(());
     }
     log_has_room(ctx, 1, data.len())?;
-    let record = Record::new(Xid::INVALID, RmgrId::Heap, record::PRUNE, &[]).block(
-        latched.page_id(),
-        ImageMode::IfNeeded,
-        &data,
-    );
-    log_and_apply(ctx, &mut [latched], record)?;
-    ctx.heap().give_back(data);
-    Ok(())
+    log_page_change(ctx, latched, Xid::INVALID, record::PRUNE, data)
 }
 
 /// Prunes a page that a reader found worth pruning, if its latch is free.

@@ -7,6 +7,8 @@ use crate::access::Tid;
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{CommandId, Xid};
+use crate::wal::apply::log_and_apply;
+use crate::wal::{ImageMode, Record, RmgrId};
 
 /// The result of a request to change a row version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,5 +76,24 @@ pub fn log_has_room(ctx: &Ctx, pages: usize, bytes: usize) -> EngineResult<()> {
     if ctx.wait() == Wait::Never && !ctx.log().has_room(pages * image + bytes + 128) {
         return Err(EngineError::WouldBlock);
     }
+    Ok(())
+}
+
+/// Logs a change of one page and applies it. `data` is scratch memory of the heap, which gets it
+/// back.
+pub(super) fn log_page_change(
+    ctx: &Ctx,
+    latched: &mut ExclusivePage<'_>,
+    xid: Xid,
+    info: u8,
+    data: Vec<u8>,
+) -> EngineResult<()> {
+    let record = Record::new(xid, RmgrId::Heap, info, &[]).block(
+        latched.page_id(),
+        ImageMode::IfNeeded,
+        &data,
+    );
+    log_and_apply(ctx, &mut [latched], record)?;
+    ctx.heap().give_back(data);
     Ok(())
 }

@@ -14,7 +14,7 @@
 use millpond_buffer::{BlockNumber, ExclusivePage, PageId, Wait};
 use millpond_sync::mutant;
 
-use super::change::{ChangeOutcome, Changer, latch, log_has_room};
+use super::change::{ChangeOutcome, Changer, latch, log_has_room, log_page_change};
 use super::header::{TupleFlags, TupleHeader};
 use super::page::{self, Mark};
 use super::record;
@@ -24,8 +24,6 @@ use crate::access::heap::visibility::{Fates, UpdateStatus, update_status, xmax_s
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
 use crate::transam::{LockStrength, Locker, Lockers, RowVersion, XidStatus};
-use crate::wal::apply::log_and_apply;
-use crate::wal::{ImageMode, Record, RmgrId};
 
 const NO_SUCCESSOR: Tid = Tid::new(BlockNumber(0), 0);
 
@@ -160,14 +158,7 @@ pub(super) fn log_mark(
     // A transaction that shares a lock may have logged nothing so far. Recovery must know every id
     // that is on a page, so that none is assigned again.
     let xid = by.xid.max(mark.xmax);
-    let record = Record::new(xid, RmgrId::Heap, info, &[]).block(
-        latched.page_id(),
-        ImageMode::IfNeeded,
-        &data,
-    );
-    log_and_apply(ctx, &mut [latched], record)?;
-    ctx.heap().give_back(data);
-    Ok(())
+    log_page_change(ctx, latched, xid, info, data)
 }
 
 /// The header of a version whose xmax is the locker `head`. `more`: others hold the version, too.

@@ -11,7 +11,7 @@ use millpond_buffer::{BlockNumber, ExclusivePage, Wait};
 use millpond_sync::mutant;
 
 use super::access_prune::prune_latched;
-use super::change::{ChangeOutcome, Changer, latch, log_has_room};
+use super::change::{ChangeOutcome, Changer, latch, log_has_room, log_page_change};
 use super::header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};
 use super::insert::{NewRow, check_size, image_mode};
 use super::lock::{Standing, carry, log_mark, note_survivors, standing};
@@ -181,13 +181,7 @@ fn update_in_page(
         &new,
         &bytes[range.start + TUPLE_HEADER_LEN..range.end],
     );
-    let record = Record::new(by.xid, RmgrId::Heap, record::UPDATE, &[]).block(
-        latched.page_id(),
-        ImageMode::IfNeeded,
-        &data,
-    );
-    log_and_apply(ctx, &mut [&mut latched], record)?;
-    ctx.heap().give_back(data);
+    log_page_change(ctx, &mut latched, by.xid, record::UPDATE, data)?;
     carry(ctx, &mut latched, new_tid.offset, others, by)?;
     drop(latched);
     heap.counters().add(ctx.no(), HeapEvent::Updated, 1);
