@@ -162,8 +162,7 @@ impl Write {
                 "frame" | "guard" => Subsystem::Descriptors,
                 "page_table" | "loading" => Subsystem::PageTable,
                 "pins" => Subsystem::Pins,
-                "freelist" | "demand" | "reserves" | "size" | "policy" | "replacement"
-                | "reclaimer" => Subsystem::Replacement,
+                "free_frames" | "policy" | "replacement" | "reclaimer" => Subsystem::Replacement,
                 _ => Subsystem::Pool,
             };
         }
