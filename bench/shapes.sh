@@ -6,12 +6,13 @@
 #
 # A table for each shape: medians of the runs with their extremes, ratios, 99th percentiles of the
 # latency, and processor time of the server for each transaction. A summary follows: for each number
-# of clients the geometric mean of the ratios, and each cell that misses a goal. Answers are compared
-# before anything is timed.
+# of clients the geometric mean of the ratios, and each cell that misses a goal. Answers are
+# compared before anything is timed.
 #
 # ROWS="20000 5000000" are the sizes: of `items`, which has most rows. PG="pg15 pg18" compares with
 # both (default: pg15). CLIENTS (1 2 27 107), MODES (simple prepared) and BUFFERS (1GB) are the
-# series. LATENCY is the fraction of logged transactions (0.2). lib.sh describes the other variables.
+# series. LATENCY is the fraction of logged transactions (0.2). lib.sh describes the other
+# variables.
 set -euo pipefail
 if [ "${1:?seconds, or check}" = check ]; then seconds=0 runs=0; shift; else seconds=$1 runs=${2:?runs}; shift 2; fi
 wanted=("$@")

@@ -20,9 +20,9 @@ use crate::error::{Result, SqlError, SqlState};
 /// Runs that are merged at a time.
 const FAN_IN: usize = 16;
 
-/// There is room for so many rows at first.
+/// Rows that there is room for at first.
 const FIRST_ROWS: usize = 16;
-/// So many rows are sorted without a look whether the statement is to stop.
+/// Rows that are sorted without a look whether the statement is to stop.
 const ROWS_BETWEEN_LOOKS: usize = 1 << 14;
 
 /// An error if the statement was told to stop.
@@ -82,18 +82,15 @@ impl Collected {
     }
 
     fn key(&self, place: &Place) -> &[u8] {
-        self.bytes
-            .get(place.start..)
-            .and_then(|rest| rest.get(..place.key_length as usize))
-            .unwrap_or_default()
+        self.piece(place.start, place.key_length)
     }
 
     fn row(&self, place: &Place) -> &[u8] {
-        let start = place.start + place.key_length as usize;
-        self.bytes
-            .get(start..)
-            .and_then(|rest| rest.get(..place.row_length as usize))
-            .unwrap_or_default()
+        self.piece(place.start + place.key_length as usize, place.row_length)
+    }
+
+    fn piece(&self, start: usize, length: u32) -> &[u8] {
+        self.bytes.get(start..start + length as usize).unwrap_or_default()
     }
 
     /// How many bytes the rows take, and how many there is room for.

@@ -12,7 +12,7 @@ use crate::memory::{Held, Sorted, Sorter};
 use crate::plan::SortKey;
 use crate::plan::query::node::{Bound, Node};
 
-/// So many first rows are kept in order while rows come. If more are wanted all rows are sorted.
+/// First rows that are kept in order while rows come. If more are wanted all rows are sorted.
 const MAX_TOP: u64 = 1024;
 
 /// A row's key, and the row.

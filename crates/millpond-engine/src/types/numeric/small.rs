@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, SHORT, SHORT_SIGN};
 
-/// So many digits of base 10000 fit with room for a sum.
+/// Digits of base 10000 that fit, with room for a sum.
 const MAX_DIGITS: usize = 9;
 const BASE: i128 = 10_000;
 

@@ -38,7 +38,7 @@ impl<'e> RowList<'e> {
         &self.values
     }
 
-    /// The rows, each of so many columns, to be given.
+    /// The rows to be given. Each has `columns` values.
     pub(super) fn into_series(self, columns: usize) -> Series {
         Series::Rows { values: self.values.into_iter(), columns, bytes: self.bytes }
     }

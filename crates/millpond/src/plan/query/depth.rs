@@ -14,7 +14,7 @@ use crate::error::Result;
 const MAX_NODES: usize = 120;
 
 impl Planning<'_> {
-    /// Refuses to join so many relations that the joins would be too deep.
+    /// Refuses a join of more relations than the stack has room for.
     pub(super) fn check_relations(&self, count: usize) -> Result<()> {
         if count > MAX_NODES { Err(too_complex()) } else { Ok(()) }
     }

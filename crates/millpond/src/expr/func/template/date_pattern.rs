@@ -30,7 +30,7 @@ pub(super) enum Field {
     SecondOfDay,
     Millisecond,
     Microsecond,
-    /// So many digits of the second's fraction.
+    /// Digits of the second's fraction: how many.
     Fraction(u32),
     ZoneName,
     ZoneHour,
