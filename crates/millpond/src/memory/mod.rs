@@ -3,7 +3,8 @@
 //! ```text
 //! QueryMemory (query_memory_limit) <- SessionMemory (work_mem) <- DataFusion's operators
 //!                                                              <- Held: what Millpond's executor
-//!                                                                 keeps (Tuplestore, Sorter)
+//!                                                                 keeps (Tuplestore, Sorter,
+//!                                                                 Partitions, hash tables)
 //! ```
 //!
 //! Two bounds, of different kinds:
@@ -19,6 +20,7 @@
 
 mod byte_rows;
 mod machine;
+mod partitions;
 pub(crate) mod row_bytes;
 mod row_store;
 mod sort;
@@ -35,6 +37,7 @@ use crate::error::{Result, SqlError, SqlState};
 
 pub(crate) use byte_rows::ByteRows;
 pub(crate) use machine::machine_bytes;
+pub(crate) use partitions::{PartRows, Partitions};
 pub(crate) use row_bytes::Datums;
 pub(crate) use row_store::{Cursor, RowStore};
 pub(crate) use sort::{Collected, Sorted, Sorter};
@@ -108,7 +111,6 @@ impl SessionMemory {
     }
 
     /// `work_mem` times `hash_mem_multiplier`.
-    #[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only it hashes"))]
     pub(crate) fn hash_work(&self) -> usize {
         self.hash_work.load(Ordering::Relaxed)
     }
@@ -195,6 +197,11 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn new(memory: &Arc<SessionMemory>, operator: &'static str) -> Self {
         Self { memory: Arc::clone(memory), operator, used: 0, taken: 0 }
+    }
+
+    /// The bytes that are counted.
+    pub(crate) fn used(&self) -> usize {
+        self.used
     }
 
     /// Counts more bytes; after an error as many as before.
