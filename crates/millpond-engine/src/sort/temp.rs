@@ -132,7 +132,7 @@ pub(crate) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> EngineErro
 
 impl TempFiles {
     /// Opens the directory in a data directory; removes what a crash may have left.
-    pub(crate) fn open(vfs: Arc<dyn Vfs>, data: &Path) -> EngineResult<Self> {
+    pub fn open(vfs: Arc<dyn Vfs>, data: &Path) -> EngineResult<Self> {
         let directory = data.join("pgsql_tmp");
         retry(|| vfs.create_directory(&directory)).map_err(failed("create the directory of"))?;
         for left in retry(|| vfs.list(&directory)).map_err(failed("list"))? {

@@ -17,6 +17,7 @@ mod limit;
 mod lock_rows;
 mod materialize;
 mod nested_loop;
+mod overflow;
 mod parts;
 mod pool;
 mod query;

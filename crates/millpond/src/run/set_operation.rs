@@ -3,6 +3,7 @@
 use std::mem;
 
 use super::key_table::KeyTable;
+use super::overflow::Overflow;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept};
 use crate::analyze::tree::{SetOperator, Slot};
@@ -76,9 +77,26 @@ pub(super) struct SetOpState {
     /// How often each is on the right side, as far as it has not been used up.
     counts: Vec<u64>,
     held: Held,
-    is_counted: bool,
+    /// Rows of both sides for which there is no room, each with its side.
+    overflow: Overflow,
+    phase: Phase,
     key: Vec<u8>,
+    /// A row that is kept.
+    row: Vec<u8>,
 }
+
+/// What is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Right,
+    Left,
+    /// Rows that found no room.
+    Overflow,
+}
+
+/// The sides of rows that are kept.
+const RIGHT: &[u8] = &[0];
+const LEFT: &[u8] = &[1];
 
 /// A row without ALL that has been given, or that must not be.
 const DONE: u64 = u64::MAX;
@@ -91,8 +109,10 @@ impl SetOpState {
             counts: Vec::new(),
             keys: KeyTable::default(),
             held: Held::new(&cx.work().resources.memory, "SetOp"),
-            is_counted: false,
+            overflow: Overflow::new("SetOp"),
+            phase: Phase::Right,
             key: Vec::new(),
+            row: Vec::new(),
         })
     }
 
@@ -102,47 +122,95 @@ impl SetOpState {
         self.keys.clear();
         self.counts.clear();
         self.held.clear();
-        self.is_counted = false;
+        self.overflow.clear();
+        self.phase = Phase::Right;
     }
 
     pub(super) fn next(&mut self, node: &Node, cx: &mut Context<'_>) -> Result<bool> {
         let Node::SetOp { slot, operator, all, left, right } = node else {
             return Err(SqlError::internal("a state of another node"));
         };
-        if !self.is_counted {
-            while self.right.next(&right.0, cx)? {
-                cx.work().tick()?;
-                *self.count_of(right.1, cx)? += 1;
-            }
-            self.is_counted = true;
-        }
-        while self.left.next(&left.0, cx)? {
+        while let Some(is_left) = self.next_row(left, right, cx)? {
             cx.work().tick()?;
-            let count = match (operator, all) {
-                // Whether it has been given must be known of every row.
-                (SetOperator::Except, false) => self.count_of(left.1, cx)?,
-                (SetOperator::Union, _) => {
-                    return Err(SqlError::internal("a union is no SetOp"));
-                }
-                _ => {
-                    self.set_key(left.1, cx)?;
-                    let key = self.keys.find(&self.key);
-                    match (key.and_then(|key| self.counts.get_mut(key)), operator) {
-                        (Some(count), _) => count,
-                        (None, SetOperator::Intersect) => continue,
-                        (None, _) => {
-                            take_over(left.1, *slot, cx)?;
-                            return Ok(true);
-                        }
+            let gives = match is_left {
+                true => self.judge(*operator, *all, left.1, cx)?,
+                false => {
+                    if let Some(count) = self.count_of(RIGHT, right.1, cx)? {
+                        *count += 1;
                     }
+                    false
                 }
             };
-            if is_given(*operator, *all, count) {
+            if gives {
                 take_over(left.1, *slot, cx)?;
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Reads the right side, the left side, then what found no room in the same order. Says whether
+    /// the row is of the left side.
+    fn next_row(
+        &mut self,
+        left: &(Node, Slot),
+        right: &(Node, Slot),
+        cx: &mut Context<'_>,
+    ) -> Result<Option<bool>> {
+        if self.phase == Phase::Right {
+            if self.right.next(&right.0, cx)? {
+                return Ok(Some(false));
+            }
+            self.phase = Phase::Left;
+        }
+        if self.phase == Phase::Left {
+            if self.left.next(&left.0, cx)? {
+                return Ok(Some(true));
+            }
+            self.phase = Phase::Overflow;
+        }
+        loop {
+            if let Some((side, row)) = self.overflow.next()? {
+                let is_left = side == LEFT;
+                let slot = if is_left { left.1 } else { right.1 };
+                kept::load(row, &[slot], &mut cx.rows)?;
+                return Ok(Some(is_left));
+            }
+            if !self.overflow.next_pass() {
+                return Ok(None);
+            }
+            self.keys.clear();
+            self.counts.clear();
+            self.held.clear();
+        }
+    }
+
+    /// Whether the row of the left side is in the result. If that can't be told yet, it is kept.
+    fn judge(
+        &mut self,
+        operator: SetOperator,
+        all: bool,
+        slot: Slot,
+        cx: &Context<'_>,
+    ) -> Result<bool> {
+        match (operator, all) {
+            (SetOperator::Union, _) => return Err(SqlError::internal("a union is no SetOp")),
+            // Whether it has been given must be known of every row.
+            (SetOperator::Except, false) => {
+                let count = self.count_of(LEFT, slot, cx)?;
+                return Ok(count.is_some_and(|count| is_given(operator, all, count)));
+            }
+            _ => self.set_key(slot, cx)?,
+        }
+        let key = self.keys.find(&self.key);
+        if let Some(count) = key.and_then(|key| self.counts.get_mut(key)) {
+            return Ok(is_given(operator, all, count));
+        }
+        if self.overflow.has_begun() {
+            self.keep(LEFT, slot, cx)?;
+            return Ok(false);
+        }
+        Ok(operator != SetOperator::Intersect)
     }
 
     fn set_key(&mut self, slot: Slot, cx: &Context<'_>) -> Result<()> {
@@ -153,15 +221,31 @@ impl SetOpState {
         Ok(())
     }
 
-    /// How often the row has been counted.
-    fn count_of(&mut self, slot: Slot, cx: &Context<'_>) -> Result<&mut u64> {
+    /// How often the row has been counted. `None` if there is no room for it: it is kept.
+    fn count_of(&mut self, side: &[u8], slot: Slot, cx: &Context<'_>) -> Result<Option<&mut u64>> {
         self.set_key(slot, cx)?;
-        let key = self.keys.enter(&self.key, cx.work())?;
+        let work = cx.work();
+        if self.overflow.is_full(self.keys.len(), &self.held, work) {
+            let Some(number) = self.keys.find(&self.key) else {
+                self.keep(side, slot, cx)?;
+                return Ok(None);
+            };
+            return Ok(self.counts.get_mut(number));
+        }
+        let key = self.keys.enter(&self.key, work)?;
         if key.is_new() {
-            self.held.grow(key.grown + BYTES_OF_COUNT)?;
+            let grown = key.grown + BYTES_OF_COUNT;
+            self.overflow.count(grown, self.keys.len(), &mut self.held, work.resources)?;
             self.counts.push(0);
         }
-        self.counts.get_mut(key.number).ok_or_else(|| SqlError::internal("a key without a count"))
+        Ok(self.counts.get_mut(key.number))
+    }
+
+    /// Keeps the row whose key was set.
+    fn keep(&mut self, side: &[u8], slot: Slot, cx: &Context<'_>) -> Result<()> {
+        self.row.clear();
+        kept::save(&cx.rows, &[slot], &mut self.row)?;
+        self.overflow.push(&self.key, side, &self.row, cx.work())
     }
 }
 

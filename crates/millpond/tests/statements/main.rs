@@ -20,6 +20,7 @@ mod restart;
 mod row_locks;
 mod rows;
 mod session;
+mod spills;
 mod time_zones;
 mod transactions;
 mod vacuum;

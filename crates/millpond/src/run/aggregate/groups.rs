@@ -10,6 +10,7 @@ use crate::expr::Val;
 use crate::memory::{ByteRows, Datums, Held, row_bytes};
 use crate::plan::query::node::Aggregate;
 use crate::run::key_table::KeyTable;
+use crate::run::overflow::Overflow;
 use crate::run::{Context, Work, datum_key};
 
 /// About what the state of a call takes.
@@ -33,22 +34,35 @@ impl Groups {
         self.numbers.is_empty()
     }
 
-    /// The calls of the group of a row in a grouping set.
+    /// Sets the key of a row in a grouping set, which has a number.
+    pub(super) fn set_key(&mut self, set: (usize, &Vec<usize>), keys: &[Val<'_>]) {
+        self.key.clear();
+        self.key.extend_from_slice(&(set.0 as u32).to_le_bytes());
+        for place in set.1 {
+            if let Some(key) = keys.get(*place) {
+                datum_key::push(&key.datum(), &mut self.key);
+            }
+        }
+    }
+
+    /// The key that was set last.
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The calls of the group whose key was set. `None` if it is new and there is no room for it.
     pub(super) fn calls_of(
         &mut self,
         aggregate: &Aggregate,
-        number: usize,
         set: &[usize],
         keys: &[Val<'_>],
         work: &Work<'_>,
         held: &mut Held,
-    ) -> Result<&mut [CallState]> {
-        self.key.clear();
-        self.key.extend_from_slice(&(number as u32).to_le_bytes());
-        for place in set {
-            if let Some(key) = keys.get(*place) {
-                datum_key::push(&key.datum(), &mut self.key);
-            }
+        overflow: &mut Overflow,
+    ) -> Result<Option<&mut [CallState]>> {
+        if overflow.is_full(self.numbers.len(), held, work) {
+            let Some(group) = self.numbers.find(&self.key) else { return Ok(None) };
+            return calls_of_group(&mut self.calls, aggregate, group).map(Some);
         }
         let group = self.numbers.enter(&self.key, work)?;
         if group.is_new() {
@@ -57,10 +71,11 @@ impl Groups {
                 values.push(if set.contains(&place) { key.datum() } else { Datum::Null });
             }
             let grown = group.grown + self.keys.push_values(&values)?;
-            held.grow(grown + aggregate.calls.len() * BYTES_OF_CALL)?;
+            let grown = grown + aggregate.calls.len() * BYTES_OF_CALL;
+            overflow.count(grown, self.numbers.len(), held, work.resources)?;
             self.calls.extend(aggregate.calls.iter().map(CallState::new));
         }
-        calls_of_group(&mut self.calls, aggregate, group.number)
+        calls_of_group(&mut self.calls, aggregate, group.number).map(Some)
     }
 
     /// Puts a group's row into the slot. False if there is no such group.

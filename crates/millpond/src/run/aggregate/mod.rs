@@ -13,12 +13,15 @@ use smallvec::SmallVec;
 
 use self::call::CallState;
 use self::groups::Groups;
+use super::overflow::Overflow;
 use super::state::State;
-use super::{Context, SlotRow, kept};
+use super::{Context, SlotRow, kept, parts};
 use crate::Value;
+use crate::analyze::tree::Slot;
 use crate::error::Result;
 use crate::expr::Val;
 use crate::memory::Held;
+use crate::memory::row_bytes::damaged;
 use crate::plan::query::node::{Aggregate, Strategy};
 
 pub(super) struct AggregateState {
@@ -27,11 +30,16 @@ pub(super) struct AggregateState {
     phase: Phase,
     /// The group of sorted rows that is being read.
     current: Option<Group>,
+    input_slots: Vec<Slot>,
+    /// Rows of groups for which a hash table has no room.
+    overflow: Overflow,
+    /// A row that is kept.
+    row: Vec<u8>,
 }
 
 enum Phase {
     Reading,
-    /// All groups are there. The number is the next one's.
+    /// All groups of a pass are there. The number is the next one's.
     Giving(Box<Groups>, usize),
     End,
 }
@@ -102,12 +110,16 @@ impl AggregateState {
             held: Held::new(&cx.work().resources.memory, "Aggregate"),
             phase: Phase::Reading,
             current: None,
+            input_slots: parts::output(&aggregate.input),
+            overflow: Overflow::new("Aggregate"),
+            row: Vec::new(),
         })
     }
 
     pub(super) fn rescan(&mut self) {
         self.input.rescan();
         self.held.clear();
+        self.overflow.clear();
         (self.phase, self.current) = (Phase::Reading, None);
     }
 
@@ -121,7 +133,10 @@ impl AggregateState {
                     }
                     self.phase = Phase::End;
                     self.held.clear();
-                    return Ok(false);
+                    if !self.overflow.next_pass() {
+                        return Ok(false);
+                    }
+                    self.hash_overflow(aggregate, cx)?;
                 }
                 Phase::End => return Ok(false),
                 Phase::Reading => match (aggregate.strategy, &aggregate.sets) {
@@ -181,29 +196,75 @@ impl AggregateState {
         let mut groups = Groups::default();
         while self.input.next(&aggregate.input, cx)? {
             cx.work().tick()?;
-            let env = cx.env();
-            let mut keys = SmallVec::<[Val<'_>; 4]>::with_capacity(aggregate.keys.len());
-            for key in &aggregate.keys {
-                keys.push(key.eval(&env)?);
-            }
+            let keys = keys(aggregate, cx)?;
+            self.row.clear();
             for (number, set) in sets.iter().enumerate() {
-                let calls =
-                    groups.calls_of(aggregate, number, set, &keys, cx.work(), &mut self.held)?;
-                add_row(aggregate, calls, cx, &mut self.held)?;
+                self.add(aggregate, &mut groups, (number, set), &keys, cx)?;
             }
         }
         // A set without keys is one group, also of no rows.
         if groups.is_empty() {
-            for (number, set) in sets.iter().enumerate() {
-                if set.is_empty() {
-                    let nulls = vec![Val::Owned(Value::Null); aggregate.keys.len()];
-                    groups.calls_of(aggregate, number, set, &nulls, cx.work(), &mut self.held)?;
-                }
+            for set in sets.iter().enumerate().filter(|(_, set)| set.is_empty()) {
+                let nulls = vec![Val::Owned(Value::Null); aggregate.keys.len()];
+                groups.set_key(set, &nulls);
+                let (held, overflow) = (&mut self.held, &mut self.overflow);
+                groups.calls_of(aggregate, set.1, &nulls, cx.work(), held, overflow)?;
             }
         }
         self.phase = Phase::Giving(Box::new(groups), 0);
         Ok(())
     }
+
+    /// The same for rows that found no room, of which each has its grouping set.
+    fn hash_overflow(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
+        let whole = [(0..aggregate.keys.len()).collect()];
+        let sets = aggregate.sets.as_deref().unwrap_or(&whole);
+        let mut groups = Groups::default();
+        while let Some((number, row)) = self.overflow.next()? {
+            cx.work().tick()?;
+            kept::load(row, &self.input_slots, &mut cx.rows)?;
+            let number = number.first_chunk().map(|number| u32::from_le_bytes(*number));
+            let number = number.ok_or_else(damaged)? as usize;
+            let set = sets.get(number).ok_or_else(damaged)?;
+            let keys = keys(aggregate, cx)?;
+            self.row.clear();
+            self.add(aggregate, &mut groups, (number, set), &keys, cx)?;
+        }
+        self.phase = Phase::Giving(Box::new(groups), 0);
+        Ok(())
+    }
+
+    /// Adds the current row to its group in a grouping set; or keeps it, in [`Self::row`], if there
+    /// is no room for the group.
+    fn add(
+        &mut self,
+        aggregate: &Aggregate,
+        groups: &mut Groups,
+        set: (usize, &Vec<usize>),
+        keys: &[Val<'_>],
+        cx: &Context<'_>,
+    ) -> Result<()> {
+        groups.set_key(set, keys);
+        let (held, overflow) = (&mut self.held, &mut self.overflow);
+        if let Some(calls) = groups.calls_of(aggregate, set.1, keys, cx.work(), held, overflow)? {
+            return add_row(aggregate, calls, cx, held);
+        }
+        if self.row.is_empty() {
+            kept::save(&cx.rows, &self.input_slots, &mut self.row)?;
+        }
+        let number = (set.0 as u32).to_le_bytes();
+        self.overflow.push(groups.key(), &number, &self.row, cx.work())
+    }
+}
+
+/// The keys of the current row.
+fn keys<'x>(aggregate: &'x Aggregate, cx: &'x Context<'_>) -> Result<SmallVec<[Val<'x>; 4]>> {
+    let env = cx.env();
+    let mut keys = SmallVec::with_capacity(aggregate.keys.len());
+    for key in &aggregate.keys {
+        keys.push(key.eval(&env)?);
+    }
+    Ok(keys)
 }
 
 /// Whether the current row has the keys of a group.

@@ -4,6 +4,7 @@ mod aggregates;
 mod joins;
 mod keys;
 mod rows;
+mod spills;
 mod windows;
 
 use std::cell::{Cell, RefCell};
@@ -88,25 +89,39 @@ fn try_rows(plan: &QueryPlan) -> Result<Vec<String>, SqlError> {
 
 /// The same, where the statement may wait or must not.
 fn try_rows_waiting(plan: &QueryPlan, may_wait: bool) -> Result<Vec<String>, SqlError> {
-    with_work(may_wait, |work| {
-        let mut rows = Vec::new();
-        run(plan, &[], work, &mut |env| {
-            let mut row = Vec::new();
-            for expr in &plan.output.exprs {
-                row.push(match expr.eval(env)?.datum() {
-                    Datum::Null => "NULL".to_owned(),
-                    datum => cast::to_text(&datum),
-                });
-            }
-            rows.push(row.join(" "));
-            Ok(true)
-        })?;
-        Ok(rows)
-    })
+    with_work(may_wait, |work| rows_of(plan, work))
+}
+
+fn rows_of(plan: &QueryPlan, work: &Work<'_>) -> Result<Vec<String>, SqlError> {
+    let mut rows = Vec::new();
+    run(plan, &[], work, &mut |env| {
+        let mut row = Vec::new();
+        for expr in &plan.output.exprs {
+            row.push(match expr.eval(env)?.datum() {
+                Datum::Null => "NULL".to_owned(),
+                datum => cast::to_text(&datum),
+            });
+        }
+        rows.push(row.join(" "));
+        Ok(true)
+    })?;
+    Ok(rows)
 }
 
 /// A statement that does something, and after it holds nothing.
 fn with_work<T>(
+    may_wait: bool,
+    run: impl FnOnce(&Work<'_>) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let resources = resources(64 << 20);
+    let result = with_resources(&resources, may_wait, run)?;
+    assert_eq!((resources.memory.used(), resources.temp_space.used_bytes()), (0, 0));
+    Ok(result)
+}
+
+/// A statement with memory and files of the test's choice.
+fn with_resources<T>(
+    resources: &Arc<Resources>,
     may_wait: bool,
     run: impl FnOnce(&Work<'_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
@@ -122,11 +137,10 @@ fn with_work<T>(
         notices: &notices,
         only_locks: false,
     };
-    let resources = resources(64 << 20);
     let work = Work {
         session: None,
         facts: &facts,
-        resources: &resources,
+        resources,
         host: None,
         may_wait,
         left: Cell::new(crate::exec::MAX_ROWS_UNWAITING),
@@ -135,10 +149,7 @@ fn with_work<T>(
         ticks: Cell::new(0),
         timed_since: Cell::new(None),
     };
-    let result = run(&work)?;
-    drop(work);
-    assert_eq!((resources.memory.used(), resources.temp_space.used_bytes()), (0, 0));
-    Ok(result)
+    run(&work)
 }
 
 #[track_caller]
