@@ -35,7 +35,9 @@ fn race() -> u32 {
 
 #[test]
 fn seed_determines_the_whole_run() {
-    let results: BTreeSet<u32> = (0..100)
+    // Among these few seeds, the race ends in three ways.
+    let seeds = if cfg!(miri) { 43..53 } else { 0..100 };
+    let results: BTreeSet<u32> = seeds
         .map(|seed| {
             let (first, second) = (simulate(seed, race), simulate(seed, race));
             assert_eq!(first.hash, second.hash);
