@@ -200,6 +200,26 @@ impl HeapScan {
         next_page(&mut self.scan, session.ctx(), &self.snapshot, each)
     }
 
+    /// Goes to the next page that has visible rows, for [`HeapScan::row`]. Otherwise like
+    /// [`HeapScan::next_page`].
+    pub fn advance_page(&mut self, session: &Session) -> EngineResult<bool> {
+        let ctx = session.ctx();
+        loop {
+            ctx.check_interrupts()?;
+            match self.scan.next_page(ctx, &self.snapshot)? {
+                None => return Ok(false),
+                Some(rows) if rows.is_empty() => {}
+                Some(_) => return Ok(true),
+            }
+        }
+    }
+
+    /// A visible row of the page that was read last, by its number from 0: its place and its bytes.
+    #[inline]
+    pub fn row(&self, number: usize) -> Option<(Tid, &[u8])> {
+        self.scan.page_rows().get(number)
+    }
+
     /// The number of visible rows on the next page; `None` at the end. Otherwise like
     /// [`HeapScan::next_page`].
     pub fn count_page(&mut self, session: &Session) -> EngineResult<Option<usize>> {

@@ -232,6 +232,19 @@ impl<'x> Context<'x> {
         self.rows.get_mut(slot.index()).ok_or_else(out_of_range)
     }
 
+    /// A table's row in its slot.
+    #[inline]
+    pub(crate) fn stored_mut(&mut self, slot: Slot) -> Result<&mut RowBuf> {
+        if !matches!(self.row_mut(slot)?, SlotRow::Stored(_)) {
+            let row = self.take_stored(slot)?;
+            self.set(slot, SlotRow::Stored(row))?;
+        }
+        match self.row_mut(slot)? {
+            SlotRow::Stored(row) => Ok(row),
+            _ => Err(out_of_range()),
+        }
+    }
+
     /// Takes a table's row out of its slot: its memory is used for the next one.
     pub(crate) fn take_stored(&mut self, slot: Slot) -> Result<RowBuf> {
         let row = self.row_mut(slot)?;

@@ -15,20 +15,27 @@ use crate::memory::ByteRows;
 const LEAST_PLACES: usize = 16;
 /// A larger table is freed when its keys are taken out.
 const MOST_PLACES_KEPT: usize = 1024;
-/// Keys between two looks whether the statement is to stop, while the table grows.
-const KEYS_BETWEEN_LOOKS: usize = 1 << 16;
-/// Beside its bytes, a key takes its hash here.
-const BYTES_OF_HASH: usize = size_of::<u32>();
+/// Places between two looks whether the statement is to stop, while the table grows.
+const PLACES_BETWEEN_LOOKS: usize = 1 << 16;
 
 /// Keys, numbered from 0 in the order in which they came.
 #[derive(Default)]
 pub(super) struct KeyTable {
-    /// Numbers of keys plus 1, and 0 where none is. A power of two of them, of which at most three
-    /// quarters are in use. A key is at the place that its hash says, or behind it.
-    places: Vec<u32>,
-    hashes: Vec<u32>,
+    /// A power of two of them, of which at most three quarters are in use. A key is at the place
+    /// that its hash says, or behind it.
+    places: Vec<Place>,
+    count: usize,
     keys: ByteRows,
     hasher: RandomState,
+}
+
+/// Where a key may be. Its hash is here, too: most keys that are another one differ in it, and their
+/// bytes need not be looked at.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    hash: u32,
+    /// The number of the key plus 1, or 0 if there is none.
+    entry: u32,
 }
 
 /// A key that has been looked for, and added where it was not found.
@@ -47,11 +54,11 @@ impl Entered {
 
 impl KeyTable {
     pub(super) fn len(&self) -> usize {
-        self.hashes.len()
+        self.count
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
+        self.count == 0
     }
 
     /// A key by its number.
@@ -74,13 +81,14 @@ impl KeyTable {
         };
         let number = self.len();
         let too_many = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many rows to hash");
-        let number_at_place = u32::try_from(number + 1).map_err(too_many)?;
-        let mut grown = self.keys.push(key) + BYTES_OF_HASH;
-        self.hashes.push(hash);
-        let has_room = self.has_room();
-        match self.places.get_mut(place) {
-            Some(free) if has_room => *free = number_at_place,
-            _ => grown += self.grow(work)?,
+        let entry = u32::try_from(number + 1).map_err(too_many)?;
+        let mut grown = self.keys.push(key);
+        self.count += 1;
+        if self.has_room() {
+            self.put(place, Place { hash, entry });
+        } else {
+            grown += self.grow(work)?;
+            self.put(hash as usize, Place { hash, entry });
         }
         Ok(Entered { number, grown })
     }
@@ -89,8 +97,8 @@ impl KeyTable {
         if self.places.len() > MOST_PLACES_KEPT {
             self.places = Vec::new();
         }
-        self.places.fill(0);
-        self.hashes = Vec::new();
+        self.places.fill(Place::default());
+        self.count = 0;
         self.keys = ByteRows::default();
     }
 
@@ -104,10 +112,9 @@ impl KeyTable {
         let mask = self.places.len().wrapping_sub(1);
         let mut place = hash as usize & mask;
         while let Some(entry) = self.places.get(place) {
-            let Some(number) = entry.checked_sub(1) else { break };
-            let number = number as usize;
-            if self.hashes.get(number) == Some(&hash) && self.keys.get(number) == Some(key) {
-                return Ok(number);
+            let Some(number) = entry.entry.checked_sub(1) else { break };
+            if entry.hash == hash && self.keys.get(number as usize) == Some(key) {
+                return Ok(number as usize);
             }
             place = (place + 1) & mask;
         }
@@ -118,25 +125,32 @@ impl KeyTable {
         self.len() <= self.places.len() / 4 * 3
     }
 
-    /// Doubles the places and puts all keys there. Says how many bytes the table has grown by.
+    /// Doubles the places and puts the keys there that had one. Says how many bytes the table has
+    /// grown by.
     fn grow(&mut self, work: &Work<'_>) -> Result<usize> {
-        let before = self.places.len();
-        self.places = Vec::new();
-        let mut places = vec![0u32; (before * 2).max(LEAST_PLACES)];
-        let mask = places.len() - 1;
-        for (entry, hash) in (1u32..).zip(&self.hashes) {
-            if (entry as usize).is_multiple_of(KEYS_BETWEEN_LOOKS) {
+        let places = (self.places.len() * 2).max(LEAST_PLACES);
+        let before = std::mem::replace(&mut self.places, vec![Place::default(); places]);
+        for (number, place) in before.iter().enumerate() {
+            if number.is_multiple_of(PLACES_BETWEEN_LOOKS) {
                 work.tick()?;
             }
-            let mut place = *hash as usize & mask;
-            while places.get(place).is_some_and(|taken| *taken != 0) {
-                place = (place + 1) & mask;
-            }
-            if let Some(free) = places.get_mut(place) {
-                *free = entry;
+            if place.entry != 0 {
+                self.put(place.hash as usize, *place);
             }
         }
-        self.places = places;
-        Ok((self.places.len() - before) * size_of::<u32>())
+        Ok((places - before.len()) * size_of::<Place>())
+    }
+
+    /// Puts a key at the first free place from one on.
+    fn put(&mut self, from: usize, key: Place) {
+        let mask = self.places.len().wrapping_sub(1);
+        let mut place = from & mask;
+        while let Some(found) = self.places.get_mut(place) {
+            if found.entry == 0 {
+                *found = key;
+                return;
+            }
+            place = (place + 1) & mask;
+        }
     }
 }

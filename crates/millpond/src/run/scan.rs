@@ -3,7 +3,6 @@
 use std::mem;
 use std::sync::Arc;
 
-use millpond_engine::access::Tid;
 use millpond_engine::catalog::IndexDef;
 use millpond_engine::session::HeapScan;
 use millpond_engine::table::RowBuf;
@@ -38,14 +37,11 @@ enum Source {
     End,
 }
 
-/// A page's rows.
+/// A scan of pages.
 struct HeapState {
     scan: HeapScan,
-    rows: Vec<(Tid, usize)>,
-    bytes: Vec<u8>,
+    /// The next row of the page.
     next: usize,
-    /// No page follows.
-    is_last: bool,
 }
 
 impl ScanState {
@@ -54,6 +50,12 @@ impl ScanState {
     }
 
     pub(super) fn next(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
+        if matches!((&scan.access, &self.source), (Access::Heap, Source::Start)) {
+            self.start_heap(scan, cx)?;
+        }
+        if matches!(self.source, Source::Heap) {
+            return self.next_of_heap(scan, cx);
+        }
         let mut row = cx.take_stored(scan.slot)?;
         loop {
             let found = self.next_row(scan, cx, &mut row);
@@ -88,8 +90,7 @@ impl ScanState {
                     }
                     self.source = Source::End;
                 }
-                Source::Heap => return self.next_of_heap(cx, row),
-                Source::End => return Ok(false),
+                Source::Heap | Source::End => return Ok(false),
             }
         }
     }
@@ -98,6 +99,7 @@ impl ScanState {
     fn start(&mut self, scan: &Scan, cx: &Context<'_>, row: &mut RowBuf) -> Result<Option<bool>> {
         match &scan.access {
             Access::Nothing => self.source = Source::End,
+            Access::Heap => return Err(SqlError::internal("pages are not read by keys")),
             Access::Point { index, key } => {
                 let session = cx.work().session()?;
                 if session.may_see_keys_twice() {
@@ -111,7 +113,6 @@ impl ScanState {
                 return Ok(Some(session.lookup(&scan.table, index, &key, row)?));
             }
             Access::Range(range) => self.start_range(scan, range, cx)?,
-            Access::Heap => self.start_heap(scan, cx)?,
         }
         Ok(None)
     }
@@ -190,44 +191,29 @@ impl ScanState {
             return Err(would_block());
         }
         let heap = session.heap_scan(&scan.table)?;
-        match &mut self.heap {
-            Some(own) => {
-                (own.scan, own.next, own.is_last) = (heap, 0, false);
-                own.rows.clear();
-            }
-            None => {
-                let (rows, bytes) = Default::default();
-                let state = HeapState { scan: heap, rows, bytes, next: 0, is_last: false };
-                self.heap = Some(Box::new(state));
-            }
-        }
+        self.heap = Some(Box::new(HeapState { scan: heap, next: 0 }));
         self.source = Source::Heap;
         Ok(())
     }
 
-    fn next_of_heap(&mut self, cx: &Context<'_>, row: &mut RowBuf) -> Result<bool> {
+    /// The next row of a page that meets the filter. A row is copied once, to its slot.
+    fn next_of_heap(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         let Some(heap) = &mut self.heap else { return Ok(false) };
         loop {
-            if let Some((tid, end)) = heap.rows.get(heap.next) {
-                let before = heap.next.checked_sub(1).and_then(|before| heap.rows.get(before));
-                let start = before.map_or(0, |(_, end)| *end);
-                row.set(*tid, heap.bytes.get(start..*end).unwrap_or_default());
-                heap.next += 1;
-                return Ok(true);
-            }
-            if heap.is_last {
+            let Some((tid, bytes)) = heap.scan.row(heap.next) else {
+                if heap.scan.advance_page(cx.work().session()?)? {
+                    heap.next = 0;
+                    continue;
+                }
                 self.source = Source::End;
                 return Ok(false);
+            };
+            heap.next += 1;
+            cx.stored_mut(scan.slot)?.set(tid, bytes);
+            cx.work().count_row()?;
+            if cx.holds(scan.filter.as_ref())? {
+                return Ok(true);
             }
-            let HeapState { scan, rows, bytes, .. } = &mut **heap;
-            rows.clear();
-            bytes.clear();
-            let more = scan.next_page(cx.work().session()?, &mut |tid, tuple| {
-                bytes.extend_from_slice(tuple);
-                rows.push((tid, bytes.len()));
-                Ok(())
-            })?;
-            (heap.is_last, heap.next) = (!more, 0);
         }
     }
 }

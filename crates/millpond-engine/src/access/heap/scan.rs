@@ -111,6 +111,8 @@ pub struct HeapScan {
     ring: Option<Ring>,
     copy: Box<[u8; PAGE_SIZE]>,
     rows: Vec<Row>,
+    /// The page of the rows.
+    block: BlockNumber,
 }
 
 /// The visible rows of one page, in the order of line pointers.
@@ -183,6 +185,7 @@ impl HeapScan {
             ring: None,
             copy: Box::new([0; PAGE_SIZE]),
             rows: Vec::new(),
+            block: BlockNumber(0),
         }
     }
 
@@ -246,6 +249,7 @@ impl HeapScan {
             .buffers()
             .read_with(&self.heap.main, block, ctx.wait(), ring, |view| view.copy_page(copy));
         self.rows.clear();
+        self.block = block;
         match read {
             Ok(()) => self.judge_copy(ctx, snapshot, block)?,
             // Vacuum has truncated the block since the scan began, so it held no rows.
@@ -253,7 +257,13 @@ impl HeapScan {
             Err(error) => return Err(error.into()),
         }
         self.advance(block);
-        Ok(Some(PageRows { block, copy: &self.copy, rows: &self.rows }))
+        Ok(Some(self.page_rows()))
+    }
+
+    /// The rows of the page that was read last.
+    #[inline]
+    pub fn page_rows(&self) -> PageRows<'_> {
+        PageRows { block: self.block, copy: &self.copy, rows: &self.rows }
     }
 
     /// How many rows the snapshot sees on the next page; `None` after the last page.
@@ -269,6 +279,7 @@ impl HeapScan {
             None
         });
         self.rows.clear();
+        self.block = block;
         let count = match read {
             Ok(Some(count)) => count,
             Ok(None) => {

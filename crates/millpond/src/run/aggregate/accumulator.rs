@@ -33,10 +33,16 @@ pub(crate) struct Sum {
     pub(crate) count: i64,
     /// Of integers: wide, so that nothing overflows before the end.
     pub(crate) ints: i128,
+    /// Of what are no integers. It is elsewhere, because most of many groups do without.
+    others: Option<Box<Others>>,
+}
+
+#[derive(Debug, Default)]
+struct Others {
     /// Of decimal numbers; empty if there were none.
     numbers: NumericSum,
-    /// Of floats.
-    pub(crate) value: Value,
+    /// Of floats and the rest.
+    value: Value,
 }
 
 /// Whether a NULL is a value that counts.
@@ -81,7 +87,7 @@ impl Accumulator {
         }
         match self {
             Self::Count(count) => *count += 1,
-            Self::Sum(sum) => sum.add(function, datum)?,
+            Self::Sum(sum) => return sum.add(function, datum),
             Self::Extreme(best) => return add_extreme(best, function, datum),
             Self::Bool(all) => {
                 let Datum::Bool(value) = datum else { return Ok(0) };
@@ -178,24 +184,29 @@ impl Accumulator {
 }
 
 impl Sum {
-    fn add(&mut self, function: F, datum: Datum<'_>) -> Result<()> {
+    fn add(&mut self, function: F, datum: Datum<'_>) -> Result<usize> {
         self.count += 1;
-        let datum = match (datum.as_i64(), datum) {
-            (Some(int), _) => {
-                self.ints += i128::from(int);
-                return Ok(());
+        if let Some(int) = datum.as_i64() {
+            self.ints += i128::from(int);
+            return Ok(0);
+        }
+        let grown = if self.others.is_none() { size_of::<Others>() } else { 0 };
+        let others = self.others.get_or_insert_default();
+        let datum = match datum {
+            Datum::Numeric(number) => {
+                others.numbers.add(number)?;
+                return Ok(grown);
             }
-            (None, Datum::Numeric(number)) => return Ok(self.numbers.add(number)?),
             // An average is of double precision.
-            (None, Datum::Float4(value)) if function == F::Avg => Datum::Float8(value.into()),
-            (None, datum) => datum,
+            Datum::Float4(value) if function == F::Avg => Datum::Float8(value.into()),
+            datum => datum,
         };
-        self.value = if self.value.is_null() {
+        others.value = if others.value.is_null() {
             datum.to_value()
         } else {
-            arith::apply(Arith::Add, self.value.as_datum(), datum)?
+            arith::apply(Arith::Add, others.value.as_datum(), datum)?
         };
-        Ok(())
+        Ok(grown)
     }
 
     fn total(&self, ty: DataType) -> Result<Value> {
@@ -213,7 +224,8 @@ impl Sum {
 
     /// The sum of what are no integers; NULL of nothing.
     fn whole(&self) -> Result<Value> {
-        Ok(self.numbers.total()?.map_or_else(|| self.value.clone(), Value::Numeric))
+        let Some(others) = &self.others else { return Ok(Value::Null) };
+        Ok(others.numbers.total()?.map_or_else(|| others.value.clone(), Value::Numeric))
     }
 
     fn average(&self, ty: DataType) -> Result<Value> {
