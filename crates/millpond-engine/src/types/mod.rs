@@ -23,6 +23,7 @@ pub mod tuple;
 pub use datum::{Datum, Value};
 pub use numeric::{Numeric, NumericRef};
 pub use other::Interval;
+pub use tuple::{Int, IntWidth};
 
 /// The date after every other.
 pub const DATE_INFINITY: i32 = i32::MAX;

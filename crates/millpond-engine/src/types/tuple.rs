@@ -137,6 +137,24 @@ impl TupleLayout {
         read_value(tuple, offset, ty).map(|(datum, _)| datum).ok_or_else(damaged)
     }
 
+    /// A column of integers, if the row has no NULL and columns of variable width come behind it. It
+    /// is found faster than by [`TupleLayout::column`].
+    #[inline]
+    pub fn int(&self, tuple: &[u8], column: usize) -> Option<Int> {
+        let header = Header::read(tuple)?;
+        if header.has_nulls || column >= header.columns {
+            return None;
+        }
+        let rest = tuple.get(usize::from(*self.offsets.get(column)?)..)?;
+        let (value, width) = match self.types.get(column)? {
+            DataType::Int2 => (i16::from_le_bytes(*rest.first_chunk()?).into(), IntWidth::Two),
+            DataType::Int4 => (i32::from_le_bytes(*rest.first_chunk()?).into(), IntWidth::Four),
+            DataType::Int8 => (i64::from_le_bytes(*rest.first_chunk()?), IntWidth::Eight),
+            _ => return None,
+        };
+        Some(Int { value, width })
+    }
+
     /// Where a column of a row with NULLs begins, if all columns before it have fixed width and it
     /// is one of the first eight: what the NULLs among these leave out is subtracted.
     #[inline]
@@ -214,6 +232,26 @@ impl TupleLayout {
         }
         if offset == tuple.len() { Ok(()) } else { Err(damaged(columns)) }
     }
+}
+
+/// An integer of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Int {
+    /// The integer.
+    pub value: i64,
+    /// The width of its type.
+    pub width: IntWidth,
+}
+
+/// The bytes of a type of integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntWidth {
+    /// `smallint`
+    Two,
+    /// `integer`
+    Four,
+    /// `bigint`
+    Eight,
 }
 
 #[derive(Clone, Copy)]

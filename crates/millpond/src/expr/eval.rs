@@ -88,6 +88,11 @@ impl Expr {
     pub(crate) fn truth(&self, env: &Env<'_>) -> Result<Option<bool>> {
         Ok(match self {
             Expr::Compare(op, pair) => {
+                if let Some(a) = pair.0.int(env)
+                    && let Some(b) = pair.1.int(env)
+                {
+                    return Ok(Some(op.holds(a.value.cmp(&b.value))));
+                }
                 let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
                 a.datum().sql_cmp(&b.datum()).map(|order| op.holds(order))
             }

@@ -11,6 +11,7 @@ pub(crate) mod bind;
 pub(crate) mod cast;
 mod eval;
 mod func;
+pub(crate) mod int;
 mod like;
 mod other_casts;
 mod regex;

@@ -6,6 +6,7 @@ use super::FromScope;
 use crate::analyze::tree::AggregateFunction;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, Coercion};
+use crate::expr::int::of_column;
 use crate::expr::types::{Category, NUMERIC, Ty, category};
 use crate::expr::{Env, Expr, Val};
 use crate::run::Accumulator;
@@ -146,6 +147,10 @@ impl Aggregate {
     #[inline]
     pub(crate) fn add(&self, into: &mut Accumulator, env: &Env<'_>) -> Result<()> {
         let Some(column) = self.int_column else { return self.add_value(into, env) };
+        if let Some(int) = of_column(env.row, column) {
+            into.add_int(int.value);
+            return Ok(());
+        }
         // NULL is no number.
         if let Some(int) = env.column(column)?.as_i64() {
             into.add_int(int);

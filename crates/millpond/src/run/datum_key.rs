@@ -25,9 +25,9 @@ pub(super) fn push(datum: &Datum<'_>, out: &mut Vec<u8>) {
     match *datum {
         Datum::Null => out.push(NULL),
         Datum::Bool(value) => out.extend_from_slice(&[BOOL, value.into()]),
-        Datum::Int2(value) => fixed(INT, &i64::from(value).to_le_bytes(), out),
-        Datum::Int4(value) => fixed(INT, &i64::from(value).to_le_bytes(), out),
-        Datum::Int8(value) => fixed(INT, &value.to_le_bytes(), out),
+        Datum::Int2(value) => push_int(value.into(), out),
+        Datum::Int4(value) => push_int(value.into(), out),
+        Datum::Int8(value) => push_int(value, out),
         Datum::Float4(value) => float(value.into(), out),
         Datum::Float8(value) => float(value, out),
         Datum::Numeric(value) => numeric(value.parts(), out),
@@ -38,6 +38,12 @@ pub(super) fn push(datum: &Datum<'_>, out: &mut Vec<u8>) {
         Datum::Timestamptz(value) => fixed(TIMESTAMPTZ, &value.to_le_bytes(), out),
         Datum::Other(oid, value) => other(oid, value, out),
     }
+}
+
+/// Appends an integer's key.
+#[inline]
+pub(super) fn push_int(value: i64, out: &mut Vec<u8>) {
+    fixed(INT, &value.to_le_bytes(), out);
 }
 
 /// Of a type without an order the bytes themselves.

@@ -62,6 +62,10 @@ impl DistinctState {
             self.key.clear();
             let env = cx.env();
             for key in keys {
+                if let Some(int) = key.int(&env) {
+                    datum_key::push_int(int.value, &mut self.key);
+                    continue;
+                }
                 datum_key::push(&key.eval(&env)?.datum(), &mut self.key);
             }
             if sorted {

@@ -1,10 +1,12 @@
 //! The rows that a plan's nodes have at a time, one for each slot.
 
 use millpond_engine::table::RowBuf;
+use millpond_engine::types::Int;
 
 use crate::analyze::tree::slot_of;
 use crate::error::{Result, SqlError};
 use crate::exec::damaged;
+use crate::expr::int::of_value;
 use crate::plan::query::node::SlotKind;
 use crate::{Datum, Value};
 
@@ -29,6 +31,17 @@ pub(crate) enum SlotRow {
 }
 
 impl<'a> Slots<'a> {
+    /// The value of a column that is an integer: see [`Expr::int`](crate::expr::Expr::int).
+    #[inline]
+    pub(crate) fn int(&self, column: usize) -> Option<Int> {
+        let (slot, place) = slot_of(column);
+        match (self.rows.get(slot.index())?, self.kinds.get(slot.index())?) {
+            (SlotRow::Stored(row), SlotKind::Stored(table)) => table.layout.int(row.bytes(), place),
+            (SlotRow::Values(values), _) => of_value(values.get(place)?),
+            _ => None,
+        }
+    }
+
     /// The value of a column, by its packed number.
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {

@@ -50,6 +50,12 @@ impl CallState {
         if call.distinct || !call.order_by.is_empty() || call.args.len() > 1 {
             return self.add_any(call, cx);
         }
+        if let F::Count | F::Sum | F::Avg = call.function
+            && let Some(int) = call.args.first().and_then(|arg| arg.int(&env))
+        {
+            self.accumulator.add_int(int.value);
+            return Ok(0);
+        }
         match call.args.first() {
             None => self.accumulator.add(call.function, Datum::Null, Datum::Null),
             Some(arg) => self.accumulator.add(call.function, arg.eval(&env)?.datum(), Datum::Null),

@@ -166,6 +166,10 @@ impl HashJoinState {
         self.key.clear();
         let env = cx.env();
         for expr in exprs {
+            if let Some(int) = expr.int(&env) {
+                datum_key::push_int(int.value, &mut self.key);
+                continue;
+            }
             let value = expr.eval(&env)?;
             if value.is_null() {
                 return Ok(false);
