@@ -137,8 +137,8 @@ impl TupleLayout {
         read_value(tuple, offset, ty).map(|(datum, _)| datum).ok_or_else(damaged)
     }
 
-    /// A column of integers, if the row has no NULL and columns of variable width come behind it. It
-    /// is found faster than by [`TupleLayout::column`].
+    /// A column of integers, if the row has no NULL and columns of variable width come behind it.
+    /// It is found faster than by [`TupleLayout::column`].
     #[inline]
     pub fn int(&self, tuple: &[u8], column: usize) -> Option<Int> {
         let header = Header::read(tuple)?;

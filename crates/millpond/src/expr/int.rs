@@ -1,8 +1,9 @@
-//! Integers of expressions over columns, constants and `+ - * / %`, without a [`Val`] for each part.
+//! Integers of expressions over columns, constants and `+ - * / %`, without a [`Val`] for each
+//! part.
 //!
 //! A value of any type is built and taken apart in memory at each step. That takes longer than the
-//! arithmetic of integers, which fits into registers. What is NULL, out of range, divided by zero or
-//! of another type is no result here: [`Expr::eval`] says what it is.
+//! arithmetic of integers, which fits into registers. What is NULL, out of range, divided by zero
+//! or of another type is no result here: [`Expr::eval`] says what it is.
 //!
 //! [`Val`]: super::Val
 

@@ -29,8 +29,8 @@ pub(super) struct KeyTable {
     hasher: RandomState,
 }
 
-/// Where a key may be. Its hash is here, too: most keys that are another one differ in it, and their
-/// bytes need not be looked at.
+/// Where a key may be. Its hash is here, too: most keys that are another one differ in it, and
+/// their bytes need not be looked at.
 #[derive(Clone, Copy, Default)]
 struct Place {
     hash: u32,
