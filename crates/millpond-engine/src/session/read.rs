@@ -106,7 +106,7 @@ impl Session {
     /// Fails if the index is too new for the snapshot. An index lacks old row versions that were
     /// still visible to some snapshots when it was built; those snapshots must not use it.
     #[inline]
-    fn check_usable(&self, index: &IndexDef, snapshot: &Snapshot) -> EngineResult<()> {
+    pub(super) fn check_usable(&self, index: &IndexDef, snapshot: &Snapshot) -> EngineResult<()> {
         let maker = index.valid_after.load(Ordering::Relaxed);
         if snapshot.csn.0 < index.valid_from.load(Ordering::Relaxed)
             || (maker != 0 && !self.is_seen(Xid(maker), snapshot)?)

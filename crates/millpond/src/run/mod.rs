@@ -5,6 +5,7 @@
 //! queries of WITH and the session.
 
 mod aggregate;
+mod ahead;
 mod context;
 mod cte;
 mod datum_key;

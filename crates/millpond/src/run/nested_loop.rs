@@ -1,12 +1,16 @@
 //! Nested Loop: for each row of the outer side the inner side is run again.
+//!
+//! If the inner side is a row by its key, and there are more than a few outer rows, the inner rows
+//! of many outer rows are looked up together: see [`Ahead`].
 
 use std::mem;
 
+use super::ahead::Ahead;
 use super::state::State;
 use super::{Context, SlotRow, parts};
 use crate::analyze::tree::{JoinKind, Slot};
 use crate::error::{Result, SqlError};
-use crate::plan::query::node::NestedLoop;
+use crate::plan::query::node::{NestedLoop, Node, Scan};
 
 pub(super) struct NestedLoopState {
     outer: State,
@@ -19,7 +23,14 @@ pub(super) struct NestedLoopState {
     /// What was in the inner slots when they were made NULL, so that its memory is used again.
     set_aside: Vec<SlotRow>,
     is_null: bool,
+    /// How many outer rows were taken one by one.
+    singly: usize,
+    ahead: Option<Box<Ahead>>,
 }
+
+/// After this number of outer rows, the next ones are looked up together. A short join does not pay
+/// for what that needs, and a LIMIT that few rows satisfy reads no more of them.
+const SINGLY: usize = 8;
 
 impl NestedLoopState {
     pub(super) fn new(join: &NestedLoop, cx: &Context<'_>) -> Result<Self> {
@@ -38,20 +49,31 @@ impl NestedLoopState {
             set_aside: inner_slots.iter().map(|_| SlotRow::Null).collect(),
             inner_slots,
             is_null: false,
+            singly: 0,
+            ahead: None,
         })
     }
 
     pub(super) fn rescan(&mut self) {
         self.outer.rescan();
-        self.has_outer = false;
+        (self.has_outer, self.singly) = (false, 0);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.reset();
+        }
     }
 
     pub(super) fn next(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<bool> {
         loop {
             if !self.has_outer {
+                if self.singly >= SINGLY
+                    && let Some(found) = self.next_ahead(join, cx)?
+                {
+                    return Ok(found);
+                }
                 if !self.outer.next(&join.outer, cx)? {
                     return Ok(false);
                 }
+                self.singly += 1;
                 (self.has_outer, self.has_match) = (true, false);
                 self.put_back(cx)?;
                 self.inner.rescan();
@@ -78,6 +100,43 @@ impl NestedLoopState {
                 }
             }
         }
+    }
+
+    /// The next row, with inner rows that are looked up together. `None`: one by one.
+    fn next_ahead(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<Option<bool>> {
+        let Node::Scan(scan) = &join.inner else { return Ok(None) };
+        if !self.has_ahead(join, scan) {
+            return Ok(None);
+        }
+        loop {
+            self.put_back(cx)?;
+            let Some(ahead) = &mut self.ahead else { return Ok(None) };
+            let Some(number) = ahead.next_outer(cx)? else {
+                match ahead.fill(&mut self.outer, &join.outer, scan, cx)? {
+                    None => return Ok(None),
+                    Some(false) => return Ok(Some(false)),
+                    Some(true) => continue,
+                }
+            };
+            let is_match = ahead.inner(number, scan, cx)? && cx.holds(join.on.as_ref())?;
+            match join.kind {
+                JoinKind::Left if !is_match => self.put_aside(cx)?,
+                JoinKind::Anti if is_match => continue,
+                JoinKind::Inner | JoinKind::Semi if !is_match => continue,
+                _ => {}
+            }
+            return Ok(Some(true));
+        }
+    }
+
+    /// Whether inner rows can be looked up together.
+    fn has_ahead(&mut self, join: &NestedLoop, scan: &Scan) -> bool {
+        if self.ahead.is_none() && self.singly == SINGLY {
+            // It is found out once.
+            self.singly += 1;
+            self.ahead = Ahead::new(&join.outer, scan).map(Box::new);
+        }
+        self.ahead.is_some()
     }
 
     /// The next inner row that matches.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::analyze::tree::{Bound, JoinKind, Slot, slot_of};
+use crate::analyze::tree::{Bound, JoinKind, SetFunctionKind, Slot, slot_of};
 use crate::expr::Expr;
 use crate::plan::Access;
 use crate::plan::query::node::{CteKind, Node, QueryPlan};
@@ -146,6 +146,23 @@ fn expressions(node: &Node, visit: &mut dyn FnMut(&Expr)) {
             join.on.iter().for_each(visit);
         }
     }
+}
+
+/// Whether a node or one of its inputs calls a volatile function, or has a query of its own that
+/// might.
+pub(super) fn is_volatile(node: &Node) -> bool {
+    let mut volatile = false;
+    expressions(node, &mut |expr| {
+        expr.walk(&mut |part| volatile |= matches!(part, Expr::SubPlan(_)));
+        volatile |= expr.is_volatile();
+    });
+    if let Node::Functions { functions, .. } = node {
+        volatile |= functions
+            .iter()
+            .any(|function| matches!(function.kind, SetFunctionKind::Rows(f) if f.is_volatile()));
+    }
+    inputs(node, &mut |input| volatile = volatile || is_volatile(input));
+    volatile
 }
 
 fn access(access: &Access, visit: &mut dyn FnMut(&Expr)) {

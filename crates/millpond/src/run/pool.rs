@@ -8,6 +8,7 @@ use millpond_engine::session::IndexScan;
 use millpond_engine::table::{KeyRange, RowBuf};
 
 use super::SlotRow;
+use super::ahead::Batch;
 use crate::exec::key::KeyRanges;
 
 /// How many scans a connection keeps while it has no statement.
@@ -15,12 +16,16 @@ const SCANS_KEPT: usize = 8;
 /// How many rows, and of which size at most.
 const ROWS_KEPT: usize = 8;
 const ROW_BYTES_KEPT: usize = 8 << 10;
+/// And a batch of lookups, of this size at most.
+const BATCH_BYTES_KEPT: usize = 16 << 10;
 
 /// The scans and rows of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     pub(super) scans: Vec<PooledScan>,
     pub(super) rows: Vec<RowBuf>,
+    /// Of a nested loop that has ended.
+    pub(super) batch: Option<Box<Batch>>,
 }
 
 /// A scan of an index.
@@ -67,6 +72,7 @@ impl Pool {
             }
         }
         self.scans.truncate(SCANS_KEPT);
+        self.batch.take_if(|batch| batch.memory() > BATCH_BYTES_KEPT);
         for row in rows {
             if let SlotRow::Stored(row) = row
                 && self.rows.len() < ROWS_KEPT

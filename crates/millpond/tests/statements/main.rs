@@ -11,6 +11,7 @@ mod concurrency;
 mod functions;
 mod indexes;
 mod joins;
+mod joins_by_batch;
 mod limits;
 mod locks;
 mod long_work;

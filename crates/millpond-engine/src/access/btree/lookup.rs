@@ -86,7 +86,11 @@ pub fn contains<E: Env + ?Sized>(
 }
 
 #[inline]
-fn collect<P: PageRead + ?Sized>(leaf: Node<'_, P>, key: &[u8], found: &mut Tids) -> Step<()> {
+pub(super) fn collect<P: PageRead + ?Sized>(
+    leaf: Node<'_, P>,
+    key: &[u8],
+    found: &mut Tids,
+) -> Step<()> {
     let count = leaf.count();
     let mut at = leaf.lower_bound(Target::first(key));
     while at < count && leaf.key_is(at, key) {

@@ -26,6 +26,7 @@ mod env;
 mod grow;
 mod insert;
 mod lookup;
+mod lookup_many;
 mod order;
 pub mod record;
 mod unlink;
@@ -42,6 +43,7 @@ pub use insert::{
     InsertOutcome, PreparedInsert, UniqueCheck, UniqueVerdict, check_key, insert, prepare_insert,
 };
 pub use lookup::{Tids, contains, lookup};
+pub use lookup_many::{ManyLookups, SortedKeys};
 pub use vacuum::{VacuumStats, vacuum};
 
 /// The longest key that an index takes.

@@ -5,6 +5,7 @@ use super::super::page::layout::{
     COUNT, CYCLE, FLAG_INCOMPLETE_SPLIT, FLAG_LEAF, FLAGS, HIGH_AT, LEVEL, RIGHT,
 };
 use super::super::page::node::Node;
+use super::lookups::Together;
 use super::*;
 use millpond_buffer::PageView;
 
@@ -92,6 +93,20 @@ fn links_between_leaves_lead_to_other_leaves() {
         let error = damaged.fails(500);
         assert!(error.contains(what), "{right}: {error}");
     }
+}
+
+#[test]
+fn lookups_of_many_keys_end_on_circular_links() {
+    let damaged = Damaged::ascending();
+    damaged.put(2, HIGH_AT, ZERO_AT);
+    damaged.link(2, 2);
+    // Between all keys that there are: also after the last one of each leaf.
+    let keys: Vec<_> = (0..2000).map(|n| [&int_key(n)[..], &[255]].concat()).collect();
+    let error = Together::default().lookup(&damaged.tree, &damaged.env, &keys).unwrap_err();
+    assert!(error.to_string().contains("circle"), "{error}");
+    damaged.put(2, FLAGS, 0);
+    let error = Together::default().lookup(&damaged.tree, &damaged.env, &keys).unwrap_err();
+    assert!(error.to_string().contains("block 2 "), "{error}");
 }
 
 #[test]

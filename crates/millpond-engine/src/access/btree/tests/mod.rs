@@ -4,6 +4,7 @@ mod crash;
 mod damage;
 mod harness;
 mod interleaving;
+mod lookups;
 mod outliers;
 mod page_reuse;
 mod scans;

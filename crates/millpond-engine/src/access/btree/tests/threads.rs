@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::lookups::Together;
 use super::*;
 
 const WRITERS: u32 = 3;
@@ -46,6 +47,7 @@ fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8>
         scope.spawn(move || {
             let env = tree.env();
             let mut rng = SmallRng::seed_from_u64(seed);
+            let mut together = Together::default();
             while !finished.load(Ordering::Acquire) {
                 let writer = rng.random_range(0..WRITERS);
                 let known = done[writer as usize].load(Ordering::Acquire);
@@ -55,6 +57,14 @@ fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8>
                 let n = number(writer, rng.random_range(0..known));
                 let tids = found(tree, &env, &key(n));
                 assert!(tids.contains(&tid(n)), "{n}: {tids:?}");
+                let mut several: Vec<u32> =
+                    (0..20).map(|_| number(writer, rng.random_range(0..known))).collect();
+                several.sort_by_key(|&n| key(n));
+                let keys: Vec<_> = several.iter().map(|&n| key(n)).collect();
+                let all = together.lookup(tree, &env, &keys).unwrap();
+                for (place, &n) in several.iter().enumerate() {
+                    assert!(all.contains(&(place, tid(n))), "{n}: {all:?}");
+                }
             }
         });
         scope.spawn(move || {
