@@ -194,7 +194,7 @@ impl Planner<'_> {
         let condition = self.where_clause(update.where_clause.as_ref(), binder, &scope)?;
         let lookup = Lookup::only(&table);
         let Choice { access, filter, .. } =
-            access::choose(&lookup, self.indexes, condition.as_ref(), None);
+            access::choose(&lookup, self.indexes, condition.as_ref(), &[]);
         let returning = self.returning(&update.returning_list, &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: Some(set), returning })
@@ -214,7 +214,7 @@ impl Planner<'_> {
         let condition = self.where_clause(delete.where_clause.as_ref(), binder, &scope)?;
         let lookup = Lookup::only(&table);
         let Choice { access, filter, .. } =
-            access::choose(&lookup, self.indexes, condition.as_ref(), None);
+            access::choose(&lookup, self.indexes, condition.as_ref(), &[]);
         let returning = self.returning(&delete.returning_list, &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: None, returning })

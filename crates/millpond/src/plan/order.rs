@@ -33,7 +33,7 @@ impl SortKey {
     }
 }
 
-/// The index that gives an order, and which way to read it.
+/// An index that gives an order, and which way to read it.
 #[derive(Debug, Clone)]
 pub(crate) struct Ordered {
     pub(crate) index: Arc<IndexDef>,
@@ -156,48 +156,62 @@ pub(super) fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<
     Some(vec![SortKey { expr: Expr::Column(column), descending, nulls_first: descending }])
 }
 
-/// The index whose order serves sort keys over one table: they are its leading columns, all one
-/// way. Columns that the condition makes equal to one value order nothing, in the index as among
-/// the keys.
-pub(super) fn wanted_order(
+/// The indexes whose order serves sort keys over one table: these are an index's leading columns,
+/// all one way. Columns that the condition makes equal to one value order nothing, in an index as
+/// among the keys.
+pub(super) fn orders_of_indexes(
     lookup: &Lookup<'_>,
     indexes: &UsableIndexes<'_>,
     sort: &[SortKey],
     condition: Option<&Expr>,
-) -> Option<Ordered> {
+) -> Vec<Ordered> {
     if sort.is_empty() {
-        return None;
+        return Vec::new();
     }
-    let (table, fixed) = (lookup.table, access::fixed_columns(lookup, condition));
-    let own = |key: &SortKey| lookup.own_column(&key.expr);
-    let is_fixed = |key: &SortKey| own(key).is_some_and(|column| fixed.contains(&column));
+    let fixed = access::fixed_columns(lookup, condition);
+    let is_fixed =
+        |key: &SortKey| lookup.own_column(&key.expr).is_some_and(|own| fixed.contains(&own));
     let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(key)).collect();
-    indexes.of(table).find_map(|index| {
-        let mut direction = None;
-        let mut columns = index.columns.iter().filter(|column| !fixed.contains(&column.column));
-        for key in &keys {
-            let Some(column) = columns.next() else {
-                // Beyond a whole unique key nothing is left to order.
-                if index.unique && no_nulls(table, index) {
-                    break;
-                }
-                return None;
-            };
-            if own(key) != Some(column.column) {
-                return None;
+    let ordered = |index: &Arc<IndexDef>| {
+        let direction = direction_for(lookup, index, &fixed, &keys)?;
+        Some(Ordered { index: Arc::clone(index), direction })
+    };
+    indexes.of(lookup.table).filter_map(ordered).collect()
+}
+
+/// Which way to read an index so that rows are in the order of the keys; `None` if neither way
+/// gives it.
+fn direction_for(
+    lookup: &Lookup<'_>,
+    index: &IndexDef,
+    fixed: &[usize],
+    keys: &[&SortKey],
+) -> Option<Direction> {
+    let table = lookup.table;
+    let mut direction = None;
+    let mut columns = index.columns.iter().filter(|column| !fixed.contains(&column.column));
+    for key in keys {
+        let Some(column) = columns.next() else {
+            // Beyond a whole unique key nothing is left to order.
+            if index.unique && no_nulls(table, index) {
+                break;
             }
-            let same = key.descending == column.order.descending;
-            let nullable = !table.columns[column.column].not_null;
-            if nullable && (key.nulls_first == column.order.nulls_first) != same {
-                return None;
-            }
-            let way = if same { Direction::Forward } else { Direction::Backward };
-            if *direction.get_or_insert(way) != way {
-                return None;
-            }
+            return None;
+        };
+        if lookup.own_column(&key.expr) != Some(column.column) {
+            return None;
         }
-        direction.map(|direction| Ordered { index: Arc::clone(index), direction })
-    })
+        let same = key.descending == column.order.descending;
+        let nullable = !table.columns[column.column].not_null;
+        if nullable && (key.nulls_first == column.order.nulls_first) != same {
+            return None;
+        }
+        let way = if same { Direction::Forward } else { Direction::Backward };
+        if *direction.get_or_insert(way) != way {
+            return None;
+        }
+    }
+    direction
 }
 
 fn no_nulls(table: &TableDef, index: &IndexDef) -> bool {

@@ -8,7 +8,7 @@ use millpond_syntax::tree::{
 
 use super::access::{Choice, Lookup};
 use super::from::OnlyTable;
-use super::order::{extreme_key, wanted_order};
+use super::order::{extreme_key, orders_of_indexes};
 use super::scope::{FromScope, FromTable};
 use super::{
     Access, Aggregate, Output, Plan, Planner, Results, RowLock, SelectPlan, SortKey, access,
@@ -65,14 +65,14 @@ impl Planner<'_> {
         let (results, sort) = self.results(query, select, &scope, binder)?;
         let extreme = results.aggregates.as_ref().and_then(|list| extreme_key(&table, list));
         let lookup = Lookup::only(&table);
-        let wanted = wanted_order(
+        let wanted = orders_of_indexes(
             &lookup,
             self.indexes,
             extreme.as_ref().unwrap_or(&sort),
             condition.as_ref(),
         );
         let Choice { access, filter, is_ordered, .. } =
-            access::choose(&lookup, self.indexes, condition.as_ref(), wanted.as_ref());
+            access::choose(&lookup, self.indexes, condition.as_ref(), &wanted);
         if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
             return Err(beyond("an order that no index has"));
         }

@@ -20,12 +20,12 @@ pub(crate) struct Choice {
 }
 
 /// The best access for a condition, in the wanted order if an index that serves the condition as
-/// well gives it.
+/// well gives it. `wanted` are the indexes that give the order.
 pub(crate) fn choose(
     lookup: &Lookup<'_>,
     indexes: &UsableIndexes<'_>,
     condition: Option<&Expr>,
-    wanted: Option<&Ordered>,
+    wanted: &[Ordered],
 ) -> Choice {
     let (table, conjuncts) = (lookup.table, conjuncts(condition));
     let usable = sargables(lookup, conjuncts, 0);
@@ -34,6 +34,7 @@ pub(crate) fn choose(
         .enumerate()
         .filter_map(|(place, conjunct)| Alternatives::of(lookup, conjunct, place, conjuncts.len()))
         .collect();
+    let order_of = |index: &IndexDef| wanted.iter().find(|ordered| ordered.index.oid == index.oid);
     let mut best: Option<(u32, Candidate)> = None;
     for index in indexes.of(table) {
         let mut candidate = Candidate::new(index, table, &usable);
@@ -45,8 +46,7 @@ pub(crate) fn choose(
             }
         }
         let mut score = candidate.score();
-        let ordered = wanted.is_some_and(|wanted| wanted.index.oid == index.oid);
-        if ordered {
+        if order_of(index).is_some() {
             // Reading in order saves a sort, which counts as much as a range.
             score += 15;
         }
@@ -65,8 +65,8 @@ pub(crate) fn choose(
         .map(|(_, conjunct)| conjunct.clone())
         .collect();
     let filter = all_of(rest);
-    let ordered = wanted.filter(|wanted| wanted.index.oid == candidate.index.oid);
-    let direction = ordered.map_or(Direction::Forward, |wanted| wanted.direction);
+    let ordered = order_of(&candidate.index);
+    let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
     let is_ordered = candidate.is_point() || ordered.is_some();
     Choice { access: candidate.into_access(direction), filter, is_ordered }
 }

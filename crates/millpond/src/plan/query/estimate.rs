@@ -9,7 +9,7 @@ use super::node::SlotKind;
 use crate::analyze::tree::{Slot, slot_of};
 use crate::expr::{Compare, Expr};
 use crate::plan::access::{self, Choice, KeyBounds, KeyList, KeyPart, Lookup, conjuncts};
-use crate::plan::order::wanted_order;
+use crate::plan::order::orders_of_indexes;
 use crate::plan::{Access, IndexRange, SortKey};
 use crate::types::array::array_of;
 
@@ -54,8 +54,8 @@ impl Planning<'_> {
             false => slot_of(column).0 != slot,
         };
         let lookup = Lookup { table, first_column: slot.first_column(), known: &known };
-        let wanted = wanted_order(&lookup, self.indexes, sort, condition);
-        let choice = access::choose(&lookup, self.indexes, condition, wanted.as_ref());
+        let wanted = orders_of_indexes(&lookup, self.indexes, sort, condition);
+        let choice = access::choose(&lookup, self.indexes, condition, &wanted);
         let live = self.live(table);
         let (rows, cost, by_key) = match &choice.access {
             Access::Nothing => (0.0, 0.0, false),
