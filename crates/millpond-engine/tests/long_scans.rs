@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use common::{RC, RR, accounts, add, config, create, ids_by, index, row, run, table};
 use millpond_buffer::{IoMethod, Wait};
-use millpond_engine::catalog::TableDef;
+use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::IndexScan;
 use millpond_engine::table::{Direction, KeyRange, RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
+use millpond_engine::types::key::RangeEnd;
 use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
 /// So few frames that a scan is long after 16 rows and uses a ring.
@@ -281,4 +282,51 @@ fn abandoned_long_scan_keeps_nothing() {
         Ok(())
     })
     .unwrap();
+}
+
+/// Scans that stay short return the rows of their range, also after one that was left early in the
+/// same memory.
+#[test]
+fn a_short_scan_sees_what_a_scan_of_the_table_sees() {
+    const MOST: usize = 150;
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config(directory.path());
+    config.buffers = 16 * MOST;
+    let (_engine, mut session, accounts) = world_on(Engine::open(config).unwrap());
+    change_some(&mut session, &accounts);
+    run(&mut session, |s| {
+        s.lock_table(&accounts, LockMode::AccessShare)?;
+        let all = by_table(s, &accounts, 0)?;
+        let index = accounts.primary_key().unwrap();
+        let (mut scan, mut range, mut found) = Default::default();
+        for (place, length) in (0..all.len() - MOST).step_by(97).zip((1..=MOST).cycle()) {
+            let wanted = &all[place..place + length];
+            let key = |at: usize| Datum::Int4(wanted[at].0 as i32);
+            range_of(index, key(0), key(length - 1), &mut range);
+            for direction in [Direction::Forward, Direction::Backward] {
+                for stop in [length / 2, usize::MAX] {
+                    s.start_index_scan(&accounts, index, &range, direction, &mut scan)?;
+                    let mut rows = Vec::new();
+                    while rows.len() < stop && scan.next(s, &mut found)? {
+                        assert!(found.tid().is_some());
+                        rows.push(values(&accounts, found.bytes()));
+                    }
+                    let in_order: Vec<_> = match direction {
+                        Direction::Forward => wanted.iter().take(stop).cloned().collect(),
+                        Direction::Backward => wanted.iter().rev().take(stop).cloned().collect(),
+                    };
+                    assert!(rows == in_order, "{place} {length} {direction:?} {stop}");
+                }
+            }
+        }
+        assert!(format!("{scan:?}").contains("is_long: false"));
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// The keys from one to another, both included.
+fn range_of(index: &IndexDef, from: Datum<'_>, to: Datum<'_>, range: &mut KeyRange) {
+    let end = |value| Some(RangeEnd { value, inclusive: true });
+    index.keys.range(&[], end(from), end(to), &mut range.lower, &mut range.upper).unwrap();
 }

@@ -1,7 +1,7 @@
 //! How a long index scan reads its rows: one heap page at a time, with later heap pages read ahead.
 //!
-//! A short scan looks up one row after the other. A long one copies several leaves ahead of its
-//! position, so it knows which heap pages come next. It lets a [`ReadStream`] read those pages
+//! A short scan looks up the rows of the next few entries. A long one copies several leaves ahead of
+//! its position, so it knows which heap pages come next. It lets a [`ReadStream`] read those pages
 //! ahead. It reads all rows of consecutive entries on one page together ([`heap::FetchedRun`]). The
 //! rows are copies made under the statement's snapshot, so they do not depend on when they are
 //! read.
@@ -49,12 +49,13 @@ pub(super) struct Source<'a> {
 }
 
 impl LongScan {
-    /// Starts the look-ahead of a scan that turns out to be long at the entry `next`.
-    pub(super) fn new(ctx: &Ctx, ring: Option<Ring>, next: Tid) -> Self {
+    /// Starts the look-ahead of a scan that turns out to be long at the entries `next`, which are on
+    /// one page.
+    pub(super) fn new(ctx: &Ctx, ring: Option<Ring>, next: Vec<Tid>) -> Self {
         Self {
             ring,
             stream: ReadStream::new(ctx.bulk_access().streams),
-            entries: vec![next],
+            entries: next,
             at: 0,
             told: 0,
             pages: 1,
@@ -66,10 +67,7 @@ impl LongScan {
     /// Copies the next row of the current page, if there is one.
     #[inline]
     pub(super) fn next_row(&mut self, row: &mut RowBuf) -> bool {
-        let Some((tid, root, columns)) = self.run.next_row() else { return false };
-        row.set(tid, columns);
-        row.root = Some(root);
-        true
+        row.set_next_of(&mut self.run)
     }
 
     /// Reads the rows of the next entries that are on one page. Returns false at the end. It can be

@@ -4,6 +4,7 @@
 //! page's rows. It stays valid while its session changes rows, and does not see changes of its own
 //! statement. It ends with the statement's snapshot.
 
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +34,10 @@ const LONG_SCAN_PART: usize = 8;
 pub struct IndexScan {
     cursor: Option<btree::Cursor>,
     target: Option<Target>,
-    /// An entry whose row could not be read without waiting.
-    again: Option<Tid>,
+    /// Entries on one page whose rows are still to be read: an earlier try would have had to wait.
+    again: Vec<Tid>,
+    /// The rows of several entries on one page.
+    run: Option<Box<heap::FetchedRun>>,
     /// The look-ahead, once the scan is long.
     long: Option<Box<LongScan>>,
     /// The number of rows looked up before that.
@@ -67,7 +70,7 @@ impl IndexScan {
                 self.cursor = Some(btree::Cursor::new(&range.lower, Some(&range.upper), direction));
             }
         }
-        self.again = None;
+        self.forget_rows();
         (self.long, self.looked_up) = (None, 0);
         match &mut self.target {
             // All users of a definition share its reference count. Repeating the same scan does not
@@ -88,15 +91,28 @@ impl IndexScan {
         if let Some(cursor) = &mut self.cursor {
             cursor.end();
         }
-        (self.again, self.long) = (None, None);
+        self.forget_rows();
+        self.long = None;
+    }
+
+    fn forget_rows(&mut self) {
+        self.again.clear();
+        if let Some(run) = &mut self.run {
+            run.clear();
+        }
     }
 
     /// Copies the next visible row in key order into `row`. Returns false at the end. It can be
     /// called again after an error.
     #[inline]
     pub fn next(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+        if let Some(run) = &mut self.run
+            && row.set_next_of(run)
+        {
+            return Ok(true);
+        }
         match &mut self.long {
-            None => self.next_alone(session, row),
+            None => self.next_of_page(session, row),
             Some(long) => {
                 if long.next_row(row) {
                     Ok(true)
@@ -107,8 +123,10 @@ impl IndexScan {
         }
     }
 
-    /// Looks up the rows of one entry after the other until one is visible.
-    fn next_alone(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+    /// Looks up the rows of the next entries until one is visible. Neighbouring entries on one page
+    /// are looked up together. They are at most three times as many as those before and one more,
+    /// so that a scan that stops early has not read much more than it returned.
+    fn next_of_page(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
         let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
             return Ok(false);
         };
@@ -118,33 +136,36 @@ impl IndexScan {
             session.engine().open_tree(&target.index)?,
         );
         loop {
-            let root = match self.again.take() {
-                Some(root) => root,
-                None => match cursor.next(ctx, tree)? {
-                    Some(root) => root,
-                    None => return Ok(false),
-                },
-            };
-            self.looked_up += 1;
+            if self.again.is_empty() {
+                let Some(root) = cursor.next(ctx, tree)? else { return Ok(false) };
+                self.again.push(root);
+                let most = self.looked_up as usize * 3;
+                cursor.next_of_block(root.block, most, &mut self.again);
+                self.looked_up += self.again.len() as u32;
+            }
             if cursor.leaves() > LONG_SCAN_LEAVES
                 || self.looked_up as usize > ctx.pool().frames() / LONG_SCAN_PART
             {
                 cursor.set_ring(ctx.read_ring(tree.block_count()));
                 let ring = ctx.wide_read_ring(heap.block_count());
-                self.long = Some(Box::new(LongScan::new(ctx, ring, root)));
+                self.long = Some(Box::new(LongScan::new(ctx, ring, mem::take(&mut self.again))));
                 return self.next_of_run(session, row);
             }
-            match heap::fetch(ctx, heap, root, &target.snapshot, &mut row.bytes) {
-                Ok(Some(tid)) => {
-                    (row.tid, row.root) = (Some(tid), Some(root));
-                    return Ok(true);
+            let found = match self.again.as_slice() {
+                [root] => heap::fetch(ctx, heap, *root, &target.snapshot, &mut row.bytes)?
+                    .map(|tid| (row.tid, row.root) = (Some(tid), Some(*root)))
+                    .is_some(),
+                roots => {
+                    let run = self.run.get_or_insert_default();
+                    run.fetch(ctx, heap, roots, &target.snapshot, None)?;
+                    row.set_next_of(run)
                 }
-                Ok(None) => ctx.check_interrupts()?,
-                Err(error) => {
-                    self.again = Some(root);
-                    return Err(error);
-                }
+            };
+            self.again.clear();
+            if found {
+                return Ok(true);
             }
+            ctx.check_interrupts()?;
         }
     }
 

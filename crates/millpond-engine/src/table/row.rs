@@ -3,7 +3,7 @@
 use millpond_buffer::Ring;
 
 use crate::access::Tid;
-use crate::access::heap::Newest;
+use crate::access::heap::{FetchedRun, Newest};
 use crate::catalog::TableDef;
 use crate::types::Datum;
 use crate::types::tuple::DamagedTuple;
@@ -46,6 +46,15 @@ impl RowBuf {
     /// One column.
     pub fn column(&self, table: &TableDef, column: usize) -> Result<Datum<'_>, DamagedTuple> {
         table.layout.column(&self.bytes, column)
+    }
+
+    /// Stores a copy of the next row of a run. Returns false at its end.
+    #[inline]
+    pub(crate) fn set_next_of(&mut self, run: &mut FetchedRun) -> bool {
+        let Some((tid, root, columns)) = run.next_row() else { return false };
+        self.set(tid, columns);
+        self.root = Some(root);
+        true
     }
 
     /// Stores a copy of a row that a scan has returned.

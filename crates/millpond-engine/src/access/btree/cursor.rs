@@ -135,6 +135,25 @@ impl Cursor {
         }
     }
 
+    /// Appends the rows of the next entries of the copied leaf, as long as they are in this block
+    /// of the table, and at most so many of them.
+    pub fn next_of_block(&mut self, block: BlockNumber, most: usize, into: &mut Vec<Tid>) {
+        for _ in 0..most {
+            let mut rest = self.slots.clone();
+            let slot = match self.direction {
+                Direction::Forward => rest.next(),
+                Direction::Backward => rest.next_back(),
+            };
+            let Some(slot) = slot else { return };
+            let tid = Tid::from_u64(Node(&*self.page).row(slot));
+            if tid.block != block {
+                return;
+            }
+            (self.slots, self.current) = (rest, slot);
+            into.push(tid);
+        }
+    }
+
     /// Appends the rows of all entries left in the copied leaf, or else of the next leaf that has
     /// any. Returns `false` at the end.
     pub fn next_leaf<E: Env + ?Sized>(

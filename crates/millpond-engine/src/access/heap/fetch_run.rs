@@ -66,6 +66,12 @@ impl FetchedRun {
         Some((place(seen.offset), place(seen.root), columns))
     }
 
+    /// Forgets the rows that have not been returned.
+    pub fn clear(&mut self) {
+        self.seen.clear();
+        self.taken = 0;
+    }
+
     /// Reads the rows that the snapshot sees of the chains that begin at `roots`. All roots are on
     /// the page of the first. After an error there are no rows, and the call can be repeated.
     pub fn fetch(
@@ -93,8 +99,7 @@ impl FetchedRun {
         ring: Option<&Ring>,
         fates: &impl Fates,
     ) -> EngineResult<Option<Xid>> {
-        self.seen.clear();
-        self.taken = 0;
+        self.clear();
         let Some(&first) = roots.first() else { return Ok(None) };
         self.at = first;
         let fates = LastFate::new(fates);
