@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use millpond_buffer::RelHandle;
 
-use super::Session;
 use super::scan::{HeapScan, IndexScan, ParallelScan};
+use super::{Scratch, Session};
 use crate::access::heap::{self, HeapRelation};
 use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
@@ -36,16 +36,42 @@ impl Session {
         key: &[Datum<'_>],
         row: &mut RowBuf,
     ) -> EngineResult<bool> {
+        let mut scratch = self.scratch.borrow_mut();
+        let Scratch { key: bytes, tids, .. } = &mut *scratch;
+        bytes.clear();
+        index.keys.encode(key, bytes).map_err(TableError::from)?;
+        self.look_up(table, index, bytes, tids, row)
+    }
+
+    /// The same with a key as the index has it: [`KeyLayout::encode`] of all its columns.
+    ///
+    /// [`KeyLayout::encode`]: crate::types::key::KeyLayout::encode
+    pub fn lookup_encoded(
+        &self,
+        table: &TableDef,
+        index: &IndexDef,
+        key: &[u8],
+        row: &mut RowBuf,
+    ) -> EngineResult<bool> {
+        let mut scratch = self.scratch.borrow_mut();
+        self.look_up(table, index, key, &mut scratch.tids, row)
+    }
+
+    #[inline]
+    fn look_up(
+        &self,
+        table: &TableDef,
+        index: &IndexDef,
+        key: &[u8],
+        tids: &mut btree::Tids,
+        row: &mut RowBuf,
+    ) -> EngineResult<bool> {
         let snapshot = self.snapshot()?;
         self.check_usable(index, &snapshot)?;
         let (heap, tree) = (self.heap(table)?, self.tree(index)?);
-        let mut scratch = self.scratch.borrow_mut();
-        let scratch = &mut *scratch;
-        scratch.key.clear();
-        index.keys.encode(key, &mut scratch.key).map_err(TableError::from)?;
-        scratch.tids.clear();
-        btree::lookup(&self.ctx, tree, &scratch.key, &mut scratch.tids)?;
-        for &root in &scratch.tids {
+        tids.clear();
+        btree::lookup(&self.ctx, tree, key, tids)?;
+        for &root in tids.iter() {
             if let Some(tid) = heap::fetch(&self.ctx, heap, root, &snapshot, &mut row.bytes)? {
                 (row.tid, row.root) = (Some(tid), Some(root));
                 return Ok(true);

@@ -109,10 +109,31 @@ impl Exec<'_> {
         while let Ok(true) = result
             && ranges.next(&mut range)
         {
-            result = self.one_range(table, plan, &range, out);
+            result = if ranges.is_key() && !self.session.may_see_keys_twice() {
+                self.one_key(table, plan, &range.lower, out)
+            } else {
+                self.one_range(table, plan, &range, out)
+            };
         }
         self.scratch.range = range;
         result.map(|_| ())
+    }
+
+    /// The row of a whole key of a unique index.
+    fn one_key(
+        &mut self,
+        table: &Arc<TableDef>,
+        plan: &IndexRange,
+        key: &[u8],
+        out: &mut Out<'_>,
+    ) -> Result<bool> {
+        self.session.check_cancel()?;
+        self.count(out)?;
+        if !self.session.lookup_encoded(table, &plan.index, key, out.row)? {
+            return Ok(true);
+        }
+        self.count(out)?;
+        (out.each)(self, out.row)
     }
 
     fn one_range(

@@ -33,6 +33,8 @@ pub(crate) struct KeyRanges {
 struct Span {
     lower: (usize, usize),
     upper: (usize, usize),
+    /// It is a whole key of a unique index, and that is its lower end.
+    is_key: bool,
 }
 
 impl KeyRanges {
@@ -62,6 +64,12 @@ impl KeyRanges {
             key.extend_from_slice(self.bytes.get(place.0..place.1).unwrap_or_default());
         }
         true
+    }
+
+    /// Whether the range given last is a whole key of a unique index, which is its lower end.
+    pub(crate) fn is_key(&self) -> bool {
+        let last = self.given.checked_sub(1).and_then(|last| self.spans.get(last));
+        last.is_some_and(|span| span.is_key)
     }
 
     /// Gives back memory that few statements need.
@@ -98,7 +106,8 @@ impl KeyRanges {
         let made = index.keys.range(equal, from, to, &mut range.lower, &mut range.upper);
         if made.is_ok() && range.lower < range.upper {
             let (lower, upper) = (self.append(&range.lower), self.append(&range.upper));
-            self.spans.push(Span { lower, upper });
+            let is_key = index.unique && equal.len() == index.columns.len();
+            self.spans.push(Span { lower, upper, is_key });
         }
         self.range = range;
         made.map_err(|error| SqlError::internal(error.to_string()))
@@ -119,7 +128,9 @@ impl KeyRanges {
             let joins = key(next.lower) <= key(kept.upper);
             if joins && key(next.upper) > key(kept.upper) {
                 kept.upper = next.upper;
+                kept.is_key = false;
             }
+            kept.is_key &= next.is_key || !joins;
             joins
         });
     }
