@@ -3,16 +3,20 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 /// A map from names to values. The empty name is valid.
 #[derive(Debug)]
 pub(super) struct Named<T> {
     unnamed: Option<T>,
-    others: HashMap<Box<str>, T>,
+    /// Only this client knows these names. So nobody else suffers if it makes them collide, and a
+    /// quick hash is enough.
+    others: HashMap<Box<str>, T, RandomState>,
 }
 
 impl<T> Default for Named<T> {
     fn default() -> Self {
-        Self { unnamed: None, others: HashMap::new() }
+        Self { unnamed: None, others: HashMap::default() }
     }
 }
 
