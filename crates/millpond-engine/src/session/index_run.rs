@@ -1,10 +1,10 @@
 //! How a long index scan reads its rows: one heap page at a time, with later heap pages read ahead.
 //!
-//! A short scan looks up the rows of the next few entries. A long one copies several leaves ahead of
-//! its position, so it knows which heap pages come next. It lets a [`ReadStream`] read those pages
-//! ahead. It reads all rows of consecutive entries on one page together ([`heap::FetchedRun`]). The
-//! rows are copies made under the statement's snapshot, so they do not depend on when they are
-//! read.
+//! A short scan looks up the rows of the next few entries. A long one copies several leaves ahead
+//! of its position, so it knows which heap pages come next. It lets a [`ReadStream`] read those
+//! pages ahead. It reads all rows of consecutive entries on one page together
+//! ([`heap::FetchedRun`]). The rows are copies made under the statement's snapshot, so they do not
+//! depend on when they are read.
 
 use millpond_buffer::{BlockNumber, ReadStream, RelHandle, Ring};
 
@@ -49,8 +49,8 @@ pub(super) struct Source<'a> {
 }
 
 impl LongScan {
-    /// Starts the look-ahead of a scan that turns out to be long at the entries `next`, which are on
-    /// one page.
+    /// Starts the look-ahead of a scan that turns out to be long at the entries `next`, which are
+    /// on one page.
     pub(super) fn new(ctx: &Ctx, ring: Option<Ring>, next: Vec<Tid>) -> Self {
         Self {
             ring,

@@ -214,8 +214,21 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
 /// it. Values of a type without an order are all equal.
 #[inline]
 pub fn encode_sort_column(value: &Datum<'_>, order: KeyOrder, out: &mut Vec<u8>) {
-    if value.is_null() {
-        return out.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
+    // Most keys are integers: each is written in one piece.
+    let flip = if order.descending { u64::MAX } else { 0 };
+    match *value {
+        Datum::Null => {
+            return out.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
+        }
+        Datum::Int4(v) => {
+            let [a, b, c, d] = (v as u32 ^ 1 << 31 ^ flip as u32).to_be_bytes();
+            return out.extend_from_slice(&[NOT_NULL, a, b, c, d]);
+        }
+        Datum::Int8(v) => {
+            let [a, b, c, d, e, f, g, h] = (v as u64 ^ 1 << 63 ^ flip).to_be_bytes();
+            return out.extend_from_slice(&[NOT_NULL, a, b, c, d, e, f, g, h]);
+        }
+        _ => {}
     }
     out.push(NOT_NULL);
     let start = out.len();

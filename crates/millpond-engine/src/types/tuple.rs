@@ -66,24 +66,34 @@ pub enum EncodeError {
 #[derive(Debug, Clone)]
 pub struct TupleLayout {
     types: Box<[DataType]>,
-    /// Offsets of the columns up to and including the first one of variable width. They count from
-    /// the row's start and are valid in a row without NULLs.
-    offsets: Box<[u16]>,
+    /// The columns up to and including the first one of variable width.
+    direct: Box<[DirectColumn]>,
+}
+
+/// A column that is found without a look at the values before it, which have fixed widths.
+#[derive(Debug, Clone, Copy)]
+struct DirectColumn {
+    ty: DataType,
+    /// Counts from the row's start, in a row without NULLs.
+    offset: u16,
+    /// How many bytes a NULL leaves out. The last of these columns may have any width, and no
+    /// column is found behind it.
+    width: u16,
 }
 
 impl TupleLayout {
     /// The layout of rows with these column types.
     pub fn new(types: impl IntoIterator<Item = DataType>) -> Self {
         let types: Box<[DataType]> = types.into_iter().collect();
-        let mut offsets = Vec::new();
-        let mut offset = HEADER;
-        for ty in &types {
-            let Ok(fitting) = u16::try_from(offset) else { break };
-            offsets.push(fitting);
-            let Some(width) = ty.fixed_width() else { break };
-            offset += width;
+        let mut direct = Vec::new();
+        let mut offset = HEADER as u16;
+        for &ty in &types {
+            let width = ty.fixed_width().and_then(|width| u16::try_from(width).ok());
+            direct.push(DirectColumn { ty, offset, width: width.unwrap_or(0) });
+            let Some(next) = width.and_then(|width| offset.checked_add(width)) else { break };
+            offset = next;
         }
-        Self { types, offsets: offsets.into() }
+        Self { types, direct: direct.into() }
     }
 
     /// The columns' types.
@@ -116,24 +126,59 @@ impl TupleLayout {
     /// One column of a row, without decoding the others.
     #[inline]
     pub fn column<'t>(&self, tuple: &'t [u8], column: usize) -> Result<Datum<'t>, DamagedTuple> {
+        match self.direct_column(tuple, column) {
+            Some(datum) => Ok(datum),
+            None => self.any_column(tuple, column),
+        }
+    }
+
+    /// A column of fixed offset. `None` is not the end: the row may be of another form or damaged.
+    #[inline]
+    fn direct_column<'t>(&self, tuple: &'t [u8], column: usize) -> Option<Datum<'t>> {
+        let direct = self.direct.get(column)?;
+        let header = Header::read(tuple)?;
+        if column >= header.columns {
+            return None;
+        }
+        let mut offset = usize::from(direct.offset);
+        if header.has_nulls {
+            let nulls = *tuple.get(HEADER)?;
+            if column >= 8 {
+                return None;
+            }
+            if nulls >> column & 1 != 0 {
+                return Some(Datum::Null);
+            }
+            offset += header.values() - HEADER;
+            offset -= self.left_out(nulls & ((1 << column) - 1))?;
+        }
+        match direct.ty {
+            // Most columns are of these types, and to call the rest takes as long as to read them.
+            DataType::Int4 => Some(Datum::Int4(i32::from_le_bytes(*chunk(tuple, offset)?))),
+            DataType::Int8 => Some(Datum::Int8(i64::from_le_bytes(*chunk(tuple, offset)?))),
+            ty => read_value(tuple, offset, ty).map(|(datum, _)| datum),
+        }
+    }
+
+    /// How many bytes NULLs among the first eight columns leave out.
+    #[inline]
+    fn left_out(&self, mut nulls: u8) -> Option<usize> {
+        let mut left_out = 0;
+        while nulls != 0 {
+            left_out += usize::from(self.direct.get(nulls.trailing_zeros() as usize)?.width);
+            nulls &= nulls - 1;
+        }
+        Some(left_out)
+    }
+
+    fn any_column<'t>(&self, tuple: &'t [u8], column: usize) -> Result<Datum<'t>, DamagedTuple> {
         let damaged = || DamagedTuple { column, columns: self.types.len() };
         let ty = *self.types.get(column).ok_or_else(damaged)?;
         let header = Header::read(tuple).ok_or_else(damaged)?;
-        if column >= header.columns {
+        if column >= header.columns || header.is_null(tuple, column).ok_or_else(damaged)? {
             return Ok(Datum::Null);
         }
-        if !header.has_nulls
-            && let Some(&offset) = self.offsets.get(column)
-        {
-            return read_value(tuple, usize::from(offset), ty).map(|(d, _)| d).ok_or_else(damaged);
-        }
-        if header.is_null(tuple, column).ok_or_else(damaged)? {
-            return Ok(Datum::Null);
-        }
-        let offset = match self.offset_behind_nulls(header, tuple, column) {
-            Some(offset) => offset,
-            None => self.offset_by_skipping(header, tuple, column).ok_or_else(damaged)?,
-        };
+        let offset = self.offset_by_skipping(header, tuple, column).ok_or_else(damaged)?;
         read_value(tuple, offset, ty).map(|(datum, _)| datum).ok_or_else(damaged)
     }
 
@@ -145,31 +190,15 @@ impl TupleLayout {
         if header.has_nulls || column >= header.columns {
             return None;
         }
-        let rest = tuple.get(usize::from(*self.offsets.get(column)?)..)?;
-        let (value, width) = match self.types.get(column)? {
+        let direct = self.direct.get(column)?;
+        let rest = tuple.get(usize::from(direct.offset)..)?;
+        let (value, width) = match direct.ty {
             DataType::Int2 => (i16::from_le_bytes(*rest.first_chunk()?).into(), IntWidth::Two),
             DataType::Int4 => (i32::from_le_bytes(*rest.first_chunk()?).into(), IntWidth::Four),
             DataType::Int8 => (i64::from_le_bytes(*rest.first_chunk()?), IntWidth::Eight),
             _ => return None,
         };
         Some(Int { value, width })
-    }
-
-    /// Where a column of a row with NULLs begins, if all columns before it have fixed width and it
-    /// is one of the first eight: what the NULLs among these leave out is subtracted.
-    #[inline]
-    fn offset_behind_nulls(&self, header: Header, tuple: &[u8], column: usize) -> Option<usize> {
-        if column >= 8 {
-            return None;
-        }
-        let offset = usize::from(*self.offsets.get(column)?) + header.values() - HEADER;
-        let mut nulls = tuple.get(HEADER)? & ((1 << column) - 1);
-        let mut left_out = 0;
-        while nulls != 0 {
-            left_out += self.types.get(nulls.trailing_zeros() as usize)?.fixed_width()?;
-            nulls &= nulls - 1;
-        }
-        Some(offset - left_out)
     }
 
     /// Where a column begins: those before it are skipped.
@@ -267,6 +296,7 @@ impl Header {
         Some(Self { columns: usize::from(packed >> 1), has_nulls: packed & 1 != 0 })
     }
 
+    #[inline]
     fn values(self) -> usize {
         HEADER + if self.has_nulls { self.columns.div_ceil(8) } else { 0 }
     }
@@ -337,6 +367,12 @@ fn variable_bounds(tuple: &[u8], offset: usize) -> Option<(usize, usize)> {
         (offset + 2, usize::from(first & !LONG_LENGTH) << 8 | usize::from(low))
     };
     Some((start, start + length))
+}
+
+/// So many bytes from an offset on.
+#[inline]
+fn chunk<const N: usize>(tuple: &[u8], offset: usize) -> Option<&[u8; N]> {
+    tuple.get(offset..)?.first_chunk()
 }
 
 #[inline]

@@ -2,6 +2,7 @@
 
 use super::{Env, Expr, Like, Row, Val, arith, cast, func, like};
 use crate::error::{Result, SqlError, SqlState};
+use crate::exec::damaged;
 use crate::{Datum, Value};
 
 impl Expr {
@@ -10,7 +11,7 @@ impl Expr {
     pub(crate) fn eval<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
         // Most expressions are these, and to call the rest takes as long as to evaluate them.
         match self {
-            Expr::Column(column) => Ok(Val::Borrowed(self::column(env.row, *column)?)),
+            Expr::Column(column) => Ok(Val::Borrowed(self::column(&env.row, *column)?)),
             Expr::Param(number) => match env.params.get(*number) {
                 Some(value) => Ok(Val::Borrowed(value.as_datum())),
                 None => Err(missing_param(*number)),
@@ -126,11 +127,9 @@ pub(crate) fn truth(datum: &Datum<'_>) -> Option<bool> {
 }
 
 #[inline]
-pub(super) fn column<'a>(row: Row<'a>, column: usize) -> Result<Datum<'a>> {
+pub(super) fn column<'a>(row: &Row<'a>, column: usize) -> Result<Datum<'a>> {
     match row {
-        Row::Stored(layout, bytes) => layout
-            .column(bytes, column)
-            .map_err(|damaged| SqlError::new(SqlState::DATA_CORRUPTED, damaged.to_string())),
+        Row::Stored(layout, bytes) => layout.column(bytes, column).map_err(damaged),
         Row::Datums(datums) => match datums.get(column) {
             Some(datum) => Ok(*datum),
             None => Err(SqlError::internal("column out of range")),

@@ -333,7 +333,7 @@ impl<'a> Env<'a> {
     /// The row's column.
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {
-        eval::column(self.row, column)
+        eval::column(&self.row, column)
     }
 
     /// The same, for a row.
@@ -351,6 +351,7 @@ pub(crate) enum Val<'a> {
 
 impl Val<'_> {
     /// The value, borrowed.
+    #[inline]
     pub(crate) fn datum(&self) -> Datum<'_> {
         match self {
             Val::Borrowed(datum) => *datum,

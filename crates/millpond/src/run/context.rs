@@ -232,14 +232,15 @@ impl<'x> Context<'x> {
         self.rows.get_mut(slot.index()).ok_or_else(out_of_range)
     }
 
-    /// A table's row in its slot.
+    /// A table's row in its slot, for the next one.
     #[inline]
     pub(crate) fn stored_mut(&mut self, slot: Slot) -> Result<&mut RowBuf> {
-        if !matches!(self.row_mut(slot)?, SlotRow::Stored(_)) {
-            let row = self.take_stored(slot)?;
-            self.set(slot, SlotRow::Stored(row))?;
+        let work = self.work();
+        let row = self.row_mut(slot)?;
+        if !matches!(row, SlotRow::Stored(_)) {
+            *row = SlotRow::Stored(work.pool()?.rows.pop().unwrap_or_default());
         }
-        match self.row_mut(slot)? {
+        match row {
             SlotRow::Stored(row) => Ok(row),
             _ => Err(out_of_range()),
         }

@@ -8,7 +8,7 @@ use millpond_engine::session::HeapScan;
 use millpond_engine::table::RowBuf;
 
 use super::pool::{Pool, PooledScan};
-use super::{Context, SlotRow};
+use super::{Context, SlotRow, Work};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError};
 use crate::exec::{MAX_BLOCKS_UNWAITING, key};
@@ -56,39 +56,31 @@ impl ScanState {
         if matches!(self.source, Source::Heap) {
             return self.next_of_heap(scan, cx);
         }
-        let mut row = cx.take_stored(scan.slot)?;
         loop {
-            let found = self.next_row(scan, cx, &mut row);
-            let found = found.and_then(|found| {
-                if found {
-                    cx.work().count_row()?;
-                }
-                Ok(found)
-            });
-            cx.set(scan.slot, SlotRow::Stored(row))?;
-            if !found? {
+            if !self.next_row(scan, cx)? {
                 return Ok(false);
             }
+            cx.work().count_row()?;
             if cx.holds(scan.filter.as_ref())? {
                 return Ok(true);
             }
-            row = cx.take_stored(scan.slot)?;
         }
     }
 
-    fn next_row(&mut self, scan: &Scan, cx: &Context<'_>, row: &mut RowBuf) -> Result<bool> {
+    /// Puts the next row into the slot, without a look at the filter.
+    fn next_row(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         loop {
             match &mut self.source {
-                Source::Start => {
-                    if let Some(found) = self.start(scan, cx, row)? {
-                        return Ok(found);
-                    }
-                }
                 Source::Ranges => {
-                    if self.next_of_ranges(scan, cx, row)? {
+                    if self.next_of_ranges(scan, cx)? {
                         return Ok(true);
                     }
                     self.source = Source::End;
+                }
+                Source::Start => {
+                    if let Some(found) = self.start(scan, cx)? {
+                        return Ok(found);
+                    }
                 }
                 Source::Heap | Source::End => return Ok(false),
             }
@@ -96,21 +88,20 @@ impl ScanState {
     }
 
     /// Begins to read. A key gives its row, or none, at once.
-    fn start(&mut self, scan: &Scan, cx: &Context<'_>, row: &mut RowBuf) -> Result<Option<bool>> {
+    fn start(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<Option<bool>> {
         match &scan.access {
             Access::Nothing => self.source = Source::End,
             Access::Heap => return Err(SqlError::internal("pages are not read by keys")),
             Access::Point { index, key } => {
-                let session = cx.work().session()?;
-                if session.may_see_keys_twice() {
+                if cx.work().session()?.may_see_keys_twice() {
                     self.start_key(scan, index, key, cx)?;
                     return Ok(None);
                 }
                 self.source = Source::End;
-                let env = cx.env();
-                let values = key::values(key, &env)?;
-                let Some(key) = key::exact(key, &values) else { return Ok(Some(false)) };
-                return Ok(Some(session.lookup(&scan.table, index, &key, row)?));
+                let mut row = cx.take_stored(scan.slot)?;
+                let found = look_up(scan, index, key, cx, &mut row);
+                cx.set(scan.slot, SlotRow::Stored(row))?;
+                return found.map(Some);
             }
             Access::Range(range) => self.start_range(scan, range, cx)?,
         }
@@ -156,15 +147,16 @@ impl ScanState {
         own.ranges = ranges;
         self.source = Source::End;
         filled?;
-        if start_next(own, scan, plan, cx)? {
+        if start_next(own, scan, plan, work)? {
             self.source = Source::Ranges;
         }
         Ok(())
     }
 
-    fn next_of_ranges(&mut self, scan: &Scan, cx: &Context<'_>, row: &mut RowBuf) -> Result<bool> {
+    fn next_of_ranges(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         let Some(number) = self.index_scan else { return Ok(false) };
         let work = cx.work();
+        let row = cx.stored_mut(scan.slot)?;
         let mut pool = work.pool()?;
         let own = pooled(&mut pool, number)?;
         loop {
@@ -176,7 +168,7 @@ impl ScanState {
             }
             // The rows of a key are one range.
             let Access::Range(plan) = &scan.access else { return Ok(false) };
-            if !start_next(own, scan, plan, cx)? {
+            if !start_next(own, scan, plan, work)? {
                 return Ok(false);
             }
             // A range may have no row, and a list may have many of them.
@@ -227,13 +219,27 @@ fn start_next(
     own: &mut PooledScan,
     scan: &Scan,
     plan: &IndexRange,
-    cx: &Context<'_>,
+    work: &Work<'_>,
 ) -> Result<bool> {
     if !own.ranges.next(&mut own.range) {
         return Ok(false);
     }
-    let (session, direction) = (cx.work().session()?, plan.direction);
+    let (session, direction) = (work.session()?, plan.direction);
     session.start_index_scan(&scan.table, &plan.index, &own.range, direction, &mut own.scan)?;
     own.is_running = true;
     Ok(true)
+}
+
+/// Looks for the row of a whole key.
+fn look_up(
+    scan: &Scan,
+    index: &Arc<IndexDef>,
+    parts: &[KeyPart],
+    cx: &Context<'_>,
+    row: &mut RowBuf,
+) -> Result<bool> {
+    let env = cx.env();
+    let values = key::values(parts, &env)?;
+    let Some(key) = key::exact(parts, &values) else { return Ok(false) };
+    Ok(cx.work().session()?.lookup(&scan.table, index, &key, row)?)
 }

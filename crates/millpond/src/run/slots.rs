@@ -3,6 +3,7 @@
 use millpond_engine::table::RowBuf;
 use millpond_engine::types::Int;
 
+use super::kept::out_of_range;
 use crate::analyze::tree::slot_of;
 use crate::error::{Result, SqlError};
 use crate::exec::damaged;
@@ -46,16 +47,19 @@ impl<'a> Slots<'a> {
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {
         let (slot, place) = slot_of(column);
-        match (self.rows.get(slot.index()), self.kinds.get(slot.index())) {
-            (Some(SlotRow::Null), _) => Ok(Datum::Null),
-            (Some(SlotRow::Stored(row)), Some(SlotKind::Stored(table))) => {
-                table.layout.column(row.bytes(), place).map_err(damaged)
-            }
-            (Some(SlotRow::Values(values)), _) => values
-                .get(place)
-                .map(Value::as_datum)
-                .ok_or_else(|| SqlError::internal("column out of range")),
-            _ => Err(SqlError::internal("slot out of range")),
+        match self.rows.get(slot.index()) {
+            Some(SlotRow::Stored(row)) => match self.kinds.get(slot.index()) {
+                Some(SlotKind::Stored(table)) => {
+                    table.layout.column(row.bytes(), place).map_err(damaged)
+                }
+                _ => Err(out_of_range()),
+            },
+            Some(SlotRow::Values(values)) => match values.get(place) {
+                Some(value) => Ok(value.as_datum()),
+                None => Err(SqlError::internal("column out of range")),
+            },
+            Some(SlotRow::Null) => Ok(Datum::Null),
+            None => Err(out_of_range()),
         }
     }
 }

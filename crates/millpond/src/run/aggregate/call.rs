@@ -9,11 +9,13 @@ use crate::error::Result;
 use crate::expr::{Env, Val};
 use crate::memory::{Collected, row_bytes};
 use crate::run::key_table::KeyTable;
-use crate::run::{Context, datum_key};
+use crate::run::{Context, Work, datum_key};
 use crate::{Datum, Value};
 
 /// What a call has taken in.
 pub(super) struct CallState {
+    /// It has at most one argument, and takes each row's value in as it comes.
+    is_plain: bool,
     accumulator: Accumulator,
     /// Keys of the values that have been taken in, if equal ones are left out.
     seen: Option<Box<KeyTable>>,
@@ -35,20 +37,26 @@ fn is_ordered_set(function: F) -> bool {
 impl CallState {
     pub(super) fn new(call: &AggregateCall) -> Self {
         Self {
+            is_plain: call.filter.is_none()
+                && !call.distinct
+                && call.order_by.is_empty()
+                && call.args.len() <= 1,
             accumulator: Accumulator::new(call.function),
             seen: call.distinct.then(Box::default),
             rows: None,
         }
     }
 
-    /// Takes the current row in. Says about how many bytes it has grown by.
-    pub(super) fn add(&mut self, call: &AggregateCall, cx: &Context<'_>) -> Result<usize> {
-        if !cx.holds(call.filter.as_ref())? {
-            return Ok(0);
-        }
-        let env = cx.env();
-        if call.distinct || !call.order_by.is_empty() || call.args.len() > 1 {
-            return self.add_any(call, cx);
+    /// Takes the row of `env` in. Says about how many bytes it has grown by.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        call: &AggregateCall,
+        env: &Env<'_>,
+        work: &Work<'_>,
+    ) -> Result<usize> {
+        if !self.is_plain {
+            return self.add_any(call, env, work);
         }
         if let F::Count | F::Sum | F::Avg = call.function
             && let Some(int) = call.args.first().and_then(|arg| arg.int(&env))
@@ -58,12 +66,16 @@ impl CallState {
         }
         match call.args.first() {
             None => self.accumulator.add(call.function, Datum::Null, Datum::Null),
-            Some(arg) => self.accumulator.add(call.function, arg.eval(&env)?.datum(), Datum::Null),
+            Some(arg) => self.accumulator.add(call.function, arg.eval(env)?.datum(), Datum::Null),
         }
     }
 
-    fn add_any(&mut self, call: &AggregateCall, cx: &Context<'_>) -> Result<usize> {
-        let env = &cx.env();
+    fn add_any(&mut self, call: &AggregateCall, env: &Env<'_>, work: &Work<'_>) -> Result<usize> {
+        if let Some(filter) = &call.filter
+            && !filter.holds(env)?
+        {
+            return Ok(0);
+        }
         if is_ordered_set(call.function) {
             return self.add_sorted(call, env);
         }
@@ -78,7 +90,7 @@ impl CallState {
             let mut key = Vec::new();
             datum_key::push(&first, &mut key);
             datum_key::push(&second, &mut key);
-            grown = seen.enter(&key, cx.work())?.grown;
+            grown = seen.enter(&key, work)?.grown;
             if grown == 0 {
                 return Ok(0);
             }

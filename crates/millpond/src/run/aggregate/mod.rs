@@ -72,8 +72,9 @@ fn add_row(
     cx: &Context<'_>,
     held: &mut Held,
 ) -> Result<()> {
+    let (env, work) = (cx.env(), cx.work());
     for (call, state) in aggregate.calls.iter().zip(calls) {
-        let grown = state.add(call, cx)?;
+        let grown = state.add(call, &env, work)?;
         if grown > 0 {
             held.grow(grown)?;
         }
