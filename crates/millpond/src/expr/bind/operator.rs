@@ -87,7 +87,7 @@ impl Binder<'_> {
             }
             Ty::Unknown => return Err(ambiguous_operator(&format!("{symbol} unknown"))),
             Ty::Known(ty) => {
-                return Err(undefined_operator(&format!("{symbol} {}", type_name(ty))));
+                return Err(undefined_prefix(symbol, Ty::Known(ty)));
             }
         };
         if !is_minus {
@@ -115,12 +115,9 @@ impl Binder<'_> {
 
     fn prefix(&mut self, symbol: &str, value: Typed) -> Result<Typed> {
         let candidates = operators::candidates(symbol, 1);
-        if candidates.is_empty() {
-            return Err(beyond(&format!("the operator {symbol}")));
-        }
         match resolve::choose(candidates, &[value.ty]) {
             Choice::One(chosen) => self.work(chosen, vec![value]),
-            Choice::None => Err(undefined_operator(&format!("{symbol} {}", name_of(value.ty)))),
+            Choice::None => Err(undefined_prefix(symbol, value.ty)),
             Choice::Ambiguous => {
                 Err(ambiguous_operator(&format!("{symbol} {}", name_of(value.ty))))
             }
@@ -188,7 +185,7 @@ impl Binder<'_> {
     /// An operator of the catalog, chosen by the types of its sides.
     pub(super) fn binary_operator(&mut self, symbol: &str, a: Typed, b: Typed) -> Result<Typed> {
         let candidates = operators::candidates(symbol, 2);
-        if candidates.is_empty() {
+        if candidates.is_empty() && is_absent(symbol, [a.ty, b.ty]) {
             return Err(beyond(&format!("the operator {symbol}")));
         }
         let sides = |a: &Typed, b: &Typed| format!("{} {symbol} {}", name_of(a.ty), name_of(b.ty));
@@ -299,6 +296,24 @@ impl Binder<'_> {
 
 pub(super) fn no_operator(symbol: &str, a: Ty, b: Ty) -> SqlError {
     undefined_operator(&format!("{} {symbol} {}", name_of(a), name_of(b)))
+}
+
+/// Whether PostgreSQL has an operator for two sides like these that is not here. It has others of
+/// the same names, but for types that are not here either.
+fn is_absent(symbol: &str, sides: [Ty; 2]) -> bool {
+    let takes_no_number = sides.iter().all(|ty| match ty {
+        Ty::Known(ty) => matches!(category(*ty), Category::String | Category::Alone(_)),
+        Ty::Unknown => true,
+    });
+    matches!(symbol, "@?" | "@@" | "@@@" | "~<~" | "~<=~" | "~>=~" | "~>~") && takes_no_number
+}
+
+fn undefined_prefix(symbol: &str, ty: Ty) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("operator does not exist: {symbol} {}", name_of(ty)),
+    )
+    .hint("No operator matches the given name and argument type. You might need to add an explicit type cast.")
 }
 
 fn undefined_operator(signature: &str) -> SqlError {
