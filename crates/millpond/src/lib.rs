@@ -36,6 +36,7 @@ mod memory;
 mod parse;
 mod plan;
 pub mod query;
+mod relation_size;
 mod run;
 pub mod settings;
 mod sink;

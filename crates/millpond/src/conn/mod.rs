@@ -36,6 +36,7 @@ macro_rules! facts_of {
             process_id: $connection.process_id,
             settings: &$connection.settings,
             session: Some(&$connection.session),
+            server: Some(&$connection.database),
             notices: &$connection.notices,
             only_locks: false,
         }

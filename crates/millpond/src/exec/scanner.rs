@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use millpond_buffer::{PAGE_SIZE, RelationId};
+use millpond_buffer::RelationId;
+use millpond_engine::Engine;
 use millpond_engine::catalog::{CatalogState, TableDef};
 use millpond_engine::session::Session;
 use millpond_engine::session::{ParallelScan, ScanWorker};
-use millpond_engine::{Engine, EngineResult};
 
 use crate::conn::CancelHandle;
 use crate::error::{Result, SqlError};
 use crate::memory::Resources;
 use crate::query::{RelationSize, RowSource, SessionInfo, TableScanner};
+use crate::relation_size;
 
 /// The tables of one statement.
 #[derive(Debug, Clone)]
@@ -70,48 +71,11 @@ impl TableScanner for Scanner {
     }
 
     fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>> {
-        match self.size(oid) {
-            // Somebody else has dropped or rewritten it meanwhile: then it has no size any more.
-            Err(_) if storage(&self.catalog, oid) != storage(&self.engine.catalog(), oid) => {
-                Ok(None)
-            }
-            size => Ok(size?),
-        }
+        relation_size::of(&self.engine, &self.catalog, oid)
     }
 
     fn relation_filenode(&self, oid: u32) -> Option<u32> {
-        storage(&self.catalog, oid).map(RelationId::get)
-    }
-}
-
-/// The file of a table or an index.
-fn storage(catalog: &CatalogState, oid: u32) -> Option<RelationId> {
-    let table = catalog.table(oid).map(|table| table.storage);
-    table.or_else(|| catalog.index(oid).map(|(_, index)| index.storage))
-}
-
-impl Scanner {
-    fn size(&self, oid: u32) -> EngineResult<Option<RelationSize>> {
-        let bytes = |blocks: EngineResult<u32>| match blocks {
-            // As PostgreSQL says of a file that is missing: a list of all sizes must not fail for
-            // one damaged table.
-            Err(error) if error.is_damage() => Ok(0),
-            blocks => blocks.map(|blocks| u64::from(blocks) * PAGE_SIZE as u64),
-        };
-        if let Some((_, index)) = self.catalog.index(oid) {
-            let main = bytes(self.engine.index_block_count(index))?;
-            return Ok(Some(RelationSize { main, ..RelationSize::default() }));
-        }
-        let Some(table) = self.catalog.table(oid) else { return Ok(None) };
-        let mut size = RelationSize {
-            main: bytes(self.engine.block_count(table))?,
-            fsm: bytes(self.engine.map_block_count(table))?,
-            indexes: 0,
-        };
-        for index in &table.indexes {
-            size.indexes += bytes(self.engine.index_block_count(index))?;
-        }
-        Ok(Some(size))
+        relation_size::storage(&self.catalog, oid).map(RelationId::get)
     }
 }
 

@@ -34,6 +34,7 @@ use millpond_engine::types::tuple::TupleLayout;
 
 use crate::advisory::Notices;
 use crate::analyze::tree::{Subquery, SubqueryKind};
+use crate::database::Database;
 use crate::error::Result;
 use crate::run::{Slots, SubPlans};
 use crate::settings::SessionSettings;
@@ -303,6 +304,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) settings: &'a SessionSettings,
     /// The engine's session, to ask whether the statement has been told to stop, and for its locks.
     pub(crate) session: Option<&'a millpond_engine::session::Session>,
+    /// `None` in tests.
+    pub(crate) server: Option<&'a Database>,
     /// What the statement has to tell its client beside its result.
     pub(crate) notices: &'a Notices,
     /// The statement is one call of a function that takes a lock: if it would have to wait, nothing

@@ -17,6 +17,7 @@ fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
         process_id: 7,
         settings: &settings,
         session: None,
+        server: None,
         notices: &notices,
         only_locks: false,
     };

@@ -113,3 +113,73 @@ SELECT 2
 "#,
     );
 }
+
+#[test]
+fn sizes_of_relations() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(
+        &mut c,
+        r#"
+> create table sized (id int primary key, t text)
+CREATE TABLE
+
+> insert into sized select g, repeat('x', 90) from generate_series(1, 1000) g
+INSERT 0 1000
+
+> select pg_relation_size('sized') / 8192 between 12 and 20 as table, pg_relation_size('sized', 'main') = pg_relation_size('sized') as main, pg_relation_size('sized', 'vm') as vm, pg_indexes_size('sized') = pg_relation_size('sized_pkey') as indexes, pg_total_relation_size('sized') = pg_table_size('sized') + pg_indexes_size('sized') as total
+table|main|vm|indexes|total
+t|t|0|t|t
+SELECT 1
+
+> select relname, pg_size_pretty(pg_relation_size(oid)) <> '' as sized from pg_class where relname like 'sized%' order by 1
+relname|sized
+sized|t
+sized_pkey|t
+SELECT 2
+
+> select pg_relation_size(1), pg_total_relation_size(null), pg_relation_filenode('sized') > 0 as file
+pg_relation_size|pg_total_relation_size|file
+NULL|NULL|t
+SELECT 1
+
+> select pg_relation_size('sized', 'side')
+pg_relation_size
+ERROR: invalid fork name [22023]
+HINT: Valid fork names are "main", "fsm", "vm", and "init".
+
+> select pg_relation_size('nothing')
+pg_relation_size
+ERROR: relation "nothing" does not exist [42P01]
+"#,
+    );
+}
+
+#[test]
+fn operators_that_do_not_exist() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(
+        &mut c,
+        r#"
+> select 1 === 2
+ERROR: operator does not exist: integer === integer [42883] at 10
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+
+> select !! 3
+ERROR: operator does not exist: !! integer [42883] at 8
+HINT: No operator matches the given name and argument type. You might need to add an explicit type cast.
+
+> select 1 @@ 2
+ERROR: operator does not exist: integer @@ integer [42883] at 10
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+
+> select 'a' ~<~ 'b'
+ERROR: the operator ~<~ is not supported yet [0A000] at 12
+
+> select - 'a'::text
+ERROR: operator does not exist: - text [42883] at 8
+HINT: No operator matches the given name and argument type. You might need to add an explicit type cast.
+"#,
+    );
+}

@@ -161,6 +161,8 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::quote::PROCS,
     super::reg::PROCS,
     super::relation::PROCS,
+    super::storage::PROCS,
+    super::storage::SIZES,
     super::series::PROCS,
     super::session::PROCS,
     super::session::LOCKS,

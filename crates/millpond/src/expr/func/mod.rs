@@ -26,6 +26,7 @@ mod row_list;
 mod series;
 mod session;
 mod size;
+mod storage;
 mod string;
 mod system;
 mod template;

@@ -99,6 +99,30 @@ pub(super) static PROCS: &[Proc] = &[
     )
     .volatile(),
     proc(2626, "pg_sleep", &[FLOAT8], VOID, Body::Sleep(pg_sleep)).volatile(),
+    // As in PostgreSQL it only asks for that. What is wrong with the files is in the server's log
+    // and in pg_file_settings.
+    proc(
+        2621,
+        "pg_reload_conf",
+        &[],
+        BOOL,
+        body!(env, || env.facts.server.is_some_and(|server| {
+            server.reload_configuration();
+            true
+        })),
+    )
+    .volatile(),
+    proc(0, "pg_stat_reset_shared", &[], VOID, body!(env, || reset_shared(None, env))).volatile(),
+    proc(
+        0,
+        "pg_stat_reset_shared",
+        &[TEXT],
+        VOID,
+        // NULL resets everything, as no argument does.
+        body!(env, |target: Option<&str>| reset_shared(target, env)),
+    )
+    .volatile()
+    .called_on_null(),
     proc(
         2561,
         "pg_blocking_pids",
@@ -293,6 +317,14 @@ fn database<'a>(_: &'a [Expr], env: &Env<'a>) -> Result<Val<'a>> {
 
 fn user<'a>(_: &'a [Expr], env: &Env<'a>) -> Result<Val<'a>> {
     Ok(Val::Borrowed(Datum::Text(env.facts.user)))
+}
+
+/// Returns `void`, which clients see as an empty text.
+fn reset_shared(target: Option<&str>, env: &Env<'_>) -> Result<&'static str> {
+    if let Some(server) = env.facts.server {
+        server.statistics().reset(target)?;
+    }
+    Ok("")
 }
 
 fn current_setting(name: &str, missing_ok: bool, env: &Env<'_>) -> Result<Option<String>> {

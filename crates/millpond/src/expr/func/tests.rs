@@ -210,6 +210,7 @@ proptest! {
             process_id: 7,
             settings: &settings,
             session: None,
+            server: None,
             notices: &notices,
             only_locks: false,
         };

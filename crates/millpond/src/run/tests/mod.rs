@@ -134,6 +134,7 @@ fn with_resources<T>(
         process_id: 7,
         settings: &settings,
         session: None,
+        server: None,
         notices: &notices,
         only_locks: false,
     };

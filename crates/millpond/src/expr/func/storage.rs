@@ -1,0 +1,102 @@
+//! What relations take on disk: `pg_relation_size` and its kin.
+
+use millpond_engine::session::Session;
+
+use super::catalog::{INT8, OID, Proc, TEXT, proc};
+use super::object_name::relation;
+use super::value::body;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::Env;
+use crate::query::RelationSize;
+use crate::relation_size;
+
+/// The functions of a relation's number, and the same of its name: a literal is a `regclass` to
+/// PostgreSQL, which is a number here.
+macro_rules! of_relation {
+    ($oid:literal $name:literal: $of:expr) => {
+        [
+            proc($oid, $name, &[OID], INT8, body!(env, |oid: i64| size(oid, env, $of))).volatile(),
+            proc(0, $name, &[TEXT], INT8, body!(env, |name: &str| size_named(name, env, $of)))
+                .volatile(),
+        ]
+    };
+}
+
+pub(super) static PROCS: &[Proc] = &[
+    proc(
+        2332,
+        "pg_relation_size",
+        &[OID, TEXT],
+        INT8,
+        body!(env, |oid: i64, fork: &str| fork_bytes(fork).and_then(|of| size(oid, env, of))),
+    )
+    .volatile(),
+    proc(
+        0,
+        "pg_relation_size",
+        &[TEXT, TEXT],
+        INT8,
+        body!(env, |name: &str, fork: &str| {
+            fork_bytes(fork).and_then(|of| size_named(name, env, of))
+        }),
+    )
+    .volatile(),
+    proc(2999, "pg_relation_filenode", &[OID], OID, body!(env, |oid: i64| filenode(oid, env)))
+        .stable(),
+    proc(
+        0,
+        "pg_relation_filenode",
+        &[TEXT],
+        OID,
+        body!(env, |name: &str| number(name, env).and_then(|oid| filenode(oid, env))),
+    )
+    .stable(),
+];
+
+pub(super) static SIZES: &[Proc] = [
+    of_relation!(2325 "pg_relation_size": main),
+    of_relation!(2997 "pg_table_size": |size| size.main + size.fsm),
+    of_relation!(2998 "pg_indexes_size": |size| size.indexes),
+    of_relation!(2286 "pg_total_relation_size": |size| size.main + size.fsm + size.indexes),
+]
+.as_flattened();
+
+fn main(size: RelationSize) -> u64 {
+    size.main
+}
+
+/// The bytes of the fork of that name. There are no visibility maps here, and no unlogged tables.
+fn fork_bytes(fork: &str) -> Result<fn(RelationSize) -> u64> {
+    match fork {
+        "main" => Ok(main),
+        "fsm" => Ok(|size| size.fsm),
+        "vm" | "init" => Ok(|_| 0),
+        _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
+            .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")),
+    }
+}
+
+fn session<'a>(env: &Env<'a>) -> Result<&'a Session> {
+    env.facts.session.ok_or_else(|| SqlError::unsupported("a relation's size outside of a session"))
+}
+
+/// The number of a relation, or what is one already.
+fn number(name: &str, env: &Env<'_>) -> Result<i64> {
+    name.parse::<u32>().map_or_else(|_| relation(name, env), |oid| Ok(oid.into()))
+}
+
+fn size_named(name: &str, env: &Env<'_>, of: fn(RelationSize) -> u64) -> Result<Option<i64>> {
+    size(number(name, env)?, env, of)
+}
+
+/// `None`: there is no such relation.
+fn size(oid: i64, env: &Env<'_>, of: fn(RelationSize) -> u64) -> Result<Option<i64>> {
+    let (session, Ok(oid)) = (session(env)?, u32::try_from(oid)) else { return Ok(None) };
+    let size = relation_size::of(session.engine(), &session.catalog(), oid)?;
+    Ok(size.map(|size| of(size) as i64))
+}
+
+fn filenode(oid: i64, env: &Env<'_>) -> Result<Option<i64>> {
+    let (session, Ok(oid)) = (session(env)?, u32::try_from(oid)) else { return Ok(None) };
+    Ok(relation_size::storage(&session.catalog(), oid).map(|file| file.get().into()))
+}
