@@ -102,8 +102,7 @@ impl Collected {
         )
     }
 
-    /// Sorts the rows, and looks meanwhile. Pieces that are sorted are merged two by two, which is
-    /// what the standard stable sort does with them.
+    /// Sorts the rows, and looks meanwhile. Sorted pieces are merged two by two.
     pub(crate) fn sort(&mut self, look: Look<'_>) -> Result<()> {
         let mut rows = mem::take(&mut self.rows);
         let compare = |a: &Place, b: &Place| {
@@ -115,12 +114,13 @@ impl Collected {
             look()?;
             piece.sort_unstable_by(compare);
         }
+        let mut left = Vec::new();
         while length < rows.len() {
-            length *= 2;
-            for piece in rows.chunks_mut(length) {
+            for pieces in rows.chunks_mut(length * 2) {
                 look()?;
-                piece.sort_by(compare);
+                merge(pieces, length, &mut left, compare, look)?;
             }
+            length *= 2;
         }
         self.rows = rows;
         Ok(())
@@ -130,6 +130,47 @@ impl Collected {
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
         self.rows.iter().map(|place| self.row(place))
     }
+}
+
+/// Merges the first `middle` rows with the others; both parts are sorted. The first part is copied
+/// to `left`, so that there is room for the result. Looks after every [`ROWS_BETWEEN_LOOKS`] rows.
+fn merge(
+    rows: &mut [Place],
+    middle: usize,
+    left: &mut Vec<Place>,
+    compare: impl Fn(&Place, &Place) -> Ordering,
+    look: Look<'_>,
+) -> Result<()> {
+    let Some((first, others)) = rows.split_at_checked(middle) else { return Ok(()) };
+    let in_order = match (first.last(), others.first()) {
+        (Some(last), Some(next)) => compare(last, next).is_lt(),
+        _ => true,
+    };
+    if in_order {
+        return Ok(());
+    }
+    left.clear();
+    left.extend_from_slice(first);
+    let (mut taken, mut right) = (0, middle);
+    // Once the left part is used up, what remains of the right one is in its place.
+    while let Some(&place) = left.get(taken) {
+        let to = taken + right - middle;
+        if to.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+            look()?;
+        }
+        let next = match rows.get(right) {
+            Some(&other) if compare(&other, &place).is_lt() => {
+                right += 1;
+                other
+            }
+            _ => {
+                taken += 1;
+                place
+            }
+        };
+        rows[to] = next;
+    }
+    Ok(())
 }
 
 /// The first bytes of a key, as a number in the same order.
@@ -344,6 +385,25 @@ mod tests {
             drop(sorted);
             assert_eq!((resources.memory.used(), resources.temp_space.used_bytes()), (0, 0));
         }
+    }
+
+    /// A merge of many rows takes long, too.
+    #[test]
+    fn merges_look_whether_the_statement_is_to_stop() {
+        let count = 16 * ROWS_BETWEEN_LOOKS;
+        let mut collected = Collected::default();
+        for i in (0..count as u32).rev() {
+            collected.push(&i.to_be_bytes(), &i.to_le_bytes()).unwrap();
+        }
+        let looks = std::cell::Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            Ok(())
+        };
+        collected.sort(&look).unwrap();
+        // The pieces, and four rounds of merging them.
+        assert!(looks.get() >= 5 * 16, "{} looks", looks.get());
+        assert!(collected.rows().eq((0..count as u32).map(u32::to_le_bytes)));
     }
 
     #[test]
