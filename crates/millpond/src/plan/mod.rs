@@ -339,16 +339,25 @@ impl<'a> Planner<'a> {
             Ok(plan) => plan,
             Err(error) if is_beyond(&error) => {
                 let mut binder = Binder::new(self.source, again);
-                return match self.analyzed_query(&query.select, &mut binder) {
-                    Ok(plan) => {
-                        let params = settled(binder.params)?;
-                        Ok(self.planned(Plan::Query(Box::new(plan)), params))
-                    }
+                let planned = match self.analyzed_query(&query.select, &mut binder) {
                     Err(error) if error.is_beyond && !binder.is_lifted() => {
-                        self.external(query, given, error)
+                        return self.missing_here(query, given, error);
                     }
-                    Err(error) => Err(error),
+                    planned => planned?,
                 };
+                if self.external.is_some() && planned.is_for_engine() {
+                    if binder.is_lifted() {
+                        return Err(beyond("a query of many rows"));
+                    }
+                    match self.external(query, given) {
+                        Ok(Some(plan)) => return Ok(plan),
+                        Err(error) if self.wait == Wait::Never => return Err(error),
+                        // It is slower here, and has an answer.
+                        Ok(None) | Err(_) => {}
+                    }
+                }
+                let params = settled(binder.params)?;
+                return Ok(self.planned(Plan::Query(Box::new(planned.plan)), params));
             }
             Err(error) => return Err(error),
         };
@@ -365,35 +374,38 @@ impl<'a> Planner<'a> {
         &self,
         query: &SelectStmt,
         binder: &mut Binder<'_>,
-    ) -> Result<query::node::QueryPlan> {
+    ) -> Result<query::PlannedQuery> {
         let analyzed = analyze::analyze(self.catalog, query, binder)?;
-        let planned = self.plan_analyzed(analyzed, binder.params.count())?;
-        if self.external.is_some() && planned.is_for_engine() {
-            return Err(beyond("a query of many rows"));
-        }
-        Ok(planned.plan)
+        self.plan_analyzed(analyzed, binder.params.count())
     }
 
-    /// Has the query engine plan a query, which here has failed with `error`.
-    fn external(
+    /// Has the query engine plan a query for which there is no plan here, because of `error`. The
+    /// engine knows more system relations and their functions.
+    fn missing_here(
         &self,
         query: &Query,
         given: &[Option<DataType>],
         error: SqlError,
     ) -> Result<Planned> {
-        let Some(planner) = self.external else { return Err(error) };
+        match self.external(query, given) {
+            Ok(Some(plan)) => Ok(plan),
+            Ok(None) => Err(error),
+            Err(theirs) => Err(if says_more(&error, &theirs) { error } else { theirs }),
+        }
+    }
+
+    /// Has the query engine plan a query. `None`: there is no engine, or it can't read the text.
+    fn external(&self, query: &Query, given: &[Option<DataType>]) -> Result<Option<Planned>> {
+        let Some(planner) = self.external else { return Ok(None) };
         if self.wait == Wait::Never {
             return Err(would_block());
         }
         let text = self.source.piece(query.location, query.length);
-        match planner.plan(self.catalog, text, given, self.zone) {
-            Ok(Some(plan)) => {
-                let params = plan.params();
-                Ok(self.planned(Plan::External(plan), params))
-            }
-            Ok(None) => Err(error),
-            Err(theirs) => Err(if says_more(&error, &theirs) { error } else { theirs }),
-        }
+        let plan = planner.plan(self.catalog, text, given, self.zone)?;
+        Ok(plan.map(|plan| {
+            let params = plan.params();
+            self.planned(Plan::External(plan), params)
+        }))
     }
 }
 

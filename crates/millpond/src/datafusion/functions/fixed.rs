@@ -9,7 +9,6 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::arrays;
 use super::scalar::{function, number, text, utf8, utf8_or_null};
-use crate::error::{SqlError, SqlState};
 use crate::expr::{format_type, quoted_name};
 
 /// The functions.
@@ -35,30 +34,10 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
         function("quote_ident", (1, 1), Arrow::Utf8, |args| {
             Ok(utf8_or_null(text(args, 0).map(|name| quoted_name(&name))))
         }),
-        // DataFusion's has no limit, and its time is the product of the lengths.
-        function("levenshtein", (2, 2), Arrow::Int32, levenshtein),
         function("pg_size_pretty", (1, 1), Arrow::Utf8, |args| {
             Ok(utf8_or_null(number(args, 0).map(pretty_size)))
         }),
     ]
-}
-
-/// The longest argument of `levenshtein`, in characters, as in PostgreSQL.
-const MAX_LEVENSHTEIN_CHARS: usize = 255;
-
-fn levenshtein(args: &[ScalarValue]) -> DfResult<ScalarValue> {
-    let (Some(one), Some(other)) = (text(args, 0), text(args, 1)) else {
-        return Ok(ScalarValue::Int32(None));
-    };
-    if [&one, &other].iter().any(|text| text.chars().nth(MAX_LEVENSHTEIN_CHARS).is_some()) {
-        let message = format!(
-            "levenshtein argument exceeds maximum length of {MAX_LEVENSHTEIN_CHARS} characters"
-        );
-        let error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-        return Err(DataFusionError::External(Box::new(error)));
-    }
-    let distance = strsim::levenshtein(&one, &other);
-    Ok(ScalarValue::Int32(i32::try_from(distance).ok()))
 }
 
 /// Those that have one answer for whatever exists.

@@ -29,8 +29,8 @@ pub fn register(state: &mut SessionState) -> DfResult<()> {
     for function in fixed::all().into_iter().chain(session::placeholders()) {
         state.register_udf(function)?;
     }
-    // DataFusion's templates are not PostgreSQL's.
-    for name in ["to_char", "to_date"] {
+    // DataFusion's templates are not PostgreSQL's, and `levenshtein` is of an extension.
+    for name in ["to_char", "to_date", "levenshtein"] {
         state.deregister_udf(name)?;
     }
     state.register_udaf(AggregateUDF::from(SingleValue::default()).into())?;

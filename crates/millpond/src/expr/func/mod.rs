@@ -176,11 +176,6 @@ impl Func {
         catalog::ONLY_HERE.iter().any(|family| of(family))
     }
 
-    /// Whether it makes a record, or has one taken apart.
-    pub(crate) fn is_of_records(self) -> bool {
-        self.0.result == record::RECORD_TYPE || self.0.args.contains(&record::RECORD_TYPE)
-    }
-
     /// Whether it takes or gives back an advisory lock.
     pub(crate) fn locks(self) -> bool {
         matches!(self.0.body, Body::Lock(_))

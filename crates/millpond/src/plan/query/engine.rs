@@ -1,27 +1,30 @@
 //! Which queries the query engine is to have, where there is one.
 
 use super::PlannedQuery;
-use super::node::{CteKind, Node, QueryPlan};
+use super::node::{Node, QueryPlan};
 use super::node_walk::{each_own, inputs};
 use crate::DataType;
-use crate::analyze::tree::{AggregateFunction, JoinKind, Query, SetFunctionKind};
-use crate::expr::Expr;
-use crate::expr::functions::Param;
+use crate::analyze::tree::{AggregateCall, AggregateFunction, JoinKind, Query};
+use crate::expr::{Arith, Expr};
 use crate::plan::select::LARGE_TABLE_ROWS;
+use crate::system_relations::is_system;
 
 /// As much work as to look up some 20,000 rows by key, one by one.
 const MUCH_WORK: f64 = 130_000.0;
 
+/// A plan of more nodes is not for the engine, whose own planning can't be interrupted.
+const MOST_NODES: usize = 64;
+
 impl PlannedQuery {
-    /// Whether the engine is to have it: its work is worth the milliseconds that each run of the
-    /// engine begins with, and the engine answers it as PostgreSQL does.
+    /// Whether the engine is to have it: it aggregates a large table or a join of such, the work is
+    /// worth the milliseconds that each run of the engine begins with, and the engine computes all
+    /// that is in it as PostgreSQL does, in steps that are short enough for a cancel.
     pub(in crate::plan) fn is_for_engine(&self) -> bool {
         let is_much = self.read_through >= LARGE_TABLE_ROWS as f64 || self.cost >= MUCH_WORK;
         self.largest_table >= LARGE_TABLE_ROWS
             && is_much
-            && !stops_early(&self.plan.root)
             && !self.only_here
-            && !has_peculiar_node(&self.plan)
+            && is_aggregate_of_tables(&self.plan)
     }
 }
 
@@ -32,46 +35,21 @@ pub(super) fn has_peculiar_join(query: &Query) -> bool {
     found
 }
 
-/// Whether a function in FROM is `generate_series` of integers, which the engine has as well.
-fn is_series_of_integers(kind: SetFunctionKind) -> bool {
-    let SetFunctionKind::Rows(func) = kind else { return true };
-    let integers = [DataType::Int4, DataType::Int8].map(Param::Type);
-    let of_integers = |(_, ty): &(_, Param)| integers.contains(ty);
-    func.name() == "generate_series"
-        && func.columns().is_some_and(|columns| columns.iter().all(of_integers))
-}
-
-/// Whether no more rows are read than are returned: LIMIT ends the plan.
-fn stops_early(root: &Node) -> bool {
-    fn streams(node: &Node) -> bool {
-        match node {
-            Node::Scan(_) => true,
-            Node::Project { input, .. } | Node::Filter { input, .. } => streams(input),
-            Node::NestedLoop(join) => streams(&join.outer) && streams(&join.inner),
-            _ => false,
-        }
+/// Whether a plan aggregates tables and joins of tables, and computes only what the engine has, too.
+fn is_aggregate_of_tables(plan: &QueryPlan) -> bool {
+    if !plan.subplans.is_empty() || !plan.ctes.is_empty() || plan.waits {
+        return false;
     }
-    match root {
-        Node::Limit(limit) => limit.limit.is_some() && streams(&limit.input),
-        _ => false,
-    }
-}
-
-/// Whether a plan has something that the engine answers otherwise, or not at all.
-fn has_peculiar_node(plan: &QueryPlan) -> bool {
-    let mut found = !plan.subplans.is_empty() || plan.waits;
-    let mut see = |node: &Node| found |= is_peculiar(node);
-    each_node(&plan.root, &mut see);
-    for cte in &plan.ctes {
-        match &cte.kind {
-            CteKind::Plain(node, _) => each_node(node, &mut see),
-            CteKind::Recursive { start, step, .. } => {
-                each_node(&start.0, &mut see);
-                each_node(&step.0, &mut see);
-            }
-        }
-    }
-    found || plan.output.exprs.iter().any(is_peculiar_expression)
+    let (mut nodes, mut aggregates, mut shared) = (0, false, true);
+    each_node(&plan.root, &mut |node| {
+        nodes += 1;
+        aggregates |= matches!(node, Node::Aggregate(_));
+        shared &= is_shared(node);
+    });
+    aggregates
+        && shared
+        && nodes <= MOST_NODES
+        && plan.output.exprs.iter().all(is_shared_expression)
 }
 
 fn each_node(node: &Node, visit: &mut dyn FnMut(&Node)) {
@@ -79,34 +57,87 @@ fn each_node(node: &Node, visit: &mut dyn FnMut(&Node)) {
     inputs(node).into_iter().for_each(|input| each_node(input, visit));
 }
 
-fn is_peculiar(node: &Node) -> bool {
-    let mut peculiar = match node {
-        Node::Window { .. } | Node::LockRows { .. } => true,
-        Node::SetOp { all, .. } => *all,
-        Node::Functions { functions, .. } => {
-            functions.iter().any(|function| !is_series_of_integers(function.kind))
+/// Whether the engine does what a node does.
+fn is_shared(node: &Node) -> bool {
+    let mut shared = match node {
+        Node::Scan(scan) => !is_system(&scan.table),
+        Node::Project { .. }
+        | Node::Filter { .. }
+        | Node::NestedLoop(_)
+        | Node::HashJoin(_)
+        | Node::Materialize { .. }
+        | Node::Sort { .. }
+        | Node::Distinct { .. } => true,
+        Node::Limit(limit) => limit.ties.is_none(),
+        Node::Aggregate(aggregate) => {
+            aggregate.sets.is_none() && aggregate.calls.iter().all(is_shared_aggregate)
         }
-        Node::Aggregate(aggregate) => aggregate.calls.iter().any(|call| match call.function {
-            AggregateFunction::Avg => matches!(call.ty, DataType::Numeric { .. }),
-            AggregateFunction::JsonList(_) | AggregateFunction::JsonObject(_) => true,
-            _ => false,
-        }),
         _ => false,
     };
-    each_own(node, &mut |e| peculiar |= is_peculiar_expression(e));
-    peculiar
+    each_own(node, &mut |e| shared &= is_shared_expression(e));
+    shared
 }
 
-/// Whether something is written as a cast to an integer, which rounds. Or it calls a function that
-/// the engine does not have, or that means something else there.
-fn is_peculiar_expression(expr: &Expr) -> bool {
-    let mut found = false;
+fn is_shared_aggregate(call: &AggregateCall) -> bool {
+    match call.function {
+        AggregateFunction::CountRows
+        | AggregateFunction::Count
+        | AggregateFunction::Sum
+        | AggregateFunction::Min
+        | AggregateFunction::Max
+        | AggregateFunction::BoolAnd
+        | AggregateFunction::BoolOr => true,
+        AggregateFunction::Avg => !matches!(call.ty, DataType::Numeric { .. }),
+        _ => false,
+    }
+}
+
+/// Functions that mean the same in the engine, and whose work on one row is short.
+const SHARED_FUNCTIONS: &[&str] = &[
+    "abs",
+    "date_mi_interval",
+    "date_part",
+    "date_pl_interval",
+    "date_trunc",
+    "extract",
+    "length",
+    "lower",
+    "substr",
+    "substring",
+    "timestamp_mi_interval",
+    "timestamp_pl_interval",
+    "upper",
+];
+
+/// Whether the engine computes all parts of an expression as they are computed here. A cast that is
+/// written out rounds, cuts or reads text in PostgreSQL's way, so it is not among them.
+fn is_shared_expression(expr: &Expr) -> bool {
+    let mut shared = true;
     expr.walk(&mut |e| {
-        found |= match e {
-            Expr::Cast(_, DataType::Int2 | DataType::Int4 | DataType::Int8, true) => true,
-            Expr::Func(func, _) => func.is_only_here() || func.is_of_records(),
+        shared &= match e {
+            Expr::Const(_)
+            | Expr::Param(_)
+            | Expr::Column(_)
+            | Expr::Neg(_)
+            | Expr::Compare(..)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(..)
+            | Expr::IsBool(..)
+            | Expr::Distinct(..)
+            | Expr::In(..)
+            | Expr::Case(..)
+            | Expr::Coalesce(_)
+            | Expr::Concat(_)
+            | Expr::Like(_)
+            | Expr::Cast(_, _, false) => true,
+            Expr::Arith(operator, _) => {
+                matches!(operator, Arith::Add | Arith::Sub | Arith::Mul | Arith::Div | Arith::Rem)
+            }
+            Expr::Func(func, _) => !func.is_only_here() && SHARED_FUNCTIONS.contains(&func.name()),
             _ => false,
         };
     });
-    found
+    shared
 }
