@@ -35,7 +35,7 @@ pub(super) fn has_peculiar_join(query: &Query) -> bool {
     found
 }
 
-/// Whether a plan aggregates tables and joins of tables, and computes only what the engine has, too.
+/// Whether a plan aggregates tables and joins of tables, and computes only what the engine has.
 fn is_aggregate_of_tables(plan: &QueryPlan) -> bool {
     if !plan.subplans.is_empty() || !plan.ctes.is_empty() || plan.waits {
         return false;

@@ -59,7 +59,7 @@ impl CallState {
             return self.add_any(call, env, work);
         }
         if let F::Count | F::Sum | F::Avg = call.function
-            && let Some(int) = call.args.first().and_then(|arg| arg.int(&env))
+            && let Some(int) = call.args.first().and_then(|arg| arg.int(env))
         {
             self.accumulator.add_int(int.value);
             return Ok(0);
