@@ -36,7 +36,7 @@ struct Group {
     keys: Range<usize>,
 }
 
-/// Memory of [`lookup_many`], to be used again.
+/// Memory of [`ManyLookups::lookup`], to be used again.
 #[derive(Debug, Default)]
 pub struct ManyLookups {
     /// Where the keys go next.
