@@ -52,6 +52,18 @@ pub struct RelationSize {
     pub indexes: u64,
 }
 
+impl RelationSize {
+    /// A table without its indexes.
+    pub fn table(self) -> u64 {
+        self.main + self.fsm
+    }
+
+    /// A table with its indexes.
+    pub fn total(self) -> u64 {
+        self.table() + self.indexes
+    }
+}
+
 /// The rows of a part of a table, a page at a time.
 pub trait RowSource: Send {
     /// Calls `each` for every visible row of the next page with its tuple in the table's layout;

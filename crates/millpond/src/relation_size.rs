@@ -4,13 +4,24 @@ use millpond_buffer::{PAGE_SIZE, RelationId};
 use millpond_engine::catalog::CatalogState;
 use millpond_engine::{Engine, EngineResult};
 
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::query::RelationSize;
 
 /// The file of a table or an index.
 pub(crate) fn storage(catalog: &CatalogState, oid: u32) -> Option<RelationId> {
     let table = catalog.table(oid).map(|table| table.storage);
     table.or_else(|| catalog.index(oid).map(|(_, index)| index.storage))
+}
+
+/// The bytes of the fork of that name. There are no visibility maps here, and no unlogged tables.
+pub(crate) fn fork_bytes(fork: &str) -> Result<fn(RelationSize) -> u64> {
+    match fork {
+        "main" => Ok(|size| size.main),
+        "fsm" => Ok(|size| size.fsm),
+        "vm" | "init" => Ok(|_| 0),
+        _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
+            .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")),
+    }
 }
 
 /// `None` if the catalog has no such relation, or if it was dropped or rewritten since.

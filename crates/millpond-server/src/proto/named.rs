@@ -9,8 +9,7 @@ use foldhash::fast::RandomState;
 #[derive(Debug)]
 pub(super) struct Named<T> {
     unnamed: Option<T>,
-    /// Only this client knows these names. So nobody else suffers if it makes them collide, and a
-    /// quick hash is enough.
+    /// By a quick hash whose seed no client sees, so names that collide are hard to choose.
     others: HashMap<Box<str>, T, RandomState>,
 }
 

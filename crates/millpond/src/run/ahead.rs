@@ -9,7 +9,7 @@
 use millpond_engine::session::LookupBatch;
 
 use super::state::State;
-use super::{Context, SlotRow, kept, parts};
+use super::{Context, kept, parts};
 use crate::analyze::tree::Slot;
 use crate::error::{Result, SqlError};
 use crate::exec::key;
@@ -95,16 +95,10 @@ impl Ahead {
 
     /// Puts the inner row of an outer one into its slot; false if there is none that its filter
     /// takes.
-    pub(super) fn inner(
-        &mut self,
-        number: usize,
-        scan: &Scan,
-        cx: &mut Context<'_>,
-    ) -> Result<bool> {
+    pub(super) fn inner(&self, number: usize, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         cx.work().count_row()?;
-        let mut row = cx.take_stored(scan.slot)?;
-        let is_found = self.batch.as_ref().is_some_and(|batch| batch.found.row(number, &mut row));
-        cx.set(scan.slot, SlotRow::Stored(row))?;
+        let row = cx.stored_mut(scan.slot)?;
+        let is_found = self.batch.as_ref().is_some_and(|batch| batch.found.row(number, row));
         Ok(is_found && cx.holds(scan.filter.as_ref())?)
     }
 
@@ -121,8 +115,9 @@ impl Ahead {
             return Err(failure);
         }
         if self.ended {
-            let mut pool = cx.work().pool()?;
-            pool.batch = self.batch.take();
+            if let Some(batch) = self.batch.take() {
+                cx.work().pool()?.batch = Some(batch);
+            }
             return Ok(Some(false));
         }
         let Access::Point { index, .. } = &scan.access else { return Ok(None) };

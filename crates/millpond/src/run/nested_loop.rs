@@ -10,7 +10,7 @@ use super::state::State;
 use super::{Context, SlotRow, parts};
 use crate::analyze::tree::{JoinKind, Slot};
 use crate::error::{Result, SqlError};
-use crate::plan::query::node::{NestedLoop, Node, Scan};
+use crate::plan::query::node::{NestedLoop, Node};
 
 pub(super) struct NestedLoopState {
     outer: State,
@@ -25,7 +25,15 @@ pub(super) struct NestedLoopState {
     is_null: bool,
     /// How many outer rows were taken one by one.
     singly: usize,
-    ahead: Option<Box<Ahead>>,
+    ahead: Together,
+}
+
+/// Whether inner rows are looked up together.
+enum Together {
+    /// That is found out when there have been some outer rows.
+    Unknown,
+    Never,
+    Ahead(Box<Ahead>),
 }
 
 /// After this number of outer rows, the next ones are looked up together. A short join does not pay
@@ -50,14 +58,14 @@ impl NestedLoopState {
             inner_slots,
             is_null: false,
             singly: 0,
-            ahead: None,
+            ahead: Together::Unknown,
         })
     }
 
     pub(super) fn rescan(&mut self) {
         self.outer.rescan();
         (self.has_outer, self.singly) = (false, 0);
-        if let Some(ahead) = &mut self.ahead {
+        if let Together::Ahead(ahead) = &mut self.ahead {
             ahead.reset();
         }
     }
@@ -105,12 +113,13 @@ impl NestedLoopState {
     /// The next row, with inner rows that are looked up together. `None`: one by one.
     fn next_ahead(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<Option<bool>> {
         let Node::Scan(scan) = &join.inner else { return Ok(None) };
-        if !self.has_ahead(join, scan) {
-            return Ok(None);
+        if let Together::Unknown = self.ahead {
+            let ahead = Ahead::new(&join.outer, scan);
+            self.ahead = ahead.map_or(Together::Never, |ahead| Together::Ahead(Box::new(ahead)));
         }
         loop {
             self.put_back(cx)?;
-            let Some(ahead) = &mut self.ahead else { return Ok(None) };
+            let Together::Ahead(ahead) = &mut self.ahead else { return Ok(None) };
             let Some(number) = ahead.next_outer(cx)? else {
                 match ahead.fill(&mut self.outer, &join.outer, scan, cx)? {
                     None => return Ok(None),
@@ -127,16 +136,6 @@ impl NestedLoopState {
             }
             return Ok(Some(true));
         }
-    }
-
-    /// Whether inner rows can be looked up together.
-    fn has_ahead(&mut self, join: &NestedLoop, scan: &Scan) -> bool {
-        if self.ahead.is_none() && self.singly == SINGLY {
-            // It is found out once.
-            self.singly += 1;
-            self.ahead = Ahead::new(&join.outer, scan).map(Box::new);
-        }
-        self.ahead.is_some()
     }
 
     /// The next inner row that matches.

@@ -136,7 +136,7 @@ impl Cursor {
     }
 
     /// Appends the rows of the next entries of the copied leaf, as long as they are in this block
-    /// of the table, and at most so many of them.
+    /// of the table. It appends at most `most` of them.
     pub fn next_of_block(&mut self, block: BlockNumber, most: usize, into: &mut Vec<Tid>) {
         for _ in 0..most {
             let mut rest = self.slots.clone();

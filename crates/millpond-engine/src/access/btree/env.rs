@@ -28,6 +28,11 @@ pub trait Env {
     /// Whether the operation may wait.
     fn wait(&self) -> Wait;
 
+    /// An error if the operation was told to stop.
+    fn check_interrupts(&self) -> EngineResult<()> {
+        Ok(())
+    }
+
     /// A stream for visiting all pages.
     fn maintenance_stream(&self) -> ReadStream {
         ReadStream::default()
@@ -84,6 +89,10 @@ pub(crate) fn latch<'e, E: Env + ?Sized>(
 impl Env for Ctx {
     fn maintenance_stream(&self) -> ReadStream {
         Ctx::maintenance_stream(self)
+    }
+
+    fn check_interrupts(&self) -> EngineResult<()> {
+        Backend::check_interrupts(self)
     }
 
     #[inline]

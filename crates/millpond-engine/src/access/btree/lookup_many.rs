@@ -91,9 +91,11 @@ impl ManyLookups {
         let Self { groups, next, tids } = self;
         next.clear();
         stream.reset();
+        // A page alone has nothing behind it to be read ahead.
         let is_alone = groups.len() == 1;
         let mut blocks = groups.iter().map(|group| BlockNumber(group.block));
         for Group { block, keys: part } in groups.iter() {
+            env.check_interrupts()?;
             if !is_alone {
                 stream.peek(env.buffers(), rel, env.wait(), None, &mut || blocks.next());
             }

@@ -17,6 +17,7 @@ use super::scalar::{function, number, text, utf8, utf8_or_null};
 use crate::advisory;
 use crate::error::{SqlError, SqlState};
 use crate::query::{RelationSize, SessionInfo, TableScanner};
+use crate::relation_size::fork_bytes;
 
 type Bind = fn(&Arc<dyn TableScanner>, &Arc<SessionInfo>, &str) -> Arc<ScalarUDF>;
 
@@ -83,9 +84,9 @@ fn constant(name: &str, value: &str) -> Arc<ScalarUDF> {
 fn size(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Arc<ScalarUDF> {
     let scanner = Arc::clone(scanner);
     let of: fn(RelationSize) -> u64 = match name {
-        "pg_table_size" => |size| size.main + size.fsm,
+        "pg_table_size" => RelationSize::table,
         "pg_indexes_size" => |size| size.indexes,
-        "pg_total_relation_size" => |size| size.main + size.fsm + size.indexes,
+        "pg_total_relation_size" => RelationSize::total,
         _ => |size| size.main,
     };
     function(name, (1, 2), Arrow::Int64, move |args| {
@@ -94,8 +95,8 @@ fn size(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -> Ar
         let bytes = match args.len() {
             2 => match text(args, 1) {
                 Some(fork) => {
-                    let fork = fork_bytes(&fork)?;
-                    size.map(fork)
+                    let of = fork_bytes(&fork);
+                    size.map(of.map_err(|error| DataFusionError::External(Box::new(error)))?)
                 }
                 None => None,
             },
@@ -116,19 +117,6 @@ fn filenode(scanner: &Arc<dyn TableScanner>, _: &Arc<SessionInfo>, name: &str) -
         let file = oid(args).and_then(|oid| scanner.relation_filenode(oid));
         Ok(ScalarValue::Int64(file.map(i64::from)))
     })
-}
-
-/// The bytes of the fork of that name. There are no visibility maps here, and no unlogged tables.
-fn fork_bytes(fork: &str) -> DfResult<fn(RelationSize) -> u64> {
-    match fork {
-        "main" => Ok(|size| size.main),
-        "fsm" => Ok(|size| size.fsm),
-        "vm" | "init" => Ok(|_| 0),
-        _ => Err(DataFusionError::External(Box::new(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            "invalid fork name",
-        )))),
-    }
 }
 
 fn setting(info: &SessionInfo, args: &[ScalarValue]) -> DfResult<ScalarValue> {

@@ -113,7 +113,8 @@ fn to_regclass(name: &str, env: &Env<'_>) -> Result<Option<i64>> {
     names::find_relation(name, env)
 }
 
-fn relation_oid(name: &str, env: &Env<'_>) -> Result<i64> {
+/// The number of a relation, by its name or as a text that is one already.
+pub(super) fn relation_oid(name: &str, env: &Env<'_>) -> Result<i64> {
     number(name).map_or_else(|| names::relation(name, env), Ok)
 }
 

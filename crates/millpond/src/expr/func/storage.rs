@@ -3,12 +3,12 @@
 use millpond_engine::session::Session;
 
 use super::catalog::{INT8, OID, Proc, TEXT, proc};
-use super::object_name::relation;
+use super::reg::relation_oid;
 use super::value::body;
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 use crate::expr::Env;
 use crate::query::RelationSize;
-use crate::relation_size;
+use crate::relation_size::{self, fork_bytes};
 
 /// The functions of a relation's number, and the same of its name: a literal is a `regclass` to
 /// PostgreSQL, which is a number here.
@@ -48,45 +48,25 @@ pub(super) static PROCS: &[Proc] = &[
         "pg_relation_filenode",
         &[TEXT],
         OID,
-        body!(env, |name: &str| number(name, env).and_then(|oid| filenode(oid, env))),
+        body!(env, |name: &str| relation_oid(name, env).and_then(|oid| filenode(oid, env))),
     )
     .stable(),
 ];
 
 pub(super) static SIZES: &[Proc] = [
-    of_relation!(2325 "pg_relation_size": main),
-    of_relation!(2997 "pg_table_size": |size| size.main + size.fsm),
+    of_relation!(2325 "pg_relation_size": |size| size.main),
+    of_relation!(2997 "pg_table_size": RelationSize::table),
     of_relation!(2998 "pg_indexes_size": |size| size.indexes),
-    of_relation!(2286 "pg_total_relation_size": |size| size.main + size.fsm + size.indexes),
+    of_relation!(2286 "pg_total_relation_size": RelationSize::total),
 ]
 .as_flattened();
-
-fn main(size: RelationSize) -> u64 {
-    size.main
-}
-
-/// The bytes of the fork of that name. There are no visibility maps here, and no unlogged tables.
-fn fork_bytes(fork: &str) -> Result<fn(RelationSize) -> u64> {
-    match fork {
-        "main" => Ok(main),
-        "fsm" => Ok(|size| size.fsm),
-        "vm" | "init" => Ok(|_| 0),
-        _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
-            .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")),
-    }
-}
 
 fn session<'a>(env: &Env<'a>) -> Result<&'a Session> {
     env.facts.session.ok_or_else(|| SqlError::unsupported("a relation's size outside of a session"))
 }
 
-/// The number of a relation, or what is one already.
-fn number(name: &str, env: &Env<'_>) -> Result<i64> {
-    name.parse::<u32>().map_or_else(|_| relation(name, env), |oid| Ok(oid.into()))
-}
-
 fn size_named(name: &str, env: &Env<'_>, of: fn(RelationSize) -> u64) -> Result<Option<i64>> {
-    size(number(name, env)?, env, of)
+    size(relation_oid(name, env)?, env, of)
 }
 
 /// `None`: there is no such relation.

@@ -67,9 +67,18 @@ pub(super) struct TestEnv {
     pub(super) wait: Wait,
     /// Called between two pages of a record.
     pub(super) between_pages: Option<Box<dyn Fn()>>,
+    /// Asked whether the operation is to stop.
+    pub(super) stops: Option<Box<dyn Fn() -> bool>>,
 }
 
 impl Env for TestEnv {
+    fn check_interrupts(&self) -> EngineResult<()> {
+        match &self.stops {
+            Some(stops) if stops() => Err(EngineError::Internal { what: "told to stop" }),
+            _ => Ok(()),
+        }
+    }
+
     fn buffers(&self) -> &BufferSession {
         &self.session
     }
@@ -173,6 +182,7 @@ impl Tree {
             log: Arc::clone(&self.log),
             wait: Wait::Allowed,
             between_pages: None,
+            stops: None,
         }
     }
 

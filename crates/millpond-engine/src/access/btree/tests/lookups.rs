@@ -1,6 +1,7 @@
 //! Lookups of many keys together find what lookups one by one find.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use millpond_buffer::{ReadStream, StreamOptions};
 
@@ -87,6 +88,29 @@ proptest! {
             prop_assert_eq!(together.lookup(&tree, &env, keys).unwrap(), expected);
         }
     }
+}
+
+/// Each page may have to be read, so a cancel is seen before each.
+#[test]
+fn they_stop_when_they_are_told_to() {
+    let tree = Tree::new(200);
+    let mut env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    for n in 0..5000 {
+        insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
+    }
+    let keys: Vec<_> = (0..5000).step_by(500).map(|n| int_key(n).to_vec()).collect();
+    let asked = Rc::new(Cell::new(0));
+    let count = Rc::clone(&asked);
+    env.stops = Some(Box::new(move || {
+        count.set(count.get() + 1);
+        count.get() == 3
+    }));
+    let mut together = Together::default();
+    assert!(together.lookup(&tree, &env, &keys).is_err());
+    assert_eq!(asked.get(), 3);
+    // Then it can be tried again.
+    assert_eq!(together.lookup(&tree, &env, &keys).unwrap().len(), keys.len());
 }
 
 /// While a key's page is awaited, it leaves the tree (btree rule 14).
