@@ -9,7 +9,7 @@ const PORTABLE: [&str; 4] = ["millpond-sync", "millpond-vfs", "millpond-buffer",
 /// says otherwise.
 const LEFT_OUT: &str = "\
 left out, because only a build with io_uring has it:
-  millpond-buffer: store::file::background::{reaper, ring_thread, shared_rings, uring}, their tests;
+  millpond-buffer: store::file::background::{reaper, shared_rings, uring}, their tests;
     background::tests::failing, ::a_read_that_ends_at_once_begins_the_next,
     ::waiting::waiting_thread_leaves_when_its_page_has_come
   millpond-sync: send_batch with its tests (feature send-batch)

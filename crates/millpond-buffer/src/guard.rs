@@ -30,11 +30,9 @@ use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, Lsn, PageId};
 use crate::incidents::catch_panic;
-use crate::page::PageRead;
 use crate::page::words::PageView;
 use crate::page::{PageBytes, page_lsn};
 use millpond_sync::mutant;
-use std::cmp::Ordering;
 use std::fmt;
 use std::mem::ManuallyDrop;
 
@@ -246,27 +244,6 @@ impl<'s> SharedPage<'s> {
         unsafe { self.pin.session.pool.arena.bytes(self.pin.frame) }
     }
 
-    /// The end of the last record that changed it.
-    #[inline]
-    #[must_use]
-    pub fn lsn(&self) -> Lsn {
-        page_lsn(self.bytes())
-    }
-
-    /// Its block.
-    #[inline]
-    #[must_use]
-    pub fn block(&self) -> BlockNumber {
-        self.pin.block()
-    }
-
-    /// Which page it is.
-    #[inline]
-    #[must_use]
-    pub fn page_id(&self) -> PageId {
-        self.pin.page
-    }
-
     /// Gives back the latch and keeps the page pinned.
     #[inline]
     #[must_use]
@@ -344,27 +321,6 @@ impl<'s> ExclusivePage<'s> {
         unsafe { self.pin.session.pool.arena.bytes(self.pin.frame) }
     }
 
-    /// The end of the last record that changed it.
-    #[inline]
-    #[must_use]
-    pub fn lsn(&self) -> Lsn {
-        page_lsn(self.bytes())
-    }
-
-    /// Its block.
-    #[inline]
-    #[must_use]
-    pub fn block(&self) -> BlockNumber {
-        self.pin.block()
-    }
-
-    /// Which page it is.
-    #[inline]
-    #[must_use]
-    pub fn page_id(&self) -> PageId {
-        self.pin.page
-    }
-
     /// Begins a change: marks the page dirty, before its log record exists, so that a checkpoint
     /// that starts later finds it.
     #[inline]
@@ -401,40 +357,31 @@ impl Drop for ExclusivePage<'_> {
     }
 }
 
-macro_rules! read_through_bytes {
+macro_rules! latched_page {
     ($($guard:ident),*) => {$(
-        impl PageRead for $guard<'_> {
+        impl $guard<'_> {
+            /// The end of the last record that changed it.
             #[inline]
-            fn u8(&self, offset: usize) -> u8 {
-                PageRead::u8(self.bytes(), offset)
+            #[must_use]
+            pub fn lsn(&self) -> Lsn {
+                page_lsn(self.bytes())
             }
 
+            /// Its block.
             #[inline]
-            fn u16(&self, offset: usize) -> u16 {
-                PageRead::u16(self.bytes(), offset)
+            #[must_use]
+            pub fn block(&self) -> BlockNumber {
+                self.pin.block()
             }
 
+            /// Which page it is.
             #[inline]
-            fn u32(&self, offset: usize) -> u32 {
-                PageRead::u32(self.bytes(), offset)
-            }
-
-            #[inline]
-            fn u64(&self, offset: usize) -> u64 {
-                PageRead::u64(self.bytes(), offset)
-            }
-
-            #[inline]
-            fn copy(&self, offset: usize, to: &mut [u8]) {
-                self.bytes().copy(offset, to);
-            }
-
-            #[inline]
-            fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Ordering {
-                self.bytes().compare(offset, len, other)
+            #[must_use]
+            pub fn page_id(&self) -> PageId {
+                self.pin.page
             }
         }
     )*};
 }
 
-read_through_bytes!(SharedPage, ExclusivePage, PageChange);
+latched_page!(SharedPage, ExclusivePage);

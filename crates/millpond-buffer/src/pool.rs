@@ -4,8 +4,8 @@
 //! [`crate::session`].
 
 use crate::config::{AccessStrategy, PoolConfig};
+use crate::core::PoolCore;
 use crate::core::frame::{DIRTY, OWNED};
-use crate::core::pool::PoolCore;
 use crate::core::relation::{Growth, RelHandle, Relation};
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, PageId, RelFork, RelationId};

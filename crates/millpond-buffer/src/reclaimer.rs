@@ -1,7 +1,7 @@
 //! The reclaimer: it keeps clean, free frames ready before sessions need them.
 //!
 //! A miss that finds a free frame neither sweeps nor writes. One thread serves all freelists. It
-//! keeps each at a *target* ([`crate::replacement::refill`]).
+//! keeps each at a *target* ([`refill`]).
 //!
 //! **How many.** The target is the recent demand times the time that the reclaimer takes to come
 //! back with more. It rises faster than it falls. It stays within bounds that are parts of the
@@ -15,10 +15,10 @@
 //! **Failure.** A page that can't be written stays dirty and in its frame. The others are written
 //! nevertheless, and the error is reported. If the reclaimer ends, sessions sweep for themselves.
 
-use crate::core::pool::PoolCore;
+use crate::core::PoolCore;
 use crate::core::session::SessionCore;
 use crate::error::BufferError;
-use crate::replacement::refill::refill;
+use crate::replacement::vacate::refill;
 use crate::session::BufferSession;
 use crate::stats::Event;
 use millpond_sync::clock;

@@ -12,7 +12,7 @@ use crate::page::words::PageView;
 use crate::pool::BufferPool;
 use crate::read::load;
 use crate::replacement::ring::Ring;
-use crate::replacement::{refill, vacate};
+use crate::replacement::vacate;
 use crate::stats::{BackendKind, Event, IoContext};
 use crate::trace::TraceFlags;
 use crate::write_back::async_write::{self, WriteProgress};
@@ -77,23 +77,6 @@ impl BufferSession {
     }
 
     /// Pins a page: loads it if it isn't in memory, and keeps it there until the pin is dropped.
-    ///
-    /// ```
-    /// # use millpond_buffer::*;
-    /// # let store = std::sync::Arc::new(MemoryStore::new());
-    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
-    /// # let rel = RelationId::constant(1).main();
-    /// # pool.create(rel)?;
-    /// # let rel = pool.relation(rel)?;
-    /// # let session = pool.session()?;
-    /// # drop(session.extend(&rel, Wait::Allowed)?);
-    /// let page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?;
-    /// let (flags, count) = page.read(|page| (page.u16(12), page.u16(14)))?;
-    /// let page = page.into_shared()?; // The pin becomes a latch: no session changes the page now.
-    /// # assert_eq!((flags, count), (0, 0));
-    /// # drop(page);
-    /// # Ok::<(), BufferError>(())
-    /// ```
     // Always inlined: a guard that is returned through memory costs as much again as the pin.
     #[inline(always)]
     pub fn pin(
@@ -133,21 +116,6 @@ impl BufferSession {
     /// this is one step: the latch alone keeps the page in memory. That costs a quarter to a third
     /// less than a pin and the latch. Otherwise it does what [`BufferSession::pin`] and
     /// [`PinnedPage::into_shared`] do, one after the other.
-    ///
-    /// ```
-    /// # use millpond_buffer::*;
-    /// # let store = std::sync::Arc::new(MemoryStore::new());
-    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
-    /// # let rel = RelationId::constant(1).main();
-    /// # pool.create(rel)?;
-    /// # let rel = pool.relation(rel)?;
-    /// # let session = pool.session()?;
-    /// # drop(session.extend(&rel, Wait::Allowed)?);
-    /// let page = session.pin_shared(&rel, BlockNumber(0), Wait::Allowed)?;
-    /// let sum: u64 = page.bytes()[12..].iter().map(|&byte| u64::from(byte)).sum();
-    /// # assert_eq!(sum, 0);
-    /// # Ok::<(), BufferError>(())
-    /// ```
     #[inline(always)]
     pub fn pin_shared(
         &self,
@@ -238,20 +206,6 @@ impl BufferSession {
     }
 
     /// Adds a page of zeros to the end of a fork and returns it latched.
-    ///
-    /// ```
-    /// # use millpond_buffer::*;
-    /// # let store = std::sync::Arc::new(MemoryStore::new());
-    /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
-    /// # let rel = RelationId::constant(1).main();
-    /// # pool.create(rel)?;
-    /// # let rel = pool.relation(rel)?;
-    /// # let session = pool.session()?;
-    /// # drop(session.extend(&rel, Wait::Allowed)?);
-    /// let page = session.extend(&rel, Wait::Allowed)?;
-    /// assert_eq!(page.block(), BlockNumber(1)); // The fork had one block before.
-    /// # Ok::<(), BufferError>(())
-    /// ```
     pub fn extend(&self, rel: &RelHandle, wait: Wait) -> Result<ExclusivePage<'_>, BufferError> {
         self.extend_with(rel, wait, None)
     }
@@ -372,7 +326,7 @@ impl BufferPool {
         let (core, session) = (&self.core, &session.core);
         let wanted = target_clean.min(core.frames()).saturating_sub(core.free_frames());
         let near = session.near() % core.free.lists();
-        let freed = refill::refill(session, near, core.free.len_of(near, &core.frames) + wanted)?;
+        let freed = vacate::refill(session, near, core.free.len_of(near, &core.frames) + wanted)?;
         session.count(Event::Reclaimed, freed as u64);
         Ok(freed)
     }

@@ -5,16 +5,7 @@
 //! only owners need. A session counts its pins not here but in slots of its own
 //! ([`crate::core::pins`]).
 //!
-//! ```text
-//! bits    63-48    47-32     31        30        29        28      27       26
-//!        +--------+---------+---------+---------+---------+-------+--------+---------+
-//! state  | unused | claimer | RETIRED | CLAIMED | DAMAGED | OWNED | WAITED | WRITING | ...
-//!        +--------+---------+---------+---------+---------+-------+--------+---------+
-//! bits    25           24      23-0
-//!        +------------+-------+----------+
-//!    ... | CHECKPOINT | DIRTY | raw pins |
-//!        +------------+-------+----------+
-//! ```
+//! RULES.md shows where the state word has its flags and numbers:
 //!
 //! - **DIRTY**: the page differs from the store's copy. Set when a change begins, under the
 //!   exclusive latch. Cleared when a writer copies the page out, under the shared latch (and set
@@ -71,7 +62,7 @@
 
 mod ownership;
 
-pub(crate) use self::ownership::{Change, Claimer, Leaves, NoTake, Readers};
+pub(crate) use self::ownership::{Change, Claimer, Leaves, NoTake, RawPin, Readers};
 use crate::core::page_table::EntryRef;
 use crate::ids::PageId;
 use crate::incidents;
@@ -159,25 +150,6 @@ pub(crate) enum NoRead {
     NotHere,
     /// The page was changed meanwhile.
     Torn,
-}
-
-/// A pin that belongs to no session. The frame's state counts it; dropping this gives it back.
-pub(crate) struct RawPin<'a>(Option<&'a Frame>);
-
-impl<'a> RawPin<'a> {
-    /// Takes over a pin that was handed over.
-    pub(crate) fn resume(frame: &'a Frame) -> Self {
-        Self(Some(frame))
-    }
-}
-
-impl Drop for RawPin<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        let Some(frame) = self.0 else { return };
-        let before = frame.read.state.fetch_sub(1, ordering!("pool-raw-unpin-relaxed", Release));
-        debug_assert!(before & PINS != 0, "unpinned too often");
-    }
 }
 
 impl Frame {
@@ -360,18 +332,6 @@ impl Frame {
         if self.read.version.validate(version) { Ok(result) } else { Err(NoRead::Torn) }
     }
 
-    /// Pins the frame, whatever it holds, by a count in its state. A claim stays in place, but its
-    /// claimer will fail to own the frame.
-    #[inline]
-    pub(crate) fn pin_any(&self) -> Result<RawPin<'_>, NoPin> {
-        let pinned = self.update(|state| (state & (OWNED | DAMAGED) == 0).then_some(state + 1));
-        match pinned {
-            Ok(_) => Ok(RawPin(Some(self))),
-            Err(state) if state & OWNED != 0 => Err(NoPin::Changed),
-            Err(_) => Err(NoPin::Damaged),
-        }
-    }
-
     #[inline]
     fn swap(&self, from: u64, to: u64, success: Ordering) -> Result<(), u64> {
         let swapped = self.read.state.compare_exchange_weak(from, to, success, Ordering::Relaxed);
@@ -393,28 +353,7 @@ impl Frame {
         }
     }
 
-    // Dirty pages and writes.
-
-    /// Marks the page dirty; returns whether it was clean. The caller holds the exclusive latch. A
-    /// page that is being written does not count as clean, so that the caller does not take the
-    /// mark back. If the write fails, the page must be as dirty as before.
-    #[inline]
-    pub(crate) fn mark_dirty(&self) -> bool {
-        if self.read.state.load(Ordering::Relaxed) & DIRTY != 0 {
-            return false;
-        }
-        self.read.state.fetch_or(DIRTY, Ordering::AcqRel) & (DIRTY | WRITING) == 0
-    }
-
-    /// Takes back [`Frame::mark_dirty`]. The caller holds the exclusive latch and has changed
-    /// nothing.
-    pub(crate) fn unmark_dirty(&self) {
-        self.read.state.fetch_and(!(DIRTY | CHECKPOINT), Ordering::AcqRel);
-    }
-
-    pub(crate) fn mark_damaged(&self) {
-        self.read.state.fetch_or(DAMAGED, Ordering::AcqRel);
-    }
+    // Writes.
 
     /// Ends a write. On failure the page is as dirty as before.
     pub(crate) fn end_write(&self, restore: u64) {

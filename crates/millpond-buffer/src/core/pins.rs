@@ -12,26 +12,7 @@
 //!       +---------------------+--------------------+
 //! ```
 //!
-//! **Pin against eviction** (rule 12). Each side announces and then looks ([`Barriers`]):
-//!
-//! ```text
-//! session                             evictor, for a batch of frames
-//! slot := frame                       each state := CLAIMED by me (compare-and-swap)
-//! light barrier                       heavy barrier, one for the batch
-//! state CLAIMED or OWNED,             any slot with the frame?
-//!   or another tag?                     give the frame back
-//!   step back, or take the claim away
-//! ```
-//!
-//! Either the session sees the claim, or the evictor sees the pin. If a session announces a pin and
-//! then finds the frame unclaimed, every later claimer sees the slot. So no session can take the
-//! frame until the slot is empty.
-//!
-//! A shared latch is such an announcement, too (rule 13). Its holder takes the latch, makes the
-//! light barrier, and looks. The evictor looks at the claimed frames' latches after the heavy
-//! barrier. To replace the latch by a pin, the holder stores the slot first and then releases the
-//! latch. The evictor looks at the latch first (acquire) and then at the slots. So an evictor that
-//! finds the latch free finds the slot.
+//! `board.rs` has the protocol of pins against evictors.
 //!
 //! **The scan must not miss a pin that stays while its slot moves.** Two things move slots:
 //!
@@ -55,8 +36,6 @@
 
 mod board;
 
-use crate::core::frame::{Frame, NoPin};
-use crate::ids::PageId;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use millpond_sync::prefetch::prefetch;
@@ -188,63 +167,6 @@ impl PinSlots {
         }
         self.grow();
         self.add(frame)
-    }
-
-    /// Pins a page that seems to be in a frame: announces the pin, and then looks whether the frame
-    /// still has the page (rule 12).
-    #[inline]
-    pub(crate) fn pin(&self, number: u32, frame: &Frame, page: PageId) -> Result<Added, NoPin> {
-        let pinned = match self.add(number) {
-            Added::First => frame.admit(page).map(|()| Added::First),
-            // A pinned frame keeps its page, so an entry seen now is up to date. But the caller may
-            // have read the entry before the pin.
-            Added::Again if mutant!("pool-second-pin-without-tag") || frame.holds(page) => {
-                return Ok(Added::Again);
-            }
-            Added::Again => Err(NoPin::Changed),
-        };
-        if pinned.is_err() {
-            self.remove(number);
-        }
-        pinned
-    }
-
-    /// Gives an owned frame to a page, and pins it for this session. `entry`: the page's entry, and
-    /// its value while the page was absent.
-    pub(crate) fn publish(
-        &self,
-        number: u32,
-        frame: &Frame,
-        page: PageId,
-        entry: (&AtomicU64, u64),
-        usage: u8,
-    ) {
-        if !mutant!("pool-publish-before-pin") {
-            self.add(number);
-        }
-        frame.publish(page, entry, usage, 0);
-        if mutant!("pool-publish-before-pin") {
-            self.add(number);
-        }
-    }
-
-    /// Releases the shared latch of a page's frame and keeps the page by a pin (rule 13): a new
-    /// one, unless it `is_pinned` already. Calls `frame` after adding the pin.
-    #[inline(always)]
-    pub(crate) fn unlatch<'f>(
-        &self,
-        number: u32,
-        is_pinned: bool,
-        frame: impl FnOnce() -> &'f Frame,
-    ) {
-        // The pin first: an evictor looks at latches and then at pins.
-        if !is_pinned && !mutant!("pool-unlatch-before-pin") {
-            self.add(number);
-        }
-        frame().latch().unlock_shared();
-        if !is_pinned && mutant!("pool-unlatch-before-pin") {
-            self.add(number);
-        }
     }
 
     /// Whether the session has the frame pinned.

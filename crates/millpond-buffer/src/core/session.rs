@@ -12,10 +12,10 @@
 //! has the latch, and removes itself before it gives it back. A forgotten guard stays on the list,
 //! as its latch stays held.
 
+use crate::core::PoolCore;
 use crate::core::frame::{DAMAGED, Frame, NoPin, NoRead};
 use crate::core::page_table::{frame_in, is_absent};
 use crate::core::pins::{Added, PinSlots};
-use crate::core::pool::PoolCore;
 use crate::core::relation::{RelHandle, Relation};
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, PageId};

@@ -1,10 +1,11 @@
-//! Changes of a page.
+//! Changes of a page, and how the numbers in a latched page are read.
 
-use super::ExclusivePage;
+use super::{ExclusivePage, SharedPage};
 use crate::core::frame::{Change, Readers};
 use crate::ids::{Lsn, PageId};
-use crate::page::PageBytes;
 use crate::page::words::{self, PageWords};
+use crate::page::{PageBytes, PageRead};
+use std::cmp::Ordering;
 use std::fmt;
 use std::mem;
 
@@ -122,3 +123,41 @@ impl fmt::Debug for PageChange<'_> {
         write!(f, "PageChange({})", self.page_id())
     }
 }
+
+macro_rules! read_through_bytes {
+    ($($guard:ident),*) => {$(
+        impl PageRead for $guard<'_> {
+            #[inline]
+            fn u8(&self, offset: usize) -> u8 {
+                PageRead::u8(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn u16(&self, offset: usize) -> u16 {
+                PageRead::u16(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn u32(&self, offset: usize) -> u32 {
+                PageRead::u32(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn u64(&self, offset: usize) -> u64 {
+                PageRead::u64(self.bytes(), offset)
+            }
+
+            #[inline]
+            fn copy(&self, offset: usize, to: &mut [u8]) {
+                self.bytes().copy(offset, to);
+            }
+
+            #[inline]
+            fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Ordering {
+                self.bytes().compare(offset, len, other)
+            }
+        }
+    )*};
+}
+
+read_through_bytes!(SharedPage, ExclusivePage, PageChange);

@@ -39,12 +39,8 @@
 //! from the beginning, or whose page was dropped. The hand finds these frames, passes them once,
 //! then takes those that are still not used and admits the others. So no frame is lost. No miss
 //! waits for the queue: a session that finds it locked goes on without it.
-//!
-//! **Cost.** A hit writes at most once while a page is on probation. A miss costs no more than in
-//! the plain sweep, and one write if the page comes back. A batch of up to 32 frames locks the
-//! queue twice.
 
-use super::clock::{AHEAD, FRESH, FRESH_USED, PASSED, PASSED_USED, SweepFrames, Swept, Take};
+use super::{AHEAD, FRESH, FRESH_USED, PASSED, PASSED_USED, SweepFrames, Swept, Take};
 use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use millpond_sync::sync::Mutex;
@@ -266,30 +262,17 @@ pub fn judge<F: SweepFrames>(newcomers: &Newcomers, frames: &F) -> Swept {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::policy::tests::Toy;
     use crate::policy::{Clock, Piece, lowered, raised, search, sweep, usage_count};
-    use std::cell::RefCell;
 
     /// Frames with a usage; 3 is pinned, 4 is busy.
-    struct Toy(RefCell<Vec<u8>>);
-
-    impl SweepFrames for Toy {
-        fn is_pinned(&self, frame: usize) -> bool {
-            frame == 3
-        }
-        fn usage(&self, frame: usize) -> u8 {
-            self.0.borrow()[frame]
-        }
-        fn set_usage(&self, frame: usize, usage: u8) {
-            self.0.borrow_mut()[frame] = usage;
-        }
-        fn take(&self, frame: usize) -> Take {
-            if frame == 4 { Take::Busy } else { Take::Taken }
-        }
+    fn toy(usage: Vec<u8>) -> Toy {
+        Toy { usage: usage.into(), pinned: &[3], busy: &[4] }
     }
 
     #[test]
     fn the_unused_leave_and_the_used_are_admitted() {
-        let toy = Toy(vec![FRESH, FRESH_USED, 5, FRESH, PASSED, PASSED_USED, PASSED].into());
+        let toy = toy(vec![FRESH, FRESH_USED, 5, FRESH, PASSED, PASSED_USED, PASSED]);
         let probation = Probation::new();
         probation.push(&[0, 1, 2, 3, 4, 5, 6, 99], 7);
         let newcomers = probation.pop(7, 32).expect("seven more than one");
@@ -297,7 +280,7 @@ mod tests {
         assert!(probation.pop(7, 32).is_none(), "what is left is their share");
         let swept = judge(&newcomers, &toy);
         assert_eq!(swept, Swept { taken: 2, examined: 6, hope: true });
-        assert_eq!(*toy.0.borrow(), [FRESH, 0, 5, 0, 0, 0, PASSED]);
+        assert_eq!(*toy.usage.borrow(), [FRESH, 0, 5, 0, 0, 0, PASSED]);
     }
 
     #[test]
@@ -331,7 +314,7 @@ mod tests {
         assert_eq!(share_after(0, ENOUGH), LEAST_SHARE);
         assert_eq!(share_after(ENOUGH / 3, ENOUGH), 1000);
         // No page can be away for less than no time, but pages were used on probation.
-        let toy = Toy(vec![FRESH_USED; 100].into());
+        let toy = toy(vec![FRESH_USED; 100]);
         probation.push(&(0..10).collect::<Vec<_>>(), 10_000);
         let newcomers = probation.pop(20, 8).expect("more than two");
         assert_eq!(share_after(0, ENOUGH), 750);
@@ -358,18 +341,18 @@ mod tests {
 
     #[test]
     fn hand_judges_pages_missing_from_queue() {
-        let toy = Toy(vec![FRESH, FRESH_USED].into());
+        let toy = toy(vec![FRESH, FRESH_USED]);
         let (clock, mut piece) = (Clock::new(2, 2), Piece::default());
         assert_eq!(sweep(&clock, &mut piece, &toy, 2).taken, 0);
-        assert_eq!(*toy.0.borrow(), [PASSED, PASSED_USED]);
+        assert_eq!(*toy.usage.borrow(), [PASSED, PASSED_USED]);
         assert_eq!(sweep(&clock, &mut piece, &toy, 2).taken, 1);
-        assert_eq!(*toy.0.borrow(), [PASSED, 1]);
+        assert_eq!(*toy.usage.borrow(), [PASSED, 1]);
     }
 
     /// One barrier settles all finds, so a search goes on after a few, but not after none.
     #[test]
     fn a_search_fills_its_batch() {
-        let toy = Toy(vec![FRESH, FRESH, 5, 0, 0, 0, 0, 0].into());
+        let toy = toy(vec![FRESH, FRESH, 5, 0, 0, 0, 0, 0]);
         let (clock, mut piece) = (Clock::new(8, 4), Piece::default());
         let probation = Probation::new();
         probation.push(&[0, 1], 8);

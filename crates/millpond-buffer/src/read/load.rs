@@ -18,7 +18,7 @@
 //! The frame holds no page until the new one has been verified.
 //!
 //! Two guards make every step undo itself when it fails or panics (rule 6). [`Loading`] sets the
-//! entry to absent and wakes the waiters. [`crate::replacement::owned::Owned`] gives the frame to a
+//! entry to absent and wakes the waiters. [`crate::replacement::Owned`] gives the frame to a
 //! freelist.
 
 use crate::config::Wait;
@@ -31,7 +31,7 @@ use crate::error::BufferError;
 use crate::ids::{BlockNumber, PageId};
 use crate::page::words;
 use crate::policy;
-use crate::replacement::owned::Owned;
+use crate::replacement::Owned;
 use crate::replacement::reuse::take_frame;
 use crate::replacement::ring::Ring;
 use crate::replacement::vacate::discard_one;

@@ -50,10 +50,10 @@
 
 use crate::arena::IoFrames;
 use crate::config::Wait;
+use crate::core::PoolCore;
 use crate::core::loading::Loading;
 use crate::core::loading::Room;
 use crate::core::page_table::left_at;
-use crate::core::pool::PoolCore;
 use crate::core::relation::{RelHandle, Relation};
 use crate::core::session::SessionCore;
 use crate::ids::BlockNumber;
@@ -62,7 +62,7 @@ use crate::page::words;
 use crate::page::words::PageWords;
 use crate::policy;
 use crate::read::UnderWay;
-use crate::replacement::owned::Owned;
+use crate::replacement::Owned;
 use crate::replacement::reuse::take_frame;
 use crate::replacement::ring::Ring;
 use crate::stats::{Event, Histogram};

@@ -32,10 +32,10 @@
 //! panics alike (rule 6). A frame whose page has been unlinked goes to a freelist.
 
 use super::Backoff;
-use super::owned::Owned;
+use super::Owned;
 use crate::config::Wait;
+use crate::core::PoolCore;
 use crate::core::frame::{Claimer, DAMAGED, Leaves, NoTake, PINS};
-use crate::core::pool::PoolCore;
 use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::policy::{self, SweepFrames, Take};

@@ -15,7 +15,7 @@ use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::ids::PageId;
 use crate::policy;
-use crate::replacement::owned::Owned;
+use crate::replacement::Owned;
 use crate::replacement::victim_batch::MAX_CLAIMS_ON_THE_WAY;
 use crate::write_back::async_write::write_victims;
 

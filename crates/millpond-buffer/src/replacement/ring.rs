@@ -72,8 +72,8 @@
 //! the ring, not from the pool.
 
 use crate::config::AccessStrategy;
+use crate::core::PoolCore;
 use crate::core::free_frames::Reserve;
-use crate::core::pool::PoolCore;
 use crate::ids::PageId;
 use crate::policy;
 use crate::replacement::victim_batch::MAX_CLAIMS_ON_THE_WAY;

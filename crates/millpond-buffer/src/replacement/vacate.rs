@@ -1,10 +1,13 @@
-//! Pages leave many frames at once: a pool is resized, or a fork's pages are discarded.
+//! Pages leave many frames at once: to refill a freelist, when a pool is resized, and with a fork.
 //!
-//! **Resizing.** The pool grows and shrinks while it is in use. It reserves the addresses for its
-//! maximal size when it is made.
+//! **Refilling** ([`refill`]) is ahead of demand. It sweeps as a session would and takes the clean
+//! frames that it is offered. It writes the dirty ones that it meets, in file order with neighbours
+//! joined. Then it takes as many of those as are missing. A page that can't be written stays dirty
+//! and in its frame. The others are written nevertheless, and the error is reported.
 //!
 //! **Growing** ([`PoolCore::grow`]) brings frames to life, or back from retirement
-//! ([`crate::core::free_frames`]), and puts them onto the freelists.
+//! ([`crate::core::free_frames`]), and puts them onto the freelists. The pool grows and shrinks
+//! while it is in use. It reserves the addresses for its maximal size when it is made.
 //!
 //! **Shrinking** first lowers the size. From then on
 //!
@@ -24,18 +27,20 @@
 //! **Discarding.** The pages of a fork that is dropped or truncated leave memory unwritten (rule
 //! 9).
 
-use super::evict::{no_claims, settle};
-use super::refill::write_frames;
+use super::evict::{MAX_ROUNDS, free_into, no_claims, settle, sweep_clean};
 use super::victim_batch::{MAX_CLAIMS, VictimBatch};
+use crate::core::PoolCore;
 use crate::core::frame::{Claimer, DAMAGED, Leaves, NoTake};
 use crate::core::free_frames::Size;
 use crate::core::loading::wait_for_load;
 use crate::core::page_table::{frame_of, is_absent};
-use crate::core::pool::PoolCore;
 use crate::core::relation::Relation;
 use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, PageId};
+use crate::policy::{self, Swept};
+use crate::stats::Histogram;
+use crate::write_back::async_write::write_victims;
 use millpond_sync::atomic::{AtomicU64, Ordering};
 use millpond_sync::hint::Backoff;
 
@@ -222,5 +227,112 @@ fn discard_frame(pool: &PoolCore, number: u32, page: PageId) -> Result<(), NoTak
         [] if lost.pinned > 0 || lost.is_refused => Err(NoTake::Pinned),
         [] => Err(NoTake::Busy),
         _ => Ok(()),
+    }
+}
+
+/// How many dirty pages are gathered before they are written: of more pages, more are neighbours.
+const GATHER: usize = 256;
+
+/// Brings a freelist to `target` frames, if possible. A call frees no more than were missing
+/// when it began, even if others take some meanwhile.
+pub(crate) fn refill(
+    session: &SessionCore,
+    list: usize,
+    target: usize,
+) -> Result<usize, BufferError> {
+    let pool = &session.pool;
+    let most = target.saturating_sub(pool.free.len_of(list, &pool.frames));
+    let (mut freed, mut failure) = (0, None);
+    let mut search = Search::new(pool.frames());
+    let mut newcomers = pool.frames();
+    while freed < most && search.goes_on() {
+        let mut dirty = Vec::new();
+        while freed + dirty.len() < most && dirty.len() < GATHER && search.goes_on() {
+            let wanted = (most - freed - dirty.len()).min(MAX_CLAIMS);
+            let (claims, met, swept) = sweep_clean(session, wanted, &mut newcomers);
+            let clean = free_into(session, claims, list);
+            // Gather also dirty pages that are not needed now. Those that left the newcomers'
+            // queue are met again only when the hand comes round. Until then, dirty pages that
+            // no session wants would push out others that are in use.
+            let met = met.frames().iter().copied();
+            let new: Vec<u32> = met.filter(|frame| !dirty.contains(frame)).collect();
+            search.spend(&swept);
+            found(session, &mut search, clean);
+            dirty.extend(new);
+            freed += clean;
+        }
+        let written =
+            write_and_free(session, &dirty, list, most.saturating_sub(freed), &mut failure);
+        found(session, &mut search, written);
+        freed += written;
+    }
+    match failure {
+        Some(error) if freed == 0 => Err(error),
+        _ => Ok(freed),
+    }
+}
+
+/// If a search found frames, counts how many it examined, as a foreground sweep does.
+fn found(session: &SessionCore, search: &mut Search, frames: usize) {
+    if frames > 0 && search.examined > 0 {
+        session.count_log2(Histogram::ExaminedAhead, search.examined as u64);
+        search.examined = 0;
+    }
+}
+
+/// Writes pages in file order, neighbours joined, and then takes `most` of their unused frames.
+fn write_and_free(
+    session: &SessionCore,
+    frames: &[u32],
+    list: usize,
+    most: usize,
+    failure: &mut Option<BufferError>,
+) -> usize {
+    if let Err(error) = write_frames(session, frames) {
+        *failure = Some(error);
+    }
+    let mut freed = 0;
+    for batch in frames.chunks(MAX_CLAIMS) {
+        let mut claims = no_claims(session);
+        let unused = |number: &u32| policy::is_spent(session.pool.frames[*number as usize].usage());
+        for number in batch.iter().copied().filter(unused).take(most.saturating_sub(freed)) {
+            // In use again, or still dirty: it stays.
+            let _ = claims.claim(number);
+        }
+        freed += free_into(session, claims, list);
+    }
+    freed
+}
+
+/// Writes the pages in some frames in file order, neighbours joined. Those that can't be
+/// written stay.
+pub(crate) fn write_frames(session: &SessionCore, frames: &[u32]) -> Result<(), BufferError> {
+    let descriptor = |number: u32| &session.pool.frames[number as usize];
+    let named = frames.iter().filter_map(|&number| Some((descriptor(number).page()?, number)));
+    write_victims(session, named.collect())
+}
+
+/// How long to look for frames: while some are found, or each round of the pool brings one nearer.
+struct Search {
+    frames: usize,
+    /// Frames examined since one was last found.
+    examined: usize,
+    hope: bool,
+}
+
+impl Search {
+    fn new(frames: usize) -> Self {
+        Self { frames, examined: 0, hope: true }
+    }
+
+    fn spend(&mut self, swept: &Swept) {
+        self.hope |= swept.hope;
+        self.examined += swept.examined;
+    }
+
+    /// Whether to go on. Called once per piece.
+    fn goes_on(&mut self) -> bool {
+        let rounds = self.examined / self.frames.max(1);
+        rounds == 0 || (self.hope && rounds < MAX_ROUNDS)
     }
 }

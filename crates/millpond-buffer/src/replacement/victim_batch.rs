@@ -16,9 +16,9 @@
 //! back to their pages, owned frames to a freelist. If the system refuses the barrier, all claims
 //! are given back.
 
+use crate::core::PoolCore;
 use crate::core::frame::{Claimer, Frame, Leaves, NoTake};
 use crate::core::pins::PinBoard;
-use crate::core::pool::PoolCore;
 use crate::ids::PageId;
 use crate::policy;
 use millpond_sync::mutant;

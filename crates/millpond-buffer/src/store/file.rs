@@ -20,14 +20,13 @@
 //!
 //! A full device shows as an error when a file grows, or when a write does not find its space. The
 //! error leaves the fork's size as it was, and the caller may try again. The files of all stores
-//! share a budget of descriptors (`segment.rs`). Beyond it, a store closes forks that are not
+//! share a budget of descriptors (`layout.rs`). Beyond it, a store closes forks that are not
 //! in use. When descriptors run out nevertheless, the store closes such forks at once and tries the
 //! operation once more.
 
 mod background;
-mod directory;
 mod fork;
-mod options;
+mod layout;
 mod reads;
 mod segment;
 mod structure;
@@ -48,9 +47,10 @@ use millpond_vfs::{VfsDirectory, VfsFile, is_out_of_descriptors, retry};
 pub use self::background::IoMethod;
 use self::background::{Background, Job, Piece, Pieces};
 use self::fork::{FileError, ForkFiles, ForkShare, Forks, MAX_SEGMENTS};
-pub use self::options::FileStoreOptions;
+use self::layout::Budget;
 use self::reads::Pages;
-use self::segment::{Budget, Folder};
+use self::segment::Folder;
+pub use self::structure::FileStoreOptions;
 use self::unsynced::Unsynced;
 use super::{PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;
@@ -116,7 +116,7 @@ impl FileStore {
         }
         let vfs = options.vfs;
         retry(|| vfs.create_directory(dir)).map_err(failed)?;
-        let lock = directory::lock(&*vfs, dir).map_err(failed)?;
+        let lock = layout::lock(&*vfs, dir).map_err(failed)?;
         let directory = retry(|| vfs.open_directory(dir)).map_err(failed)?;
         let io_method = match options.io_method {
             // A ring needs descriptors.
@@ -366,7 +366,7 @@ impl PageStore for FileStore {
         let names = retry(|| vfs.list(path)).map_err(|error| {
             StoreError::io(format!("list the directory {}", path.display()), error)
         })?;
-        let parsed = names.iter().filter_map(|name| directory::parse(name.to_str()?));
+        let parsed = names.iter().filter_map(|name| layout::parse(name.to_str()?));
         let mut found: Vec<_> = parsed.map(|(rel, _)| rel.relation).collect();
         found.sort_unstable();
         found.dedup();

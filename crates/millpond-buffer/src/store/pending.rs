@@ -28,7 +28,10 @@ pub(crate) enum Memory {
     /// Frames; and memory of the transfer's own, if the store has put the pages there.
     Frames(IoFrames, Option<PageBuffer>),
     /// No memory any more: that of this number of pages was left to a device.
-    #[cfg(any(test, all(feature = "io-uring", target_os = "linux", not(millpond_portable))))]
+    #[cfg_attr(
+        not(any(test, all(feature = "io-uring", target_os = "linux", not(millpond_portable)))),
+        allow(dead_code)
+    )]
     Left(usize),
 }
 
@@ -37,10 +40,6 @@ impl Memory {
         match self {
             Self::Own(buffer) => buffer.len(),
             Self::Frames(frames, _) => frames.len(),
-            #[cfg(any(
-                test,
-                all(feature = "io-uring", target_os = "linux", not(millpond_portable))
-            ))]
             Self::Left(pages) => *pages,
         }
     }
@@ -50,10 +49,6 @@ impl Memory {
         match self {
             Self::Own(buffer) | Self::Frames(_, Some(buffer)) => Some(buffer),
             Self::Frames(_, None) => None,
-            #[cfg(any(
-                test,
-                all(feature = "io-uring", target_os = "linux", not(millpond_portable))
-            ))]
             Self::Left(_) => None,
         }
     }
@@ -210,10 +205,6 @@ impl Transfer {
         self.end_turn();
         match self.parts.take() {
             None => {}
-            #[cfg(any(
-                test,
-                all(feature = "io-uring", target_os = "linux", not(millpond_portable))
-            ))]
             Some((Memory::Left(_), done)) => done(None, result),
             Some((memory, done)) => done(Some(memory), result),
         }

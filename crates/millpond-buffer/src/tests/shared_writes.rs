@@ -128,7 +128,7 @@ fn a_miss_that_takes_a_clean_victim() {
     assert!(0 < advances && advances <= examined / BATCH, "{advances} for {examined} examined");
     // The other kind counts the frames taken, once for 32.
     let counts = (pool.core.clock.taken() - taken) / BATCH;
-    let updates = writes.iter().filter(|write| write.file.ends_with("policy/clock.rs")).count();
+    let updates = writes.iter().filter(|write| write.file.ends_with("policy/mod.rs")).count();
     assert_eq!(updates as u64, advances + counts);
 }
 

@@ -5,7 +5,7 @@
 //! access to one, however long it has waited.
 
 use super::support::*;
-use crate::replacement::refill::write_frames;
+use crate::replacement::vacate::write_frames;
 use crate::write_back::RunOf;
 use crate::write_back::async_write::Window;
 use crate::*;

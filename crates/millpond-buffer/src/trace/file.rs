@@ -128,7 +128,7 @@ impl TraceFile {
         self.counts.stats()
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }

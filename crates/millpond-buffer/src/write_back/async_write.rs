@@ -41,8 +41,8 @@
 //! failed, the page is dirty again.
 
 use super::{RunOf, Writing, begin_run, neighbours};
+use crate::core::PoolCore;
 use crate::core::frame::{CHECKPOINT, DIRTY, OWNED, WRITING};
-use crate::core::pool::PoolCore;
 use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::ids::PageId;

@@ -1,6 +1,6 @@
-//! How a frame changes owners: it is claimed, taken from its page, owned, and given to the next
-//! page. Also frames that are retired or lost. For the state word's flags and invariants see
-//! [`super`].
+//! How a frame and its page change: the frame is claimed, taken from its page, owned, and given to
+//! the next page; the page is changed. Also frames that are retired or lost, and pins of no
+//! session. For the state word's flags and invariants see [`super`].
 //!
 //! **Why a claim can be taken away.** A session that wants the page need not wait for the claimer,
 //! which may have been descheduled. The claimer's last step is from "CLAIMED by me" to OWNED. It
@@ -24,8 +24,8 @@
 //! (`guard.rs`, `guard/change.rs`).
 
 use super::{
-    CLAIMED, CLAIMER, CLAIMER_SHIFT, DAMAGED, DIRTY, Frame, NO_PAGE, OWNED, PINS, RETIRED, RawPin,
-    WRITING,
+    CHECKPOINT, CLAIMED, CLAIMER, CLAIMER_SHIFT, DAMAGED, DIRTY, Frame, NO_PAGE, NoPin, OWNED,
+    PINS, RETIRED, WRITING,
 };
 use crate::arena::fence_before_filling;
 use crate::core::page_table::{ABSENT, absent_since};
@@ -77,6 +77,25 @@ pub(crate) enum Leaves {
     OutOfRing,
     /// Discarded for good, dirty or not.
     Discarded,
+}
+
+/// A pin that belongs to no session. The frame's state counts it; dropping this gives it back.
+pub(crate) struct RawPin<'a>(Option<&'a Frame>);
+
+impl<'a> RawPin<'a> {
+    /// Takes over a pin that was handed over.
+    pub(crate) fn resume(frame: &'a Frame) -> Self {
+        Self(Some(frame))
+    }
+}
+
+impl Drop for RawPin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(frame) = self.0 else { return };
+        let before = frame.read.state.fetch_sub(1, ordering!("pool-raw-unpin-relaxed", Release));
+        debug_assert!(before & PINS != 0, "unpinned too often");
+    }
 }
 
 impl Frame {
@@ -244,6 +263,18 @@ impl Frame {
         self.read.state.store(raw_pins, ordering!("pool-publish-relaxed", Release));
     }
 
+    /// Pins the frame, whatever it holds, by a count in its state. A claim stays in place, but its
+    /// claimer will fail to own the frame.
+    #[inline]
+    pub(crate) fn pin_any(&self) -> Result<RawPin<'_>, NoPin> {
+        let pinned = self.update(|state| (state & (OWNED | DAMAGED) == 0).then_some(state + 1));
+        match pinned {
+            Ok(_) => Ok(RawPin(Some(self))),
+            Err(state) if state & OWNED != 0 => Err(NoPin::Changed),
+            Err(_) => Err(NoPin::Damaged),
+        }
+    }
+
     /// Gives an owned frame to a page that no session has asked for. The pin keeps it until its
     /// entry is resident.
     pub(crate) fn publish_kept(
@@ -258,6 +289,29 @@ impl Frame {
         }
         self.publish(page, entry, usage, 1);
         RawPin(Some(self))
+    }
+}
+
+impl Frame {
+    /// Marks the page dirty; returns whether it was clean. The caller holds the exclusive latch. A
+    /// page that is being written does not count as clean, so that the caller does not take the
+    /// mark back. If the write fails, the page must be as dirty as before.
+    #[inline]
+    pub(crate) fn mark_dirty(&self) -> bool {
+        if self.read.state.load(Ordering::Relaxed) & DIRTY != 0 {
+            return false;
+        }
+        self.read.state.fetch_or(DIRTY, Ordering::AcqRel) & (DIRTY | WRITING) == 0
+    }
+
+    /// Takes back [`Frame::mark_dirty`]. The caller holds the exclusive latch and has changed
+    /// nothing.
+    pub(crate) fn unmark_dirty(&self) {
+        self.read.state.fetch_and(!(DIRTY | CHECKPOINT), Ordering::AcqRel);
+    }
+
+    pub(crate) fn mark_damaged(&self) {
+        self.read.state.fetch_or(DAMAGED, Ordering::AcqRel);
     }
 }
 

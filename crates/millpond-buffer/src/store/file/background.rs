@@ -8,7 +8,7 @@
 //!   session that waits for a page takes from such a ring what the kernel has completed, and
 //!   finishes it. When no session does so, a thread of the store does (`reaper.rs`). So a stream of
 //!   random pages runs on one thread, as long as it has to wait.
-//! - Rings with a thread each (`ring_thread.rs`) serve all else. The thread takes jobs from its
+//! - Rings with a thread each (`reaper.rs`) serve all else. The thread takes jobs from its
 //!   queue, hands them to the kernel, and finishes those that the kernel has completed. These are
 //!   writes, which no session should have to look after, and reads by a thread that must not wait.
 //!   They are also long reads, whose many pages the ring's thread checks and publishes while the
@@ -40,10 +40,10 @@
 //! for the first time. That is no failure: the thread asks again.
 
 mod job;
+#[cfg(all(test, shuttle, feature = "io-uring", target_os = "linux", not(millpond_portable)))]
+mod models;
 #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 mod reaper;
-#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
-mod ring_thread;
 #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 mod shared_rings;
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
@@ -329,7 +329,7 @@ fn start_ring() -> std::io::Result<Arc<Shared>> {
         match made {
             Ok(ring) => {
                 let _ = told.send(Ok(()));
-                ring_thread::run(ring, shared);
+                reaper::run(ring, shared);
             }
             Err(error) => drop(told.send(Err(error))),
         }

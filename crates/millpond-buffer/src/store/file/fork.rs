@@ -21,7 +21,7 @@
 //! * Locks are taken table first, then `all`; a removal has one of them at a time.
 //! * A fork is idle if its shares have no users and only `all` still has it.
 
-use super::directory::segment_path;
+use super::layout::segment_path;
 use super::reads::Pages;
 use super::segment::{Attempt, Folder, Segment, whole_pages};
 use crate::ids::RelFork;
@@ -293,7 +293,7 @@ impl Forks {
 mod tests {
     use super::*;
     use crate::ids::RelationId;
-    use crate::store::file::segment::Budget;
+    use crate::store::file::layout::Budget;
     use crate::store::file::segment::Folder;
     use std::sync::atomic::{AtomicU32, Ordering};
 

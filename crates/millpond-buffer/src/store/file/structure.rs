@@ -1,19 +1,118 @@
-//! Changes of which files a fork has and how long they are: create, extend, truncate, remove.
-//! Changes of the same relation exclude each other. Relations may share a lock.
+//! The options of a file store, and its forks' files: listed, created, extended, truncated,
+//! removed.
+//!
+//! **The list** of forks and their lengths comes from the names and lengths of the files. It opens
+//! none of them.
+//!
+//! **Changes** of the same relation exclude each other. Relations may share a lock.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use millpond_sync::sync::MutexGuard;
-use millpond_vfs::{exists, retry};
+use millpond_vfs::{OsVfs, Vfs, exists, retry};
 
-use super::FileStore;
-use super::directory::segment_path;
 use super::fork::{FileError, ForkFiles, MAX_SEGMENTS};
-use super::segment::Segment;
-use crate::ids::{self, RelFork, RelationId};
+use super::layout::{parse, segment_path};
+use super::segment::{Folder, Segment};
+use super::{FileStore, IoMethod};
+use crate::PAGE_SIZE;
+use crate::ids::{Fork, RelFork, RelationId};
 use crate::store::StoreError;
+
+const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
+const DEFAULT_IO_WORKERS: usize = 3;
+const DEFAULT_RESERVED_DESCRIPTORS: usize = 64;
+
+/// Options of a [`FileStore`](super::FileStore). Start from the default and change what you need.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let dir = tempfile::tempdir().expect("a folder");
+/// # let dir = dir.path().join("data");
+/// let mut options = FileStoreOptions::default();
+/// options.io_method = IoMethod::Worker;
+/// options.io_workers = 8;
+/// let store = FileStore::open_with(&dir, options)?;
+/// # Ok::<(), BufferError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FileStoreOptions {
+    /// Blocks per segment file. Fixed for the life of the directory; by default 131072 (1 GiB of
+    /// pages of 8 KiB).
+    pub segment_blocks: u32,
+    /// How reads ahead and writes behind are done (`io_method`).
+    pub io_method: IoMethod,
+    /// The number of threads that read and write, if threads do (`io_workers`).
+    pub io_workers: usize,
+    /// Whether files bypass the operating system's cache (`debug_io_direct = data`). Every miss
+    /// then waits for the device, so the pool should have most of the memory.
+    pub direct_io: bool,
+    /// The number of the process's descriptors that are left to other uses. When the stores of the
+    /// process would use more than the rest, they close files that are not in use.
+    pub reserved_descriptors: usize,
+    /// The file system; by default the kernel's.
+    pub vfs: Arc<dyn Vfs>,
+}
+
+impl Default for FileStoreOptions {
+    fn default() -> Self {
+        Self {
+            segment_blocks: DEFAULT_SEGMENT_BLOCKS,
+            io_method: IoMethod::default(),
+            io_workers: DEFAULT_IO_WORKERS,
+            direct_io: false,
+            reserved_descriptors: DEFAULT_RESERVED_DESCRIPTORS,
+            vfs: Arc::new(OsVfs),
+        }
+    }
+}
+
+impl FileStore {
+    /// The fork that a file of that name belongs to, if it is a name that the store gives.
+    #[must_use]
+    pub fn fork_of_file(name: &str) -> Option<RelFork> {
+        parse(name).map(|(rel, _)| rel)
+    }
+
+    /// Each fork of which there is a file, with its length. Like a read, it counts up to the first
+    /// segment that is not full.
+    pub(super) fn list_forks(&self) -> Result<Vec<(RelFork, u32)>, StoreError> {
+        let segments = self.list_segments().map_err(|error| {
+            StoreError::io(format!("list the directory {}", self.folder.path.display()), error)
+        })?;
+        let length = |segments: &BTreeMap<u32, u32>| {
+            let mut total = 0_u32;
+            for index in 0.. {
+                let blocks =
+                    segments.get(&index).copied().unwrap_or(0).min(self.folder.segment_blocks);
+                total = total.saturating_add(blocks);
+                if blocks < self.folder.segment_blocks {
+                    break;
+                }
+            }
+            total
+        };
+        Ok(segments.iter().map(|(rel, segments)| (*rel, length(segments))).collect())
+    }
+
+    /// The number of whole pages in each segment of each fork.
+    fn list_segments(&self) -> io::Result<BTreeMap<RelFork, BTreeMap<u32, u32>>> {
+        let mut found: BTreeMap<RelFork, BTreeMap<u32, u32>> = BTreeMap::new();
+        let Folder { vfs, path, .. } = &*self.folder;
+        for name in retry(|| vfs.list(path))? {
+            if let Some((rel, segment)) = name.to_str().and_then(parse) {
+                let blocks = retry(|| vfs.len(&path.join(&name)))? / PAGE_SIZE as u64;
+                let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+                found.entry(rel).or_default().insert(segment, blocks);
+            }
+        }
+        Ok(found)
+    }
+}
 
 impl FileStore {
     fn begin_change(&self, relation: RelationId) -> Result<MutexGuard<'_, ()>, StoreError> {
@@ -31,7 +130,7 @@ impl FileStore {
         let _alone = self.begin_change(relation)?;
         // The main fork is last: while it is there, the next call finds a removal that was cut
         // short.
-        for fork in ids::Fork::ALL.into_iter().rev() {
+        for fork in Fork::ALL.into_iter().rev() {
             self.remove_fork(RelFork { relation, fork })?;
         }
         Ok(())

@@ -244,13 +244,13 @@ fn names_are_read_as_they_are_written() {
     for fork in ids::Fork::ALL {
         for (number, segment) in [(0, 0), (16384, 3), ((1 << 28) - 1, 65535)] {
             let rel = RelationId::constant(number).fork(fork);
-            let path = directory::segment_path(dir, rel, segment);
-            assert_eq!(directory::parse(path.to_str().unwrap()), Some((rel, segment)));
+            let path = layout::segment_path(dir, rel, segment);
+            assert_eq!(layout::parse(path.to_str().unwrap()), Some((rel, segment)));
         }
     }
     for other in ["", ".", "16384.0", "016", "+5", "5_foo", "5_fsm_fsm", "5.", "268435456", "1.2.3"]
     {
-        assert_eq!(directory::parse(other), None, "{other}");
+        assert_eq!(layout::parse(other), None, "{other}");
     }
 }
 

@@ -18,9 +18,6 @@
 //! **Failure.** The first sync that fails stops the store, and what it took is not put back. A sync
 //! that waited for it fails, too.
 
-#[cfg(all(test, shuttle))]
-mod models;
-
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -142,7 +139,7 @@ mod tests {
     use millpond_vfs::{OsVfs, Vfs};
 
     use super::*;
-    use crate::store::file::segment::Budget;
+    use crate::store::file::layout::Budget;
     use crate::store::file::segment::Folder;
 
     /// An action for a sync of a file.

@@ -1,12 +1,17 @@
-//! Tending a ring (polling its completion queue): a thread reaps what the kernel has completed, and
-//! finishes it.
+//! The threads that reap what the kernel has completed in a ring, and finish it.
 //!
-//! A thread that waits for a page has nothing better to do, and the first page that it finishes is
-//! mostly its own. So no other thread has to be woken to begin the next read or to announce the end
-//! of this one. The thread takes the *role* (a try-lock on the ring), sleeps in the kernel until
-//! something has been completed, and finishes that. It leaves when its own page has come and it has
-//! finished all that it had reaped by then. So it does not become the server of reads that others
-//! begin. Other threads that wait sleep until their pages are published.
+//! **A ring with a thread** ([`run`]). The thread takes jobs from a queue, hands them to the
+//! kernel, and finishes those that the kernel has completed. Finishing a job (checking and
+//! publishing its pages) takes microseconds. So it first hands over the next jobs, to keep the
+//! device busy.
+//!
+//! **Tending a shared ring** (polling its completion queue). A thread that waits for a page has
+//! nothing better to do, and the first page that it finishes is mostly its own. So no other thread
+//! has to be woken to begin the next read or to announce the end of this one. The thread takes the
+//! *role* (a try-lock on the ring), sleeps in the kernel until something has been completed, and
+//! finishes that. It leaves when its own page has come and it has finished all that it had reaped
+//! by then. So it does not become the server of reads that others begin. Other threads that wait
+//! sleep until their pages are published.
 //!
 //! **The reaper.** A waiter may leave, be suspended or end while others wait for reads that it has
 //! begun. Or no thread waits at all. Then a thread of the store, the [`Reaper`], finishes what has
@@ -32,11 +37,12 @@
 //!
 //! **Failure.** The role is given back when its holder unwinds.
 
-#[cfg(all(test, shuttle))]
-mod models;
+use std::time::Duration;
 
 use millpond_sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+
+use super::uring::{Ended, SLOTS, Uring};
+use super::{Job, Shared};
 
 const HELD: u64 = 1;
 /// The reaper wants to be told when a read begins.
@@ -82,6 +88,12 @@ impl Tending {
 
     pub(super) fn ended(&self, reads: usize) {
         self.0.fetch_sub(READ * reads as u64, Ordering::AcqRel);
+    }
+
+    /// Whether no thread has the role or waits.
+    #[cfg(all(test, shuttle))]
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.0.load(Ordering::Acquire) & (HELD | WAITERS) == 0
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -210,4 +222,73 @@ impl Reaper {
             false => Next::Look,
         }
     }
+}
+
+/// Serves the queue until told to stop.
+pub(super) fn run(mut ring: Uring, shared: &Shared) {
+    let (mut taken, mut ended) = (Vec::with_capacity(SLOTS), Vec::with_capacity(SLOTS));
+    while let Some(to_do) = look(&mut ring, shared, &mut taken, &mut ended) {
+        let handed_over = match to_do {
+            // The thread finishes completed jobs while the device works on what it has been given.
+            ToDo::Finish => ring.submit(),
+            ToDo::Wait => ring.wait(),
+        };
+        if let Err(error) = &handed_over {
+            tracing::error!(%error, "io_uring failed");
+        }
+        match to_do {
+            ToDo::Finish => ended.drain(..).for_each(|(job, result)| job.finish(result)),
+            ToDo::Wait => {
+                shared.queue.lock().asleep = false;
+                ring.reap(|job| ended.push(job));
+                // The next of their kind may begin; they are in the queue after this.
+                ended.iter_mut().for_each(|(job, _)| job.end_turn());
+            }
+        }
+        if handed_over.is_err() {
+            return ended.drain(..).for_each(|(job, result)| job.finish(result));
+        }
+    }
+}
+
+/// The next step of the ring's thread, apart from handing over what has been prepared.
+#[derive(Clone, Copy)]
+enum ToDo {
+    /// Finish the jobs that have ended.
+    Finish,
+    /// Wait for the kernel.
+    Wait,
+}
+
+/// Takes jobs from the queue, by way of `taken`, which is empty. `None`: the thread was told to
+/// stop, and all jobs have ended.
+fn look(
+    ring: &mut Uring,
+    shared: &Shared,
+    taken: &mut Vec<Job>,
+    ended: &mut Vec<Ended>,
+) -> Option<ToDo> {
+    let mut queue = shared.queue.lock();
+    loop {
+        let count = queue.jobs.len().min(ring.room());
+        if count == 0 {
+            break;
+        }
+        taken.extend(queue.jobs.drain(..count));
+        drop(queue);
+        ended.extend(taken.drain(..).filter_map(|job| ring.add(job)));
+        queue = shared.queue.lock();
+    }
+    if !ended.is_empty() {
+        return Some(ToDo::Finish);
+    }
+    if queue.stop && queue.jobs.is_empty() && ring.is_idle() {
+        return None;
+    }
+    // Jobs are left over only when there is no room. Then a completion wakes this thread; a session
+    // that adds another job does not.
+    queue.asleep = queue.jobs.is_empty();
+    drop(queue);
+    ring.arm();
+    Some(ToDo::Wait)
 }

@@ -6,7 +6,7 @@
 //!
 //! Each thread has one of the rings, for its reads and for tending. So threads that wait for
 //! different pages mostly use different rings. If the ring has no room, the read goes to a thread
-//! that owns a ring (`ring_thread.rs`), not to another shared ring. A thread that begins a read
+//! that owns a ring (`reaper.rs`), not to another shared ring. A thread that begins a read
 //! hands it to the kernel at once.
 //!
 //! When a tender takes completed reads, it ends their turns, so the next reads of their streams

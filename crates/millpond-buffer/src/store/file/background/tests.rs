@@ -6,7 +6,7 @@
 )]
 
 #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
-mod failing;
+mod rings;
 mod waiting;
 
 use std::sync::atomic::{AtomicU64, Ordering};

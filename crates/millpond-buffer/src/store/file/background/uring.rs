@@ -16,9 +16,6 @@
 //! rule 5).
 #![allow(unsafe_code)]
 
-#[cfg(all(test, not(any(loom, shuttle, miri))))]
-mod tests;
-
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -153,6 +150,16 @@ impl Uring {
             }
             None => Some((job, Err(io::ErrorKind::WouldBlock.into()))),
         }
+    }
+
+    /// Prepares the request for the rest of a job; returns how many pieces of memory it has, if it
+    /// has several.
+    #[cfg(all(test, not(any(loom, shuttle, miri))))]
+    pub(super) fn add_rest(&mut self, job: Job, done: usize) -> usize {
+        let number = self.free.pop().expect("a free slot");
+        self.slots[number] = Some(Slot { job, done, vectors: IoVectors::default() });
+        assert!(self.push(number).is_none(), "it has ended");
+        self.slots[number].as_ref().map_or(0, |slot| slot.vectors.len())
     }
 
     /// Prepares the request for the rest of a slot's job, or ends the job.
