@@ -5,6 +5,7 @@ use millpond_syntax::tree::{self, FuncCall};
 
 use super::level::{Clause, Level};
 use super::order::sort_key;
+use super::ordered_set::{self, hypothetical_of, is_ordered_set, without_group};
 use super::tree::{AggregateCall, AggregateFunction, JsonKind, Regression, column};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
@@ -40,7 +41,7 @@ pub(super) fn placed(error: SqlError, call: &FuncCall, at: u32, binder: &Binder<
 }
 
 /// Whether a name is an aggregate's.
-pub(super) fn is_aggregate(name: &str) -> bool {
+fn is_aggregate(name: &str) -> bool {
     function_of(name).is_some()
 }
 
@@ -87,9 +88,9 @@ fn function_of(name: &str) -> Option<AggregateFunction> {
     })
 }
 
-fn is_ordered_set(function: AggregateFunction) -> bool {
-    use AggregateFunction as F;
-    matches!(function, F::PercentileCont | F::PercentileDisc | F::Mode)
+/// Whether a call is one of an aggregate.
+pub(super) fn is_call_of_aggregate(name: &str, call: &FuncCall) -> bool {
+    is_aggregate(name) || call.agg_within_group && hypothetical_of(name).is_some()
 }
 
 /// The parts of a call, bound.
@@ -136,6 +137,11 @@ pub(super) fn over_window(
     call: &FuncCall,
     at: u32,
 ) -> Result<AggregateCall> {
+    if call.agg_within_group {
+        let what = format!("OVER is not supported for ordered-set aggregate {name}");
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what);
+        return Err(placed(error, call, at, binder));
+    }
     let parts = parts(level, binder, name, call, at)?;
     if parts.distinct {
         let error = SqlError::new(
@@ -253,11 +259,11 @@ fn parts(
         order_by.push((sort_key(item, typed.expr)?, typed.ty));
         places.push(start_of(&item.node));
     }
-    let is_set = function_of(name).is_some_and(is_ordered_set);
+    let is_set = !is_aggregate(name) || function_of(name).is_some_and(is_ordered_set);
     if call.agg_within_group != is_set {
         let types: Vec<Ty> =
             args.iter().map(|arg| arg.ty).chain(order_by.iter().map(|(_, ty)| *ty)).collect();
-        return Err(placed(undefined(name, &types), call, at, binder));
+        return Err(placed(without_group(name, is_set, &types), call, at, binder));
     }
     let filter = match &call.agg_filter {
         Some(e) => Some(level.within(Clause::Filter, || binder.condition(e, "FILTER", level))?),
@@ -284,7 +290,7 @@ pub(super) fn arguments(
 /// Settles the types of a call.
 fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateCall> {
     use AggregateFunction as F;
-    let Some(function) = function_of(name) else {
+    let Some(function) = function_of(name).or_else(|| hypothetical_of(name)) else {
         return Err(SqlError::internal("no aggregate"));
     };
     let Call { is_star, distinct, args, order_by, places, filter } = call;
@@ -304,7 +310,7 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
         ));
     }
     let (args, order_by, ty) = if is_ordered_set(function) {
-        ordered_set(binder, name, function, args, order_by)?
+        ordered_set::resolve(binder, name, function, args, order_by)?
     } else {
         let (args, ty) = match is_star {
             true => (Vec::new(), DataType::Int8),
@@ -343,45 +349,10 @@ pub(super) fn settled_keys(
         .collect()
 }
 
-type OrderedSet = (Vec<Expr>, Vec<SortKey>, DataType);
-
-fn ordered_set(
-    binder: &mut Binder<'_>,
-    name: &str,
-    function: AggregateFunction,
-    args: Vec<Typed>,
-    order_by: Vec<(SortKey, Ty)>,
-) -> Result<OrderedSet> {
-    use AggregateFunction as F;
-    let all = || args.iter().map(|arg| arg.ty).chain(order_by.iter().map(|(_, ty)| *ty));
-    let wanted = usize::from(function != F::Mode);
-    if args.len() != wanted || order_by.len() != 1 {
-        return Err(undefined(name, &all().collect::<Vec<_>>()));
-    }
-    let (key, own) = order_by[0].clone();
-    let known = match own {
-        Ty::Known(ty) => ty.base(),
-        Ty::Unknown => DataType::Text,
-    };
-    if function == F::PercentileCont && !is_implicit(known, DataType::Float8) {
-        return match category(known) {
-            Category::Number | Category::String | Category::Bool | Category::Bytes => {
-                Err(undefined(name, &all().collect::<Vec<_>>()))
-            }
-            _ => Err(beyond("percentile_cont of this type")),
-        };
-    }
-    let ty = if function == F::PercentileCont { DataType::Float8 } else { known };
-    let expr = binder.coerce(Typed { expr: key.expr, ty: own }, ty, Coercion::Implicit)?;
-    let args = args
-        .into_iter()
-        .map(|arg| binder.coerce(arg, DataType::Float8, Coercion::Implicit))
-        .collect::<Result<Vec<_>>>()?;
-    Ok((args, vec![SortKey { expr, ..key }], ty))
-}
+pub(super) const INTERVAL: DataType = DataType::Other { oid: other::INTERVAL, typmod: -1 };
 
 /// The type of arrays of a type's values. Arrays of arrays are arrays of more dimensions.
-fn array_of(ty: DataType) -> Result<DataType> {
+pub(super) fn array_of(ty: DataType) -> Result<DataType> {
     let is_array = other::find(ty.oid()).is_some_and(|ty| ty.element.is_some());
     if is_array {
         return Ok(ty);
@@ -474,11 +445,9 @@ fn one_argument(
             DataType::Varchar(_) => (DataType::Text, DataType::Text),
             own => (own, own),
         },
-        F::BitAnd | F::BitOr | F::BitXor if is_int(own) => (own, own),
+        F::BitAnd | F::BitOr | F::BitXor if is_int(own) && own != DataType::Oid => (own, own),
         F::BitAnd | F::BitOr | F::BitXor => return Ok(None),
-        F::Sum | F::Avg if matches!(category(own), Category::Interval | Category::Time) => {
-            return Err(beyond(&format!("{name} of this type")));
-        }
+        F::Sum | F::Avg if is_implicit(own, INTERVAL) => (INTERVAL, INTERVAL),
         _ if !is_number => return Ok(None),
         F::Sum => match own {
             DataType::Int2 | DataType::Int4 => (own, DataType::Int8),

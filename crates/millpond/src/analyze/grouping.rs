@@ -6,6 +6,7 @@ use super::aggregate::{AGGREGATES, GROUPINGS};
 use super::level::{Clause, Level};
 use super::namespace;
 use super::order::{check_order, place_of};
+use super::ordered_set::is_ordered_set;
 use super::targets::Target;
 use super::tree::{Distinct, Grouping, Slot, column, slot_of};
 use crate::error::{Result, SqlError, SqlState};
@@ -19,6 +20,9 @@ use crate::plan::query::node::SlotKind;
 const MAX_SETS: usize = 4096;
 /// How many elements CUBE can have.
 const MAX_CUBE: usize = 12;
+
+const DIRECT_ARGUMENTS: &str =
+    "Direct arguments of an ordered-set aggregate must use only grouped columns.";
 
 /// A bound GROUP BY.
 #[derive(Debug)]
@@ -102,6 +106,12 @@ impl Level<'_> {
         }
         for window in &mut collected.windows {
             window.exprs_mut(&mut |e| groups.regroup(e))?;
+        }
+        for call in collected.aggregates.iter().filter(|call| is_ordered_set(call.function)) {
+            // The arguments are those of a group, not of its rows.
+            for arg in &call.args {
+                groups.regroup(&mut arg.clone()).map_err(|error| error.detail(DIRECT_ARGUMENTS))?;
+            }
         }
         let grouping = collected
             .grouping

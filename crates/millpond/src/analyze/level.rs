@@ -360,13 +360,10 @@ impl Scope for Level<'_> {
         if set_function::is_set_function(name) {
             return self.target_function(binder, call, at, name).map(Some);
         }
-        if aggregate::is_aggregate(name) {
+        if aggregate::is_call_of_aggregate(name, call) {
             return aggregate::bind(self, binder, name, call, at).map(Some);
         }
         if window::is_window_function(name) {
-            if call.agg_within_group {
-                return Err(beyond("a hypothetical-set aggregate"));
-            }
             let error = SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("window function {name} requires an OVER clause"),

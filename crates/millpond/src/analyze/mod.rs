@@ -16,6 +16,7 @@ mod lock;
 mod modification;
 mod namespace;
 mod order;
+mod ordered_set;
 mod query;
 mod select;
 mod set_function;

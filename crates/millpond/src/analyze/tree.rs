@@ -303,6 +303,17 @@ pub(crate) enum AggregateFunction {
     PercentileCont,
     PercentileDisc,
     Mode,
+    /// `rank` and its kin, of a row that `args` have: where it would be among the sorted rows.
+    Hypothetical(Hypothetical),
+}
+
+/// What is asked of a row that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hypothetical {
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
 }
 
 /// The two types of JSON.

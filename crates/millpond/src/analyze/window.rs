@@ -2,7 +2,7 @@
 
 use millpond_syntax::tree::{self, FrameBound, FuncCall, SortBy, WindowDef};
 
-use super::aggregate::{self, arguments, is_aggregate, placed, settled_keys, undefined};
+use super::aggregate::{self, arguments, placed, settled_keys, undefined};
 use super::level::{Clause, Level};
 use super::order::sort_key;
 use super::tree::{Bound, Exclude, Frame, FrameMode, Window, WindowCall, WindowFunction, column};
@@ -98,7 +98,7 @@ fn call_of(
     call: &FuncCall,
     at: u32,
 ) -> Result<WindowCall> {
-    if is_aggregate(name) {
+    if aggregate::is_call_of_aggregate(name, call) {
         let call = aggregate::over_window(level, binder, name, call, at)?;
         return Ok(WindowCall {
             function: WindowFunction::Aggregate(call.function),

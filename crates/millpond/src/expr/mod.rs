@@ -26,7 +26,7 @@ pub(crate) use func::catalog::returns_rows;
 #[cfg(feature = "datafusion")]
 pub(crate) use func::format_type;
 pub(crate) use func::{Func, Series, check_length, quoted_name};
-pub(crate) use func::{json_aggregate, type_named};
+pub(crate) use func::{interval_math, json_aggregate, type_named};
 
 use std::cmp::Ordering;
 

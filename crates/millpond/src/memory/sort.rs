@@ -126,6 +126,11 @@ impl Collected {
         Ok(())
     }
 
+    /// The keys, in order once they are sorted.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.iter().map(|place| self.key(place))
+    }
+
     /// The rows, in order once they are sorted.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
         self.rows.iter().map(|place| self.row(place))

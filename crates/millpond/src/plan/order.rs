@@ -11,6 +11,7 @@ use super::access::Lookup;
 use super::output::{star_of, tables_of_star};
 use super::scope::FromScope;
 use super::{Aggregate, Planner, UsableIndexes, access};
+use crate::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, beyond};
 use crate::expr::{Env, Expr};
@@ -27,9 +28,15 @@ impl SortKey {
     /// Appends the key of a row: keys compare bytewise as the rows do.
     #[inline]
     pub(crate) fn push(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<()> {
-        let order = KeyOrder { descending: self.descending, nulls_first: self.nulls_first };
-        encode_sort_column(&self.expr.eval(env)?.datum(), order, key);
+        self.push_value(&self.expr.eval(env)?.datum(), key);
         Ok(())
+    }
+
+    /// The same for a value that stands for the expression's.
+    #[inline]
+    pub(crate) fn push_value(&self, value: &Datum<'_>, key: &mut Vec<u8>) {
+        let order = KeyOrder { descending: self.descending, nulls_first: self.nulls_first };
+        encode_sort_column(value, order, key);
     }
 }
 

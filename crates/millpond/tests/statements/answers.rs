@@ -54,6 +54,11 @@ fn times_and_intervals() {
 }
 
 #[test]
+fn aggregates() {
+    check(include_str!("answers/aggregates.txt"));
+}
+
+#[test]
 fn date_and_time_functions() {
     check(include_str!("answers/datetime.txt"));
 }

@@ -153,7 +153,7 @@ impl Binder<'_> {
     }
 
     /// Converts all to the one type that they have in common.
-    pub(super) fn unified(
+    pub(crate) fn unified(
         &mut self,
         parts: Vec<Typed>,
         what: &str,

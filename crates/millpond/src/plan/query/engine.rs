@@ -80,6 +80,11 @@ fn is_shared(node: &Node) -> bool {
 
 fn is_shared_aggregate(call: &AggregateCall) -> bool {
     match call.function {
+        AggregateFunction::Sum | AggregateFunction::Avg
+            if matches!(call.ty, DataType::Other { .. }) =>
+        {
+            false
+        }
         AggregateFunction::CountRows
         | AggregateFunction::Count
         | AggregateFunction::Sum

@@ -6,8 +6,8 @@ use super::explain::call_name;
 use super::node::{Node, QueryPlan, SlotKind};
 use super::node_walk::inputs;
 use crate::analyze::tree::{
-    AggregateCall, AggregateFunction, JsonKind, Regression, Slot, SubqueryKind, WindowFunction,
-    slot_of,
+    AggregateCall, AggregateFunction, Hypothetical, JsonKind, Regression, Slot, SubqueryKind,
+    WindowFunction, slot_of,
 };
 use crate::expr::{Expr, SubPlanCall};
 use crate::plan::explain::{Namer, show};
@@ -297,6 +297,12 @@ pub(super) fn function_name(function: AggregateFunction) -> &'static str {
         F::PercentileCont => "percentile_cont",
         F::PercentileDisc => "percentile_disc",
         F::Mode => "mode",
+        F::Hypothetical(what) => match what {
+            Hypothetical::Rank => "rank",
+            Hypothetical::DenseRank => "dense_rank",
+            Hypothetical::PercentRank => "percent_rank",
+            Hypothetical::CumeDist => "cume_dist",
+        },
         F::Regression(regression) => match regression {
             Regression::Corr => "corr",
             Regression::CovarPop => "covar_pop",

@@ -1,10 +1,13 @@
 //! What an aggregate function has taken in.
 
+use millpond_engine::types::Interval;
 use millpond_engine::types::numeric::NumericSum;
+use millpond_engine::types::other::INTERVAL;
 
 use super::moments::{Moments, Pairs};
 use crate::analyze::tree::{AggregateFunction as F, JsonKind};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::interval_math;
 use crate::expr::json_aggregate as json;
 use crate::expr::{Arith, arith, check_length};
 use crate::types::FormatOptions;
@@ -66,7 +69,8 @@ impl Accumulator {
             | F::JsonObject(_)
             | F::PercentileCont
             | F::PercentileDisc
-            | F::Mode => Self::Values(Vec::new()),
+            | F::Mode
+            | F::Hypothetical(_) => Self::Values(Vec::new()),
         }
     }
 
@@ -170,8 +174,8 @@ impl Accumulator {
             },
             Self::Values(values) => match function {
                 F::Mode => super::ordered_set::mode(values),
-                F::PercentileDisc => super::ordered_set::discrete(values, fraction)?,
-                F::PercentileCont => super::ordered_set::continuous(values, fraction)?,
+                F::PercentileDisc => super::ordered_set::discrete(values, fraction, ty)?,
+                F::PercentileCont => super::ordered_set::continuous(values, fraction, ty)?,
                 F::JsonList(_) | F::JsonObject(_) if values.is_empty() => Value::Null,
                 F::JsonList(JsonKind::Json) => json::json_list(values, options),
                 F::JsonList(JsonKind::Jsonb) => json::jsonb_list(values, options)?,
@@ -201,10 +205,12 @@ impl Sum {
             Datum::Float4(value) if function == F::Avg => Datum::Float8(value.into()),
             datum => datum,
         };
-        others.value = if others.value.is_null() {
-            datum.to_value()
-        } else {
-            arith::apply(Arith::Add, others.value.as_datum(), datum)?
+        others.value = match (others.value.as_datum(), datum) {
+            (Datum::Null, first) => first.to_value(),
+            (Datum::Other(INTERVAL, sum), Datum::Other(INTERVAL, more)) => {
+                interval_math::add(interval(sum)?, interval(more)?)?.into()
+            }
+            (sum, more) => arith::apply(Arith::Add, sum, more)?,
         };
         Ok(grown)
     }
@@ -232,17 +238,26 @@ impl Sum {
         if self.count == 0 {
             return Ok(Value::Null);
         }
+        let whole = self.whole()?;
+        if let Value::Other(INTERVAL, sum) = &whole {
+            return Ok(interval_math::divide(interval(sum)?, self.count as f64)?.into());
+        }
         let count = match ty {
             DataType::Float8 => Value::Float8(self.count as f64),
             _ => Value::Numeric(Numeric::from(self.count)),
         };
-        let sum = match (self.whole()?, ty) {
+        let sum = match (whole, ty) {
             (Value::Null, DataType::Float8) => Value::Float8(self.ints as f64),
             (Value::Null, _) => Value::Numeric(Numeric::from(self.ints)),
             (value, _) => value,
         };
         arith::apply(Arith::Div, sum.as_datum(), count.as_datum())
     }
+}
+
+/// An interval of its bytes.
+pub(super) fn interval(bytes: &[u8]) -> Result<Interval> {
+    Interval::from_bytes(bytes).ok_or_else(|| SqlError::internal("a damaged interval"))
 }
 
 fn add_extreme(best: &mut Value, function: F, datum: Datum<'_>) -> Result<usize> {

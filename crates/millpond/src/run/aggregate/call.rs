@@ -4,6 +4,7 @@
 use millpond_engine::types::key::{KeyOrder, encode_sort_column};
 
 use super::accumulator::{Accumulator, takes_null};
+use super::hypothetical;
 use crate::analyze::tree::{AggregateCall, AggregateFunction as F};
 use crate::error::Result;
 use crate::expr::{Env, Val};
@@ -19,6 +20,8 @@ pub(super) struct CallState {
     accumulator: Accumulator,
     /// Keys of the values that have been taken in, if equal ones are left out.
     seen: Option<Box<KeyTable>>,
+    /// The arguments of an ordered-set aggregate, which are the same in all rows of a group.
+    direct: Vec<Value>,
     /// Values with their sort keys, if their order matters.
     rows: Option<Box<Collected>>,
 }
@@ -31,7 +34,8 @@ fn needs_order(call: &AggregateCall) -> bool {
 }
 
 fn is_ordered_set(function: F) -> bool {
-    matches!(function, F::PercentileCont | F::PercentileDisc | F::Mode)
+    use F::{Hypothetical, Mode, PercentileCont, PercentileDisc};
+    matches!(function, PercentileCont | PercentileDisc | Mode | Hypothetical(_))
 }
 
 impl CallState {
@@ -43,6 +47,7 @@ impl CallState {
                 && call.args.len() <= 1,
             accumulator: Accumulator::new(call.function),
             seen: call.distinct.then(Box::default),
+            direct: Vec::new(),
             rows: None,
         }
     }
@@ -71,6 +76,10 @@ impl CallState {
     }
 
     fn add_any(&mut self, call: &AggregateCall, env: &Env<'_>, work: &Work<'_>) -> Result<usize> {
+        if is_ordered_set(call.function) && self.direct.len() < call.args.len() {
+            let values = call.args.iter().map(|arg| Ok(arg.eval(env)?.into_value()));
+            self.direct = values.collect::<Result<_>>()?;
+        }
         if let Some(filter) = &call.filter
             && !filter.holds(env)?
         {
@@ -111,14 +120,18 @@ impl CallState {
     /// An ordered-set aggregate takes its values in from its ORDER BY.
     fn add_sorted(&mut self, call: &AggregateCall, env: &Env<'_>) -> Result<usize> {
         let Some(by) = call.order_by.first() else { return Ok(0) };
+        let mut key = Vec::new();
+        if let F::Hypothetical(_) = call.function {
+            for order in &call.order_by {
+                order.push(env, &mut key)?;
+            }
+            return self.keep(&key, &[]);
+        }
         let value = by.expr.eval(env)?;
         if value.is_null() {
             return Ok(0);
         }
-        let mut key = Vec::new();
-        for order in &call.order_by {
-            order.push(env, &mut key)?;
-        }
+        by.push_value(&value.datum(), &mut key);
         self.keep(&key, &[value.datum()])
     }
 
@@ -136,17 +149,25 @@ impl CallState {
     pub(super) fn finish(&mut self, call: &AggregateCall, cx: &Context<'_>) -> Result<Value> {
         let mut rows = self.rows.take().unwrap_or_default();
         rows.sort(&|| cx.work().tick())?;
+        if is_ordered_set(call.function) && self.direct.len() < call.args.len() {
+            // There was no row.
+            self.direct = call.args.iter().map(|arg| cx.value(arg)).collect::<Result<_>>()?;
+        }
+        if let F::Hypothetical(what) = call.function {
+            let mut key = Vec::new();
+            for (value, order) in self.direct.iter().zip(&call.order_by) {
+                order.push_value(&value.as_datum(), &mut key);
+            }
+            return hypothetical::place_of(&key, &rows, what, || cx.work().tick());
+        }
         for row in rows.rows() {
             cx.work().tick()?;
             let values = row_bytes::read(row)?;
             let value = |i: usize| values.get(i).copied().unwrap_or(Datum::Null);
             self.accumulator.add(call.function, value(0), value(1))?;
         }
-        let is_fraction = is_ordered_set(call.function);
-        let fraction = call.args.first().filter(|_| is_fraction).map(|arg| cx.value(arg));
-        let fraction = fraction.transpose()?.unwrap_or_default();
-        let options = cx.format_options();
-        self.accumulator.finish(call.function, call.ty, fraction.as_datum(), options)
+        let fraction = self.direct.first().map_or(Datum::Null, Value::as_datum);
+        self.accumulator.finish(call.function, call.ty, fraction, cx.format_options())
     }
 }
 

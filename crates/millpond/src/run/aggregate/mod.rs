@@ -4,6 +4,7 @@ mod accumulator;
 mod array;
 mod call;
 mod groups;
+mod hypothetical;
 mod moments;
 mod ordered_set;
 

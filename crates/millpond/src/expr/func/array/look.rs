@@ -151,6 +151,23 @@ fn searched<'a>(of: &Datum<'a>) -> Result<Option<(ArrayRef<'a>, i32)>> {
     }
 }
 
+/// `width_bucket(value, thresholds)`: how many of the sorted thresholds the value has reached.
+pub(super) fn width_bucket(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let [value, of] = args else { return Err(wrong_arguments(args.len())) };
+    let array = array(of)?;
+    if array.dimensions().len() > 1 {
+        let what = "thresholds must be one-dimensional array";
+        return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, what));
+    }
+    let thresholds: Vec<_> = array.iter().collect();
+    if thresholds.iter().any(Datum::is_null) {
+        let what = "thresholds array must not contain NULLs";
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, what));
+    }
+    let reached = thresholds.partition_point(|threshold| value.sort_cmp(threshold).is_ge());
+    Ok(Value::Int4(i32::try_from(reached).unwrap_or(i32::MAX)))
+}
+
 /// `array_position(array, value, first subscript)`
 pub(super) fn position(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [of, wanted, start @ ..] = args else { return Err(wrong_arguments(args.len())) };

@@ -110,6 +110,13 @@ pub(super) static PROCS: &[Proc] = &[
         Body::Datums(construct::fill),
     )
     .called_on_null(),
+    proc(
+        3218,
+        "width_bucket",
+        &[AnyCompatible, AnyCompatibleArray],
+        INT4,
+        Body::Datums(look::width_bucket),
+    ),
     proc(6172, "trim_array", &[AnyArray, INT4], AnyArray, Body::Datums(change::trim)),
     proc(395, "array_to_string", &[AnyArray, TEXT], TEXT, Body::Datums(look::to_string)).stable(),
     proc(384, "array_to_string", &[AnyArray, TEXT, TEXT], TEXT, Body::Datums(look::to_string))

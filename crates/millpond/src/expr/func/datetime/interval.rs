@@ -24,21 +24,21 @@ pub(in super::super) static PROCS: &[Proc] = &[
         "interval_mi",
         &[INTERVAL, INTERVAL],
         INTERVAL,
-        body!(|a: Interval, b: Interval| add(a, negate(b)?)),
+        body!(|a: Interval, b: Interval| subtract(a, b)),
     ),
     proc(
         1618,
         "interval_mul",
         &[INTERVAL, FLOAT8],
         INTERVAL,
-        body!(|i: Interval, factor: f64| scale(i, |part| part * factor)),
+        body!(|i: Interval, factor: f64| multiply(i, factor)),
     ),
     proc(
         1624,
         "mul_d_interval",
         &[FLOAT8, INTERVAL],
         INTERVAL,
-        body!(|factor: f64, i: Interval| scale(i, |part| part * factor)),
+        body!(|factor: f64, i: Interval| multiply(i, factor)),
     ),
     proc(
         1326,
@@ -67,7 +67,7 @@ pub(super) fn negate(i: Interval) -> Result<Interval> {
     negated().ok_or_else(out_of_range)
 }
 
-fn add(a: Interval, b: Interval) -> Result<Interval> {
+pub(crate) fn add(a: Interval, b: Interval) -> Result<Interval> {
     let sum = || {
         Some(Interval {
             months: a.months.checked_add(b.months)?,
@@ -78,7 +78,15 @@ fn add(a: Interval, b: Interval) -> Result<Interval> {
     sum().ok_or_else(out_of_range)
 }
 
-fn divide(i: Interval, divisor: f64) -> Result<Interval> {
+pub(crate) fn subtract(a: Interval, b: Interval) -> Result<Interval> {
+    add(a, negate(b)?)
+}
+
+pub(crate) fn multiply(i: Interval, factor: f64) -> Result<Interval> {
+    scale(i, |part| part * factor)
+}
+
+pub(crate) fn divide(i: Interval, divisor: f64) -> Result<Interval> {
     if divisor == 0.0 {
         return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
     }

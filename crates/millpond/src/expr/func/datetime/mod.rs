@@ -2,7 +2,7 @@
 
 mod age;
 mod arith;
-mod interval;
+pub(crate) mod interval;
 mod make;
 mod overlaps;
 mod part;
