@@ -25,6 +25,8 @@ pub(crate) use func::catalog as functions;
 pub(crate) use func::catalog::returns_rows;
 #[cfg(feature = "datafusion")]
 pub(crate) use func::format_type;
+#[cfg(test)]
+pub(crate) use func::operators;
 pub(crate) use func::{Func, Series, check_length, quoted_name};
 pub(crate) use func::{interval_math, json_aggregate, type_named};
 

@@ -1,11 +1,11 @@
-//! Functions and what belongs to them: `pg_proc`, `pg_language`; classes of operators:
-//! `pg_opclass`.
+//! Functions and what belongs to them: `pg_proc`, `pg_language`.
 
 use std::sync::LazyLock;
 
 use super::Kind::{
     AclArray, Bool, Char, CharArray, Float4, Int2, Name, Oid, OidVector, Text, TextArray,
 };
+use super::aggregates::{Aggregate, aggregates};
 use super::types::{IoFunction, io_functions};
 use super::{Cell, Columns, Source, View, key, unique, view};
 use crate::expr::functions::{self, Proc, Volatility, type_number};
@@ -19,11 +19,6 @@ pub(crate) const VIEWS: &[View] = &[
     view("pg_language", 2612, PG_LANGUAGE, pg_language).keyed(&[unique(
         "pg_language_oid_index",
         2682,
-        &["oid"],
-    )]),
-    view("pg_opclass", 2616, PG_OPCLASS, pg_opclass).keyed(&[unique(
-        "pg_opclass_oid_index",
-        2687,
         &["oid"],
     )]),
 ];
@@ -61,104 +56,140 @@ const PG_PROC: Columns = &[
     ("proacl", AclArray),
 ];
 
-/// The functions that PostgreSQL has a number for, by their numbers.
-static BY_NUMBER: LazyLock<Vec<&'static Proc>> = LazyLock::new(|| {
-    let mut procs: Vec<_> = functions::all().filter(|proc| proc.oid != 0).collect();
-    procs.sort_by_key(|proc| proc.oid);
-    procs
-});
+/// All functions that PostgreSQL has a number for.
+fn all() -> impl Iterator<Item = Function> {
+    let own = functions::all().filter(|proc| proc.oid != 0).map(of_catalog);
+    own.chain(io_functions().map(of_type)).chain(aggregates().iter().map(of_aggregate))
+}
 
 /// The function of a number.
-pub(crate) fn function(oid: u32) -> Option<&'static Proc> {
-    let place = BY_NUMBER.binary_search_by_key(&oid, |proc| proc.oid).ok()?;
-    BY_NUMBER.get(place).copied()
+pub(crate) fn function(oid: u32) -> Option<Function> {
+    /// The catalog's functions by their numbers.
+    static BY_NUMBER: LazyLock<Vec<&'static Proc>> = LazyLock::new(|| {
+        let mut procs: Vec<_> = functions::all().filter(|proc| proc.oid != 0).collect();
+        procs.sort_by_key(|proc| proc.oid);
+        procs
+    });
+    let place = BY_NUMBER.binary_search_by_key(&oid, |proc| proc.oid).ok();
+    let own = place.and_then(|place| BY_NUMBER.get(place)).map(|proc| of_catalog(proc));
+    own.or_else(|| io_functions().find(|function| function.oid == oid).map(of_type))
+        .or_else(|| aggregates().iter().find(|aggregate| aggregate.oid == oid).map(of_aggregate))
+}
+
+/// The functions of a name.
+pub(crate) fn functions_named(name: &str) -> impl Iterator<Item = Function> {
+    let own =
+        functions::named(name).iter().filter(|proc| proc.oid != 0).map(|proc| of_catalog(proc));
+    let of_types = io_functions().filter(move |function| function.name == name).map(of_type);
+    let aggregates = aggregates().iter().filter(move |aggregate| aggregate.name == name);
+    own.chain(of_types).chain(aggregates.map(of_aggregate))
 }
 
 fn pg_proc(source: &Source<'_>) -> Vec<Vec<Cell>> {
     if let Some(oid) = source.wanted_oid("oid") {
-        let own = function(oid).map(proc_row);
-        let of_types = io_functions().filter(|function| function.oid == oid).map(io_row);
-        return own.into_iter().chain(of_types).collect();
+        return function(oid).map(row).into_iter().collect();
     }
     match source.wanted_name("proname") {
-        Some(name) => {
-            let procs = functions::named(name).iter().filter(|proc| proc.oid != 0);
-            let of_types = io_functions().filter(|function| function.name == name);
-            procs.map(|proc| proc_row(proc)).chain(of_types.map(io_row)).collect()
-        }
-        None => {
-            let own = BY_NUMBER.iter().map(|proc| proc_row(proc));
-            own.chain(io_functions().map(io_row)).collect()
-        }
+        Some(name) => functions_named(name).map(row).collect(),
+        None => all().map(row).collect(),
     }
+}
+
+/// What `pg_proc` says of a function. The rest is the same for all.
+pub(crate) struct Function {
+    pub(crate) oid: u32,
+    pub(crate) name: &'static str,
+    kind: &'static str,
+    strict: bool,
+    pub(crate) returns_rows: bool,
+    volatility: Volatility,
+    /// The type of the arguments that there may be any number of; 0 if none.
+    pub(crate) variadic: u32,
+    pub(crate) result: u32,
+    pub(crate) args: Vec<u32>,
+    source: &'static str,
 }
 
 /// A function of input or output. All its types are said to be `internal`: clients look for its
 /// name.
-fn io_row(function: &IoFunction) -> Vec<Cell> {
+fn of_type(function: &IoFunction) -> Function {
     const INTERNAL_TYPE: u32 = 2281;
-    let row = PG_PROC.iter().map(|(column, kind)| match *column {
+    Function {
+        oid: function.oid,
+        name: function.name,
+        kind: "f",
+        strict: true,
+        returns_rows: false,
+        volatility: Volatility::Immutable,
+        variadic: 0,
+        result: INTERNAL_TYPE,
+        args: vec![INTERNAL_TYPE],
+        source: function.name,
+    }
+}
+
+fn of_catalog(proc: &Proc) -> Function {
+    let last = proc.args.last().filter(|_| proc.variadic);
+    Function {
+        oid: proc.oid,
+        name: proc.name,
+        kind: "f",
+        strict: proc.strict,
+        returns_rows: proc.returns_rows(),
+        volatility: proc.volatility,
+        variadic: last.map_or(0, |param| type_number(*param)),
+        result: type_number(proc.result),
+        args: proc.args.iter().map(|param| type_number(*param)).collect(),
+        source: proc.name,
+    }
+}
+
+fn of_aggregate(aggregate: &Aggregate) -> Function {
+    Function {
+        oid: aggregate.oid,
+        name: aggregate.name,
+        kind: aggregate.kind,
+        strict: aggregate.strict,
+        returns_rows: false,
+        volatility: Volatility::Immutable,
+        variadic: aggregate.variadic,
+        result: aggregate.result,
+        args: aggregate.args.clone(),
+        source: if aggregate.is_window() { aggregate.name } else { "aggregate_dummy" },
+    }
+}
+
+fn row(function: Function) -> Vec<Cell> {
+    let volatility = match function.volatility {
+        Volatility::Immutable => "i",
+        Volatility::Stable => "s",
+        Volatility::Volatile => "v",
+    };
+    let cell = |(column, kind): &(&str, super::Kind)| match *column {
         "oid" => function.oid.into(),
-        "proname" | "prosrc" => function.name.into(),
+        "proname" => function.name.into(),
         "pronamespace" => 11.into(),
         "proowner" => 10.into(),
         "prolang" => INTERNAL.into(),
-        "procost" | "pronargs" => 1.into(),
-        "prokind" => "f".into(),
-        "proisstrict" => true.into(),
-        "provolatile" => "i".into(),
+        "procost" => 1.into(),
+        "prorows" => if function.returns_rows { 1000 } else { 0 }.into(),
+        "provariadic" => function.variadic.into(),
+        "prokind" => function.kind.into(),
+        "proisstrict" => function.strict.into(),
+        "proretset" => function.returns_rows.into(),
+        "provolatile" => volatility.into(),
         "proparallel" => "s".into(),
-        "prorettype" => INTERNAL_TYPE.into(),
-        "proargtypes" => Cell::Ints(vec![INTERNAL_TYPE.into()]),
+        "pronargs" => function.args.len().into(),
+        "prorettype" => function.result.into(),
+        "proargtypes" => Cell::Ints(function.args.iter().map(|ty| (*ty).into()).collect()),
+        "prosrc" => function.source.into(),
         _ => match kind {
             Bool => false.into(),
             Oid | Int2 | Float4 => 0.into(),
             _ => Cell::Null,
         },
-    });
-    row.collect()
-}
-
-fn proc_row(proc: &'static Proc) -> Vec<Cell> {
-    let last = proc.args.last().filter(|_| proc.variadic);
-    let types = proc.args.iter().map(|param| type_number(*param).into()).collect();
-    vec![
-        proc.oid.into(),
-        proc.name.into(),
-        11.into(),
-        10.into(),
-        INTERNAL.into(),
-        1.into(),
-        0.into(),
-        last.map_or(0, |param| type_number(*param)).into(),
-        0.into(),
-        "f".into(),
-        false.into(),
-        false.into(),
-        proc.strict.into(),
-        proc.returns_rows().into(),
-        match proc.volatility {
-            Volatility::Immutable => "i",
-            Volatility::Stable => "s",
-            Volatility::Volatile => "v",
-        }
-        .into(),
-        "s".into(),
-        proc.args.len().into(),
-        0.into(),
-        type_number(proc.result).into(),
-        Cell::Ints(types),
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        proc.name.into(),
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-    ]
+    };
+    PG_PROC.iter().map(cell).collect()
 }
 
 /// The number of the language of functions that are part of the server.
@@ -166,11 +197,6 @@ const INTERNAL: u32 = 12;
 
 /// The languages there are.
 pub(crate) const LANGUAGES: [(u32, &str); 1] = [(INTERNAL, "internal")];
-
-/// Whether a function has this number.
-pub(crate) fn is_function(oid: u32) -> bool {
-    function(oid).is_some() || io_functions().any(|function| function.oid == oid)
-}
 
 const PG_LANGUAGE: Columns = &[
     ("oid", Oid),
@@ -196,50 +222,4 @@ fn pg_language(_: &Source<'_>) -> Vec<Vec<Cell>> {
         2246.into(),
         Cell::Null,
     ]]
-}
-
-const PG_OPCLASS: Columns = &[
-    ("oid", Oid),
-    ("opcmethod", Oid),
-    ("opcname", Name),
-    ("opcnamespace", Oid),
-    ("opcowner", Oid),
-    ("opcfamily", Oid),
-    ("opcintype", Oid),
-    ("opcdefault", Bool),
-    ("opckeytype", Oid),
-];
-
-/// Number, name, number of the family and of the type of the B-tree classes that are defaults.
-const OPCLASSES: &[(u32, &str, u32, u32)] = &[
-    (1978, "int4_ops", 1976, 23),
-    (1979, "int2_ops", 1976, 21),
-    (3122, "date_ops", 434, 1082),
-    (3123, "float8_ops", 1970, 701),
-    (3124, "int8_ops", 1976, 20),
-    (3125, "numeric_ops", 1988, 1700),
-    (3126, "text_ops", 1994, 25),
-    (3127, "timestamptz_ops", 434, 1184),
-    (3128, "timestamp_ops", 434, 1114),
-    (10002, "bool_ops", 424, 16),
-    (10012, "bpchar_ops", 426, 1042),
-    (10013, "bytea_ops", 428, 17),
-    (10020, "float4_ops", 1970, 700),
-];
-
-fn pg_opclass(_: &Source<'_>) -> Vec<Vec<Cell>> {
-    let row = |(oid, name, family, ty): &(u32, &str, u32, u32)| {
-        vec![
-            (*oid).into(),
-            403.into(),
-            (*name).into(),
-            11.into(),
-            10.into(),
-            (*family).into(),
-            (*ty).into(),
-            true.into(),
-            0.into(),
-        ]
-    };
-    OPCLASSES.iter().map(row).collect()
 }

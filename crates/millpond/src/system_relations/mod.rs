@@ -9,6 +9,7 @@
 //! [`View::rows`]; DataFusion through `datafusion::views`.
 
 mod activity;
+mod aggregates;
 mod buffers;
 mod cell;
 mod definition;
@@ -19,6 +20,7 @@ mod indexes;
 mod information_schema;
 mod io;
 mod locks;
+mod operators;
 mod relations;
 mod servers;
 mod types;
@@ -42,11 +44,11 @@ pub(crate) use describe::{
 };
 #[cfg(feature = "datafusion")]
 pub(crate) use empty::is_always_empty;
-pub(crate) use functions::{LANGUAGES, function, is_function};
+pub(crate) use functions::{Function, LANGUAGES, function, functions_named};
 #[cfg(feature = "datafusion")]
 pub(crate) use io::PG_STAT_IO;
 pub(crate) use servers::DATABASE_OID;
-pub(crate) use types::{io_functions, is_type, type_oid};
+pub(crate) use types::{is_type, type_oid};
 
 /// What rows are computed from beside the catalog.
 pub(crate) trait Host {
@@ -157,6 +159,8 @@ fn all() -> impl Iterator<Item = &'static View> {
         locks::VIEWS,
         wal::VIEWS,
         functions::VIEWS,
+        aggregates::VIEWS,
+        operators::VIEWS,
         empty::views(),
     ]
     .into_iter()

@@ -178,6 +178,16 @@ SELECT 1
 proname|?column?
 pg_backend_pid|t
 SELECT 1
+
+> select pg_get_function_result(oid), pg_get_function_arguments(oid) from pg_proc where proname = 'generate_series' and prorettype = 23 and pronargs = 3
+pg_get_function_result|pg_get_function_arguments
+SETOF integer|integer, integer, integer
+SELECT 1
+
+> select pg_get_function_result(p.oid), pg_get_function_arguments(p.oid), prokind, aggkind, oprname from pg_proc p join pg_aggregate on aggfnoid = p.oid join pg_operator o on o.oid = aggsortop where p.oid = 'max(int4)'::regprocedure
+pg_get_function_result|pg_get_function_arguments|prokind|aggkind|oprname
+integer|integer|a|n|>
+SELECT 1
 "#,
     );
 }

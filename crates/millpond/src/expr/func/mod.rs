@@ -14,7 +14,7 @@ mod json;
 mod keywords;
 mod numeric;
 mod object_name;
-pub(super) mod operators;
+pub(crate) mod operators;
 mod pattern;
 mod privilege;
 mod quote;

@@ -2,7 +2,6 @@
 
 use millpond_engine::catalog::CatalogState;
 
-use super::catalog::{self, Proc};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::system_relations as system;
@@ -105,13 +104,13 @@ pub(super) fn type_number(name: &str) -> Result<i64> {
 }
 
 /// The functions of a name, which may be with its schema.
-pub(super) fn functions_named(text: &str) -> Result<&'static [&'static Proc]> {
+pub(super) fn functions_named(text: &str) -> Result<Vec<system::Function>> {
     let parts = system::name_parts(text)
         .ok_or_else(|| SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))?;
     Ok(match parts.as_slice() {
-        [name] => catalog::named(name),
-        [schema, name] if schema == "pg_catalog" => catalog::named(name),
-        _ => &[],
+        [name] => system::functions_named(name).collect(),
+        [schema, name] if schema == "pg_catalog" => system::functions_named(name).collect(),
+        _ => Vec::new(),
     })
 }
 
@@ -126,15 +125,11 @@ pub(super) fn signature(text: &str) -> Result<u32> {
         "" => Vec::new(),
         list => list.split(',').map(|name| type_number(name.trim())).collect::<Result<_>>()?,
     };
-    let found = functions_named(name)?.iter().find(|proc| {
-        proc.oid != 0
-            && proc
-                .args
-                .iter()
-                .map(|arg| i64::from(catalog::type_number(*arg)))
-                .eq(args.iter().copied())
-    });
-    found.map(|proc| proc.oid).ok_or_else(|| {
+    let is_meant = |function: &system::Function| {
+        function.args.iter().map(|ty| i64::from(*ty)).eq(args.iter().copied())
+    };
+    let found = functions_named(name)?.into_iter().find(is_meant);
+    found.map(|function| function.oid).ok_or_else(|| {
         SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"))
     })
 }

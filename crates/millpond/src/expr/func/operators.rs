@@ -149,11 +149,14 @@ static TABLES: &[&[Operator]] = &[
     ],
 ];
 
+/// All operators.
+pub(crate) fn all() -> impl Iterator<Item = &'static Operator> {
+    TABLES.iter().flat_map(|table| table.iter())
+}
+
 /// The operators of this symbol and number of sides.
 pub(crate) fn candidates(symbol: &str, sides: usize) -> Vec<Candidate<&'static Operator>> {
-    TABLES
-        .iter()
-        .flat_map(|table| table.iter())
+    all()
         .filter(|operator| operator.symbol == symbol && operator.args.len() == sides)
         .map(|operator| Candidate { item: operator, params: Params::from_slice(operator.args) })
         .collect()

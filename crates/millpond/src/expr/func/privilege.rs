@@ -301,7 +301,7 @@ fn schema(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
 fn function(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     object(args, env, &FUNCTION, |function| match function {
         Datum::Text(name) => names::signature(name).map(|_| true),
-        Datum::Int8(oid) => Ok(u32::try_from(*oid).is_ok_and(system::is_function)),
+        Datum::Int8(oid) => Ok(u32::try_from(*oid).ok().and_then(system::function).is_some()),
         _ => Ok(false),
     })
 }

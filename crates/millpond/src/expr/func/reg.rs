@@ -1,6 +1,6 @@
 //! Types that name objects (`regclass`): from a name to the number, and back.
 
-use super::catalog::{self, OID, Proc, TEXT, proc};
+use super::catalog::{OID, Proc, TEXT, proc};
 use super::object_name::{self as names, SCHEMAS, with_catalog};
 use super::value::body;
 use crate::error::{Result, SqlError, SqlState};
@@ -136,34 +136,25 @@ fn type_oid(name: &str) -> Result<i64> {
 }
 
 fn function_name(oid: i64) -> String {
-    let own = u32::try_from(oid).ok().and_then(system::function).map(|proc| proc.name);
-    let of_types = || system::io_functions().find(|function| i64::from(function.oid) == oid);
-    match own.or_else(|| of_types().map(|function| function.name)) {
-        Some(name) => name.to_owned(),
-        None => shown(oid),
-    }
+    let found = u32::try_from(oid).ok().and_then(system::function);
+    found.map_or_else(|| shown(oid), |function| function.name.to_owned())
 }
 
 fn function_oid(text: &str) -> Result<i64> {
     if let Some(number) = number(text) {
         return Ok(number);
     }
-    let undefined = || {
-        SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"))
-    };
-    let mut numbered = names::functions_named(text)?.iter().filter(|proc| proc.oid != 0);
-    match (numbered.next(), numbered.next()) {
+    let mut named = names::functions_named(text)?.into_iter();
+    match (named.next(), named.next()) {
         (Some(one), None) => Ok(one.oid.into()),
         (Some(_), Some(_)) => Err(SqlError::new(
             SqlState::AMBIGUOUS_FUNCTION,
             format!("more than one function named \"{text}\""),
         )),
-        (None, _) => {
-            let parts = system::name_parts(text).ok_or_else(undefined)?;
-            let name = parts.last().ok_or_else(undefined)?;
-            let found = system::io_functions().find(|function| function.name == name);
-            found.map(|function| function.oid.into()).ok_or_else(undefined)
-        }
+        (None, _) => Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function \"{text}\" does not exist"),
+        )),
     }
 }
 
@@ -173,13 +164,11 @@ fn procedure_oid(text: &str) -> Result<i64> {
 
 /// A function with the types of its arguments.
 fn procedure_name(oid: i64) -> Result<String> {
-    let Some(proc) = u32::try_from(oid).ok().and_then(system::function) else {
+    let Some(function) = u32::try_from(oid).ok().and_then(system::function) else {
         return Ok(shown(oid));
     };
-    let args = proc
-        .args
-        .iter()
-        .map(|arg| super::system::format_type(catalog::type_number(*arg).into(), None));
+    let types = function.args.iter();
+    let args = types.map(|ty| super::system::format_type((*ty).into(), None));
     let args = args.collect::<Result<Vec<_>>>()?;
-    Ok(format!("{}({})", crate::expr::quoted_name(proc.name), args.join(",")))
+    Ok(format!("{}({})", crate::expr::quoted_name(function.name), args.join(",")))
 }

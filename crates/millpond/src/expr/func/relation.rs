@@ -3,7 +3,7 @@
 use millpond_engine::catalog::CatalogState;
 
 use super::Body;
-use super::catalog::{self, BOOL, INT4, OID, Param, Proc, TEXT, proc};
+use super::catalog::{BOOL, INT4, OID, Proc, TEXT, proc};
 use super::object_name::{relation, with_catalog};
 use super::value::body;
 use crate::error::{Result, SqlError, SqlState};
@@ -184,21 +184,19 @@ fn is_visible(catalog: &CatalogState, oid: i64) -> Option<bool> {
 }
 
 fn result_of(oid: i64) -> Result<Option<String>> {
-    let proc = system::function(number(oid));
-    proc.map(|proc| parameter_name(proc.result)).transpose()
+    let Some(function) = system::function(number(oid)) else { return Ok(None) };
+    let name = super::system::format_type(function.result.into(), None)?;
+    Ok(Some(if function.returns_rows { format!("SETOF {name}") } else { name }))
 }
 
 fn arguments_of(oid: i64) -> Result<Option<String>> {
-    let Some(proc) = system::function(number(oid)) else { return Ok(None) };
-    let mut names = Vec::new();
-    for (place, param) in proc.args.iter().enumerate() {
-        let is_variadic = proc.variadic && place + 1 == proc.args.len();
-        let name = parameter_name(*param)?;
-        names.push(if is_variadic { format!("VARIADIC {name}") } else { name });
-    }
+    let Some(function) = system::function(number(oid)) else { return Ok(None) };
+    let last = function.args.len().saturating_sub(1);
+    let name = |(place, ty): (usize, &u32)| {
+        let name = super::system::format_type((*ty).into(), None)?;
+        let is_variadic = function.variadic != 0 && place == last;
+        Ok(if is_variadic { format!("VARIADIC {name}") } else { name })
+    };
+    let names: Vec<_> = function.args.iter().enumerate().map(name).collect::<Result<_>>()?;
     Ok(Some(names.join(", ")))
-}
-
-fn parameter_name(param: Param) -> Result<String> {
-    super::system::format_type(catalog::type_number(param).into(), None)
 }
