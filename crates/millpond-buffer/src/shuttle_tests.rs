@@ -39,6 +39,11 @@ struct Slow {
 }
 
 impl Slow {
+    fn around<R>(&self, _: &str, call: impl FnOnce() -> R) -> R {
+        pause();
+        call()
+    }
+
     /// Fails `failing` times.
     fn pause(&self) -> Result<(), StoreError> {
         pause();
@@ -52,15 +57,7 @@ impl Slow {
 }
 
 impl PageStore for Slow {
-    as_inner! { create exists block_count truncate sync relations }
-    fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-        pause();
-        self.inner.remove(relation)
-    }
-    fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-        pause();
-        self.inner.extend(rel, first, count)
-    }
+    as_inner! { create remove exists block_count extend truncate sync relations }
     fn read(
         &self,
         rel: RelFork,

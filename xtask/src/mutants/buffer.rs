@@ -133,7 +133,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "pool-resume-without-fence",
         "pool rule 5",
         PLAIN,
-        "tests::waits::a_frame_is_fenced_before_it_is_filled",
+        "tests::basics::a_frame_is_fenced_before_it_is_filled",
     ),
     mutant(
         "pool-lend-without-fence",
@@ -145,7 +145,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "pool-exclusive-latch-of-a-damaged-page",
         "pool rule 6",
         PLAIN,
-        "tests::undone::a_pin_from_before_the_damage_leads_to_no_bytes",
+        "tests::damage::a_pin_from_before_the_damage_leads_to_no_bytes",
     ),
     mutant("pool-own-dirty", "pool rule 7", LOOM, "models::beside::a_claim_beside_a_change"),
     mutant(
@@ -187,7 +187,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "pool-second-pin-without-tag",
         "pool rule 12",
         PLAIN,
-        "tests::waits::a_second_pin_looks_at_the_page_too",
+        "tests::basics::a_second_pin_looks_at_the_page_too",
     ),
     mutant(
         "pool-shrink-slots-in-use",

@@ -162,101 +162,33 @@ impl PageStore for MemoryStore {
     }
 }
 
-/// For an `impl PageStore` of a test's store: the listed methods call those of the field `inner`.
-/// `nothing_at_hand` makes a `try_read` that always answers that it would have to wait.
+/// For an `impl PageStore` of a test's store: the listed methods call those of the field `inner`,
+/// by way of the store's method `around`.
 #[cfg(all(test, not(loom)))]
 macro_rules! as_inner {
-    ($($method:ident)+) => { $($crate::store::as_inner!(@$method);)+ };
-    (@create) => {
-        fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-            self.inner.create(rel)
+    (create) => { as_inner!(fn create(rel: RelFork) -> ()); };
+    (remove) => { as_inner!(fn remove(relation: RelationId) -> ()); };
+    (exists) => { as_inner!(fn exists(rel: RelFork) -> bool); };
+    (block_count) => { as_inner!(fn block_count(rel: RelFork) -> u32); };
+    (extend) => { as_inner!(fn extend(rel: RelFork, first: BlockNumber, count: u32) -> ()); };
+    (truncate) => { as_inner!(fn truncate(rel: RelFork, block_count: u32) -> ()); };
+    (read) => {
+        as_inner!(fn read(rel: RelFork, first: BlockNumber, to: &mut [&mut [u8; PAGE_SIZE]]) -> ());
+    };
+    (read_words) => {
+        as_inner!(fn read_words(rel: RelFork, first: BlockNumber, to: &[&PageWords]) -> ());
+    };
+    (write) => {
+        as_inner!(fn write(rel: RelFork, first: BlockNumber, pages: &[&[u8; PAGE_SIZE]]) -> ());
+    };
+    (sync) => { as_inner!(fn sync() -> ()); };
+    (relations) => { as_inner!(fn relations() -> Vec<RelationId>); };
+    (fn $method:ident($($arg:ident: $type:ty),*) -> $result:ty) => {
+        fn $method(&self, $($arg: $type),*) -> Result<$result, StoreError> {
+            self.around(stringify!($method), || self.inner.$method($($arg),*))
         }
     };
-    (@remove) => {
-        fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-            self.inner.remove(relation)
-        }
-    };
-    (@exists) => {
-        fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
-            self.inner.exists(rel)
-        }
-    };
-    (@block_count) => {
-        fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
-            self.inner.block_count(rel)
-        }
-    };
-    (@extend) => {
-        fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-            self.inner.extend(rel, first, count)
-        }
-    };
-    (@truncate) => {
-        fn truncate(&self, rel: RelFork, block_count: u32) -> Result<(), StoreError> {
-            self.inner.truncate(rel, block_count)
-        }
-    };
-    (@read) => {
-        fn read(
-            &self,
-            rel: RelFork,
-            first: BlockNumber,
-            pages: &mut [&mut [u8; PAGE_SIZE]],
-        ) -> Result<(), StoreError> {
-            self.inner.read(rel, first, pages)
-        }
-    };
-    (@nothing_at_hand) => {
-        fn try_read(
-            &self,
-            _: RelFork,
-            _: BlockNumber,
-            _: &mut [&mut [u8; PAGE_SIZE]],
-        ) -> Result<bool, StoreError> {
-            Ok(false)
-        }
-    };
-    (@read_words) => {
-        fn read_words(
-            &self,
-            rel: RelFork,
-            first: BlockNumber,
-            pages: &[&PageWords],
-        ) -> Result<(), StoreError> {
-            self.inner.read_words(rel, first, pages)
-        }
-    };
-    (@reads_in_background) => {
-        fn reads_in_background(&self) -> bool {
-            self.inner.reads_in_background()
-        }
-    };
-    (@wait_for_read) => {
-        fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
-            self.inner.wait_for_read(is_done, sleep);
-        }
-    };
-    (@write) => {
-        fn write(
-            &self,
-            rel: RelFork,
-            first: BlockNumber,
-            pages: &[&[u8; PAGE_SIZE]],
-        ) -> Result<(), StoreError> {
-            self.inner.write(rel, first, pages)
-        }
-    };
-    (@sync) => {
-        fn sync(&self) -> Result<(), StoreError> {
-            self.inner.sync()
-        }
-    };
-    (@relations) => {
-        fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
-            self.inner.relations()
-        }
-    };
+    ($($method:ident)+) => { $($crate::store::as_inner!($method);)+ };
 }
 #[cfg(all(test, not(loom)))]
 pub(crate) use as_inner;

@@ -345,4 +345,11 @@ mod tests {
         buffer.set_len(1);
         assert_eq!((buffer.len(), buffer.capacity(), buffer.pages_mut().len()), (1, 3, 1));
     }
+
+    #[test]
+    fn a_full_device_is_told_from_other_errors() {
+        let error = StoreError::io("extend", std::io::ErrorKind::StorageFull.into());
+        assert!(error.is_out_of_space());
+        assert!(!StoreError::Missing { rel: RelationId::constant(1).main() }.is_out_of_space());
+    }
 }

@@ -1,6 +1,7 @@
-//! Several writes under way at a time: how many, in which order, and what happens when some fail.
+//! Checkpoints and the reclaimer: which pages they write, several writes at a time, and what
+//! happens when some fail.
 
-use super::support::*;
+use super::*;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -15,8 +16,7 @@ fn changed() -> Bench {
     let mut config = PoolConfig::new(64, 8);
     config.io_max_concurrency = DEPTH;
     let bench = bench_of(config, 2 * WRITES);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     (0..WRITES).for_each(|at| set_number(&session, &rel, 2 * at, 100 + u64::from(at), 5));
     bench.store.behind.store(true, Ordering::Relaxed);
     bench
@@ -110,8 +110,7 @@ fn a_change_meanwhile_is_not_lost() {
     for fails in [false, true] {
         let bench = changed();
         let store = &bench.store;
-        let session = bench.pool.session().unwrap();
-        let rel = bench.pool.relation(REL).unwrap();
+        let (session, rel) = bench.pool.open();
         let written = checkpoint(&bench, || {
             let mut begun = store.wait_for_writes(4);
             set_number(&session, &rel, 0, 7, 6);
@@ -198,4 +197,91 @@ fn the_time_of_every_write_is_counted() {
     let counted = bench.pool.stats().io_of(BackendKind::Client, IoContext::Normal).write_us;
     let taken = bench.store.written_us.load(Ordering::Relaxed);
     assert!(taken >= 1000 * u64::from(WRITES) && counted >= taken, "{counted} of {taken} µs");
+}
+
+/// Neighbours among the victims are written together, in file order, whatever the order of their
+/// frames.
+#[test]
+fn the_reclaimer_writes_neighbours_together() {
+    let Bench { pool, store, .. } = bench(16, 16);
+    let (session, rel) = pool.open();
+    for block in [3, 9, 1, 2, 0, 8] {
+        set_number(&session, &rel, block, 70, 1);
+    }
+    // All six have used up their counts after the hand has passed often enough.
+    assert_eq!(pool.reclaim(&session, 16).unwrap(), 6);
+    assert_eq!(*store.writes.lock(), [(REL, 0, 4), (REL, 8, 2)]);
+    let stats = pool.stats();
+    assert_eq!((stats.free_frames, stats.writes, stats.write_calls), (16, 6, 2));
+    assert_eq!((stats.reclaimed, stats.dirty_evictions), (6, 0));
+}
+
+/// Unused dirty pages are written in their turn, although enough clean ones are found each time.
+#[test]
+fn the_reclaimer_does_not_pass_over_dirty_pages() {
+    const BLOCKS: u32 = if cfg!(miri) { 192 } else { 512 };
+    let Bench { pool, .. } = bench(64, BLOCKS);
+    let (session, rel) = pool.open();
+    for block in 0..32 {
+        set_number(&session, &rel, block, 70, 1);
+    }
+    for block in 32..BLOCKS {
+        assert_eq!(number(&session, &rel, block), u64::from(block));
+        if block % 4 == 0 {
+            pool.reclaim(&session, 8).unwrap();
+        }
+    }
+    assert_eq!(pool.stats().writes, 32);
+}
+
+/// A page that can't be written does not keep the others from being freed, and stays as it was.
+#[test]
+fn the_reclaimer_goes_on_after_an_error() {
+    let Bench { pool, store, .. } = bench(8, 8);
+    let (session, rel) = pool.open();
+    for block in 0..8 {
+        number(&session, &rel, block);
+    }
+    set_number(&session, &rel, 3, 70, 1);
+    store.fail_writes.store(true, Ordering::Relaxed);
+    assert_eq!(pool.reclaim(&session, 8).unwrap(), 7);
+    assert!(matches!(pool.reclaim(&session, 8), Err(BufferError::Store(_))));
+    store.fail_writes.store(false, Ordering::Relaxed);
+    assert_eq!(pool.reclaim(&session, 8).unwrap(), 1);
+    assert_eq!(number(&session, &rel, 3), 70);
+}
+
+/// A reclaimer runs in a thread of its own, beside a session that dirties more pages than the pool
+/// holds. The session need not write or sweep.
+#[test]
+fn the_reclaimer_keeps_ahead_of_demand() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    const BLOCKS: u32 = if cfg!(miri) { 30 } else { 4000 };
+    let frames = if cfg!(miri) { 16 } else { 1024 };
+    let Bench { pool, .. } = bench(frames, BLOCKS);
+    let ending = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reclaimer = scope.spawn(|| {
+            let session = pool.session().unwrap();
+            let mut reclaimer = Reclaimer::new(&session);
+            while !ending.load(Ordering::SeqCst) {
+                reclaimer.wait(|| ending.load(Ordering::SeqCst));
+                reclaimer.work().unwrap();
+            }
+        });
+        let (session, rel) = pool.open();
+        for block in 0..BLOCKS {
+            // The demand of a session that also does something with its pages.
+            while pool.core.free_frames() == 0 {
+                std::thread::yield_now();
+            }
+            set_number(&session, &rel, block, 1, 1);
+        }
+        ending.store(true, Ordering::SeqCst);
+        pool.wake_reclaimer();
+        reclaimer.join().unwrap();
+    });
+    let stats = pool.stats();
+    assert_eq!(stats.dirty_evictions, 0, "{stats:?}");
+    assert!(stats.reclaimed >= u64::from(BLOCKS) - frames as u64, "{stats:?}");
 }

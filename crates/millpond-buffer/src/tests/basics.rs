@@ -1,5 +1,9 @@
-use super::support::*;
-use crate::core::frame::TOUCHED;
+//! What sessions do with pages, one step at a time, and what the pool says about it.
+
+use super::*;
+use crate::arena::FENCED;
+use crate::core::frame::{NoPin, TOUCHED};
+use crate::replacement::reuse::take_frame;
 use crate::*;
 use std::sync::atomic::Ordering;
 
@@ -7,8 +11,7 @@ use std::sync::atomic::Ordering;
 fn pages_come_and_go() {
     const BLOCKS: u32 = if cfg!(miri) { 6 } else { 20 };
     let Bench { store, pool, .. } = clock_sweep_bench(4, BLOCKS);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     assert_eq!(rel.block_count(), BLOCKS);
     for round in 0..3 {
         for block in 0..BLOCKS {
@@ -27,8 +30,7 @@ fn pages_come_and_go() {
 #[test]
 fn hits_stay_in_memory() {
     let Bench { pool, .. } = bench(8, 4);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for _ in 0..10 {
         for block in 0..4 {
             assert_eq!(number(&session, &rel, block), u64::from(block));
@@ -42,8 +44,7 @@ fn hits_stay_in_memory() {
 #[test]
 fn changes_survive_eviction_and_flush_the_log_first() {
     let Bench { store, log, pool } = bench(2, 6);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in 0..6 {
         set_number(&session, &rel, block, 100 + u64::from(block), 1000 + u64::from(block));
     }
@@ -60,19 +61,18 @@ fn changes_survive_eviction_and_flush_the_log_first() {
 #[test]
 fn pins_are_counted_by_session_and_frame() {
     let Bench { pool, .. } = bench(2, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let first = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
-    let again = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let (session, rel) = pool.open();
+    let first = pin_block(&session, &rel, 0);
+    let again = pin_block(&session, &rel, 0);
     assert_eq!(session.pinned_pages(), 1);
-    let other = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    let other = pin_block(&session, &rel, 1);
     // Both frames are pinned: an error, not a hang.
     let full = session.pin(&rel, BlockNumber(2), Wait::Allowed);
     assert!(matches!(full, Err(BufferError::NoUnpinnedBuffers { frames: 2 })), "{full:?}");
     drop(first);
     assert!(session.pin(&rel, BlockNumber(2), Wait::Allowed).is_err());
     drop(again);
-    assert_eq!(session.pin(&rel, BlockNumber(2), Wait::Allowed).unwrap().block(), BlockNumber(2));
+    assert_eq!(pin_block(&session, &rel, 2).block(), BlockNumber(2));
     drop(other);
     assert_eq!(session.pinned_pages(), 0);
 }
@@ -93,7 +93,7 @@ fn a_shared_latch_keeps_its_page() {
         assert_eq!(number(&two, &rel, block), u64::from(block));
     }
     assert_eq!((page.page_id(), page.u64(16)), (REL.page(BlockNumber(1)), 1));
-    let other = two.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let other = pin_block(&two, &rel, 0);
     let full = two.pin(&rel, BlockNumber(2), Wait::Allowed);
     assert!(matches!(full, Err(BufferError::NoUnpinnedBuffers { frames: 2 })), "{full:?}");
     let page = page.unlatch();
@@ -159,10 +159,8 @@ fn latches_exclude_and_guards_convert() {
 #[test]
 fn a_cancelled_change_leaves_the_page_clean() {
     let Bench { store, pool, .. } = bench(4, 2);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let mut page =
-        session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
+    let (session, rel) = pool.open();
+    let mut page = pin_block(&session, &rel, 0).into_exclusive().unwrap();
     page.change().cancel();
     drop(page);
     assert_eq!(pool.write_dirty(&session, |_| ()).unwrap(), 0);
@@ -172,11 +170,9 @@ fn a_cancelled_change_leaves_the_page_clean() {
 #[test]
 fn hints_keep_the_lsn() {
     let Bench { pool, .. } = bench(4, 2);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     set_number(&session, &rel, 0, 5, 77);
-    let mut page =
-        session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
+    let mut page = pin_block(&session, &rel, 0).into_exclusive().unwrap();
     let mut change = page.change();
     change.write(100, &[1]);
     change.publish_unlogged();
@@ -187,15 +183,12 @@ fn hints_keep_the_lsn() {
 fn forks_grow() {
     const BLOCKS: u32 = if cfg!(miri) { 9 } else { 100 };
     let Bench { store, pool, .. } = bench(4, 0);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in 0..BLOCKS {
         let mut page = session.extend(&rel, Wait::Allowed).unwrap();
         assert_eq!(page.block(), BlockNumber(block));
         assert!(is_new(page.bytes()));
-        let mut change = page.change();
-        change.write(16, &u64::from(block).to_le_bytes());
-        change.publish(Lsn(u64::from(block)));
+        write_number(&mut page, u64::from(block), u64::from(block));
     }
     assert_eq!(rel.block_count(), BLOCKS);
     for block in 0..BLOCKS {
@@ -211,8 +204,7 @@ fn forks_grow() {
 #[test]
 fn a_checkpoint_writes_each_dirty_page_once_in_file_order() {
     let Bench { store, pool, .. } = bench(16, 33);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in [9, 3, 30, 4, 31, 5, 32] {
         set_number(&session, &rel, block, 1, 1);
     }
@@ -228,8 +220,7 @@ fn a_checkpoint_writes_each_dirty_page_once_in_file_order() {
 #[test]
 fn dropping_and_truncating_discard_pages() {
     let Bench { store, pool, .. } = bench(16, 10);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in 0..10 {
         set_number(&session, &rel, block, 9, 9);
     }
@@ -241,7 +232,7 @@ fn dropping_and_truncating_discard_pages() {
     // A block that is made again is new.
     assert!(is_new(session.extend(&rel, Wait::Allowed).unwrap().bytes()));
 
-    let pinned = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let pinned = pin_block(&session, &rel, 0);
     if !cfg!(miri) {
         assert!(matches!(pool.drop_relation(REL.relation), Err(BufferError::InUse { .. })));
     }
@@ -263,8 +254,7 @@ fn dropping_and_truncating_discard_pages() {
 #[test]
 fn reclaiming_frees_frames_and_writes_dirty_pages() {
     let Bench { store, pool, .. } = bench(8, 8);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in 0..8 {
         set_number(&session, &rel, block, 50, 50);
     }
@@ -282,8 +272,7 @@ fn reclaiming_frees_frames_and_writes_dirty_pages() {
 #[test]
 fn never_waiting() {
     let Bench { store, pool, .. } = bench(2, 6);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Never).map(|_| ());
     store.cold.store(true, Ordering::Relaxed);
     assert!(matches!(pin(0), Err(BufferError::WouldBlock)));
@@ -309,9 +298,8 @@ fn sessions_are_limited_and_returned() {
     let all: Vec<_> = (0..SESSIONS).map(|_| pool.session().unwrap()).collect();
     assert!(matches!(pool.session(), Err(BufferError::TooManySessions { max: SESSIONS })));
     drop(all);
-    let rel = pool.relation(REL).unwrap();
-    let session = pool.session().unwrap();
-    std::mem::forget(session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap());
+    let (session, rel) = pool.open();
+    std::mem::forget(pin_block(&session, &rel, 0));
     drop(session);
     pool.drop_relation(REL.relation).unwrap();
 }
@@ -357,10 +345,50 @@ fn dropping_costs_what_the_fork_holds() {
 #[test]
 fn a_free_frame_is_not_shown_with_the_page_that_left_it() {
     let Bench { pool, .. } = bench(3, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     number(&session, &rel, 0);
     assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 1);
     pool.reclaim(&session, 3).unwrap();
     assert_eq!(pool.frame_infos().filter(|frame| frame.page.is_some()).count(), 0);
+}
+
+/// A session has a page pinned. It believes that another page, which had the frame before, is still
+/// there.
+#[test]
+fn a_second_pin_looks_at_the_page_too() {
+    let Bench { pool, .. } = bench(2, 2);
+    let (session, rel) = pool.open();
+    let pin = pin_block(&session, &rel, 0);
+    let believed = REL.page(BlockNumber(1));
+    let again = session.core.pin_resident(pin.frame() as u32, believed, false);
+    assert_eq!(again, Err(NoPin::Changed));
+    drop(pin);
+    assert_eq!(session.pinned_pages(), 0);
+}
+
+/// A frame that this thread is about to fill may have been taken from its page by another.
+#[test]
+fn a_frame_is_fenced_before_it_is_filled() {
+    let Bench { pool, .. } = bench(2, 1);
+    let session = pool.session().unwrap();
+    let before = FENCED.get();
+    drop(take_frame(&session.core, Wait::Allowed, None).unwrap());
+    assert_eq!(FENCED.get() - before, 1);
+}
+
+#[test]
+fn ring_sizes_are_postgresqls_and_at_most_an_eighth_of_the_pool() {
+    let sizes = RingSizes::default();
+    // PostgreSQL's pages; the pool's may have another size.
+    let bytes = |strategy| sizes.pages(strategy) * 8192;
+    assert_eq!(bytes(AccessStrategy::BulkRead), 256 << 10);
+    assert_eq!(bytes(AccessStrategy::BulkWrite), 16 << 20);
+    assert_eq!(bytes(AccessStrategy::Vacuum), 2 << 20);
+    let pool = bench(128, 1).pool;
+    assert_eq!(Ring::new(&pool, AccessStrategy::BulkRead).unwrap().capacity(), 16);
+    let small = Ring::with_pages(&pool, AccessStrategy::Vacuum, 3).unwrap();
+    assert_eq!((small.capacity(), small.strategy()), (3, AccessStrategy::Vacuum));
+    assert!(Ring::with_pages(&pool, AccessStrategy::Vacuum, 0).is_none());
+    assert!(Ring::new(&pool, AccessStrategy::Normal).is_none());
+    assert!(!pool.is_large(32) && pool.is_large(32 + 1));
 }

@@ -7,7 +7,7 @@
 //! see no older version than was published before it, and no newer one than was begun before its
 //! end. Nor may it see an older one than the same reader saw before.
 
-use super::support::*;
+use super::*;
 use crate::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -121,7 +121,7 @@ struct World {
 }
 
 /// Tells the other threads to end, when dropped, also by a panic.
-struct Ending<'a>(&'a AtomicBool);
+pub(super) struct Ending<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
@@ -170,8 +170,7 @@ impl World {
 
     /// The loop of a reader, which now and then writes.
     fn reader(&self, random: &mut SmallRng) {
-        let session = self.bench.pool.session().unwrap();
-        let rel = self.bench.pool.relation(REL).unwrap();
+        let (session, rel) = self.bench.pool.open();
         let mut latest = vec![0; BLOCKS as usize];
         let mut passing = Passing::default();
         for nth in 0..READS {
@@ -216,8 +215,7 @@ impl World {
 
     /// Scans the fork through a ring.
     fn scan(&self) {
-        let session = self.bench.pool.session().unwrap();
-        let rel = self.bench.pool.relation(REL).unwrap();
+        let (session, rel) = self.bench.pool.open();
         let mut latest = vec![0; BLOCKS as usize];
         while self.goes_on() {
             let ring = Ring::with_pages(&self.bench.pool, AccessStrategy::BulkRead, 4);
@@ -303,8 +301,7 @@ fn a_million_reads_beside_writers_and_evictors() {
         reads: AtomicUsize::new(0),
         over: AtomicBool::new(false),
     };
-    let session = world.bench.pool.session().unwrap();
-    let rel = world.bench.pool.relation(REL).unwrap();
+    let (session, rel) = world.bench.pool.open();
     (0..BLOCKS).for_each(|_| drop(session.extend(&rel, Wait::Allowed).unwrap()));
     let random = |nth: u64| SmallRng::seed_from_u64(seed ^ nth);
     std::thread::scope(|scope| {

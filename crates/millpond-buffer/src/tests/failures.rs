@@ -1,4 +1,4 @@
-use super::support::*;
+use super::*;
 use crate::*;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,8 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 #[test]
 fn a_failed_read_leaves_nothing_stuck() {
     let Bench { store, pool, .. } = bench(2, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     store.fail_reads.store(true, Ordering::Relaxed);
     for _ in 0..5 {
         let failed = session.pin(&rel, BlockNumber(0), Wait::Allowed);
@@ -24,8 +23,7 @@ fn a_failed_read_leaves_nothing_stuck() {
 #[test]
 fn a_panic_during_a_load_leaves_nothing_stuck() {
     let Bench { store, pool, .. } = bench(2, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     store.panic_reads.store(true, Ordering::Relaxed);
     for _ in 0..5 {
         let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed).map(|_| ());
@@ -40,8 +38,7 @@ fn a_panic_during_a_load_leaves_nothing_stuck() {
 #[test]
 fn a_failed_write_keeps_the_page_dirty() {
     let Bench { store, pool, .. } = bench(2, 4);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     set_number(&session, &rel, 0, 70, 1);
     set_number(&session, &rel, 1, 71, 1);
     store.fail_writes.store(true, Ordering::Relaxed);
@@ -63,8 +60,7 @@ fn a_failed_write_keeps_the_page_dirty() {
 #[test]
 fn nothing_is_written_once_the_log_has_stopped() {
     let Bench { store, log, pool } = bench(3, 5);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     set_number(&session, &rel, 0, 70, 1);
     log.stopped.store(true, Ordering::Relaxed);
     assert!(matches!(pool.write_dirty(&session, |_| ()), Err(BufferError::Log(_))));
@@ -74,33 +70,6 @@ fn nothing_is_written_once_the_log_has_stopped() {
         assert_eq!(number(&session, &rel, block), expected);
     }
     assert!(store.writes.lock().is_empty());
-}
-
-#[test]
-fn damage_in_the_store_is_found() {
-    let Bench { store, pool, .. } = bench(2, 2);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let mut page = [0; PAGE_SIZE];
-    store.inner.read(REL, BlockNumber(1), &mut [&mut page]).unwrap();
-    // A page in the wrong place is as bad as a flipped bit.
-    store.inner.write(REL, BlockNumber(0), &[&page]).unwrap();
-    page[300] ^= 4;
-    store.inner.write(REL, BlockNumber(1), &[&page]).unwrap();
-    for block in [0, 1] {
-        let damaged = session.pin(&rel, BlockNumber(block), Wait::Allowed);
-        let Err(BufferError::Checksum { page, .. }) = damaged else { panic!("{damaged:?}") };
-        assert_eq!(page, REL.page(BlockNumber(block)));
-    }
-    assert_eq!(pool.core.free_frames(), 2);
-    // Recovery gets a page of zeros and fills it anew.
-    let mut page = session.pin_or_zero(&rel, BlockNumber(1)).unwrap().into_exclusive().unwrap();
-    assert!(is_new(page.bytes()));
-    let mut change = page.change();
-    change.write(16, &[8]);
-    change.publish(Lsn(1));
-    drop(page);
-    assert_eq!(number(&session, &rel, 1), 8);
 }
 
 #[test]
@@ -116,35 +85,9 @@ fn recovery_makes_what_is_missing() {
 }
 
 #[test]
-fn an_interrupted_change_damages_its_page_only() {
-    let Bench { store, pool, .. } = bench(3, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let interrupted = catch_unwind(AssertUnwindSafe(|| {
-        let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
-        let mut page = pinned.into_exclusive().unwrap();
-        let mut change = page.change();
-        change.write(16, &[1; 100]);
-        panic!("made to panic");
-    }));
-    assert!(interrupted.is_err());
-    assert_eq!(session.pinned_pages(), 0);
-    let damaged = session.read(&rel, BlockNumber(1), Wait::Allowed, |page| page.u64(16));
-    assert!(matches!(damaged, Err(BufferError::Damaged { .. })), "{damaged:?}");
-    assert_eq!(number(&session, &rel, 2), 2);
-    assert_eq!(number(&session, &rel, 0), 0);
-    let checkpoint = pool.write_dirty(&session, |_| ());
-    assert!(matches!(checkpoint, Err(BufferError::Damaged { .. })), "{checkpoint:?}");
-    assert!(store.writes.lock().is_empty());
-    pool.drop_relation(REL.relation).unwrap();
-    assert_eq!(pool.core.free_frames(), 3);
-}
-
-#[test]
 fn a_failed_truncation_brings_no_old_page_back() {
     let Bench { store, pool, .. } = bench(2, 4);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     store.fail_writes.store(true, Ordering::Relaxed);
     assert!(pool.truncate(REL, 1).is_err());
     store.fail_writes.store(false, Ordering::Relaxed);
@@ -165,8 +108,7 @@ fn a_failed_truncation_brings_no_old_page_back() {
 #[test]
 fn a_truncation_that_stops_half_way_leaves_no_block_that_is_not_there() {
     let Bench { store, pool, .. } = bench(16, 12);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     store.half_truncates.store(true, Ordering::Relaxed);
     assert!(pool.truncate(REL, 2).is_err());
     assert_eq!((rel.block_count(), store.block_count(REL).unwrap()), (2, 7));
@@ -184,8 +126,7 @@ fn a_truncation_that_stops_half_way_leaves_no_block_that_is_not_there() {
 #[test]
 fn a_refused_barrier_is_an_error_and_few_lines_in_the_log() {
     let Bench { pool, .. } = bench(2, 4);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     pool.core.pins.refuse.store(true, Ordering::Relaxed);
     (0..2).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
     let lines = Arc::new(AtomicUsize::new(0));
@@ -210,8 +151,7 @@ fn a_refused_barrier_is_an_error_and_few_lines_in_the_log() {
 #[test]
 fn a_refused_barrier_keeps_a_fork() {
     let Bench { pool, .. } = bench(2, 2);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     assert_eq!(number(&session, &rel, 0), 0);
     pool.core.pins.refuse.store(true, Ordering::Relaxed);
     let in_use = |result| matches!(result, Err(BufferError::InUse { .. }));
@@ -226,8 +166,7 @@ fn a_refused_barrier_keeps_a_fork() {
 #[test]
 fn a_refused_barrier_ends_the_removal_of_a_page_with_an_error() {
     let Bench { pool, .. } = bench(4, 2);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     assert_eq!(number(&session, &rel, 1), 1);
     pool.core.pins.refuse.store(true, Ordering::Relaxed);
     let in_use = |error| matches!(error, BufferError::InUse { .. });
@@ -259,14 +198,12 @@ impl LogFlush for SlowToFail {
 #[test]
 fn failed_write_is_reported_while_a_page_is_latched() {
     let Bench { store, pool, .. } = bench(3, 4);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in 0..3 {
         set_number(&session, &rel, block, 70, 1);
     }
     store.fail_writes.store(true, Ordering::Relaxed);
-    let latched =
-        session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
+    let latched = pin_block(&session, &rel, 0).into_exclusive().unwrap();
     assert!(matches!(
         session.pin(&rel, BlockNumber(3), Wait::Allowed),
         Err(BufferError::Store(StoreError::Io { .. }))
@@ -280,8 +217,7 @@ fn a_change_taken_back_after_a_failed_write_keeps_the_page_dirty() {
     store.create(REL).unwrap();
     store.extend(REL, BlockNumber(0), 1).unwrap();
     let pool = BufferPool::new(PoolConfig::new(4, 4), store.clone(), log.clone()).unwrap();
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     set_number(&session, &rel, 0, 70, 1);
     let ((asked, was_asked), (go, go_on)) = (channel(), channel());
     *log.0.lock() = Some((asked, go_on));
@@ -292,8 +228,7 @@ fn a_change_taken_back_after_a_failed_write_keeps_the_page_dirty() {
         });
         // The page has been copied out, so it is not dirty just now.
         was_asked.recv().unwrap();
-        let mut page =
-            session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap().into_exclusive().unwrap();
+        let mut page = pin_block(&session, &rel, 0).into_exclusive().unwrap();
         let change = page.change();
         go.send(()).unwrap();
         assert!(matches!(writer.join().unwrap(), Err(BufferError::Log(_))));
@@ -310,7 +245,7 @@ fn pages_left_by_failed_truncation_do_not_stop_growth() {
     let Bench { pool, .. } = bench(8, 4);
     let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
     let rel = pool.relation(REL).unwrap();
-    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    let pinned = pin_block(&session, &rel, 1);
     assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
     let extended = other.extend(&rel, Wait::Allowed).map(|_| ());
     assert!(matches!(extended, Err(BufferError::InUse { .. })), "{extended:?}");
@@ -328,7 +263,7 @@ fn extend_without_waiting_returns_would_block_after_failed_truncation() {
     let Bench { pool, .. } = bench(8, 4);
     let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
     let rel = pool.relation(REL).unwrap();
-    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    let pinned = pin_block(&session, &rel, 1);
     assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
     let extended = other.extend(&rel, Wait::Never).map(|_| ());
     assert!(matches!(extended, Err(BufferError::WouldBlock)), "{extended:?}");
@@ -343,9 +278,8 @@ fn pages_left_by_failed_truncation_are_never_written() {
     let larger = |pool: &BufferPool| pool.truncate(REL, 3);
     for cut in [BufferPool::trim as fn(&BufferPool) -> _, larger] {
         let Bench { store, pool, .. } = bench(8, 4);
-        let session = pool.session().unwrap();
-        let rel = pool.relation(REL).unwrap();
-        let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+        let (session, rel) = pool.open();
+        let pinned = pin_block(&session, &rel, 1);
         assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
         let refused = cut(&pool);
         assert!(matches!(refused, Err(BufferError::InUse { .. })), "{refused:?}");
@@ -372,7 +306,7 @@ fn room_is_given_back_also_beside_what_is_in_use() {
         assert!(held(other) > 17);
     }
     let rel = pool.relation(REL).unwrap();
-    let pinned = session.pin(&rel, BlockNumber(1), Wait::Allowed).unwrap();
+    let pinned = pin_block(&session, &rel, 1);
     assert!(matches!(pool.truncate(REL, 1), Err(BufferError::InUse { .. })));
     assert!(matches!(pool.trim(), Err(BufferError::InUse { .. })));
     assert_eq!(others.map(held), [17; 5]);
@@ -382,8 +316,7 @@ fn room_is_given_back_also_beside_what_is_in_use() {
 #[test]
 fn a_log_line_that_panics_leaves_an_interrupted_change_unlatched() {
     let Bench { pool, .. } = bench(3, 3);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed);
     let subscriber = OnLine(|| panic!("the subscriber"));
     tracing::subscriber::with_default(subscriber, || {

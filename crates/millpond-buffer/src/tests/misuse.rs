@@ -1,10 +1,11 @@
 //! Mistakes in the use of the library have a documented result. It is an error that names the
 //! mistake, or in debug builds a panic instead of an endless wait.
 
-use super::support::*;
+use super::*;
+use crate::core::loading::Loading;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Two pools whose relations have the same names and the same numbers of blocks, but not the same
 /// frames.
@@ -16,8 +17,7 @@ fn two_pools() -> (Bench, Bench) {
 fn a_pool_refuses_the_session_of_another() {
     let (large, small) = two_pools();
     let stranger = small.pool.session().unwrap();
-    let session = large.pool.session().unwrap();
-    let rel = large.pool.relation(REL).unwrap();
+    let (session, rel) = large.pool.open();
     for block in 0..64 {
         set_number(&session, &rel, block, 500, 5);
     }
@@ -113,10 +113,9 @@ fn too_many_freelists_are_refused() {
 #[test]
 fn a_forgotten_change_leaves_the_page_damaged() {
     let Bench { pool, .. } = bench(8, 4);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     let half_changed = |block| {
-        let pinned = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+        let pinned = pin_block(&session, &rel, block);
         let mut page = pinned.into_exclusive().unwrap();
         let mut change = page.change();
         change.write(16, &[0xEE; 8]);
@@ -142,9 +141,8 @@ fn a_forgotten_change_leaves_the_page_damaged() {
 #[test]
 fn a_write_beyond_the_end_is_left_out() {
     let Bench { pool, .. } = bench(2, 1);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let pinned = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let (session, rel) = pool.open();
+    let pinned = pin_block(&session, &rel, 0);
     let mut page = pinned.into_exclusive().unwrap();
     let mut change = page.change();
     change.write(PAGE_SIZE - 2, &[1, 2, 3, 4]);
@@ -162,7 +160,7 @@ fn forgotten_guards_do_not_overflow_the_latch() {
     let Bench { pool, .. } = bench(2, 3);
     let (session, other) = (pool.session().unwrap(), pool.session().unwrap());
     let rel = pool.relation(REL).unwrap();
-    let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+    let pin = || pin_block(&session, &rel, 0);
     let latch = || session.pin_shared(&rel, BlockNumber(0), Wait::Allowed);
     let number = pin().frame();
     pool.core.frames[number].latch().forget_shared(MAX_READERS - 2);
@@ -176,9 +174,50 @@ fn forgotten_guards_do_not_overflow_the_latch() {
     assert!(pin().try_into_shared().is_err());
     assert!(pin().try_into_exclusive().is_err());
     // The other frame is used for all pages; this one keeps its page.
-    (1..3).for_each(|block| assert_eq!(super::support::number(&other, &rel, block), block.into()));
+    (1..3).for_each(|block| assert_eq!(super::number(&other, &rel, block), block.into()));
     assert_eq!(shared.u64(16), 0);
     assert_eq!(pin().frame(), number);
+}
+
+/// A store forgets a read. A session that wants the page waits for ever, but it says so.
+#[test]
+#[cfg_attr(miri, ignore = "what is forgotten is a leak to Miri")]
+fn a_read_that_is_forgotten_is_reported() {
+    let bench = bench(STREAM_FRAMES, 60);
+    let Bench { store, pool, .. } = &bench;
+    store.background.store(true, Ordering::Relaxed);
+    store.cold.store(true, Ordering::Relaxed);
+    let (session, rel) = pool.open();
+    let mut stream = ReadStream::new(StreamOptions::default());
+    let mut blocks = (0..60).step_by(2).map(BlockNumber);
+    while store.begun.lock().is_empty() {
+        let next = stream.peek(&session, &rel, Wait::Allowed, None, &mut || blocks.next());
+        assert!(next.is_some(), "nothing is read ahead");
+        stream.advance();
+    }
+    let mut begun = std::mem::take(&mut *store.begun.lock());
+    let forgotten = begun.pop().unwrap();
+    let block = forgotten.first();
+    std::mem::forget(forgotten);
+    drop(begun);
+    let lines = Arc::new(AtomicUsize::new(0));
+    let waiter = std::thread::spawn({
+        let (lines, pool, rel) = (Arc::clone(&lines), Arc::clone(pool), rel.clone());
+        move || {
+            let count = OnLine(move || {
+                lines.fetch_add(1, Ordering::Relaxed);
+            });
+            let session = pool.session().unwrap();
+            tracing::subscriber::with_default(count, || number(&session, &rel, block.0))
+        }
+    });
+    while lines.load(Ordering::Relaxed) < 2 {
+        assert!(!waiter.is_finished(), "nothing has been read");
+        std::thread::yield_now();
+    }
+    // As if the read had ended after all.
+    drop(Loading::resume(rel.0.translation.entry(block), 0));
+    assert_eq!(waiter.join().unwrap(), block.0.into());
 }
 
 #[cfg(debug_assertions)]
@@ -188,9 +227,8 @@ mod waiting_for_oneself {
     /// Latches block 0 in one session, then does `work` with the pool.
     fn with(exclusive: bool, work: impl FnOnce(&BufferSession, &RelHandle)) {
         let Bench { pool, .. } = bench(8, 2);
-        let session = pool.session().unwrap();
-        let rel = pool.relation(REL).unwrap();
-        let held = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+        let (session, rel) = pool.open();
+        let held = pin_block(&session, &rel, 0);
         if exclusive {
             let _held = held.into_exclusive().unwrap();
             work(&session, &rel);
@@ -242,8 +280,7 @@ mod waiting_for_oneself {
     #[should_panic(expected = "waits for itself")]
     fn a_change_of_what_it_reads_under_the_latch() {
         let Bench { pool, .. } = bench(8, 2);
-        let session = pool.session().unwrap();
-        let rel = pool.relation(REL).unwrap();
+        let (session, rel) = pool.open();
         let pin = pin(&session, &rel);
         // No optimistic read succeeds, as if the page kept changing.
         pool.core.frames[pin.frame()].version().write_begin();
@@ -258,8 +295,7 @@ mod waiting_for_oneself {
 
     fn with_change(work: impl FnOnce(&BufferSession, &RelHandle)) {
         let Bench { pool, .. } = bench(8, 2);
-        let session = pool.session().unwrap();
-        let rel = pool.relation(REL).unwrap();
+        let (session, rel) = pool.open();
         let mut page = pin(&session, &rel).into_exclusive().unwrap();
         let mut change = page.change();
         change.write(16, &[1]);

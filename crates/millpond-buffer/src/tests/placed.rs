@@ -1,6 +1,6 @@
 //! Pages that the kernel puts straight into frames: damaged ones, missing ones, and late readers.
 
-use super::support::REL;
+use super::*;
 use crate::store::as_inner;
 use crate::*;
 use std::fs;
@@ -168,9 +168,29 @@ struct Cold {
     joined: AtomicUsize,
 }
 
+impl Cold {
+    fn around<R>(&self, _: &str, call: impl FnOnce() -> R) -> R {
+        call()
+    }
+}
+
 impl PageStore for Cold {
     as_inner! { create remove exists block_count extend truncate write sync relations }
-    as_inner! { read nothing_at_hand read_words reads_in_background wait_for_read }
+    as_inner! { read read_words }
+    fn try_read(
+        &self,
+        _: RelFork,
+        _: BlockNumber,
+        _: &mut [&mut PageBytes],
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    fn reads_in_background(&self) -> bool {
+        self.inner.reads_in_background()
+    }
+    fn wait_for_read(&self, is_done: &dyn Fn() -> bool, sleep: &mut dyn FnMut()) {
+        self.inner.wait_for_read(is_done, sleep);
+    }
     fn start_read(&self, read: PendingRead) {
         self.joined.fetch_add(usize::from(read.count() > 1), Ordering::Relaxed);
         self.inner.start_read(read);

@@ -5,7 +5,8 @@
 //!
 //! **By several threads**, on pools that are too small: pages that writers keep consistent stay so.
 
-use super::support::*;
+use super::counterpart::Ending;
+use super::*;
 use crate::*;
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -89,18 +90,14 @@ fn carry_out<'s>(
         }
         Step::Write(block, to) => {
             let mut page = pin(block)?.into_exclusive().unwrap();
-            let mut change = page.change();
-            change.write(16, &to.to_le_bytes());
-            change.publish(Lsn(to % 1000));
+            write_number(&mut page, to, to % 1000);
             model[block as usize] = to;
         }
         Step::Cancel(block) => pin(block)?.into_exclusive().unwrap().change().cancel(),
         Step::Extend(to) => {
             let mut page = session.extend(rel, wait).map_err(|e| (e, at_end))?;
             assert_eq!(page.block().0 as usize, model.len());
-            let mut change = page.change();
-            change.write(16, &to.to_le_bytes());
-            change.publish(Lsn(to % 1000));
+            write_number(&mut page, to, to % 1000);
             model.push(to);
         }
         Step::Truncate(blocks) => {
@@ -131,8 +128,7 @@ proptest! {
     fn like_a_vector(steps in steps(), frames in 1usize..6, waits: bool) {
         let bench = bench(frames, 5);
         let mut model: Vec<u64> = (0..5).collect();
-        let session = bench.pool.session().unwrap();
-        let rel = bench.pool.relation(REL).unwrap();
+        let (session, rel) = bench.pool.open();
         let wait = if waits { Wait::Allowed } else { Wait::Never };
         let mut held = Vec::new();
         for step in &steps {
@@ -200,13 +196,12 @@ fn no_torn_no_stale_no_lost() {
             let (pool, counts) = (&pool, &counts);
             scope.spawn(move || {
                 let mut random = SmallRng::seed_from_u64(seed ^ thread);
-                let session = pool.session().unwrap();
-                let rel = pool.relation(REL).unwrap();
+                let (session, rel) = pool.open();
                 for round in 0..ROUNDS {
                     let block = random.random_range(0..BLOCKS);
                     let count = &counts[block as usize];
                     let at_least = count.load(Ordering::Acquire);
-                    let pin = || session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+                    let pin = || pin_block(&session, &rel, block);
                     let latch = || session.pin_shared(&rel, BlockNumber(block), Wait::Allowed);
                     let seen = match random.random_range(0..10) {
                         0..3 => {
@@ -237,8 +232,7 @@ fn no_torn_no_stale_no_lost() {
             });
         }
     });
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for (block, count) in (0..).zip(&counts) {
         let seen = session.read(&rel, BlockNumber(block), Wait::Allowed, |p| read_pattern(p));
         assert_eq!(seen.unwrap(), [count.load(Ordering::Relaxed); 16]);
@@ -254,20 +248,16 @@ fn extending_together() {
         for thread in 0..THREADS {
             let pool = &pool;
             scope.spawn(move || {
-                let session = pool.session().unwrap();
-                let rel = pool.relation(REL).unwrap();
+                let (session, rel) = pool.open();
                 for _ in 0..each {
                     let mut page = session.extend(&rel, Wait::Allowed).unwrap();
                     let mine = u64::from(page.block().0) << 8 | thread;
-                    let mut change = page.change();
-                    change.write(16, &mine.to_le_bytes());
-                    change.publish(Lsn(1));
+                    write_number(&mut page, mine, 1);
                 }
             });
         }
     });
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     assert_eq!(u64::from(rel.block_count()), THREADS * each);
     let mut by_thread = [0; THREADS as usize];
     for block in 0..rel.block_count() {
@@ -276,15 +266,6 @@ fn extending_together() {
         by_thread[(seen & 0xff) as usize] += 1;
     }
     assert_eq!(by_thread, [each; THREADS as usize]);
-}
-
-/// Tells other threads to end, when dropped.
-struct Ending<'a>(&'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Forks are dropped and made again while others read them.
@@ -322,9 +303,7 @@ fn dropping_under_readers() {
             let rel = pool.relation(REL).unwrap();
             for block in 0..12u64 {
                 let mut page = session.extend(&rel, Wait::Allowed).unwrap();
-                let mut change = page.change();
-                change.write(16, &(block + 1).to_le_bytes());
-                change.publish(Lsn(1));
+                write_number(&mut page, block + 1, 1);
             }
             pool.drop_relation(REL.relation).unwrap();
         }

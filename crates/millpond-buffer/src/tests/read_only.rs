@@ -2,7 +2,7 @@
 //! optimistic reads go on. A write would be a crash.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
-use super::support::*;
+use super::*;
 use crate::core::page_table::PageTable;
 use crate::*;
 use rand::rngs::SmallRng;

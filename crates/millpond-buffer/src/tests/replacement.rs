@@ -1,15 +1,14 @@
-//! Which pages the sweep takes, and what it counts about them.
+//! Which pages the sweep takes, what it counts about them, and which leave a pool that is resized.
 //!
 //! A session that finds no frame waits for sessions that hold frames for a moment, and for no
 //! others.
 
-use super::support::*;
+use super::*;
+use crate::core::frame::OWNED;
 use crate::replacement::evict::USED_BEHIND_THE_HAND;
-use crate::store::as_inner;
 use crate::*;
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Reads a table of 40 pages round and round in a pool of 32 frames. Each page leaves shortly
@@ -17,8 +16,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn regret_is_counted() {
     let Bench { pool, .. } = clock_sweep_bench(32, 40);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for _ in 0..2 {
         for block in 0..40 {
             assert_eq!(number(&session, &rel, block), u64::from(block));
@@ -55,7 +53,7 @@ fn the_hand_passes_over_what_a_session_has_pinned() {
             read_another();
             (0..10).for_each(|_| assert_eq!(number(&session, &rel, 0), 0));
         }
-        let pinned = session.pin(&rel, BlockNumber(0), Wait::Allowed).unwrap();
+        let pinned = pin_block(&session, &rel, 0);
         assert_eq!(usage(), most);
         let (mut low, mut times_back) = (false, 0);
         for _ in 0..400 {
@@ -71,8 +69,7 @@ fn the_hand_passes_over_what_a_session_has_pinned() {
 #[test]
 fn a_page_that_leaves_for_long_is_not_regretted() {
     let Bench { pool, .. } = clock_sweep_bench(16, 100);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in (0..100).chain(0..10) {
         assert_eq!(number(&session, &rel, block), u64::from(block));
     }
@@ -84,14 +81,13 @@ fn a_page_that_leaves_for_long_is_not_regretted() {
 #[test]
 fn a_failed_load_forgets_nothing() {
     let Bench { store, pool, .. } = bench(4, 8);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in 0..5 {
         number(&session, &rel, block);
     }
-    store.fail_reads.store(true, std::sync::atomic::Ordering::Relaxed);
+    store.fail_reads.store(true, Ordering::Relaxed);
     assert!(session.pin(&rel, BlockNumber(0), Wait::Allowed).is_err());
-    store.fail_reads.store(false, std::sync::atomic::Ordering::Relaxed);
+    store.fail_reads.store(false, Ordering::Relaxed);
     number(&session, &rel, 0);
     assert_eq!(pool.stats().regret, 1);
 }
@@ -104,8 +100,7 @@ fn frames_are_taken_in_batches() {
     let batch = if cfg!(miri) { 2 } else { 8 };
     let frames = 64 * batch;
     let Bench { pool, .. } = bench(frames as usize, frames + batch);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     for block in 0..=frames {
         number(&session, &rel, block);
     }
@@ -121,8 +116,7 @@ fn frames_are_taken_in_batches() {
 #[test]
 fn input_and_output_are_counted_by_kind_and_context() {
     let Bench { pool, .. } = bench(4, 8);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     number(&session, &rel, 0);
     session.set_backend_kind(BackendKind::Autovacuum);
     session.set_io_context(IoContext::Vacuum);
@@ -142,97 +136,6 @@ fn input_and_output_are_counted_by_kind_and_context() {
     assert_eq!((stats.reads, stats.writes, stats.extended), (2, 1, 1));
 }
 
-/// Neighbours among the victims are written together, in file order, whatever the order of their
-/// frames.
-#[test]
-fn the_reclaimer_writes_neighbours_together() {
-    let Bench { pool, store, .. } = bench(16, 16);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    for block in [3, 9, 1, 2, 0, 8] {
-        set_number(&session, &rel, block, 70, 1);
-    }
-    // All six have used up their counts after the hand has passed often enough.
-    assert_eq!(pool.reclaim(&session, 16).unwrap(), 6);
-    assert_eq!(*store.writes.lock(), [(REL, 0, 4), (REL, 8, 2)]);
-    let stats = pool.stats();
-    assert_eq!((stats.free_frames, stats.writes, stats.write_calls), (16, 6, 2));
-    assert_eq!((stats.reclaimed, stats.dirty_evictions), (6, 0));
-}
-
-/// Unused dirty pages are written in their turn, although enough clean ones are found each time.
-#[test]
-fn the_reclaimer_does_not_pass_over_dirty_pages() {
-    const BLOCKS: u32 = if cfg!(miri) { 192 } else { 512 };
-    let Bench { pool, .. } = bench(64, BLOCKS);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    for block in 0..32 {
-        set_number(&session, &rel, block, 70, 1);
-    }
-    for block in 32..BLOCKS {
-        assert_eq!(number(&session, &rel, block), u64::from(block));
-        if block % 4 == 0 {
-            pool.reclaim(&session, 8).unwrap();
-        }
-    }
-    assert_eq!(pool.stats().writes, 32);
-}
-
-/// A page that can't be written does not keep the others from being freed, and stays as it was.
-#[test]
-fn the_reclaimer_goes_on_after_an_error() {
-    let Bench { pool, store, .. } = bench(8, 8);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    for block in 0..8 {
-        number(&session, &rel, block);
-    }
-    set_number(&session, &rel, 3, 70, 1);
-    store.fail_writes.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(pool.reclaim(&session, 8).unwrap(), 7);
-    assert!(matches!(pool.reclaim(&session, 8), Err(BufferError::Store(_))));
-    store.fail_writes.store(false, std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(pool.reclaim(&session, 8).unwrap(), 1);
-    assert_eq!(number(&session, &rel, 3), 70);
-}
-
-/// A reclaimer runs in a thread of its own, beside a session that dirties more pages than the pool
-/// holds. The session need not write or sweep.
-#[test]
-fn the_reclaimer_keeps_ahead_of_demand() {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    const BLOCKS: u32 = if cfg!(miri) { 30 } else { 4000 };
-    let frames = if cfg!(miri) { 16 } else { 1024 };
-    let Bench { pool, .. } = bench(frames, BLOCKS);
-    let ending = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let reclaimer = scope.spawn(|| {
-            let session = pool.session().unwrap();
-            let mut reclaimer = Reclaimer::new(&session);
-            while !ending.load(Ordering::SeqCst) {
-                reclaimer.wait(|| ending.load(Ordering::SeqCst));
-                reclaimer.work().unwrap();
-            }
-        });
-        let session = pool.session().unwrap();
-        let rel = pool.relation(REL).unwrap();
-        for block in 0..BLOCKS {
-            // The demand of a session that also does something with its pages.
-            while pool.core.free_frames() == 0 {
-                std::thread::yield_now();
-            }
-            set_number(&session, &rel, block, 1, 1);
-        }
-        ending.store(true, Ordering::SeqCst);
-        pool.wake_reclaimer();
-        reclaimer.join().unwrap();
-    });
-    let stats = pool.stats();
-    assert_eq!(stats.dirty_evictions, 0, "{stats:?}");
-    assert!(stats.reclaimed >= u64::from(BLOCKS) - frames as u64, "{stats:?}");
-}
-
 /// A scan through a pool whose pages are in use takes at most a tenth of them, and a page that
 /// comes back soon stays.
 #[test]
@@ -241,8 +144,7 @@ fn pages_on_probation_leave_first() {
     const HALF: u32 = if cfg!(miri) { 16 } else { 160 };
     const ALL: u32 = HALF * 25 / 2;
     let Bench { pool, store, .. } = bench(2 * HALF as usize, ALL);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     let read = |blocks: std::ops::Range<u32>| {
         blocks.for_each(|block| assert_eq!(number(&session, &rel, block), u64::from(block)));
     };
@@ -253,63 +155,34 @@ fn pages_on_probation_leave_first() {
     read(2 * HALF..4 * HALF);
     read(0..HALF);
     read(4 * HALF..ALL);
-    let before = store.reads.load(std::sync::atomic::Ordering::Relaxed);
+    let before = store.reads.load(Ordering::Relaxed);
     read(0..HALF);
-    let again = store.reads.load(std::sync::atomic::Ordering::Relaxed) - before;
+    let again = store.reads.load(Ordering::Relaxed) - before;
     assert!(again < u64::from(HALF) / 10, "{again} of the pages in use had left");
     // The last pages of the scan are still there, and one that has left comes back to stay.
     let left = ALL - HALF * 5 / 8;
     read(ALL - HALF / 16..ALL);
     read(left..left + 1);
     read(2 * HALF..4 * HALF);
-    let before = store.reads.load(std::sync::atomic::Ordering::Relaxed);
+    let before = store.reads.load(Ordering::Relaxed);
     read(left..left + 1);
-    assert_eq!(store.reads.load(std::sync::atomic::Ordering::Relaxed), before);
-}
-
-/// A store whose reads wait until they may go on.
-#[derive(Default)]
-struct Gate {
-    inner: MemoryStore,
-    closed: Mutex<bool>,
-    opened: Condvar,
-    waiting: AtomicUsize,
-}
-
-impl PageStore for Gate {
-    as_inner! { create remove exists block_count extend truncate nothing_at_hand write sync relations }
-    fn read(
-        &self,
-        rel: RelFork,
-        first: BlockNumber,
-        pages: &mut [&mut PageBytes],
-    ) -> Result<(), StoreError> {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut closed = self.closed.lock();
-        self.opened.wait_while(&mut closed, |closed| *closed);
-        self.inner.read(rel, first, pages)
-    }
+    assert_eq!(store.reads.load(Ordering::Relaxed), before);
 }
 
 /// The sessions that hold all frames are loading pages, and take longer than any number of yields.
 /// That is no lack of frames.
 #[test]
 fn frames_that_others_are_loading_are_waited_for() {
-    let store = Arc::new(Gate::default());
-    store.create(REL).unwrap();
-    store.extend(REL, BlockNumber(0), 4).unwrap();
-    let mut config = PoolConfig::new(2, 8);
-    config.freelists = 1;
-    let pool = BufferPool::new(config, store.clone(), Arc::new(NoLog)).unwrap();
-    *store.closed.lock() = true;
+    let Bench { store, pool, .. } = bench(2, 4);
+    store.cold.store(true, Ordering::Relaxed);
+    let closed = store.gate.write();
     let read = |block| {
-        let session = pool.session().unwrap();
-        let rel = pool.relation(REL).unwrap();
+        let (session, rel) = pool.open();
         session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16))
     };
     std::thread::scope(|scope| {
         let loaders = [0, 1].map(|block| scope.spawn(move || read(block)));
-        while store.waiting.load(Ordering::SeqCst) < 2 {
+        while store.reads.load(Ordering::SeqCst) < 2 {
             std::thread::yield_now();
         }
         let third = scope.spawn(move || read(2));
@@ -318,10 +191,9 @@ fn frames_that_others_are_loading_are_waited_for() {
         while begun.elapsed() < Duration::from_millis(200) && !third.is_finished() {
             std::thread::yield_now();
         }
-        *store.closed.lock() = false;
-        store.opened.notify_all();
-        for reader in loaders.into_iter().chain([third]) {
-            assert_eq!(reader.join().unwrap().unwrap(), 0);
+        drop(closed);
+        for (block, reader) in (0..).zip(loaders.into_iter().chain([third])) {
+            assert_eq!(reader.join().unwrap().unwrap(), block);
         }
     });
 }
@@ -331,13 +203,11 @@ fn frames_that_others_are_loading_are_waited_for() {
 #[test]
 fn pinned_frames_are_not_waited_for_long() {
     let Bench { pool, .. } = bench(4, 8);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
-    let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+    let (session, rel) = pool.open();
+    let pin = |block| pin_block(&session, &rel, block);
     let pinned: Vec<_> = (0..4).map(pin).collect();
     let look = |block| {
-        let session = pool.session().unwrap();
-        let rel = pool.relation(REL).unwrap();
+        let (session, rel) = pool.open();
         session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16))
     };
     std::thread::scope(|scope| {
@@ -357,8 +227,7 @@ fn pinned_frames_are_not_waited_for_long() {
 #[test]
 fn pages_in_constant_use_leave_if_nobody_has_pinned_them() {
     for bench in [bench(4, 8), clock_sweep_bench(4, 8)] {
-        let session = bench.pool.session().unwrap();
-        let rel = bench.pool.relation(REL).unwrap();
+        let (session, rel) = bench.pool.open();
         (0..4).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));
         USED_BEHIND_THE_HAND.set(true);
         // A session that must not wait would get an error at once if there were no frame.
@@ -378,14 +247,127 @@ fn pages_in_constant_use_leave_if_nobody_has_pinned_them() {
 #[test]
 fn an_idle_jobs_reserve_is_taken_rather_than_none() {
     let Bench { pool, .. } = bench(16, 64);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     let ring = Ring::with_pages(&pool, AccessStrategy::BulkRead, 4).unwrap();
     for block in 0..40 {
         session.read_with(&rel, BlockNumber(block), Wait::Allowed, Some(&ring), |_| ()).unwrap();
     }
     // As many pins as there are frames, whatever the ring holds.
-    let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+    let pin = |block| pin_block(&session, &rel, block);
     let pinned: Vec<_> = (48..64).map(pin).collect();
     assert_eq!(pinned.len(), pool.frames());
+}
+
+#[test]
+fn the_pool_grows_and_shrinks() {
+    let Bench { pool, .. } = bench(16, 32);
+    let (session, rel) = pool.open();
+    for block in 0..16 {
+        set_number(&session, &rel, block, 100 + u64::from(block), 1);
+    }
+    assert_eq!((pool.frames(), pool.max_frames()), (16, 32));
+    pool.resize(&session, 32).unwrap();
+    assert_eq!((pool.frames(), pool.core.free_frames()), (32, 16));
+    for block in 16..32 {
+        number(&session, &rel, block);
+    }
+    assert_eq!(pool.stats().evictions, 0);
+    // Pages that do not fit leave, and are written if they must be.
+    pool.resize(&session, 8).unwrap();
+    let stats = pool.stats();
+    assert_eq!((pool.frames(), stats.evictions, stats.writes), (8, 24, 8), "{stats:?}");
+    for block in 0..16 {
+        assert_eq!(number(&session, &rel, block), 100 + u64::from(block));
+    }
+    pool.resize(&session, 9).unwrap();
+    assert_eq!(pool.core.free_frames(), 1);
+    for refused in [0, 33] {
+        let refused = pool.resize(&session, refused);
+        assert!(matches!(refused, Err(BufferError::Size { max: 32, .. })), "{refused:?}");
+    }
+    pool.drop_relation(REL.relation).unwrap();
+    assert_eq!(pool.core.free_frames(), 9);
+}
+
+/// Rule 2.
+#[test]
+fn a_pinned_page_stops_shrinking_and_it_can_be_tried_again() {
+    let Bench { pool, .. } = bench(16, 16);
+    let (session, rel) = pool.open();
+    for block in 0..16 {
+        number(&session, &rel, block);
+    }
+    let held = pin_block(&session, &rel, 9);
+    let error = pool.resize(&session, 4).unwrap_err();
+    let BufferError::Shrinking { frames, page, .. } = error else { panic!("{error}") };
+    assert_eq!((frames, page), (held.frame() + 1, Some(held.page_id())));
+    assert!(error.to_string().ends_with("while pages are in use"));
+    assert_eq!(pool.frames(), frames);
+    // The pool uses the frames that it has, between the size that was asked for and its present
+    // size.
+    let free = pool.core.free_frames();
+    assert_eq!(free, frames - 4 - 1);
+    assert_eq!(held.read(|page| page.u64(16)).unwrap(), 9);
+    drop(held);
+    pool.resize(&session, 4).unwrap();
+    assert_eq!((pool.frames(), pool.core.free_frames()), (4, 0));
+    assert_eq!(number(&session, &rel, 9), 9);
+}
+
+#[test]
+fn a_page_that_cannot_be_written_stops_shrinking() {
+    let Bench { pool, store, .. } = bench(8, 8);
+    let (session, rel) = pool.open();
+    for block in 0..8 {
+        set_number(&session, &rel, block, 70, 1);
+    }
+    store.fail_writes.store(true, Ordering::Relaxed);
+    assert!(matches!(pool.resize(&session, 2), Err(BufferError::Store(_))));
+    assert_eq!((pool.frames(), pool.core.free_frames()), (8, 0));
+    store.fail_writes.store(false, Ordering::Relaxed);
+    pool.resize(&session, 2).unwrap();
+    for block in 0..8 {
+        assert_eq!(number(&session, &rel, block), 70);
+    }
+}
+
+#[test]
+fn what_stays_free_is_shared_out_again() {
+    let mut config = PoolConfig::new(400, SESSIONS);
+    config.freelists = 4;
+    let store = Arc::new(TestStore::default());
+    let pool = BufferPool::new(config, store, Arc::new(TestLog::default())).unwrap();
+    let session = pool.session().unwrap();
+    pool.resize(&session, 200).unwrap();
+    let lists: Vec<_> = (0..4).map(|list| pool.core.free.len_of(list, &pool.core.frames)).collect();
+    assert_eq!(lists, [50; 4]);
+}
+
+/// The session that takes a page's frame has lost the processor half-way. A caller that must not
+/// wait is not kept waiting.
+#[test]
+fn a_page_that_is_leaving_would_block() {
+    let Bench { pool, .. } = bench(2, 1);
+    let (session, rel) = pool.open();
+    let frame = pin_block(&session, &rel, 0).frame();
+    let frame = &pool.core.frames[frame];
+    frame.update(|state| Some(state | OWNED)).unwrap();
+    let has_tried = AtomicBool::new(false);
+    let answer = std::thread::scope(|scope| {
+        // If the caller waits nevertheless, this thread ends the wait.
+        scope.spawn(|| {
+            for _ in 0..if cfg!(miri) { 100 } else { 100_000 } {
+                if has_tried.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            frame.update(|state| Some(state & !OWNED)).unwrap();
+        });
+        let answer = session.pin(&rel, BlockNumber(0), Wait::Never).map(|page| page.block());
+        has_tried.store(true, Ordering::Relaxed);
+        answer
+    });
+    assert!(matches!(answer, Err(BufferError::WouldBlock)), "{answer:?}");
+    assert_eq!(number(&session, &rel, 0), 0);
 }

@@ -1,6 +1,6 @@
 //! Bulk work in rings (rule 11): what it occupies, what it leaves alone, what it gives up.
 
-use super::support::{Bench, REL, bench, number, set_number};
+use super::*;
 use crate::core::page_table::{frame_of, is_absent, left_at};
 use crate::policy;
 use crate::*;
@@ -38,8 +38,7 @@ struct World {
 /// A pool full of pages that point readers have used, half of them often.
 fn world() -> World {
     let bench = bench(FRAMES as usize, ALL);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     for blocks in [OURS, HOT, HOT, HOT, HOT] {
         (0..blocks).for_each(|block| assert_eq!(number(&session, &rel, block), u64::from(block)));
     }
@@ -53,12 +52,24 @@ impl World {
 
     fn scan(&self, ring: &Ring, blocks: std::ops::Range<u32>) {
         for block in blocks {
-            let wait = Wait::Allowed;
-            let read =
-                self.session.read_with(&self.rel, BlockNumber(block), wait, Some(ring), |page| {
-                    page.u64(16)
-                });
+            let (at, wait) = (BlockNumber(block), Wait::Allowed);
+            let read = self.session.read_with(&self.rel, at, wait, Some(ring), |page| page.u64(16));
             assert_eq!(read.unwrap(), u64::from(block));
+        }
+    }
+
+    fn pin(&self, ring: &Ring, block: u32) -> PinnedPage<'_> {
+        let (block, wait) = (BlockNumber(block), Wait::Allowed);
+        self.session.pin_with(&self.rel, block, wait, Some(ring)).unwrap()
+    }
+
+    /// Changes a byte of each page that no test looks at.
+    fn change(&self, ring: &Ring, blocks: std::ops::Range<u32>, lsn: u64) {
+        for block in blocks {
+            let mut page = self.pin(ring, block).into_exclusive().unwrap();
+            let mut change = page.change();
+            change.write(PAGE_SIZE - 192, &[1]);
+            change.publish(Lsn(lsn));
         }
     }
 
@@ -69,23 +80,6 @@ impl World {
     fn bulk_pages(&self) -> usize {
         resident(&self.rel, OURS..self.rel.block_count()).len()
     }
-}
-
-#[test]
-fn sizes_are_postgresqls_and_at_most_an_eighth_of_the_pool() {
-    let sizes = RingSizes::default();
-    // PostgreSQL's pages; the pool's may have another size.
-    let bytes = |strategy| sizes.pages(strategy) * 8192;
-    assert_eq!(bytes(AccessStrategy::BulkRead), 256 << 10);
-    assert_eq!(bytes(AccessStrategy::BulkWrite), 16 << 20);
-    assert_eq!(bytes(AccessStrategy::Vacuum), 2 << 20);
-    let pool = bench(FRAMES as usize, 1).pool;
-    assert_eq!(Ring::new(&pool, AccessStrategy::BulkRead).unwrap().capacity(), 16);
-    let small = Ring::with_pages(&pool, AccessStrategy::Vacuum, 3).unwrap();
-    assert_eq!((small.capacity(), small.strategy()), (3, AccessStrategy::Vacuum));
-    assert!(Ring::with_pages(&pool, AccessStrategy::Vacuum, 0).is_none());
-    assert!(Ring::new(&pool, AccessStrategy::Normal).is_none());
-    assert!(!pool.is_large(FRAMES / 4) && pool.is_large(FRAMES / 4 + 1));
 }
 
 #[test]
@@ -145,7 +139,7 @@ fn scans_do_not_make_a_page_look_wanted() {
     for scans in 0..10 {
         let ring = world.ring(AccessStrategy::BulkRead);
         world.scan(&ring, block..block + 1);
-        drop(world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring)));
+        drop(world.pin(&ring, block));
         // The first scan has brought the page.
         let expected = u8::from(scans == 0);
         assert_eq!(usage(&world.bench, &world.rel, block), Some(expected));
@@ -192,14 +186,10 @@ fn scans_do_not_make_absent_pages_forgotten() {
 /// A load's ring has 1 MB. While its log is not flushed it has up to 2 MB or a 128th of the pool,
 /// if that much was asked for. Beyond that the load waits for the log.
 #[test]
-#[cfg_attr(
-    miri,
-    ignore = "a ring longer than a load's 128 pages needs a pool of thousands of frames"
-)]
+#[cfg_attr(miri, ignore = "a load's ring of more than 128 pages needs thousands of frames")]
 fn load_waits_for_the_log_only_when_its_ring_is_full() {
     let bench = bench(8192, 0);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     // No frame is free, so that none comes from outside the ring.
     let filled = RelationId::constant(8).main();
     bench.pool.create(filled).unwrap();
@@ -264,8 +254,7 @@ fn a_ring_is_no_longer_than_its_job_reads_ahead() {
 #[test]
 fn free_frames_come_first() {
     let bench = bench(FRAMES as usize, ALL);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let world = World { bench, session, rel };
     let ring = world.ring(AccessStrategy::BulkRead);
     world.scan(&ring, 0..64);
@@ -287,9 +276,7 @@ fn a_load_writes_its_own_pages_and_stays_in_its_ring() {
     for block in first..first + LONG {
         let mut page = world.session.extend_with(&world.rel, Wait::Allowed, Some(&ring)).unwrap();
         assert_eq!(page.block(), BlockNumber(block));
-        let mut change = page.change();
-        change.write(16, &u64::from(block).to_le_bytes());
-        change.publish(Lsn(u64::from(block)));
+        write_number(&mut page, u64::from(block), u64::from(block));
     }
     assert!(world.bulk_pages() <= ring.capacity());
     // The log before the page, for pages that the ring has written.
@@ -310,14 +297,7 @@ fn a_read_does_not_wait_for_the_log_and_gets_its_pages_back_later() {
     let ring = world.ring(AccessStrategy::BulkRead);
     // It changes what it reads, as a scan that prunes does, faster than the log is flushed.
     let changed = 3 * ring.capacity() as u32;
-    for block in OURS..OURS + changed {
-        let pinned =
-            world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
-        let mut page = pinned.unwrap().into_exclusive().unwrap();
-        let mut change = page.change();
-        change.write(PAGE_SIZE - 192, &[1]);
-        change.publish(Lsn(1000));
-    }
+    world.change(&ring, OURS..OURS + changed, 1000);
     assert_eq!(world.bench.log.flushed.load(Ordering::Relaxed), 0, "it has waited for the log");
     assert!(ring.len() > ring.capacity());
     world.bench.log.flushed.store(1000, Ordering::Relaxed);
@@ -333,12 +313,7 @@ fn a_read_does_not_wait_for_the_log_and_gets_its_pages_back_later() {
 fn a_read_gives_up_pages_that_wait_for_the_log_for_long() {
     let world = world();
     let ring = Ring::with_pages(&world.bench.pool, AccessStrategy::BulkRead, 4).unwrap();
-    for block in OURS..OURS + 64 {
-        let pinned =
-            world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
-        let mut page = pinned.unwrap().into_exclusive().unwrap();
-        page.change().publish(Lsn(1000));
-    }
+    world.change(&ring, OURS..OURS + 64, 1000);
     assert!(ring.len() <= 4 * ring.capacity());
     assert_eq!(world.bench.log.flushed.load(Ordering::Relaxed), 0);
 }
@@ -360,18 +335,9 @@ fn a_page_that_cannot_be_written_stays_and_is_not_lost() {
 fn ring_returns_would_block_if_the_caller_must_not_wait() {
     let world = world();
     let ring = world.ring(AccessStrategy::Vacuum);
-    for block in OURS..OURS + 16 {
-        let pinned =
-            world.session.pin_with(&world.rel, BlockNumber(block), Wait::Allowed, Some(&ring));
-        pinned.unwrap().into_exclusive().unwrap().change().publish(Lsn(9));
-    }
-    let read = world.session.read_with(
-        &world.rel,
-        BlockNumber(OURS + 20),
-        Wait::Never,
-        Some(&ring),
-        |page| page.u64(16),
-    );
+    world.change(&ring, OURS..OURS + 16, 9);
+    let (block, never) = (BlockNumber(OURS + 20), Wait::Never);
+    let read = world.session.read_with(&world.rel, block, never, Some(&ring), |_| ());
     // It does not take other sessions' frames instead.
     assert!(matches!(read, Err(BufferError::WouldBlock)), "{read:?}");
     assert_eq!(ring.len(), ring.capacity());
@@ -418,10 +384,7 @@ fn reading_ahead_keeps_to_the_ring() {
             stream.advance();
             most = most.max(world.bulk_pages());
         }
-        assert!(
-            most <= before + ring.capacity(),
-            "{strategy:?}: {before} before, {most} meanwhile"
-        );
+        assert!(most <= before + ring.capacity(), "{strategy:?}: {most} after {before}");
         let read = world.bench.pool.stats().reads - read_before;
         assert!(read <= u64::from(ALL - OURS), "{strategy:?}: {read} pages were read");
     }

@@ -3,7 +3,7 @@
 //! Under the feature `audit` atomics note their writes ([`millpond_sync::audit`]). This file counts
 //! those of frames, entries, freelists and the hand. A *visit* is a run of writes to one line with
 //! no other line between. It may cost one transfer of the line from another processor.
-use super::support::*;
+use super::*;
 use crate::*;
 use millpond_sync::audit::writes::{Kind, Subsystem, Write};
 
@@ -82,8 +82,7 @@ impl Visits {
 /// A pool full of pages that were loaded and not used since, and a table of four times its size.
 fn warm() -> (Bench, BufferSession, RelHandle) {
     let bench = bench(FRAMES, BLOCKS);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     // Until a sweep has freed every frame that is used, and all entries have their chunks.
     for nth in 0..FRAMES as u32 {
         drop(session.pin(&rel, block(nth), Wait::Allowed).unwrap());

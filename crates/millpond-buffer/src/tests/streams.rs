@@ -1,6 +1,6 @@
 //! Read streams, and the loads of several pages that they make.
 
-use super::support::*;
+use super::*;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +39,7 @@ fn scan(
 fn neighbours_are_joined_and_the_distance_follows_the_device() {
     let bench = bench(STREAM_FRAMES, MANY);
     bench.store.cold.store(true, Ordering::Relaxed);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream =
         ReadStream::new(StreamOptions { io_concurrency: 2, io_combine_limit: COMBINE });
     assert_eq!(scan(&mut stream, &session, &rel, 0..MANY).unwrap(), MANY);
@@ -64,8 +63,7 @@ fn neighbours_are_joined_and_the_distance_follows_the_device() {
 #[test]
 fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
     let bench = bench(STREAM_FRAMES, MANY);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream =
         ReadStream::new(StreamOptions { io_concurrency: 8, io_combine_limit: COMBINE });
     let mut most = 0;
@@ -86,8 +84,7 @@ fn any_order_and_any_repetition() {
     const BLOCKS: u32 = if cfg!(miri) { 40 } else { 100 };
     let bench = bench(if cfg!(miri) { 32 } else { 64 }, BLOCKS);
     bench.store.cold.store(true, Ordering::Relaxed);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::default();
     let mixed = (0..4 * BLOCKS).map(|i| i.wrapping_mul(0x9E37_79B9) % BLOCKS);
     assert_eq!(scan(&mut stream, &session, &rel, mixed).unwrap(), 4 * BLOCKS);
@@ -100,8 +97,7 @@ fn any_order_and_any_repetition() {
 #[test]
 fn without_concurrency_nothing_is_read_ahead() {
     let bench = bench(64, 20);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 0, io_combine_limit: 16 });
     assert_eq!(scan(&mut stream, &session, &rel, 0..20).unwrap(), 20);
     assert_eq!(bench.pool.stats().read_ahead, 0);
@@ -114,8 +110,7 @@ fn a_damaged_page_does_not_keep_out_its_neighbours() {
     bench.store.inner.read(REL, BlockNumber(40), &mut [&mut page]).unwrap();
     page[100] ^= 1;
     bench.store.inner.write(REL, BlockNumber(40), &[&page]).unwrap();
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::default();
     let mut blocks = 0..64;
     let mut damaged = Vec::new();
@@ -138,8 +133,7 @@ fn a_failed_or_panicking_read_undoes_all_of_it() {
         for cold in [false, true] {
             let bench = bench(STREAM_FRAMES, 64);
             bench.store.cold.store(cold, Ordering::Relaxed);
-            let session = bench.pool.session().unwrap();
-            let rel = bench.pool.relation(REL).unwrap();
+            let (session, rel) = bench.pool.open();
             let mut stream = ReadStream::default();
             scan(&mut stream, &session, &rel, 0..8).unwrap();
             let broken = if panics { &bench.store.panic_reads } else { &bench.store.fail_reads };
@@ -162,8 +156,7 @@ fn a_failed_or_panicking_read_undoes_all_of_it() {
 #[test]
 fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
     let bench = bench(STREAM_FRAMES, 64);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     // The file is cut without the pool's knowledge.
     bench.store.inner.truncate(REL, 30).unwrap();
     let mut stream = ReadStream::default();
@@ -201,11 +194,9 @@ fn a_tiny_pool_is_never_short_of_frames_because_of_a_stream() {
     for &frames in sizes {
         let bench = bench(frames, BLOCKS);
         bench.store.cold.store(true, Ordering::Relaxed);
-        let session = bench.pool.session().unwrap();
-        let rel = bench.pool.relation(REL).unwrap();
-        let pinned: Vec<_> = (0..frames as u32 - 1)
-            .map(|block| session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap())
-            .collect();
+        let (session, rel) = bench.pool.open();
+        let pinned: Vec<_> =
+            (0..frames as u32 - 1).map(|block| pin_block(&session, &rel, block)).collect();
         let mut stream = ReadStream::default();
         assert_eq!(scan(&mut stream, &session, &rel, 0..BLOCKS).unwrap(), BLOCKS);
         drop(pinned);
@@ -219,8 +210,7 @@ fn others_get_the_pages_of_a_session_that_has_gone() {
     const HALF: u32 = if cfg!(miri) { 40 } else { 100 };
     let bench = bench(STREAM_FRAMES, 2 * HALF);
     bench.store.cold.store(true, Ordering::Relaxed);
-    let rel = bench.pool.relation(REL).unwrap();
-    let session = bench.pool.session().unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = joining_stream();
     scan(&mut stream, &session, &rel, 0..HALF).unwrap();
     bench.store.background.store(true, Ordering::Relaxed);
@@ -256,8 +246,7 @@ fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
         let bench = bench(STREAM_FRAMES, BLOCKS);
         bench.store.cold.store(true, Ordering::Relaxed);
         bench.store.background.store(true, Ordering::Relaxed);
-        let rel = bench.pool.relation(REL).unwrap();
-        let session = bench.pool.session().unwrap();
+        let (session, rel) = bench.pool.open();
         let mut stream = joining_stream();
         let mut blocks = 0..BLOCKS;
         let mut source = || blocks.next().map(BlockNumber);
@@ -298,8 +287,7 @@ fn a_session_that_must_not_wait_lets_others_read() {
     let bench = bench(STREAM_FRAMES, 64);
     bench.store.cold.store(true, Ordering::Relaxed);
     bench.store.background.store(true, Ordering::Relaxed);
-    let rel = bench.pool.relation(REL).unwrap();
-    let session = bench.pool.session().unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::default();
     let mut blocks = 0..64;
     let mut source = || blocks.next().map(BlockNumber);

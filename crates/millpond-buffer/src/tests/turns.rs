@@ -1,6 +1,6 @@
 //! Reads that wait for their turn, and streams with as many reads as they may have.
 
-use super::support::*;
+use super::*;
 use crate::read::UnderWay;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,8 +47,7 @@ fn fill_backlog(
 fn a_stream_is_not_at_its_end_because_it_may_begin_no_read() {
     for combine in [1, 16] {
         let bench = slow_bench(BLOCKS);
-        let session = bench.pool.session().unwrap();
-        let rel = bench.pool.relation(REL).unwrap();
+        let (session, rel) = bench.pool.open();
         let options = StreamOptions { io_combine_limit: combine, ..options() };
         let mut stream = ReadStream::new(options);
         let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
@@ -71,8 +70,7 @@ fn a_stream_is_not_at_its_end_because_it_may_begin_no_read() {
 #[test]
 fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
     let bench = slow_bench(BLOCKS);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::new(options());
     let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
     fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
@@ -102,8 +100,7 @@ fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
 fn thread_that_fills_frames_makes_the_fence() {
     use crate::arena::FENCED;
     let bench = slow_bench(BLOCKS);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::new(options());
     let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
     fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
@@ -131,8 +128,7 @@ fn thread_that_fills_frames_makes_the_fence() {
 #[cfg_attr(miri, ignore = "what is left to the device is a leak to Miri")]
 fn frames_of_an_abandoned_read_are_never_used_again() {
     let bench = slow_bench(BLOCKS);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let frames = bench.pool.frames();
     let mut stream = ReadStream::new(options());
     let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
@@ -144,7 +140,7 @@ fn frames_of_an_abandoned_read_are_never_used_again() {
     while bench.store.finish_begun() > 0 {}
     for block in (0..BLOCKS).chain([block]) {
         assert_eq!(number(&session, &rel, block), u64::from(block));
-        let page = session.pin(&rel, BlockNumber(block), Wait::Allowed).unwrap();
+        let page = pin_block(&session, &rel, block);
         let shared = page.into_shared().unwrap();
         assert_ne!(shared.bytes().as_ptr().addr(), lost.addr());
     }
@@ -210,8 +206,7 @@ fn the_memory_of_an_abandoned_read_outlives_the_pool() {
     use std::os::unix::fs::FileExt;
     let bench = slow_bench(BLOCKS);
     let pool = Arc::downgrade(&bench.pool);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::new(options());
     let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
     fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
@@ -267,8 +262,7 @@ fn a_late_read_does_not_keep_others_from_beginning() {
     let Bench { pool, store, .. } = bench(STREAM_FRAMES, 2 * BLOCKS);
     store.background.store(true, Ordering::Relaxed);
     store.cold.store(true, Ordering::Relaxed);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 3, io_combine_limit: 1 });
     let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
     let mut source = || blocks.next();
@@ -316,8 +310,7 @@ fn reads_that_wait_for_their_turn_begin_by_themselves() {
     let (pool, store) = (&bench.pool, &bench.store);
     store.background.store(true, Ordering::Relaxed);
     store.cold.store(true, Ordering::Relaxed);
-    let session = pool.session().unwrap();
-    let rel = pool.relation(REL).unwrap();
+    let (session, rel) = pool.open();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 1, io_combine_limit: 1 });
     let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
     let mut source = || blocks.next();
@@ -389,8 +382,7 @@ fn a_store_that_panics_where_reads_begin() {
 #[test]
 fn reads_that_panic_where_they_begin_hold_nothing() {
     let bench = slow_bench(BLOCKS);
-    let session = bench.pool.session().unwrap();
-    let rel = bench.pool.relation(REL).unwrap();
+    let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::new(options());
     let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
     fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());

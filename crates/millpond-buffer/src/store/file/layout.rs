@@ -172,4 +172,21 @@ mod tests {
         assert!(none.was_exceeded() && !none.was_exceeded());
         assert_eq!(none.to_keep(), Some(0));
     }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let dir = Path::new("");
+        for fork in Fork::ALL {
+            for (number, segment) in [(0, 0), (16384, 3), ((1 << 28) - 1, 65535)] {
+                let rel = RelationId::constant(number).fork(fork);
+                let path = segment_path(dir, rel, segment);
+                assert_eq!(parse(path.to_str().unwrap()), Some((rel, segment)));
+            }
+        }
+        for other in
+            ["", ".", "16384.0", "016", "+5", "5_foo", "5_fsm_fsm", "5.", "268435456", "1.2.3"]
+        {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
 }

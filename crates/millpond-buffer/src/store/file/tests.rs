@@ -1,9 +1,13 @@
+//! The file store as a whole: blocks across files, crashes, failures, and several threads.
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use millpond_vfs::testing::{AskingVfs, Call};
 use millpond_vfs::{OsVfs, Vfs};
 use rustix::io::Errno;
+use tempfile::TempDir;
 
 use super::*;
 use crate::ids;
@@ -20,6 +24,20 @@ fn small_on(vfs: Arc<dyn Vfs>, dir: &Path) -> FileStore {
     FileStore::open_with(dir, options).expect("a store")
 }
 
+fn empty() -> (TempDir, FileStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(dir.path());
+    (dir, store)
+}
+
+/// A store of one fork, whose blocks are zeros.
+fn filled(blocks: u32) -> (TempDir, FileStore) {
+    let (dir, store) = empty();
+    store.create(REL).unwrap();
+    store.extend(REL, BlockNumber(0), blocks).unwrap();
+    (dir, store)
+}
+
 /// A file system whose files have no descriptors.
 fn plain() -> Arc<dyn Vfs> {
     AskingVfs::new(OsVfs, |_, _| Ok(()))
@@ -34,13 +52,8 @@ fn read(store: &FileStore, first: u32, count: usize) -> Result<Vec<u8>, StoreErr
     let mut pages: Vec<_> = (0..count).map(|_| page(0xEE)).collect();
     let mut refs: Vec<&mut [u8; PAGE_SIZE]> = pages.iter_mut().map(|page| &mut **page).collect();
     store.read(REL, BlockNumber(first), &mut refs)?;
-    Ok(pages
-        .iter()
-        .map(|page| {
-            assert!(page.iter().all(|&byte| byte == page[0]));
-            page[0]
-        })
-        .collect())
+    assert!(pages.iter().all(|page| page.iter().all(|&byte| byte == page[0])));
+    Ok(pages.iter().map(|page| page[0]).collect())
 }
 
 fn write(store: &FileStore, first: u32, fills: &[u8]) -> Result<(), StoreError> {
@@ -51,8 +64,7 @@ fn write(store: &FileStore, first: u32, fills: &[u8]) -> Result<(), StoreError> 
 
 #[test]
 fn runs_cross_segments() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
+    let (dir, store) = empty();
     assert!(!store.exists(REL).unwrap());
     assert_eq!(store.block_count(REL).unwrap(), 0);
     assert!(matches!(store.extend(REL, BlockNumber(0), 1), Err(StoreError::Missing { .. })));
@@ -85,28 +97,8 @@ fn a_second_store_on_a_directory_is_refused() {
 }
 
 #[test]
-fn truncated_blocks_come_back_as_zeros() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
-    store.create(REL).unwrap();
-    store.extend(REL, BlockNumber(0), 9).unwrap();
-    write(&store, 0, &[7; 9]).unwrap();
-    store.truncate(REL, 2).unwrap();
-    store.truncate(REL, 5).unwrap();
-    assert_eq!(store.block_count(REL).unwrap(), 2);
-    store.extend(REL, BlockNumber(2), 7).unwrap();
-    assert_eq!(read(&store, 0, 9).unwrap(), [7, 7, 0, 0, 0, 0, 0, 0, 0]);
-    store.truncate(REL, 0).unwrap();
-    assert!(store.exists(REL).unwrap());
-    assert_eq!(store.block_count(REL).unwrap(), 0);
-}
-
-#[test]
 fn a_torn_page_and_segments_left_over_from_a_crash_are_no_data() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
-    store.create(REL).unwrap();
-    store.extend(REL, BlockNumber(0), 1).unwrap();
+    let (dir, store) = filled(1);
     drop(store);
     // The file system has kept half a page and a later segment of a growth that was never synced.
     let torn = dir.path().join("16384");
@@ -123,8 +115,7 @@ fn a_torn_page_and_segments_left_over_from_a_crash_are_no_data() {
 
 #[test]
 fn removal_takes_every_fork_and_may_be_repeated() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
+    let (dir, store) = empty();
     for fork in ids::Fork::ALL {
         store.create(REL.relation.fork(fork)).unwrap();
         store.extend(REL.relation.fork(fork), BlockNumber(0), 7).unwrap();
@@ -167,10 +158,7 @@ fn a_removal_that_failed_halfway_can_be_completed() {
 
 #[test]
 fn the_length_of_a_fork_is_read_without_opening_its_segments() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
-    store.create(REL).unwrap();
-    store.extend(REL, BlockNumber(0), 20).unwrap();
+    let (dir, store) = filled(20);
     drop(store);
     let opened = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&opened);
@@ -188,32 +176,11 @@ fn the_length_of_a_fork_is_read_without_opening_its_segments() {
     assert_eq!(opened.load(Ordering::Relaxed), 3);
 }
 
-#[test]
-fn a_segment_in_the_middle_that_is_short_or_missing_ends_the_fork() {
-    for missing in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let store = small(dir.path());
-        store.create(REL).unwrap();
-        store.extend(REL, BlockNumber(0), 12).unwrap();
-        drop(store);
-        let middle = dir.path().join("16384.2");
-        if missing {
-            fs::remove_file(middle).unwrap();
-        } else {
-            fs::OpenOptions::new().write(true).open(middle).unwrap().set_len(0).unwrap();
-        }
-        let store = small(dir.path());
-        assert_eq!(store.block_count(REL).unwrap(), 6);
-        assert_eq!(store.forks().unwrap(), [(REL, 6)]);
-    }
-}
-
 /// A fork is looked up between its own removal and that of its name. A new fork must not get the
 /// old file.
 #[test]
 fn a_fork_that_was_looked_at_as_it_was_removed_is_made_anew() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
+    let (dir, store) = empty();
     let ended = AtomicBool::new(false);
     let round = || {
         store.create(REL)?;
@@ -239,27 +206,8 @@ fn a_fork_that_was_looked_at_as_it_was_removed_is_made_anew() {
 }
 
 #[test]
-fn names_are_read_as_they_are_written() {
-    let dir = Path::new("");
-    for fork in ids::Fork::ALL {
-        for (number, segment) in [(0, 0), (16384, 3), ((1 << 28) - 1, 65535)] {
-            let rel = RelationId::constant(number).fork(fork);
-            let path = layout::segment_path(dir, rel, segment);
-            assert_eq!(layout::parse(path.to_str().unwrap()), Some((rel, segment)));
-        }
-    }
-    for other in ["", ".", "16384.0", "016", "+5", "5_foo", "5_fsm_fsm", "5.", "268435456", "1.2.3"]
-    {
-        assert_eq!(layout::parse(other), None, "{other}");
-    }
-}
-
-#[test]
 fn reading_without_waiting_finds_what_was_just_written() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
-    store.create(REL).unwrap();
-    store.extend(REL, BlockNumber(0), 5).unwrap();
+    let (_dir, store) = filled(5);
     write(&store, 0, &[1, 2, 3, 4, 5]).unwrap();
     let (mut a, mut b) = (page(0), page(0));
     // The file system may not support this at all. But a wrong answer is an error.
@@ -274,10 +222,7 @@ fn reading_without_waiting_finds_what_was_just_written() {
 
 #[test]
 fn a_failed_sync_is_final() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
-    store.create(REL).unwrap();
-    store.extend(REL, BlockNumber(0), 1).unwrap();
+    let (_dir, store) = filled(1);
     store.unsynced.stop("sync it".into(), io::Error::from_raw_os_error(5));
     for _ in 0..2 {
         assert!(matches!(store.sync(), Err(StoreError::Stopped { .. })));
@@ -291,8 +236,7 @@ fn a_failed_sync_is_final() {
 /// is nothing.
 #[test]
 fn whatever_changes_is_synced() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
+    let (_dir, store) = empty();
     let is_left = || store.unsynced.left();
     let after = |change: &dyn Fn() -> Result<(), StoreError>| {
         change().unwrap();
@@ -312,19 +256,8 @@ fn whatever_changes_is_synced() {
 }
 
 #[test]
-fn full_device_is_reported_and_keeps_the_size() {
-    let error = StoreError::io("extend", io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()));
-    assert!(error.is_out_of_space());
-    assert!(error.to_string().contains("No space left on device"), "{error}");
-    assert!(!StoreError::Missing { rel: REL }.is_out_of_space());
-}
-
-#[test]
 fn idle_forks_are_closed_when_descriptors_run_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
-    store.create(REL).unwrap();
-    store.extend(REL, BlockNumber(0), 4).unwrap();
+    let (_dir, store) = filled(4);
     write(&store, 0, &[1, 2, 3, 4]).unwrap();
     let used = store.fork(REL);
     store.forks.remove_idle();
@@ -339,8 +272,7 @@ fn idle_forks_are_closed_when_descriptors_run_out() {
 
 #[test]
 fn readers_writers_growth_and_sync_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
+    let (_dir, store) = empty();
     store.create(REL).unwrap();
     let grown = AtomicU32::new(0);
     const BLOCKS: u32 = 60;
@@ -442,21 +374,21 @@ proptest! {
 
 #[test]
 fn forks_are_listed_with_the_length_that_reading_finds() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = small(dir.path());
+    let (dir, store) = empty();
     let map = REL.relation.fork(ids::Fork::Fsm);
     store.create(REL).unwrap();
     store.create(map).unwrap();
     store.extend(REL, BlockNumber(0), 7).unwrap();
     assert_eq!(store.forks().unwrap(), [(REL, 7), (map, 0)]);
-    fs::File::options()
-        .write(true)
-        .open(dir.path().join("16384.1"))
-        .unwrap()
-        .set_len(PAGE_SIZE as u64 + 100)
-        .unwrap();
+    let second = fs::File::options().write(true).open(dir.path().join("16384.1")).unwrap();
+    second.set_len(PAGE_SIZE as u64 + 100).unwrap();
     assert_eq!(store.forks().unwrap(), [(REL, 4), (map, 0)]);
     assert_eq!(store.block_count(REL).unwrap(), 4);
+    drop(store);
+    fs::remove_file(dir.path().join("16384.1")).unwrap();
+    let store = small(dir.path());
+    assert_eq!(store.forks().unwrap(), [(REL, 3), (map, 0)]);
+    assert_eq!(store.block_count(REL).unwrap(), 3);
     fs::remove_file(dir.path().join("16384")).unwrap();
     assert_eq!(store.forks().unwrap(), [(REL, 0), (map, 0)]);
     assert_eq!(FileStore::fork_of_file("16384_fsm.2"), Some(map));

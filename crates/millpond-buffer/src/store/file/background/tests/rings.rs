@@ -7,7 +7,7 @@ use super::*;
 use crate::arena::Arena;
 use crate::store::Memory;
 use crate::store::file::unsynced::Unsynced;
-use crate::tests::support::OnLine;
+use crate::tests::OnLine;
 
 /// A store with shared rings; `None` if the system doesn't support them.
 fn store_with_shared_rings(dir: &std::path::Path) -> Option<FileStore> {
