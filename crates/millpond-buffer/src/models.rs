@@ -18,15 +18,14 @@
 //! and to pin, read, change, write and publish pages. Only the pages' contents are the models' own.
 
 mod beside;
-mod dropping;
 mod structures;
 
 use crate::core::frame::{CLAIMED, Claimer, Frame, Leaves, OWNED, PINS, WRITING};
-use crate::core::loading::Loading;
 use crate::core::page_table::{frame_in, is_absent, resident_in};
 use crate::core::pins::{PinBoard, PinSlots};
+use crate::core::relation::Loading;
 use crate::ids::{BlockNumber, PageId, RelationId};
-use crate::replacement::victim_batch;
+use crate::replacement;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use millpond_sync::asymmetric::Barriers;
@@ -129,7 +128,7 @@ impl World {
     /// What a session does after it has claimed the frame, to evict its page or to drop its fork.
     fn settle(&self, by: Claimer, leaves: Leaves) -> bool {
         let frames = std::slice::from_ref(&self.frame);
-        let (owned, _) = victim_batch::settle(frames, &self.board, by, &mut [0], leaves, false);
+        let (owned, _) = replacement::settle(frames, &self.board, by, &mut [0], leaves, false);
         if owned == 0 {
             return false;
         }

@@ -1,6 +1,6 @@
 //! A session, as its users see it: a thread's access to the pool.
 //!
-//! Hits are dealt with here and in [`crate::core::session`]. Misses go to [`crate::read::load`].
+//! Hits are dealt with here and in [`crate::core::session`]. Misses go to [`crate::read`].
 
 use crate::config::Wait;
 use crate::core::relation::RelHandle;
@@ -10,7 +10,7 @@ use crate::guard::{ExclusivePage, PinnedPage, SharedPage};
 use crate::ids::BlockNumber;
 use crate::page::words::PageView;
 use crate::pool::BufferPool;
-use crate::read::load;
+use crate::read;
 use crate::replacement::ring::Ring;
 use crate::replacement::vacate;
 use crate::stats::{BackendKind, Event, IoContext};
@@ -106,7 +106,7 @@ impl BufferSession {
             self.core.trace(page, TraceFlags::HIT);
             return Ok(PinnedPage::new(&self.core, frame, page));
         }
-        match load::pin_slow(&self.core, rel, block, wait, ring) {
+        match read::pin_slow(&self.core, rel, block, wait, ring) {
             Ok(frame) => Ok(PinnedPage::new(&self.core, frame, page)),
             Err(error) => Err(error),
         }
@@ -218,7 +218,7 @@ impl BufferSession {
         ring: Option<&Ring>,
     ) -> Result<ExclusivePage<'_>, BufferError> {
         let _context = self.core.in_context(ring.map(Ring::io_context));
-        let (frame, page) = load::extend(&self.core, rel, wait, ring)?;
+        let (frame, page) = read::extend(&self.core, rel, wait, ring)?;
         Ok(ExclusivePage::latched(PinnedPage::new(&self.core, frame, page)))
     }
 
@@ -250,7 +250,7 @@ impl BufferSession {
         rel: &RelHandle,
         block: BlockNumber,
     ) -> Result<PinnedPage<'_>, BufferError> {
-        let frame = load::pin_or_zero(&self.core, rel, block)?;
+        let frame = read::pin_or_zero(&self.core, rel, block)?;
         Ok(PinnedPage::new(&self.core, frame, rel.0.page(block)))
     }
 

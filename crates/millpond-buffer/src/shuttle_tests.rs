@@ -3,14 +3,11 @@
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p millpond-buffer --release shuttle`
 //!
-//! * [`demand`]: pins, misses, evictions, growth and the end of a fork.
-//! * [`bulk`]: streams, reads in the background, rings; checkpoints, the reclaimer, a pool that
-//!   changes its size.
+//! Here are pins, misses and evictions. [`bulk`] has what concerns many pages.
 //!
 //! Shuttle reports a deadlock (a lost wake-up) as such, and prints the schedule of a failure.
 
 mod bulk;
-mod demand;
 
 use crate::store::as_inner;
 use crate::*;
@@ -286,4 +283,93 @@ fn insist<R>(mut act: impl FnMut() -> Result<R, BufferError>) -> R {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Three sessions, two frames, three pages: sessions load, evict and write back each other's pages.
+#[test]
+fn increments_survive_evictions() {
+    let work = |thread: u64, bench: &Bench| {
+        let (session, rel) = bench.open();
+        for step in 0..2 {
+            let block = ((thread + step) % 3) as u32;
+            while let Err(error) = increment(&session, &rel, block) {
+                assert!(matches!(error, BufferError::NoUnpinnedBuffers { .. }), "{error}");
+                thread::yield_now();
+            }
+        }
+    };
+    explore(2, 3, 3, work, |bench| {
+        assert_eq!(count_all(bench, 3), 6);
+        all_is_given_back(bench);
+    });
+}
+
+/// One frame and two pages, each session with its own. A session that finds its page's frame must
+/// notice that the frame has been given to the other page since.
+#[test]
+fn a_frame_changes_hands() {
+    let work = |thread: u64, bench: &Bench| {
+        let (session, rel) = bench.open();
+        let block = thread as u32;
+        for _ in 0..2 {
+            insist(|| increment(&session, &rel, block));
+        }
+        assert_eq!(insist(|| count(&session, &rel, block)), 2);
+    };
+    explore(1, 2, 2, work, all_is_given_back);
+}
+
+/// Optimistic readers beside a writer, while pages come and go.
+#[test]
+fn optimistic_reads_are_whole() {
+    let work = |thread: u64, bench: &Bench| {
+        let (session, rel) = bench.open();
+        if thread == 0 {
+            for _ in 0..2 {
+                increment(&session, &rel, 0).unwrap();
+            }
+            return;
+        }
+        let mut least = 0;
+        for block in [0, thread as u32, 0] {
+            let seen = count(&session, &rel, block).unwrap();
+            if block == 0 {
+                assert!(seen >= least, "stale");
+                least = seen;
+            }
+        }
+    };
+    explore(3, 3, 3, work, all_is_given_back);
+}
+
+/// All sessions want the same page at once. It is read once, and every waiting session is woken.
+#[test]
+fn one_loader_and_its_waiters() {
+    let work = |_: u64, bench: &Bench| {
+        let (session, rel) = bench.open();
+        assert_eq!(count(&session, &rel, 0).unwrap(), 0);
+    };
+    explore(2, 1, 3, work, |bench| {
+        assert_eq!(bench.pool.stats().reads, 1);
+        all_is_given_back(bench);
+    });
+}
+
+/// The first read fails, and the other sessions go on. (Shuttle takes a panic for a failure of the
+/// test, so tests on real threads cover reads that panic.)
+#[test]
+fn a_loader_that_fails_wakes_its_waiters() {
+    let work = |thread: u64, bench: &Bench| {
+        if thread == 0 {
+            bench.store.failing.store(1, Ordering::SeqCst);
+        }
+        let (session, rel) = bench.open();
+        if count(&session, &rel, 0).is_err() {
+            assert_eq!(count(&session, &rel, 0).unwrap(), 0);
+        }
+    };
+    explore(2, 1, 3, work, |bench| {
+        bench.store.failing.store(0, Ordering::SeqCst);
+        all_is_given_back(bench);
+    });
 }

@@ -65,8 +65,8 @@ mod ownership;
 pub(crate) use self::ownership::{Change, Claimer, Leaves, NoTake, RawPin, Readers};
 use crate::core::page_table::EntryRef;
 use crate::ids::PageId;
-use crate::incidents;
 use crate::policy;
+use crate::threads;
 use millpond_sync::asymmetric::Barriers;
 use millpond_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use millpond_sync::latch::{Latch, Version};
@@ -374,7 +374,7 @@ impl Frame {
         let waiting = self.update(|state| (state & WRITING != 0).then_some(state | WAITED));
         if waiting.is_ok() {
             let still = || self.state() & (WRITING | WAITED) == WRITING | WAITED;
-            incidents::park(self.writing_key(), still, || match self.page() {
+            threads::park(self.writing_key(), still, || match self.page() {
                 Some(page) => format!("{page} to be written"),
                 None => "a page to be written".to_owned(),
             });

@@ -13,8 +13,8 @@ use crate::arena::{map, unmap};
 use crate::config::PoolConfig;
 use crate::core::frame::Frame;
 use crate::core::free_frames::{Demand, Freelists, Reserves, Size};
-use crate::core::loading::ReadAhead;
 use crate::core::pins::PinBoard;
+use crate::core::relation::ReadAhead;
 use crate::core::relation::{RelHandle, Relation};
 use crate::error::BufferError;
 use crate::ids::{Lsn, PageId, RelFork};
@@ -37,7 +37,6 @@ use std::sync::Arc;
 
 pub(crate) mod frame;
 pub(crate) mod free_frames;
-pub(crate) mod loading;
 pub(crate) mod page_table;
 pub(crate) mod pins;
 pub(crate) mod relation;
@@ -93,7 +92,7 @@ impl PoolCore {
     ) -> Result<Arc<Self>, BufferError> {
         config.check()?;
         let lists = match config.freelists {
-            0 => crate::processors::count(),
+            0 => crate::threads::count(),
             lists => lists,
         };
         let barriers = match config.membarrier {
@@ -124,7 +123,7 @@ impl PoolCore {
             frames,
             arena,
             free: Freelists::new(lists),
-            ahead: CachePadded::new(ReadAhead::new()),
+            ahead: CachePadded::default(),
             buffers: Buffers::default(),
             size: Size::new(),
         };

@@ -33,6 +33,10 @@ use std::sync::Arc;
 /// How often an optimistic read starts again before it takes the latch.
 const MAX_RESTARTS: u32 = 8;
 
+/// The most frames that a session claims at a time when it needs one of them itself: a larger batch
+/// would delay it.
+pub(crate) const MAX_CLAIMS_ON_THE_WAY: usize = 32;
+
 /// What a session owns.
 pub(crate) struct SessionCore {
     pub(crate) pool: Arc<PoolCore>,
@@ -66,7 +70,7 @@ impl SessionCore {
     /// The freelist that this session uses first: the one of its processor.
     pub(crate) fn near(&self) -> usize {
         if cfg!(all(target_os = "linux", not(any(millpond_portable, miri, loom, shuttle)))) {
-            crate::processors::place()
+            crate::threads::place()
         } else {
             self.number
         }

@@ -23,9 +23,9 @@
 //!   only if they are free or clean. No entry is LOADING while a session looks for a frame, so no
 //!   session waits for that search.
 //! - Frames in such loads are at most a quarter of the pool
-//!   ([`crate::core::loading::ReadAhead::reserve`]). A session that finds every other frame
+//!   ([`crate::core::relation::ReadAhead::reserve`]). A session that finds every other frame
 //!   pinned waits for one of these loads to end
-//!   ([`crate::core::loading::ReadAhead::wait_for_one`]). So reading ahead never makes a pool
+//!   ([`crate::core::relation::ReadAhead::wait_for_one`]). So reading ahead never makes a pool
 //!   run out of frames. No session holds room while it looks for a first frame, so none waits for
 //!   itself.
 //! - Lost frames keep their room for ever. So they are part of that quarter, however often a device
@@ -51,9 +51,9 @@
 use crate::arena::IoFrames;
 use crate::config::Wait;
 use crate::core::PoolCore;
-use crate::core::loading::Loading;
-use crate::core::loading::Room;
 use crate::core::page_table::left_at;
+use crate::core::relation::Loading;
+use crate::core::relation::Room;
 use crate::core::relation::{RelHandle, Relation};
 use crate::core::session::SessionCore;
 use crate::ids::BlockNumber;

@@ -11,12 +11,12 @@ use super::ring::{GIVEN_TIME_OF_POOL, LEAST_GIVEN_TIME, Ring, Slot};
 use crate::config::AccessStrategy;
 use crate::config::Wait;
 use crate::core::frame::OWNED;
+use crate::core::session::MAX_CLAIMS_ON_THE_WAY;
 use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::ids::PageId;
 use crate::policy;
 use crate::replacement::Owned;
-use crate::replacement::victim_batch::MAX_CLAIMS_ON_THE_WAY;
 use crate::write_back::async_write::write_victims;
 
 /// How many times its capacity a bulk read's ring may have while pages wait for the log.

@@ -63,7 +63,7 @@
 //! those that the ring has just given back.
 //!
 //! **Batches.** Taking a frame costs a look at every session's pins, which frames taken together
-//! share ([`crate::replacement::victim_batch`]). So a ring lets go of up to a quarter of its pages
+//! share ([`crate::replacement`]). So a ring lets go of up to a quarter of its pages
 //! at a time, and keeps the frames. It writes the dirty ones among them in file order, neighbours
 //! joined.
 //!
@@ -74,9 +74,9 @@
 use crate::config::AccessStrategy;
 use crate::core::PoolCore;
 use crate::core::free_frames::Reserve;
+use crate::core::session::MAX_CLAIMS_ON_THE_WAY;
 use crate::ids::PageId;
 use crate::policy;
-use crate::replacement::victim_batch::MAX_CLAIMS_ON_THE_WAY;
 use crate::stats::IoContext;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -28,17 +28,17 @@
 //! 9).
 
 use super::evict::{MAX_ROUNDS, free_into, no_claims, settle, sweep_clean};
-use super::victim_batch::{MAX_CLAIMS, VictimBatch};
 use crate::core::PoolCore;
 use crate::core::frame::{Claimer, DAMAGED, Leaves, NoTake};
 use crate::core::free_frames::Size;
-use crate::core::loading::wait_for_load;
 use crate::core::page_table::{frame_of, is_absent};
 use crate::core::relation::Relation;
+use crate::core::relation::wait_for_load;
 use crate::core::session::SessionCore;
 use crate::error::BufferError;
 use crate::ids::{BlockNumber, PageId};
 use crate::policy::{self, Swept};
+use crate::replacement::{MAX_CLAIMS, VictimBatch};
 use crate::stats::Histogram;
 use crate::write_back::async_write::write_victims;
 use millpond_sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Bulk work: streams, reads in the background, rings; checkpoints, the reclaimer, a pool that
-//! changes its size.
+//! Many pages at a time: batches of claims, streams, reads in the background, rings, checkpoints,
+//! the reclaimer, growth and the end of a fork, a pool that changes its size.
 
 use super::*;
 
@@ -275,4 +275,87 @@ fn a_checkpoint_beside_shrinking() {
         }
     };
     explore(3, 2, 2, work, all_is_given_back);
+}
+
+/// Batches of claims, while other sessions hold pins, pin again, and take claims away.
+#[test]
+fn pins_beside_batches() {
+    let work = |thread: u64, bench: &Bench| {
+        let (session, rel) = bench.open();
+        let pin = |block: u32| insist(|| session.pin(&rel, BlockNumber(block), Wait::Allowed));
+        if thread == 0 {
+            // More pages than there is room for: each load claims two frames at a time.
+            (2..6).for_each(|block| drop(pin(block)));
+            return;
+        }
+        let block = thread as u32 - 1;
+        let latch = || insist(|| session.pin_shared(&rel, BlockNumber(block), Wait::Allowed));
+        let mut held = latch().unlatch();
+        for _ in 0..2 {
+            insist(|| increment(&session, &rel, block));
+            // For a while only the latch keeps the page, and then a pin does again.
+            let latched = latch();
+            drop(held);
+            pause();
+            assert_eq!(latched.u64(24), mark(block), "not the page that is latched");
+            held = latched.unlatch();
+            assert_eq!(
+                held.read(|page| page.u64(24)).unwrap(),
+                mark(block),
+                "not the page that is pinned"
+            );
+        }
+        drop(held);
+        assert_eq!(session.pinned_pages(), 0);
+    };
+    explore(4, 6, 3, work, |bench| {
+        assert_eq!(count_all(bench, 2), 4);
+        all_is_given_back(bench);
+    });
+}
+
+/// Sessions extend a fork concurrently, with fewer frames than pages.
+#[test]
+fn extending_together() {
+    let work = |_: u64, bench: &Bench| {
+        let (session, rel) = bench.open();
+        for _ in 0..2 {
+            let mut page = session.extend(&rel, Wait::Allowed).unwrap();
+            let block = u64::from(page.block().0).to_le_bytes();
+            let mut change = page.change();
+            change.write(16, &block);
+            change.publish(Lsn(1));
+        }
+    };
+    explore(3, 0, 2, work, |bench| {
+        let (session, rel) = bench.open();
+        assert_eq!(rel.block_count(), 4);
+        for block in 0..4 {
+            let read = session.read(&rel, BlockNumber(block), Wait::Allowed, |page| page.u64(16));
+            assert_eq!(read.unwrap(), u64::from(block));
+        }
+        all_is_given_back(bench);
+    });
+}
+
+/// A fork is dropped while others load its pages.
+#[test]
+fn dropping_beside_loads() {
+    let work = |thread: u64, bench: &Bench| {
+        let (session, rel) = bench.open();
+        if thread == 0 {
+            bench.pool.drop_relation(REL.relation).unwrap();
+            return;
+        }
+        for block in [0, 1] {
+            match count(&session, &rel, block) {
+                Ok(seen) => assert_eq!(seen, 0),
+                Err(BufferError::Dropped { .. } | BufferError::BeyondEnd { .. }) => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    explore(2, 2, 3, work, |bench| {
+        assert_eq!(bench.pool.stats().free_frames, 2);
+    });
 }

@@ -13,7 +13,7 @@
 //! relation.
 //!
 //! # Durability and failure
-//! Each file written since the last sync is on a list once (`unsynced.rs` argues why none is
+//! Each file written since the last sync is on a list once (`changes.rs` argues why none is
 //! missed). The first failed sync stops the store for good. The kernel may have dropped the pages
 //! that it couldn't write, and it reports that only once. So from then on every sync, write and
 //! change of size fails. Reads go on.
@@ -25,15 +25,14 @@
 //! operation once more.
 
 mod background;
+mod changes;
 mod fork;
 mod layout;
-mod reads;
 mod segment;
-mod structure;
+mod transfers;
 // Miri opens no directory.
 #[cfg(all(test, not(miri)))]
 mod tests;
-mod unsynced;
 
 use std::fmt;
 use std::io;
@@ -44,14 +43,13 @@ use std::sync::atomic::AtomicBool;
 use millpond_sync::sync::Mutex;
 use millpond_vfs::{VfsDirectory, VfsFile, is_out_of_descriptors, retry};
 
-pub use self::background::IoMethod;
-use self::background::{Background, Job, Piece, Pieces};
+use self::background::Background;
+use self::changes::Unsynced;
 use self::fork::{FileError, ForkFiles, ForkShare, Forks, MAX_SEGMENTS};
 use self::layout::Budget;
-use self::reads::Pages;
+pub use self::layout::{FileStoreOptions, IoMethod};
 use self::segment::Folder;
-pub use self::structure::FileStoreOptions;
-use self::unsynced::Unsynced;
+use self::transfers::{Job, Pages, Piece, Pieces};
 use super::{PageStore, PendingRead, PendingWrite, StoreError, Transfer};
 use crate::PAGE_SIZE;
 use crate::ids::{BlockNumber, RelFork, RelationId};

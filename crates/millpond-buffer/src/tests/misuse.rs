@@ -2,7 +2,7 @@
 //! mistake, or in debug builds a panic instead of an endless wait.
 
 use super::*;
-use crate::core::loading::Loading;
+use crate::core::relation::Loading;
 use crate::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,13 +10,11 @@ mod failures;
 mod misuse;
 #[cfg(all(feature = "file-store", not(miri)))]
 mod placed;
-// It protects entries by the page of memory, and relies on pages of 4 KiB.
 mod random;
-#[cfg(not(any(miri, all(target_vendor = "apple", target_arch = "aarch64"))))]
-mod read_only;
 mod replacement;
 mod rings;
-#[cfg(all(feature = "audit", not(miri)))]
+// It protects entries by the page of memory, and relies on pages of 4 KiB.
+#[cfg(not(any(miri, all(target_vendor = "apple", target_arch = "aarch64"))))]
 mod shared_writes;
 mod streams;
 mod turns;

@@ -31,7 +31,7 @@ mod file;
 mod tests;
 
 use crate::ids::{BlockNumber, PageId, RelationId};
-use crate::incidents::catch_panic;
+use crate::threads::catch_panic;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;

@@ -160,7 +160,7 @@ impl Write {
             return match part {
                 "words" => Subsystem::PageBytes,
                 "frame" | "guard" => Subsystem::Descriptors,
-                "page_table" | "loading" => Subsystem::PageTable,
+                "page_table" | "relation" => Subsystem::PageTable,
                 "pins" => Subsystem::Pins,
                 "free_frames" | "policy" | "replacement" | "reclaimer" => Subsystem::Replacement,
                 _ => Subsystem::Pool,

@@ -39,7 +39,6 @@
 //! yet reach the file after a newer one. The kernel may lack memory, as when a thread enters a ring
 //! for the first time. That is no failure: the thread asks again.
 
-mod job;
 #[cfg(all(test, shuttle, feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 mod models;
 #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
@@ -62,35 +61,11 @@ use std::thread;
 use millpond_sync::sync::{Condvar, Mutex};
 use millpond_sync::thread::spawn_named;
 
-pub(super) use self::job::{Job, Piece, Pieces};
 #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
 use self::shared_rings::SharedRings;
+use super::layout::IoMethod;
+use super::transfers::Job;
 use crate::store::Way;
-
-/// How reads ahead and writes behind are done (`io_method`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum IoMethod {
-    /// By io_uring. By workers if the kernel doesn't allow it, or without the feature `io-uring`.
-    #[default]
-    IoUring,
-    /// By threads that read with `preadv` and write with `pwritev`.
-    Worker,
-    /// By the thread that wants the pages, or wants them written.
-    Sync,
-}
-
-impl IoMethod {
-    /// PostgreSQL's word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::IoUring => "io_uring",
-            Self::Worker => "worker",
-            Self::Sync => "sync",
-        }
-    }
-}
 
 /// The most threads with a ring each.
 #[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]

@@ -22,10 +22,9 @@
 //! * A fork is idle if its shares have no users and only `all` still has it.
 
 use super::layout::segment_path;
-use super::reads::Pages;
-use super::segment::{Attempt, Folder, Segment, whole_pages};
+use super::segment::{Folder, Segment, whole_pages};
 use crate::ids::RelFork;
-use crate::processors;
+use crate::threads;
 use crossbeam_utils::CachePadded;
 use millpond_sync::sync::RwLock;
 use millpond_vfs::retry;
@@ -199,24 +198,6 @@ impl ForkFiles {
             Some(((block / u64::from(per_segment)) as u32, within, start, length))
         })
     }
-
-    /// Reads a run of pages; `End` if the run goes beyond the end of the fork.
-    pub(super) fn read(
-        &self,
-        first: u32,
-        pages: &mut Pages<'_, '_>,
-        wait: bool,
-    ) -> Result<Attempt, FileError> {
-        for (index, within, start, length) in self.pieces(first, pages.count()) {
-            let Some((segment, _)) = self.segment(index, false)? else { return Ok(Attempt::End) };
-            match pages.part(start..start + length).read_from(segment, within, wait) {
-                Ok(Attempt::Done) => {}
-                Ok(other) => return Ok(other),
-                Err(source) => return Err(FileError::new("read", segment.path(), source)),
-            }
-        }
-        Ok(Attempt::Done)
-    }
 }
 
 /// The most tables. With more processors than this, several share a table.
@@ -234,7 +215,7 @@ pub(super) struct Forks {
 
 impl Forks {
     pub(super) fn new() -> Self {
-        Self::with_tables(processors::count().min(MOST_TABLES))
+        Self::with_tables(threads::count().min(MOST_TABLES))
     }
 
     fn with_tables(count: usize) -> Self {
@@ -243,7 +224,7 @@ impl Forks {
 
     /// A fork; if it isn't there, `new` makes it.
     pub(super) fn get(&self, rel: RelFork, new: impl FnOnce() -> ForkFiles) -> Arc<ForkShare> {
-        self.get_in(processors::place() % self.tables.len(), rel, new)
+        self.get_in(threads::place() % self.tables.len(), rel, new)
     }
 
     fn get_in(

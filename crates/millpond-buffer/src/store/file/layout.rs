@@ -1,4 +1,5 @@
-//! A store's directory: its lock, the names of its files, and how many of them it may open.
+//! How a file store uses its directory: its options, its lock, the names of its files, and how many
+//! of them it may open.
 //!
 //! **The lock** is an empty file `lock` that the store locks with `flock`. It ends with the
 //! process, however that ends, so a lock file that is left behind means nothing. Without it, each
@@ -18,6 +19,7 @@
 //! the long run: a store that opens a file beyond it closes what it can. If the system refuses a
 //! descriptor earlier, the store does the same and asks once more.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,9 +27,85 @@ use std::time::Duration;
 
 use millpond_sync::atomic::{AtomicBool, Ordering};
 use millpond_sync::thread;
-use millpond_vfs::{OpenFlags, Vfs, VfsFile, retry};
+use millpond_vfs::{OpenFlags, OsVfs, Vfs, VfsFile, retry};
 
+use super::FileStore;
+use crate::PAGE_SIZE;
 use crate::ids::{Fork, RelFork, RelationId};
+
+/// How reads ahead and writes behind are done (`io_method`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum IoMethod {
+    /// By io_uring. By workers if the kernel doesn't allow it, or without the feature `io-uring`.
+    #[default]
+    IoUring,
+    /// By threads that read with `preadv` and write with `pwritev`.
+    Worker,
+    /// By the thread that wants the pages, or wants them written.
+    Sync,
+}
+
+impl IoMethod {
+    /// PostgreSQL's word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Worker => "worker",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
+const DEFAULT_IO_WORKERS: usize = 3;
+const DEFAULT_RESERVED_DESCRIPTORS: usize = 64;
+
+/// Options of a [`FileStore`](super::FileStore). Start from the default and change what you need.
+///
+/// ```
+/// # use millpond_buffer::*;
+/// # let dir = tempfile::tempdir().expect("a folder");
+/// # let dir = dir.path().join("data");
+/// let mut options = FileStoreOptions::default();
+/// options.io_method = IoMethod::Worker;
+/// options.io_workers = 8;
+/// let store = FileStore::open_with(&dir, options)?;
+/// # Ok::<(), BufferError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FileStoreOptions {
+    /// Blocks per segment file. Fixed for the life of the directory; by default 131072 (1 GiB of
+    /// pages of 8 KiB).
+    pub segment_blocks: u32,
+    /// How reads ahead and writes behind are done (`io_method`).
+    pub io_method: IoMethod,
+    /// The number of threads that read and write, if threads do (`io_workers`).
+    pub io_workers: usize,
+    /// Whether files bypass the operating system's cache (`debug_io_direct = data`). Every miss
+    /// then waits for the device, so the pool should have most of the memory.
+    pub direct_io: bool,
+    /// The number of the process's descriptors that are left to other uses. When the stores of the
+    /// process would use more than the rest, they close files that are not in use.
+    pub reserved_descriptors: usize,
+    /// The file system; by default the kernel's.
+    pub vfs: Arc<dyn Vfs>,
+}
+
+impl Default for FileStoreOptions {
+    fn default() -> Self {
+        Self {
+            segment_blocks: DEFAULT_SEGMENT_BLOCKS,
+            io_method: IoMethod::default(),
+            io_workers: DEFAULT_IO_WORKERS,
+            direct_io: false,
+            reserved_descriptors: DEFAULT_RESERVED_DESCRIPTORS,
+            vfs: Arc::new(OsVfs),
+        }
+    }
+}
 
 /// A store that is being dropped may hold the lock for a moment more, while a read is being
 /// finished.
@@ -87,6 +165,31 @@ fn decimal(text: &str) -> Option<u32> {
     let canonical =
         text == "0" || (!text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()));
     if canonical { text.parse().ok() } else { None }
+}
+
+/// The number of whole pages in each segment of each fork, by the names and lengths of the files.
+/// It opens none of them.
+pub(super) fn list_segments(
+    vfs: &dyn Vfs,
+    path: &Path,
+) -> io::Result<BTreeMap<RelFork, BTreeMap<u32, u32>>> {
+    let mut found: BTreeMap<RelFork, BTreeMap<u32, u32>> = BTreeMap::new();
+    for name in retry(|| vfs.list(path))? {
+        if let Some((rel, segment)) = name.to_str().and_then(parse) {
+            let blocks = retry(|| vfs.len(&path.join(&name)))? / PAGE_SIZE as u64;
+            let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+            found.entry(rel).or_default().insert(segment, blocks);
+        }
+    }
+    Ok(found)
+}
+
+impl FileStore {
+    /// The fork that a file of that name belongs to, if it is a name that the store gives.
+    #[must_use]
+    pub fn fork_of_file(name: &str) -> Option<RelFork> {
+        parse(name).map(|(rel, _)| rel)
+    }
 }
 
 /// The number of files that stores have open.

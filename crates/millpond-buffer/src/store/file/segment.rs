@@ -3,7 +3,7 @@
 //!
 //! New pages have their space on the device before growth returns. If the device is full, the file
 //! gets its old length back. A segment also carries the mark that it is on the list of files to be
-//! synced; [`super::unsynced`] has that list and its rules.
+//! synced; [`super::changes`] has that list and its rules.
 
 use super::layout::{Budget, Counted};
 use crate::PAGE_SIZE;

@@ -22,8 +22,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 
 use super::reaper::{Next, Reaper, Tended, Tending, Waiter, tend};
+use crate::store::file::changes::Unsynced;
 use crate::store::file::segment::Segment;
-use crate::store::file::unsynced::Unsynced;
 
 const RINGS: usize = 2;
 const PAGES: usize = 6;

@@ -51,7 +51,7 @@ use rustix::io::Errno;
 use super::Job;
 use super::reaper::{LEISURE, Next, Reaper, Tended, Tending, Waiter, tend};
 use super::uring::{Ended, Uring, enter, file_of};
-use crate::incidents::catch_panic;
+use crate::threads::catch_panic;
 
 /// The number of requests that one call hands over where several begin. (From three on, the kernel
 /// tells the device only after it has prepared all, and the device is idle meanwhile.)

@@ -5,8 +5,6 @@
     allow(dead_code, unused_imports)
 )]
 
-#[cfg(all(feature = "io-uring", target_os = "linux", not(millpond_portable)))]
-mod rings;
 mod waiting;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,24 +1,36 @@
-//! Gives each processor a small number, its place: for freelists and tables of files.
+//! The threads that use the pool: where they run, and how their long waits and panics are reported.
 //!
-//! The kernel's numbers of processors say little about how many there are. A process that may use
-//! four processors of a large machine may have numbers 3, 19, 35 and 51. By number alone, these
-//! would share one of four places. So this module numbers processors in the order in which the
-//! process meets them: the first has place 0, the next 1. A process with as many places as
-//! processors then uses all of them, one each. With fewer places, some processors share one.
+//! **Processors.** Each has a small number, its place: for freelists and tables of files. The
+//! kernel's numbers of processors say little about how many there are. A process that may use four
+//! processors of a large machine may have numbers 3, 19, 35 and 51. By number alone, these would
+//! share one of four places. So this module numbers processors in the order in which the process
+//! meets them: the first has place 0, the next 1. A process with as many places as processors then
+//! uses all of them, one each. With fewer places, some processors share one.
 //!
-//! **State.** A table by the kernel's number, for the whole process. An entry is 0, or the place
-//! plus one. Each entry is written once, under a lock; after that the table is only read.
+//! The process has one table of places, by the kernel's numbers. An entry is 0, or the place plus
+//! one. Each entry is written once, under a lock; after that the table is only read.
 //!
-//! **Other systems than Linux** don't tell a thread cheaply where it runs. There each thread has a
+//! Other systems than Linux don't tell a thread cheaply where it runs. There each thread has a
 //! number of its own instead, in the order of their first calls, and so a place of its own.
 //!
-//! **Memory ordering.** Relaxed: an entry says nothing about other memory. A thread that does not
-//! see an entry yet looks again under the lock.
+//! The table is read and written relaxed: an entry says nothing about other memory. A thread that
+//! does not see an entry yet looks again under the lock.
+//!
+//! **Waits.** [`park`] waits until another thread or a device has done something. Such a wait has
+//! no limit, since a device may take long. But it is not silent: after a while [`park`] logs what
+//! the thread waits for, and returns. The caller checks again, and parks again.
+//!
+//! A store that forgets a read or write that it was given ([`std::mem::forget`]) keeps others
+//! waiting for ever. The pool can't know that it will never end; the log tells the operator.
+//!
+//! **Panics.** [`catch_panic`] catches panics of code that the pool calls, and reports them.
 
+use millpond_sync::parking::{self, ParkResult};
+use millpond_sync::scheduler;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-use millpond_sync::scheduler;
+use std::time::Duration;
 
 /// The processors of a simulation. A thread may be on any of them each time it asks.
 const SIMULATED: usize = 4;
@@ -94,6 +106,32 @@ fn number() -> usize {
     }
     // A thread whose thread-locals are gone is about to end.
     NUMBER.try_with(|number| *number).unwrap_or(0)
+}
+
+/// How long a wait lasts before the first report, and how long between two reports.
+const REPORT_AFTER: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 30_000 });
+
+/// Parks on `key` if `still` holds, until it is unparked or earlier: the caller must check again.
+pub(crate) fn park(key: usize, still: impl FnOnce() -> bool, what: impl FnOnce() -> String) {
+    let deadline = millpond_sync::clock::now() + REPORT_AFTER;
+    if parking::park(key, still, Some(deadline)) == ParkResult::TimedOut {
+        let (seconds, what) = (REPORT_AFTER.as_secs(), what());
+        catch_panic("the report of a long wait", || {
+            tracing::warn!(seconds, "still waiting for {what}");
+        });
+    }
+}
+
+/// Runs `work`. A panic in it is caught and reported, and the result is `None`. A panic of the log
+/// subscriber that gets the report is caught, too. Data that `work` shares with others must allow
+/// for work left half-done.
+pub(crate) fn catch_panic<R>(at: &str, work: impl FnOnce() -> R) -> Option<R> {
+    let done = catch_unwind(AssertUnwindSafe(work)).ok();
+    if done.is_none() {
+        let tell = || tracing::error!("caught a panic during {at}");
+        let _ = catch_unwind(AssertUnwindSafe(tell));
+    }
+    done
 }
 
 #[cfg(test)]

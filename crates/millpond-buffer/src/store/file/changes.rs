@@ -1,5 +1,11 @@
-//! The changes since the last sync, and whether the store has stopped. The store shares this with
-//! the threads that write for it in the background.
+//! Changes of a store's files: which files a fork has and how long they are, and what is to be
+//! synced.
+//!
+//! **Changes** of the same relation exclude each other. Relations may share a lock.
+//!
+//! # What is to be synced
+//! [`Unsynced`] has the changes since the last sync, and whether the store has stopped. The store
+//! shares it with the threads that write for it in the background.
 //!
 //! **State.** A list has the files that have been written, each of them once: a file's mark says
 //! that it is on the list. A flag says that names have come or gone. One lock guards list, marks
@@ -18,15 +24,177 @@
 //! **Failure.** The first sync that fails stops the store, and what it took is not put back. A sync
 //! that waited for it fails, too.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use millpond_sync::sync::Mutex;
-use millpond_vfs::VfsDirectory;
+use millpond_sync::sync::{Mutex, MutexGuard};
+use millpond_vfs::{VfsDirectory, exists, retry};
 
-use super::segment::Segment;
+use super::FileStore;
+use super::fork::{FileError, ForkFiles, MAX_SEGMENTS};
+use super::layout::{list_segments, segment_path};
+use super::segment::{Folder, Segment};
+use crate::ids::{Fork, RelFork, RelationId};
 use crate::store::StoreError;
+
+impl FileStore {
+    /// Each fork of which there is a file, with its length. Like a read, it counts up to the first
+    /// segment that is not full.
+    pub(super) fn list_forks(&self) -> Result<Vec<(RelFork, u32)>, StoreError> {
+        let Folder { vfs, path, .. } = &*self.folder;
+        let segments = list_segments(&**vfs, path).map_err(|error| {
+            StoreError::io(format!("list the directory {}", path.display()), error)
+        })?;
+        let length = |segments: &BTreeMap<u32, u32>| {
+            let mut total = 0_u32;
+            for index in 0.. {
+                let blocks =
+                    segments.get(&index).copied().unwrap_or(0).min(self.folder.segment_blocks);
+                total = total.saturating_add(blocks);
+                if blocks < self.folder.segment_blocks {
+                    break;
+                }
+            }
+            total
+        };
+        Ok(segments.iter().map(|(rel, segments)| (*rel, length(segments))).collect())
+    }
+
+    fn begin_change(&self, relation: RelationId) -> Result<MutexGuard<'_, ()>, StoreError> {
+        self.unsynced.check_running()?;
+        Ok(self.structure[relation.get() as usize % self.structure.len()].lock())
+    }
+
+    pub(super) fn create_fork(&self, rel: RelFork) -> Result<(), StoreError> {
+        let _alone = self.begin_change(rel.relation)?;
+        let create = |fork: &ForkFiles| self.segment_to_grow(fork, 0).map(|_| ());
+        self.with_fork(rel, || format!("create {rel}"), create)
+    }
+
+    pub(super) fn remove_forks(&self, relation: RelationId) -> Result<(), StoreError> {
+        let _alone = self.begin_change(relation)?;
+        // The main fork is last: while it is there, the next call finds a removal that was cut
+        // short.
+        for fork in Fork::ALL.into_iter().rev() {
+            self.remove_fork(RelFork { relation, fork })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn extend_fork(&self, rel: RelFork, end: u32) -> Result<(), StoreError> {
+        let what = || format!("extend {rel} to {end} blocks");
+        self.resize(
+            rel,
+            what,
+            |fork, old| if old < end { self.grow(fork, old, end) } else { Ok(true) },
+        )
+    }
+
+    pub(super) fn truncate_fork(&self, rel: RelFork, end: u32) -> Result<(), StoreError> {
+        let what = || format!("truncate {rel} to {end} blocks");
+        self.resize(rel, what, |fork, old| {
+            if old > end {
+                self.shrink(fork, end, old)?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Calls `change` with the fork and its length; `false` means that the fork isn't there.
+    fn resize(
+        &self,
+        rel: RelFork,
+        what: impl Fn() -> String,
+        change: impl Fn(&ForkFiles, u32) -> Result<bool, FileError>,
+    ) -> Result<(), StoreError> {
+        let _alone = self.begin_change(rel.relation)?;
+        let run = |fork: &ForkFiles| Ok(fork.exists()? && change(fork, fork.block_count()?)?);
+        if self.with_fork(rel, what, run)? { Ok(()) } else { Err(StoreError::Missing { rel }) }
+    }
+
+    /// Opens a segment for growth, creating its file if need be.
+    fn segment_to_grow<'f>(
+        &self,
+        fork: &'f ForkFiles,
+        index: u32,
+    ) -> Result<Option<&'f Arc<Segment>>, FileError> {
+        let Some((segment, created)) = fork.segment(index, true)? else { return Ok(None) };
+        if created {
+            self.unsynced.add_names();
+        }
+        Ok(Some(segment))
+    }
+
+    fn grow(&self, fork: &ForkFiles, from: u32, to: u32) -> Result<bool, FileError> {
+        for (index, within, _, length) in fork.pieces(from, (to - from) as usize) {
+            let Some(segment) = self.segment_to_grow(fork, index)? else { return Ok(false) };
+            // The fork ended before this segment, so what the segment holds is left over from
+            // before a crash.
+            let cleared = if within == 0 { segment.shrink(0) } else { Ok(()) };
+            let grown = cleared.and_then(|()| segment.grow(within + length as u32));
+            self.unsynced.add(segment);
+            grown.map_err(|source| FileError::new("extend", segment.path(), source))?;
+        }
+        Ok(true)
+    }
+
+    fn shrink(&self, fork: &ForkFiles, blocks: u32, old: u32) -> Result<(), FileError> {
+        // From the end, so that a crash in between leaves a fork without a hole.
+        let pieces: Vec<_> = fork.pieces(blocks, (old - blocks) as usize).collect();
+        for (index, within, ..) in pieces.into_iter().rev() {
+            let Some((segment, _)) = fork.segment(index, false)? else { continue };
+            let shrunk = segment.shrink(within);
+            self.unsynced.add(segment);
+            shrunk.map_err(|source| FileError::new("truncate", segment.path(), source))?;
+        }
+        Ok(())
+    }
+
+    fn remove_fork(&self, rel: RelFork) -> Result<(), StoreError> {
+        if let Some(fork) = self.forks.remove(rel) {
+            // Give the space back even while a reader still has the file open.
+            if let Ok(Some((segment, _))) = fork.segment(0, false) {
+                let _ = segment.shrink(0);
+            }
+            fork.set_removed();
+        }
+        let unlinked = self.unlink_fork(rel);
+        // A concurrent lookup may have opened a file that has no name now. A new fork must not get
+        // that.
+        if let Some(late) = self.forks.remove(rel) {
+            late.set_removed();
+        }
+        unlinked
+    }
+
+    /// Removes the names of a fork's segments, the last one first. So a removal that was cut short
+    /// leaves no gap, and the next one finds what is left.
+    fn unlink_fork(&self, rel: RelFork) -> Result<(), StoreError> {
+        let path = |index| segment_path(&self.folder.path, rel, index);
+        let mut segments = 0;
+        while segments <= MAX_SEGMENTS && self.is_there(&path(segments))? {
+            segments += 1;
+        }
+        for path in (0..segments).rev().map(path) {
+            let removed = retry(|| self.folder.vfs.remove(&path));
+            // A call that fails may have removed the name first.
+            self.unsynced.add_names();
+            match removed {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => other
+                    .map_err(|error| StoreError::io(format!("remove {}", path.display()), error))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_there(&self, path: &Path) -> Result<bool, StoreError> {
+        exists(&*self.folder.vfs, path)
+            .map_err(|error| StoreError::io(format!("look for {}", path.display()), error))
+    }
+}
 
 #[derive(Default)]
 struct Changes {
@@ -140,7 +308,6 @@ mod tests {
 
     use super::*;
     use crate::store::file::layout::Budget;
-    use crate::store::file::segment::Folder;
 
     /// An action for a sync of a file.
     type AtSync = dyn Fn() -> io::Result<()> + Send + Sync;
